@@ -1,0 +1,63 @@
+"""The errors of the toolkit: what, what was wrong with it, what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class LeggedError(Exception):
+    """Base of every error that this package raises."""
+
+
+class DefinitionError(LeggedError, ValueError):
+    """A robot, joint or link that cannot exist as it was defined."""
+
+
+class InertiaError(DefinitionError):
+    """A mass or an inertia that no body has."""
+
+
+class ModuleError(DefinitionError):
+    """A partition into modules that breaks the paper's rules."""
+
+
+class UnknownNameError(LeggedError, KeyError):
+    """A name that is not there; `name` and `known` hold what was asked and what exists."""
+
+    def __init__(self, what: str, name: str, known: Iterable[str]):
+        self.what, self.name, self.known = what, name, tuple(known)
+        close = difflib.get_close_matches(name, self.known, n=1)
+        hint = f"; did you mean {close[0]!r}?" if close else f"; there are: {', '.join(self.known) or 'none'}"
+        super().__init__(f"there is no {what} named {name!r}{hint}")
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ShapeError(LeggedError, ValueError):
+    """An array of the wrong shape."""
+
+
+class NotFiniteError(LeggedError, ValueError):
+    """NaN or infinity where a number is needed."""
+
+
+class SingularError(LeggedError, ArithmeticError):
+    """Dynamics without an answer: some motion of the robot meets no inertia."""
+
+
+class TraceError(LeggedError, TypeError):
+    """A function that cannot be traced, and why."""
+
+
+class ReachError(LeggedError, ValueError):
+    """A foot position that the leg cannot reach."""
+
+
+class SimulationError(LeggedError, RuntimeError):
+    """A run that ended early; `run` holds everything up to there."""
+
+    def __init__(self, message: str, run: object = None):
+        super().__init__(message)
+        self.run = run
