@@ -52,7 +52,24 @@ class TraceError(LeggedError, TypeError):
 
 
 class ReachError(LeggedError, ValueError):
-    """A foot position that the leg cannot reach."""
+    """A foot position that a leg cannot reach; holds what is known of these, [m], or None.
+
+    Attributes:
+        distance: From the hip to the wanted ankle.
+        shortest, longest: The distances that the leg can do.
+        residual: What a numerical solution was left with, the largest distance from a foot to its target.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        distance: float | None = None,
+        shortest: float | None = None,
+        longest: float | None = None,
+        residual: float | None = None,
+    ):
+        super().__init__(message)
+        self.distance, self.shortest, self.longest, self.residual = distance, shortest, longest, residual
 
 
 class SimulationError(LeggedError, RuntimeError):
