@@ -1,0 +1,28 @@
+"""Compliant ground: terrain, normal laws, friction laws, and grounds with their constants chosen."""
+
+from legged.ground.friction import AxisFriction, BristleFriction, FrictionLaw, Frictionless, VectorFriction
+from legged.ground.ground import Ground, centre_of_pressure
+from legged.ground.normal import AzadFeatherstone, HuntCrossley, KelvinVoigt, NormalLaw, PaperNormal
+from legged.ground.presets import paper_ground, realistic_ground
+from legged.ground.terrain import Flat, Slope, Steps, Terrain
+
+__all__ = [
+    "AxisFriction",
+    "AzadFeatherstone",
+    "BristleFriction",
+    "Flat",
+    "FrictionLaw",
+    "Frictionless",
+    "Ground",
+    "HuntCrossley",
+    "KelvinVoigt",
+    "NormalLaw",
+    "PaperNormal",
+    "Slope",
+    "Steps",
+    "Terrain",
+    "VectorFriction",
+    "centre_of_pressure",
+    "paper_ground",
+    "realistic_ground",
+]

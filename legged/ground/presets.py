@@ -1,0 +1,122 @@
+"""Grounds with their constants chosen: the paper's authors' own, and a stiff floor from what the robot weighs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from legged.errors import DefinitionError
+from legged.ground.friction import AxisFriction, BristleFriction, FrictionLaw, VectorFriction
+from legged.ground.ground import Ground
+from legged.ground.normal import AzadFeatherstone, HuntCrossley, KelvinVoigt, NormalLaw, PaperNormal
+from legged.ground.terrain import Flat, Terrain
+
+_OVERDAMPING = 10.0
+_PAPER = {  # kind: K [N/m], C_h [N s/m], mass [kg]
+    "biped": (2000.0, 1000.0, 9.4),
+    "quadruped": (2500.0, 1500.0, 12.0),
+    "hexapod": (3000.0, 2000.0, 14.0),
+}
+_STIFFNESS_PER_MASS = 210.0  # [N/(m kg)], close to all three of the table
+
+
+def paper_ground(
+    robot: Any,
+    terrain: Terrain | None = None,
+    *,
+    stiffness: float | None = None,
+    viscosity: float | None = None,
+    friction: float = 0.7,
+) -> Ground:
+    """Return the ground of the paper's authors for a robot.
+
+    The damping is C_v = 10 * 2 sqrt(K m), ten times critical, as in the authors' files, so C_v / K is longer than a
+    step: feet sink at a steady few millimetres per second and never come to rest. The walking of the paper needs it.
+
+    Args:
+        robot: A robot, or "biped", "quadruped" or "hexapod" for the authors' own three. A robot whose name holds one
+            of these words gets that kind's constants with its own mass; any other gets K = 210 m and C_h = 0.6 K.
+        terrain: Where the surface is; level at z = 0 by default.
+        stiffness: K, [N/m], instead of the table's.
+        viscosity: C_h, [N s/m], the slope of the friction, instead of the table's.
+        friction: mu.
+
+    Source:
+        The authors' toolbox; Shah, Saha, Dutt 2012 print no constants of the ground.
+    """
+    name = robot if isinstance(robot, str) else robot.name
+    kind = next((kind for kind in _PAPER if kind in name), None)
+    if kind is None and isinstance(robot, str):
+        raise DefinitionError(
+            f"the authors' ground is known for {', '.join(_PAPER)}, not for {robot!r}; pass the robot"
+        )
+    mass = _PAPER[name][2] if isinstance(robot, str) else robot.mass
+    default_k = _PAPER[kind][0] if kind else _STIFFNESS_PER_MASS * mass
+    k = default_k if stiffness is None else stiffness
+    c_h = viscosity if viscosity is not None else _PAPER[kind][1] if kind else 0.6 * k
+    damping = _OVERDAMPING * 2.0 * np.sqrt(k * mass)
+    return Ground(
+        PaperNormal(k, float(damping)),
+        AxisFriction(friction, c_h),
+        Flat() if terrain is None else terrain,
+        note=f"the authors' constants for a {kind or 'robot'} of {mass:g} kg",
+    )
+
+
+def realistic_ground(
+    robot: Any,
+    penetration: float = 0.5e-3,
+    friction: float = 0.8,
+    *,
+    law: str = "azad-featherstone",
+    stick: bool = True,
+    damping_ratio: float = 0.7,
+    support: int | None = None,
+    terrain: Terrain | None = None,
+) -> Ground:
+    """Return a stiff floor for a robot, its constants chosen from the robot's weight; `print` it to see them.
+
+    The load of one supporting point is m g / support. At rest it sinks by `penetration`; around there the contact has
+    the stiffness k = dF/dp and the damping d = 2 zeta sqrt(k m / support). The friction's bristle, or its slope, takes
+    the same k and d.
+
+    Args:
+        robot: What stands on it: its mass, gravity and number of contact points count.
+        penetration: Of a standing robot, [m].
+        friction: mu.
+        law: Normal law: "azad-featherstone", "hunt-crossley" or "kelvin-voigt".
+        stick: Bristle friction, which does not creep; otherwise smoothed Coulomb friction as a vector.
+        damping_ratio: zeta of the standing robot on its contacts.
+        support: Points that carry the robot when it stands; half of its contact points by default, as in a trot.
+        terrain: Where the surface is; level at z = 0 by default.
+    """
+    if support is None:
+        support = max(1, len(robot.contacts) // 2)
+    if not (penetration > 0.0 and damping_ratio > 0.0 and support >= 1):
+        raise DefinitionError(
+            "a realistic ground needs penetration > 0 m, damping_ratio > 0 and support >= 1,"
+            f" got {penetration}, {damping_ratio} and {support}"
+        )
+    gravity = float(np.linalg.norm(robot.gravity)) or 9.81
+    share = robot.mass / support
+    load = share * gravity
+    k = load / penetration * (1.0 if law == "kelvin-voigt" else 1.5)
+    d = 2.0 * damping_ratio * np.sqrt(k * share)
+    contact: FrictionLaw = BristleFriction(friction, k, float(d)) if stick else VectorFriction(friction, float(d))
+    note = (
+        f"chosen for {robot.mass:g} kg on {support} point{'s' * (support > 1)}: {load:.4g} N sink {1e3 * penetration:g} mm;"
+        f"\nthere k = {k:.4g} N/m, d = {d:.4g} N s/m, damping ratio {damping_ratio:g}"
+    )
+    return Ground(_normal(law, load, penetration, k, float(d)), contact, Flat() if terrain is None else terrain, note)
+
+
+def _normal(law: str, load: float, p: float, k: float, d: float) -> NormalLaw:
+    """Return the law with F(p, 0) = load and damping dF/dpdot = d at penetration p."""
+    if law == "kelvin-voigt":
+        return KelvinVoigt(k, d)
+    if law == "hunt-crossley":
+        return HuntCrossley(load / p**1.5, d / (1.5 * load))
+    if law == "azad-featherstone":
+        return AzadFeatherstone(load / p**1.5, d / p**0.5)
+    raise DefinitionError(f"law must be 'azad-featherstone', 'hunt-crossley' or 'kelvin-voigt', got {law!r}")
