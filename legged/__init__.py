@@ -1,0 +1,26 @@
+"""Modelling, analysing, simulating and controlling legged robots."""
+
+from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
+from legged.dynamics.kinematics import (
+    center_of_mass,
+    kinetic_energy,
+    link_poses,
+    link_twists,
+    momentum,
+    point_accelerations,
+    point_jacobian,
+    point_motion,
+    point_positions,
+    potential_energy,
+)
+from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
+from legged.robot.builder import Limb, RobotBuilder, rpy
+from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration
+from legged.robot.inertia import Inertia, box, cylinder, point_mass, rod, sphere
+from legged.robot.joint import Fixed, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from legged.robot.link import Link
+from legged.robot.random import random_tree
+from legged.robot.robot import Robot
+from legged.version import __version__

@@ -1,0 +1,124 @@
+"""Forward dynamics by the block UDU^T factors, inter- and intra-modular (section 4.2, Appendix A.3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from legged.dynamics.arguments import Wrenches, finite, read
+from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_wrenches, transforms
+from legged.robot.robot import Robot
+from legged.spatial import Array, Transform, annihilate, factor_symmetric, mirror, solve_factored
+from legged.trace.labels import stage
+
+
+@dataclass(eq=False)
+class Articulated:
+    """The factors of one body: Psi = M^ P I^-1, (6, nv), and the factored I^ = P^T M^ P (nv x nv)."""
+
+    Psi: Array
+    I_hat: tuple
+
+
+def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+    """Return the acceleration under given generalised forces: vdot with I vdot = tau - h.
+
+    I = U D U^T is solved factor by factor in O(n), never formed:
+
+        U phi^ = tau - N_d^T N_l^T w,      D phi~ = phi^,      U^T vdot = phi~         (30)
+
+    Args:
+        robot: The robot.
+        q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalised forces, (nv,), base rows first.
+        wrenches: External wrenches on links, by name or (n_links, 6), [n; f] about each link's origin, link axes.
+
+    Returns:
+        vdot, (nv,); gravity included. See `docs/conventions.md` for what the base's entries mean.
+
+    Raises:
+        ShapeError, NotFiniteError, UnknownNameError: for arguments that do not fit the robot.
+        SingularError: where some motion meets no inertia.
+
+    Source: Shah, Saha, Dutt 2012, section 4.2, eqs. (28) to (30), Figure A.2.
+    """
+    q, v, tau = read(robot, q=q, v=v, tau=tau)
+    X = transforms(robot, q)
+    with stage(STEP_1):
+        w = outward_wrenches(robot, q, v, None, wrenches)
+    with stage(STEP_2):
+        factors, phi_tilde = _inward(robot, q, X, w, tau)
+    with stage(STEP_3):
+        vdot = _outward(robot, q, X, factors, phi_tilde)
+    return finite(robot, "the forward dynamics", vdot)
+
+
+def articulate(robot: Robot, q: Array, X: list[Transform]) -> tuple[list[Articulated], list[Array]]:
+    """Return the factors of each body, and its articulated mass matrix M^, (6, 6), in its axes.
+
+        M^ = M + sum of X^T (M^ - Psi^ Psi^T) X over the children         (A.8), (A.9)
+        Psi^ = M^ P,   I^ = P^T Psi^,   Psi = Psi^ I^-1                   (A.6), (A.7)
+
+    Source: Shah, Saha, Dutt 2012, Appendix A.1, link by link inside a module.
+    """
+    M_hat = [body.M for body in robot.bodies]
+    factors: list[Articulated] = [Articulated(np.zeros((6, 0)), ([], []))] * len(robot.bodies)
+    for body in inward(robot):
+        k = body.index
+        if body.kind == "base":
+            P_0 = robot.base.motion_matrix(q)
+            factors[k] = Articulated(np.zeros((6, 0)), factor_symmetric(mirror(P_0.T @ M_hat[k] @ P_0)))
+            continue
+        factors[k], remaining = _eliminate(body.P, M_hat[k])
+        M_hat[body.parent] = M_hat[body.parent] + X[k].pull(remaining)
+    return factors, M_hat
+
+
+def _eliminate(P: Array, M_hat: Array) -> tuple[Articulated, Array]:
+    """Return a joint's factors, and what its parent feels of the body: M^ - Psi^ Psi^T, which annihilates P."""
+    Psi_hat = M_hat @ P
+    I_hat = factor_symmetric(P.T @ Psi_hat)
+    Psi = np.stack([solve_factored(I_hat, row) for row in Psi_hat])
+    free = tuple(int(i) for i in np.flatnonzero(P.any(axis=1)))
+    return Articulated(Psi, I_hat), annihilate(mirror(M_hat - Psi_hat @ Psi.T), free)
+
+
+def _inward(
+    robot: Robot, q: Array, X: list[Transform], w: list[Array], tau: Array
+) -> tuple[list[Articulated], list[Array]]:
+    """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w on their way inward."""
+    factors, _ = articulate(robot, q, X)
+    phi_tilde: list[Array] = [np.zeros(0)] * len(robot.bodies)
+    w = list(w)
+    for body in inward(robot):
+        k = body.index
+        P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
+        phi_hat = tau[body.v] - P.T @ w[k]
+        phi_tilde[k] = solve_factored(factors[k].I_hat, phi_hat)
+        if body.kind != "base":
+            w[body.parent] = w[body.parent] + X[k].T @ _remaining(body.P, w[k], factors[k].Psi, phi_hat, tau[body.v])
+    return factors, phi_tilde
+
+
+def _remaining(P: Array, w: Array, Psi: Array, phi_hat: Array, tau: Array) -> Array:
+    """Return w + Psi phi^, (6,): what the parent feels once the joint gives way. Along the joint it is tau itself."""
+    eta = w + Psi @ phi_hat
+    free = P.any(axis=1)
+    along = P @ tau
+    return np.array([along[i] if free[i] else eta[i] for i in range(6)])
+
+
+def _outward(robot: Robot, q: Array, X: list[Transform], factors: list[Articulated], phi_tilde: list[Array]) -> Array:
+    """Return vdot, (nv,): iii) of equation (30), with mu the acceleration already known from the parent's side."""
+    vdot: list[Array] = []
+    mu: dict[int, Array] = {}
+    for body in outward(robot):
+        k = body.index
+        if body.kind == "base":
+            vdot.append(phi_tilde[k])
+            mu[k] = robot.base.motion_matrix(q) @ vdot[k] if body.nv else np.zeros(6)
+        else:
+            mu_tilde = X[k] @ mu[body.parent]
+            vdot.append(phi_tilde[k] - factors[k].Psi.T @ mu_tilde)
+            mu[k] = mu_tilde + body.P @ vdot[k]
+    return np.concatenate(vdot)

@@ -1,0 +1,52 @@
+"""The generalised inertia matrix, and the conditioning of articulated modules."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from legged.dynamics.arguments import read
+from legged.dynamics.inverse import composite_masses
+from legged.dynamics.sweeps import outward, transforms
+from legged.robot.robot import Robot
+from legged.spatial import Array
+from legged.trace.labels import stage
+
+
+def inertia_matrix(robot: Robot, q: Array) -> Array:
+    """Return the generalised inertia matrix I (GIM), (nv, nv), [kg m^2, kg m, kg].
+
+        I^(i,j) = P_i^T M~_i A_(i,j) P_j   for j on the way from i to the base, zero for other pairs
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+
+    Raises:
+        ShapeError, NotFiniteError: for a configuration that does not fit the robot.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (A.2), (A.3).
+    """
+    (q,) = read(robot, q=q)
+    with stage("1 transforms"):
+        X = transforms(robot, q)
+    with stage("2 composite masses"):
+        M_tilde = composite_masses(robot, X)
+    with stage("3 entries"):
+        return _entries(robot, q, X, M_tilde)
+
+
+def _entries(robot: Robot, q: Array, X, M_tilde: list[Array]) -> Array:
+    P_0 = robot.base.motion_matrix(q)
+    inertia = np.zeros((robot.nv, robot.nv), dtype=object if q.dtype == object else float)
+    for body in outward(robot):
+        P_i = P_0 if body.kind == "base" else body.P
+        for column in range(body.nv):
+            F = M_tilde[body.index] @ P_i[:, column]
+            for j in robot.ancestors(body.index):
+                other = robot.bodies[j]
+                P_j = P_0 if other.kind == "base" else other.P
+                block = P_j.T @ F
+                inertia[other.v, body.v.start + column] = block
+                inertia[body.v.start + column, other.v] = block
+                if other.kind != "base":
+                    F = X[j].T @ F
+    return inertia

@@ -1,0 +1,127 @@
+"""Inverse dynamics, inter- and intra-modular (section 4.1, Figure A.1)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from legged.dynamics.arguments import Wrenches, finite, read
+from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_wrenches, transforms
+from legged.robot.robot import Robot
+from legged.spatial import Array, Transform, solve_symmetric
+from legged.trace.labels import stage
+
+
+def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:
+    """Return the generalised forces that produce an acceleration, base rows included: tau = I vdot + C v - tau^F.
+
+    Args:
+        robot: The robot.
+        q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,); see `docs/conventions.md`.
+        wrenches: External wrenches on links, by name or (n_links, 6), [n; f] about each link's origin, link axes.
+
+    Returns:
+        tau, (nv,), [N m] or [N]; gravity included.
+
+    Raises:
+        ShapeError, NotFiniteError, UnknownNameError: for arguments that do not fit the robot.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (17) and (23); Figure A.1 without the base's separation.
+    """
+    q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
+    X = transforms(robot, q)
+    with stage(STEP_1):
+        w = outward_wrenches(robot, q, v, vdot, wrenches)
+    with stage(STEP_2):
+        return _project(robot, q, X, w)
+
+
+def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
+    """Return h = C v - tau^F, (nv,), gravity included: what `inverse_dynamics` gives at vdot = 0.
+
+    Arguments and errors are those of `inverse_dynamics`. Source: Shah, Saha, Dutt 2012, eq. (28).
+    """
+    q, v = read(robot, q=q, v=v)
+    X = transforms(robot, q)
+    with stage(STEP_1):
+        w = outward_wrenches(robot, q, v, None, wrenches)
+    with stage(STEP_2):
+        return _project(robot, q, X, w)
+
+
+def floating_inverse_dynamics(
+    robot: Robot, q: Array, v: Array, joint_accelerations: Array, wrenches: Wrenches = None
+) -> tuple[Array, Array]:
+    """Return (base acceleration, joint torques) when the joints accelerate as given and nothing drives the base.
+
+    The generalised inertia matrix is never formed:
+
+        vdot_0  = -I_0^-1 h~_0                     (26)
+        tau     = I_theta0 vdot_0 + h~_theta       (27)
+
+    Args:
+        robot: The robot, with any base (a fixed base has no acceleration, (0,)).
+        q: Configuration, (nq,). v: Velocity, (nv,).
+        joint_accelerations: (nv - n0,), [rad/s^2] or [m/s^2].
+        wrenches: External wrenches on links, as in `inverse_dynamics`.
+
+    Returns:
+        base acceleration: vdot of the base's coordinates, (n0,). joint torques: (nv - n0,), [N m] or [N].
+
+    Raises:
+        ShapeError, NotFiniteError, UnknownNameError; SingularError where no finite answer exists.
+
+    Source: Shah, Saha, Dutt 2012, section 4.1, eqs. (26), (27), Figure A.1.
+    """
+    q, v, joint_accelerations = read(robot, q=q, v=v, joint_accelerations=joint_accelerations)
+    n0 = robot.base.nv
+    vdot = np.concatenate([np.zeros(n0), joint_accelerations])
+    X = transforms(robot, q)
+    with stage(STEP_1):
+        w = outward_wrenches(robot, q, v, vdot, wrenches)
+    with stage(STEP_2):
+        h_tilde, M_tilde = _project(robot, q, X, w), composite_masses(robot, X)
+    with stage(STEP_3):
+        vdot_0, tau = _base_and_torques(robot, q, X, h_tilde, M_tilde)
+    return finite(robot, "the base acceleration", vdot_0), finite(robot, "the inverse dynamics", tau)
+
+
+def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array]) -> Array:
+    """Return N_d^T N_l^T w, (nv,), from each body's own wrench."""
+    tau: list[Array] = [np.zeros(0)] * len(robot.bodies)
+    w = list(w)
+    for body in inward(robot):
+        k = body.index
+        if body.kind == "base":
+            tau[k] = robot.base.motion_matrix(q).T @ w[k]
+        else:
+            tau[k] = body.P.T @ w[k]
+            w[body.parent] = w[body.parent] + X[k].T @ w[k]
+    return np.concatenate(tau)
+
+
+def composite_masses(robot: Robot, X: list[Transform]) -> list[Array]:
+    """Return M~ of each body, (6, 6): it and everything outward of it, rigid. Source: eq. (A.3), link by link."""
+    M_tilde = [body.M for body in robot.bodies]
+    for body in inward(robot):
+        if body.kind != "base":
+            M_tilde[body.parent] = M_tilde[body.parent] + X[body.index].pull(M_tilde[body.index])
+    return M_tilde
+
+
+def _base_and_torques(
+    robot: Robot, q: Array, X: list[Transform], h_tilde: Array, M_tilde: list[Array]
+) -> tuple[Array, Array]:
+    """Return (vdot_0, tau): step 3. I_theta0 vdot_0 is p^T M~ a, with a the base's acceleration seen from the body."""
+    n0 = robot.base.nv
+    P_0 = robot.base.motion_matrix(q)
+    vdot_0 = -solve_symmetric(P_0.T @ M_tilde[0] @ P_0, h_tilde[:n0]) if n0 else np.zeros(0)
+    tau: list[Array] = []
+    a: dict[int, Array] = {}
+    for body in outward(robot):
+        k = body.index
+        if body.kind == "base":
+            a[k] = P_0 @ vdot_0 if n0 else np.zeros(6)
+        else:
+            a[k] = X[k] @ a[body.parent]
+            tau.append(body.P.T @ M_tilde[k] @ a[k] + h_tilde[body.v])
+    return vdot_0, np.concatenate([np.zeros(0), *tau])

@@ -1,0 +1,182 @@
+"""Poses, twists, Jacobians, centre of mass, momentum and energy: O(n) sweeps outward.
+
+World quantities are in world axes. A point on a link is given by the link's name or index and a position in the
+link's own axes, as the user defined them.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from legged.dynamics.arguments import read
+from legged.dynamics.sweeps import base_rate, joint_rate, outward, transforms
+from legged.errors import ShapeError
+from legged.robot.link import PlacedLink
+from legged.robot.robot import Robot
+from legged.spatial import Array, coupling, cross, join
+
+
+class Motion(NamedTuple):
+    """Where every body is and how it moves.
+
+    Attributes:
+        rotation: R of each body, (3, 3), body axes to world axes.
+        origin: Each body's origin, (3,), [m], world axes.
+        twist: [omega; velocity of the origin] of each body, (6,), body axes; empty when no velocity was given.
+    """
+
+    rotation: list[Array]
+    origin: list[Array]
+    twist: list[Array]
+
+
+def motion(robot: Robot, q: Array, v: Array | None = None) -> Motion:
+    """Return pose and twist of every body, eq. (1), in the order of `robot.bodies`."""
+    X = transforms(robot, q)
+    rotation, origin, twist = [], [], []
+    for body in outward(robot):
+        if body.kind == "base":
+            R, o = robot.base.pose(q)
+            t = robot.base.motion_matrix(q) @ v[body.v] if v is not None and body.nv else np.zeros(6)
+        else:
+            R, o = X[body.index].place(rotation[body.parent], origin[body.parent])
+            t = X[body.index] @ twist[body.parent] + body.P @ v[body.v] if v is not None else np.zeros(6)
+        rotation.append(R)
+        origin.append(o)
+        twist.append(t)
+    return Motion(rotation, origin, twist if v is not None else [])
+
+
+def link_poses(robot: Robot, q: Array) -> tuple[Array, Array]:
+    """Return (R, o) of every link: link axes to world axes, (n_links, 3, 3), and origins in the world, (n_links, 3).
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
+    (q,) = read(robot, q=q)
+    at = motion(robot, q)
+    R = [at.rotation[link.body] @ link.rotation for link in robot.links]
+    o = [at.origin[link.body] + at.rotation[link.body] @ link.position for link in robot.links]
+    return np.array(R), np.array(o)
+
+
+def link_twists(robot: Robot, q: Array, v: Array) -> Array:
+    """Return [omega; velocity of the link's origin] of every link, (n_links, 6), in the link's own axes."""
+    q, v = read(robot, q=q, v=v)
+    at = motion(robot, q, v)
+    twists = []
+    for link in robot.links:
+        t = at.twist[link.body]
+        moved = t[3:] + cross(t[:3], link.position)
+        twists.append(join(link.rotation.T @ t[:3], link.rotation.T @ moved))
+    return np.array(twists)
+
+
+def point_positions(robot: Robot, q: Array, points: list[tuple[str | int, Array]]) -> Array:
+    """Return the world positions, (n, 3), [m], of points given as (link, position in link axes)."""
+    (q,) = read(robot, q=q)
+    at = motion(robot, q)
+    return np.array([at.origin[k] + at.rotation[k] @ r for k, r in _on_bodies(robot, points)]).reshape(-1, 3)
+
+
+def point_motion(robot: Robot, q: Array, v: Array, points: list[tuple[str | int, Array]]) -> tuple[Array, Array]:
+    """Return (positions, velocities) of points, both (n, 3), [m], [m/s], world axes."""
+    q, v = read(robot, q=q, v=v)
+    at = motion(robot, q, v)
+    positions, velocities = [], []
+    for k, r in _on_bodies(robot, points):
+        positions.append(at.origin[k] + at.rotation[k] @ r)
+        velocities.append(at.rotation[k] @ (at.twist[k][3:] + cross(at.twist[k][:3], r)))
+    return np.array(positions).reshape(-1, 3), np.array(velocities).reshape(-1, 3)
+
+
+def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0, 0.0, 0.0)) -> Array:  # type: ignore[assignment]
+    """Return J, (6, nv), with [omega; velocity of the point] = J @ v in world axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+        link: Name or index of the link that carries the point. point: (3,), [m], link axes.
+
+    Source: the columns are A_(k,j) p_j of eq. (5), taken at the point.
+    """
+    (q,) = read(robot, q=q)
+    at = motion(robot, q)
+    ((k, r),) = _on_bodies(robot, [(link, np.asarray(point))])
+    where = at.origin[k] + at.rotation[k] @ r
+    J = np.zeros((6, robot.nv), dtype=object if q.dtype == object else float)
+    for index in robot.ancestors(k):
+        body = robot.bodies[index]
+        P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
+        R, arm = at.rotation[index], where - at.origin[index]
+        for column in range(body.nv):
+            omega, velocity = R @ P[:3, column], R @ P[3:, column]
+            J[:, body.v.start + column] = join(omega, velocity + cross(omega, arm))
+    return J
+
+
+def point_accelerations(robot: Robot, q: Array, v: Array, vdot: Array, points: list[tuple[str | int, Array]]) -> Array:
+    """Return the accelerations of points, (n, 3), [m/s^2], world axes; gravity is not in them.
+
+    With vdot zero they are Jdot @ v, the velocity part, of the points' Jacobians.
+    """
+    q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
+    t, td, R = {}, {}, motion(robot, q).rotation
+    for body in outward(robot):
+        k = body.index
+        if body.kind == "base":
+            t[k], td[k] = base_rate(robot, q, v, vdot)
+        else:
+            t[k], td[k] = joint_rate(body, q, v, vdot, t[body.parent], td[body.parent])
+    found = [
+        R[k] @ (td[k][3:] + coupling(t[k][:3], td[k][:3]) @ r) + robot.gravity for k, r in _on_bodies(robot, points)
+    ]
+    return np.array(found).reshape(-1, 3)
+
+
+def center_of_mass(robot: Robot, q: Array) -> Array:
+    """Return the robot's centre of mass, (3,), [m], world axes."""
+    (q,) = read(robot, q=q)
+    at = motion(robot, q)
+    first = sum(body.mass * at.origin[body.index] + at.rotation[body.index] @ body.h for body in robot.bodies)
+    return first / robot.mass
+
+
+def momentum(robot: Robot, q: Array, v: Array) -> Array:
+    """Return [angular momentum about the centre of mass; linear momentum], (6,), [kg m^2/s, kg m/s], world axes."""
+    q, v = read(robot, q=q, v=v)
+    at = motion(robot, q, v)
+    c = center_of_mass(robot, q)
+    angular, linear = np.zeros(3), np.zeros(3)
+    for body in robot.bodies:
+        R = at.rotation[body.index]
+        part = body.M @ at.twist[body.index]
+        f = R @ part[3:]
+        angular = angular + R @ part[:3] + cross(at.origin[body.index] - c, f)
+        linear = linear + f
+    return join(angular, linear)
+
+
+def kinetic_energy(robot: Robot, q: Array, v: Array):
+    """Return the kinetic energy, [J]: half t^T M t, body by body."""
+    q, v = read(robot, q=q, v=v)
+    at = motion(robot, q, v)
+    return 0.5 * sum(t @ (body.M @ t) for body, t in zip(robot.bodies, at.twist, strict=True))
+
+
+def potential_energy(robot: Robot, q: Array):
+    """Return the potential energy in the robot's gravity, [J], zero for a centre of mass at the world's origin."""
+    return -robot.mass * (robot.gravity @ center_of_mass(robot, q))
+
+
+def _on_bodies(robot: Robot, points: list[tuple[str | int, Array]]) -> list[tuple[int, Array]]:
+    """Return (body, position in body axes) of each point."""
+    found = []
+    for link, point in points:
+        placed: PlacedLink = robot.link(link) if isinstance(link, str) else robot.links[link]
+        r = np.asarray(point)
+        if r.shape != (3,):
+            raise ShapeError(f"a point on link {placed.name!r} must be (3,), in link axes, got shape {r.shape}")
+        found.append((placed.body, placed.position + placed.rotation @ r))
+    return found

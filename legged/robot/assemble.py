@@ -1,0 +1,239 @@
+"""From checked links and connections to the frozen robot: weld, expand, partition, number, place frames."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import networkx as nx
+import numpy as np
+
+from legged.errors import DefinitionError
+from legged.robot.base import Base
+from legged.robot.body import Body
+from legged.robot.frames import Placement, body_axes, joint_steps, origin_along, snap
+from legged.robot.inertia import Inertia
+from legged.robot.joint import Fixed, Joint, PlacedJoint, Stage
+from legged.robot.link import ContactPoint, Link, PlacedLink
+from legged.robot.modules import Module, check_modules, find_modules
+from legged.robot.robot import Robot
+from legged.spatial import Array, mass_matrix
+
+if TYPE_CHECKING:
+    from legged.robot.builder import Connection
+
+_ORIGIN = Placement(np.eye(3), np.zeros(3))
+
+
+@dataclass(eq=False)
+class Weld:
+    """Links joined by fixed joints: one head that a moving joint holds, and the rest placed in its frame."""
+
+    head: Link
+    joint: Joint | None
+    parent: str | None  # head of the parent weld
+    start: Placement  # the joint's frame in the parent head's frame
+    members: list[tuple[Link, Placement]] = field(default_factory=list)
+
+    @property
+    def inertia(self) -> Inertia:
+        total = Inertia()
+        for link, place in self.members:
+            total = total + link.inertia.moved(place.rotation, place.position)
+        return total
+
+
+@dataclass(eq=False)
+class _Part:
+    """A body before it is numbered: its joint stage, and its link frame in the parent part's link frame."""
+
+    name: str
+    weld: str
+    parent: int
+    stage: Stage | None
+    start: Placement
+    inertia: Inertia
+
+
+def assemble(
+    name: str,
+    base: Base,
+    gravity: Array,
+    links: Sequence[Link],
+    connections: Sequence[Connection],
+    partition: Sequence[Sequence[str]] | None,
+) -> Robot:
+    """Return the robot; connections come parent before child. Errors are those of `RobotBuilder.build`."""
+    welds, head_of = _weld(links, connections)
+    _refuse_massless_ends(welds)
+    children = {head: [w.head.name for w in welds.values() if w.parent == head] for head in welds}
+    root = links[0].name
+    if partition is None:
+        named = find_modules(root, children)
+    else:
+        heads_only = [[link for link in module if head_of.get(link, link) == link] for module in partition]
+        named = check_modules(heads_only, root, children)
+    parts = _expand(welds, named)
+    bodies, frames = _place(parts, base)
+    last = {part.weld: index for index, part in enumerate(parts)}
+    joints = _placed_joints(welds, named, parts, bodies)
+    placed = _placed_links(welds, named, last, frames)
+    modules = _modules(named, welds, parts, bodies, placed)
+    contacts = tuple(
+        ContactPoint(point, link.index, np.asarray(at))
+        for link in placed
+        for point, at in _link(links, link.name).contacts.items()
+    )
+    graph = nx.DiGraph(name=name)
+    graph.add_nodes_from(link.name for link in placed)
+    for c in connections:
+        graph.add_edge(c.parent, c.child, joint=c.joint.name, kind=c.joint.kind, definition=c.joint)
+    nq = base.nq + sum(joint.nq for joint in joints)
+    nv = base.nv + sum(joint.nv for joint in joints)
+    return Robot(name, base, gravity, placed, joints, bodies, modules, contacts, graph, nq, nv)
+
+
+def _link(links: Sequence[Link], name: str) -> Link:
+    return next(link for link in links if link.name == name)
+
+
+def _weld(links: Sequence[Link], connections: Sequence[Connection]) -> tuple[dict[str, Weld], dict[str, str]]:
+    """Return welds by the name of their head, and the head of each link."""
+    by_name = {link.name: link for link in links}
+    root = links[0]
+    welds = {root.name: Weld(root, None, None, _ORIGIN, [(root, _ORIGIN)])}
+    where = {root.name: (root.name, _ORIGIN)}
+    for c in connections:
+        head, place = where[c.parent]
+        child = by_name[c.child]
+        if isinstance(c.joint, Fixed):
+            where[child.name] = head, place @ c.start
+            welds[head].members.append((child, place @ c.start))
+        else:
+            where[child.name] = child.name, _ORIGIN
+            welds[child.name] = Weld(child, c.joint, head, place @ c.start, [(child, _ORIGIN)])
+    return welds, {name: head for name, (head, _) in where.items()}
+
+
+def _refuse_massless_ends(welds: dict[str, Weld]) -> None:
+    parents = {weld.parent for weld in welds.values()}
+    for head, weld in welds.items():
+        if head not in parents and weld.inertia.is_massless:
+            raise DefinitionError(
+                f"link {head!r} is the last of its limb and has no mass: its joint would meet no inertia; give it a "
+                f"mass, or fix it to its parent"
+            )
+
+
+def _expand(welds: dict[str, Weld], named: list[list[str]]) -> list[_Part]:
+    """Return parts module by module: a joint of several DoF becomes one-DoF joints with massless bodies between."""
+    root = named[0][0]
+    parts = [_Part(root, root, -1, None, _ORIGIN, welds[root].inertia)]
+    last = {root: 0}
+    for head in (name for module in named[1:] for name in module):
+        weld = welds[head]
+        assert weld.joint is not None and weld.parent is not None
+        parent, start = last[weld.parent], weld.start
+        stages = weld.joint.stages
+        for number, stage in enumerate(stages, start=1):
+            inertia = weld.inertia if number == len(stages) else Inertia()
+            name = head if number == len(stages) else f"{head} (joint stage {number})"
+            parts.append(_Part(name, head, parent, stage, start, inertia))
+            parent, start = len(parts) - 1, _ORIGIN
+        last[head] = parent
+    return parts
+
+
+def _place(parts: list[_Part], base: Base) -> tuple[tuple[Body, ...], list[Placement]]:
+    """Return the bodies, and for each its link frame in its body frame."""
+    frames: list[Placement] = []  # link frame in body frame
+    bodies: list[Body] = []
+    nq, nv = base.nq, base.nv
+    for index, part in enumerate(parts):
+        if part.stage is None:
+            frames.append(_ORIGIN)
+            M, J = _mass_matrix(part.inertia, _ORIGIN)
+            P = np.zeros((6, nv))
+            bodies.append(Body(part.name, index, -1, "base", slice(0, nq), slice(0, nv), P, M, J))
+            continue
+        stage = part.stage
+        body_in_link = _body_frame(stage, [p for p in parts if p.parent == index])
+        link_in_body = body_in_link.inverse()
+        frames.append(link_in_body)
+        joint_in_parent = frames[part.parent] @ part.start
+        start = joint_in_parent @ body_in_link
+        axis = joint_in_parent.rotation @ stage.axis
+        before, zero, after = joint_steps(stage.kind, start, axis)
+        M, J = _mass_matrix(part.inertia, link_in_body)
+        slices = slice(nq, nq + stage.nq), slice(nv, nv + stage.nv)
+        P = _motion(stage.kind)
+        bodies.append(Body(part.name, index, part.parent, stage.kind, *slices, P, M, J, tuple(before), zero, after))
+        nq, nv = nq + stage.nq, nv + stage.nv
+    return tuple(bodies), frames
+
+
+def _body_frame(stage: Stage, children: list[_Part]) -> Placement:
+    """Return the body's frame in its link's frame; see `legged.robot.frames`."""
+    if stage.kind == "ball":
+        return _ORIGIN
+    following = next((c for c in children if c.stage is not None and c.stage.kind != "ball"), None)
+    next_axis = following.start.rotation @ following.stage.axis if following and following.stage else None
+    next_position = following.start.position if following else (children[0].start.position if children else None)
+    rotation = body_axes(stage.axis, next_axis, next_position)
+    shifted = stage.kind == "revolute" and following is not None and following.stage.kind == "revolute"  # type: ignore[union-attr]
+    along = origin_along(stage.axis, next_axis, next_position) if shifted else 0.0
+    return Placement(rotation, along * stage.axis)
+
+
+def _motion(kind: str) -> Array:
+    P = np.zeros((6, 3 if kind == "ball" else 1))
+    if kind == "ball":
+        P[:3] = np.eye(3)
+    else:
+        P[2 if kind == "revolute" else 5, 0] = 1.0
+    return P
+
+
+def _mass_matrix(inertia: Inertia, link_in_body: Placement) -> tuple[Array, Array]:
+    """Return (M, J) about the body's origin in body axes; rounding next to zero is made exactly zero."""
+    moved = inertia.moved(link_in_body.rotation, link_in_body.position)
+    h = moved.mass * np.asarray(moved.center)
+    about_origin = moved.about_origin
+    size, reach = 2 * max(float(np.abs(about_origin).max()), 1e-12), 2 * max(float(np.abs(h).max()), 1e-12)
+    second = np.trace(about_origin) / 2 * np.eye(3) - about_origin
+    return mass_matrix(moved.mass, snap(h, reach), snap(about_origin, size)), snap(second, size)
+
+
+def _placed_joints(welds, named, parts: list[_Part], bodies) -> tuple[PlacedJoint, ...]:
+    joints = []
+    for head in (name for module in named[1:] for name in module):
+        own = [body for part, body in zip(parts, bodies, strict=True) if part.weld == head]
+        weld = welds[head]
+        q, v = slice(own[0].q.start, own[-1].q.stop), slice(own[0].v.start, own[-1].v.stop)
+        joints.append(PlacedJoint(weld.joint, weld.parent, head, q, v))
+    return tuple(joints)
+
+
+def _placed_links(welds, named, last: dict[str, int], frames: list[Placement]) -> tuple[PlacedLink, ...]:
+    placed: list[PlacedLink] = []
+    for head in (name for module in named for name in module):
+        for link, place in welds[head].members:
+            where = frames[last[head]] @ place
+            placed.append(PlacedLink(link.name, link.inertia, len(placed), last[head], where.rotation, where.position))
+    return tuple(placed)
+
+
+def _modules(named, welds, parts: list[_Part], bodies, placed) -> tuple[Module, ...]:
+    owner = {head: number for number, module in enumerate(named) for head in module}
+    modules = []
+    for number, module in enumerate(named):
+        own = [body for part, body in zip(parts, bodies, strict=True) if owner[part.weld] == number]
+        held = {body.index for body in own}
+        links = tuple(link.name for link in placed if link.body in held)
+        above = welds[module[0]].parent
+        kind = tuple(body.kind for body in own)
+        v = slice(own[0].v.start, own[-1].v.stop)
+        bodies_of = tuple(body.index for body in own)
+        modules.append(Module(number, -1 if above is None else owner[above], bodies_of, links, v, kind))
+    return tuple(modules)

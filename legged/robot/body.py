@@ -1,0 +1,86 @@
+"""The computational links that the recursions run over."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from legged.rotations import quaternion_matrix
+from legged.spatial import Array, Rotation, Shift, Transform, Turn
+
+
+@dataclass(frozen=True, eq=False)
+class Body:
+    """One body: a run of links welded together (or the massless middle of a joint), and the joint before it.
+
+    The body's frame has its origin on the joint's axis and its z along it (a ball joint keeps the link's axes), so
+    that the motion-propagation vector p of equation (2) is a unit vector; `legged.robot.frames` chooses the rest.
+
+    Attributes:
+        name: For messages.
+        index, parent: Places in `robot.bodies`; parent is -1 for the base.
+        kind: "base", "revolute", "prismatic" or "ball".
+        q, v: Slices of the joint's own entries.
+        P: (6, nv), columns p: joint rates to relative twist, body axes.
+        M: (6, 6), mass matrix about the body's origin, body axes, eq. (19).
+        J: (3, 3), second moment of mass about the body's origin, sum of m r r^T = tr(I)/2 - I, [kg m^2].
+        before: Fixed steps from the parent body's frame to the joint.
+        zero: (cosine, sine) of the joint angle's offset: the body's frame at q = 0.
+        after: Fixed shift along the joint's axis from the joint to the body's origin, [m].
+    """
+
+    name: str
+    index: int
+    parent: int
+    kind: str
+    q: slice
+    v: slice
+    P: Array
+    M: Array
+    J: Array
+    before: tuple[Shift | Turn | Rotation, ...] = ()
+    zero: tuple[float, float] = (1.0, 0.0)
+    after: float = 0.0
+
+    @property
+    def mass(self) -> float:
+        """[kg]."""
+        return float(self.M[5, 5])
+
+    @property
+    def h(self) -> Array:
+        """First moment of mass m d, (3,), [kg m], body axes."""
+        return np.array([self.M[2, 4], self.M[0, 5], self.M[1, 3]])
+
+    @property
+    def nv(self) -> int:
+        return self.v.stop - self.v.start
+
+    def to_joint(self, q: Array) -> Transform:
+        """Return the transform from the parent body to this joint, moved by q (all of the robot's q)."""
+        return Transform((*self.before, *self._joint_steps(q[self.q])))
+
+    def from_joint(self) -> Transform:
+        """Return the fixed transform from this joint to the body's frame."""
+        return Transform((Shift(np.array([0.0, 0.0, self.after])),) if self.after else ())
+
+    def transform(self, q: Array) -> Transform:
+        """Return the transform X from the parent body to this body at q."""
+        return Transform(self.to_joint(q).steps + self.from_joint().steps)
+
+    def _joint_steps(self, q: Array) -> tuple[Shift | Turn | Rotation, ...]:
+        if self.kind == "revolute":
+            return (Turn(2, *self._cosine_and_sine(q[0])),)
+        if self.kind == "prismatic":
+            turn = () if self.zero == (1.0, 0.0) else (Turn(2, *self.zero),)
+            return (*turn, Shift(np.array([0.0, 0.0, q[0]])))
+        return (Rotation(quaternion_matrix(q)),)
+
+    def _cosine_and_sine(self, angle):
+        c, s = self.zero
+        if c == 0.0 or s == 0.0:  # a quarter turn costs nothing
+            cosine, sine = np.cos(angle), np.sin(angle)
+            return cosine * c - sine * s, sine * c + cosine * s
+        shifted = angle + np.arctan2(s, c)
+        return np.cos(shifted), np.sin(shifted)

@@ -1,0 +1,219 @@
+"""Defining robots in code: limbs defined once and attached several times, links and joints in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from legged.errors import DefinitionError, UnknownNameError
+from legged.robot.assemble import assemble
+from legged.robot.base import Base, FloatingBase
+from legged.robot.frames import Placement
+from legged.robot.inertia import Vector
+from legged.robot.joint import Joint
+from legged.robot.link import Link, rotation3, vector3
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+_HERE = (0.0, 0.0, 0.0)
+GRAVITY = (0.0, 0.0, -9.81)
+
+
+@dataclass(frozen=True, eq=False)
+class Connection:
+    """A joint between two named links; `start` is the joint's frame in the parent link's frame."""
+
+    joint: Joint
+    parent: str
+    child: str
+    start: Placement
+
+
+def placement(what: str, at: Vector, rotation: Array | None) -> Placement:
+    return Placement(rotation3(f"the rotation of {what}", rotation), vector3(f"the position of {what}", at))
+
+
+class Limb:
+    """A leg, an arm, a tail: links and joints not yet on a robot, each added at the end of the last one.
+
+    leg = Limb().add(Revolute("hip", "-y"), thigh).add(Revolute("knee", "-y"), shank, at=(0, 0, -0.3))
+    """
+
+    def __init__(self) -> None:
+        self._parts: list[tuple[Joint, Link, str | None, Placement]] = []
+
+    def add(
+        self, joint: Joint, link: Link, *, at: Vector = _HERE, rotation: Array | None = None, to: str | None = None
+    ) -> Limb:
+        """Add a link by a joint, and return the limb.
+
+        Args:
+            joint, link: Names are unique within the limb.
+            at: Parent link's origin to the joint, (3,), [m], parent link axes. Leave it out for the first joint.
+            rotation: Joint axes to parent link axes, (3, 3); none by default.
+            to: Name of the parent link in this limb; the link added last by default.
+        """
+        names = [link.name for _, link, _, _ in self._parts]
+        if to is not None and to not in names:
+            raise UnknownNameError("link of this limb", to, names)
+        parent = to if to is not None else (names[-1] if names else None)
+        self._parts.append((joint, link, parent, placement(f"joint {joint.name!r}", at, rotation)))
+        return self
+
+    @property
+    def parts(self) -> tuple[tuple[Joint, Link, str | None, Placement], ...]:
+        return tuple(self._parts)
+
+
+class RobotBuilder:
+    """Collects links, joints and limbs; `build()` checks them and returns the frozen robot.
+
+    builder = RobotBuilder("dog", Link("trunk", box(4.0, (1.0, 0.5, 0.0))), base=FloatingBase())
+    builder.attach(leg, to="trunk", at=(0.5, 0.25, 0.0), prefix="front_left_")
+    robot = builder.build()
+    """
+
+    def __init__(self, name: str, base_link: Link, *, base: Base | None = None, gravity: Vector = GRAVITY) -> None:
+        """Start a robot.
+
+        Args:
+            name: The robot's.
+            base_link: The link of module M_0.
+            base: What the base may do; a floating base with a unit quaternion by default.
+            gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
+        """
+        self.name = name
+        self.base = FloatingBase() if base is None else base
+        self.gravity = vector3("gravity", gravity)
+        self._root = base_link.name
+        self._links: list[Link] = [base_link]
+        self._connections: list[Connection] = []
+
+    def link(self, link: Link) -> RobotBuilder:
+        """Add a link that `joint` connects; the order of links and joints is free."""
+        self._links.append(link)
+        return self
+
+    def joint(
+        self, joint: Joint, *, parent: str, child: str, at: Vector = _HERE, rotation: Array | None = None
+    ) -> RobotBuilder:
+        """Connect two links by name; see `add` for the arguments."""
+        start = placement(f"joint {joint.name!r}", at, rotation)
+        self._connections.append(Connection(joint, parent, child, start))
+        return self
+
+    def add(
+        self, joint: Joint, link: Link, *, to: str, at: Vector = _HERE, rotation: Array | None = None
+    ) -> RobotBuilder:
+        """Add a link by a joint.
+
+        Args:
+            joint, link: Names are unique in the robot.
+            to: Name of the parent link.
+            at: Parent link's origin to the joint, (3,), [m], parent link axes.
+            rotation: Joint axes to parent link axes, (3, 3); none by default.
+        """
+        return self.link(link).joint(joint, parent=to, child=link.name, at=at, rotation=rotation)
+
+    def attach(
+        self, limb: Limb, *, to: str, at: Vector = _HERE, rotation: Array | None = None, prefix: str = ""
+    ) -> RobotBuilder:
+        """Attach a copy of a limb, its names (links, joints, contacts) behind a prefix.
+
+        Args:
+            limb: The limb.
+            to: Name of the link that carries it.
+            at: That link's origin to the limb's first joint, (3,), [m], that link's axes.
+            rotation: Limb axes to that link's axes, (3, 3); none by default.
+        """
+        mount = placement(f"limb {prefix!r}", at, rotation)
+        for joint, link, parent, start in limb.parts:
+            named = replace(joint, name=prefix + joint.name)
+            where = mount @ start if parent is None else start
+            self._links.append(link.prefixed(prefix))
+            above = to if parent is None else prefix + parent
+            self._connections.append(Connection(named, above, prefix + link.name, where))
+        return self
+
+    def build(self, modules: Sequence[Sequence[str]] | None = None) -> Robot:
+        """Return the robot.
+
+        Args:
+            modules: The partition into modules as lists of link names, base first (it may be left out); found
+                by the paper's rules when None.
+
+        Raises:
+            DefinitionError: for duplicate names, cycles, disconnected links, two roots, a massless last link, a
+                motion that meets no inertia. UnknownNameError: for a joint to a link that is not there.
+            ModuleError: for a partition that breaks the rules.
+        """
+        parent_of = self._check_tree()
+        return assemble(self.name, self.base, self.gravity, self._links, self._ordered(parent_of), modules)
+
+    def _check_tree(self) -> dict[str, Connection]:
+        names = [link.name for link in self._links]
+        _refuse_duplicates("link", names)
+        _refuse_duplicates("joint", [c.joint.name for c in self._connections])
+        _refuse_duplicates("contact point", [name for link in self._links for name in link.contacts])
+        parent_of: dict[str, Connection] = {}
+        for c in self._connections:
+            for end in (c.parent, c.child):
+                if end not in names:
+                    raise UnknownNameError("link", end, names)
+            if c.child == self._root:
+                raise DefinitionError(
+                    f"joint {c.joint.name!r} hangs the base {self._root!r} on {c.parent!r}: that closes a cycle; the "
+                    f"base is the root"
+                )
+            if c.child in parent_of:
+                raise DefinitionError(
+                    f"link {c.child!r} hangs on two joints, {parent_of[c.child].joint.name!r} and {c.joint.name!r}: "
+                    f"that closes a cycle; robots are trees, so remove one"
+                )
+            parent_of[c.child] = c
+        self._check_connected(names, parent_of)
+        return parent_of
+
+    def _check_connected(self, names: list[str], parent_of: dict[str, Connection]) -> None:
+        for name in names:
+            seen, at = {name}, name
+            while at in parent_of:
+                at = parent_of[at].parent
+                if at in seen:
+                    raise DefinitionError(f"the joints from {name!r} outward form a cycle of {', '.join(sorted(seen))}")
+                seen.add(at)
+            if at != self._root:
+                raise DefinitionError(
+                    f"link {at!r} is a second root: no joint connects it to the base {self._root!r}; add a joint"
+                    + (f" (disconnected with it: {name!r})" if name != at else "")
+                )
+
+    def _ordered(self, parent_of: dict[str, Connection]) -> list[Connection]:
+        """Return the connections parent before child, children in the order of their definition."""
+        children: dict[str, list[Connection]] = {link.name: [] for link in self._links}
+        for c in self._connections:
+            children[c.parent].append(c)
+        ordered: list[Connection] = []
+        waiting = [self._root]
+        while waiting:
+            for c in children[waiting.pop(0)]:
+                ordered.append(c)
+                waiting.append(c.child)
+        return ordered
+
+
+def _refuse_duplicates(what: str, names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise DefinitionError(f"two {what}s are named {name!r}; names must differ (a limb's prefix helps)")
+        seen.add(name)
+
+
+def rpy(roll: float, pitch: float, yaw: float) -> Array:
+    """Return the rotation of fixed-axis roll, pitch, yaw [rad] as URDF writes them, (3, 3)."""
+    from legged.rotations import euler_matrix
+
+    return euler_matrix("zyx", np.array([yaw, pitch, roll]))

@@ -1,0 +1,122 @@
+"""Mass, centre of mass and inertia of a link, and the simple shapes they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from legged.errors import InertiaError
+from legged.spatial import Array, skew
+
+Vector = Sequence[float] | Array
+
+
+@dataclass(frozen=True, eq=False)
+class Inertia:
+    """What a link weighs.
+
+    Attributes:
+        mass: [kg].
+        center: Link origin to centre of mass, (3,), [m], link axes.
+        tensor: Inertia about the centre of mass, (3, 3), [kg m^2], link axes.
+
+    Raises:
+        InertiaError: for a mass or inertia that no body has. Points, thin rods and thin plates are allowed limits.
+    """
+
+    mass: float = 0.0
+    center: Vector = field(default_factory=lambda: np.zeros(3))
+    tensor: Vector | Sequence[Sequence[float]] = field(default_factory=lambda: np.zeros((3, 3)))
+
+    def __post_init__(self) -> None:
+        tensor = np.asarray(self.tensor, float)
+        object.__setattr__(self, "mass", float(self.mass))
+        object.__setattr__(self, "center", np.asarray(self.center, float))
+        object.__setattr__(self, "tensor", np.diag(tensor) if tensor.shape == (3,) else tensor)
+        _check(self)
+
+    @property
+    def about_origin(self) -> Array:
+        """Inertia about the link's origin, (3, 3), [kg m^2]."""
+        d = skew(np.asarray(self.center))
+        return np.asarray(self.tensor) - self.mass * d @ d
+
+    @property
+    def is_massless(self) -> bool:
+        return self.mass == 0.0
+
+    def moved(self, rotation: Array, position: Array) -> Inertia:
+        """Return the same body written in an outer frame: rotation (3, 3) and position (3,) of this frame in it."""
+        tensor = rotation @ self.tensor @ rotation.T
+        return Inertia(self.mass, rotation @ self.center + position, (tensor + tensor.T) / 2)
+
+    def __add__(self, other: Inertia) -> Inertia:
+        """Return the two bodies welded together, both written in one frame."""
+        mass = self.mass + other.mass
+        if mass == 0.0:
+            return Inertia()
+        center = (self.mass * np.asarray(self.center) + other.mass * np.asarray(other.center)) / mass
+        tensor = np.zeros((3, 3))
+        for part in (self, other):
+            d = skew(np.asarray(part.center) - center)
+            tensor += part.tensor - part.mass * d @ d
+        return Inertia(mass, center, tensor)
+
+
+def _check(body: Inertia) -> None:
+    mass, center, tensor = body.mass, np.asarray(body.center), np.asarray(body.tensor)
+    if center.shape != (3,) or tensor.shape != (3, 3):
+        raise InertiaError(
+            f"an inertia needs a centre (3,) and a tensor (3, 3) or its diagonal (3,), got {center.shape} and "
+            f"{tensor.shape}"
+        )
+    if not (np.isfinite(mass) and np.isfinite(center).all() and np.isfinite(tensor).all()):
+        raise InertiaError(f"mass, centre and inertia must be finite, got mass {mass}, centre {center}, {tensor}")
+    if mass < 0:
+        raise InertiaError(f"mass {mass} kg is negative; a massless link has mass 0")
+    scale = np.abs(tensor).max()
+    if mass == 0 and scale > 0:
+        raise InertiaError("a link of zero mass has a rotational inertia; no body has that, give it a mass")
+    if np.abs(tensor - tensor.T).max() > 1e-9 * scale:
+        raise InertiaError(f"the inertia tensor is not symmetric:\n{tensor}")
+    a, b, c = np.linalg.eigvalsh(tensor)
+    moments = f"principal inertias {a:.6g}, {b:.6g}, {c:.6g} kg m^2"
+    if a < -1e-9 * scale:
+        raise InertiaError(f"{moments}: the tensor is not positive definite; about its centre of mass no body has this")
+    if c > (a + b) * (1 + 1e-9):
+        raise InertiaError(f"{moments}; no body has these, since the largest must not exceed the sum of the other two")
+
+
+def point_mass(mass: float, at: Vector = (0.0, 0.0, 0.0)) -> Inertia:
+    """Return a point of the given mass [kg] at a place (3,) [m]."""
+    return Inertia(mass, at)
+
+
+def rod(mass: float, start: Vector, end: Vector) -> Inertia:
+    """Return a slender uniform rod between two points (3,) [m]: m l^2 / 12 across, nothing along."""
+    start, end = np.asarray(start, float), np.asarray(end, float)
+    along = end - start
+    tensor = mass / 12 * (along @ along * np.eye(3) - np.outer(along, along))
+    return Inertia(mass, (start + end) / 2, tensor)
+
+
+def box(mass: float, size: Vector, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
+    """Return a uniform box with edges `size` (3,) [m] along the link's axes; an edge of zero makes it a plate."""
+    x, y, z = np.square(np.asarray(size, float))
+    return Inertia(mass, center, mass / 12 * np.array([y + z, x + z, x + y]))
+
+
+def cylinder(mass: float, radius: float, start: Vector, end: Vector) -> Inertia:
+    """Return a uniform solid cylinder of the given radius [m] between two points (3,) [m]."""
+    thin = rod(mass, start, end)
+    along = np.asarray(end, float) - np.asarray(start, float)
+    axis = along / np.linalg.norm(along)
+    across = mass * radius**2 / 4 * (np.eye(3) + np.outer(axis, axis))
+    return Inertia(mass, thin.center, np.asarray(thin.tensor) + across)
+
+
+def sphere(mass: float, radius: float, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
+    """Return a uniform solid sphere of the given radius [m]."""
+    return Inertia(mass, center, np.full(3, 0.4 * mass * radius**2))

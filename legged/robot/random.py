@@ -1,0 +1,117 @@
+"""Seeded random robots of every shape, for everybody's tests."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
+from legged.robot.builder import GRAVITY, RobotBuilder
+from legged.robot.inertia import Inertia
+from legged.robot.joint import Fixed, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from legged.robot.link import Link
+from legged.robot.robot import Robot
+from legged.rotations import quaternion_matrix
+from legged.spatial import Array
+
+JOINTS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed")
+BASES = ("fixed", "planar", "floating", "euler")
+_SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx", "xyx", "xzx", "yxy", "yzy", "zxz", "zyz")
+
+
+def random_tree(
+    seed: int,
+    links: int | None = None,
+    *,
+    joints: Sequence[str] = JOINTS,
+    bases: Sequence[str] = BASES,
+    branching: float | None = None,
+    axes: str = "any",
+    gravity: Sequence[float] = GRAVITY,
+) -> Robot:
+    """Return a random robot, the same for the same seed.
+
+    Args:
+        seed: Of NumPy's generator.
+        links: Number of links without the base; 1 to 40 at random when None.
+        joints: Kinds to draw from: "revolute", "prismatic", "universal", "spherical" (three Euler angles), "ball"
+            (quaternion), "planar", "fixed".
+        bases: Kinds to draw from: "fixed", "planar", "floating", "euler".
+        branching: Chance that a link hangs on any earlier link, anywhere along a leg, and not on the last one; random
+            from 0 (a chain) to 1 (a bush) when None.
+        axes: "any" direction and frame rotation, "parallel" (all about y, offsets along x and z), or "perpendicular"
+            (each axis perpendicular to its parent's, coordinate axes).
+        gravity: (3,), [m/s^2].
+    """
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(1, 41)) if links is None else links
+    spread = float(rng.uniform()) if branching is None else branching
+    base = _base(str(rng.choice(list(bases))), rng)
+    builder = RobotBuilder(f"random tree {seed}", Link("base", _inertia(rng)), base=base, gravity=gravity)
+    directions, names = {"base": 2}, ["base"]
+    for index in range(count):
+        parent = str(rng.choice(names)) if rng.uniform() < spread else names[-1]
+        name = f"link{index}"
+        direction = _next_direction(axes, directions[parent], rng)
+        joint = _joint(str(rng.choice(list(joints))), f"joint{index}", axes, direction, rng)
+        at = rng.uniform(-0.5, 0.5, 3) * (np.array([1, 0, 1]) if axes == "parallel" else 1)
+        rotation = _rotation(rng) if axes == "any" and rng.uniform() < 0.7 else None
+        builder.add(joint, Link(name, _inertia(rng), _contact(name, rng)), to=parent, at=at, rotation=rotation)
+        directions[name] = direction
+        names.append(name)
+    return builder.build()
+
+
+def _base(kind: str, rng: np.random.Generator) -> Base:
+    if kind == "euler":
+        return EulerBase(str(rng.choice(_SEQUENCES)))
+    return {"fixed": FixedBase(), "planar": PlanarBase(), "floating": FloatingBase()}[kind]
+
+
+def _joint(kind: str, name: str, axes: str, direction: int, rng: np.random.Generator) -> Joint:
+    axis = _unit(rng) if axes == "any" else np.eye(3)[direction]
+    if kind == "universal":
+        return Universal(name, axis, _perpendicular(axis, rng) if axes == "any" else np.eye(3)[(direction + 1) % 3])
+    if kind == "planar":
+        return Planar(name, axis, _perpendicular(axis, rng))
+    made: dict[str, Joint] = {
+        "revolute": Revolute(name, axis),
+        "prismatic": Prismatic(name, axis),
+        "spherical": Spherical(name, str(rng.choice(_SEQUENCES))),
+        "ball": Spherical(name),
+        "fixed": Fixed(name),
+    }
+    return made[kind]
+
+
+def _next_direction(axes: str, before: int, rng: np.random.Generator) -> int:
+    return 1 if axes == "parallel" else (before + int(rng.integers(1, 3))) % 3
+
+
+def _inertia(rng: np.random.Generator) -> Inertia:
+    """Return the inertia of a random cloud of points, which some body surely has."""
+    points = rng.normal(size=(6, 3)) * rng.uniform(0.02, 0.2, 3)
+    mass = float(rng.uniform(0.2, 3.0))
+    points = points - points.mean(axis=0)
+    second = mass * points.T @ points / len(points)
+    return Inertia(mass, rng.uniform(-0.2, 0.2, 3), np.trace(second) * np.eye(3) - second)
+
+
+def _contact(name: str, rng: np.random.Generator) -> dict[str, Array]:
+    return {f"{name}_tip": rng.uniform(-0.3, 0.3, 3)} if rng.uniform() < 0.3 else {}
+
+
+def _unit(rng: np.random.Generator) -> Array:
+    x = rng.normal(size=3)
+    return x / np.linalg.norm(x)
+
+
+def _perpendicular(axis: Array, rng: np.random.Generator) -> Array:
+    x = np.cross(axis, _unit(rng))
+    return x / np.linalg.norm(x)
+
+
+def _rotation(rng: np.random.Generator) -> Array:
+    p = rng.normal(size=4)
+    return quaternion_matrix(p / np.linalg.norm(p))

@@ -1,0 +1,113 @@
+"""A finished robot: structure only, frozen; every algorithm is a function of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeVar
+
+import networkx as nx
+import numpy as np
+
+from legged.errors import UnknownNameError
+from legged.robot.base import Base
+from legged.robot.body import Body
+from legged.robot.joint import PlacedJoint
+from legged.robot.link import ContactPoint, PlacedLink
+from legged.robot.modules import Module
+from legged.spatial import Array
+
+Named = TypeVar("Named", bound=Any)
+
+
+@dataclass(frozen=True, eq=False)
+class Robot:
+    """A tree of links on a base, partitioned into kinematic modules.
+
+    Attributes:
+        name: For titles and messages.
+        base: What the base may do.
+        gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
+        links: All links, base first, module by module, parent before child.
+        joints: The joints that move, in the order of v.
+        bodies: The computational links; see `Body`.
+        modules: The partition; modules[0] is the base.
+        contacts: Points that may touch the ground.
+        graph: Links as nodes, joints (fixed ones too) as directed edges with attributes `joint`, `kind`.
+        nq, nv: Lengths of q and v.
+    """
+
+    name: str
+    base: Base
+    gravity: Array
+    links: tuple[PlacedLink, ...]
+    joints: tuple[PlacedJoint, ...]
+    bodies: tuple[Body, ...]
+    modules: tuple[Module, ...]
+    contacts: tuple[ContactPoint, ...]
+    graph: nx.DiGraph
+    nq: int
+    nv: int
+
+    def __repr__(self) -> str:
+        return f"<Robot {self.name!r}: {len(self.links)} links, {self.nv} DoF, {self.base.kind} base>"
+
+    @cached_property
+    def mass(self) -> float:
+        """Total mass, [kg]."""
+        return float(sum(link.inertia.mass for link in self.links))
+
+    @property
+    def nj(self) -> int:
+        """Number of joint degrees of freedom, base not counted."""
+        return self.nv - self.base.nv
+
+    def link(self, name: str) -> PlacedLink:
+        """Return a link by name, or raise UnknownNameError."""
+        return _by_name("link", self.links, name)
+
+    def joint(self, name: str) -> PlacedJoint:
+        """Return a moving joint by name, or raise UnknownNameError."""
+        return _by_name("joint", self.joints, name)
+
+    def contact(self, name: str) -> ContactPoint:
+        """Return a contact point by name, or raise UnknownNameError."""
+        return _by_name("contact point", self.contacts, name)
+
+    @cached_property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """For each body, the indices of its children."""
+        return tuple(tuple(b.index for b in self.bodies if b.parent == body.index) for body in self.bodies)
+
+    def ancestors(self, body: int) -> list[int]:
+        """Return the bodies from the given one to the base, both included."""
+        path = [body]
+        while self.bodies[path[-1]].parent >= 0:
+            path.append(self.bodies[path[-1]].parent)
+        return path
+
+    @cached_property
+    def alike_modules(self) -> tuple[tuple[int, ...], ...]:
+        """Groups of module numbers of one kind (same joints, same order), the base left out."""
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for module in self.modules[1:]:
+            groups.setdefault(module.kind, []).append(module.index)
+        return tuple(tuple(group) for group in groups.values())
+
+    def neutral(self) -> Array:
+        """Return q with every joint at zero and the base at the world's origin, (nq,)."""
+        q = np.zeros(self.nq)
+        q[: self.base.nq] = self.base.neutral()
+        for body in self.bodies:
+            if body.kind == "ball":
+                q[body.q.start] = 1.0
+        return q
+
+
+def _by_name(what: str, items: Iterable[Named], name: str) -> Named:
+    items = tuple(items)
+    for item in items:
+        if item.name == name:
+            return item
+    raise UnknownNameError(what, name, (item.name for item in items))

@@ -1,0 +1,9 @@
+"""Ready-made robots, each a short file that reads as a definition."""
+
+from robots.chain import chain
+from robots.hexapod import hexapod
+from robots.hopper import planar_hopper
+from robots.planar_biped import planar_biped
+from robots.spatial_quadruped import spatial_quadruped
+
+__all__ = ["chain", "hexapod", "planar_biped", "planar_hopper", "spatial_quadruped"]

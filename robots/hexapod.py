@@ -1,0 +1,33 @@
+"""A hexapod with 13 links and 18 degrees of freedom, after the one in the authors' toolbox."""
+
+from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod
+
+DOWN = (0.0, 0.0, -0.3)  # [m], thigh and shank
+HIPS = {
+    f"leg{2 * row + side + 1}_": (x, y, 0.0)
+    for row, x in enumerate((-0.6, 0.0, 0.6))
+    for side, y in enumerate((-0.25, 0.25))
+}
+
+
+def hexapod(base: Base | None = None) -> Robot:
+    """Return the hexapod: six legs, each a hip and a knee that pitch about -y, on point feet.
+
+    Legs 1, 3, 5 are the right ones from hind to fore, 2, 4, 6 the left ones; 1, 4, 5 and 2, 3, 6 are its tripods.
+
+    Args:
+        base: Floating with a quaternion by default.
+
+    Source: masses, lengths and principal inertias of the authors' hexapod. Its trunk's centre of mass is put at the
+    middle; their shipped model has it 0.5 m off, which looks like a leftover.
+    """
+    leg = (
+        Limb()
+        .add(Revolute("hip", "-y"), Link("thigh", rod(1.0, (0, 0, 0), DOWN)))
+        .add(Revolute("knee", "-y"), Link("shank", rod(1.0, (0, 0, 0), DOWN), {"foot": DOWN}), at=DOWN)
+    )
+    trunk = Link("trunk", Inertia(2.0, (0, 0, 0), (0.041667, 0.166667, 0.208333)))
+    robot = RobotBuilder("hexapod", trunk, base=base)
+    for prefix, hip in HIPS.items():
+        robot.attach(leg, to="trunk", at=hip, prefix=prefix)
+    return robot.build()

@@ -1,0 +1,18 @@
+"""A planar hopper: a trunk on one telescopic leg, after Raibert's machine."""
+
+from legged import Limb, Link, PlanarBase, Prismatic, Revolute, Robot, RobotBuilder, box, rod
+
+
+def planar_hopper() -> Robot:
+    """Return the hopper: a planar trunk, a hip that swings the leg about -y, and a leg that slides to extend.
+
+    At zero the foot is 0.6 m below the hip; a positive slide lengthens the leg.
+    """
+    foot = Link("foot", rod(0.3, (0, 0, 0), (0, 0, -0.3)), {"toe": (0, 0, -0.3)})
+    leg = (
+        Limb()
+        .add(Revolute("hip", "-y"), Link("thigh", rod(0.7, (0, 0, 0), (0, 0, -0.3))))
+        .add(Prismatic("slide", "-z"), foot, at=(0, 0, -0.3))
+    )
+    hopper = RobotBuilder("planar hopper", Link("trunk", box(5.0, (0.5, 0.2, 0.1))), base=PlanarBase())
+    return hopper.attach(leg, to="trunk").build()

@@ -1,0 +1,29 @@
+"""The paper's planar biped: 7 links, 9 degrees of freedom (section 5.1, Figure 10)."""
+
+from legged import Limb, Link, PlanarBase, Revolute, Robot, RobotBuilder, rod
+
+HIP = (0.0, 0.0, -0.25)  # [m], below the trunk's centre of mass
+DOWN = (0.0, 0.0, -0.5)  # [m], thigh and shank
+
+
+def planar_biped() -> Robot:
+    """Return the biped: trunk and legs a and b, each thigh, shank and flat foot with contacts at heel and toe.
+
+    The trunk's frame is at its centre of mass. Joints turn about -y, so a limb swings forward with a positive angle
+    and a knee bends with a negative one; at zero the legs hang straight down and the feet point forward.
+
+    Source: Shah, Saha, Dutt 2012, section 5.1; slender rods, and a foot whose ankle is above its middle, as the
+    authors' model has them.
+    """
+    foot = Link("foot", rod(0.2, (-0.075, 0, 0), (0.075, 0, 0)), {"heel": (-0.075, 0, 0), "toe": (0.075, 0, 0)})
+    leg = (
+        Limb()
+        .add(Revolute("hip", "-y"), Link("thigh", rod(1.0, (0, 0, 0), DOWN)))
+        .add(Revolute("knee", "-y"), Link("shank", rod(1.0, (0, 0, 0), DOWN)), at=DOWN)
+        .add(Revolute("ankle", "-y"), foot, at=DOWN)
+    )
+    trunk = Link("trunk", rod(5.0, HIP, (0.0, 0.0, 0.25)))
+    biped = RobotBuilder("planar biped", trunk, base=PlanarBase())
+    for side in "ab":
+        biped.attach(leg, to="trunk", at=HIP, prefix=f"{side}_")
+    return biped.build()
