@@ -38,7 +38,7 @@ def join(top: Array, bottom: Array) -> Array:
 
 
 def coupling(omega: Array, omegad: Array) -> Array:
-    """Return Phi = omegad~ + omega~ omega~, (3, 3): a point at r from the origin accelerates by Phi @ r more than it."""
+    """Return Phi = omegad~ + omega~ omega~, (3, 3): a point at r from the origin accelerates by Phi @ r more."""
     x, y, z = omega
     xd, yd, zd = omegad
     xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z

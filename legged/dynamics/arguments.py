@@ -108,7 +108,7 @@ def finite(robot: Robot, what: str, result: Array) -> Array:
     if result.dtype != object and not np.isfinite(result.astype(float)).all():
         raise SingularError(
             f"{what} of robot {robot.name!r} has no finite answer at this configuration: some motion meets no inertia "
-            f"(a gimbal-locked Euler base or joint, or aligned axes with massless links); legged.conditioning(robot, q) tells "
-            f"which module"
+            f"(a gimbal-locked Euler base or joint, or aligned axes with massless links); "
+            f"legged.conditioning(robot, q) tells which module"
         )
     return result

@@ -103,7 +103,7 @@ def _inward(
 def _remaining(P: Array, w: Array, Psi: Array, phi_hat: Array, tau: Array) -> Array:
     """Return w + Psi phi^, (6,): what the parent feels once the joint gives way. Along the joint it is tau itself."""
     eta = w + Psi @ phi_hat
-    free = P.any(axis=1)
+    free = np.any(P, axis=1)
     along = P @ tau
     return np.array([along[i] if free[i] else eta[i] for i in range(6)])
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from legged.errors import ModuleError, UnknownNameError
 
@@ -90,7 +91,7 @@ def check_modules(given: Sequence[Sequence[str]], root: str, children: dict[str,
 
 
 def _check_serial(number: int, module: list[str], parent: dict[str, str]) -> None:
-    for before, name in zip(module, module[1:], strict=False):
+    for before, name in pairwise(module):
         if parent.get(name) != before:
             raise ModuleError(
                 f"module {number} is not serial: {name!r} follows {before!r} in it, but hangs on {parent.get(name)!r}"
