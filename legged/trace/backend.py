@@ -1,0 +1,88 @@
+"""Machine code from LLVM assembly, for this computer's processor."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import llvmlite.binding as llvm
+
+from legged.trace.lowering import CALLED, ENTRY, symbol
+
+SIGNATURE = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+
+
+@cache
+def _prepare() -> None:
+    """Start LLVM, once."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    _add_symbols()
+
+
+def _machine() -> llvm.TargetMachine:
+    """Return a new description of this computer; an execution engine takes the one it gets for its own."""
+    _prepare()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    reloc = "static" if target.name in ("x86", "x86-64") else "default"
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(),
+        features=_features(),
+        opt=2,
+        reloc=reloc,
+        codemodel="jitdefault",
+        jit=True,
+    )
+
+
+def _features() -> str:
+    return llvm.get_host_cpu_features().flatten()
+
+
+def _add_symbols() -> None:
+    """Tell the linker where the C library's functions are, which each system keeps elsewhere."""
+    windows = sys.platform == "win32"
+    library = ctypes.CDLL("ucrtbase" if windows else None)
+    for name in CALLED.values():
+        llvm.add_symbol(symbol(name), _address(getattr(library, name)))
+    if windows:  # functions with large stack frames call it
+        llvm.add_symbol("__chkstk", _address(ctypes.CDLL("ntdll").__chkstk))
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def target_name() -> str:
+    """Return what machine code depends on besides the graph: processor, its features and the LLVM version."""
+    version = ".".join(map(str, llvm.llvm_version_info))
+    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_features()} LLVM {version}"
+
+
+def machine_code(text: str) -> bytes:
+    """Return LLVM assembly as an object file of machine code."""
+    machine = _machine()
+    module = llvm.parse_assembly(text)
+    module.triple = llvm.get_process_triple()
+    module.data_layout = str(machine.target_data)
+    return machine.emit_object(module)
+
+
+class Code:
+    """Machine code in memory, loaded from an object file.
+
+    Attributes:
+        address: Where its function is.
+        run: The function, `run(count, in, out) -> row`, see `lowering`; releases the GIL.
+    """
+
+    def __init__(self, content: bytes):
+        machine = _machine()
+        self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+        self._engine.finalize_object()
+        self.address: int = self._engine.get_function_address(ENTRY)
+        self.run: Callable[[int, int, int], int] = ctypes.CFUNCTYPE(*SIGNATURE)(self.address)

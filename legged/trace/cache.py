@@ -1,0 +1,106 @@
+"""Machine code kept between runs: compile a graph once, load it ever after.
+
+Files lie in the user's cache folder, or in the folder that the environment variable LEGGED_CACHE names. A file's name
+is a hash of everything that its content depends on: the graph, the code generator, the processor and the versions. It
+is written under another name first and then moved, so that two processes never see half a file; its content carries a
+checksum, and a file that is truncated or not ours is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import tempfile
+import threading
+import warnings
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from legged.trace import backend
+from legged.trace.graph import Graph
+from legged.trace.lowering import assembly
+from legged.version import __version__
+
+_MAGIC = b"legged machine code 1\n"
+_loaded: dict[str, backend.Code] = {}
+_lock = threading.Lock()
+
+
+def folder() -> Path:
+    """Return the folder that compiled code is kept in; it need not exist yet."""
+    if chosen := os.environ.get("LEGGED_CACHE"):
+        return Path(chosen)
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "legged"
+
+
+def load(graph: Graph) -> backend.Code:
+    """Return the graph's machine code: from memory, else from the cache folder, else compiled and put there."""
+    text = assembly(graph)
+    key = _key(text)
+    with _lock:
+        code = _loaded.get(key)
+        if code is None:
+            code = _loaded[key] = backend.Code(_machine_code(text, folder() / f"{key}.o"))
+    return code
+
+
+def clear() -> int:
+    """Delete all compiled code of the cache folder and forget what is loaded; return how many files there were."""
+    with _lock:
+        _loaded.clear()
+        files = list(folder().glob("*.o")) if folder().is_dir() else []
+        for path in files:
+            path.unlink(missing_ok=True)
+    return len(files)
+
+
+@cache
+def _surroundings() -> str:
+    """Return what machine code depends on besides the assembly."""
+    return f"legged {__version__}, llvmlite {metadata.version('llvmlite')}, {backend.target_name()}"
+
+
+def _key(text: str) -> str:
+    return hashlib.sha256(f"{_surroundings()}\n{text}".encode()).hexdigest()[:40]
+
+
+def _machine_code(text: str, path: Path) -> bytes:
+    content = _read(path)
+    if content is None:
+        content = backend.machine_code(text)
+        _write(path, content)
+    return content
+
+
+def _read(path: Path) -> bytes | None:
+    """Return the machine code in a file, None if the file is missing, truncated or not ours."""
+    try:
+        stored = path.read_bytes()
+    except OSError:
+        return None
+    magic, checksum, content = stored[: len(_MAGIC)], stored[len(_MAGIC) : len(_MAGIC) + 32], stored[len(_MAGIC) + 32 :]
+    return content if magic == _MAGIC and checksum == hashlib.sha256(content).digest() else None
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Put machine code into a file, all at once."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle, draft = tempfile.mkstemp(dir=path.parent, suffix=".draft")
+    except OSError as error:
+        warnings.warn(f"compiled code cannot be kept in {path.parent}: {error}; set LEGGED_CACHE", stacklevel=2)
+        return
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(_MAGIC + hashlib.sha256(content).digest() + content)
+        os.replace(draft, path)
+    except OSError:  # full disk, or Windows while another process reads the same file, which is as good as ours
+        Path(draft).unlink(missing_ok=True)

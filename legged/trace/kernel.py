@@ -1,0 +1,181 @@
+"""`Kernel`: a compiled function of arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.errors import ShapeError
+from legged.trace import cache
+from legged.trace.count import Counts, count_graph
+from legged.trace.diagnosis import explain
+from legged.trace.graph import Graph, Shape
+
+
+class Argument(NamedTuple):
+    """One argument of a kernel: its name, its shape for one state, and in words what its entries are."""
+
+    name: str
+    shape: Shape
+    meaning: str = ""
+
+    def wanted(self) -> str:
+        """Return the shape in words."""
+        shape = str(self.shape) if self.shape else "a number"
+        return f"{shape}, {self.meaning}," if self.meaning else f"{shape},"
+
+
+class _Workspace:
+    """Room for one state: numbers in, numbers out, and views of them with the arrays' shapes."""
+
+    def __init__(self, kernel: Kernel):
+        graph = kernel.graph
+        self.input, self.output = np.zeros(graph.input_size), np.zeros(graph.output_size)
+        self.inputs = tuple(_views(self.input, [a.shape for a in kernel.arguments]))
+        self.outputs = tuple(_views(self.output, graph.outputs))
+        self.addresses = (1, self.input.ctypes.data, self.output.ctypes.data)
+
+
+def _views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
+    """Return arrays of the given shapes that together are the last axis of `numbers`."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes], dtype=int)
+    lead = numbers.shape[:-1]
+    return [
+        numbers[..., end - math.prod(shape) : end].reshape((*lead, *shape))
+        for end, shape in zip(ends.tolist(), shapes, strict=True)
+    ]
+
+
+class Kernel:
+    """A function compiled to machine code; call it with the arrays that it was traced for.
+
+    Every array may have leading axes before its own; they broadcast as NumPy's do, and the results carry them.
+
+    Attributes:
+        name: Of the function.
+        graph: What was traced.
+        arguments: Names, shapes and meanings of the arguments.
+
+    Raises:
+        ShapeError: On a call with the wrong number of arguments or a wrong shape.
+        NotFiniteError: If an answer is not finite because an argument is not, or is out of a function's domain.
+        SingularError: If an answer is not finite because of a division by zero.
+    """
+
+    def __init__(self, graph: Graph, name: str = "kernel", meanings: Mapping[str, str] | None = None):
+        self.name, self.graph = name, graph
+        self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
+        self._code = cache.load(graph)
+        self._run = self._code.run
+        self._shapes = tuple(a.shape for a in self.arguments)
+        self._idle: list[_Workspace] = []
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many operations one state costs."""
+        return count_graph(self.graph)
+
+    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
+        """Return what the function returns; `out`, an array or a tuple of arrays, takes the numbers if it is given."""
+        if named:
+            arrays = self._in_order(arrays, named)
+        work = self._workspace()
+        try:
+            if not self._take(work, arrays):
+                return self._many(arrays, out)
+            bad = self._run(*work.addresses)
+            if bad >= 0:
+                raise explain(self, work.input)
+            if out is not None:
+                return _put(work.outputs, out)
+            return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in work.outputs)
+        finally:
+            self._idle.append(work)
+
+    def _workspace(self) -> _Workspace:
+        try:
+            return self._idle.pop()  # popping is atomic, so threads never share a workspace
+        except IndexError:
+            return _Workspace(self)
+
+    def _take(self, work: _Workspace, arrays: Sequence[Any]) -> bool:
+        """Copy the arguments of one state into the workspace; False if they are anything else."""
+        if len(arrays) != len(self._shapes):
+            return False
+        for view, shape, array in zip(work.inputs, self._shapes, arrays, strict=True):
+            fits = type(array) is np.ndarray and array.shape == shape and array.dtype == np.float64
+            if not fits and (shape or type(array) is not float):
+                return False
+            view[...] = array
+        return True
+
+    def _many(self, arrays: Sequence[Any], out: Any) -> Any:
+        """Return the results for any states, after checking and converting the arguments."""
+        checked = [self._checked(argument, array) for argument, array in zip(self.arguments, arrays, strict=False)]
+        if len(arrays) != len(self.arguments):
+            names = ", ".join(a.name for a in self.arguments)
+            raise ShapeError(f"{self.name} takes {len(self.arguments)} arguments ({names}), got {len(arrays)}")
+        lead = self._leading(checked)
+        rows_in, rows_out = np.empty((*lead, self.graph.input_size)), np.empty((*lead, self.graph.output_size))
+        for view, array, shape in zip(self._input_views(rows_in), checked, self._shapes, strict=True):
+            view[...] = array.reshape((*array.shape[: array.ndim - len(shape)], -1 if shape else 1))
+        bad = self._run(math.prod(lead), rows_in.ctypes.data, rows_out.ctypes.data)
+        if bad >= 0:
+            where = np.unravel_index(bad, lead) if lead else ()
+            raise explain(self, rows_in.reshape(-1, self.graph.input_size)[bad], tuple(int(i) for i in where))
+        views = _views(rows_out, self.graph.outputs)
+        if out is not None:
+            return _put(views, out)
+        return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in views)
+
+    def _input_views(self, rows: np.ndarray) -> list[np.ndarray]:
+        ends = np.cumsum([math.prod(shape) for shape in self._shapes], dtype=int).tolist()
+        starts = [0, *ends[:-1]]
+        return [rows[..., start:end] for start, end in zip(starts, ends, strict=True)]
+
+    def _checked(self, argument: Argument, array: Any) -> np.ndarray:
+        try:
+            checked = np.asarray(array)
+            if checked.dtype.kind not in "fiub":
+                raise TypeError(f"got {checked.dtype} entries")
+        except (TypeError, ValueError) as error:
+            raise ShapeError(f"{argument.name} must hold real numbers: {error}") from error
+        size = len(argument.shape)
+        if checked.shape[checked.ndim - size :] != argument.shape or checked.ndim < size:
+            raise ShapeError(f"{argument.name} must be {argument.wanted()} got shape {checked.shape}")
+        return checked
+
+    def _leading(self, arrays: Sequence[np.ndarray]) -> Shape:
+        leads = [array.shape[: array.ndim - len(a.shape)] for a, array in zip(self.arguments, arrays, strict=True)]
+        try:
+            return np.broadcast_shapes(*leads)
+        except ValueError:
+            found = ", ".join(f"{a.name} {lead}" for a, lead in zip(self.arguments, leads, strict=True))
+            raise ShapeError(f"the leading axes of the arguments do not broadcast: {found}") from None
+
+    def _in_order(self, arrays: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
+        names = [a.name for a in self.arguments]
+        missing = [n for n in names[len(arrays) :] if n not in named]
+        unknown = [n for n in named if n not in names[len(arrays) :]]
+        if missing or unknown:
+            raise ShapeError(f"{self.name} takes {', '.join(names)}; missing: {missing}, not known or twice: {unknown}")
+        return (*arrays, *[named[n] for n in names[len(arrays) :]])
+
+
+def _put(results: Sequence[np.ndarray], out: Any) -> Any:
+    """Copy the results into the arrays of `out` and return it."""
+    targets = out if isinstance(out, tuple) else (out,)
+    for target, result in zip(targets, results, strict=False):
+        if not isinstance(target, np.ndarray) or target.shape != result.shape:
+            raise ShapeError(f"out must be an array of shape {result.shape}, got {np.shape(target)}")
+        target[...] = result
+    if len(targets) != len(results):
+        raise ShapeError(f"out must be a tuple of {len(results)} arrays")
+    return out

@@ -1,0 +1,74 @@
+"""Who made an operation: the stage of the algorithm and the kinematic module it was working on.
+
+    with stage("1 twists"):
+        for k in modules:
+            with module(k):
+                ...
+
+Outside tracing both cost a function call and change nothing. While a function is traced, every operation remembers
+the stage and the module that were current when it was first made; `Counts.by_stage` and `.by_module` add them up.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, NamedTuple, Protocol
+
+
+class Label(NamedTuple):
+    """Stage and module of an operation, None where the traced function named none."""
+
+    stage: str | None = None
+    module: Any = None
+
+
+class Labelled(Protocol):
+    """What carries the current label: the tracer of this thread."""
+
+    label: Label
+
+
+class _Current(threading.local):
+    tracer: Labelled | None = None
+
+
+current = _Current()
+
+
+class _Nothing:
+    """A context that does nothing, for when nobody traces."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *error: object) -> None:
+        return None
+
+
+class _Change:
+    """A context in which the tracer's label has one field changed."""
+
+    def __init__(self, tracer: Labelled, **fields: Any):
+        self.tracer, self.fields = tracer, fields
+
+    def __enter__(self) -> None:
+        self.before = self.tracer.label
+        self.tracer.label = self.before._replace(**self.fields)
+
+    def __exit__(self, *error: object) -> None:
+        self.tracer.label = self.before
+
+
+_nothing = _Nothing()
+
+
+def stage(name: str) -> _Change | _Nothing:
+    """Return a context whose operations belong to the stage `name` of the algorithm."""
+    tracer = current.tracer
+    return _nothing if tracer is None else _Change(tracer, stage=name)
+
+
+def module(index: Any) -> _Change | _Nothing:
+    """Return a context whose operations belong to the kinematic module `index`."""
+    tracer = current.tracer
+    return _nothing if tracer is None else _Change(tracer, module=index)

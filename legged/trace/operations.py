@@ -1,0 +1,86 @@
+"""The operations a graph is made of: how each is counted and what it computes on plain numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One kind of operation.
+
+    Attributes:
+        name: What nodes of this kind are called.
+        category: The field of `Counts` it adds to, or None if it costs nothing.
+        function: The same on Python floats; may raise where the real numbers have no answer.
+    """
+
+    name: str
+    category: str | None
+    function: Callable[..., float]
+
+
+def _divide(a: float, b: float) -> float:
+    if b == 0.0:
+        return math.nan if a == 0.0 or a != a else math.copysign(math.inf, a) * math.copysign(1.0, b)
+    return a / b
+
+
+def _larger(a: float, b: float) -> float:
+    return a if a > b or a != a else b
+
+
+def _smaller(a: float, b: float) -> float:
+    return a if a < b or a != a else b
+
+
+_ALL = (
+    Operation("add", "additions", lambda a, b: a + b),
+    Operation("subtract", "additions", lambda a, b: a - b),
+    Operation("multiply", "multiplications", lambda a, b: a * b),
+    Operation("divide", "divisions", _divide),
+    Operation("negate", None, lambda a: -a),
+    Operation("sqrt", "square_roots", math.sqrt),
+    Operation("sin", "trigonometric", math.sin),
+    Operation("cos", "trigonometric", math.cos),
+    Operation("tan", "trigonometric", math.tan),
+    Operation("arcsin", "trigonometric", math.asin),
+    Operation("arccos", "trigonometric", math.acos),
+    Operation("arctan", "trigonometric", math.atan),
+    Operation("arctan2", "trigonometric", math.atan2),
+    Operation("exp", "other", math.exp),
+    Operation("log", "other", math.log),
+    Operation("sinh", "other", math.sinh),
+    Operation("cosh", "other", math.cosh),
+    Operation("tanh", "other", math.tanh),
+    Operation("power", "other", math.pow),
+    Operation("floor", "other", lambda a: float(math.floor(a))),
+    Operation("absolute", None, lambda a: abs(a)),
+    Operation("maximum", "selections", _larger),
+    Operation("minimum", "selections", _smaller),
+    Operation("select", "selections", lambda c, a, b: a if c else b),
+    Operation("less", "comparisons", lambda a, b: a < b),
+    Operation("less_equal", "comparisons", lambda a, b: a <= b),
+    Operation("equal", "comparisons", lambda a, b: a == b),
+    Operation("not_equal", "comparisons", lambda a, b: a != b),
+    Operation("and", "comparisons", lambda a, b: a and b),
+    Operation("or", "comparisons", lambda a, b: a or b),
+    Operation("not", "comparisons", lambda a: not a),
+)
+
+OPERATIONS = {operation.name: operation for operation in _ALL}
+
+CONDITIONS = frozenset({"less", "less_equal", "equal", "not_equal", "and", "or", "not"})
+"""The operations whose result is a truth value."""
+
+
+def evaluate(name: str, *values: float) -> float:
+    """Return the operation's value on plain numbers, NaN or infinity where there is none, as the hardware gives."""
+    try:
+        return OPERATIONS[name].function(*values)
+    except ValueError:
+        return -math.inf if name == "log" and values[0] == 0.0 else math.nan
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,46 @@
+"""The tracer: one graph under construction, in which equal subexpressions are one node."""
+
+from __future__ import annotations
+
+from legged.trace import labels
+from legged.trace.expression import Condition, Expression
+from legged.trace.operations import CONDITIONS
+
+
+class Tracer:
+    """Expressions in the order they were made, and a table by which equal ones are found again.
+
+    While `with tracer:` is open in a thread, `labels.stage` and `labels.module` speak to this tracer.
+    """
+
+    __slots__ = ("_outer", "label", "nodes", "table")
+
+    def __init__(self) -> None:
+        self.nodes: list[Expression] = []
+        self.table: dict[tuple, Expression] = {}
+        self.label = labels.Label()
+
+    def __enter__(self) -> Tracer:
+        self._outer, labels.current.tracer = labels.current.tracer, self
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        labels.current.tracer = self._outer
+
+    def input(self) -> Expression:
+        """Return a new input."""
+        return self._append("input", ())
+
+    def node(self, operation: str, *arguments: Expression | float) -> Expression:
+        """Return the expression of an operation, the one that is there already if there is one."""
+        key = (operation, *[a.index if isinstance(a, Expression) else (a,) for a in arguments])
+        found = self.table.get(key)
+        if found is None:
+            found = self.table[key] = self._append(operation, arguments)
+        return found
+
+    def _append(self, operation: str, arguments: tuple[Expression | float, ...]) -> Expression:
+        kind = Condition if operation in CONDITIONS else Expression
+        made = kind(self, len(self.nodes), operation, arguments, self.label)
+        self.nodes.append(made)
+        return made

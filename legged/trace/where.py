@@ -1,0 +1,29 @@
+"""`where`, the branch that can be traced."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from legged.trace.arrays import where_arrays
+from legged.trace.expression import Expression
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return `a` where the condition holds and `b` elsewhere, as np.where does, on numbers and on traced values.
+
+    Both sides are computed whatever the condition: guard divisions and roots inside them.
+
+    Args:
+        condition: A truth value, or an array of them; combine several with &, | and ~.
+        a: Number or array.
+        b: Number or array; the three broadcast.
+
+    Returns:
+        An array, or a scalar if all three are scalars.
+    """
+    if any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
+        return where_arrays(condition, a, b)
+    result = np.where(condition, a, b)
+    return result if result.ndim else result[()]
