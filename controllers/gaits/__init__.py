@@ -1,0 +1,39 @@
+"""Gaits: joint references with two derivatives, as functions of time."""
+
+from controllers.gaits.alternating import Alternating, Tripod, Trot, Walk
+from controllers.gaits.crawl import Crawl
+from controllers.gaits.fitted import NumericalGait
+from controllers.gaits.foot_path import PATHS, swing_foot
+from controllers.gaits.gait import Gait, Reference
+from controllers.gaits.leg import Leg, two_link_angles
+from controllers.gaits.numerical import FootKinematics
+from controllers.gaits.pendulum import Pendulum
+from controllers.gaits.posture import Posture, Stand
+from controllers.gaits.presets import authors_tripod, authors_trot, paper_trot, paper_walk
+from controllers.gaits.reading import legs_of
+from controllers.gaits.stability import stability_margin
+
+__all__ = [
+    "PATHS",
+    "Alternating",
+    "Crawl",
+    "FootKinematics",
+    "Gait",
+    "Leg",
+    "NumericalGait",
+    "Pendulum",
+    "Posture",
+    "Reference",
+    "Stand",
+    "Tripod",
+    "Trot",
+    "Walk",
+    "authors_tripod",
+    "authors_trot",
+    "legs_of",
+    "paper_trot",
+    "paper_walk",
+    "stability_margin",
+    "swing_foot",
+    "two_link_angles",
+]

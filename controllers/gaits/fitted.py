@@ -1,0 +1,169 @@
+"""Gaits for legs without a closed form: solved numerically once, then polynomials of time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.polynomial import chebyshev
+
+from controllers.gaits.crawl import Crawl
+from controllers.gaits.gait import Gait, level_state
+from controllers.gaits.leg import Leg
+from controllers.gaits.numerical import FootKinematics
+from controllers.gaits.reading import foot_links, leg_name
+from legged import taylor
+from legged.dynamics.kinematics import center_of_mass
+from legged.errors import DefinitionError, ReachError, ShapeError
+from legged.robot.robot import Robot
+
+Array = np.ndarray
+
+
+class NumericalGait:
+    """Any `Gait` on any robot: its plan of base and feet, followed by numerical inverse kinematics.
+
+    The plan is solved at the Chebyshev points of each smooth piece of the gait's cycle; the joints then follow the
+    interpolating polynomials, so that references are formulas of time (they can be traced) whose rates are exact
+    derivatives. The feet follow the plan within `deviation`. The base stays as high as `home` puts it.
+
+    Args:
+        gait: What to do; its `hip_height` and `legs` are not used.
+        robot: The robot.
+        home: Joint positions of a standing posture with bent legs, (joints,); it defines where each foot stands.
+        feet: Contact points of each leg, by leg name; without it the contact points of each last link. Points of one
+            foot move together, so that two or more keep it level.
+        hold: Names of joints that stay at home.
+        tolerance: How far a foot may be from the plan, [m].
+
+    Raises:
+        ReachError: The plan cannot be followed, or not by polynomials of degree 64.
+    """
+
+    def __init__(
+        self,
+        gait: Gait,
+        robot: Robot,
+        home: Sequence[float] | Array,
+        feet: Mapping[str, Sequence[str]] | None = None,
+        hold: Sequence[str] = (),
+        tolerance: float = 1e-9,
+    ):
+        feet = _contacts(robot) if feet is None else feet
+        owners = [name for name, points in feet.items() for _ in points]
+        self._kinematics = FootKinematics(robot, [point for points in feet.values() for point in points], hold)
+        self._robot, self._home = robot, np.array(home, dtype=float)
+        if self._home.shape != (robot.nj,):
+            raise ShapeError(f"home must be ({robot.nj},), one entry per joint coordinate, got {self._home.shape}")
+        self._row = [list(feet).index(name) for name in owners]
+        self._places = self._kinematics.positions(self._home)
+        stances = np.array([self._places[[owner == name for owner in owners]].mean(axis=0) for name in feet])
+        lowest = [self._places[[owner == name for owner in owners], 2].min() for name in feet]
+        self.base_height = -float(min(lowest))
+        self._places[:, 2] -= [lowest[row] for row in self._row]  # every foot to the ground, heights now over it
+        self.gait = self._planner(gait, list(feet), stances)
+        self.period = gait.period
+        shares = (0.0, *self.gait.breaks, 1.0)
+        self._pieces = list(zip(shares[:-1], shares[1:], strict=True))
+        self.deviation = 0.0
+        fits = [[self._fit(k, a, b, tolerance) for a, b in self._pieces] for k in range(self.gait.cycle)]
+        size = max(fit.shape[1] for row in fits for fit in row)
+        self._fits = [[np.pad(fit, ((0, 0), (0, size - fit.shape[1]))) for fit in row] for row in fits]
+
+    def reference(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
+        """Return joint positions, velocities and accelerations, each (joints,); see `Gait.reference`."""
+        if getattr(t, "shape", ()):
+            rows = [self.reference(x, step) for x in t]
+            position, velocity, acceleration = (np.array(part) for part in zip(*rows, strict=True))
+            return position, velocity, acceleration
+        step = self.gait.step_at(t) if step is None else step
+        share = (t - step * self.period) / self.period
+        parts = self._piece(share, step, len(self._pieces) - 1)
+        for k in reversed(range(len(self._pieces) - 1)):
+            before = self._piece(share, step, k)
+            parts = [taylor.where(share < self._pieces[k][1], x, y) for x, y in zip(before, parts, strict=True)]
+        return parts[0], parts[1], parts[2]
+
+    def base(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
+        """Return the planned motion of the base's origin; see `Gait.base`."""
+        return self.gait.base(t, step)
+
+    def support(self, t: float) -> tuple[str, ...]:
+        return self.gait.support(t)
+
+    def switches(self, until: float) -> Array:
+        return self.gait.switches(until)
+
+    def on(self, robot: Robot) -> NumericalGait:
+        """Return this gait, which is for one robot only."""
+        if robot is not self._robot and (robot.name, robot.nj) != (self._robot.name, self._robot.nj):
+            raise DefinitionError(f"this gait was solved for robot {self._robot.name!r}, not for {robot.name!r}")
+        return self
+
+    def initial_state(self, robot: Robot) -> tuple[Array, Array]:
+        """Return (q, v) at t = 0; see `Gait.initial_state`."""
+        position, velocity, _ = self.on(robot).base(0.0, 0)
+        angles, rates, _ = self.reference(0.0, 0)
+        return level_state(robot, position, velocity, angles, rates)
+
+    def _planner(self, gait: Gait, names: list[str], stances: Array) -> Gait:
+        """Return the gait with stand-ins for legs that say where the feet stand, and with the base's height."""
+        legs = tuple(
+            Leg(name, (float(x), float(y), 0.0), self.base_height, self.base_height)
+            for name, (x, y, _) in zip(names, stances, strict=True)
+        )
+        if isinstance(gait, Crawl) and gait.mass_offset is None:
+            x, y, _ = center_of_mass(self._robot, np.concatenate([self._robot.base.neutral(), self._home]))
+            gait = replace(gait, mass_offset=((float(x), float(y)),) * len(names))
+        return replace(gait, legs=legs, hip_height=self.base_height)
+
+    def _targets(self, step: int, t: float) -> Array:
+        """Return where the plan wants the contact points, (points, 3), [m], base axes, at time t of a step."""
+        base, feet = self.gait.plan(t, step)
+        return self._places + [[foot[i] - base[i] for i in range(3)] for foot in (feet[row] for row in self._row)]
+
+    def _fit(self, step: int, a: float, b: float, tolerance: float) -> Array:
+        """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a step."""
+        deviation = np.inf
+        for degree in (12, 24, 48, 64):
+            nodes, angles, solutions = np.sort(chebyshev.chebpts1(degree + 1)), self._home, []
+            for u in nodes:
+                angles = self._kinematics.solve(self._targets(step, self._time(u, a, b)), angles)
+                solutions.append(angles)
+            fit = chebyshev.chebfit(nodes, np.array(solutions), degree)
+            deviation = max(self._deviation(fit, step, u, a, b) for u in np.linspace(-1, 1, 9))
+            if deviation < tolerance:
+                self.deviation = max(self.deviation, deviation)
+                return fit.T
+        raise ReachError(
+            f"step {step} of the gait cannot be followed to {tolerance} m: {deviation:.3g} m remain; a leg near its "
+            f"reach needs a shorter stride, a foot path with a kink a smoother one",
+            residual=deviation,
+        )
+
+    def _time(self, u: float, a: float, b: float) -> float:
+        return self.period * (a + (b - a) * (u + 1) / 2)
+
+    def _deviation(self, fit: Array, step: int, u: float, a: float, b: float) -> float:
+        places = self._kinematics.positions(chebyshev.chebval(u, fit))
+        return float(np.abs(places - self._targets(step, self._time(u, a, b))).max())
+
+    def _piece(self, share: Any, step: Any, piece: int) -> list[Array]:
+        """Return position, velocity and acceleration of the joints from the polynomials of one piece."""
+        a, b = self._pieces[piece]
+        u = (taylor.Taylor(share, 1 / self.period) - a) * (2 / (b - a)) - 1
+        fits, phase = [row[piece] for row in self._fits], step % self.gait.cycle
+        chosen = fits[-1]
+        for k in reversed(range(len(fits) - 1)):
+            chosen = taylor.where(phase < k + 0.5, fits[k], chosen)
+        basis = [taylor.lift(1.0), u]
+        while len(basis) < fits[0].shape[1]:
+            basis.append(2 * u * basis[-1] - basis[-2])
+        return [chosen @ part for part in taylor.derivatives(basis)]
+
+
+def _contacts(robot: Robot) -> dict[str, list[str]]:
+    """Return the contact points of each leg, by the leg's name."""
+    return {leg_name(robot, end): [c.name for c in robot.contacts if c.link == end] for end in foot_links(robot)}
