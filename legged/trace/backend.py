@@ -12,7 +12,9 @@ import llvmlite.binding as llvm
 
 from legged.trace.lowering import CALLED, ENTRY, symbol
 
-SIGNATURE = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+_SIGNATURE = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+
+Run = Callable[[Any, Any, Any], int]
 
 
 @cache
@@ -76,7 +78,8 @@ class Code:
 
     Attributes:
         address: Where its function is.
-        run: The function, `run(count, in, out) -> row`, see `lowering`; releases the GIL.
+        run: The function, `run(count, in, out) -> row`, see `lowering`; other threads go on meanwhile.
+        run_one: The same for short runs: quicker to call, but other threads wait.
     """
 
     def __init__(self, content: bytes):
@@ -85,4 +88,5 @@ class Code:
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         self._engine.finalize_object()
         self.address: int = self._engine.get_function_address(ENTRY)
-        self.run: Callable[[int, int, int], int] = ctypes.CFUNCTYPE(*SIGNATURE)(self.address)
+        self.run: Run = ctypes.CFUNCTYPE(*_SIGNATURE)(self.address)
+        self.run_one: Run = ctypes.PYFUNCTYPE(*_SIGNATURE)(self.address)

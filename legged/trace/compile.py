@@ -10,6 +10,7 @@ from legged.errors import TraceError, UnknownNameError
 from legged.trace.count import Counts, count_graph
 from legged.trace.graph import Graph, Shape, record
 from legged.trace.kernel import Kernel
+from legged.trace.simplify import simplify
 
 
 class Known(NamedTuple):
@@ -76,7 +77,7 @@ def _record(function: Callable[..., Any], robot: Any, given: Mapping[str, Any]) 
             (bound.arguments if name in signature.parameters else extra)[name] = array
         return function(*bound.args, **bound.kwargs, **extra)
 
-    return record(traced, shapes)
+    return simplify(record(traced, shapes))
 
 
 def _shapes(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from legged.errors import TraceError
@@ -72,24 +71,22 @@ _NUMERIC: dict[str, Callable[..., Any]] = {
     "trunc": _truncate,
     "floor_divide": lambda x, y: rules.floor(rules.divide(x, y)),
     "remainder": rules.remainder,
-    "cos": partial(rules.even, "cos"),
-    "cosh": partial(rules.even, "cosh"),
-    **{name: partial(rules.odd, name) for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh")},
-    **{name: partial(rules.any_function, name) for name in ("arccos", "arctan2", "exp", "log")},
-    "log1p": lambda x: rules.any_function("log", rules.add(x, 1.0)),
-    "expm1": lambda x: rules.add(rules.any_function("exp", x), -1.0),
+    **{name: rules.RULES[name] for name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2")},
+    **{name: rules.RULES[name] for name in ("sinh", "cosh", "tanh", "exp", "log")},
+    "log1p": lambda x: rules.RULES["log"](rules.add(x, 1.0)),
+    "expm1": lambda x: rules.add(rules.RULES["exp"](x), -1.0),
     "deg2rad": lambda x: rules.multiply(x, math.pi / 180.0),
     "radians": lambda x: rules.multiply(x, math.pi / 180.0),
     "rad2deg": lambda x: rules.multiply(x, 180.0 / math.pi),
     "degrees": lambda x: rules.multiply(x, 180.0 / math.pi),
-    **{name: partial(rules.commutative, "maximum") for name in ("maximum", "fmax")},
-    **{name: partial(rules.commutative, "minimum") for name in ("minimum", "fmin")},
-    "less": partial(rules.compare, "less"),
+    **dict.fromkeys(("maximum", "fmax"), rules.RULES["maximum"]),
+    **dict.fromkeys(("minimum", "fmin"), rules.RULES["minimum"]),
+    "less": rules.RULES["less"],
     "greater": lambda x, y: rules.compare("less", y, x),
-    "less_equal": partial(rules.compare, "less_equal"),
+    "less_equal": rules.RULES["less_equal"],
     "greater_equal": lambda x, y: rules.compare("less_equal", y, x),
-    "equal": partial(rules.compare, "equal"),
-    "not_equal": partial(rules.compare, "not_equal"),
+    "equal": rules.RULES["equal"],
+    "not_equal": rules.RULES["not_equal"],
 }
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {

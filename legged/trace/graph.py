@@ -113,16 +113,9 @@ def record(function: Callable[..., Any], shapes: Mapping[str, Shape], leading: S
     with tracer:
         result = _traced(function, [*leading, *arrays])
     outputs, rebuild = flatten(result)
-    results = [_entry(x) for output in outputs for x in output.flat]
-    count = sum(x.operation == "input" for x in tracer.nodes)
-    nodes, numbered = _living(tracer.nodes, count, [x for x in results if isinstance(x, Expression)])
-    return Graph(
-        inputs=tuple((name, tuple(shape)) for name, shape in shapes.items()),
-        nodes=nodes,
-        outputs=tuple(output.shape for output in outputs),
-        results=tuple(numbered[x.index] if isinstance(x, Expression) else x for x in results),
-        rebuild=rebuild,
-    )
+    nodes, results = finish(tracer, [_entry(x) for output in outputs for x in output.flat])
+    inputs = tuple((name, tuple(shape)) for name, shape in shapes.items())
+    return Graph(inputs, nodes, tuple(output.shape for output in outputs), results, rebuild)
 
 
 def _input(tracer: Tracer, shape: Shape) -> Any:
@@ -152,23 +145,21 @@ def _entry(value: Any) -> Any:
     return entry
 
 
-def _living(
-    made: Sequence[Expression], inputs: int, roots: Sequence[Expression]
-) -> tuple[tuple[Node, ...], dict[int, int]]:
-    """Return the nodes that the roots need, renumbered, and the map from old numbers to new."""
-    alive = [False] * len(made)
-    for root in roots:
-        alive[root.index] = True
-    for x in reversed(made):
-        if alive[x.index]:
-            for a in x.arguments:
-                if isinstance(a, Expression):
-                    alive[a.index] = True
-    numbered = {i: i for i in range(inputs)}
+def finish(tracer: Tracer, results: Sequence[Expression | float]) -> tuple[tuple[Node, ...], tuple[Operand, ...]]:
+    """Return the nodes that the results need, and the results, both with values numbered as `Graph` does."""
+    alive = {x.index for x in results if isinstance(x, Expression)}
+    for x in reversed(tracer.nodes):
+        if x.index in alive:
+            alive.update(a.index for a in x.arguments if isinstance(a, Expression))
+    inputs = [x for x in tracer.nodes if x.operation == "input"]
+    numbers = {x.index: i for i, x in enumerate(inputs)}
     nodes = []
-    for x in made[inputs:]:
-        if alive[x.index]:
-            numbered[x.index] = inputs + len(nodes)
-            arguments = tuple(numbered[a.index] if isinstance(a, Expression) else a for a in x.arguments)
-            nodes.append(Node(x.operation, arguments, x.label))
-    return tuple(nodes), numbered
+    for x in tracer.nodes:
+        if x.index in alive and x.operation != "input":
+            numbers[x.index] = len(numbers)
+            nodes.append(Node(x.operation, _operands(x.arguments, numbers), x.label))
+    return tuple(nodes), _operands(results, numbers)
+
+
+def _operands(arguments: Sequence[Expression | float], numbers: Mapping[int, int]) -> tuple[Operand, ...]:
+    return tuple(numbers[a.index] if isinstance(a, Expression) else a for a in arguments)

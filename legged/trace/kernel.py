@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,8 @@ from legged.trace import cache
 from legged.trace.count import Counts, count_graph
 from legged.trace.diagnosis import explain
 from legged.trace.graph import Graph, Shape
+
+_FLOAT = np.dtype(float)
 
 
 class Argument(NamedTuple):
@@ -37,7 +40,8 @@ class _Workspace:
         self.input, self.output = np.zeros(graph.input_size), np.zeros(graph.output_size)
         self.inputs = tuple(_views(self.input, [a.shape for a in kernel.arguments]))
         self.outputs = tuple(_views(self.output, graph.outputs))
-        self.addresses = (1, self.input.ctypes.data, self.output.ctypes.data)
+        addresses = (ctypes.c_void_p(array.ctypes.data) for array in (self.input, self.output))
+        self.run = partial(kernel.code.run_one, ctypes.c_int64(1), *addresses)
 
 
 def _views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
@@ -59,6 +63,7 @@ class Kernel:
         name: Of the function.
         graph: What was traced.
         arguments: Names, shapes and meanings of the arguments.
+        code: The machine code.
 
     Raises:
         ShapeError: On a call with the wrong number of arguments or a wrong shape.
@@ -69,9 +74,9 @@ class Kernel:
     def __init__(self, graph: Graph, name: str = "kernel", meanings: Mapping[str, str] | None = None):
         self.name, self.graph = name, graph
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
-        self._code = cache.load(graph)
-        self._run = self._code.run
+        self.code = cache.load(graph)
         self._shapes = tuple(a.shape for a in self.arguments)
+        self._plain = graph.rebuild is next and graph.outputs[0] != ()
         self._idle: list[_Workspace] = []
 
     def __repr__(self) -> str:
@@ -90,11 +95,13 @@ class Kernel:
         try:
             if not self._take(work, arrays):
                 return self._many(arrays, out)
-            bad = self._run(*work.addresses)
+            bad = work.run()
             if bad >= 0:
                 raise explain(self, work.input)
             if out is not None:
                 return _put(work.outputs, out)
+            if self._plain:
+                return work.outputs[0].copy()
             return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in work.outputs)
         finally:
             self._idle.append(work)
@@ -110,7 +117,7 @@ class Kernel:
         if len(arrays) != len(self._shapes):
             return False
         for view, shape, array in zip(work.inputs, self._shapes, arrays, strict=True):
-            fits = type(array) is np.ndarray and array.shape == shape and array.dtype == np.float64
+            fits = type(array) is np.ndarray and array.dtype is _FLOAT and array.shape == shape
             if not fits and (shape or type(array) is not float):
                 return False
             view[...] = array
@@ -126,7 +133,7 @@ class Kernel:
         rows_in, rows_out = np.empty((*lead, self.graph.input_size)), np.empty((*lead, self.graph.output_size))
         for view, array, shape in zip(self._input_views(rows_in), checked, self._shapes, strict=True):
             view[...] = array.reshape((*array.shape[: array.ndim - len(shape)], -1 if shape else 1))
-        bad = self._run(math.prod(lead), rows_in.ctypes.data, rows_out.ctypes.data)
+        bad = self.code.run(math.prod(lead), rows_in.ctypes.data, rows_out.ctypes.data)
         if bad >= 0:
             where = np.unravel_index(bad, lead) if lead else ()
             raise explain(self, rows_in.reshape(-1, self.graph.input_size)[bad], tuple(int(i) for i in where))

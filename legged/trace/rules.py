@@ -12,10 +12,12 @@ fold to plain floats. The normal form:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from legged.errors import TraceError
-from legged.trace.operations import evaluate
+from legged.trace.operations import OPERATIONS, evaluate
 
 if TYPE_CHECKING:
     from legged.trace.expression import Expression
@@ -216,23 +218,18 @@ def absolute(x: Number) -> Number:
     return _function("absolute", x)
 
 
-def odd(operation: str, x: Number) -> Number:
+def _odd(operation: str, x: Number) -> Number:
     """Return f(x) for a function with f(-x) = -f(x)."""
     if not isinstance(x, float) and x.operation == "negate":
         return negate(_function(operation, x.arguments[0]))
     return _function(operation, x)
 
 
-def even(operation: str, x: Number) -> Number:
+def _even(operation: str, x: Number) -> Number:
     """Return f(x) for a function with f(-x) = f(x)."""
     if not isinstance(x, float) and x.operation in ("negate", "absolute"):
         return _function(operation, x.arguments[0])
     return _function(operation, x)
-
-
-def any_function(operation: str, *arguments: Number) -> Number:
-    """Return f(...) for a function without symmetry."""
-    return _function(operation, *arguments)
 
 
 def floor(x: Number) -> Number:
@@ -245,8 +242,8 @@ def remainder(a: Number, b: Number) -> Number:
     return subtract(a, multiply(b, floor(divide(a, b))))
 
 
-def commutative(operation: str, a: Number, b: Number) -> Number:
-    """Return max(a, b), min(a, b), (a and b) or (a or b): f(a, b) = f(b, a) and f(a, a) = a."""
+def _commutative(operation: str, a: Number, b: Number) -> Number:
+    """Return max(a, b) or min(a, b): f(a, b) = f(b, a) and f(a, a) = a."""
     if a is b:
         return a
     if isinstance(a, float) or (not isinstance(b, float) and a.index > b.index):
@@ -297,3 +294,24 @@ def select(condition: Truth, a: Number, b: Number) -> Number:
     if condition.operation == "not":
         return select(condition.arguments[0], b, a)
     return _function("select", condition, a, b)
+
+
+RULES: dict[str, Callable[..., Any]] = {
+    **{name: partial(_function, name) for name in OPERATIONS},
+    "add": add,
+    "subtract": subtract,
+    "multiply": multiply,
+    "divide": divide,
+    "negate": negate,
+    "power": power,
+    "absolute": absolute,
+    **{name: partial(_odd, name) for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh")},
+    **{name: partial(_even, name) for name in ("cos", "cosh")},
+    **{name: partial(_commutative, name) for name in ("maximum", "minimum")},
+    **{name: partial(compare, name) for name in ("less", "less_equal", "equal", "not_equal")},
+    "and": partial(logical, "and"),
+    "or": partial(logical, "or"),
+    "not": negation,
+    "select": select,
+}
+"""Every operation -> the function that makes it, simplified."""
