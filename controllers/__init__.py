@@ -1,0 +1,57 @@
+"""Control laws and gaits: what plugs in on top of a robot."""
+
+from controllers.computed_torque import ComputedTorque
+from controllers.feed_forward import FeedForward, OpenLoop
+from controllers.gaits import (
+    Alternating,
+    Crawl,
+    FootKinematics,
+    Gait,
+    Leg,
+    NumericalGait,
+    Pendulum,
+    Posture,
+    Reference,
+    Stand,
+    Tripod,
+    Trot,
+    Walk,
+    authors_tripod,
+    authors_trot,
+    legs_of,
+    paper_trot,
+    paper_walk,
+    stability_margin,
+    swing_foot,
+)
+from controllers.joint_servo import JointPD, JointPID
+from controllers.law import GaitLaw
+
+__all__ = [
+    "Alternating",
+    "ComputedTorque",
+    "Crawl",
+    "FeedForward",
+    "FootKinematics",
+    "Gait",
+    "GaitLaw",
+    "JointPD",
+    "JointPID",
+    "Leg",
+    "NumericalGait",
+    "OpenLoop",
+    "Pendulum",
+    "Posture",
+    "Reference",
+    "Stand",
+    "Tripod",
+    "Trot",
+    "Walk",
+    "authors_tripod",
+    "authors_trot",
+    "legs_of",
+    "paper_trot",
+    "paper_walk",
+    "stability_margin",
+    "swing_foot",
+]

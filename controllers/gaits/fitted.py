@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,7 +67,7 @@ class NumericalGait:
         self.gait = self._planner(gait, list(feet), stances)
         self.period = gait.period
         shares = (0.0, *self.gait.breaks, 1.0)
-        self._pieces = list(zip(shares[:-1], shares[1:], strict=True))
+        self._pieces = list(pairwise(shares))
         self.deviation = 0.0
         fits = [[self._fit(k, a, b, tolerance) for a, b in self._pieces] for k in range(self.gait.cycle)]
         size = max(fit.shape[1] for row in fits for fit in row)
@@ -147,7 +148,7 @@ class NumericalGait:
         return self.period * (a + (b - a) * (u + 1) / 2)
 
     def _deviation(self, fit: Array, step: int, u: float, a: float, b: float) -> float:
-        places = self._kinematics.positions(chebyshev.chebval(u, fit))
+        places = self._kinematics.positions(np.asarray(chebyshev.chebval(u, fit)))
         return float(np.abs(places - self._targets(step, self._time(u, a, b))).max())
 
     def _piece(self, share: Any, step: Any, piece: int) -> list[Array]:

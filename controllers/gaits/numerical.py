@@ -32,9 +32,10 @@ class FootKinematics:
         check_joints(robot)
         self.robot = robot
         self.names = tuple(points)
-        self.points = [(point.link, point.position) for point in map(robot.contact, self.names)]
+        contacts = [robot.contact(name) for name in self.names]
+        self.points: list[tuple[str | int, Array]] = [(contact.link, contact.position) for contact in contacts]
         held = {k for name in hold for k in range(robot.joint(name).v.start, robot.joint(name).v.stop)}
-        carrying = {k for link, _ in self.points for k in self._columns(link)}
+        carrying = {k for contact in contacts for k in self._columns(contact.link)}
         self.active = np.array(sorted(carrying - held), dtype=int) - robot.base.nv
 
     def _columns(self, link: int) -> list[int]:
@@ -148,5 +149,5 @@ def _exact(J: Array, wanted: Array) -> Array:
     found = np.linalg.lstsq(J, wanted.ravel(), rcond=None)[0]
     residual = _largest(wanted - (J @ found).reshape(wanted.shape))
     if residual > 1e-6 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
-        raise ReachError(f"no joint rates move the feet as wanted: {residual:.3g} m/s (or m/s^2) remain", residual=residual)
+        raise ReachError(f"no joint rates or accelerations move the feet as wanted: {residual:.3g} m/s (m/s^2) remain")
     return found

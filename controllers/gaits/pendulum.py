@@ -71,7 +71,7 @@ class Pendulum:
 
     @property
     def orbital_energy(self) -> float:
-        """speed^2 - omega^2 start^2, [m^2/s^2], constant along the motion; positive if the mass passes over the foot."""
+        """speed^2 - omega^2 start^2, [m^2/s^2], a constant of the motion; positive if the mass passes the foot."""
         return self.speed**2 - (self.omega * self.start) ** 2
 
     def __call__(self, t: Any) -> Any:

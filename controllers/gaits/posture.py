@@ -75,6 +75,8 @@ class Posture:
         """Return (q, v) at rest, the base level."""
         check_joints(robot)
         if len(self.angles) != robot.nj:
-            raise ShapeError(f"the posture must have one entry per joint coordinate, {robot.nj}, got {len(self.angles)}")
+            raise ShapeError(
+                f"the posture must be ({robot.nj},), one entry per joint coordinate, got {len(self.angles)}"
+            )
         angles, rates, _ = self.reference(0.0)
         return level_state(robot, np.array([0.0, 0.0, self.base_height]), np.zeros(3), angles, rates)

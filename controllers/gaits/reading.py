@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+from itertools import takewhile
 from typing import NamedTuple, NoReturn
 
 import networkx as nx
@@ -68,8 +68,10 @@ def foot_links(robot: Robot) -> list[int]:
 def leg_name(robot: Robot, end: int) -> str:
     """Return what the names of the joints that lead to link `end` begin with, or else the link's name."""
     names = [joint.name for joint in _joints(robot, end)]
-    shared = os.path.commonprefix(names).rstrip("_-. ") if len(names) > 1 else ""
-    return shared or robot.links[end].name
+    if len(names) < 2:
+        return robot.links[end].name
+    shared = [letters[0] for letters in takewhile(lambda letters: len(set(letters)) == 1, zip(*names, strict=False))]
+    return "".join(shared).rstrip("_-. ") or robot.links[end].name
 
 
 def _joints(robot: Robot, end: int) -> list[PlacedJoint]:
