@@ -1,0 +1,60 @@
+# make run   the paper's robots simulated, its tables and figures redrawn under results/
+# make test  the tests of every day; make test-slow all others; make lint; make bench timings
+#
+# Each target first sets up what it needs in .venv; nothing is installed outside of it.
+
+VENV ?= .venv
+RESULTS ?= results
+PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 python3.11,$(shell \
+	$(name) -c 'import sys, venv, ensurepip; sys.version_info >= (3, 11) and print("$(name)")' 2>/dev/null)))
+BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
+INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+# A virtual environment whose interpreter is gone (moved, upgraded) is made again.
+ifneq ($(shell $(BIN)/python -c 'print("fine")' 2>/dev/null),fine)
+$(shell rm -f $(VENV)/made $(VENV)/*.stamp)
+endif
+
+.PHONY: run test test-slow lint format bench clean
+
+run: $(VENV)/run.stamp
+	$(BIN)/python -m legged report --output $(RESULTS)
+
+test: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -n 2
+
+test-slow: $(VENV)/test.stamp
+	$(BIN)/python -m pytest -n 2 -m slow
+
+lint: $(VENV)/lint.stamp
+	$(BIN)/python -m ruff check --output-format concise
+	$(BIN)/python -m ruff format --check
+	$(BIN)/python -m pyright
+
+format: $(VENV)/lint.stamp
+	$(BIN)/python -m ruff check --fix --output-format concise
+	$(BIN)/python -m ruff format
+
+bench: $(VENV)/test.stamp
+	$(BIN)/python benchmarks/dynamics.py
+
+clean:
+	rm -rf $(VENV) $(RESULTS) build dist *.egg-info
+
+# One stamp for each set of packages; a change of pyproject.toml installs again.
+$(VENV)/run.stamp: pyproject.toml | $(VENV)/made
+	$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/test.stamp: pyproject.toml | $(VENV)/made
+	$(INSTALL) --editable '.[test]'
+	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/lint.stamp: pyproject.toml | $(VENV)/made
+	$(INSTALL) --editable '.[lint]'
+	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/made:
+	@test -n "$(PYTHON)" || { echo "needs Python 3.11 or later with its venv module; set PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@

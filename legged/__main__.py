@@ -1,0 +1,5 @@
+"""`python -m legged` is the command `legged`."""
+
+from legged.cli import main
+
+main()

@@ -1,0 +1,86 @@
+"""Robots by what a user types: `planar_biped`, `chain(12)`, `my_robot.py:biped`, `my_robot.py:biped(legs=2)`."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import robots
+from legged.errors import DefinitionError, UnknownNameError
+from legged.robot.base import Base, FixedBase, FloatingBase, PlanarBase
+from legged.robot.robot import Robot
+
+BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase, "planar": PlanarBase}
+
+
+def robot_named(text: str, base: str | None = None) -> Robot:
+    """Return the robot that a text names: one of `robots`, or `file.py:function`, with arguments or without.
+
+    Args:
+        text: As above; arguments are plain Python numbers, strings and tuples.
+        base: A key of `BASES` instead of the robot's own base, for a function that takes `base`.
+
+    Raises:
+        UnknownNameError: no such robot, function or base. DefinitionError: a text, file or arguments that do not work.
+    """
+    where, _, call = text.rpartition(":")
+    name, positional, keywords = _parsed(call)
+    make = _function(where, name)
+    if base is not None:
+        if base not in BASES:
+            raise UnknownNameError("base", base, BASES)
+        keywords["base"] = BASES[base]()
+    try:
+        inspect.signature(make).bind(*positional, **keywords)
+    except TypeError as error:
+        usage = f"{name}{inspect.signature(make)}"
+        raise DefinitionError(f"robot {text!r} cannot be made: {error}; it is {usage}") from error
+    made = make(*positional, **keywords)
+    if not isinstance(made, Robot):
+        raise DefinitionError(f"{text!r} gives {type(made).__name__}, not a Robot; build it with RobotBuilder")
+    return made
+
+
+def _parsed(call: str) -> tuple[str, list[Any], dict[str, Any]]:
+    """Return (name, positional arguments, keyword arguments) of `name` or `name(...)`."""
+    try:
+        node = ast.parse(call.strip(), mode="eval").body
+        if isinstance(node, ast.Name):
+            return node.id, [], {}
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            keywords = {str(k.arg): ast.literal_eval(k.value) for k in node.keywords}
+            return node.func.id, [ast.literal_eval(a) for a in node.args], keywords
+    except (SyntaxError, ValueError):
+        pass
+    raise DefinitionError(f"{call!r} names no robot; write planar_biped, 'chain(12)' or file.py:function")
+
+
+def _function(where: str, name: str) -> Callable[..., Any]:
+    source: ModuleType = _loaded(Path(where)) if where else robots
+    known = getattr(source, "__all__", None) or [n for n in vars(source) if not n.startswith("_")]
+    found = getattr(source, name, None) if name in known else None
+    if not callable(found):
+        raise UnknownNameError("robot" if not where else f"function in {where}", name, known)
+    return found
+
+
+def _loaded(path: Path) -> ModuleType:
+    """Return the module that a Python file defines."""
+    if not path.is_file():
+        raise DefinitionError(f"there is no file {str(path)!r} to take a robot from")
+    spec = importlib.util.spec_from_file_location(f"robot_file_{path.stem}", path)
+    if spec is None or spec.loader is None:
+        raise DefinitionError(f"{str(path)!r} is no Python file; a robot's file ends in .py")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        raise DefinitionError(f"{str(path)!r} does not run: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,46 @@
+"""Tables as plain text and as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of words and numbers already written as words.
+
+    Attributes:
+        title: A line above it.
+        header: One word per column.
+        rows: As many cells each as the header.
+        notes: Lines below it.
+        left: How many columns are aligned left; the others are aligned right.
+    """
+
+    title: str
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    left: int = 1
+
+    def text(self) -> str:
+        """Return the table for a terminal."""
+        lines = [self.header, *self.rows]
+        widths = [max(len(line[k]) for line in lines) for k in range(len(self.header))]
+        body = ["  ".join(self._aligned(line, widths)).rstrip() for line in lines]
+        rule = "-" * max(len(line) for line in body)
+        return "\n".join([self.title, rule, body[0], rule, *body[1:], rule, *self.notes])
+
+    def markdown(self) -> str:
+        """Return the table in Markdown."""
+        marks = ["---" if k < self.left else "---:" for k in range(len(self.header))]
+        rows = ["| " + " | ".join(line) + " |" for line in (self.header, marks, *self.rows)]
+        notes = ["", *[f"{note}  " for note in self.notes]] if self.notes else []
+        return "\n".join([f"**{self.title}**", "", *rows, *notes])
+
+    def _aligned(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
+        return [
+            cell.ljust(width) if k < self.left else cell.rjust(width)
+            for k, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ]
