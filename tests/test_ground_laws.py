@@ -4,6 +4,8 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
+
 from legged.errors import DefinitionError, ShapeError
 from legged.ground import (
     AxisFriction,
@@ -21,7 +23,6 @@ from legged.ground import (
     paper_ground,
     realistic_ground,
 )
-from scipy.integrate import solve_ivp
 
 G = 9.81
 STIFF = [KelvinVoigt(5e4, 80.0), HuntCrossley(2e6, 0.3), AzadFeatherstone(2e6, 3e3)]
@@ -45,7 +46,7 @@ def drop(law, mass=1.0, height=0.2, until=1.5):
 
 @pytest.mark.parametrize("law", ALL, ids=lambda law: type(law).__name__)
 def test_apexes_of_a_bouncing_ball_never_grow(law):
-    t, z, zd = drop(law)
+    _, z, zd = drop(law)
     apexes = [z[0], *z[1:][(zd[:-1] > 0.0) & (zd[1:] <= 0.0) & (z[1:] > 0.0)]]
     assert len(apexes) >= 3
     assert np.all(np.diff(apexes) < 1e-6)
@@ -62,7 +63,7 @@ def test_ground_without_adhesion_never_pulls(law):
 
 @pytest.mark.parametrize("law", ALL, ids=lambda law: type(law).__name__)
 def test_a_mass_comes_to_rest_at_the_formula_depth(law):
-    t, z, zd = drop(law, mass=2.0, height=-0.9 * law.rest_penetration(2.0 * G), until=60.0)
+    _, z, _ = drop(law, mass=2.0, height=-0.9 * law.rest_penetration(2.0 * G), until=60.0)
     assert z[-1] == pytest.approx(-law.rest_penetration(2.0 * G), rel=1e-4)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from legged.errors import DefinitionError
 from legged.ground import BristleFriction, Flat, Ground, KelvinVoigt, Slope, Steps, VectorFriction
 from legged.ground.ground import tangents

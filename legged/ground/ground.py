@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from legged.errors import ShapeError
 from legged.ground.friction import FrictionLaw
 from legged.ground.normal import NormalLaw
 from legged.ground.terrain import Flat, Terrain
+from legged.trace.arrays import ExpressionArray
 
 Array = np.ndarray
 
@@ -31,7 +32,7 @@ class Ground:
 
     normal: NormalLaw
     friction: FrictionLaw
-    terrain: Terrain = Flat()
+    terrain: Terrain = field(default_factory=Flat)
     note: str = ""
 
     def memory(self, n_points: int) -> Array:
@@ -49,9 +50,9 @@ class Ground:
         Returns:
             Forces (..., n, 3), [N], world, and the memory's rate, shaped as the memory.
         """
-        points, velocities = np.asanyarray(points), np.asanyarray(velocities)
+        points, velocities = _array(points), _array(velocities)
         lead, n, m = points.shape[:-2], points.shape[-2], self.friction.memory
-        memory = np.zeros((*lead, n * m)) if memory is None else np.asanyarray(memory)
+        memory = np.zeros((*lead, n * m)) if memory is None else _array(memory)
         _check("points", points, (*lead, n, 3))
         _check("velocities", velocities, (*lead, n, 3))
         _check("memory", memory, (*lead, n * m))
@@ -78,6 +79,12 @@ class Ground:
     def describe(self) -> str:
         """Return the terrain, the laws and how their constants were chosen, in a few lines."""
         return str(self)
+
+
+def _array(values: Array) -> Array:
+    """Return an array that can be compared entry by entry, also if it holds traced values."""
+    made = np.asanyarray(values)
+    return made.view(ExpressionArray) if made.dtype == object else made
 
 
 def _check(what: str, array: Array, shape: tuple[int, ...]) -> None:

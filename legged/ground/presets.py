@@ -105,7 +105,8 @@ def realistic_ground(
     d = 2.0 * damping_ratio * np.sqrt(k * share)
     contact: FrictionLaw = BristleFriction(friction, k, float(d)) if stick else VectorFriction(friction, float(d))
     note = (
-        f"chosen for {robot.mass:g} kg on {support} point{'s' * (support > 1)}: {load:.4g} N sink {1e3 * penetration:g} mm;"
+        f"chosen for {robot.mass:g} kg on {support} point{'s' * (support > 1)}:"
+        f" {load:.4g} N sink {1e3 * penetration:g} mm;"
         f"\nthere k = {k:.4g} N/m, d = {d:.4g} N s/m, damping ratio {damping_ratio:g}"
     )
     return Ground(_normal(law, load, penetration, k, float(d)), contact, Flat() if terrain is None else terrain, note)

@@ -1,0 +1,10 @@
+"""Simulation: the closed loop, integrators, runs, plots and animations."""
+
+from legged.simulation.disturbance import Push
+from legged.simulation.fall import Fall
+from legged.simulation.fixed import RungeKutta4, SemiImplicitEuler
+from legged.simulation.run import Run
+from legged.simulation.simulate import simulate
+from legged.simulation.stiff import Stiff
+
+__all__ = ["Fall", "Push", "Run", "RungeKutta4", "SemiImplicitEuler", "Stiff", "simulate"]

@@ -1,0 +1,206 @@
+"""The whole system's equations as plain functions: robot, ground and controller in one, over any element.
+
+The state is a configuration q and one vector s of everything else,
+
+    s = [v | controller's memory | ground's memory | work of actuators, ground and pushes],
+
+or, around a reference configuration q_ref, y = [xi; s] with q = integrate(q_ref, xi); see `chart`.
+
+The equations come in pieces (`place`, `feel`, `act`, `respond`, `look`), so that those which can be compiled are, when
+one of them cannot; `rate` and `observe` put them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
+from legged.ground.contact import contact_motion, contact_wrenches
+from legged.ground.ground import Ground
+from legged.robot.configuration import integrate
+from legged.robot.robot import Robot
+from legged.simulation.chart import chart_rate, normalised, push
+from legged.simulation.controller import Controller, full_torque
+from legged.simulation.disturbance import Push, push_wrenches
+
+Array = np.ndarray
+WORKS = 3  # actuators, ground, pushes
+
+
+class Parts(NamedTuple):
+    """The pieces of s, see the module."""
+
+    v: Array
+    memory: Array
+    ground_memory: Array
+    works: Array
+
+
+class Felt(NamedTuple):
+    """What the world does to the robot at one moment.
+
+    Attributes:
+        contact: Wrenches of the ground on the links, (n_links, 6), about each link's origin in its axes.
+        wrenches: Those of the ground and of pushes.
+        points, forces: Contact points and the ground's forces on them, (n, 3) each, [m], [N], world.
+        memory_rate: Rate of the ground's memory.
+        powers: Of the ground and of pushes, (2,), [W].
+    """
+
+    contact: Array
+    wrenches: Array
+    points: Array
+    forces: Array
+    memory_rate: Array
+    powers: Array
+
+
+class Look(NamedTuple):
+    """What a run stores of a state: energies [J], pose of the base in the world, places of the nodes (n, 3) [m]."""
+
+    kinetic: Any
+    potential: Any
+    base_rotation: Array
+    base_position: Array
+    skeleton: Array
+
+
+class Observation(NamedTuple):
+    """What a run stores besides the state: generalised forces (nv,), contact points and forces (n, 3), and `Look`."""
+
+    tau: Array
+    points: Array
+    forces: Array
+    look: Look
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedLoop:
+    """A robot under a controller on a ground.
+
+    Attributes:
+        robot: The robot.
+        controller: With all methods, see `adapt`, and started.
+        ground: None for free flight.
+        memory: Length of the controller's memory.
+        pushes: Disturbances.
+        nodes: Points (link index, position in link axes) whose places `look` reports.
+    """
+
+    robot: Robot
+    controller: Controller
+    ground: Ground | None = None
+    memory: int = 0
+    pushes: Sequence[Push] = ()
+    nodes: list[tuple[str | int, Array]] = field(default_factory=list)
+
+    @property
+    def ground_memory(self) -> int:
+        """Length of the ground's memory."""
+        return 0 if self.ground is None else len(self.ground.memory(len(self.robot.contacts)))
+
+    @property
+    def size(self) -> int:
+        """Length of s."""
+        return self.robot.nv + self.memory + self.ground_memory + WORKS
+
+    def initial(self, v: Array, memory: Array) -> Array:
+        """Return s at the start."""
+        return np.concatenate([v, memory, np.zeros(self.ground_memory + WORKS)])
+
+    def split(self, s: Array) -> Parts:
+        """Return the pieces of s, (..., size)."""
+        bounds = np.cumsum([0, self.robot.nv, self.memory, self.ground_memory, WORKS])
+        return Parts(*[s[..., i:j] for i, j in zip(bounds[:-1], bounds[1:], strict=True)])
+
+    # The pieces.
+
+    def place(self, q_ref: Array, xi: Array) -> Array:
+        """Return q, (nq,), its quaternions of length one, from the chart around q_ref."""
+        return normalised(self.robot, integrate(self.robot, q_ref, xi))
+
+    def feel(self, t: Any, q: Array, s: Array) -> Felt:
+        """Return contact points -> ground forces -> wrenches, and the pushes."""
+        robot, ground, part, none = self.robot, self.ground, self.split(s), np.zeros((0, 3))
+        contact, points, forces, rate, power = np.zeros((len(robot.links), 6)), none, none, part.ground_memory, 0.0
+        if robot.contacts:
+            points, velocities = contact_motion(robot, q, part.v)
+            forces = 0.0 * points
+            if ground is not None:
+                forces, rate = ground.forces(points, velocities, part.ground_memory)
+                contact, power = contact_wrenches(robot, q, forces), (forces * velocities).sum()
+        pushed, push_power = push_wrenches(robot, self.pushes, t, q, part.v) if self.pushes else (0.0, 0.0)
+        return Felt(contact, contact + pushed, points, forces, rate, np.stack([power, push_power]))
+
+    def act(self, t: Any, step: Any, q: Array, s: Array, contact: Array) -> tuple[Array, Array]:
+        """Return the controller's (generalised forces (nv,), rate of its memory)."""
+        part = self.split(s)
+        known = t, step, q, part.v, contact, part.memory
+        return full_torque(self.robot, self.controller.torque(*known)), self.controller.rate(*known)
+
+    def respond(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
+        """Return the rates of [xi; v], (2 nv,)."""
+        vdot = forward_dynamics(self.robot, q, v, tau, wrenches)
+        return np.concatenate([chart_rate(self.robot, xi, v), vdot])
+
+    def stride(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
+        """Return (q, v) a time h later by the semi-implicit Euler rule, see `push`."""
+        return push(self.robot, q, v, forward_dynamics(self.robot, q, v, tau, wrenches), h)
+
+    def look(self, q: Array, v: Array) -> Look:
+        """Return what a run stores of a state."""
+        robot = self.robot
+        energies = kinetic_energy(robot, q, v), potential_energy(robot, q)
+        return Look(*energies, *robot.base.pose(q[: robot.base.nq]), point_positions(robot, q, self.nodes))
+
+    # Together.
+
+    def rate(self, t: Any, step: Any, y: Array, q_ref: Array) -> Array:
+        """Return the time derivative of y = [xi; s], (nv + size,).
+
+        Args:
+            t: Time, [s]. step: How many of the controller's switches have passed.
+            y: State in the chart around q_ref. q_ref: Reference configuration, (nq,).
+        """
+        n = self.robot.nv
+        xi, s = y[:n], y[n:]
+        q = self.place(q_ref, xi)
+        felt = self.feel(t, q, s)
+        tau, memory_rate = self.act(t, step, q, s, felt.contact)
+        moved = self.respond(xi, q, s[:n], tau, felt.wrenches)
+        return np.concatenate([moved, self._others(s, tau, memory_rate, felt)])
+
+    def semi_implicit(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
+        """Return (q, s) a time h later by the semi-implicit Euler rule: velocities first, then positions."""
+        n = self.robot.nv
+        felt = self.feel(t, q, s)
+        tau, memory_rate = self.act(t, step, q, s, felt.contact)
+        q_next, v_next = self.stride(h, q, s[:n], tau, felt.wrenches)
+        return q_next, np.concatenate([v_next, s[n:] + h * self._others(s, tau, memory_rate, felt)])
+
+    def runge_kutta(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
+        """Return (q, s) a time h later by the classical Runge-Kutta rule in the chart around q."""
+        n = self.robot.nv
+        y = np.concatenate([np.zeros(n), s])
+        k_1 = self.rate(t, step, y, q)
+        k_2 = self.rate(t + 0.5 * h, step, y + 0.5 * h * k_1, q)
+        k_3 = self.rate(t + 0.5 * h, step, y + 0.5 * h * k_2, q)
+        k_4 = self.rate(t + h, step, y + h * k_3, q)
+        y = y + (h / 6.0) * (k_1 + 2.0 * k_2 + 2.0 * k_3 + k_4)
+        return self.place(q, y[:n]), y[n:]
+
+    def observe(self, t: Any, step: Any, q: Array, s: Array) -> Observation:
+        """Return what a run stores of one moment."""
+        felt = self.feel(t, q, s)
+        tau, _ = self.act(t, step, q, s, felt.contact)
+        return Observation(tau, felt.points, felt.forces, self.look(q, s[: self.robot.nv]))
+
+    def _others(self, s: Array, tau: Array, memory_rate: Array, felt: Felt) -> Array:
+        """Return the rates of s behind v."""
+        power = np.stack([tau @ s[: self.robot.nv]])
+        return np.concatenate([memory_rate, felt.memory_rate, power, felt.powers])

@@ -1,0 +1,113 @@
+"""What a controller is to a simulation, and how plain callables become one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from legged.errors import ShapeError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+
+Array = np.ndarray
+
+
+class Controller(Protocol):
+    """Torques from time, state and contact wrenches, with optional memory; everything over any element.
+
+    A controller may leave out all but `torque`. It may also have `initial_state(robot) -> (q, v)`, where runs then
+    start that are given no state, and `reference(t, step) -> (joint positions, rates, accelerations)`, (nj,) each,
+    which runs then record.
+    """
+
+    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
+        """Return the initial memory, (m,)."""
+        ...
+
+    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the generalised forces, (nv,), or the joint torques alone, (nj,).
+
+        Args:
+            t: Time, [s]. step: How many of `switches` have passed.
+            q: Configuration, (nq,). v: Velocity, (nv,).
+            wrenches: Of the ground on the links, (n_links, 6), about each link's origin in its axes.
+            memory: (m,).
+        """
+        ...
+
+    def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the memory's rate, (m,)."""
+        ...
+
+    def switches(self, until: float) -> Any:
+        """Return the times before `until` at which the reference jumps, growing, [s]."""
+        ...
+
+
+class _Adapted:
+    """A controller that has all four methods, made from one that may not."""
+
+    def __init__(self, given: Any):
+        self.given = given
+        self.traceable = True
+
+    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
+        start = getattr(self.given, "start", None)
+        memory = None if start is None else start(robot, ground, q, v)
+        return np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
+
+    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        return self.given.torque(t, step, q, v, wrenches, memory)
+
+    def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        rate = getattr(self.given, "rate", None)
+        return memory if rate is None or not len(memory) else rate(t, step, q, v, wrenches, memory)
+
+    def switches(self, until: float) -> Any:
+        switches = getattr(self.given, "switches", None)
+        return () if switches is None else switches(until)
+
+
+class _Function(_Adapted):
+    """A controller from a callable tau = controller(t, q, v, wrenches)."""
+
+    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        return self.given(t, q, v, wrenches)
+
+
+class _Idle(_Adapted):
+    """No controller: no torques."""
+
+    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        return np.zeros(len(v))
+
+
+def adapt(controller: Any) -> Controller:
+    """Return a controller with all methods from an object with `torque`, a callable, or None."""
+    if controller is None:
+        return _Idle(None)
+    if hasattr(controller, "torque"):
+        return _Adapted(controller)
+    if callable(controller):
+        return _Function(controller)
+    raise TypeError(
+        f"a controller is a callable (t, q, v, wrenches) -> torques or an object with a method torque, got {controller!r}"
+    )
+
+
+def full_torque(robot: Robot, torque: Any) -> Array:
+    """Return the generalised forces (nv,) from what a controller gave: (nv,), or (nj,) without the base's rows."""
+    torque = np.asanyarray(torque)
+    if torque.shape == (robot.nv,):
+        return torque
+    if torque.shape != (robot.nj,):
+        raise ShapeError(
+            f"a controller of {robot.name!r} must return ({robot.nj},) joint torques or ({robot.nv},) generalised "
+            f"forces, got shape {torque.shape}"
+        )
+    return np.concatenate([np.zeros(robot.base.nv), torque])
+
+
+ControllerLike = Controller | Callable[[Any, Array, Array, Array], Array] | None

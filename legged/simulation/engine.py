@@ -1,0 +1,169 @@
+"""How a closed loop is evaluated: as one compiled kernel, or piece by piece where something cannot be traced."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from legged.errors import NotFiniteError, SingularError, TraceError
+from legged.simulation.chart import largest_turn
+from legged.simulation.closed_loop import ClosedLoop, Felt, Look, Observation
+from legged.trace import compile as compile_function
+
+Array = np.ndarray
+NO_ANSWER = (NotFiniteError, SingularError)
+_AGREEMENT = 1e-6  # relative; the same function compiled and not differs by rounding, or by a state it hides
+COMPILED = "compiled closed loop"
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledPlant(ClosedLoop):
+    """The same loop with its robot, and its ground if that can be traced, compiled; the controller stays in Python."""
+
+    @cached_property
+    def _kernels(self) -> dict[str, Callable[..., Any]]:
+        nq, nv, w = self.robot.nq, self.robot.nv, (len(self.robot.links), 6)
+        state = {"q": nq, "v": nv, "tau": nv, "wrenches": w}
+        kernels = {
+            "place": compile_function(super().place, None, q_ref=nq, xi=nv),
+            "respond": compile_function(super().respond, None, xi=nv, **state),
+            "stride": compile_function(super().stride, None, h=(), **state),
+            "look": compile_function(super().look, None, q=nq, v=nv),
+        }
+        try:
+            kernels["feel"] = compile_function(super().feel, None, t=(), q=nq, s=self.size)
+        except Exception:  # a ground of the user's that cannot be traced, whatever it raised
+            kernels["feel"] = super().feel
+        return kernels
+
+    def place(self, q_ref: Array, xi: Array) -> Array:
+        return self._kernels["place"](q_ref, xi)
+
+    def feel(self, t: Any, q: Array, s: Array) -> Felt:
+        return self._kernels["feel"](float(t), q, s)
+
+    def respond(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
+        return self._kernels["respond"](xi, q, v, tau, wrenches)
+
+    def stride(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
+        return self._kernels["stride"](float(h), q, v, tau, wrenches)
+
+    def look(self, q: Array, v: Array) -> Look:
+        return self._kernels["look"](q, v)
+
+
+class Engine:
+    """A closed loop as the `System` that integrators ask for.
+
+    Attributes:
+        loop: The equations, as they are evaluated when not compiled whole.
+        whole: The loop runs as one compiled kernel.
+        name: What ran, in words.
+        trouble: Why the last evaluation had no answer, in words.
+    """
+
+    def __init__(self, loop: ClosedLoop, whole: bool, name: str):
+        self.loop, self.whole, self.name, self.trouble = loop, whole, name, ""
+        self._steppers: dict[str, Callable[..., Any]] = {}
+
+    @property
+    def nv(self) -> int:
+        """Length of xi."""
+        return self.loop.robot.nv
+
+    @cached_property
+    def _rate(self) -> Callable[..., Array]:
+        loop = self.loop
+        return self._made(loop.rate, t=(), step=(), y=loop.robot.nv + loop.size, q_ref=loop.robot.nq)
+
+    @cached_property
+    def _observe(self) -> Callable[..., Observation]:
+        loop = self.loop
+        return self._made(loop.observe, t=(), step=(), q=loop.robot.nq, s=loop.size)
+
+    @cached_property
+    def _place(self) -> Callable[..., Array]:
+        loop = self.loop
+        return self._made(loop.place, q_ref=loop.robot.nq, xi=loop.robot.nv)
+
+    def _made(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
+        return compile_function(function, None, **shapes) if self.whole else function
+
+    def rate(self, t: float, step: int, y: Array, q_ref: Array) -> Array:
+        """Return the time derivative of y, (..., n), at one time; NaN where there is none."""
+        try:
+            if self.whole or y.ndim == 1:
+                return self._rate(float(t), float(step), y, q_ref)
+            return np.stack([self._rate(float(t), float(step), row, q_ref) for row in y])
+        except NO_ANSWER as error:
+            self.trouble = str(error)
+            return np.full_like(y, np.nan)
+
+    def stepper(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
+        """Return the function (t, h, step, q, s) -> (q, s) of a method of `ClosedLoop`, compiled if the loop is."""
+        loop = self.loop
+        if rule not in self._steppers:
+            shapes = {"t": (), "h": (), "step": (), "q": loop.robot.nq, "s": loop.size}
+            self._steppers[rule] = self._made(getattr(loop, rule), **shapes)
+        return self._steppers[rule]
+
+    def observe(self, t: float, step: int, q: Array, s: Array) -> Observation:
+        """Return what a run stores of one state."""
+        return self._observe(float(t), float(step), q, s)
+
+    def configuration(self, q_ref: Array, xi: Array) -> Array:
+        """Return q, (nq,), quaternions of length one."""
+        return self._place(q_ref, xi)
+
+    def turn(self, xi: Array) -> float:
+        """Return the longest rotation vector in xi, [rad]."""
+        return largest_turn(self.loop.robot, xi)
+
+
+def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engine:
+    """Return the engine for a loop that starts at (q, s).
+
+    Args:
+        loop: The equations. q: Configuration, (nq,). s: The rest of the state.
+        compiled: True to insist on one kernel for the whole loop, False for none; None to take it if possible. It is
+            not where the controller or the ground cannot be traced, or where they answer otherwise in Python than
+            compiled, as a controller does that keeps a state of its own.
+
+    Raises:
+        TraceError: If compiled is True and cannot be.
+    """
+    plant = CompiledPlant(**{name: getattr(loop, name) for name in loop.__dataclass_fields__})
+    if compiled is False:
+        return Engine(plant, False, "compiled robot, controller in Python (as asked)")
+    try:
+        engine = Engine(loop, True, COMPILED)
+        engine.observe(0.0, 0, q, s)
+        difference = _disagreement(engine, Engine(plant, False, ""), q, s)
+    except NO_ANSWER:
+        raise
+    except Exception as error:  # tracing runs the user's code, which may raise anything
+        if compiled:
+            raise TraceError(f"the closed loop cannot be compiled: {error}") from error
+        reason = f"{type(error).__name__}: {error}"
+    else:
+        if difference < _AGREEMENT:
+            return engine
+        reason = f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
+        if compiled:
+            raise TraceError(f"the closed loop cannot be compiled: {reason}")
+    return Engine(plant, False, f"compiled robot, controller in Python ({reason})")
+
+
+def _disagreement(one: Engine, other: Engine, q: Array, s: Array) -> float:
+    """Return the largest relative difference between two engines' rates near a state, at a few times."""
+    rng = np.random.default_rng(0)
+    worst = 0.0
+    for t in (0.0, 0.1, 0.37, 0.0):
+        y = np.concatenate([np.zeros(one.nv), s]) + (1e-3 * rng.standard_normal(one.nv + len(s)) if t else 0.0)
+        a, b = one.rate(t, 0, y, q), other.rate(t, 0, y, q)
+        worst = max(worst, float(np.abs(a - b).max() / (1.0 + np.abs(b).max())))
+    return worst

@@ -1,0 +1,217 @@
+"""`Run`: everything that a simulation produced."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from legged.errors import LeggedError, UnknownNameError
+from legged.rotations import euler_angles
+
+Array = np.ndarray
+_FORMAT = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A simulated motion, sampled at T times. World axes and SI units throughout.
+
+    Attributes:
+        robot, engine, integrator: Name of the robot, what evaluated the equations, and what stepped through time.
+        ended: Why the run stopped early, in words; empty if it did not.
+        times: (T,), [s].
+        steps: How many of the controller's switch times had passed, (T,).
+        q, v: Configurations (T, nq) and velocities (T, nv).
+        tau: Generalised forces of the controller, (T, nv), base rows first.
+        reference: Joint positions that the controller wanted, (T, nj); (T, 0) if it does not tell.
+        memory, ground_memory: States of controller (T, m) and ground (T, g).
+        contact_points: Where the contact points were, (T, n, 3), [m].
+        contact_forces: The ground's forces on them, (T, n, 3), [N].
+        kinetic, potential: Energies, (T,), [J].
+        actuator_work, ground_work, push_work: Work done on the robot since the start, (T,), [J].
+        base_position: Of the base's origin, (T, 3), [m].
+        base_rotation: Base axes to world axes, (T, 3, 3).
+        joint_names, joint_q, joint_v: Joints, and where each one's entries of q and v begin and end, (joints, 2).
+        contact_names: Of the contact points.
+        skeleton: Nodes of the stick figure, (T, k, 3), [m].
+        edges: Pairs of nodes to join by lines, (e, 2).
+        surface: The ground under the run, (a, b, 3), [m]; (0, 0, 3) without ground.
+        surface_normal: Of that ground on average, (3,).
+    """
+
+    robot: str
+    engine: str
+    integrator: str
+    ended: str
+    times: Array
+    steps: Array
+    q: Array
+    v: Array
+    tau: Array
+    reference: Array
+    memory: Array
+    ground_memory: Array
+    contact_points: Array
+    contact_forces: Array
+    kinetic: Array
+    potential: Array
+    actuator_work: Array
+    ground_work: Array
+    push_work: Array
+    base_position: Array
+    base_rotation: Array
+    joint_names: tuple[str, ...]
+    joint_q: Array
+    joint_v: Array
+    contact_names: tuple[str, ...]
+    skeleton: Array
+    edges: Array
+    surface: Array
+    surface_normal: Array
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __repr__(self) -> str:
+        end = f", ended: {self.ended}" if self.ended else ""
+        return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {self.engine}{end}>"
+
+    @property
+    def duration(self) -> float:
+        """Time from first to last sample, [s]."""
+        return float(self.times[-1] - self.times[0]) if len(self) else 0.0
+
+    @property
+    def energy_sum(self) -> Array:
+        """Kinetic and potential energy less all work done on the robot, (T,), [J]: constant in exact arithmetic."""
+        return self.kinetic + self.potential - self.actuator_work - self.ground_work - self.push_work
+
+    @property
+    def energy_drift(self) -> float:
+        """Largest departure of `energy_sum` from its start, [J]: the error of the integration."""
+        return float(np.abs(self.energy_sum - self.energy_sum[0]).max())
+
+    @property
+    def joint_tau(self) -> Array:
+        """Torques of the joints alone, (T, nj), [N m] or [N]."""
+        return self.tau[:, self.tau.shape[1] - self._nj :]
+
+    @property
+    def joint_positions(self) -> Array:
+        """Joint coordinates alone, (T, nq - base's)."""
+        return self.q[:, self._first_joint :]
+
+    @property
+    def ground_force(self) -> Array:
+        """Sum of the contact forces, (T, 3), [N]."""
+        return self.contact_forces.sum(axis=1)
+
+    @property
+    def centre_of_pressure(self) -> Array:
+        """Mean of the contact points weighted by normal forces, (T, 3), [m]; NaN in flight."""
+        from legged.ground.ground import centre_of_pressure
+
+        return centre_of_pressure(self.contact_points, self.contact_forces, self.surface_normal)
+
+    @property
+    def mean_velocity(self) -> Array:
+        """Of the base's origin over the run, (3,), [m/s]."""
+        return (self.base_position[-1] - self.base_position[0]) / self.duration
+
+    def base_angles(self, sequence: str = "xyz") -> Array:
+        """Return the base's intrinsic angles, (T, 3), [rad]: base axes to world is R_1 R_2 R_3 about these axes."""
+        return np.array([euler_angles(sequence, R) for R in self.base_rotation]).reshape(-1, 3)
+
+    def joint(self, name: str) -> Array:
+        """Return a joint's coordinates, (T,), or (T, n) if it has several, [rad] or [m]."""
+        return self._columns(self.q, self.joint_q, name)
+
+    def joint_velocity(self, name: str) -> Array:
+        """Return a joint's velocity, (T,), or (T, n) if it has several, [rad/s] or [m/s]."""
+        return self._columns(self.v, self.joint_v, name)
+
+    def joint_torque(self, name: str) -> Array:
+        """Return a joint's torque, (T,), or (T, n) if it has several, [N m] or [N]."""
+        return self._columns(self.tau, self.joint_v, name)
+
+    def contact(self, name: str) -> tuple[Array, Array]:
+        """Return (places (T, 3) [m], forces (T, 3) [N]) of a contact point."""
+        k = _index("contact point", name, self.contact_names)
+        return self.contact_points[:, k], self.contact_forces[:, k]
+
+    def at(self, t: float) -> int:
+        """Return the index of the sample nearest to time t, [s]."""
+        return int(np.abs(self.times - t).argmin())
+
+    @property
+    def _first_joint(self) -> int:
+        return int(self.joint_q[0, 0]) if len(self.joint_q) else self.q.shape[1]
+
+    @property
+    def _nj(self) -> int:
+        return self.v.shape[1] - int(self.joint_v[0, 0]) if len(self.joint_v) else 0
+
+    def _columns(self, array: Array, table: Array, name: str) -> Array:
+        start, stop = table[_index("joint", name, self.joint_names)]
+        return array[:, start] if stop - start == 1 else array[:, start:stop]
+
+    def save(self, path: str | Path) -> Path:
+        """Write everything to a compressed npz file and return its path."""
+        path = Path(path).with_suffix(".npz")
+        np.savez_compressed(path, format=_FORMAT, **{f.name: np.asarray(getattr(self, f.name)) for f in fields(self)})
+        return path
+
+    @staticmethod
+    def load(path: str | Path) -> Run:
+        """Return a run from a file that `save` wrote.
+
+        Raises:
+            LeggedError: If the file holds something else.
+        """
+        with np.load(Path(path), allow_pickle=False) as file:
+            missing = {f.name for f in fields(Run)} - set(file.files)
+            if missing:
+                raise LeggedError(f"{path} is no saved run: it has no {', '.join(sorted(missing))}")
+            return Run(**{f.name: _restored(file[f.name]) for f in fields(Run)})
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write one row per sample: time, q, v, torques, base pose, contact forces, energies; return the path."""
+        path = Path(path)
+        columns = dict(self._columns_by_name())
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*(map(repr, column.tolist()) for column in columns.values()), strict=True))
+        return path
+
+    def _columns_by_name(self) -> Iterator[tuple[str, Array]]:
+        yield "t", self.times
+        yield "step", self.steps
+        for letter, array in (("q", self.q), ("v", self.v), ("tau", self.tau), ("reference", self.reference)):
+            yield from ((f"{letter}[{i}]", array[:, i]) for i in range(array.shape[1]))
+        for i, axis in enumerate("xyz"):
+            yield f"base_{axis}", self.base_position[:, i]
+        for k, name in enumerate(self.contact_names):
+            for i, axis in enumerate("xyz"):
+                yield f"{name}_{axis}", self.contact_points[:, k, i]
+                yield f"{name}_f{axis}", self.contact_forces[:, k, i]
+        for name in ("kinetic", "potential", "actuator_work", "ground_work", "push_work"):
+            yield name, getattr(self, name)
+
+
+def _index(what: str, name: str, names: tuple[str, ...]) -> int:
+    if name not in names:
+        raise UnknownNameError(what, name, names)
+    return names.index(name)
+
+
+def _restored(array: Array) -> Any:
+    """Return a stored field as it was: text as str, a list of names as a tuple, all else as an array."""
+    if array.dtype.kind != "U":
+        return array
+    return tuple(array.tolist()) if array.ndim else str(array)

@@ -1,0 +1,185 @@
+"""`simulate`: a robot under a controller on a ground, from a state to a `Run`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from legged.errors import LeggedError, NotFiniteError, ShapeError, SimulationError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.controller import ControllerLike, adapt
+from legged.simulation.disturbance import Push
+from legged.simulation.engine import Engine, choose
+from legged.simulation.fall import Fall, Watch
+from legged.simulation.progress import ProgressBar
+from legged.simulation.run import Run
+from legged.simulation.skeleton import stick_figure, surface_under
+from legged.simulation.stiff import Stiff
+from legged.simulation.system import Diverged, Integrator, State, segments
+
+Array = np.ndarray
+
+
+def simulate(
+    robot: Robot,
+    controller: ControllerLike | Any = None,
+    *,
+    until: float,
+    ground: Ground | None = None,
+    q: Any = None,
+    v: Any = None,
+    integrator: Integrator | None = None,
+    sample: float = 0.01,
+    fall: Fall | Watch | bool | None = None,
+    pushes: Sequence[Push] = (),
+    compiled: bool | None = None,
+    progress: bool | None = None,
+) -> Run:
+    """Return the motion of a robot from t = 0 to `until`.
+
+    Args:
+        robot: The robot.
+        controller: A callable tau = controller(t, q, v, wrenches), an object as `Controller` describes, or None for
+            no torques.
+        until: End of the run, [s].
+        ground: What the contact points meet; None for none.
+        q, v: Initial configuration (nq,) and velocity (nv,). Without q, the controller's `initial_state(robot)`, or
+            the neutral configuration; without v, rest.
+        integrator: `Stiff(...)` by default, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`.
+        sample: Time between stored states, [s].
+        fall: When to give up: a `Fall`, a callable (t, q, v) -> what happened or nothing, False for never. By default
+            `Fall()` for a robot with a free base on a ground.
+        pushes: Disturbances.
+        compiled: True to insist on one compiled kernel for the whole loop, False to run the controller in Python
+            (if it has side effects, say), None to compile what can be compiled; `run.engine` tells.
+        progress: Show a progress bar; by default if the run is long and stderr is a terminal.
+
+    Raises:
+        SimulationError: The robot fell, or the solution diverged; `error.run` is the run up to there.
+        ShapeError, NotFiniteError: The initial state, a time or the controller's answer has no sense.
+    """
+    times = _sample_times(until, sample)
+    adapted = adapt(controller)
+    q, v = _initial_state(robot, controller, q, v)
+    memory = adapted.start(robot, ground, q, v)
+    nodes, edges = stick_figure(robot)
+    loop = ClosedLoop(robot, adapted, ground, len(memory), tuple(pushes), nodes)
+    s = loop.initial(v, memory)
+    engine = choose(loop, q, s, compiled)
+    integrator = Stiff() if integrator is None else integrator
+    watch = _watch(fall, robot, ground, q)
+    plan = segments(times, list(adapted.switches(until)), [edge for push in pushes for edge in push.edges])
+    states, ended = _march(robot, integrator.march(engine, q, s, plan), watch, until, progress)
+    run = _record(engine, integrator, controller, states, ended, edges)
+    if ended:
+        raise SimulationError(f"{ended}; the run up to there is in error.run", run)
+    return run
+
+
+def _sample_times(until: float, sample: float) -> Array:
+    if not (np.isfinite(until) and until > 0.0):
+        raise NotFiniteError(f"until must be a positive number of seconds, got {until}")
+    if not (np.isfinite(sample) and sample > 0.0):
+        raise NotFiniteError(f"sample must be a positive number of seconds, got {sample}")
+    n = int(np.floor(until / sample + 1e-9))
+    times = np.arange(n + 1) * sample
+    return np.append(times, until) if until - times[-1] > 1e-9 * until else np.append(times[:-1], until)
+
+
+def _initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array, Array]:
+    if q is None and hasattr(controller, "initial_state"):
+        q, planned = controller.initial_state(robot)
+        v = planned if v is None else v
+    q = np.array(robot.neutral() if q is None else q, dtype=float)
+    v = np.array(np.zeros(robot.nv) if v is None else v, dtype=float)
+    for name, array, size in (("q", q, robot.nq), ("v", v, robot.nv)):
+        if array.shape != (size,):
+            raise ShapeError(f"the initial {name} must be ({size},), got shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise NotFiniteError(f"the initial {name} must be finite, got {array}")
+    return q, v
+
+
+def _watch(fall: Fall | Watch | bool | None, robot: Robot, ground: Ground | None, q: Array) -> Watch | None:
+    if fall is None:
+        fall = ground is not None and robot.base.kind != "fixed"
+    if fall is True:
+        fall = Fall()
+    if isinstance(fall, Fall):
+        return fall.watch(robot, ground, q)
+    return fall or None
+
+
+def _march(
+    robot: Robot, states: Iterable[State], watch: Watch | None, until: float, progress: bool | None
+) -> tuple[list[State], str]:
+    """Return (the states up to the end of the run, why it ended early or "")."""
+    kept: list[State] = []
+    with ProgressBar(robot.name, until, progress) as bar:
+        try:
+            for state in states:
+                kept.append(state)
+                bar.reach(state.t)
+                happened = watch(state.t, state.q, state.s[: robot.nv]) if watch else None
+                if happened:
+                    words = happened if isinstance(happened, str) else f"{robot.name} fell"
+                    return kept, f"{words} at t = {state.t:.3f} s"
+        except Diverged as error:
+            return kept, f"the solution diverged at t = {error.t:.6g} s: {error}"
+    return kept, ""
+
+
+def _record(
+    engine: Engine, integrator: Integrator, controller: Any, states: list[State], ended: str, edges: Array
+) -> Run:
+    loop, robot = engine.loop, engine.loop.robot
+    seen = [engine.observe(*state) for state in states]
+    parts = loop.split(np.array([state.s for state in states]))
+    skeleton = np.array([o.look.skeleton for o in seen])
+    surface, normal = surface_under(loop.ground, skeleton.reshape(-1, 3))
+    return Run(
+        robot=robot.name,
+        engine=engine.name,
+        integrator=str(integrator),
+        ended=ended,
+        times=np.array([state.t for state in states]),
+        steps=np.array([state.step for state in states]),
+        q=np.array([state.q for state in states]),
+        v=parts.v,
+        tau=np.array([o.tau for o in seen]),
+        reference=_reference(controller, states),
+        memory=parts.memory,
+        ground_memory=parts.ground_memory,
+        contact_points=np.array([o.points for o in seen]),
+        contact_forces=np.array([o.forces for o in seen]),
+        kinetic=np.array([o.look.kinetic for o in seen]),
+        potential=np.array([o.look.potential for o in seen]),
+        actuator_work=parts.works[:, 0],
+        ground_work=parts.works[:, 1],
+        push_work=parts.works[:, 2],
+        base_position=np.array([o.look.base_position for o in seen]),
+        base_rotation=np.array([o.look.base_rotation for o in seen]),
+        joint_names=tuple(joint.name for joint in robot.joints),
+        joint_q=np.array([(joint.q.start, joint.q.stop) for joint in robot.joints], dtype=int).reshape(-1, 2),
+        joint_v=np.array([(joint.v.start, joint.v.stop) for joint in robot.joints], dtype=int).reshape(-1, 2),
+        contact_names=tuple(contact.name for contact in robot.contacts),
+        skeleton=skeleton,
+        edges=edges,
+        surface=surface,
+        surface_normal=normal,
+    )
+
+
+def _reference(controller: Any, states: list[State]) -> Array:
+    """Return the joint positions that the controller wants at each state, (T, nj), or (T, 0) if it does not tell."""
+    reference = getattr(controller, "reference", None)
+    if reference is None:
+        return np.zeros((len(states), 0))
+    try:
+        return np.array([reference(state.t, state.step)[0] for state in states], dtype=float)
+    except LeggedError:
+        return np.zeros((len(states), 0))
