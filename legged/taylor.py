@@ -21,7 +21,7 @@ import numpy as np
 class Taylor:
     """A quantity with its first and second time derivative, closed under arithmetic and the elementary functions."""
 
-    __slots__ = ("value", "first", "second")
+    __slots__ = ("first", "second", "value")
 
     def __init__(self, value: Any, first: Any = 0.0, second: Any = 0.0):
         self.value, self.first, self.second = value, first, second
@@ -260,7 +260,7 @@ def _value(x: Any) -> Any:
 def _select(condition: Any, a: Any, b: Any) -> Any:
     if all(isinstance(part, (bool, int, float, np.number, np.bool_, np.ndarray)) for part in (condition, a, b)):
         return np.where(condition, a, b)[()]
-    from legged.trace import where as choose  # not at the top: tracing is loaded by those who trace
+    from legged.trace.where import where as choose  # not at the top: tracing is loaded by those who trace
 
     return choose(condition, a, b)
 

@@ -177,9 +177,9 @@ def _check_reach(name: str, square: Any, cosine: Any, thigh: float, shank: float
     plain, cosine = _plain(square), _plain(cosine)
     if plain is None or cosine is None:
         return
-    bad = ~(np.abs(cosine) < 1)
-    if bad.any():
-        distance = float(np.sqrt(plain[bad].ravel()[0]))
+    if not (np.abs(cosine) < 1).all():
+        worst = np.argmax(np.nan_to_num(np.abs(cosine), nan=np.inf))
+        distance = float(np.sqrt(plain.ravel()[worst]))
         shortest, longest = abs(thigh - shank), thigh + shank
         raise ReachError(
             f"leg {name!r} cannot reach {distance:.6g} m from its hip: with links of {thigh} m and {shank} m it "
