@@ -1,5 +1,6 @@
 """Modelling, analysing, simulating and controlling legged robots."""
 
+from legged.denoc.conditioning import conditioning
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics

@@ -1,0 +1,65 @@
+"""The theory, dense, as the paper writes it: world axes, every matrix formed. The oracle of the recursions."""
+
+from legged.denoc.conditioning import conditioning
+from legged.denoc.equations import (
+    angular_velocity_matrix,
+    bias_forces,
+    convective_inertia_matrix,
+    coupling_matrix,
+    external_forces,
+    floating_inverse_dynamics,
+    forward_dynamics,
+    generalized_inertia_matrix,
+    gravity_forces,
+    inverse_dynamics,
+    mass_matrix,
+)
+from legged.denoc.factors import (
+    ArticulatedModule,
+    articulated_modules,
+    composite_modules,
+    generalized_inertia_closed_form,
+    udu,
+)
+from legged.denoc.kinematics import link_motion_propagation, link_twist_propagation, twist_propagation
+from legged.denoc.modules import (
+    complement,
+    complement_rate,
+    denoc_matrices,
+    gamma,
+    module_joint_rate_propagation,
+    module_twist_propagation,
+    module_twists,
+    xi,
+)
+
+__all__ = [
+    "ArticulatedModule",
+    "angular_velocity_matrix",
+    "articulated_modules",
+    "bias_forces",
+    "complement",
+    "complement_rate",
+    "composite_modules",
+    "conditioning",
+    "convective_inertia_matrix",
+    "coupling_matrix",
+    "denoc_matrices",
+    "external_forces",
+    "floating_inverse_dynamics",
+    "forward_dynamics",
+    "gamma",
+    "generalized_inertia_closed_form",
+    "generalized_inertia_matrix",
+    "gravity_forces",
+    "inverse_dynamics",
+    "link_motion_propagation",
+    "link_twist_propagation",
+    "mass_matrix",
+    "module_joint_rate_propagation",
+    "module_twist_propagation",
+    "module_twists",
+    "twist_propagation",
+    "udu",
+    "xi",
+]

@@ -18,6 +18,7 @@ from legged.robot.joint import Fixed, Joint, PlacedJoint, Stage
 from legged.robot.link import ContactPoint, Link, PlacedLink
 from legged.robot.modules import Module, check_modules, find_modules
 from legged.robot.robot import Robot
+from legged.robot.singular import refuse_singular
 from legged.spatial import Array, mass_matrix
 
 if TYPE_CHECKING:
@@ -88,10 +89,13 @@ def assemble(
     graph = nx.DiGraph(name=name)
     graph.add_nodes_from(link.name for link in placed)
     for c in connections:
-        graph.add_edge(c.parent, c.child, joint=c.joint.name, kind=c.joint.kind, definition=c.joint)
+        place = {"at": c.start.position, "rotation": c.start.rotation}
+        graph.add_edge(c.parent, c.child, joint=c.joint.name, kind=c.joint.kind, definition=c.joint, **place)
     nq = base.nq + sum(joint.nq for joint in joints)
     nv = base.nv + sum(joint.nv for joint in joints)
-    return Robot(name, base, gravity, placed, joints, bodies, modules, contacts, graph, nq, nv)
+    robot = Robot(name, base, gravity, placed, joints, bodies, modules, contacts, graph, nq, nv)
+    refuse_singular(robot)
+    return robot
 
 
 def _link(links: Sequence[Link], name: str) -> Link:
@@ -119,6 +123,8 @@ def _weld(links: Sequence[Link], connections: Sequence[Connection]) -> tuple[dic
 def _refuse_massless_ends(welds: dict[str, Weld]) -> None:
     parents = {weld.parent for weld in welds.values()}
     for head, weld in welds.items():
+        if weld.parent is None and head not in parents and weld.inertia.is_massless:
+            raise DefinitionError(f"the base {head!r} has no mass and carries nothing: the robot would weigh nothing")
         if head not in parents and weld.inertia.is_massless:
             raise DefinitionError(
                 f"link {head!r} is the last of its limb and has no mass: its joint would meet no inertia; give it a "

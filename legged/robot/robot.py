@@ -34,7 +34,9 @@ class Robot:
         bodies: The computational links; see `Body`.
         modules: The partition; modules[0] is the base.
         contacts: Points that may touch the ground.
-        graph: Links as nodes, joints (fixed ones too) as directed edges with attributes `joint`, `kind`.
+        graph: Links as nodes, joints (fixed ones too) as directed edges with attributes `joint` (its name), `kind`,
+            `definition` (the Joint), and where it sits: `at`, (3,), [m], and `rotation`, (3, 3), joint axes to parent
+            axes, both in the parent link's frame.
         nq, nv: Lengths of q and v.
     """
 

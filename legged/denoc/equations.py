@@ -1,0 +1,195 @@
+"""The equations of motion, dense: I vdot + C v = tau + tau^F, with every matrix of equation (24) formed (section 3)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from legged.denoc.kinematics import Kinematics, checked, kinematics, rates
+from legged.denoc.modules import block_diagonal, complement_and_rate, complement_at
+from legged.errors import UnknownNameError
+from legged.robot.body import Body
+from legged.robot.robot import Robot
+from legged.spatial import Array, skew
+
+Wrenches = Mapping[str, Array] | Array | None
+
+
+def mass_matrix(robot: Robot, q: Array) -> Array:
+    """Return M, (6 n, 6 n) for n bodies, world axes: block diagonal, each body's mass matrix about its O_k.
+
+        M_k = [  I_k     m d~_k ]
+              [ -m d~_k  m 1    ]
+
+    Source: Shah, Saha, Dutt 2012, eqs. (18), (19), (21).
+    """
+    return mass_matrix_at(robot, kinematics(robot, q))
+
+
+def angular_velocity_matrix(robot: Robot, q: Array, v: Array) -> Array:
+    """Return Omega, (6 n, 6 n), [rad/s], world axes: blocks omega~_k, twice for each body. Eqs. (18), (19), (21)."""
+    q, v = checked(robot, q=q, v=v)
+    twist = rates(robot, q, v, kinematics(robot, q)).twist
+    return block_diagonal([skew(t[:3]) for t in twist for _ in range(2)])
+
+
+def coupling_matrix(robot: Robot) -> Array:
+    """Return E, (6 n, 6 n): keeps the angular half of every twist. Eqs. (18), (19), (21)."""
+    return block_diagonal([np.eye(3), np.zeros((3, 3))] * len(robot.bodies))
+
+
+def generalized_inertia_matrix(robot: Robot, q: Array) -> Array:
+    """Return I = N^T M N, (nv, nv), the GIM. Source: Shah, Saha, Dutt 2012, eq. (24).
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
+    at = kinematics(robot, q)
+    N = complement_at(robot, at)
+    return N.T @ mass_matrix_at(robot, at) @ N
+
+
+def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "skew") -> Array:
+    """Return C, (nv, nv), the matrix of convective inertia (MCI): C @ v are the Coriolis and centrifugal forces.
+
+    There are many C with the same C @ v. Two are given:
+
+        "paper"   C = N^T (M Nd + Omega M E N), the projection of equation (20);
+        "skew"    C = N^T (M Nd + S N),         with which Id - 2 C is skew-symmetric.
+
+    S is block diagonal, each body's
+
+        S_k = [ (omega~ I - I omega~ - (I omega)~) / 2    0 ]
+              [ -m (omega x d)~                           0 ]
+
+    so that S t = Omega M E t, and Md - 2 S is skew: hence Id - 2 C = N^T (Md - 2 S) N + Nd^T M N - N^T M Nd is.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). form: "skew" or "paper".
+
+    Raises:
+        ValueError: for another form.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (20) to (24). Equation (24) prints Md N for Omega M E N; with M taken about
+    the link's origin the two differ, by the moment m (omega x d) x (velocity of O) in Md t.
+    """
+    if form not in ("skew", "paper"):
+        raise ValueError(f"form must be 'skew' or 'paper', got {form!r}")
+    q, v = checked(robot, q=q, v=v)
+    at = kinematics(robot, q)
+    moving = rates(robot, q, v, at)
+    N, N_dot = complement_and_rate(robot, at, moving)
+    S_k = _skew_block if form == "skew" else _paper_block
+    S = block_diagonal([S_k(M, t[:3]) for M, t in zip(_mass_blocks(robot, at), moving.twist, strict=True)])
+    return N.T @ (mass_matrix_at(robot, at) @ N_dot + S @ N)
+
+
+def gravity_forces(robot: Robot, q: Array) -> Array:
+    """Return N^T w^E for the weights, (nv,): gravity as a generalised force, on the right of equation (23).
+
+    Each body's weight m g acts at its centre of mass, d from O_k: w_k = [m d x g; m g].
+    """
+    at = kinematics(robot, q)
+    w = [(np.cross(_first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in _mass_blocks(robot, at)]
+    return complement_at(robot, at).T @ np.array(w).ravel()
+
+
+def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
+    """Return tau^F = N^T w^F, (nv,): external wrenches as a generalised force. Eq. (24).
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+        wrenches: By link name or (n_links, 6): [n; f] about each link's origin, in that link's axes; or None.
+    """
+    at = kinematics(robot, q)
+    total = np.zeros((len(robot.bodies), 6))
+    for name, w in _by_name(robot, wrenches).items():
+        link = robot.link(name)
+        turn = at.rotation[link.body] @ link.rotation
+        n, f = turn @ np.asarray(w)[:3], turn @ np.asarray(w)[3:]
+        arm = at.rotation[link.body] @ link.position  # O_k to the link's origin
+        total[link.body] += np.concatenate([n + np.cross(arm, f), f])
+    return complement_at(robot, at).T @ total.ravel()
+
+
+def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
+    """Return h = C v - tau^F, (nv,), gravity included. Source: Shah, Saha, Dutt 2012, eqs. (25), (28).
+
+    As printed h leaves gravity out; the nomenclature, and the authors' code, have it in.
+    """
+    C = convective_inertia_matrix(robot, q, v, "paper")
+    return C @ np.asarray(v, float) - gravity_forces(robot, q) - external_forces(robot, q, wrenches)
+
+
+def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:
+    """Return tau = I vdot + h, (nv,): the dense twin of `legged.inverse_dynamics`. Eq. (23)."""
+    (vdot,) = checked(robot, vdot=vdot)
+    return generalized_inertia_matrix(robot, q) @ vdot + bias_forces(robot, q, v, wrenches)
+
+
+def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+    """Return vdot = I^-1 (tau - h), (nv,): the dense twin of `legged.forward_dynamics`. Eq. (28)."""
+    (tau,) = checked(robot, tau=tau)
+    return np.linalg.solve(generalized_inertia_matrix(robot, q), tau - bias_forces(robot, q, v, wrenches))
+
+
+def floating_inverse_dynamics(
+    robot: Robot, q: Array, v: Array, joint_accelerations: Array, wrenches: Wrenches = None
+) -> tuple[Array, Array]:
+    """Return (base acceleration, joint torques): the dense twin of `legged.floating_inverse_dynamics`.
+
+    vdot_0 = -I_0^-1 (I_theta0^T vdot_theta + h_0),   tau = I_theta0 vdot_0 + I_theta vdot_theta + h_theta
+
+    Source: Shah, Saha, Dutt 2012, eqs. (26), (27).
+    """
+    n0 = robot.base.nv
+    inertia, h = generalized_inertia_matrix(robot, q), bias_forces(robot, q, v, wrenches)
+    theta = np.asarray(joint_accelerations, float)
+    base = -np.linalg.solve(inertia[:n0, :n0], inertia[:n0, n0:] @ theta + h[:n0])
+    return base, inertia[n0:, :n0] @ base + inertia[n0:, n0:] @ theta + h[n0:]
+
+
+def _by_name(robot: Robot, wrenches: Wrenches) -> dict[str, Array]:
+    if wrenches is None:
+        return {}
+    if not isinstance(wrenches, Mapping):
+        return {link.name: w for link, w in zip(robot.links, np.asarray(wrenches, float), strict=True)}
+    known = {link.name for link in robot.links}
+    for name in wrenches:
+        if name not in known:
+            raise UnknownNameError("link", name, known)
+    return dict(wrenches)
+
+
+def _mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
+    """Return each body's mass matrix about its origin, world axes, (6, 6)."""
+    return [_turned_mass(body, R) for body, R in zip(robot.bodies, at.rotation, strict=True)]
+
+
+def _turned_mass(body: Body, R: Array) -> Array:
+    turn = block_diagonal([R, R])
+    return turn @ body.M @ turn.T
+
+
+def mass_matrix_at(robot: Robot, at: Kinematics) -> Array:
+    """Return M for known kinematics."""
+    return block_diagonal(_mass_blocks(robot, at))
+
+
+def _first_moment(M: Array) -> Array:
+    """Return m d, (3,), [kg m], from a mass matrix."""
+    return np.array([M[2, 4], M[0, 5], M[1, 3]])
+
+
+def _skew_block(M: Array, omega: Array) -> Array:
+    """Return S_k, (6, 6); see `convective_inertia_matrix`."""
+    inertia, W = M[:3, :3], skew(omega)
+    top = (W @ inertia - inertia @ W - skew(inertia @ omega)) / 2
+    return np.block([[top, np.zeros((3, 3))], [-skew(np.cross(omega, _first_moment(M))), np.zeros((3, 3))]])
+
+
+def _paper_block(M: Array, omega: Array) -> Array:
+    """Return Omega_k M_k E_k, (6, 6)."""
+    Omega = block_diagonal([skew(omega)] * 2)
+    return Omega @ M @ block_diagonal([np.eye(3), np.zeros((3, 3))])

@@ -1,0 +1,150 @@
+"""The GIM in closed form from composite modules, and its block UDU^T factors from articulated ones (Appendix A.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from legged.denoc.equations import mass_matrix_at
+from legged.denoc.kinematics import Kinematics, kinematics
+from legged.denoc.modules import (
+    Propagation,
+    gamma,
+    joint_rate_propagation,
+    module_propagation,
+    propagation,
+    rows,
+    xi,
+)
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+
+@dataclass(frozen=True, eq=False)
+class ArticulatedModule:
+    """A module with everything outward of it hanging on, free to move. World axes, eta bodies, nv joint rates.
+
+    Attributes:
+        M_hat: M^ of equation (A.8), (6 eta, 6 eta).
+        Psi_hat: M^ N, (6 eta, nv), eq. (A.7).
+        Psi: Psi^ I^-1, (6 eta, nv), eq. (A.7).
+        I_hat: N^T Psi^, (nv, nv), eq. (A.6): the inertia matrix that the module's joints meet.
+        M_hat_hat: M^ - Psi^ Psi^T, (6 eta, 6 eta), eq. (A.9): what its parent feels of it.
+    """
+
+    M_hat: Array
+    Psi_hat: Array
+    Psi: Array
+    I_hat: Array
+    M_hat_hat: Array
+
+
+def composite_modules(robot: Robot, q: Array) -> list[Array]:
+    """Return M~^i of every module, (6 eta^i, 6 eta^i), world axes: it and all outward of it, rigid.
+
+        M~^i = M^i + sum over j in xi^i of (A^(j,i))^T M~^j A^(j,i)
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+
+    Source: Shah, Saha, Dutt 2012, eq. (A.3).
+    """
+    return _composite(robot, kinematics(robot, q))
+
+
+def _composite(robot: Robot, at: Kinematics) -> list[Array]:
+    M, A = mass_matrix_at(robot, at), _module_propagation(robot, at)
+    M_tilde = [M[rows(robot, m.index), rows(robot, m.index)] for m in robot.modules]
+    for m in reversed(robot.modules):
+        i = m.index
+        for j in xi(robot, i):
+            M_tilde[i] = M_tilde[i] + A(j, i).T @ M_tilde[j] @ A(j, i)
+    return M_tilde
+
+
+def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
+    """Return the GIM, (nv, nv), block by block: I^(i,j) = (N^i)^T M~^i A^(i,j) N^j for M_i in gamma^j, else 0.
+
+    M~^i here is a composite of modules, with bodies inside M_i free of each other; the body-level form is what
+    `legged.inertia_matrix` uses.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (A.1), (A.2).
+    """
+    at = kinematics(robot, q)
+    M_tilde, A = _composite(robot, at), _module_propagation(robot, at)
+    N = [joint_rate_propagation(robot, m.index, at) for m in robot.modules]
+    inertia = np.zeros((robot.nv, robot.nv))
+    for j, above in enumerate(robot.modules):
+        for i in gamma(robot, j):
+            block = N[i].T @ M_tilde[i] @ A(i, j) @ N[j]
+            inertia[robot.modules[i].v, above.v] = block
+            inertia[above.v, robot.modules[i].v] = block.T
+    return inertia
+
+
+def articulated_modules(robot: Robot, q: Array) -> list[ArticulatedModule]:
+    """Return the articulated modules, world axes, in the order of `robot.modules`.
+
+        M^^i = M^i + sum over j in xi^i of (A^(j,i))^T M^^(j,j) A^(j,i)                 (A.8), (A.9)
+
+    Where a module's I^ is exactly singular its null motions, which meet no inertia, are left to move freely.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+
+    Source: Shah, Saha, Dutt 2012, eqs. (A.6) to (A.9).
+    """
+    return _articulate(robot, kinematics(robot, q))
+
+
+def _articulate(robot: Robot, at: Kinematics) -> list[ArticulatedModule]:
+    M, A = mass_matrix_at(robot, at), _module_propagation(robot, at)
+    found: dict[int, ArticulatedModule] = {}
+    for m in reversed(robot.modules):
+        i = m.index
+        M_hat = M[rows(robot, i), rows(robot, i)]
+        for j in xi(robot, i):
+            M_hat = M_hat + A(j, i).T @ found[j].M_hat_hat @ A(j, i)
+        found[i] = _articulated(M_hat, joint_rate_propagation(robot, i, at))
+    return [found[m.index] for m in robot.modules]
+
+
+def _articulated(M_hat: Array, N: Array) -> ArticulatedModule:
+    Psi_hat = M_hat @ N
+    I_hat = N.T @ Psi_hat
+    I_hat = (I_hat + I_hat.T) / 2
+    try:
+        Psi = np.linalg.solve(I_hat, Psi_hat.T).T
+    except np.linalg.LinAlgError:
+        Psi = Psi_hat @ np.linalg.pinv(I_hat, hermitian=True)
+    return ArticulatedModule(M_hat, Psi_hat, Psi, I_hat, M_hat - Psi_hat @ Psi.T)
+
+
+def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
+    """Return (U, D), both (nv, nv), with I = U D U^T: U block upper triangular with unit diagonal, D block diagonal.
+
+        U^(i,j) = (A^(j,i) N^i)^T Psi^j for M_j in gamma^i, else 0;      D^(i,i) = I^^i
+
+    Blocks are those of the modules, (module's nv) wide.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+
+    Source: Shah, Saha, Dutt 2012, eqs. (A.4) to (A.6); (A.6) as printed has the two factors of U^(i,j) swapped.
+    """
+    at = kinematics(robot, q)
+    parts, A = _articulate(robot, at), _module_propagation(robot, at)
+    U, D = np.eye(robot.nv), np.zeros((robot.nv, robot.nv))
+    for i, module in enumerate(robot.modules):
+        D[module.v, module.v] = parts[i].I_hat
+        N = joint_rate_propagation(robot, i, at)
+        for j in gamma(robot, i)[1:]:
+            U[module.v, robot.modules[j].v] = (A(j, i) @ N).T @ parts[j].Psi
+    return U, D
+
+
+def _module_propagation(robot: Robot, at: Kinematics) -> Propagation:
+    """Return (i, j) -> A^(i,j)."""
+    A = propagation(at)
+    return lambda i, j: module_propagation(robot, i, j, A)

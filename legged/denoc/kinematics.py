@@ -1,0 +1,146 @@
+"""Link level, in world axes: where the bodies are, A_(k,j), p_k and their time derivatives (section 2.1).
+
+Everything in this folder is dense and written as the paper writes it: every body's twist t_k = [omega; velocity of
+O_k] and wrench [n; f] are taken at the body's own origin O_k and written in *world* axes, so that twist propagation
+needs no rotation. Bodies are those of `robot.bodies`: a joint has one degree of freedom (p_k is a vector), or three
+for a quaternion ball joint (p_k is then a (6, 3) matrix), and the base has 0, 3 or 6 (p_0 is the paper's P_0).
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.errors import NotFiniteError, ShapeError
+from legged.robot.robot import Robot
+from legged.spatial import Array, skew
+
+
+class Kinematics(NamedTuple):
+    """Where every body is.
+
+    Attributes:
+        rotation: R_k, (n, 3, 3), body axes to world axes.
+        origin: O_k, (n, 3), [m], world axes.
+        p: p_k of each body, (6, nv of its joint), world axes.
+    """
+
+    rotation: Array
+    origin: Array
+    p: tuple[Array, ...]
+
+
+class Rates(NamedTuple):
+    """How every body moves.
+
+    Attributes:
+        twist: t_k, (n, 6), [rad/s, m/s], world axes.
+        p_dot: Time derivative of p_k, (6, nv of its joint), world axes.
+    """
+
+    twist: Array
+    p_dot: tuple[Array, ...]
+
+
+def twist_propagation(r: Array) -> Array:
+    """Return A of equation (2), (6, 6), which carries a twist to another point of the same rigid body.
+
+        A = [  1   0 ]      t_k = A @ t_j,      w_j = A.T @ w_k
+            [ -r~  1 ]
+
+    Args:
+        r: O_j to O_k, (3,), [m], in the axes that the twists are written in.
+
+    Source: Shah, Saha, Dutt 2012, eq. (2), whose a_(k,j) is -r, from O_k to O_j.
+    """
+    A = np.eye(6)
+    A[3:, :3] = -skew(r)
+    return A
+
+
+def kinematics(robot: Robot, q: Array) -> Kinematics:
+    """Return where every body is at q, (nq,): poses and joint-motion propagation vectors."""
+    (q,) = checked(robot, q=q)
+    rotation, origin, p = [], [], []
+    for body in robot.bodies:
+        if body.kind == "base":
+            R, o = robot.base.pose(q)
+            P = robot.base.motion_matrix(q)
+        else:
+            R, o = body.transform(q).place(rotation[body.parent], origin[body.parent])
+            P = body.P
+        rotation.append(R)
+        origin.append(o)
+        p.append(_turned(R) @ P)
+    return Kinematics(np.array(rotation), np.array(origin), tuple(p))
+
+
+def link_twist_propagation(robot: Robot, q: Array, k: int, j: int) -> Array:
+    """Return A_(k,j), (6, 6), world axes: the twist of body j as body k, rigidly fixed to it, would have it. Eq. (2).
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). k, j: Indices into `robot.bodies`.
+    """
+    at = kinematics(robot, q)
+    return twist_propagation(at.origin[k] - at.origin[j])
+
+
+def link_motion_propagation(robot: Robot, q: Array, k: int) -> Array:
+    """Return p_k, (6, nv of its joint), world axes: eq. (2) for a joint, P_0 of eq. (7) for the base, k = 0."""
+    return kinematics(robot, q).p[k]
+
+
+def rates(robot: Robot, q: Array, v: Array, at: Kinematics) -> Rates:
+    """Return how every body moves: t_k = A_(k,k-1) t_(k-1) + p_k thetad_k, equation (1), and the rates of p_k.
+
+    A joint's axis is fixed in its body, so p_k turns with it: pd_k = [omega~ 0; 0 omega~] p_k.
+    """
+    twist, p_dot = [], []
+    for body, p in zip(robot.bodies, at.p, strict=True):
+        t = p @ v[body.v]
+        if body.kind == "base":
+            p_dot.append(_base_motion_rate(robot, q, v, at))
+        else:
+            t = t + twist_propagation(at.origin[body.index] - at.origin[body.parent]) @ twist[body.parent]
+            p_dot.append(_turned(skew(t[:3])) @ p)
+        twist.append(t)
+    return Rates(np.array(twist), tuple(p_dot))
+
+
+def _base_motion_rate(robot: Robot, q: Array, v: Array, at: Kinematics) -> Array:
+    """Return the time derivative of P_0, (6, n0), world axes.
+
+    A floating base's twist is written in its own axes, which turn with it. Of three Euler angles each axis is turned
+    by the angles before it. A planar base's axes, and the translations of an Euler base, are the world's.
+    """
+    p = at.p[0]
+    p_dot = np.zeros_like(p)
+    if robot.base.kind == "floating":
+        p_dot = _turned(skew(at.rotation[0] @ v[:3])) @ p
+    elif robot.base.kind == "euler":
+        first, second, third = p[:3, :3].T
+        p_dot[:3, 1] = np.cross(first * v[0], second)
+        p_dot[:3, 2] = np.cross(first * v[0] + second * v[1], third)
+    return p_dot
+
+
+def _turned(R: Array) -> Array:
+    """Return the block diagonal matrix of R and R, (6, 6)."""
+    out = np.zeros((6, 6))
+    out[:3, :3] = out[3:, 3:] = R
+    return out
+
+
+def checked(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
+    """Return `q` as floats (nq,) and all others as floats (nv,), or raise ShapeError or NotFiniteError."""
+    out = []
+    for name, value in arrays.items():
+        array = np.asarray(value, float)
+        size = robot.nq if name == "q" else robot.nv
+        if array.shape != (size,):
+            raise ShapeError(f"{name} must be ({size},), got shape {array.shape}")
+        if not np.isfinite(array).all():
+            raise NotFiniteError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
+        out.append(array)
+    return tuple(out)

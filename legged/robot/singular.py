@@ -1,0 +1,92 @@
+"""Refusing robots that can move without meeting any inertia, whatever their configuration."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from legged.errors import DefinitionError
+from legged.robot.body import Body
+from legged.spatial import Array
+
+if TYPE_CHECKING:
+    from legged.robot.robot import Robot
+
+SINGULAR = 1e-12
+"""Least articulated inertia of a motion, in parts of the rigid inertia of all that the joint carries.
+
+Rounding leaves some 1e-16 of it where algebra says zero; the smallest inertia in a real machine, that of a gear of
+1e-8 kg m^2 whose shaft holds 10 kg at a metre, is 1e-9 of it.
+"""
+SUSPECT = 1e-9
+"""Below this a second look is worth its time: where joints outward happen to meet little inertia, rounding grows."""
+
+
+def refuse_singular(robot: Robot) -> None:
+    """Raise DefinitionError if some motion of the robot meets no inertia at a generic configuration.
+
+    The motion of joint k meets the articulated inertia I^_k = P_k^T M^_k P_k, equation (A.6) link by link. A random
+    configuration decides: what is singular everywhere is so there, and what is not, is not, but for an accident. So
+    a suspect is looked at in three configurations and the middle one counts.
+
+    Thin rods that turn about themselves, aligned axes with massless links between, and massless bases that nothing
+    holds are found so. What is singular only somewhere (gimbal lock) is not refused here.
+    """
+    least = _least_inertias(robot, seed=0)
+    if least.min() > SUSPECT:
+        return
+    least = np.median([least, _least_inertias(robot, seed=1), _least_inertias(robot, seed=2)], axis=0)
+    for body in reversed(robot.bodies):  # the outermost is the culprit: it spoils the numbers of those inward of it
+        if least[body.index] <= SINGULAR:
+            raise DefinitionError(_message(robot, body))
+
+
+def _least_inertias(robot: Robot, seed: int) -> Array:
+    """Return the least inertia that each body's joint meets at a random configuration, (n,), as parts of the rigid.
+
+    It is inf where there is no joint, or where a singular joint outward left no number.
+    """
+    from legged.dynamics.forward import articulate
+    from legged.dynamics.inverse import composite_masses
+    from legged.dynamics.sweeps import transforms
+    from legged.robot.configuration import random_configuration
+
+    q = random_configuration(robot, np.random.default_rng(seed))
+    X = transforms(robot, q)
+    with np.errstate(all="ignore"):
+        _, M_hat = articulate(robot, q, X)
+    M_tilde = composite_masses(robot, X)
+    least = np.full(len(robot.bodies), np.inf)
+    for body in robot.bodies:
+        k = body.index
+        P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
+        if body.nv and np.isfinite(M_hat[k]).all():
+            least[k] = _least_inertia(P, M_hat[k], M_tilde[k])
+    return least
+
+
+def _least_inertia(P: Array, M_hat: Array, M_tilde: Array) -> float:
+    """Return the least x^T I^ x over motions x of P, in parts of the rigid inertia.
+
+    Rotations are measured by the trace of the composite inertia about the body's origin and translations by the
+    composite mass, so that radians and metres can stand in one matrix. The mass is never zero: no limb ends massless.
+    """
+    turning, sliding = float(np.trace(M_tilde[:3, :3])), float(M_tilde[5, 5])
+    size = np.sqrt(np.repeat([turning or 1.0, sliding], 3))
+    Q, _ = np.linalg.qr(size[:, None] * P)
+    return float(np.linalg.eigvalsh(Q.T @ (M_hat / np.outer(size, size)) @ Q)[0])
+
+
+def _message(robot: Robot, body: Body) -> str:
+    if body.kind == "base":
+        return (
+            f"the base {body.name!r} can move without meeting any inertia; give it mass and inertia, or a base with "
+            f"fewer degrees of freedom"
+        )
+    joint = next(j for j in robot.joints if j.v.start <= body.v.start < j.v.stop)
+    return (
+        f"joint {joint.name!r} of link {joint.child!r} can move without meeting any inertia: nothing outward of it has "
+        f"any about or along that axis, or it lines up with a joint outward of it over massless links; give link "
+        f"{joint.child!r} inertia, or fix the joint"
+    )
