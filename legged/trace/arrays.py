@@ -32,12 +32,6 @@ class ExpressionArray(np.ndarray):
         return call(func, args, kwargs)
 
 
-def array(values: Any) -> np.ndarray:
-    """Return np.array(values), as an array that NumPy can compare and clip if it holds expressions."""
-    made = np.array(values)
-    return made.view(ExpressionArray) if made.dtype == object else made
-
-
 def apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
     """Return what a ufunc (or its reduce, accumulate, outer) makes of expressions and arrays of them."""
     name = ufunc.__name__

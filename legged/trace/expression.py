@@ -206,12 +206,14 @@ def number(value: Any) -> Any:
 
 
 def truth(value: Any) -> Any:
-    """Return the value as a bool or a `Condition`: a number is true where it is not zero."""
+    """Return the value as an np.bool_ or a `Condition`: a number is true where it is not zero."""
     if isinstance(value, Condition):
         return value
     if isinstance(value, Expression):
         return rules.compare("not_equal", value, 0.0)
-    return bool(value)
+    if type(value) is int and value < 0:
+        return np.bool_(value & 1)  # comparing constants gives Python's own bools, and ~True is -2, ~False is -1
+    return np.bool_(value)
 
 
 def _on_its_number(name: str) -> Callable[..., Any]:

@@ -111,9 +111,8 @@ def record(function: Callable[..., Any], shapes: Mapping[str, Shape], leading: S
     tracer = Tracer()
     arrays = [_input(tracer, tuple(shape)) for shape in shapes.values()]
     with tracer:
-        result = _traced(function, [*leading, *arrays])
-    outputs, rebuild = flatten(result)
-    nodes, results = finish(tracer, [_entry(x) for output in outputs for x in output.flat])
+        outputs, rebuild = flatten(_traced(function, [*leading, *arrays]))
+        nodes, results = finish(tracer, [_entry(x) for output in outputs for x in output.flat])
     inputs = tuple((name, tuple(shape)) for name, shape in shapes.items())
     return Graph(inputs, nodes, tuple(output.shape for output in outputs), results, rebuild)
 

@@ -118,7 +118,7 @@ class Kernel:
             return False
         for view, shape, array in zip(work.inputs, self._shapes, arrays, strict=True):
             fits = type(array) is np.ndarray and array.dtype is _FLOAT and array.shape == shape
-            if not fits and (shape or type(array) is not float):
+            if not fits and (shape or not isinstance(array, float)):
                 return False
             view[...] = array
         return True
@@ -131,21 +131,16 @@ class Kernel:
             raise ShapeError(f"{self.name} takes {len(self.arguments)} arguments ({names}), got {len(arrays)}")
         lead = self._leading(checked)
         rows_in, rows_out = np.empty((*lead, self.graph.input_size)), np.empty((*lead, self.graph.output_size))
-        for view, array, shape in zip(self._input_views(rows_in), checked, self._shapes, strict=True):
-            view[...] = array.reshape((*array.shape[: array.ndim - len(shape)], -1 if shape else 1))
+        for view, array in zip(_views(rows_in, self._shapes), checked, strict=True):
+            view[...] = array
         bad = self.code.run(math.prod(lead), rows_in.ctypes.data, rows_out.ctypes.data)
         if bad >= 0:
-            where = np.unravel_index(bad, lead) if lead else ()
-            raise explain(self, rows_in.reshape(-1, self.graph.input_size)[bad], tuple(int(i) for i in where))
+            state = tuple(int(i) for i in np.unravel_index(bad, lead)) if lead else ()
+            raise explain(self, rows_in.reshape(-1, self.graph.input_size)[bad], state)
         views = _views(rows_out, self.graph.outputs)
         if out is not None:
             return _put(views, out)
         return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in views)
-
-    def _input_views(self, rows: np.ndarray) -> list[np.ndarray]:
-        ends = np.cumsum([math.prod(shape) for shape in self._shapes], dtype=int).tolist()
-        starts = [0, *ends[:-1]]
-        return [rows[..., start:end] for start, end in zip(starts, ends, strict=True)]
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
         try:

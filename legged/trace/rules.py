@@ -16,6 +16,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import numpy as np
+
 from legged.errors import TraceError
 from legged.trace.operations import OPERATIONS, evaluate
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
     from legged.trace.expression import Expression
 
 Number: TypeAlias = Any  # Expression | float, which the rules tell apart at every step
-Truth: TypeAlias = Any  # Condition | bool
+Truth: TypeAlias = Any  # Condition | np.bool_; Python's own bool will not do: ~True is -2
 
 
 _MIXED = "an expression of one tracing was used in another; do not keep traced values between calls"
@@ -259,35 +261,35 @@ def sign(x: Number) -> Number:
 def compare(operation: str, a: Number, b: Number) -> Truth:
     """Return the truth of a < b, a <= b, a == b or a != b (`less`, `less_equal`, `equal`, `not_equal`)."""
     if a is b:
-        return operation in ("less_equal", "equal")
+        return np.bool_(operation in ("less_equal", "equal"))
     if not isinstance(a, float) and not isinstance(b, float):
         if operation in ("equal", "not_equal") and a.index > b.index:
             a, b = b, a
         if a.operation == b.operation == "negate":
             a, b = b.arguments[0], a.arguments[0]
-    return _function(operation, a, b)
+    result = _function(operation, a, b)
+    return np.bool_(result) if isinstance(result, bool) else result
 
 
 def logical(operation: str, a: Truth, b: Truth) -> Truth:
     """Return the truth of (a and b) or (a or b)."""
-    absorbing = operation == "or"
-    if isinstance(a, bool):
-        return absorbing if a is absorbing else b
-    if isinstance(b, bool):
-        return absorbing if b is absorbing else a
+    if isinstance(b, np.bool_):
+        a, b = b, a
+    if isinstance(a, np.bool_):
+        return a if a == (operation == "or") else b
     return a if a is b else _sorted(operation, a, b)
 
 
 def negation(a: Truth) -> Truth:
     """Return the truth of (not a)."""
-    if isinstance(a, bool):
-        return not a
+    if isinstance(a, np.bool_):
+        return ~a
     return a.arguments[0] if a.operation == "not" else a.tracer.node("not", a)
 
 
 def select(condition: Truth, a: Number, b: Number) -> Number:
     """Return a where the condition holds, b elsewhere."""
-    if isinstance(condition, bool):
+    if isinstance(condition, np.bool_):
         return a if condition else b
     if a is b or (isinstance(a, float) and isinstance(b, float) and a == b):
         return a

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from legged.trace.arrays import where_arrays
-from legged.trace.expression import Expression
+from legged.trace.expression import Expression, truth
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
@@ -23,6 +23,8 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     Returns:
         An array, or a scalar if all three are scalars.
     """
+    if isinstance(condition, int):
+        condition = truth(condition)
     if any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
         return where_arrays(condition, a, b)
     result = np.where(condition, a, b)
