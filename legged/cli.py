@@ -34,13 +34,23 @@ def main() -> None:
 
 
 @app.command()
-def info(robot: RobotName, base: BaseName = None) -> None:
+def info(
+    robot: RobotName,
+    base: BaseName = None,
+    seed: Annotated[int | None, typer.Option(help="Conditioning at a random configuration, not at zero.")] = None,
+) -> None:
     """Show a robot's modules, links, masses and conditioning."""
-    from legged.reports.info import headline, link_table, module_table
+    import numpy as np
+
+    from legged.reports import info as report
     from legged.reports.named import robot_named
+    from legged.robot.configuration import random_configuration
 
     chosen = robot_named(robot, base)
-    _show(headline(chosen), module_table(chosen).text(), link_table(chosen).text())
+    q = chosen.neutral() if seed is None else random_configuration(chosen, np.random.default_rng(seed))
+    where = "all joints at zero" if seed is None else f"random configuration {seed}"
+    tables = report.module_table(chosen), report.link_table(chosen), report.conditioning_table(chosen, q, where)
+    _show(report.headline(chosen), *(table.text() for table in tables))
 
 
 @app.command()

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from legged.denoc import conditioning
+from legged.dynamics.inertia import inertia_matrix
 from legged.reports.table import Table
 from legged.robot.robot import Robot
 
@@ -41,6 +45,27 @@ def module_table(robot: Robot) -> Table:
     header = ("module", "parent", "links", "joints", "DoF", "mass [kg]", "kind")
     notes = ("Modules of one kind have the same joints in the same order and repeat each other's computations.",)
     return Table("Kinematic modules", header, tuple(rows), notes, left=4)
+
+
+def conditioning_table(robot: Robot, q: np.ndarray, where: str) -> Table:
+    """Return the condition numbers of the articulated modules at q, (nq,), and of the whole inertia matrix.
+
+    Args:
+        robot: The robot. q: Configuration. where: What that configuration is, in words.
+    """
+    plain, scaled = conditioning(robot, q), conditioning(robot, q, scaled=True)
+    rows = [
+        (module.name, ", ".join(module.links), f"{a:.3g}", f"{b:.3g}")
+        for module, a, b in zip(robot.modules, plain, scaled, strict=True)
+    ]
+    whole = np.linalg.cond(inertia_matrix(robot, q)) if robot.nv else 1.0
+    rows.append(("all", "whole inertia matrix", f"{whole:.3g}", "-"))
+    notes = (
+        "Forward dynamics divides by these inertias and loses about log10 of the number in digits.",
+        "Scaled: units taken out, as they are mixed where a module has angles and lengths.",
+    )
+    header = ("module", "links", "condition", "scaled")
+    return Table(f"Conditioning of the articulated modules, {where}", header, tuple(rows), notes, left=2)
 
 
 def link_table(robot: Robot) -> Table:
