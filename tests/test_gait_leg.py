@@ -88,12 +88,12 @@ def test_too_near_is_out_of_reach_too_and_so_is_nan():
         two_link_angles(0.0, 0.2, 0.6, 0.35)
     with pytest.raises(ReachError):
         two_link_angles(np.nan, 0.5, 0.6, 0.35)
-    with pytest.raises(ReachError, match="beside its abduction axis: its offset is 0.08 m"):
+    with pytest.raises(ReachError, match=r"beside its abduction axis: its offset is 0.08 m"):
         LEGS["offset"].stretch(0.3, 0.05, 0.02)
 
 
 def test_one_instant_of_many_out_of_reach_is_found():
-    with pytest.raises(ReachError, match="cannot reach 1.01 m"):
+    with pytest.raises(ReachError, match=r"cannot reach 1.01 m"):
         two_link_angles(0.0, taylor.time(np.linspace(0.9, 1.01, 12)), 0.5, 0.5)
 
 

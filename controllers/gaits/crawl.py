@@ -153,8 +153,8 @@ class Crawl(Gait):
 
 
 def _choose(phase: Any, numbers: Array) -> Any:
-    """Return the number of the current phase."""
-    chosen: Any = float(numbers[-1])
+    """Return the number of the current phase, as a constant of time."""
+    chosen: Any = taylor.lift(float(numbers[-1]))
     for k in reversed(range(len(numbers) - 1)):
         chosen = taylor.where(phase < k + 0.5, float(numbers[k]), chosen)
     return chosen

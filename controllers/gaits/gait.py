@@ -11,6 +11,7 @@ import numpy as np
 
 from controllers.gaits.foot_path import Path, path_named
 from controllers.gaits.leg import Leg
+from controllers.gaits.reading import legs_of
 from legged import taylor
 from legged.errors import DefinitionError, ShapeError
 from legged.robot.robot import Robot
@@ -140,14 +141,14 @@ class Gait:
         """Return the planned position, velocity and acceleration of the base's origin, (3,), world axes."""
         step = self.step_at(t) if step is None else step
         base, _ = self.plan(taylor.time(t - step * self.period), step)
-        return taylor.derivatives([base[0] + step * self.stride, base[1], base[2]])
+        return taylor.derivatives([base[0] + taylor.lift(step * self.stride), base[1], base[2]])
 
     def feet(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
         """Return planned positions, velocities and accelerations of the soles, (legs, 3), world axes."""
         step = self.step_at(t) if step is None else step
         _, feet = self.plan(taylor.time(t - step * self.period), step)
         rows = [
-            [foot[0] + leg.stance[0] + step * self.stride, foot[1] + leg.stance[1], foot[2]]
+            [foot[0] + taylor.lift(leg.stance[0] + step * self.stride), foot[1] + leg.stance[1], foot[2]]
             for leg, foot in zip(self.geometry, feet, strict=True)
         ]
         return taylor.derivatives(rows)
@@ -168,12 +169,7 @@ class Gait:
             ReachError: A step asks for more than a leg's length.
         """
         check_joints(robot)
-        legs = self.legs
-        if legs is None:
-            from controllers.gaits.reading import legs_of  # the reader needs the robot's kinematics, gaits do not
-
-            legs = legs_of(robot)
-        fitted = replace(self, legs=legs, joints=robot.nj)
+        fitted = replace(self, legs=self.legs or legs_of(robot), joints=robot.nj)
         fitted.check()
         return fitted
 

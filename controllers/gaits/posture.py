@@ -30,7 +30,8 @@ class Stand(Gait):
         return paper_biped()
 
     def plan(self, t: Any, step: Any) -> tuple[list[Any], list[list[Any]]]:
-        return [0.0, 0.0, self.base_height], [[0.0, 0.0, 0.0] for _ in self.geometry]
+        still = 0.0 * t  # as many zeros as there are instants
+        return [still, 0.0, self.base_height + still], [[still, 0.0, still] for _ in self.geometry]
 
     def supporting(self, step: int) -> tuple[str, ...]:
         return tuple(leg.name for leg in self.geometry)
