@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from legged.errors import LeggedError
+from legged.errors import LeggedError, SimulationError
 
 app = typer.Typer(
     help="Legged robots with kinematic modules: operation counts, walking and trotting, the paper's report.",
@@ -21,6 +21,13 @@ RobotName = Annotated[
     str, typer.Argument(help="A robot of `robots`, such as planar_biped or 'chain(12)'; or file.py:function.")
 ]
 BaseName = Annotated[str | None, typer.Option("--base", help="floating, fixed or planar, for robots that take one.")]
+WalkerName = Annotated[str, typer.Option("--robot", help="A robot as in `legged info`.")]
+ControllerName = Annotated[
+    str, typer.Option("--controller", help="computed-torque, feed-forward or none (replayed torques).")
+]
+Duration = Annotated[float, typer.Option(help="Simulated time, in seconds.")]
+GroundName = Annotated[str, typer.Option("--ground", help="paper (soft, viscous) or realistic (stiff, sticking).")]
+TerrainName = Annotated[str, typer.Option("--terrain", help="flat, slope:DEGREES or steps:RISE[,RUN].")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for figures and data.")]
 
 
@@ -76,6 +83,47 @@ def count(
     for task in ("inverse", "forward"):
         _show(*(counts.part_table(measured[0], task, by).text() for by in ("stage", "module")))
     _figure_7(measured, output)
+
+
+def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
+    """Add a command that simulates a robot on a gait."""
+
+    def command(
+        robot: WalkerName = usual,
+        controller: ControllerName = "computed-torque",
+        duration: Duration = 4.0,
+        ground: GroundName = "paper",
+        terrain: TerrainName = "flat",
+        output: Output = None,
+    ) -> None:
+        _go(gait, robot, controller, duration, ground, terrain, output)
+
+    app.command(name, help=words)(command)
+
+
+_gait_command("walk", "Walk", "planar_biped", "Let a robot walk on two legs in turn (the paper's Figures 11 to 14).")
+_gait_command(
+    "trot", "Trot", "spatial_quadruped", "Let a robot trot, diagonal legs in turn (the paper's Figures 16, 17)."
+)
+_gait_command("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg at a time.")
+_gait_command("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn.")
+
+
+def _go(gait: str, name: str, controller: str, duration: float, ground: str, terrain: str, output: Path | None) -> None:
+    import controllers
+    from legged.reports import scenario
+    from legged.reports.named import robot_named
+
+    robot = robot_named(name)
+    plan = getattr(controllers, gait)()
+    floor = scenario.ground_named(ground, robot, scenario.terrain_named(terrain))
+    run = scenario.Scenario(robot, plan, controller, floor, duration).run()
+    _show(str(floor), scenario.summary(run, robot, plan).text())
+    if output is not None:
+        for path in scenario.write(run, output):
+            print(path)
+    if run.ended:
+        raise SimulationError(run.ended, run)
 
 
 READY = ("planar_biped", "spatial_quadruped", "hexapod", "planar_hopper")

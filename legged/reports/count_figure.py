@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 from matplotlib.figure import Figure
 
 from legged.reports import formulas, style
@@ -19,7 +18,7 @@ def figure_7(robots: Sequence[Measured] = ()) -> Figure:
     Args:
         robots: Counts of robots to mark as well; those with a fixed base are left out.
     """
-    n = np.arange(1, SIZES[-1] + 1)
+    n = list(range(1, SIZES[-1] + 1))
     made = style.figure(1, 2, width=10.0, height=4.8)
     for ax, letter, words in zip(made.axes, "MA", ("multiplications and divisions", "additions"), strict=True):
         for formula, colour, dashes in (

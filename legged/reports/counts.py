@@ -114,7 +114,7 @@ def family_table(sizes: Sequence[int] = SIZES, bases: Sequence[bool] = (True, Fa
                     rows.append((f"  {formula.algorithm}", *words))
     notes = (
         f"Measured: lines through n = {', '.join(map(str, sizes))}; no count is off its line by more than {worst:.1g}.",
-        "Link inertias are full; a chain with parallel axes on a fixed base moves in a plane, so most operations vanish.",
+        "Link inertias are full; a chain with parallel axes on a fixed base moves in a plane and costs little.",
         "The other rows are the paper's Table 1, which dates Featherstone's counts 2008.",
     )
     return Table("Table 1: operations for n links", ("", "M", "A"), tuple(rows), notes + TRICKS)

@@ -30,7 +30,8 @@ class Table:
         widths = [max(len(line[k]) for line in lines) for k in range(len(self.header))]
         body = ["  ".join(self._aligned(line, widths)).rstrip() for line in lines]
         rule = "-" * max(len(line) for line in body)
-        return "\n".join([self.title, rule, body[0], rule, *body[1:], rule, *self.notes])
+        head = [rule, body[0], rule] if any(self.header) else [rule]
+        return "\n".join([self.title, *head, *body[1:], rule, *self.notes])
 
     def markdown(self) -> str:
         """Return the table in Markdown."""

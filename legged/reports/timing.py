@@ -34,7 +34,7 @@ BATCH = 64
 
 
 def cubic_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Any = None) -> Array:
-    """Return vdot, (nv,), by the O(n^3) route: form I and h, solve I vdot = tau - h. Arguments as `forward_dynamics`."""
+    """Return vdot, (nv,), by the O(n^3) route: form I and h, solve I vdot = tau - h."""
     b = tau - bias_forces(robot, q, v, wrenches)
     inertia = inertia_matrix(robot, q)
     return solve_symmetric(inertia, b) if b.dtype == object else np.linalg.solve(inertia, b)
