@@ -86,13 +86,9 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
 
 
 def gravity_forces(robot: Robot, q: Array) -> Array:
-    """Return N^T w^E for the weights, (nv,): gravity as a generalised force, on the right of equation (23).
-
-    Each body's weight m g acts at its centre of mass, d from O_k: w_k = [m d x g; m g].
-    """
+    """Return N^T w^E for the weights, (nv,): gravity as a generalised force, on the right of equation (23)."""
     at = kinematics(robot, q)
-    w = [(np.cross(_first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in _mass_blocks(robot, at)]
-    return complement_at(robot, at).T @ np.array(w).ravel()
+    return complement_at(robot, at).T @ _weights(robot, at)
 
 
 def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
@@ -103,23 +99,25 @@ def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
         wrenches: By link name or (n_links, 6): [n; f] about each link's origin, in that link's axes; or None.
     """
     at = kinematics(robot, q)
-    total = np.zeros((len(robot.bodies), 6))
-    for name, w in _by_name(robot, wrenches).items():
-        link = robot.link(name)
-        turn = at.rotation[link.body] @ link.rotation
-        n, f = turn @ np.asarray(w)[:3], turn @ np.asarray(w)[3:]
-        arm = at.rotation[link.body] @ link.position  # O_k to the link's origin
-        total[link.body] += np.concatenate([n + np.cross(arm, f), f])
-    return complement_at(robot, at).T @ total.ravel()
+    return complement_at(robot, at).T @ _external(robot, at, wrenches)
 
 
 def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
-    """Return h = C v - tau^F, (nv,), gravity included. Source: Shah, Saha, Dutt 2012, eqs. (25), (28).
+    """Return h = C v - tau^F, (nv,), gravity included: N^T (M Nd v + Omega M E t - w^E - w^F).
 
     As printed h leaves gravity out; the nomenclature, and the authors' code, have it in.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (22), (25), (28).
     """
-    C = convective_inertia_matrix(robot, q, v, "paper")
-    return C @ np.asarray(v, float) - gravity_forces(robot, q) - external_forces(robot, q, wrenches)
+    q, v = checked(robot, q=q, v=v)
+    at = kinematics(robot, q)
+    moving = rates(robot, q, v, at)
+    N, N_dot = complement_and_rate(robot, at, moving)
+    w = mass_matrix_at(robot, at) @ (N_dot @ v)
+    w += np.concatenate(
+        [_paper_block(M, t[:3]) @ t for M, t in zip(_mass_blocks(robot, at), moving.twist, strict=True)]
+    )
+    return N.T @ (w - _weights(robot, at) - _external(robot, at, wrenches))
 
 
 def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:
@@ -148,6 +146,23 @@ def floating_inverse_dynamics(
     theta = np.asarray(joint_accelerations, float)
     base = -np.linalg.solve(inertia[:n0, :n0], inertia[:n0, n0:] @ theta + h[:n0])
     return base, inertia[n0:, :n0] @ base + inertia[n0:, n0:] @ theta + h[n0:]
+
+
+def _weights(robot: Robot, at: Kinematics) -> Array:
+    """Return w^E of the weights, (6 n,): m g acts at the centre of mass, d from O_k, so w_k = [m d x g; m g]."""
+    w = [(np.cross(_first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in _mass_blocks(robot, at)]
+    return np.array(w).ravel()
+
+
+def _external(robot: Robot, at: Kinematics, wrenches: Wrenches) -> Array:
+    """Return w^F, (6 n,): external wrenches of links, brought to their bodies' origins and world axes."""
+    total = np.zeros((len(robot.bodies), 6))
+    for name, w in _by_name(robot, wrenches).items():
+        link = robot.link(name)
+        R = at.rotation[link.body]
+        n, f = R @ link.rotation @ np.asarray(w)[:3], R @ link.rotation @ np.asarray(w)[3:]
+        total[link.body] += np.concatenate([n + np.cross(R @ link.position, f), f])
+    return total.ravel()
 
 
 def _by_name(robot: Robot, wrenches: Wrenches) -> dict[str, Array]:
