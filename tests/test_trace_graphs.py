@@ -196,3 +196,11 @@ def test_simplification_never_costs_operations(seed):
     graph = record(random_program(seed), {"x": (6,), "y": (3,)})
     simpler = simplify(graph)
     assert cost(simplify(simpler)) <= cost(simpler) <= cost(graph)
+
+
+def test_long_sums_do_not_exhaust_the_stack():
+    x = np.linspace(0.0, 1.0, 3000)
+    graph = record(lambda x, y: np.sum(x * np.tile(y, 1000)), {"x": (3000,), "y": (3,)})
+    y = np.array([1.0, 2.0, 3.0])
+    # three thousand terms, each rounded once or twice
+    assert simplify(graph).evaluate(x, y) == pytest.approx(x @ np.tile(y, 1000), rel=1e-12)

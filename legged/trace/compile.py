@@ -103,7 +103,7 @@ def _given(name: str, shape: Any, robot: Any) -> Shape:
         return _usual(name, robot)
     try:
         return (int(shape),) if isinstance(shape, int) else tuple(int(n) for n in shape)
-    except TypeError:
+    except (TypeError, ValueError):
         raise TraceError(f"the shape of {name} must be a tuple of whole numbers, got {shape!r}") from None
 
 

@@ -7,7 +7,6 @@ used nowhere else. Whole graphs are compared: one that is no cheaper than before
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -42,7 +41,7 @@ class _Factoring:
 
     def __init__(self, graph: Graph):
         self.graph, self.first = graph, graph.input_size
-        self.uses = Counter(a for node in graph.nodes for a in node.arguments if isinstance(a, int))
+        self.uses: Counter[Operand] = Counter(a for node in graph.nodes for a in node.arguments if isinstance(a, int))
         self.uses.update(r for r in graph.results if isinstance(r, int))
         self.constants: list[float] = []
         self.numbers: dict[float, int] = {}
@@ -51,18 +50,18 @@ class _Factoring:
 
     def result(self) -> Graph:
         """Return the new graph."""
+        sums = [node for node in self.graph.nodes if node.operation in _SUMS]
+        inner = {a for node in sums for a in node.arguments if isinstance(a, int) and self.uses[a] == 1}
         with self.tracer:
             for i, node in enumerate(self.graph.nodes, self.first):
                 self.tracer.label = node.label
-                self.made.append(self._summed(i) if node.operation in _SUMS else self._again(node))
+                whole = node.operation in _SUMS and i not in inner
+                self.made.append(self._sum(self._terms(i)) if whole else self._again(node))
             nodes, results = finish(self.tracer, [self._value(r) for r in self.graph.results])
         return replace(self.graph, nodes=nodes, results=results)
 
     def _again(self, node: Node) -> Expression | float:
         return RULES[node.operation](*[self._value(a) for a in node.arguments])
-
-    def _summed(self, number: int) -> Expression | float:
-        return self._sum(list(self._terms(number, 1, whole=True)))
 
     def _value(self, operand: Operand) -> Expression | float:
         return self.made[operand] if isinstance(operand, int) else operand
@@ -71,27 +70,35 @@ class _Factoring:
         """Return the operation that makes a value, None for inputs and constants."""
         return self.graph.nodes[operand - self.first] if isinstance(operand, int) and operand >= self.first else None
 
-    def _terms(self, operand: Operand, sign: int, whole: bool = False) -> Iterator[_Term]:
-        """Yield the summands of a value, through the sums and negations that are used nowhere else."""
-        node = self._node(operand)
-        if node is not None and (whole or self.uses[operand] == 1):
-            if node.operation in _SUMS:
-                yield from self._terms(node.arguments[0], sign)
-                yield from self._terms(node.arguments[1], sign if node.operation == "add" else -sign)
-                return
-            if node.operation == "negate":
-                yield from self._terms(node.arguments[0], -sign)
-                return
-        yield _Term(sign, tuple(self._factors(operand)))
+    def _terms(self, number: int) -> list[_Term]:
+        """Return the summands of a sum, through the sums and negations that are used nowhere else."""
+        terms: list[_Term] = []
+        waiting: list[tuple[int, Operand]] = [(1, number)]
+        while waiting:
+            sign, operand = waiting.pop()
+            node = self._node(operand)
+            operation = node.operation if node and (operand == number or self.uses[operand] == 1) else None
+            if node and operation in ("add", "subtract"):
+                right = sign if operation == "add" else -sign
+                waiting += [(right, node.arguments[1]), (sign, node.arguments[0])]
+            elif node and operation == "negate":
+                waiting.append((-sign, node.arguments[0]))
+            else:
+                terms.append(_Term(sign, self._factors(operand)))
+        return terms
 
-    def _factors(self, operand: Operand) -> Iterator[int]:
-        """Yield the factors of a value, through the products that are used nowhere else."""
-        node = self._node(operand)
-        if node is not None and node.operation == "multiply" and self.uses[operand] == 1:
-            for a in node.arguments:
-                yield from self._factors(a)
-        else:
-            yield operand if isinstance(operand, int) else self._constant(operand)
+    def _factors(self, operand: Operand) -> tuple[int, ...]:
+        """Return the factors of a value, through the products that are used nowhere else."""
+        factors: list[int] = []
+        waiting = [operand]
+        while waiting:
+            operand = waiting.pop()
+            node = self._node(operand)
+            if node is not None and node.operation == "multiply" and self.uses[operand] == 1:
+                waiting += reversed(node.arguments)
+            else:
+                factors.append(operand if isinstance(operand, int) else self._constant(operand))
+        return tuple(factors)
 
     def _constant(self, value: float) -> int:
         """Return the number of a constant: -1, -2, ..."""
@@ -103,28 +110,26 @@ class _Factoring:
     def _factor(self, number: int) -> Expression | float:
         return self.made[number] if number >= 0 else self.constants[-1 - number]
 
-    def _grouped(self, terms: list[_Term]) -> Expression | float | None:
-        """Return the sum of the terms with the commonest factor outside, None if no two terms share one."""
-        shared = Counter(factor for term in terms for factor in dict.fromkeys(term.factors))
-        factor, times = max(shared.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
-        if times < 2:
-            return None
-        inside = [_without(term, factor) for term in terms if factor in term.factors]
-        outside = [term for term in terms if factor not in term.factors]
-        product = multiply(self._factor(factor), self._sum(inside))
-        return add(product, self._sum(outside)) if outside else product
-
     def _sum(self, terms: list[_Term]) -> Expression | float:
-        grouped = self._grouped(terms)
-        if grouped is not None:
-            return grouped
+        """Return the sum of the terms, the commonest factor outside as long as two terms share one."""
         total = 0.0
+        while terms:
+            shared = Counter(factor for term in terms for factor in dict.fromkeys(term.factors))
+            factor, times = max(shared.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
+            if times < 2:
+                break
+            inside = [_without(term, factor) for term in terms if factor in term.factors]
+            terms = [term for term in terms if factor not in term.factors]
+            total = add(total, multiply(self._factor(factor), self._sum(inside)))
         for term in terms:
-            product = 1.0
-            for factor in term.factors:
-                product = multiply(product, self._factor(factor))
-            total = add(total, product if term.sign > 0 else negate(product))
+            total = add(total, self._product(term))
         return total
+
+    def _product(self, term: _Term) -> Expression | float:
+        product = 1.0
+        for factor in term.factors:
+            product = multiply(product, self._factor(factor))
+        return product if term.sign > 0 else negate(product)
 
 
 def _without(term: _Term, factor: int) -> _Term:
