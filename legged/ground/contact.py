@@ -12,7 +12,7 @@ Array = np.ndarray
 
 
 def contact_motion(robot: Robot, q: Array, v: Array) -> tuple[Array, Array]:
-    """Return (positions, velocities) of the robot's contact points, (n, 3) each, [m], [m/s], world, as `robot.contacts`.
+    """Return (positions, velocities) of the contact points, (n, 3) each, [m], [m/s], world, as in `robot.contacts`.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).

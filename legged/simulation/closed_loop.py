@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,7 +98,7 @@ class ClosedLoop:
     ground: Ground | None = None
     memory: int = 0
     pushes: Sequence[Push] = ()
-    nodes: list[tuple[str | int, Array]] = field(default_factory=list)
+    nodes: list[tuple[int, Array]] = field(default_factory=list)
 
     @property
     def ground_memory(self) -> int:
@@ -116,7 +117,7 @@ class ClosedLoop:
     def split(self, s: Array) -> Parts:
         """Return the pieces of s, (..., size)."""
         bounds = np.cumsum([0, self.robot.nv, self.memory, self.ground_memory, WORKS])
-        return Parts(*[s[..., i:j] for i, j in zip(bounds[:-1], bounds[1:], strict=True)])
+        return Parts(*[s[..., i:j] for i, j in pairwise(bounds)])
 
     # The pieces.
 
@@ -156,7 +157,7 @@ class ClosedLoop:
         """Return what a run stores of a state."""
         robot = self.robot
         energies = kinetic_energy(robot, q, v), potential_energy(robot, q)
-        return Look(*energies, *robot.base.pose(q[: robot.base.nq]), point_positions(robot, q, self.nodes))
+        return Look(*energies, *robot.base.pose(q[: robot.base.nq]), point_positions(robot, q, list(self.nodes)))
 
     # Together.
 

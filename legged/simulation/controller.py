@@ -51,7 +51,6 @@ class _Adapted:
 
     def __init__(self, given: Any):
         self.given = given
-        self.traceable = True
 
     def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
         start = getattr(self.given, "start", None)
@@ -63,7 +62,7 @@ class _Adapted:
 
     def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         rate = getattr(self.given, "rate", None)
-        return memory if rate is None or not len(memory) else rate(t, step, q, v, wrenches, memory)
+        return 0.0 * memory if rate is None or not len(memory) else rate(t, step, q, v, wrenches, memory)
 
     def switches(self, until: float) -> Any:
         switches = getattr(self.given, "switches", None)
@@ -93,7 +92,8 @@ def adapt(controller: Any) -> Controller:
     if callable(controller):
         return _Function(controller)
     raise TypeError(
-        f"a controller is a callable (t, q, v, wrenches) -> torques or an object with a method torque, got {controller!r}"
+        "a controller is a callable (t, q, v, wrenches) -> torques or an object with a method `torque`, "
+        f"got {controller!r}"
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -24,36 +24,38 @@ COMPILED = "compiled closed loop"
 class CompiledPlant(ClosedLoop):
     """The same loop with its robot, and its ground if that can be traced, compiled; the controller stays in Python."""
 
+    def _compiled(self, name: str, **shapes: Any) -> Callable[..., Any]:
+        known = self.__dict__.setdefault("_kernels", {})
+        if name not in known:
+            known[name] = compile_function(getattr(super(), name), None, **shapes)
+        return known[name]
+
+    @property
+    def _state(self) -> dict[str, Any]:
+        nq, nv = self.robot.nq, self.robot.nv
+        return {"q": nq, "v": nv, "tau": nv, "wrenches": (len(self.robot.links), 6)}
+
     @cached_property
-    def _kernels(self) -> dict[str, Callable[..., Any]]:
-        nq, nv, w = self.robot.nq, self.robot.nv, (len(self.robot.links), 6)
-        state = {"q": nq, "v": nv, "tau": nv, "wrenches": w}
-        kernels = {
-            "place": compile_function(super().place, None, q_ref=nq, xi=nv),
-            "respond": compile_function(super().respond, None, xi=nv, **state),
-            "stride": compile_function(super().stride, None, h=(), **state),
-            "look": compile_function(super().look, None, q=nq, v=nv),
-        }
+    def _feel(self) -> Callable[..., Felt]:
         try:
-            kernels["feel"] = compile_function(super().feel, None, t=(), q=nq, s=self.size)
+            return self._compiled("feel", t=(), q=self.robot.nq, s=self.size)
         except Exception:  # a ground of the user's that cannot be traced, whatever it raised
-            kernels["feel"] = super().feel
-        return kernels
+            return super().feel
 
     def place(self, q_ref: Array, xi: Array) -> Array:
-        return self._kernels["place"](q_ref, xi)
+        return self._compiled("place", q_ref=self.robot.nq, xi=self.robot.nv)(q_ref, xi)
 
     def feel(self, t: Any, q: Array, s: Array) -> Felt:
-        return self._kernels["feel"](float(t), q, s)
+        return self._feel(float(t), q, s)
 
     def respond(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
-        return self._kernels["respond"](xi, q, v, tau, wrenches)
+        return self._compiled("respond", xi=self.robot.nv, **self._state)(xi, q, v, tau, wrenches)
 
     def stride(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
-        return self._kernels["stride"](float(h), q, v, tau, wrenches)
+        return self._compiled("stride", h=(), **self._state)(float(h), q, v, tau, wrenches)
 
     def look(self, q: Array, v: Array) -> Look:
-        return self._kernels["look"](q, v)
+        return self._compiled("look", q=self.robot.nq, v=self.robot.nv)(q, v)
 
 
 class Engine:
@@ -136,13 +138,13 @@ def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engin
     Raises:
         TraceError: If compiled is True and cannot be.
     """
-    plant = CompiledPlant(**{name: getattr(loop, name) for name in loop.__dataclass_fields__})
+    plant = CompiledPlant(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     if compiled is False:
         return Engine(plant, False, "compiled robot, controller in Python (as asked)")
     try:
         engine = Engine(loop, True, COMPILED)
         engine.observe(0.0, 0, q, s)
-        difference = _disagreement(engine, Engine(plant, False, ""), q, s)
+        difference = _disagreement(engine, Engine(loop, False, ""), q, s)
     except NO_ANSWER:
         raise
     except Exception as error:  # tracing runs the user's code, which may raise anything

@@ -14,7 +14,6 @@ from legged.errors import LeggedError, UnknownNameError
 from legged.rotations import euler_angles
 
 Array = np.ndarray
-_FORMAT = 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +39,9 @@ class Run:
         contact_names: Of the contact points.
         skeleton: Nodes of the stick figure, (T, k, 3), [m].
         edges: Pairs of nodes to join by lines, (e, 2).
-        surface: The ground under the run, (a, b, 3), [m]; (0, 0, 3) without ground.
-        surface_normal: Of that ground on average, (3,).
+        edge_modules: The module that each line belongs to, (e,).
+        ground_lines: Lines on the ground, (n, k, 3), [m], the first its profile along x; (0, k, 3) without ground.
+        ground_normal: Unit normal of that ground on average, (3,).
     """
 
     robot: str
@@ -71,8 +71,9 @@ class Run:
     contact_names: tuple[str, ...]
     skeleton: Array
     edges: Array
-    surface: Array
-    surface_normal: Array
+    edge_modules: Array
+    ground_lines: Array
+    ground_normal: Array
 
     def __len__(self) -> int:
         return len(self.times)
@@ -116,7 +117,7 @@ class Run:
         """Mean of the contact points weighted by normal forces, (T, 3), [m]; NaN in flight."""
         from legged.ground.ground import centre_of_pressure
 
-        return centre_of_pressure(self.contact_points, self.contact_forces, self.surface_normal)
+        return centre_of_pressure(self.contact_points, self.contact_forces, self.ground_normal)
 
     @property
     def mean_velocity(self) -> Array:
@@ -163,7 +164,8 @@ class Run:
     def save(self, path: str | Path) -> Path:
         """Write everything to a compressed npz file and return its path."""
         path = Path(path).with_suffix(".npz")
-        np.savez_compressed(path, format=_FORMAT, **{f.name: np.asarray(getattr(self, f.name)) for f in fields(self)})
+        stored: dict[str, Any] = {f.name: np.asarray(getattr(self, f.name)) for f in fields(self)}
+        np.savez_compressed(path, **stored)
         return path
 
     @staticmethod

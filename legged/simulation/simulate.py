@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.errors import LeggedError, NotFiniteError, ShapeError, SimulationError
+from legged.dynamics.arguments import read
+from legged.errors import LeggedError, NotFiniteError, SimulationError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.closed_loop import ClosedLoop
@@ -17,7 +18,7 @@ from legged.simulation.engine import Engine, choose
 from legged.simulation.fall import Fall, Watch
 from legged.simulation.progress import ProgressBar
 from legged.simulation.run import Run
-from legged.simulation.skeleton import stick_figure, surface_under
+from legged.simulation.skeleton import ground_under, stick_figure
 from legged.simulation.stiff import Stiff
 from legged.simulation.system import Diverged, Integrator, State, segments
 
@@ -66,7 +67,7 @@ def simulate(
     adapted = adapt(controller)
     q, v = _initial_state(robot, controller, q, v)
     memory = adapted.start(robot, ground, q, v)
-    nodes, edges = stick_figure(robot)
+    nodes, edges, modules = stick_figure(robot)
     loop = ClosedLoop(robot, adapted, ground, len(memory), tuple(pushes), nodes)
     s = loop.initial(v, memory)
     engine = choose(loop, q, s, compiled)
@@ -74,7 +75,7 @@ def simulate(
     watch = _watch(fall, robot, ground, q)
     plan = segments(times, list(adapted.switches(until)), [edge for push in pushes for edge in push.edges])
     states, ended = _march(robot, integrator.march(engine, q, s, plan), watch, until, progress)
-    run = _record(engine, integrator, controller, states, ended, edges)
+    run = _record(engine, integrator, controller, states, ended, edges, modules)
     if ended:
         raise SimulationError(f"{ended}; the run up to there is in error.run", run)
     return run
@@ -94,13 +95,9 @@ def _initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array
     if q is None and hasattr(controller, "initial_state"):
         q, planned = controller.initial_state(robot)
         v = planned if v is None else v
-    q = np.array(robot.neutral() if q is None else q, dtype=float)
-    v = np.array(np.zeros(robot.nv) if v is None else v, dtype=float)
-    for name, array, size in (("q", q, robot.nq), ("v", v, robot.nv)):
-        if array.shape != (size,):
-            raise ShapeError(f"the initial {name} must be ({size},), got shape {array.shape}")
-        if not np.isfinite(array).all():
-            raise NotFiniteError(f"the initial {name} must be finite, got {array}")
+    q = robot.neutral() if q is None else q
+    v = np.zeros(robot.nv) if v is None else v
+    q, v = read(robot, q=q, v=v)
     return q, v
 
 
@@ -134,13 +131,19 @@ def _march(
 
 
 def _record(
-    engine: Engine, integrator: Integrator, controller: Any, states: list[State], ended: str, edges: Array
+    engine: Engine,
+    integrator: Integrator,
+    controller: Any,
+    states: list[State],
+    ended: str,
+    edges: Array,
+    modules: Array,
 ) -> Run:
     loop, robot = engine.loop, engine.loop.robot
     seen = [engine.observe(*state) for state in states]
     parts = loop.split(np.array([state.s for state in states]))
     skeleton = np.array([o.look.skeleton for o in seen])
-    surface, normal = surface_under(loop.ground, skeleton.reshape(-1, 3))
+    lines, normal = ground_under(loop.ground, skeleton)
     return Run(
         robot=robot.name,
         engine=engine.name,
@@ -169,8 +172,9 @@ def _record(
         contact_names=tuple(contact.name for contact in robot.contacts),
         skeleton=skeleton,
         edges=edges,
-        surface=surface,
-        surface_normal=normal,
+        edge_modules=modules,
+        ground_lines=lines,
+        ground_normal=normal,
     )
 
 

@@ -9,13 +9,16 @@ from legged.robot.robot import Robot
 
 Array = np.ndarray
 _SAME = 1e-6  # [m], closer points are one
+_GRID = 0.25  # [m], between lines on the ground
+_MOST_LINES = 60  # in one direction
+_ON_LINE = 300  # points
 
 
 class _Sketch:
     """Nodes (link, position in link axes) and lines between them."""
 
     def __init__(self) -> None:
-        self.nodes: list[tuple[str | int, Array]] = []
+        self.nodes: list[tuple[int, Array]] = []
         self.edges: list[tuple[int, int]] = []
 
     def node(self, link: int, position: Array) -> int:
@@ -26,14 +29,15 @@ class _Sketch:
         self.edges.append((a, b))
 
 
-def stick_figure(robot: Robot) -> tuple[list[tuple[str | int, Array]], Array]:
-    """Return (nodes, edges) of a robot's stick figure.
+def stick_figure(robot: Robot) -> tuple[list[tuple[int, Array]], Array, Array]:
+    """Return (nodes, edges, modules) of a robot's stick figure.
 
     A link is drawn from its own origin to the joints and contact points on it, or around them if there are three and
     more; a link with none, and a base with all its joints in one place, on through its centre of mass.
 
     Returns:
-        nodes: (link index, position in link axes) each. edges: (e, 2), pairs of nodes.
+        nodes: (link index, position in link axes) each. edges: (e, 2), pairs of nodes. modules: (e,), the module that
+            each edge belongs to.
     """
     sketch = _Sketch()
     origins = [sketch.node(link.index, np.zeros(3)) for link in robot.links]
@@ -53,7 +57,9 @@ def stick_figure(robot: Robot) -> tuple[list[tuple[str | int, Array]], Array]:
             sketch.line(origins[link.index], sketch.node(link.index, 2 * center))
         if len(marks) == 1 and link.index == 0:
             sketch.line(origins[0], sketch.node(0, 2 * center - sketch.nodes[marks[0]][1]))
-    return sketch.nodes, np.array(sketch.edges, dtype=int).reshape(-1, 2)
+    module_of = {body: module.index for module in robot.modules for body in module.bodies}
+    modules = [module_of[robot.links[sketch.nodes[b][0]].body] for _, b in sketch.edges]
+    return sketch.nodes, np.array(sketch.edges, dtype=int).reshape(-1, 2), np.array(modules, dtype=int)
 
 
 def _joints_on(robot: Robot, link: int) -> list[Array]:
@@ -84,13 +90,29 @@ def _outline(sketch: _Sketch, marks: list[int]) -> None:
         sketch.line(marks[a], marks[b])
 
 
-def surface_under(ground: Ground | None, places: Array, margin: float = 0.5, most: int = 200) -> tuple[Array, Array]:
-    """Return (mesh (a, b, 3), mean normal (3,)) of the ground around places (k, 3), [m], world."""
-    if ground is None or not len(places):
-        return np.zeros((0, 0, 3)), np.array([0.0, 0.0, 1.0])
+def ground_under(ground: Ground | None, skeleton: Array) -> tuple[Array, Array]:
+    """Return (lines (n, k, 3) [m], mean unit normal (3,)) of the ground around a moving stick figure, world axes.
+
+    The first line is the profile along x under the middle of the motion; the others are a grid with lines at whole
+    multiples of 0.25 m (or 0.5 m, 1 m, ... under long runs).
+
+    Args:
+        ground: None gives no lines. skeleton: The figure's nodes over time, (T, k, 3), [m].
+    """
+    if ground is None or not skeleton.size:
+        return np.zeros((0, _ON_LINE, 3)), np.array([0.0, 0.0, 1.0])
+    margin = 1.2 * float(np.linalg.norm(np.ptp(skeleton[0], axis=0)))
+    places = skeleton.reshape(-1, 3)[:, :2]
     low, high = places.min(axis=0) - margin, places.max(axis=0) + margin
-    n_x, n_y = (int(np.clip((high[i] - low[i]) / 0.02, 2, n)) for i, n in ((0, most), (1, 30)))
-    x, y = np.meshgrid(np.linspace(low[0], high[0], n_x), np.linspace(low[1], high[1], n_y), indexing="ij")
-    z = np.broadcast_to(ground.terrain.height(x, y), x.shape)
-    normal = np.broadcast_to(ground.terrain.normal(x, y), (*x.shape, 3)).mean(axis=(0, 1))
-    return np.stack([x, y, z], axis=-1), normal / np.linalg.norm(normal)
+    spacing = _GRID * 2.0 ** np.ceil(np.log2(max((high - low).max() / (_MOST_LINES * _GRID), 1.0)))
+    along = [np.linspace(low[i], high[i], _ON_LINE) for i in range(2)]
+    middle = (places.min(axis=0) + places.max(axis=0))[1] / 2
+    xy = [np.stack([along[0], np.full(_ON_LINE, middle)], axis=-1)]
+    for y in np.arange(np.ceil(low[1] / spacing), high[1] / spacing) * spacing:
+        xy.append(np.stack([along[0], np.full(_ON_LINE, y)], axis=-1))
+    for x in np.arange(np.ceil(low[0] / spacing), high[0] / spacing) * spacing:
+        xy.append(np.stack([np.full(_ON_LINE, x), along[1]], axis=-1))
+    flat = np.array(xy)
+    heights = ground.terrain.height(flat[..., 0], flat[..., 1])
+    normal = ground.terrain.normal(flat[..., 0], flat[..., 1]).reshape(-1, 3).mean(axis=0)
+    return np.concatenate([flat, heights[..., None]], axis=-1), normal / np.linalg.norm(normal)

@@ -44,10 +44,11 @@ class Stiff:
                 waiting = waiting[1:]
             while state.t < end:
                 begun = state.t
-                for state in self._solve(system, state, end, waiting):
-                    if len(waiting) and waiting[0] == state.t:
-                        yield state
+                for reached in self._solve(system, state, end, waiting):
+                    if len(waiting) and waiting[0] == reached.t:
+                        yield reached
                         waiting = waiting[1:]
+                    state = reached
                 stuck = stuck + 1 if state.t == begun else 0
                 if stuck == _ATTEMPTS:
                     raise Diverged(state.t, f"the solver's step shrank to nothing; {system.trouble}".rstrip("; "))
@@ -61,6 +62,8 @@ class Stiff:
             return State(float(t), state.step, system.configuration(q_ref, y[:n]), y[n:])
 
         def rate(t: float, y: Array) -> Array:
+            if y.shape[1] == 1:
+                return system.rate(t, state.step, y[:, 0], q_ref)[:, None]
             return system.rate(t, state.step, y.T, q_ref).T
 
         solver = self._start(rate, state, end, n)

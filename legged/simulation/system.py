@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -102,7 +103,7 @@ def segments(samples: Array, switches: Sequence[float], corners: Sequence[float]
     begin, until = float(samples[0]), float(samples[-1])
     inside = sorted({float(t) for t in (*switches, *corners) if begin < t < until})
     bounds, found = [begin, *inside, until], []
-    for start, end in zip(bounds, bounds[1:], strict=False):
+    for start, end in pairwise(bounds):
         wanted = (samples >= start) & ((samples <= end) if end == until else (samples < end))
         step = sum(begin < float(t) <= start for t in switches)
         found.append(Segment(step, start, end, samples[wanted]))

@@ -1,0 +1,145 @@
+"""Figures of a run: trunk motion, joints against their reference, contact forces, energy. They need no display."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from legged.simulation.run import Run
+
+COLOURS = ("#1f5a99", "#c8502d", "#3c8c50", "#8a5aa8", "#b08a1e", "#4a9aa8", "#7a7a7a", "#d06a9c")
+_WIDTH = 9.0  # [inch]
+
+
+def trunk_figure(run: Run, sequence: str = "xyz") -> Figure:
+    """Return position and angles of the base over time.
+
+    Args:
+        run: What to draw. sequence: Axes of the intrinsic angles.
+    """
+    figure, (places, angles) = _figure(2, f"{run.robot}: base")
+    for i, axis in enumerate("xyz"):
+        places.plot(run.times, run.base_position[:, i], color=COLOURS[i], label=axis)
+        turned = np.unwrap(run.base_angles(sequence)[:, i])
+        angles.plot(run.times, np.degrees(turned), color=COLOURS[i], label=f"angle {i + 1}, about {sequence[i]}")
+    places.set_ylabel("position [m]")
+    angles.set_ylabel("angle [degree]")
+    return _finish(figure, (places, angles))
+
+
+def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | None = None) -> Figure:
+    """Return joint coordinates over time, the reference dashed where the controller has one.
+
+    Args:
+        run: What to draw.
+        joints: Names of joints, all by default; joints whose names differ only in their prefix share an axis.
+        title: Instead of the robot's name.
+    """
+    names = list(run.joint_names if joints is None else joints)
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(name.rsplit("_", 1)[-1], []).append(name)
+    figure, axes = _figure(len(groups), title or f"{run.robot}: joints")
+    for ax, (kind, members) in zip(axes, groups.items(), strict=True):
+        colour = 0
+        for name in members:
+            for label, values, wanted in _joint_curves(run, name):
+                ax.plot(run.times, np.degrees(values), color=COLOURS[colour % len(COLOURS)], label=label)
+                if wanted is not None:
+                    ax.plot(run.times, np.degrees(wanted), "--", color="black", linewidth=0.9)
+                colour += 1
+        ax.set_ylabel(f"{kind} [degree]")
+    if run.reference.shape[1]:
+        axes[0].plot([], [], "--", color="black", linewidth=0.9, label="reference")
+    return _finish(figure, axes)
+
+
+def _joint_curves(run: Run, name: str) -> list[tuple[str, np.ndarray, np.ndarray | None]]:
+    """Return (label, values (T,), wanted (T,) or None) for each coordinate of a joint."""
+    values = run.joint(name).reshape(len(run), -1)
+    first = int(run.joint_q[run.joint_names.index(name), 0] - run.joint_q[0, 0])
+    curves = []
+    for i in range(values.shape[1]):
+        wanted = run.reference[:, first + i] if run.reference.shape[1] > first + i else None
+        curves.append((name if values.shape[1] == 1 else f"{name}[{i}]", values[:, i], wanted))
+    return curves
+
+
+def contact_figure(run: Run) -> Figure:
+    """Return vertical and horizontal contact forces over time, by contact point and in total."""
+    figure, (vertical, horizontal) = _figure(2, f"{run.robot}: contact forces")
+    forces = run.contact_forces
+    for k, name in enumerate(run.contact_names):
+        colour = COLOURS[k % len(COLOURS)]
+        vertical.plot(run.times, forces[:, k, 2], color=colour, linewidth=0.9, label=name)
+        horizontal.plot(run.times, forces[:, k, 0], color=colour, linewidth=0.9)
+    total = run.ground_force
+    vertical.plot(run.times, total[:, 2], color="black", linewidth=1.2, label="total")
+    vertical.set_ylim(*_robust_limits(np.column_stack([total[:, 2], forces[..., 2]])))
+    horizontal.set_ylim(*_robust_limits(forces[..., 0]))
+    vertical.set_ylabel("vertical [N]")
+    horizontal.set_ylabel("along x [N]")
+    return _finish(figure, (vertical, horizontal))
+
+
+def _robust_limits(values: np.ndarray) -> tuple[float, float]:
+    """Return limits that show all but the rarest peaks, such as those of touch-down."""
+    if not values.size:
+        return -1.0, 1.0
+    low, high = np.quantile(values, [0.002, 0.998])
+    margin = 0.08 * max(high - low, 1e-9)
+    return float(low - margin), float(high + margin)
+
+
+def energy_figure(run: Run) -> Figure:
+    """Return energies and works over time, and below the energy that the integration has lost or found."""
+    figure, (energies, error) = _figure(2, f"{run.robot}: energy")
+    curves = {
+        "kinetic": run.kinetic,
+        "potential, from start": run.potential - run.potential[0],
+        "work of actuators": run.actuator_work,
+        "work of the ground": run.ground_work,
+    }
+    if np.any(run.push_work):
+        curves["work of pushes"] = run.push_work
+    for colour, (name, values) in zip(COLOURS, curves.items(), strict=False):
+        energies.plot(run.times, values, color=colour, label=name)
+    error.plot(run.times, run.energy_sum - run.energy_sum[0], color="black")
+    energies.set_ylabel("[J]")
+    error.set_ylabel("drift of the sum [J]")
+    return _finish(figure, (energies, error))
+
+
+def save_figures(run: Run, folder: str | Path, prefix: str = "") -> list[Path]:
+    """Write all figures of a run as PNG files into a folder, which is made if need be; return their paths."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    figures = {"trunk": trunk_figure(run), "joints": joints_figure(run), "energy": energy_figure(run)}
+    if run.contact_names:
+        figures["contact"] = contact_figure(run)
+    paths = []
+    for name, figure in figures.items():
+        paths.append(folder / f"{prefix}{name}.png")
+        figure.savefig(paths[-1])
+    return paths
+
+
+def _figure(rows: int, title: str) -> tuple[Figure, tuple[Axes, ...]]:
+    figure = Figure(figsize=(_WIDTH, 1.2 + 2.1 * max(rows, 1)), dpi=110, layout="constrained")
+    axes = np.atleast_1d(figure.subplots(max(rows, 1), 1, sharex=True))
+    figure.suptitle(title)
+    return figure, tuple(axes)
+
+
+def _finish(figure: Figure, axes: Sequence[Axes]) -> Figure:
+    for ax in axes:
+        ax.grid(True, color="#dddddd", linewidth=0.6)
+        ax.spines[["top", "right"]].set_visible(False)
+        if ax.get_legend_handles_labels()[0]:
+            ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5), fontsize=8, frameon=False)
+    axes[-1].set_xlabel("time [s]")
+    return figure
