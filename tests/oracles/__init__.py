@@ -1,0 +1,1 @@
+"""Helpers of the tests: seeded cases, finite differences, and models built in outside engines."""

@@ -1,0 +1,161 @@
+"""Any robot as a Pinocchio model, built joint by joint from the robot's *definition*.
+
+Only the graph (joints, where they sit), the links' inertias and the base's kind are read: none of the frames, bodies
+and slices that our recursions use. A joint of several degrees of freedom becomes Pinocchio's own joint where there is
+one with our coordinates (free flyer, spherical), else a chain of one-DoF joints.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import networkx as nx
+import numpy as np
+import pinocchio as pin
+
+import legged
+from legged.spatial import Array
+
+_NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
+
+
+def _axis(axis) -> Array:
+    if isinstance(axis, str):
+        return (-1.0 if axis[0] == "-" else 1.0) * np.array(_NAMED[axis[-1]])
+    return np.asarray(axis, float)
+
+
+@dataclass(frozen=True, eq=False)
+class PinocchioTwin:
+    """A Pinocchio model of a robot, and how our vectors map to its own.
+
+    Attributes:
+        model, data: Pinocchio's.
+        q_index, v_index: Where our entry i of q and v sits in Pinocchio's.
+        where: Link name -> (joint id, the link's frame in that joint's frame).
+    """
+
+    model: pin.Model
+    data: pin.Data
+    q_index: Array
+    v_index: Array
+    where: Mapping[str, tuple[int, pin.SE3]]
+
+    def q(self, q: Array) -> Array:
+        out = np.empty(self.model.nq)
+        out[self.q_index] = q
+        return out
+
+    def v(self, v: Array) -> Array:
+        out = np.empty(self.model.nv)
+        out[self.v_index] = v
+        return out
+
+    def forces(self, robot: legged.Robot, wrenches: Array) -> pin.StdVec_Force:
+        """Return external forces joint by joint, from (n_links, 6) about each link's origin in its axes."""
+        total = [pin.Force.Zero() for _ in range(self.model.njoints)]
+        for link, w in zip(robot.links, wrenches, strict=True):
+            joint, place = self.where[link.name]
+            total[joint] += place.act(pin.Force(w[3:], w[:3]))
+        return pin.StdVec_Force(total)
+
+    def inverse_dynamics(self, robot, q, v, vdot, wrenches) -> Array:
+        force = self.forces(robot, wrenches)
+        return pin.rnea(self.model, self.data, self.q(q), self.v(v), self.v(vdot), force)[self.v_index]
+
+    def forward_dynamics(self, robot, q, v, tau, wrenches) -> Array:
+        force = self.forces(robot, wrenches)
+        return pin.aba(self.model, self.data, self.q(q), self.v(v), self.v(tau), force)[self.v_index]
+
+    def inertia_matrix(self, q) -> Array:
+        upper = np.triu(pin.crba(self.model, self.data, self.q(q)))
+        full = upper + np.triu(upper, 1).T
+        return full[np.ix_(self.v_index, self.v_index)]
+
+
+class _Build:
+    def __init__(self, robot: legged.Robot) -> None:
+        self.robot = robot
+        self.model = pin.Model()
+        self.model.gravity.linear = np.array(robot.gravity)
+        self.where: dict[str, tuple[int, pin.SE3]] = {}
+        self.inertia = {link.name: link.inertia for link in robot.links}
+        self.q_of: dict[str, list[int]] = {}  # joint name ("" for the base) -> entries of Pinocchio's q, in our order
+        self.v_of: dict[str, list[int]] = {}
+
+    def chain(self, parent: int, place: pin.SE3, name: str, stages: list) -> int:
+        """Add one-DoF joints one after the other, and record where their coordinates went."""
+        self.q_of[name], self.v_of[name] = [], []
+        for number, stage in enumerate(stages):
+            parent = self.model.addJoint(parent, stage, place, f"{name}#{number}")
+            self.q_of[name] += range(self.model.idx_qs[parent], self.model.idx_qs[parent] + self.model.nqs[parent])
+            self.v_of[name] += range(self.model.idx_vs[parent], self.model.idx_vs[parent] + self.model.nvs[parent])
+            place = pin.SE3.Identity()
+        return parent
+
+    def base(self) -> int:
+        base, here = self.robot.base, pin.SE3.Identity()
+        slide = [pin.JointModelPX(), pin.JointModelPY(), pin.JointModelPZ()]
+        if base.kind == "planar":
+            joint = self.chain(0, here, "", [slide[0], slide[2], pin.JointModelRY()])
+            order = [2, 0, 1]  # ours: phi, x, z
+        elif base.kind == "euler":
+            joint = self.chain(0, here, "", [*slide, *_euler(base.sequence)])
+            order = [3, 4, 5, 0, 1, 2]  # ours: angles, position
+        elif base.kind == "floating":
+            joint = self.chain(0, here, "", [pin.JointModelFreeFlyer()])
+            self.q_of[""] = [self.q_of[""][i] for i in (6, 3, 4, 5, 0, 1, 2)]  # theirs: position, x y z w
+            order = [3, 4, 5, 0, 1, 2]  # theirs: linear, angular
+        else:
+            return self.chain(0, here, "", [])
+        if base.kind != "floating":
+            self.q_of[""] = [self.q_of[""][i] for i in order]
+        self.v_of[""] = [self.v_of[""][i] for i in order]
+        return joint
+
+    def joint(self, parent: int, place: pin.SE3, joint: legged.Joint) -> int:
+        name, kind = joint.name, joint.kind
+        if kind == "revolute":
+            return self.chain(parent, place, name, [pin.JointModelRevoluteUnaligned(_axis(joint.axis))])
+        if kind == "prismatic":
+            return self.chain(parent, place, name, [pin.JointModelPrismaticUnaligned(_axis(joint.axis))])
+        if kind == "universal":
+            turns = [pin.JointModelRevoluteUnaligned(_axis(axis)) for axis in (joint.first, joint.second)]
+            return self.chain(parent, place, name, turns)
+        if kind == "planar":
+            a, b = _axis(joint.first), _axis(joint.second)
+            slides = [pin.JointModelPrismaticUnaligned(axis) for axis in (a, b)]
+            return self.chain(parent, place, name, [*slides, pin.JointModelRevoluteUnaligned(np.cross(a, b))])
+        if joint.sequence is not None:
+            return self.chain(parent, place, name, _euler(joint.sequence))
+        added = self.chain(parent, place, name, [pin.JointModelSpherical()])
+        x, y, z, w = self.q_of[name]
+        self.q_of[name] = [w, x, y, z]
+        return added
+
+    def link(self, name: str, joint: int, place: pin.SE3) -> None:
+        self.where[name] = joint, place
+        inertia = self.inertia[name]
+        if inertia.mass > 0:
+            body = pin.Inertia(inertia.mass, np.asarray(inertia.center), np.asarray(inertia.tensor))
+            self.model.appendBodyToJoint(joint, body, place)
+        for _, child, edge in self.robot.graph.out_edges(name, data=True):  # depth first, as Pinocchio needs it
+            start = place * pin.SE3(edge["rotation"], edge["at"])
+            if edge["kind"] == "fixed":
+                self.link(child, joint, start)
+            else:
+                self.link(child, self.joint(joint, start, edge["definition"]), pin.SE3.Identity())
+
+
+def _euler(sequence: str) -> list:
+    return [{"x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ}[axis]() for axis in sequence]
+
+
+def pinocchio_twin(robot: legged.Robot) -> PinocchioTwin:
+    """Return the robot's Pinocchio twin."""
+    build = _Build(robot)
+    (root,) = (name for name, degree in nx.DiGraph(robot.graph).in_degree() if degree == 0)
+    build.link(root, build.base(), pin.SE3.Identity())
+    order = ["", *(joint.name for joint in robot.joints)]
+    q_index = np.array([i for name in order for i in build.q_of[name]], dtype=int)
+    v_index = np.array([i for name in order for i in build.v_of[name]], dtype=int)
+    return PinocchioTwin(build.model, build.model.createData(), q_index, v_index, build.where)
