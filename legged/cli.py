@@ -126,6 +126,19 @@ def _go(gait: str, name: str, controller: str, duration: float, ground: str, ter
         raise SimulationError(run.ended, run)
 
 
+@app.command()
+def report(
+    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report and its figures.")] = Path(
+        "results"
+    ),
+    duration: Duration = 12.0,
+) -> None:
+    """Reproduce the paper: both robots under both controllers, its figures and its tables; what `make run` calls."""
+    from legged.reports.paper import report as paper_report
+
+    paper_report(output, duration)
+
+
 READY = ("planar_biped", "spatial_quadruped", "hexapod", "planar_hopper")
 """Ready-made robots that need no argument."""
 

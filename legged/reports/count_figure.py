@@ -40,9 +40,7 @@ def figure_7(robots: Sequence[Measured] = ()) -> Figure:
         _mark(ax, [m for m in robots if m.floating], letter)
         ax.set_ylim(0, 1.15 * formulas.FEATHERSTONE_FORWARD.at(n[-1] + 6)["MA".index(letter)])
         style.label(ax, f"Forward dynamics, floating base: {words}", "links without the base, n")
-    handles, labels = made.axes[0].get_legend_handles_labels()
-    made.legend(handles, labels, fontsize=8, frameon=False, loc="outside lower center", ncols=4)
-    return made
+    return style.legend(made)
 
 
 def _mark(ax, robots: Sequence[Measured], letter: str) -> None:

@@ -30,6 +30,13 @@ def label(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
     ax.tick_params(labelsize=8)
 
 
+def legend(made: Figure, columns: int = 4) -> Figure:
+    """Put one legend for all axes, made from the first, below the figure, and return the figure."""
+    handles, labels = made.axes[0].get_legend_handles_labels()
+    made.legend(handles, labels, fontsize=8.5, frameon=False, loc="outside lower center", ncols=columns)
+    return made
+
+
 def save(made: Figure, path: Path) -> Path:
     """Write a figure as PNG and return its path."""
     path.parent.mkdir(parents=True, exist_ok=True)

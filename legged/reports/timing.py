@@ -25,9 +25,9 @@ PAPER_ACCELERATION = {"planar biped": (2.88, 2.40), "spatial quadruped": (4.48, 
 """Table 2: milliseconds for one acceleration, (O(n^3), O(n)), feed-forward rows."""
 PAPER_SIMULATION = {
     ("planar biped", "feed-forward"): (5034, 4312),
-    ("planar biped", "computed torque"): (2920, 2241),
+    ("planar biped", "computed-torque"): (2920, 2241),
     ("spatial quadruped", "feed-forward"): (16170, 10443),
-    ("spatial quadruped", "computed torque"): (9675, 7031),
+    ("spatial quadruped", "computed-torque"): (9675, 7031),
 }
 """Table 2: milliseconds for one second of simulation, (O(n^3), O(n))."""
 BATCH = 64
@@ -88,7 +88,7 @@ def states(robot: Robot, number: int, seed: int = 0) -> tuple[Array, Array, Arra
 
 
 def race(ways: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02) -> list[float]:
-    """Return the best time of one call of each way, [s]; in every round each way is called for `least` seconds."""
+    """Return the best processor time of one call of each way, [s]; in every round each way is called for `least` seconds."""
     repeats = []
     for way in ways:
         way()
@@ -101,10 +101,10 @@ def race(ways: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02
 
 
 def _time(way: Callable[[], Any], times: int) -> float:
-    begun = time.perf_counter()
+    begun = time.thread_time()
     for _ in range(times):
         way()
-    return time.perf_counter() - begun
+    return time.thread_time() - begun
 
 
 def acceleration_table(comparisons: Sequence[Comparison]) -> Table:
@@ -115,10 +115,10 @@ def acceleration_table(comparisons: Sequence[Comparison]) -> Table:
         rows.append(
             (
                 c.robot,
-                _ratio(c.plain_cubic, c.plain_linear),
-                _ratio(c.cubic, c.linear),
-                _ratio(c.tree_cubic, c.linear),
-                _ratio(*paper) if paper else "-",
+                ratio(c.plain_cubic, c.plain_linear),
+                ratio(c.cubic, c.linear),
+                ratio(c.tree_cubic, c.linear),
+                ratio(*paper) if paper else "-",
                 f"{1e6 * c.linear:.2f}",
                 f"{c.plain_linear / c.linear:.0f}",
             )
@@ -134,11 +134,12 @@ def acceleration_table(comparisons: Sequence[Comparison]) -> Table:
     )
     notes = (
         "Time of the O(n^3) route (form I and h, solve) over that of the O(n) recursion, for one acceleration.",
-        f"Best of several rounds in turns, one core, {BATCH} states a call for compiled code.",
+        f"Processor time, best of several rounds in turns, one core; compiled code gets {BATCH} states a call.",
         "Tree solve: the solve is compiled with the rest and skips the zeros that branching puts into I.",
     )
     return Table("Table 2: time for one acceleration, O(n^3) over O(n)", header, tuple(rows), notes)
 
 
-def _ratio(slow: float, fast: float) -> str:
+def ratio(slow: float, fast: float) -> str:
+    """Return slow / fast in words."""
     return f"{slow / fast:.2f}"
