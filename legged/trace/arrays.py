@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 
 from legged.errors import TraceError
+from legged.trace.choices import select
 from legged.trace.expression import Expression, number, truth
 from legged.trace.functions import FUNCTIONS
-from legged.trace.rules import select
 
 _NATIVE = frozenset({"add", "subtract", "multiply", "negative", "positive", "matmul", "square", "vecdot", "matvec"})
 """Ufuncs whose loop over objects in NumPy does the right thing."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from legged.errors import TraceError
-from legged.trace import rules
+from legged.trace import choices, rules
 
 if TYPE_CHECKING:
     from legged.trace.labels import Label
@@ -110,27 +110,27 @@ class Expression:
 
     def __lt__(self, other: Any) -> Any:
         other = number(other)
-        return other if other is NotImplemented else rules.compare("less", self, other)
+        return other if other is NotImplemented else choices.compare("less", self, other)
 
     def __gt__(self, other: Any) -> Any:
         other = number(other)
-        return other if other is NotImplemented else rules.compare("less", other, self)
+        return other if other is NotImplemented else choices.compare("less", other, self)
 
     def __le__(self, other: Any) -> Any:
         other = number(other)
-        return other if other is NotImplemented else rules.compare("less_equal", self, other)
+        return other if other is NotImplemented else choices.compare("less_equal", self, other)
 
     def __ge__(self, other: Any) -> Any:
         other = number(other)
-        return other if other is NotImplemented else rules.compare("less_equal", other, self)
+        return other if other is NotImplemented else choices.compare("less_equal", other, self)
 
     def __eq__(self, other: Any) -> Any:
         other = number(other)
-        return other if other is NotImplemented else rules.compare("equal", self, other)
+        return other if other is NotImplemented else choices.compare("equal", self, other)
 
     def __ne__(self, other: Any) -> Any:
         other = number(other)
-        return other if other is NotImplemented else rules.compare("not_equal", self, other)
+        return other if other is NotImplemented else choices.compare("not_equal", self, other)
 
     # What a value that is not known yet cannot do.
 
@@ -180,13 +180,13 @@ class Condition(Expression):
     __slots__ = ()
 
     def __and__(self, other: Any) -> Any:
-        return rules.logical("and", self, truth(other))
+        return choices.logical("and", self, truth(other))
 
     def __or__(self, other: Any) -> Any:
-        return rules.logical("or", self, truth(other))
+        return choices.logical("or", self, truth(other))
 
     def __invert__(self) -> Any:
-        return rules.negation(self)
+        return choices.negation(self)
 
     __rand__, __ror__ = __and__, __or__
 
@@ -197,7 +197,7 @@ def number(value: Any) -> Any:
     if kind is Expression or kind is float:
         return value
     if kind is Condition:
-        return rules.select(value, 1.0, 0.0)
+        return choices.select(value, 1.0, 0.0)
     if isinstance(value, numbers.Real | np.bool_):
         return float(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
@@ -210,7 +210,7 @@ def truth(value: Any) -> Any:
     if isinstance(value, Condition):
         return value
     if isinstance(value, Expression):
-        return rules.compare("not_equal", value, 0.0)
+        return choices.compare("not_equal", value, 0.0)
     if type(value) is int and value < 0:
         return np.bool_(value & 1)  # comparing constants gives Python's own bools, and ~True is -2, ~False is -1
     return np.bool_(value)
@@ -218,7 +218,7 @@ def truth(value: Any) -> Any:
 
 def _on_its_number(name: str) -> Callable[..., Any]:
     operator = getattr(Expression, name)
-    return lambda self, *others: operator(rules.select(self, 1.0, 0.0), *others)
+    return lambda self, *others: operator(choices.select(self, 1.0, 0.0), *others)
 
 
 for _name in (

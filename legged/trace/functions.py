@@ -1,14 +1,36 @@
-"""NumPy's functions of scalars, as rules on floats and expressions: one table serves scalars and arrays."""
+"""Two tables: every operation with the rule that makes it, and NumPy's functions of scalars in terms of those."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from legged.errors import TraceError
-from legged.trace import rules
+from legged.trace import choices, rules
 from legged.trace.expression import Expression, number, truth
+from legged.trace.operations import OPERATIONS
+
+RULES: dict[str, Callable[..., Any]] = {
+    **{name: partial(rules.function, name) for name in OPERATIONS},
+    "add": rules.add,
+    "subtract": rules.subtract,
+    "multiply": rules.multiply,
+    "divide": rules.divide,
+    "negate": rules.negate,
+    "power": rules.power,
+    "absolute": rules.absolute,
+    **{name: partial(rules.odd, name) for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh")},
+    **{name: partial(rules.even, name) for name in ("cos", "cosh")},
+    **{name: partial(choices.extreme, name) for name in ("maximum", "minimum")},
+    **{name: partial(choices.compare, name) for name in ("less", "less_equal", "equal", "not_equal")},
+    "and": partial(choices.logical, "and"),
+    "or": partial(choices.logical, "or"),
+    "not": choices.negation,
+    "select": choices.select,
+}
+"""Every operation -> the function that makes it, simplified."""
 
 
 def _numeric(rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -33,17 +55,17 @@ def _ceil(x: Any) -> Any:
 
 
 def _truncate(x: Any) -> Any:
-    return rules.select(rules.compare("less", x, 0.0), _ceil(x), rules.floor(x))
+    return choices.select(choices.compare("less", x, 0.0), _ceil(x), rules.floor(x))
 
 
 def _copysign(x: Any, y: Any) -> Any:
     size = rules.absolute(x)
-    return rules.select(rules.compare("less", y, 0.0), rules.negate(size), size)
+    return choices.select(choices.compare("less", y, 0.0), rules.negate(size), size)
 
 
 def _heaviside(x: Any, at_zero: Any) -> Any:
-    above = rules.select(rules.compare("less", 0.0, x), 1.0, at_zero)
-    return rules.select(rules.compare("less", x, 0.0), 0.0, above)
+    above = choices.select(choices.compare("less", 0.0, x), 1.0, at_zero)
+    return choices.select(choices.compare("less", x, 0.0), 0.0, above)
 
 
 _NUMERIC: dict[str, Callable[..., Any]] = {
@@ -63,7 +85,7 @@ _NUMERIC: dict[str, Callable[..., Any]] = {
     "hypot": lambda x, y: rules.sqrt(rules.add(rules.multiply(x, x), rules.multiply(y, y))),
     "absolute": rules.absolute,
     "fabs": rules.absolute,
-    "sign": rules.sign,
+    "sign": choices.sign,
     "copysign": _copysign,
     "heaviside": _heaviside,
     "floor": rules.floor,
@@ -71,32 +93,32 @@ _NUMERIC: dict[str, Callable[..., Any]] = {
     "trunc": _truncate,
     "floor_divide": lambda x, y: rules.floor(rules.divide(x, y)),
     "remainder": rules.remainder,
-    **{name: rules.RULES[name] for name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2")},
-    **{name: rules.RULES[name] for name in ("sinh", "cosh", "tanh", "exp", "log")},
-    "log1p": lambda x: rules.RULES["log"](rules.add(x, 1.0)),
-    "expm1": lambda x: rules.add(rules.RULES["exp"](x), -1.0),
+    **{name: RULES[name] for name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2")},
+    **{name: RULES[name] for name in ("sinh", "cosh", "tanh", "exp", "log")},
+    "log1p": lambda x: RULES["log"](rules.add(x, 1.0)),
+    "expm1": lambda x: rules.add(RULES["exp"](x), -1.0),
     "deg2rad": lambda x: rules.multiply(x, math.pi / 180.0),
     "radians": lambda x: rules.multiply(x, math.pi / 180.0),
     "rad2deg": lambda x: rules.multiply(x, 180.0 / math.pi),
     "degrees": lambda x: rules.multiply(x, 180.0 / math.pi),
-    **dict.fromkeys(("maximum", "fmax"), rules.RULES["maximum"]),
-    **dict.fromkeys(("minimum", "fmin"), rules.RULES["minimum"]),
-    "less": rules.RULES["less"],
-    "greater": lambda x, y: rules.compare("less", y, x),
-    "less_equal": rules.RULES["less_equal"],
-    "greater_equal": lambda x, y: rules.compare("less_equal", y, x),
-    "equal": rules.RULES["equal"],
-    "not_equal": rules.RULES["not_equal"],
+    **dict.fromkeys(("maximum", "fmax"), RULES["maximum"]),
+    **dict.fromkeys(("minimum", "fmin"), RULES["minimum"]),
+    "less": RULES["less"],
+    "greater": lambda x, y: choices.compare("less", y, x),
+    "less_equal": RULES["less_equal"],
+    "greater_equal": lambda x, y: choices.compare("less_equal", y, x),
+    "equal": RULES["equal"],
+    "not_equal": RULES["not_equal"],
 }
 
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     **{name: _numeric(rule) for name, rule in _NUMERIC.items()},
-    "logical_and": lambda x, y: rules.logical("and", truth(x), truth(y)),
-    "logical_or": lambda x, y: rules.logical("or", truth(x), truth(y)),
-    "logical_not": lambda x: rules.negation(truth(x)),
-    "bitwise_and": lambda x, y: rules.logical("and", truth(x), truth(y)),
-    "bitwise_or": lambda x, y: rules.logical("or", truth(x), truth(y)),
-    "invert": lambda x: rules.negation(truth(x)),
+    "logical_and": lambda x, y: choices.logical("and", truth(x), truth(y)),
+    "logical_or": lambda x, y: choices.logical("or", truth(x), truth(y)),
+    "logical_not": lambda x: choices.negation(truth(x)),
+    "bitwise_and": lambda x, y: choices.logical("and", truth(x), truth(y)),
+    "bitwise_or": lambda x, y: choices.logical("or", truth(x), truth(y)),
+    "invert": lambda x: choices.negation(truth(x)),
     "clip": _clip,
 }
 """NumPy's name of a ufunc -> the same on any scalars, floats and expressions."""

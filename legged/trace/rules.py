@@ -12,20 +12,15 @@ fold to plain floats. The normal form:
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-import numpy as np
-
 from legged.errors import TraceError
-from legged.trace.operations import OPERATIONS, evaluate
+from legged.trace.operations import evaluate
 
 if TYPE_CHECKING:
     from legged.trace.expression import Expression
 
 Number: TypeAlias = Any  # Expression | float, which the rules tell apart at every step
-Truth: TypeAlias = Any  # Condition | np.bool_; Python's own bool will not do: ~True is -2
 
 
 _MIXED = "an expression of one tracing was used in another; do not keep traced values between calls"
@@ -37,7 +32,8 @@ def _node(operation: str, a: Expression, b: Expression) -> Any:
     return a.tracer.node(operation, a, b)
 
 
-def _sorted(operation: str, a: Expression, b: Expression) -> Any:
+def in_order(operation: str, a: Expression, b: Expression) -> Any:
+    """Return a commutative operation, its operands sorted."""
     return _node(operation, a, b) if a.index <= b.index else _node(operation, b, a)
 
 
@@ -74,7 +70,7 @@ def add(a: Number, b: Number) -> Number:
     (ca, xa), (cb, xb) = _split(a), _split(b)
     if xa is xb:
         return _scale(ca + cb, xa)
-    return _sorted("add", a, b)
+    return in_order("add", a, b)
 
 
 def _add_constant(x: Expression, c: float) -> Number:
@@ -137,7 +133,7 @@ def multiply(a: Number, b: Number) -> Number:
         return negate(multiply(a.arguments[0], b))
     if b.operation == "negate":
         return negate(multiply(a, b.arguments[0]))
-    return _sorted("multiply", a, b)
+    return in_order("multiply", a, b)
 
 
 def _scale(c: float, x: Expression) -> Number:
@@ -181,7 +177,7 @@ def divide(a: Number, b: Number) -> Number:
 def power(x: Number, n: Number) -> Number:
     """Return x ** n: small whole powers by multiplication, halves by square roots."""
     if not isinstance(n, float):
-        return _function("power", x, n)
+        return function("power", x, n)
     if isinstance(x, float):
         return evaluate("power", x, n)
     if n < 0.0:
@@ -193,10 +189,11 @@ def power(x: Number, n: Number) -> Number:
     if n == int(n) and n <= 64.0:
         half = power(x, float(n // 2)) if n > 1.0 else 1.0
         return multiply(multiply(half, half), x) if n % 2.0 else multiply(half, half)
-    return _function("power", x, n)
+    return function("power", x, n)
 
 
-def _function(operation: str, *arguments: Number) -> Any:
+def function(operation: str, *arguments: Number) -> Any:
+    """Return an operation without any rule but that constants fold."""
     tracers = {a.tracer for a in arguments if not isinstance(a, float)}
     if not tracers:
         return evaluate(operation, *arguments)
@@ -207,7 +204,7 @@ def _function(operation: str, *arguments: Number) -> Any:
 
 def sqrt(x: Number) -> Number:
     """Return the square root of x."""
-    return _function("sqrt", x)
+    return function("sqrt", x)
 
 
 def absolute(x: Number) -> Number:
@@ -217,103 +214,28 @@ def absolute(x: Number) -> Number:
             return absolute(x.arguments[0])
         if x.operation in ("absolute", "sqrt", "exp", "cosh"):
             return x
-    return _function("absolute", x)
+    return function("absolute", x)
 
 
-def _odd(operation: str, x: Number) -> Number:
+def odd(operation: str, x: Number) -> Number:
     """Return f(x) for a function with f(-x) = -f(x)."""
     if not isinstance(x, float) and x.operation == "negate":
-        return negate(_function(operation, x.arguments[0]))
-    return _function(operation, x)
+        return negate(function(operation, x.arguments[0]))
+    return function(operation, x)
 
 
-def _even(operation: str, x: Number) -> Number:
+def even(operation: str, x: Number) -> Number:
     """Return f(x) for a function with f(-x) = f(x)."""
     if not isinstance(x, float) and x.operation in ("negate", "absolute"):
-        return _function(operation, x.arguments[0])
-    return _function(operation, x)
+        return function(operation, x.arguments[0])
+    return function(operation, x)
 
 
 def floor(x: Number) -> Number:
     """Return the largest whole number not above x."""
-    return _function("floor", x)
+    return function("floor", x)
 
 
 def remainder(a: Number, b: Number) -> Number:
     """Return a - b*floor(a / b), which has the sign of b."""
     return subtract(a, multiply(b, floor(divide(a, b))))
-
-
-def _commutative(operation: str, a: Number, b: Number) -> Number:
-    """Return max(a, b) or min(a, b): f(a, b) = f(b, a) and f(a, a) = a."""
-    if a is b:
-        return a
-    if isinstance(a, float) or (not isinstance(b, float) and a.index > b.index):
-        a, b = b, a
-    return _function(operation, a, b)
-
-
-def sign(x: Number) -> Number:
-    """Return -1, 0 or 1, and x itself where it is zero or NaN."""
-    return select(compare("less", 0.0, x), 1.0, select(compare("less", x, 0.0), -1.0, x))
-
-
-def compare(operation: str, a: Number, b: Number) -> Truth:
-    """Return the truth of a < b, a <= b, a == b or a != b (`less`, `less_equal`, `equal`, `not_equal`)."""
-    if a is b:
-        return np.bool_(operation in ("less_equal", "equal"))
-    if not isinstance(a, float) and not isinstance(b, float):
-        if operation in ("equal", "not_equal") and a.index > b.index:
-            a, b = b, a
-        if a.operation == b.operation == "negate":
-            a, b = b.arguments[0], a.arguments[0]
-    result = _function(operation, a, b)
-    return np.bool_(result) if isinstance(result, bool) else result
-
-
-def logical(operation: str, a: Truth, b: Truth) -> Truth:
-    """Return the truth of (a and b) or (a or b)."""
-    if isinstance(b, np.bool_):
-        a, b = b, a
-    if isinstance(a, np.bool_):
-        return a if a == (operation == "or") else b
-    return a if a is b else _sorted(operation, a, b)
-
-
-def negation(a: Truth) -> Truth:
-    """Return the truth of (not a)."""
-    if isinstance(a, np.bool_):
-        return ~a
-    return a.arguments[0] if a.operation == "not" else a.tracer.node("not", a)
-
-
-def select(condition: Truth, a: Number, b: Number) -> Number:
-    """Return a where the condition holds, b elsewhere."""
-    if isinstance(condition, np.bool_):
-        return a if condition else b
-    if a is b or (isinstance(a, float) and isinstance(b, float) and a == b):
-        return a
-    if condition.operation == "not":
-        return select(condition.arguments[0], b, a)
-    return _function("select", condition, a, b)
-
-
-RULES: dict[str, Callable[..., Any]] = {
-    **{name: partial(_function, name) for name in OPERATIONS},
-    "add": add,
-    "subtract": subtract,
-    "multiply": multiply,
-    "divide": divide,
-    "negate": negate,
-    "power": power,
-    "absolute": absolute,
-    **{name: partial(_odd, name) for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh")},
-    **{name: partial(_even, name) for name in ("cos", "cosh")},
-    **{name: partial(_commutative, name) for name in ("maximum", "minimum")},
-    **{name: partial(compare, name) for name in ("less", "less_equal", "equal", "not_equal")},
-    "and": partial(logical, "and"),
-    "or": partial(logical, "or"),
-    "not": negation,
-    "select": select,
-}
-"""Every operation -> the function that makes it, simplified."""

@@ -11,9 +11,10 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from legged.trace.expression import Expression
+from legged.trace.functions import RULES
 from legged.trace.graph import Graph, Node, Operand, finish
 from legged.trace.operations import OPERATIONS
-from legged.trace.rules import RULES, add, multiply, negate
+from legged.trace.rules import add, multiply, negate
 from legged.trace.tracer import Tracer
 
 _SUMS = ("add", "subtract")
