@@ -1,5 +1,6 @@
 """Control laws and gaits: what plugs in on top of a robot."""
 
+from controllers.balance import Balanced
 from controllers.computed_torque import ComputedTorque
 from controllers.feed_forward import FeedForward, OpenLoop
 from controllers.gaits import (
@@ -29,6 +30,7 @@ from controllers.law import GaitLaw
 
 __all__ = [
     "Alternating",
+    "Balanced",
     "ComputedTorque",
     "Crawl",
     "FeedForward",

@@ -14,6 +14,7 @@ from legged.dynamics.kinematics import (
     point_jacobian,
     point_motion,
     point_positions,
+    point_twist_rates,
     potential_energy,
 )
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase

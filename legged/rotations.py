@@ -106,6 +106,11 @@ def euler_angles(sequence: str, R: Array) -> Array:
     return np.array([np.arctan2(-sign * R[j, k], R[k, k]), second, np.arctan2(-sign * R[i, j], R[i, i])])
 
 
+def level_error(R: Array) -> Array:
+    """Return sin(angle) times the axis by which R, (3, 3), is turned away from the identity, (3,), in either axes."""
+    return 0.5 * np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+
+
 def rotation_vector_rate(phi: Array, omega: Array) -> Array:
     """Return the rate of the rotation vector phi, (3,), of a body turning with omega in its own axes: dexp^-1.
 

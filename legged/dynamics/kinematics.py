@@ -116,10 +116,14 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
     return J
 
 
-def point_accelerations(robot: Robot, q: Array, v: Array, vdot: Array, points: list[tuple[str | int, Array]]) -> Array:
-    """Return the accelerations of points, (n, 3), [m/s^2], world axes; gravity is not in them.
+def point_twist_rates(robot: Robot, q: Array, v: Array, vdot: Array, points: list[tuple[str | int, Array]]) -> Array:
+    """Return [omega dot of the link; acceleration of the point] for each point, (n, 6), world axes, no gravity in them.
 
     With vdot zero they are Jdot @ v, the velocity part, of the points' Jacobians.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
+        points: (link, position (3,) [m] in link axes).
     """
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     t, td, R = {}, {}, motion(robot, q).rotation
@@ -129,17 +133,25 @@ def point_accelerations(robot: Robot, q: Array, v: Array, vdot: Array, points: l
             t[k], td[k] = base_rate(robot, q, v, vdot)
         else:
             t[k], td[k] = joint_rate(body, q, v, vdot, t[body.parent], td[body.parent])
-    found = [
-        R[k] @ (td[k][3:] + coupling(t[k][:3], td[k][:3]) @ r) + robot.gravity for k, r in _on_bodies(robot, points)
-    ]
-    return np.array(found).reshape(-1, 3)
+    found = []
+    for k, r in _on_bodies(robot, points):
+        acceleration = td[k][3:] + coupling(t[k][:3], td[k][:3]) @ r
+        found.append(join(R[k] @ td[k][:3], R[k] @ acceleration + robot.gravity))
+    return np.array(found).reshape(-1, 6)
+
+
+def point_accelerations(robot: Robot, q: Array, v: Array, vdot: Array, points: list[tuple[str | int, Array]]) -> Array:
+    """Return the accelerations of points, (n, 3), [m/s^2], world axes; arguments as in `point_twist_rates`."""
+    return point_twist_rates(robot, q, v, vdot, points)[:, 3:]
 
 
 def center_of_mass(robot: Robot, q: Array) -> Array:
     """Return the robot's centre of mass, (3,), [m], world axes."""
     (q,) = read(robot, q=q)
     at = motion(robot, q)
-    first = sum(body.mass * at.origin[body.index] + at.rotation[body.index] @ body.h for body in robot.bodies)
+    first = np.zeros(3)
+    for body in robot.bodies:
+        first = first + (body.mass * at.origin[body.index] + at.rotation[body.index] @ body.h)
     return first / robot.mass
 
 

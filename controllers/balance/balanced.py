@@ -1,0 +1,186 @@
+"""A walking controller with feedback of trunk and feet, for floors that do not give."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from controllers.balance.capture import Capture
+from controllers.balance.forces import distribute
+from controllers.balance.limbs import LegTask, Limb, leg_task, limbs_of, swing_acceleration
+from controllers.balance.support import Support
+from controllers.gaits.alternating import Alternating
+from controllers.gaits.foot_path import path_named
+from controllers.gaits.leg import Leg
+from controllers.law import GaitLaw
+from legged import taylor
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.inverse import bias_forces
+from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
+from legged.errors import DefinitionError
+from legged.ground.contact import contact_motion
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+from legged.rotations import level_error
+from legged.spatial import Array, join, solve_symmetric
+from legged.trace import where
+
+Pair = tuple[float, float]
+_REST = 0.1  # of a period: time left for a swing is never taken as less
+_STRETCH = 0.98  # of a leg's length: the longest step
+_PRESS = 5e-4  # [m]: how far below the support a swinging sole aims at the end of its step
+
+
+@dataclass(eq=False)
+class Balanced(GaitLaw):
+    """A gait with trunk and foot-placement feedback: divergent-component feedback by pressure and by stepping.
+
+    At every instant the base is asked to turn level, to keep its height and to accelerate as the pendulum over the
+    centre of pressure does that steers the divergent component of motion (`capture`); swinging feet are asked to land
+    where the rest of the deviation is met, standing feet to stand. Joint accelerations for all this come from the
+    leg's Jacobians (`limbs`), ground forces from a minimum-norm distribution (`forces`), torques from the dynamics:
+    tau = I vdot + h - J^T f. Contact forces are not measured.
+
+    The same object walks a planar biped on flat feet and trots a quadruped on points. A trot can only stop a fall
+    across its diagonal by stepping, so a deviation grows by exp(omega T) in a step: keep the period short, 0.3 to
+    0.4 s for hips at 0.5 m.
+
+    Attributes:
+        gait: A walk, trot or tripod; its period, stride, clearance, hip height and order of legs are kept.
+        attitude: Of the base, [1/s^2], [1/s]. height: Of the base over the supporting feet, likewise.
+        foot: Of a swinging foot's height and a flat foot's attitude, likewise.
+        gain, reach, tracking: See `Capture`.
+    """
+
+    gait: Alternating
+    attitude: Pair = (100.0, 20.0)
+    height: Pair = (100.0, 20.0)
+    foot: Pair = (400.0, 40.0)
+    gain: float = 3.0
+    reach: float = 0.8
+    tracking: float = 0.5
+    _limbs: tuple[Limb, ...] = field(default=(), init=False, repr=False)
+    _capture: Capture | None = field(default=None, init=False, repr=False)
+
+    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
+        """Fit the gait to the robot and return the initial memory, (0,).
+
+        Raises:
+            DefinitionError: The gait is not one of two groups of legs in turn, or the base cannot move.
+        """
+        if not isinstance(self.gait, Alternating):
+            raise DefinitionError(f"Balanced needs a walk, a trot or a tripod, got {type(self.gait).__name__}")
+        if robot.base.nv == 0:
+            raise DefinitionError(f"robot {robot.name!r} stands on a fixed base; there is nothing to balance")
+        memory = super().start(robot, ground, q, v)
+        gait = self._plan
+        self._limbs = limbs_of(robot, gait.geometry)
+        fall = float(np.linalg.norm(robot.gravity))
+        over = float(center_of_mass(robot, q)[2] - np.min(point_heights(robot, q)))
+        omega = float(np.sqrt(fall / over))
+        self._capture = Capture(omega, gait.period, gait.stride, self.gain, self.reach, self.tracking)
+        return memory
+
+    @property
+    def _plan(self) -> Alternating:
+        assert isinstance(self._fitted, Alternating)
+        return self._fitted
+
+    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the generalised forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""
+        robot, inside = self.robot, t - step * self._plan.period
+        carries = self._carrying(step)
+        points, _ = contact_motion(robot, q, v)
+        loads = self._per_contact(carries)
+        support, following = Support.of(points, loads), Support.of(points, [1 - k for k in loads])
+        vdot_0, landing = self._base(inside, step, q, v, support, following)
+        tasks = self._legs(inside, q, v, carries, support, landing)
+        given: list[Any] = [0.0] * robot.nj
+        slope: list[Any] = [np.zeros(robot.base.nv)] * robot.nj
+        for limb, task in zip(self._limbs, tasks, strict=True):
+            for row, column in enumerate(limb.columns - robot.base.nv):
+                given[column], slope[column] = task.given[row] + task.follow[row] @ vdot_0, task.follow[row]
+        vdot, follow = np.concatenate([vdot_0, given]), np.concatenate([np.eye(robot.base.nv), slope])
+        inertia = inertia_matrix(robot, q)
+        tau, _ = distribute(robot, q, inertia, inertia @ vdot + bias_forces(robot, q, v), follow, loads)
+        return tau
+
+    def _carrying(self, step: Any) -> list[Any]:
+        """Return 1 for each leg that carries in a step, 0 for each that swings."""
+        even = step % 2 < 0.5
+        first = self._plan.groups[0]
+        return [where(even, 1.0, 0.0) if limb.leg.name in first else where(even, 0.0, 1.0) for limb in self._limbs]
+
+    def _per_contact(self, carries: list[Any]) -> list[Any]:
+        loads: list[Any] = [0.0] * len(self.robot.contacts)
+        for limb, k in zip(self._limbs, carries, strict=True):
+            for i in limb.contacts:
+                loads[i] = k
+        return loads
+
+    def _base(self, t: Any, step: Any, q: Array, v: Array, support: Support, following: Support) -> tuple[Array, Array]:
+        """Return (the base's wanted vdot (n0,), where the next support should be centred (2,) [m])."""
+        robot, base, capture = self.robot, self.robot.base, self._capture
+        assert capture is not None
+        n, m = base.nq, base.nv
+        R, origin = base.pose(q[:n])
+        P = base.motion_matrix(q[:n])
+        twist = P @ v[:m]
+        c, linear = center_of_mass(robot, q), momentum(robot, q, v)[3:]
+        error = capture.error(t, c[:2] + linear[:2] / (robot.mass * capture.omega), support)
+        across = capture.omega**2 * (c[:2] - capture.pressure(error, support))
+        turn = -self.attitude[0] * level_error(R) - self.attitude[1] * (R @ twist[:3])
+        rise = self.height[0] * (self._plan.base_height - (origin[2] - support.center[2]))
+        up = rise - self.height[1] * (R @ twist[3:])[2]
+        wanted = join(R.T @ turn, R.T @ np.array([across[0], across[1], up])) - base.motion_bias(q[:n], v[:m])
+        vdot_0 = solve_symmetric(P.T @ P, P.T @ wanted)
+        return vdot_0, capture.next_support(t, step, error, support, following)
+
+    def _legs(self, t: Any, q: Array, v: Array, carries: list[Any], support: Support, landing: Array) -> list[LegTask]:
+        gait, robot = self._plan, self.robot
+        R, origin = robot.base.pose(q[: robot.base.nq])
+        soles, velocities = point_motion(robot, q, v, [(limb.link, limb.sole) for limb in self._limbs])
+        left = np.maximum(gait.period - t, _REST * gait.period)
+        lift = self._lift(t)
+        middle = sum((1 - k) * np.array(limb.leg.stance) for k, limb in zip(carries, self._limbs, strict=True))
+        middle = middle / sum(1 - k for k in carries)
+        tasks = []
+        for limb, k, sole, velocity in zip(self._limbs, carries, soles, velocities, strict=True):
+            over = np.array([sole[0], sole[1], sole[2] - support.center[2]])
+            place = landing + np.array(limb.leg.stance) - middle
+            place = within_reach(place, hips(limb.leg, R, origin), self._farthest(limb.leg))
+            swing = swing_acceleration(over, velocity, place, left, lift, self.foot)
+            tasks.append(leg_task(robot, limb, q, v, (1 - k) * swing, self.foot))
+        return tasks
+
+    def _farthest(self, leg: Leg) -> float:
+        """Return how far from under its hip a leg may step, [m]."""
+        length = _STRETCH * (leg.thigh + leg.shank)
+        return float(np.sqrt(max(length**2 - (self._plan.hip_height - leg.sole) ** 2, 0.0)))
+
+    def _lift(self, t: Any) -> tuple[Any, Any, Any]:
+        """Return the planned height of a swinging sole over the support, with two derivatives."""
+        phase = taylor.time(t) / self._plan.period
+        _, lift = path_named(self._plan.path)(phase)
+        height, rate, acceleration = taylor.derivatives([self._plan.clearance * lift - _PRESS * phase])
+        return height[0], rate[0], acceleration[0]
+
+
+def hips(leg: Leg, R: Array, origin: Array) -> Array:
+    """Return where a leg hangs straight down to, (2,), [m], world, for a base at rotation R and origin."""
+    return (origin + R @ np.array([*leg.stance, leg.hip[2]]))[:2]
+
+
+def within_reach(place: Array, center: Array, farthest: float) -> Array:
+    """Return a place (2,) [m], drawn in to at most `farthest` from a center."""
+    way = place - center
+    distance = np.sqrt(way @ way + 1e-12)
+    return center + way * np.minimum(1.0, farthest / distance)
+
+
+def point_heights(robot: Robot, q: Array) -> Array:
+    """Return the heights of the contact points, (n,), [m], world."""
+    points, _ = contact_motion(robot, q, np.zeros(robot.nv))
+    return points[:, 2]

@@ -1,0 +1,105 @@
+"""Walking and trotting on a floor that does not give: laws of the balance feedback, and runs that survive."""
+
+import numpy as np
+import pytest
+
+import controllers
+import legged
+import robots
+from controllers.balance.capture import Capture
+from controllers.balance.forces import distribute
+from controllers.balance.support import Support
+from legged.errors import DefinitionError, SimulationError
+from legged.ground import realistic_ground
+from legged.simulation import Push, Stiff, simulate
+
+STIFF = Stiff(rtol=1e-4, atol=1e-6)
+
+
+def biped_walk(**changes):
+    return robots.planar_biped(), controllers.Walk(**{"hip_height": 0.93, "clearance": 0.06} | changes)
+
+
+def quadruped_trot(**changes):
+    return robots.spatial_quadruped(), controllers.Trot(**{"period": 0.4, "stride": 0.15, "clearance": 0.06} | changes)
+
+
+def test_pressure_of_two_points_moves_only_along_their_line():
+    support = Support.of(np.array([[0.3, 0.2, 0.0], [-0.3, -0.2, 0.0], [5.0, 5.0, 0.0]]), [1.0, 1.0, 0.0])
+    along, across = np.array([0.3, 0.2]) / np.hypot(0.3, 0.2), np.array([-0.2, 0.3]) / np.hypot(0.3, 0.2)
+    # The support's own width of 1 cm against its half length of 0.36 m leaves (0.01 / 0.36)^2 of the motion along it.
+    assert support.reachable(along) @ along == pytest.approx(1.0, abs=1e-3)
+    assert np.abs(support.reachable(across)).max() < 1e-12
+
+
+def test_pressure_stays_within_its_share_of_the_support():
+    support = Support.of(np.array([[0.075, 0.0, 0.0], [-0.075, 0.0, 0.0]]), [1.0, 1.0])
+    capture = Capture(omega=3.2, period=1.0, stride=0.3, reach=0.8)
+    for error in (-1.0, -0.01, 0.02, 3.0):
+        pressure = capture.pressure(np.array([error, 0.0]), support)
+        assert abs(pressure[0]) <= 0.8 * np.hypot(0.075, 0.01)
+
+
+def test_undisturbed_gait_steps_by_its_stride():
+    capture = Capture(omega=3.2, period=0.6, stride=0.2)
+    center = np.array([1.0, 0.0, 0.0])
+    support = Support(center, np.diag([0.005, 0.0]))
+    for t in (0.0, 0.3, 0.6):
+        xi = center[:2] + np.array([capture.offset * np.exp(capture.omega * t), 0.0])
+        error = capture.error(t, xi, support)
+        landing = capture.next_support(t, 5.0, error, support, support)  # step 5 began on its plan, at 5 * 0.2
+        assert landing == pytest.approx([1.2, 0.0], abs=1e-12)
+
+
+@pytest.mark.parametrize("case", [biped_walk, quadruped_trot])
+def test_distributed_forces_leave_nothing_to_drive_the_base(case):
+    """With forces and the motion that gives way, forward dynamics needs no torque in the base's rows."""
+    robot, gait = case()
+    q, v = gait.initial_state(robot)
+    fitted, half = gait.on(robot), gait.period / 2  # the middle of a step, where both feet can push
+    q[robot.base.nq :], v[robot.base.nv :], _ = fitted.reference(half, 0)
+    q[: robot.base.nq] = robot.base.configuration(fitted.base(half, 0)[0], np.eye(3))
+    rng = np.random.default_rng(0)
+    n0 = robot.base.nv
+    follow = np.concatenate([np.eye(n0), 0.3 * rng.normal(size=(robot.nj, n0))])
+    inertia = legged.inertia_matrix(robot, q)
+    tau = inertia @ rng.normal(size=robot.nv) * 0.1 + legged.bias_forces(robot, q, v)
+    weights = [1.0 if point.name.startswith(("a_", "leg1", "leg4")) else 0.0 for point in robot.contacts]
+    torque, forces = distribute(robot, q, inertia, tau, follow, weights)
+    assert (forces[:, 2] >= 0).all() and np.abs(forces[np.array(weights) == 0]).max() == 0
+    assert np.abs(torque[:n0]).max() == 0
+    generalised = torque + sum(
+        legged.point_jacobian(robot, q, point.link, point.position)[3:].T @ force
+        for point, force in zip(robot.contacts, forces, strict=True)
+    )
+    # What is left must be a motion that the base gives way to: I follow d for some d.
+    felt = inertia @ follow
+    d, *_ = np.linalg.lstsq(felt, generalised - tau, rcond=None)
+    scale = np.abs(tau).max()
+    assert np.abs(felt @ d - (generalised - tau)).max() < 1e-9 * scale  # a 6x6 solve with weights 1e-7 to 1
+
+
+@pytest.mark.parametrize(("case", "velocity"), [(biped_walk, (0.1, 0, 0)), (quadruped_trot, (0, 0.3, 0))])
+def test_walks_twenty_seconds_on_a_stiff_floor_at_its_speed_and_survives_a_push(case, velocity):
+    robot, gait = case()
+    ground = realistic_ground(robot)
+    push = Push("trunk", tuple(robot.mass * np.array(velocity)), at=8.0)
+    run = simulate(robot, controllers.Balanced(gait), ground=ground, until=20.0, pushes=[push], integrator=STIFF)
+    speed = (run.base_position[-1, 0] - run.base_position[0, 0]) / run.times[-1]
+    assert speed == pytest.approx(gait.stride / gait.period, rel=0.1)
+    assert np.abs(run.base_rotation - np.eye(3)).max() < 0.05  # [rad], the trunk stays level
+    assert abs(run.base_position[-1, 1]) < 0.05  # [m], and on its line
+    assert abs(run.energy_drift) < 1e-2 * run.kinetic.max() * run.times[-1]
+
+
+@pytest.mark.parametrize("case", [biped_walk, quadruped_trot])
+def test_the_bare_gait_falls_on_that_floor(case):
+    robot, gait = case()
+    with pytest.raises(SimulationError, match="fell|leaned over"):
+        simulate(robot, controllers.ComputedTorque(gait), ground=realistic_ground(robot), until=20.0, integrator=STIFF)
+
+
+def test_balance_is_refused_where_it_has_no_meaning():
+    robot = robots.spatial_quadruped()
+    with pytest.raises(DefinitionError, match="walk, a trot or a tripod"):
+        controllers.Balanced(controllers.Stand(hip_height=0.5)).start(robot, None, robot.neutral(), np.zeros(robot.nv))
