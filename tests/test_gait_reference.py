@@ -30,7 +30,7 @@ ROBOTS = {
     "tripod": robots.hexapod,
     "crawl": robots.spatial_quadruped,
 }
-H = 1e-3  # [s], of central differences
+H = 2e-4  # [s], of central differences
 
 
 def instants(gait):

@@ -21,6 +21,8 @@ from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
+_SOLVED = 1e-13  # [m], how well each place is solved for
+_BEND = 1e-3  # [rad/s^2], what the last terms may add to an acceleration
 
 
 class NumericalGait:
@@ -40,7 +42,7 @@ class NumericalGait:
         tolerance: How far a foot may be from the plan, [m].
 
     Raises:
-        ReachError: The plan cannot be followed, or not by polynomials of degree 64.
+        ReachError: The plan cannot be followed, or not by polynomials of degree 96.
     """
 
     def __init__(
@@ -122,25 +124,28 @@ class NumericalGait:
 
     def _targets(self, step: int, t: float) -> Array:
         """Return where the plan wants the contact points, (points, 3), [m], base axes, at time t of a step."""
-        base, feet = self.gait.plan(t, step)
-        return self._places + [[foot[i] - base[i] for i in range(3)] for foot in (feet[row] for row in self._row)]
+        base, feet = self.gait.plan(taylor.time(t), step)
+        moved, _, _ = taylor.derivatives([[foot[i] - base[i] for i in range(3)] for foot in feet])
+        return self._places + moved[self._row]
 
     def _fit(self, step: int, a: float, b: float, tolerance: float) -> Array:
         """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a step."""
         deviation = np.inf
-        for degree in (12, 24, 48, 64):
+        for degree in (12, 24, 36, 48, 64, 96):
             nodes, angles, solutions = np.sort(chebyshev.chebpts1(degree + 1)), self._home, []
             for u in nodes:
-                angles = self._kinematics.solve(self._targets(step, self._time(u, a, b)), angles)
+                angles = self._kinematics.solve(self._targets(step, self._time(u, a, b)), angles, _SOLVED)
                 solutions.append(angles)
             fit = chebyshev.chebfit(nodes, np.array(solutions), degree)
             deviation = max(self._deviation(fit, step, u, a, b) for u in np.linspace(-1, 1, 9))
-            if deviation < tolerance:
+            # a Chebyshev polynomial's second derivative grows to degree^4 / 3 at the ends
+            bend = np.abs(fit[-3:]).max() * degree**4 / 3 * (2 / ((b - a) * self.period)) ** 2
+            if deviation < tolerance and bend < _BEND:
                 self.deviation = max(self.deviation, deviation)
                 return fit.T
         raise ReachError(
-            f"step {step} of the gait cannot be followed to {tolerance} m: {deviation:.3g} m remain; a leg near its "
-            f"reach needs a shorter stride, a foot path with a kink a smoother one",
+            f"step {step} of the gait cannot be followed smoothly to {tolerance} m: {deviation:.3g} m remain; a leg "
+            f"near its reach needs a shorter stride, a foot path with a kink a smoother one",
             residual=deviation,
         )
 

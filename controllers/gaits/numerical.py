@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from controllers.gaits.gait import check_joints
 from legged.dynamics.kinematics import point_accelerations, point_jacobian, point_positions
 from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot
+from legged.trace.compile import compile
+from legged.trace.kernel import Kernel
 
 Array = np.ndarray
 _RANK = 1e-8  # relative size of a singular value that counts as zero
@@ -42,18 +45,25 @@ class FootKinematics:
         bodies = self.robot.ancestors(self.robot.links[link].body)[:-1]
         return [k for body in bodies for k in range(self.robot.bodies[body].v.start, self.robot.bodies[body].v.stop)]
 
-    def _state(self, joints: Array) -> Array:
-        return np.concatenate([self.robot.base.neutral(), joints])
-
     def positions(self, angles: Array) -> Array:
         """Return where joint positions (joints,) put the points."""
-        return point_positions(self.robot, self._state(angles), self.points)
+        return self._kernel(angles)[0]
 
     def jacobian(self, angles: Array) -> Array:
         """Return J, (3 points, active joints): velocities of the points = J @ rates of the active joints."""
+        return self._kernel(angles)[1]
+
+    @cached_property
+    def _kernel(self) -> Kernel:
+        return compile(self._place, None, angles=(self.robot.nj,))
+
+    def _place(self, angles: Array) -> tuple[Array, Array]:
         q = self._state(angles)
         rows = [point_jacobian(self.robot, q, link, at)[3:, self.robot.base.nv :] for link, at in self.points]
-        return np.concatenate(rows)[:, self.active]
+        return point_positions(self.robot, q, self.points), np.concatenate(rows)[:, self.active]
+
+    def _state(self, joints: Array) -> Array:
+        return np.concatenate([self.robot.base.neutral(), joints])
 
     def solve(
         self, targets: Mapping[str, Any] | Array, start: Array, tolerance: float = 1e-11, iterations: int = 100
