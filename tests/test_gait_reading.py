@@ -40,9 +40,8 @@ def one_leg(first, *others, foot=None, at=(0.3, -0.1, -0.05)):
         contacts = {"tip": (0, 0, -0.25)} if last and foot is None else {}
         limb = limb.add(joint, Link(f"part{k}", rod(1, (0, 0, 0), (0.01, 0.0, -0.25)), contacts), at=place)
     if foot is not None:
-        limb = limb.add(
-            Revolute("ankle", "y"), Link("foot", rod(0.1, (-0.1, 0, 0), (0.1, 0.01, 0)), foot), at=(0, 0, -0.25)
-        )
+        plate = Link("foot", rod(0.1, (-0.1, 0, 0), (0.1, 0.01, 0)), foot)
+        limb = limb.add(Revolute("ankle", "y"), plate, at=(0, 0, -0.25))
     robot = RobotBuilder("one", Link("trunk", legged.box(3.0, (0.4, 0.3, 0.1))), base=FloatingBase())
     return robot.attach(limb, to="trunk", at=at).build()
 
@@ -61,9 +60,10 @@ def test_signs_offsets_and_soles_are_read():
     assert leg.signs == (-1, -1, 1, -1)
     assert leg.columns == (0, 1, 2, 3)
     assert leg.knee == "backward"
-    angles = leg.angles(np.array(leg.hip) + [0.1, 0.1, -0.5])
+    x, y, z = leg.hip
+    angles = leg.angles((x + 0.1, y + 0.1, z - 0.5))
     ankle = legged.point_positions(robot, np.concatenate([robot.base.neutral(), angles]), [("foot", np.zeros(3))])[0]
-    np.testing.assert_allclose(ankle, np.array(leg.hip) + [0.1, 0.1, -0.46], atol=1e-9)  # over the sole
+    np.testing.assert_allclose(ankle, (x + 0.1, y + 0.1, z - 0.46), atol=1e-14)  # over the sole
 
 
 def test_joints_that_are_in_no_leg_stay_at_zero():
@@ -71,14 +71,11 @@ def test_joints_that_are_in_no_leg_stay_at_zero():
     leg = legs_of(quadruped)
     builder = RobotBuilder("with arm", Link("trunk", legged.box(4.0, (1.0, 0.5, 0.1))))
     arm = Limb().add(Revolute("shoulder", "-y"), Link("arm", rod(0.5, (0, 0, 0), (0.3, 0.01, 0))))
+    down = (0, 0, -0.3)
     limb = (
         Limb()
-        .add(Universal("hip", "x", "-y"), Link("thigh", rod(1.0, (0, 0, 0), (0, 0, -0.3))))
-        .add(
-            Revolute("knee", "-y"),
-            Link("shank", rod(1.0, (0, 0, 0), (0, 0, -0.3)), {"foot": (0, 0, -0.3)}),
-            at=(0, 0, -0.3),
-        )
+        .add(Universal("hip", "x", "-y"), Link("thigh", rod(1.0, (0, 0, 0), down)))
+        .add(Revolute("knee", "-y"), Link("shank", rod(1.0, (0, 0, 0), down), {"foot": down}), at=down)
     )
     builder.attach(arm, to="trunk", at=(0.5, 0, 0))
     for k, (x, y) in enumerate([(-0.5, -0.25), (-0.5, 0.25), (0.5, -0.25), (0.5, 0.25)]):
