@@ -36,6 +36,7 @@ format: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff format
 
 bench: $(VENV)/test.stamp
+	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/dynamics.py
 
 clean:

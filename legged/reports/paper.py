@@ -63,9 +63,9 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
     """
     page = Page(folder, "The paper's demonstrations, computed here")
     page.text(
-        "Shah, Saha, Dutt, *Modular framework for dynamic modeling and analyses of legged robots* (2012). Robots, gaits, ground and gains are the paper's, completed from the authors' toolbox; see "
-        "`docs/paper.md`. The text of the paper that was at hand holds no pictures: what its figures show is taken from "
-        "captions and text."
+        "Shah, Saha, Dutt, *Modular framework for dynamic modeling and analyses of legged robots* (2012). Robots, "
+        "gaits, ground and gains are the paper's, completed from the authors' toolbox; see `docs/paper.md`. What the "
+        "paper's figures show is taken from their captions and the text, since its pictures were not at hand."
     )
     say("Simulating")
     biped = demonstrate(robots.planar_biped(), controllers.paper_walk(), duration, say)
@@ -126,15 +126,15 @@ def _biped_figures(page: Page, biped: Demonstration) -> None:
     page.figure(paper_figures.figure_11(biped.gait), "figure-11-biped-references", "Figure 11, computed here")
     none = biped.runs["none"]
     page.text(
-        "**Figure 12.** The paper: without control the motion is uncontrollable after 1 s. Here the largest joint error "
-        f"passes {LEFT:g} degrees at {biped.left_at:.2f} s, and {none.ended or 'the biped did not fall'}."
+        "**Figure 12.** The paper: without control the motion is uncontrollable after 1 s. Here the largest joint "
+        f"error passes {LEFT:g} degrees at {biped.left_at:.2f} s, and {none.ended or 'the biped did not fall'}."
     )
     leg = ("a_hip", "a_knee", "a_ankle")
     page.figure(paper_figures.figure_12(none, leg), "figure-12-biped-no-control", "Figure 12, computed here")
     run = biped.runs["computed-torque"]
     page.text(
         "**Figure 13.** The paper: the trunk moves forward in a stable periodic motion, shown for 4 s of 12 s. "
-        f"Here computed torque keeps it up for {run.duration:g} s, and x is {run.base_position[-1, 0]:.3f} m at the end."
+        f"Here computed torque keeps it up for {run.duration:g} s; then x = {run.base_position[-1, 0]:.3f} m."
     )
     page.figure(paper_figures.figure_13(biped.controlled), "figure-13-biped-trunk", "Figure 13, computed here")
     page.text(f"**Figure 14.** The paper: both controllers match closely. Here {_agreement(biped)}.")

@@ -88,7 +88,7 @@ def states(robot: Robot, number: int, seed: int = 0) -> tuple[Array, Array, Arra
 
 
 def race(ways: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02) -> list[float]:
-    """Return the best processor time of one call of each way, [s]; in every round each way is called for `least` seconds."""
+    """Return the best processor time of one call of each way, [s]; a round calls each way for `least` seconds."""
     repeats = []
     for way in ways:
         way()
