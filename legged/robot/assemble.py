@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, ModuleError
 from legged.robot.base import Base
 from legged.robot.body import Body
 from legged.robot.frames import Placement, body_axes, joint_steps, origin_along, snap
@@ -73,8 +73,7 @@ def assemble(
     if partition is None:
         named = find_modules(root, children)
     else:
-        heads_only = [[link for link in module if head_of.get(link, link) == link] for module in partition]
-        named = check_modules(heads_only, root, children)
+        named = check_modules(_heads_only(partition, head_of), root, children)
     parts = _expand(welds, named)
     bodies, frames = _place(parts, base)
     last = {part.weld: index for index, part in enumerate(parts)}
@@ -96,6 +95,16 @@ def assemble(
     robot = Robot(name, base, gravity, placed, joints, bodies, modules, contacts, graph, nq, nv)
     refuse_singular(robot)
     return robot
+
+
+def _heads_only(partition: Sequence[Sequence[str]], head_of: dict[str, str]) -> list[list[str]]:
+    """Return the partition without links that are fixed to others; these may be left out, but not put elsewhere."""
+    for module in partition:
+        for link in module:
+            head = head_of.get(link, link)
+            if head not in module:
+                raise ModuleError(f"link {link!r} is fixed to {head!r} and moves with it: put it in the same module")
+    return [[link for link in module if head_of.get(link, link) == link] for module in partition]
 
 
 def _link(links: Sequence[Link], name: str) -> Link:
