@@ -1,0 +1,154 @@
+"""Robots whose equations fit on a napkin, worked out by hand. Both sides are a few operations: 1e-12 is rounding."""
+
+import numpy as np
+import pytest
+
+import legged
+from legged import Link, Prismatic, Revolute, RobotBuilder, Spherical
+
+G = 9.81
+ROUNDING = 1e-12
+
+
+def pendulum(inertia, axis="y"):
+    return (
+        RobotBuilder("pendulum", Link("wall"), base=legged.FixedBase())
+        .add(Revolute("pin", axis), Link("bob", inertia), to="wall", at=(0.3, 0.2, 1.0))
+        .build()
+    )
+
+
+def test_point_pendulum():
+    m, l, q, v, a = 1.7, 0.6, 0.8, 2.3, -1.1
+    robot = pendulum(legged.point_mass(m, (0, 0, -l)))
+    tau = legged.inverse_dynamics(robot, [q], [v], [a])
+    # a turn about +y moves the bob towards -x, its height is -l cos q
+    assert tau == pytest.approx([m * l**2 * a + m * G * l * np.sin(q)], rel=ROUNDING)
+    assert legged.inertia_matrix(robot, [q]) == pytest.approx(np.array([[m * l**2]]), rel=ROUNDING)
+    assert legged.forward_dynamics(robot, [q], [v], [0.0]) == pytest.approx([-G / l * np.sin(q)], rel=ROUNDING)
+    assert legged.potential_energy(robot, [q]) == pytest.approx(m * G * (1.0 - l * np.cos(q)), rel=ROUNDING)
+
+
+def test_rod_pendulum_swings_as_a_point_at_two_thirds_of_its_length():
+    l, q = 0.9, 1.2
+    robot = pendulum(legged.rod(2.0, (0, 0, 0), (0, 0, -l)))
+    assert legged.forward_dynamics(robot, [q], [0.0], [0.0]) == pytest.approx(
+        [-G / (2 * l / 3) * np.sin(q)], rel=ROUNDING
+    )
+
+
+def test_two_link_arm():
+    """The textbook arm in a vertical plane; angles from hanging, the second relative to the first."""
+    m1, m2, l1, l2 = 1.3, 0.7, 0.5, 0.4
+    arm = (
+        RobotBuilder("arm", Link("wall"), base=legged.FixedBase())
+        .add(Revolute("shoulder", "-y"), Link("upper", legged.rod(m1, (0, 0, 0), (0, 0, -l1))), to="wall")
+        .add(Revolute("elbow", "-y"), Link("fore", legged.rod(m2, (0, 0, 0), (0, 0, -l2))), to="upper", at=(0, 0, -l1))
+        .build()
+    )
+    (q1, q2), (w1, w2), a = (0.4, -1.3), (1.9, -0.6), np.array([2.1, -3.3])
+    c, s = np.cos(q2), np.sin(q2)
+    inertia = np.array(
+        [
+            [m1 * l1**2 / 3 + m2 * (l1**2 + l2**2 / 3 + l1 * l2 * c), m2 * (l2**2 / 3 + l1 * l2 / 2 * c)],
+            [m2 * (l2**2 / 3 + l1 * l2 / 2 * c), m2 * l2**2 / 3],
+        ]
+    )
+    k = m2 * l1 * l2 / 2 * s
+    coriolis = np.array([-k * (2 * w1 * w2 + w2**2), k * w1**2])
+    low = m2 * G * l2 / 2 * np.sin(q1 + q2)
+    weight = np.array([(m1 / 2 + m2) * G * l1 * np.sin(q1) + low, low])
+    assert legged.inertia_matrix(arm, [q1, q2]) == pytest.approx(inertia, rel=ROUNDING)
+    tau = legged.inverse_dynamics(arm, [q1, q2], [w1, w2], a)
+    assert tau == pytest.approx(inertia @ a + coriolis + weight, rel=ROUNDING)
+    assert legged.forward_dynamics(arm, [q1, q2], [w1, w2], tau) == pytest.approx(a, rel=ROUNDING)
+
+
+def test_cart_and_pole():
+    M, m, l, theta, w = 3.0, 0.5, 0.8, 0.7, -1.4
+    robot = (
+        RobotBuilder("cart and pole", Link("rail"), base=legged.FixedBase())
+        .add(Prismatic("slide", "x"), Link("cart", legged.point_mass(M)), to="rail")
+        .add(Revolute("hinge", "-y"), Link("pole", legged.point_mass(m, (0, 0, -l))), to="cart")
+        .build()
+    )
+    q, v = [0.2, theta], [0.9, w]
+    c, s = np.cos(theta), np.sin(theta)  # the bob is at x + l sin theta, -l cos theta
+    inertia = np.array([[M + m, m * l * c], [m * l * c, m * l**2]])
+    assert legged.inertia_matrix(robot, q) == pytest.approx(inertia, rel=ROUNDING)
+    h = [-m * l * s * w**2, m * G * l * s]
+    assert legged.bias_forces(robot, q, v) == pytest.approx(h, rel=ROUNDING)
+
+
+def test_free_body_turns_by_eulers_equations_and_falls():
+    body = legged.box(2.0, (0.3, 0.5, 0.9))
+    robot = RobotBuilder("brick", Link("brick", body)).build()
+    q = legged.FloatingBase().configuration(np.array([1.0, 2.0, 3.0]), legged.rpy(0.2, 0.9, -0.4))
+    omega, velocity = np.array([1.1, -2.0, 0.4]), np.array([0.3, 0.1, -0.8])
+    vdot = legged.forward_dynamics(robot, q, np.concatenate([omega, velocity]), np.zeros(6))
+    I = np.diag(body.tensor)
+    assert vdot[:3] == pytest.approx([(I[i - 2] - I[i - 1]) * omega[i - 2] * omega[i - 1] / I[i] for i in range(3)])
+    # components of the velocity in turning axes: their rate is gravity less omega x velocity
+    R, _ = robot.base.pose(q)
+    assert vdot[3:] == pytest.approx(R.T @ [0, 0, -G] - np.cross(omega, velocity), rel=ROUNDING)
+
+
+def test_prismatic_joint_in_a_turning_arm_feels_the_centrifugal_force_and_the_hinge_coriolis():
+    m, r, w, rate = 0.8, 0.7, 3.0, -0.5
+    robot = (
+        RobotBuilder("bead on a turning wire", Link("table"), base=legged.FixedBase(), gravity=(0, 0, 0))
+        .add(Revolute("turn", "z"), Link("wire"), to="table")
+        .add(Prismatic("slide", "x"), Link("bead", legged.point_mass(m)), to="wire")
+        .build()
+    )
+    h = legged.bias_forces(robot, [0.4, r], [w, rate])
+    assert h == pytest.approx([2 * m * r * rate * w, -m * r * w**2], rel=ROUNDING)
+
+
+def test_fast_top_on_a_ball_joint_precesses_steadily():
+    """A heavy symmetric top at a steady tilt: (I_3 w_3 - I_1 W cos(tilt)) W = m g l, textbook."""
+    m, l, tilt, W = 1.5, 0.4, 0.6, 2.0
+    top = legged.Inertia(m, (0, 0, l), (0.02, 0.02, 0.03))
+    robot = (
+        RobotBuilder("top", Link("floor"), base=legged.FixedBase())
+        .add(Spherical("tip"), Link("top", top), to="floor")
+        .build()
+    )
+    I1, I3 = 0.02 + m * l**2, 0.03
+    spin = (m * G * l / W + I1 * W * np.cos(tilt)) / I3  # omega_3, about the top's own axis
+    q = np.array([np.cos(tilt / 2), np.sin(tilt / 2), 0.0, 0.0])
+    omega = np.array([0.0, W * np.sin(tilt), spin])
+    relative = spin - W * np.cos(tilt)  # the top turns at this rate in the frame that precesses
+    vdot = legged.forward_dynamics(robot, q, omega, np.zeros(3))
+    assert vdot == pytest.approx(relative * np.array([W * np.sin(tilt), 0.0, 0.0]), abs=1e-10)
+
+
+def test_planar_base_carries_a_hanging_leg():
+    """A point-mass body on a planar base with a massless-hinged point leg: x, z and both angles by Lagrange."""
+    M, J, m, l = 4.0, 0.3, 1.0, 0.5
+    body = legged.Inertia(M, (0, 0, 0), (J, J, J))
+    robot = (
+        RobotBuilder("swing", Link("body", body), base=legged.PlanarBase())
+        .add(Revolute("hip", "y"), Link("leg", legged.point_mass(m, (0, 0, -l))), to="body")
+        .build()
+    )
+    phi, theta = 0.3, -0.9
+    c, s = np.cos(phi + theta), np.sin(phi + theta)  # the foot is at x - l s, z - l c
+    lx, lz, ll = -m * l * c, m * l * s, m * l**2
+    inertia = [[J + ll, lx, lz, ll], [lx, M + m, 0, lx], [lz, 0, M + m, lz], [ll, lx, lz, ll]]
+    assert legged.inertia_matrix(robot, [phi, 0.1, 0.2, theta]) == pytest.approx(np.array(inertia), abs=ROUNDING)
+    w = 1.2 - 0.5
+    h = np.array([m * G * l * s, m * l * s * w**2, m * l * c * w**2 + (M + m) * G, m * G * l * s])
+    assert legged.bias_forces(robot, [phi, 0.1, 0.2, theta], [1.2, 3.0, -2.0, -0.5]) == pytest.approx(h, abs=1e-11)
+
+
+def test_a_standing_robots_feet_carry_its_weight():
+    import robots
+
+    robot = robots.spatial_quadruped()
+    q, still = robot.neutral(), np.zeros(18)
+    q[6] = 0.6
+    share = robot.mass * G / 4
+    wrenches = {f"leg{i}_shank": [0, 0, 0, 0, 0, share] for i in (1, 2, 3, 4)}  # straight legs: feet below the hips
+    tau = legged.inverse_dynamics(robot, q, still, still, wrenches)
+    assert tau == pytest.approx(np.zeros(18), abs=1e-11)
