@@ -115,8 +115,9 @@ def test_traced_references_are_those_of_plain_numbers(gait):
 @pytest.mark.parametrize("gait", GAITS.values(), ids=GAITS)
 def test_many_instants_at_once_are_each_of_them(gait):
     t = np.array([t for t, _ in instants(gait)])
-    for together, alone in zip(gait.reference(t), zip(*map(gait.reference, t), strict=True), strict=True):
-        np.testing.assert_allclose(together, alone, atol=1e-12)
+    for method in (gait.reference, gait.base, gait.feet):
+        for together, alone in zip(method(t), zip(*map(method, t), strict=True), strict=True):
+            np.testing.assert_allclose(together, alone, atol=1e-12)
 
 
 @pytest.mark.parametrize(
