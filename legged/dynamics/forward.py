@@ -61,7 +61,7 @@ def articulate(robot: Robot, q: Array, X: list[Transform]) -> tuple[list[Articul
 
     Source: Shah, Saha, Dutt 2012, Appendix A.1, link by link inside a module.
     """
-    M_hat = [body.M for body in robot.bodies]
+    M_hat = [body.felt.M for body in robot.bodies]
     factors: list[Articulated] = [Articulated(np.zeros((6, 0)), ([], []))] * len(robot.bodies)
     for body in inward(robot):
         k = body.index

@@ -99,9 +99,16 @@ def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array]) -> Arra
     return np.concatenate(tau)
 
 
-def composite_masses(robot: Robot, X: list[Transform]) -> list[Array]:
-    """Return M~ of each body, (6, 6): it and everything outward of it, rigid. Source: eq. (A.3), link by link."""
-    M_tilde = [body.M for body in robot.bodies]
+def composite_masses(robot: Robot, X: list[Transform], M: list[Array] | None = None) -> list[Array]:
+    """Return M~ of each body, (6, 6): it and everything outward of it, rigid.
+
+    Args:
+        robot: The robot. X: Its transforms.
+        M: Mass matrix of each body; by default the regrouped ones, which give the same p^T M~.
+
+    Source: Shah, Saha, Dutt 2012, eq. (A.3), link by link.
+    """
+    M_tilde = [body.felt.M for body in robot.bodies] if M is None else list(M)
     for body in inward(robot):
         if body.kind != "base":
             M_tilde[body.parent] = M_tilde[body.parent] + X[body.index].pull(M_tilde[body.index])

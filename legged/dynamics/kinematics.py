@@ -151,7 +151,7 @@ def center_of_mass(robot: Robot, q: Array) -> Array:
     at = motion(robot, q)
     first = np.zeros(3)
     for body in robot.bodies:
-        first = first + (body.mass * at.origin[body.index] + at.rotation[body.index] @ body.h)
+        first = first + (body.moments.mass * at.origin[body.index] + at.rotation[body.index] @ body.moments.h)
     return first / robot.mass
 
 

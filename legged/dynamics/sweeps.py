@@ -84,12 +84,12 @@ def newton_euler(body: Body, t: Array, td: Array) -> Array:
     Source: Shah, Saha, Dutt 2012, eq. (17); the regrouping is that of Balafoutis, Patel, Misra 1988.
     """
     Phi, ao = coupling(t[:3], td[:3]), td[3:]
-    J, h = body.J, body.h
+    mass, h, J = body.felt.mass, body.felt.h, body.felt.J
     n = []
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         turning = J[j, j] * Phi[k, j] - J[k, k] * Phi[j, k] + J[j, k] * (Phi[k, k] - Phi[j, j])
         n.append(turning + (J[i, j] * Phi[k, i] - J[i, k] * Phi[j, i]))
-    return join(np.array(n) + cross(h, ao), body.mass * ao + Phi @ h)
+    return join(np.array(n) + cross(h, ao), mass * ao + Phi @ h)
 
 
 def outward_wrenches(robot: Robot, q: Array, v: Array, vdot: Array | None, wrenches: Wrenches) -> list[Array]:

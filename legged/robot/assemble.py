@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import networkx as nx
@@ -12,14 +12,15 @@ import numpy as np
 from legged.errors import DefinitionError, ModuleError
 from legged.robot.base import Base
 from legged.robot.body import Body
-from legged.robot.frames import Placement, body_axes, joint_steps, origin_along, snap
+from legged.robot.frames import Placement, body_axes, joint_steps, origin_along
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed, Joint, PlacedJoint, Stage
 from legged.robot.link import ContactPoint, Link, PlacedLink
 from legged.robot.modules import Module, check_modules, find_modules
+from legged.robot.moments import moments_of, regroup
 from legged.robot.robot import Robot
 from legged.robot.singular import refuse_singular
-from legged.spatial import Array, mass_matrix
+from legged.spatial import Array
 
 if TYPE_CHECKING:
     from legged.robot.builder import Connection
@@ -168,9 +169,9 @@ def _place(parts: list[_Part], base: Base) -> tuple[tuple[Body, ...], list[Place
     for index, part in enumerate(parts):
         if part.stage is None:
             frames.append(_ORIGIN)
-            M, J = _mass_matrix(part.inertia, _ORIGIN)
+            moments = moments_of(part.inertia, _ORIGIN)
             P = np.zeros((6, nv))
-            bodies.append(Body(part.name, index, -1, "base", slice(0, nq), slice(0, nv), P, M, J))
+            bodies.append(Body(part.name, index, -1, "base", slice(0, nq), slice(0, nv), P, moments, moments))
             continue
         stage = part.stage
         body_in_link = _body_frame(stage, [p for p in parts if p.parent == index])
@@ -180,12 +181,14 @@ def _place(parts: list[_Part], base: Base) -> tuple[tuple[Body, ...], list[Place
         start = joint_in_parent @ body_in_link
         axis = joint_in_parent.rotation @ stage.axis
         before, zero, after = joint_steps(stage.kind, start, axis)
-        M, J = _mass_matrix(part.inertia, link_in_body)
+        moments = moments_of(part.inertia, link_in_body)
         slices = slice(nq, nq + stage.nq), slice(nv, nv + stage.nv)
         P = _motion(stage.kind)
-        bodies.append(Body(part.name, index, part.parent, stage.kind, *slices, P, M, J, tuple(before), zero, after))
+        fixed = tuple(before), zero, after
+        bodies.append(Body(part.name, index, part.parent, stage.kind, *slices, P, moments, moments, *fixed))
         nq, nv = nq + stage.nq, nv + stage.nv
-    return tuple(bodies), frames
+    felt = regroup(bodies)
+    return tuple(replace(body, felt=moments) for body, moments in zip(bodies, felt, strict=True)), frames
 
 
 def _body_frame(stage: Stage, children: list[_Part]) -> Placement:
@@ -208,16 +211,6 @@ def _motion(kind: str) -> Array:
     else:
         P[2 if kind == "revolute" else 5, 0] = 1.0
     return P
-
-
-def _mass_matrix(inertia: Inertia, link_in_body: Placement) -> tuple[Array, Array]:
-    """Return (M, J) about the body's origin in body axes; rounding next to zero is made exactly zero."""
-    moved = inertia.moved(link_in_body.rotation, link_in_body.position)
-    h = moved.mass * np.asarray(moved.center)
-    about_origin = moved.about_origin
-    size, reach = 2 * max(float(np.abs(about_origin).max()), 1e-12), 2 * max(float(np.abs(h).max()), 1e-12)
-    second = np.trace(about_origin) / 2 * np.eye(3) - about_origin
-    return mass_matrix(moved.mass, snap(h, reach), snap(about_origin, size)), snap(second, size)
 
 
 def _placed_joints(welds, named, parts: list[_Part], bodies) -> tuple[PlacedJoint, ...]:

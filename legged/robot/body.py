@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.robot.moments import Moments
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array, Rotation, Shift, Transform, Turn
 
@@ -23,8 +24,8 @@ class Body:
         kind: "base", "revolute", "prismatic" or "ball".
         q, v: Slices of the joint's own entries.
         P: (6, nv), columns p: joint rates to relative twist, body axes.
-        M: (6, 6), mass matrix about the body's origin, body axes, eq. (19).
-        J: (3, 3), second moment of mass about the body's origin, sum of m r r^T = tr(I)/2 - I, [kg m^2].
+        moments: Moments of mass about the body's origin, in body axes.
+        felt: Those that the recursions use, regrouped; see `legged.robot.moments`.
         before: Fixed steps from the parent body's frame to the joint.
         zero: (cosine, sine) of the joint angle's offset: the body's frame at q = 0.
         after: Fixed shift along the joint's axis from the joint to the body's origin, [m].
@@ -37,21 +38,16 @@ class Body:
     q: slice
     v: slice
     P: Array
-    M: Array
-    J: Array
+    moments: Moments
+    felt: Moments
     before: tuple[Shift | Turn | Rotation, ...] = ()
     zero: tuple[float, float] = (1.0, 0.0)
     after: float = 0.0
 
     @property
-    def mass(self) -> float:
-        """[kg]."""
-        return float(self.M[5, 5])
-
-    @property
-    def h(self) -> Array:
-        """First moment of mass m d, (3,), [kg m], body axes."""
-        return np.array([self.M[2, 4], self.M[0, 5], self.M[1, 3]])
+    def M(self) -> Array:
+        """Mass matrix about the body's origin, (6, 6), body axes, eq. (19)."""
+        return self.moments.M
 
     @property
     def nv(self) -> int:
@@ -68,6 +64,11 @@ class Body:
     def transform(self, q: Array) -> Transform:
         """Return the transform X from the parent body to this body at q."""
         return Transform(self.to_joint(q).steps + self.from_joint().steps)
+
+    def at_zero(self) -> Transform:
+        """Return the transform from the parent body to this body with the joint at zero."""
+        rest = {"revolute": np.zeros(1), "prismatic": np.zeros(1), "ball": np.array([1.0, 0.0, 0.0, 0.0])}[self.kind]
+        return Transform((*self.before, *self._joint_steps(rest), *self.from_joint().steps))
 
     def _joint_steps(self, q: Array) -> tuple[Shift | Turn | Rotation, ...]:
         if self.kind == "revolute":

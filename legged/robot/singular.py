@@ -56,7 +56,7 @@ def _least_inertias(robot: Robot, seed: int) -> Array:
     X = transforms(robot, q)
     with np.errstate(all="ignore"):
         _, M_hat = articulate(robot, q, X)
-    M_tilde = composite_masses(robot, X)
+    M_tilde = composite_masses(robot, X, [body.M for body in robot.bodies])
     least = np.full(len(robot.bodies), np.inf)
     for body in robot.bodies:
         k = body.index
