@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from matplotlib.figure import Figure
 
 from legged.reports import formulas, style
-from legged.reports.counts import TWISTS, Measured, family
-
-SIZES = (2, 4, 8, 12, 16, 20, 25, 30)
+from legged.reports.counts import SIZES, TWISTS, Measured, family
 
 
 def figure_7(robots: Sequence[Measured] = ()) -> Figure:
@@ -35,7 +33,7 @@ def figure_7(robots: Sequence[Measured] = ()) -> Figure:
         for (name, twist), colour, mark in zip(
             TWISTS.items(), (style.GREEN, style.BLUE, style.ORANGE), "v^o", strict=True
         ):
-            values = [getattr(m.forward, letter) for m in family(twist, sizes=SIZES)]
+            values = [getattr(m.forward, letter) for m in family(twist)]
             ax.plot(SIZES, values, mark, color=colour, markersize=5, label=f"measured: {name}")
         _mark(ax, [m for m in robots if m.floating], letter)
         ax.set_ylim(0, 1.15 * formulas.FEATHERSTONE_FORWARD.at(n[-1] + 6)["MA".index(letter)])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from legged.robot.robot import Robot
 from legged.trace import Counts, count
 from robots import chain
 
-SIZES = (4, 8, 12, 20, 30, 40)
+SIZES = (4, 8, 12, 16, 20, 30)
 TWISTS = {"parallel axes": 0.0, "perpendicular axes": np.pi / 2, "arbitrary twist": 0.7}
 """Families of chains: name -> angle between one joint's axis and the next, [rad]."""
 TRICKS = (
@@ -67,7 +68,12 @@ def measure(robot: Robot) -> Measured:
 
 def family(twist: float, floating: bool = True, sizes: Sequence[int] = SIZES) -> list[Measured]:
     """Return the counts of chains of several lengths with one twist between neighbouring axes, [rad]."""
-    return [measure(chain(n, twist=twist, base=None if floating else FixedBase())) for n in sizes]
+    return [_measured_chain(n, twist, floating) for n in sizes]
+
+
+@cache
+def _measured_chain(n: int, twist: float, floating: bool) -> Measured:
+    return measure(chain(n, twist=twist, base=None if floating else FixedBase()))
 
 
 def line(sizes: Sequence[int], counts: Sequence[int]) -> tuple[float, float, float]:

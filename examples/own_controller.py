@@ -1,0 +1,25 @@
+"""A controller of your own: any function of time, state and contact wrenches that returns joint torques."""
+
+import numpy as np
+
+import controllers
+import legged
+import robots
+from legged.ground import realistic_ground
+
+robot = robots.spatial_quadruped()
+pose = controllers.Stand(hip_height=0.5)
+q, v = pose.initial_state(robot)
+wanted = q[robot.base.nq :]
+
+
+def springs(t, q, v, wrenches):
+    """Return torques of a spring and a damper at every joint; the pose crouches and rises with time."""
+    crouch = 0.2 * np.sin(np.pi * t)  # [rad]
+    target = wanted + crouch * np.tile([0.0, 0.5, -1.0], 4)
+    return 300.0 * (target - q[robot.base.nq :]) - 12.0 * v[robot.base.nv :]
+
+
+run = legged.simulate(robot, springs, ground=realistic_ground(robot), q=q, v=v, until=2.0)
+height = run.base_position[:, 2]
+print(f"{run.engine}: stood for {run.duration:g} s, trunk between {height.min():.2f} m and {height.max():.2f} m")

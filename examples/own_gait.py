@@ -1,0 +1,33 @@
+"""A gait of your own: say where base and feet go, and the legs' inverse kinematics does the rest."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import controllers
+import legged
+import robots
+from legged.ground import realistic_ground
+
+
+@dataclass(frozen=True, kw_only=True)
+class Squat(controllers.Stand):
+    """The base goes down and up once a period, the feet stay."""
+
+    depth: float = 0.1  # [m]
+
+    def plan(self, t, step):
+        base, feet = super().plan(t, step)
+        base[2] = base[2] - self.depth * (1 - np.cos(2 * np.pi * t / self.period)) / 2
+        return base, feet
+
+
+robot = robots.spatial_quadruped()
+gait = Squat(period=1.0, hip_height=0.5)
+angles, rates, accelerations = gait.on(robot).reference(0.25)
+print(f"knees after a quarter of a period: {np.degrees(angles[2]):.1f} degrees, {rates[2]:.2f} rad/s")
+
+law = controllers.ComputedTorque(gait, kp=400.0)  # [1/s^2]
+run = legged.simulate(robot, law, ground=realistic_ground(robot), until=2.0)
+height = run.base_position[:, 2]
+print(f"squatted for {run.duration:g} s, trunk between {height.min():.2f} m and {height.max():.2f} m")

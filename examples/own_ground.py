@@ -1,0 +1,38 @@
+"""A ground of your own: a terrain is a height and a normal, a law is a force; everything else is kept."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import controllers
+import legged
+import robots
+from legged.ground import Ground, HuntCrossley, VectorFriction
+
+
+@dataclass(frozen=True)
+class Waves:
+    """A surface of waves along x."""
+
+    height_of_crests: float = 0.01  # [m]
+    length: float = 0.8  # [m]
+
+    def height(self, x, y):
+        return self.height_of_crests * np.sin(2 * np.pi * x / self.length) + 0.0 * y
+
+    def normal(self, x, y):
+        k = 2 * np.pi / self.length
+        slope = self.height_of_crests * k * np.cos(k * x) + 0.0 * y
+        up = 1 / np.sqrt(1 + slope * slope)
+        return np.stack([-slope * up, 0.0 * up, up], axis=-1)
+
+
+robot = robots.hexapod()
+ground = Ground(HuntCrossley(stiffness=5e5, dissipation=2.0), VectorFriction(0.8, viscosity=500.0), Waves())
+print(ground)
+
+run = legged.simulate(robot, controllers.ComputedTorque(controllers.Tripod()), ground=ground, until=2.0)
+lean = np.degrees(np.abs(run.base_angles("xyz")[:, 1]).max())
+print(
+    f"ran {run.base_position[-1, 0] - run.base_position[0, 0]:.2f} m over the waves, pitching up to {lean:.1f} degrees"
+)
