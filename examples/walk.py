@@ -11,4 +11,4 @@ run = legged.simulate(robot, controllers.ComputedTorque(gait), ground=paper_grou
 
 print(run)
 print(f"advanced {run.base_position[-1, 0] - run.base_position[0, 0]:.2f} m at {run.mean_velocity[0]:.2f} m/s")
-print(f"the energy sum drifts by less than {1e3 * run.energy_drift:.0g} mJ")
+print(f"of {run.energy_sum[0]:.1f} J, the energy sum loses or gains {run.energy_drift:.0e} J")
