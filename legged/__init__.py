@@ -1,5 +1,6 @@
 """Modelling, analysing, simulating and controlling legged robots."""
 
+from legged import taylor
 from legged.denoc.conditioning import conditioning
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix

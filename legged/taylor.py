@@ -29,6 +29,11 @@ class Taylor:
     def __repr__(self) -> str:
         return f"Taylor({self.value}, {self.first}, {self.second})"
 
+    @staticmethod
+    def __where__(condition: Any, a: Any, b: Any) -> Any:
+        """Answer `legged.where`."""
+        return where(condition, a, b)
+
     # Arithmetic. NumPy arrays on the other side are left to NumPy, which comes back element by element.
 
     def __add__(self, other: Any) -> Taylor:

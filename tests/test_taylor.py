@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import legged
 from legged import taylor
 
 STEP = 1e-3  # [s], of the central differences below
@@ -114,3 +115,9 @@ def test_a_moving_array_carries_the_rates_it_was_given():
 def test_a_taylor_times_itself_differs_from_its_parts_product():
     t = taylor.time(2.0)
     assert repr(t * t) == "Taylor(4.0, 4.0, 2.0)"
+
+
+def test_legged_where_takes_either_kind():
+    t = taylor.time(0.5)
+    chosen = legged.where(t.value > 0.4, t * t, 0.0)
+    assert (chosen.value, chosen.first, chosen.second) == (0.25, 1.0, 2.0)

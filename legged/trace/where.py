@@ -21,8 +21,13 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         b: Number or array; the three broadcast.
 
     Returns:
-        An array, or a scalar if all three are scalars.
+        An array, or a scalar if all three are scalars. An element type with a method `__where__(condition, a, b)` of
+        its own, such as `legged.taylor.Taylor`, answers for itself.
     """
+    for x in (a, b):
+        choose = getattr(type(x), "__where__", None)
+        if choose is not None:
+            return choose(condition, a, b)
     if isinstance(condition, int):
         condition = truth(condition)
     if any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
