@@ -86,6 +86,8 @@ class RobotBuilder:
         """
         self.name = name
         self.base = FloatingBase() if base is None else base
+        if not isinstance(self.base, Base):
+            raise DefinitionError(f"the base must be a Base such as FixedBase() or FloatingBase(), got {base!r}")
         self.gravity = vector3("gravity", gravity)
         self._root = base_link.name
         self._links: list[Link] = [base_link]

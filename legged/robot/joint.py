@@ -54,6 +54,10 @@ class Joint:
 
     name: str
 
+    def __post_init__(self) -> None:
+        if not self.name:
+            raise DefinitionError("a joint needs a name")
+
     @property
     def stages(self) -> tuple[Stage, ...]:
         raise NotImplementedError

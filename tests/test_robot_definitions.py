@@ -1,0 +1,363 @@
+"""Bad definitions are refused, in words that say what, what was wrong with it, and what to do."""
+
+import re
+
+import numpy as np
+import pytest
+
+import legged
+from legged import Fixed, Inertia, Limb, Link, Planar, Prismatic, Revolute, RobotBuilder, Spherical, Universal
+from legged.errors import DefinitionError, InertiaError, LeggedError, UnknownNameError
+
+BODY = legged.box(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
+NAN = float("nan")
+
+
+def link(name="leg"):
+    return Link(name, BODY)
+
+
+def start(**options):
+    return RobotBuilder("dog", link("trunk"), **options)
+
+
+def refuses(error, *words):
+    """Expect an error of exactly this kind whose message has all the words."""
+    return pytest.raises(error, match="".join(f"(?=.*{re.escape(word)})" for word in words))
+
+
+def test_every_refusal_is_a_value_error_and_one_of_ours():
+    assert issubclass(DefinitionError, LeggedError)
+    assert issubclass(DefinitionError, ValueError)
+    assert issubclass(InertiaError, DefinitionError)
+    assert issubclass(UnknownNameError, KeyError)
+
+
+# --- the tree
+
+
+def test_a_loop_of_links_is_refused():
+    loop = (
+        start()
+        .add(Revolute("hip", "y"), link("thigh"), to="trunk")
+        .add(Revolute("knee", "y"), link("shank"), to="thigh")
+    )
+    loop.joint(Revolute("brace", "y"), parent="trunk", child="shank")
+    with refuses(
+        DefinitionError, "link 'shank' hangs on two joints", "'knee' and 'brace'", "closes a cycle", "remove one"
+    ):
+        loop.build()
+
+
+def test_a_joint_that_hangs_the_base_is_refused():
+    loop = start().add(Revolute("hip", "y"), link("thigh"), to="trunk")
+    loop.joint(Revolute("back", "y"), parent="thigh", child="trunk")
+    with refuses(DefinitionError, "joint 'back' hangs the base 'trunk' on 'thigh'", "cycle", "the base is the root"):
+        loop.build()
+
+
+def test_a_cycle_apart_from_the_base_is_refused():
+    apart = start().link(link("a")).link(link("b"))
+    apart.joint(Revolute("ab", "y"), parent="a", child="b").joint(Revolute("ba", "y"), parent="b", child="a")
+    with refuses(DefinitionError, "form a cycle of a, b"):
+        apart.build()
+
+
+def test_a_disconnected_link_is_refused():
+    with refuses(DefinitionError, "link 'stray' is a second root", "connects it to the base 'trunk'", "add a joint"):
+        start().link(link("stray")).build()
+
+
+def test_a_second_tree_is_refused_with_its_root():
+    two = start().link(link("other")).link(link("arm")).joint(Revolute("elbow", "y"), parent="other", child="arm")
+    with refuses(DefinitionError, "link 'other' is a second root"):
+        two.build()
+
+
+# --- names
+
+
+def test_duplicate_names_are_refused():
+    with refuses(DefinitionError, "two links are named 'leg'", "prefix"):
+        start().add(Revolute("a", "y"), link(), to="trunk").add(Revolute("b", "y"), link(), to="trunk").build()
+    with refuses(DefinitionError, "two joints are named 'hip'"):
+        start().add(Revolute("hip", "y"), link("a"), to="trunk").add(
+            Revolute("hip", "y"), link("b"), to="trunk"
+        ).build()
+    foot = {"foot": (0, 0, -0.1)}
+    with refuses(DefinitionError, "two contact points are named 'foot'"):
+        robot = start().add(Revolute("a", "y"), Link("a", BODY, foot), to="trunk")
+        robot.add(Revolute("b", "y"), Link("b", BODY, foot), to="trunk").build()
+
+
+def test_a_limb_attached_twice_without_a_prefix_is_refused():
+    leg = Limb().add(Revolute("hip", "y"), link("thigh"))
+    with refuses(DefinitionError, "two links are named 'thigh'"):
+        start().attach(leg, to="trunk").attach(leg, to="trunk").build()
+
+
+def test_an_unknown_parent_is_refused_with_a_suggestion():
+    with refuses(UnknownNameError, "there is no link named 'trunc'", "did you mean 'trunk'?"):
+        start().add(Revolute("hip", "y"), link(), to="trunc").build()
+
+
+def test_an_unknown_child_is_refused():
+    with refuses(UnknownNameError, "there is no link named 'wing'"):
+        start().joint(Revolute("hip", "y"), parent="trunk", child="wing").build()
+
+
+def test_an_unknown_link_of_a_limb_is_refused_at_once():
+    with refuses(UnknownNameError, "there is no link of this limb named 'thy'"):
+        Limb().add(Revolute("hip", "y"), link("thigh")).add(Revolute("knee", "y"), link("shank"), to="thy")
+
+
+def test_an_unknown_name_asked_of_a_robot_is_refused():
+    robot = start().add(Revolute("hip", "y"), link(), to="trunk").build()
+    with refuses(UnknownNameError, "there is no link named 'leg2'", "did you mean 'leg'?"):
+        robot.link("leg2")
+    with refuses(UnknownNameError, "there is no joint named 'knee'", "there are: hip"):
+        robot.joint("knee")
+    with refuses(UnknownNameError, "there is no contact point named 'foot'", "there are: none"):
+        robot.contact("foot")
+
+
+def test_a_nameless_link_or_joint_is_refused():
+    with refuses(DefinitionError, "a link needs a name"):
+        Link("", BODY)
+    with refuses(DefinitionError, "a joint needs a name"):
+        Revolute("", "y")
+
+
+@pytest.mark.parametrize("base", ["fixed", legged.FixedBase])
+def test_a_base_that_is_no_base_is_refused(base):
+    with refuses(DefinitionError, "the base must be a Base such as FixedBase()", "got"):
+        start(base=base)
+
+
+# --- joints
+
+
+@pytest.mark.parametrize("kind", [Revolute, Prismatic])
+@pytest.mark.parametrize(
+    ("axis", "words"),
+    [
+        ((0, 0, 2.0), ["axis of joint 'hip'", "must have unit length", "of length 2", "divide it by that"]),
+        ((0, 0, 0), ["axis of joint 'hip'", "must have unit length", "of length 0"]),
+        ((0, 0, 1 + 1e-6), ["must have unit length", "1.000001"]),
+        ((0, NAN, 1), ["axis of joint 'hip'", "must be finite"]),
+        ((0, 1), ["axis of joint 'hip'", "must be three numbers", "shape (2,)"]),
+        ("w", ["axis of joint 'hip'", "must be 'x', 'y', 'z', '-x', '-y', '-z' or a unit vector", "got 'w'"]),
+        ("--x", ["got '--x'"]),
+        ("", ["got ''"]),
+    ],
+)
+def test_an_axis_that_is_no_direction_is_refused(kind, axis, words):
+    with refuses(DefinitionError, *words):
+        start().add(kind("hip", axis), link(), to="trunk").build()
+
+
+def test_planar_joints_need_perpendicular_axes():
+    with refuses(DefinitionError, "sliding axes of planar joint 'glide' must be perpendicular"):
+        start().add(Planar("glide", "x", (0.6, 0.8, 0.0)), link(), to="trunk").build()
+
+
+@pytest.mark.parametrize("sequence", ["xx", "xxy", "xyy", "abc", "xyzx", ""])
+def test_euler_sequences_need_three_axes_and_no_two_neighbours_alike(sequence):
+    with refuses(DefinitionError, f"Euler sequence {sequence!r}", "no two neighbours alike"):
+        legged.EulerBase(sequence)
+    with refuses(DefinitionError, f"Euler sequence {sequence!r}"):
+        start().add(Spherical("ball", sequence), link(), to="trunk").build()
+
+
+@pytest.mark.parametrize(
+    ("rotation", "words"),
+    [
+        (np.diag([1.0, 1.0, -1.0]), ["the rotation of joint 'hip' is not a rotation", "right-handed"]),
+        (2 * np.eye(3), ["the rotation of joint 'hip' is not a rotation", "orthonormal"]),
+        (np.full((3, 3), NAN), ["the rotation of joint 'hip' must be a finite (3, 3) matrix"]),
+        (np.eye(2), ["the rotation of joint 'hip' must be a finite (3, 3) matrix"]),
+    ],
+)
+def test_a_placement_that_is_no_rotation_is_refused(rotation, words):
+    with refuses(DefinitionError, words[0]) as caught:
+        start().add(Revolute("hip", "y"), link(), to="trunk", rotation=rotation)
+    assert all(word in str(caught.value) for word in words)
+
+
+@pytest.mark.parametrize(("at", "word"), [((0, NAN, 0), "must be finite"), ((0, 0), "must be three numbers")])
+def test_a_placement_that_is_no_point_is_refused(at, word):
+    with refuses(DefinitionError, "the position of joint 'hip'", word):
+        start().add(Revolute("hip", "y"), link(), to="trunk", at=at)
+    with refuses(DefinitionError, "the position of joint 'hip'", word):
+        Limb().add(Revolute("hip", "y"), link(), at=at)
+    with refuses(DefinitionError, "the position of limb 'left_'", word):
+        start().attach(Limb().add(Revolute("hip", "y"), link()), to="trunk", at=at, prefix="left_")
+
+
+def test_gravity_and_contact_points_must_be_points():
+    with refuses(DefinitionError, "gravity must be finite"):
+        start(gravity=(0, 0, NAN))
+    with refuses(DefinitionError, "gravity must be three numbers"):
+        start(gravity=(9.81,))
+    with refuses(DefinitionError, "contact point 'toe' of link 'foot' must be finite"):
+        Link("foot", BODY, {"toe": (0, np.inf, 0)})
+
+
+# --- masses
+
+
+@pytest.mark.parametrize(
+    ("mass", "center", "tensor", "words"),
+    [
+        (-1.0, (0, 0, 0), (1, 1, 1), ["mass -1.0 kg is negative", "a massless link has mass 0"]),
+        (NAN, (0, 0, 0), (1, 1, 1), ["must be finite", "mass nan"]),
+        (1.0, (0, np.inf, 0), (1, 1, 1), ["must be finite"]),
+        (1.0, (0, 0, 0), (1, NAN, 1), ["must be finite"]),
+        (1.0, (0, 0, 0), (1, 1, -0.1), ["principal inertias -0.1, 1, 1 kg m^2", "not positive definite"]),
+        (1.0, (0, 0, 0), (0.01, 0.02, 0.05), ["principal inertias 0.01, 0.02, 0.05 kg m^2", "sum of the other two"]),
+        (1.0, (0, 0, 0), [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]], ["not symmetric"]),
+        (1.0, (0, 0, 0), [[1, 2, 0], [2, 1, 0], [0, 0, 1]], ["principal inertias -1, 1, 3", "not positive definite"]),
+        (0.0, (0, 0, 0), (1, 1, 1), ["zero mass has a rotational inertia", "give it a mass"]),
+        (1.0, (0, 0), (1, 1, 1), ["a centre (3,)", "got (2,)"]),
+        (1.0, (0, 0, 0), (1, 1), ["a tensor (3, 3) or its diagonal (3,)"]),
+    ],
+)
+def test_inertias_that_no_body_has_are_refused(mass, center, tensor, words):
+    with pytest.raises(InertiaError) as caught:
+        Inertia(mass, center, tensor)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "inertia",
+    [
+        legged.point_mass(1.0, (0.1, 0.2, 0.3)),
+        legged.rod(1.0, (0, 0, 0), (0.3, -0.2, 0.5)),
+        legged.box(1.0, (0.5, 0.3, 0.0)),
+        legged.cylinder(1.0, 0.1, (0, 0, 0), (0.3, -0.2, 0.5)),
+        legged.sphere(1.0, 0.2),
+        Inertia(),
+    ],
+)
+def test_points_rods_plates_and_solids_are_bodies(inertia):
+    turned = inertia.moved(legged.rpy(0.3, -0.4, 1.2), np.array([1.0, -2.0, 0.3]))
+    assert turned.mass == inertia.mass
+    assert np.linalg.eigvalsh(turned.tensor) == pytest.approx(np.linalg.eigvalsh(inertia.tensor), abs=1e-15)
+
+
+def test_parts_welded_together_weigh_what_the_whole_weighs():
+    """A box cut in two, each half moved to its place: Steiner's theorem both ways."""
+    whole = legged.box(3.0, (0.2, 0.4, 0.6))
+    turn, at = legged.rpy(0.5, 0.6, 0.7), np.array([0.3, 0.2, 0.1])
+    halves = [legged.box(1.5, (0.2, 0.4, 0.3), (0, 0, z)).moved(turn, at) for z in (-0.15, 0.15)]
+    moved, glued = whole.moved(turn, at), halves[0] + halves[1]
+    assert glued.mass == moved.mass
+    assert glued.center == pytest.approx(moved.center, abs=1e-15)
+    assert glued.tensor == pytest.approx(moved.tensor, abs=1e-15)
+    assert glued.about_origin == pytest.approx(moved.about_origin, abs=1e-15)
+    assert (halves[0] + Inertia()).tensor == pytest.approx(halves[0].tensor)
+
+
+# --- motions that meet no inertia
+
+
+def test_a_massless_last_link_is_refused():
+    with refuses(DefinitionError, "link 'tip' is the last of its limb and has no mass", "give it a mass, or fix it"):
+        start().add(Revolute("hip", "y"), Link("tip"), to="trunk").build()
+    with refuses(DefinitionError, "link 'arm' is the last of its limb and has no mass"):
+        start().add(Revolute("hip", "y"), Link("arm"), to="trunk").add(Fixed("weld"), Link("hand"), to="arm").build()
+
+
+def test_a_massless_link_fixed_to_one_with_mass_is_allowed():
+    robot = start().add(Revolute("hip", "y"), link(), to="trunk").add(Fixed("mount"), Link("camera"), to="leg").build()
+    assert robot.link("camera").body == robot.link("leg").body
+
+
+def test_massless_links_between_are_allowed_where_axes_differ():
+    robot = (
+        start()
+        .add(Revolute("first", "x"), Link("none"), to="trunk")
+        .add(Revolute("second", "y"), link(), to="none")
+        .build()
+    )
+    assert robot.nv == 8
+
+
+def test_a_thin_rod_that_turns_about_itself_is_refused():
+    rod = Link("rod", legged.rod(1.0, (0, 0, 0), (0, 0, -0.5)))
+    with refuses(DefinitionError, "joint 'spin' of link 'rod'", "without meeting any inertia", "or fix the joint"):
+        start().add(Revolute("spin", "z"), rod, to="trunk").build()
+    tilted = Link("rod", legged.rod(1.0, (0, 0, 0), (0.3, -0.4, 1.2)))
+    with refuses(DefinitionError, "joint 'spin' of link 'rod'"):
+        start().add(Revolute("spin", np.array([3.0, -4.0, 12.0]) / 13), tilted, to="trunk").build()
+    for ball in (Spherical("spin"), Spherical("spin", "zxy")):
+        with refuses(DefinitionError, "joint 'spin' of link 'rod'"):
+            start().add(ball, rod, to="trunk").build()
+
+
+def test_a_point_mass_on_its_own_axis_is_refused():
+    with refuses(DefinitionError, "joint 'spin' of link 'bob'"):
+        start().add(Revolute("spin", "x"), Link("bob", legged.point_mass(2.0, (0.7, 0, 0))), to="trunk").build()
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "at"),
+    [
+        (Revolute("inner", "y"), Revolute("outer", "y"), (0.0, 0.3, 0.0)),
+        (Prismatic("inner", "x"), Prismatic("outer", "-x"), (0.1, 0.3, -0.2)),
+    ],
+)
+def test_two_joints_in_line_with_a_massless_link_between_are_refused(first, second, at):
+    robot = start().add(first, Link("none"), to="trunk", rotation=legged.rpy(0.1, 0.2, 0.3))
+    with refuses(DefinitionError, "joint 'inner' of link 'none'", "lines up with a joint outward of it"):
+        robot.add(second, link(), to="none", at=at).build()
+
+
+def test_a_universal_joint_with_parallel_axes_is_refused():
+    with refuses(DefinitionError, "joint 'cardan' of link 'leg'"):
+        start().add(Universal("cardan", "x", "-x"), link(), to="trunk").build()
+
+
+def test_four_axes_through_one_point_with_massless_links_between_are_refused():
+    """A ball joint on a gimbal: three of the axes can turn while the leg stands still."""
+    with refuses(DefinitionError, "joint 'extra' of link 'none'", "without meeting any inertia"):
+        start().add(Revolute("extra", "x"), Link("none"), to="trunk").add(Spherical("ball"), link(), to="none").build()
+
+
+@pytest.mark.parametrize("base", [legged.FloatingBase(), legged.EulerBase("zyx"), legged.PlanarBase()])
+def test_a_base_that_nothing_holds_is_refused(base):
+    with refuses(DefinitionError, "the base 'trunk' can move without meeting any inertia"):
+        RobotBuilder("point", Link("trunk", legged.point_mass(1.0)), base=base).build()
+    leg = Link("leg", legged.box(1.0, (0.1, 0.2, 0.3), (0, 0, -0.2)))
+    one_leg = RobotBuilder("one leg", Link("trunk"), base=base).add(Revolute("hip", "y"), leg, to="trunk")
+    with refuses(DefinitionError, "the base 'trunk' can move without meeting any inertia", "give it mass and inertia"):
+        one_leg.build()
+
+
+def test_a_massless_base_held_by_two_legs_is_allowed():
+    leg = Limb().add(Revolute("hip", "y"), link("leg"))
+    two = RobotBuilder("two legs", Link("trunk")).attach(leg, to="trunk", at=(0.3, 0, 0), prefix="a_")
+    assert two.attach(leg, to="trunk", at=(-0.3, 0, 0), rotation=legged.rpy(0.4, 0, 1.2), prefix="b_").build().nv == 8
+
+
+def test_a_massless_base_alone_is_refused():
+    with refuses(DefinitionError, "the base 'trunk' has no mass and carries nothing"):
+        RobotBuilder("nothing", Link("trunk"), base=legged.FixedBase()).build()
+
+
+def test_a_small_gear_on_a_heavy_load_is_allowed():
+    """A gear of 1e-8 kg m^2 between coaxial joints, 10 kg at a metre beyond: 1e-9 of what it carries."""
+    gear = Link("gear", Inertia(1e-3, (0, 0, 0), (0.6e-8, 0.6e-8, 1e-8)))
+    load = Link("load", Inertia(10.0, (1.0, 0, 0), (0.1, 0.1, 0.1)))
+    robot = start().add(Revolute("inner", "z"), gear, to="trunk").add(Revolute("outer", "z"), load, to="gear").build()
+    assert robot.nj == 2
+
+
+def test_ready_made_robots_and_random_trees_of_every_kind_can_be_built():
+    import robots
+
+    for make in (robots.hexapod, robots.planar_biped, robots.planar_hopper, robots.spatial_quadruped):
+        assert make().nv > 0
+    for seed in range(20):
+        for axes in ("any", "parallel", "perpendicular"):
+            assert legged.random_tree(seed, 10, axes=axes).nv > 0 or axes

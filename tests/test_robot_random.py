@@ -1,0 +1,69 @@
+"""Random robots: seeded, of every shape, and legal; random configurations lie on the manifold."""
+
+import numpy as np
+import pytest
+
+import legged
+
+SEEDS = range(30)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_one_seed_makes_one_robot(seed):
+    a, b, c = legged.random_tree(seed), legged.random_tree(seed), legged.random_tree(seed + 1000)
+    q = legged.random_configuration(a, np.random.default_rng(0))
+    assert np.array_equal(q, legged.random_configuration(b, np.random.default_rng(0)))
+    assert np.array_equal(legged.inertia_matrix(a, q), legged.inertia_matrix(b, q))
+    assert a.mass != c.mass
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_options_are_kept(seed):
+    robot = legged.random_tree(seed, 9, joints=("revolute", "prismatic"), bases=("planar",), gravity=(0, 0, -1.6))
+    assert len(robot.links) == 10
+    assert {joint.kind for joint in robot.joints} <= {"revolute", "prismatic"}
+    assert robot.base.kind == "planar"
+    assert np.array_equal(robot.gravity, [0, 0, -1.6])
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_branching_goes_from_chains_to_bushes(seed):
+    chain = legged.random_tree(seed, 12, branching=0.0)
+    bush = legged.random_tree(seed, 12, branching=1.0)
+    assert max(dict(chain.graph.out_degree()).values()) == 1
+    assert max(dict(bush.graph.out_degree()).values()) > 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parallel_axes_are_parallel_and_perpendicular_ones_perpendicular(seed):
+    for axes in ("parallel", "perpendicular"):
+        robot = legged.random_tree(seed, 8, joints=("revolute",), axes=axes, bases=("fixed",))
+        q = legged.random_configuration(robot, np.random.default_rng(seed))
+        J = {joint.child: legged.point_jacobian(robot, q, joint.child)[:3, joint.v][:, 0] for joint in robot.joints}
+        for parent, child in robot.graph.edges:
+            if parent in J:
+                wanted = 1.0 if axes == "parallel" else 0.0
+                assert abs(J[parent] @ J[child]) == pytest.approx(wanted, abs=1e-14)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_random_and_neutral_configurations_have_unit_quaternions_and_keep_off_gimbal_lock(seed):
+    robot = legged.random_tree(seed)
+    q = legged.random_configuration(robot, np.random.default_rng(seed))
+    for state in (q, robot.neutral()):
+        assert state.shape == (robot.nq,)
+        where = [body.q for body in robot.bodies if body.kind == "ball"]
+        where += [slice(0, 4)] if robot.base.kind == "floating" else []
+        assert [np.linalg.norm(state[part]) for part in where] == pytest.approx([1.0] * len(where), abs=1e-14)
+    assert legged.conditioning(robot, q).max() < 1e9
+
+
+def test_neutral_puts_the_base_at_the_origin_and_every_joint_at_zero():
+    robot = legged.random_tree(12, 5, joints=("ball", "fixed"), bases=("floating",))
+    R, o = legged.link_poses(robot, robot.neutral())
+    assert R[0] == pytest.approx(np.eye(3), abs=0)
+    assert o[0] == pytest.approx(np.zeros(3), abs=0)
+    for parent, child, edge in robot.graph.edges(data=True):
+        p, c = robot.link(parent).index, robot.link(child).index
+        assert R[c] == pytest.approx(R[p] @ edge["rotation"], abs=1e-14)
+        assert o[c] == pytest.approx(o[p] + R[p] @ edge["at"], abs=1e-14)
