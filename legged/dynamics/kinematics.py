@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.dynamics.arguments import read
-from legged.dynamics.sweeps import base_rate, joint_rate, outward, transforms
+from legged.dynamics.sweeps import outward, transforms, twists_and_rates
 from legged.errors import ShapeError
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
@@ -126,13 +126,8 @@ def point_twist_rates(robot: Robot, q: Array, v: Array, vdot: Array, points: lis
         points: (link, position (3,) [m] in link axes).
     """
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
-    t, td, R = {}, {}, motion(robot, q).rotation
-    for body in outward(robot):
-        k = body.index
-        if body.kind == "base":
-            t[k], td[k] = base_rate(robot, q, v, vdot)
-        else:
-            t[k], td[k] = joint_rate(body, q, v, vdot, t[body.parent], td[body.parent])
+    R = motion(robot, q).rotation
+    t, td = twists_and_rates(robot, q, v, vdot)
     found = []
     for k, r in _on_bodies(robot, points):
         acceleration = td[k][3:] + coupling(t[k][:3], td[k][:3]) @ r

@@ -92,20 +92,27 @@ def newton_euler(body: Body, t: Array, td: Array) -> Array:
     return join(np.array(n) + cross(h, ao), mass * ao + Phi @ h)
 
 
-def outward_wrenches(robot: Robot, q: Array, v: Array, vdot: Array | None, wrenches: Wrenches) -> list[Array]:
-    """Return w = M td + Omega M E t - w^F of each body, (6,), about its origin in its axes: step 1.
+def twists_and_rates(robot: Robot, q: Array, v: Array, vdot: Array | None) -> tuple[list[Array], list[Array]]:
+    """Return t and td of each body, (6,), in its axes; without vdot, the rates are the paper's t', those at vdot = 0."""
+    t: list[Array] = []
+    td: list[Array] = []
+    for body in outward(robot):
+        if body.kind == "base":
+            t_k, td_k = base_rate(robot, q, v, vdot)
+        else:
+            t_k, td_k = joint_rate(body, q, v, vdot, t[body.parent], td[body.parent])
+        t.append(t_k)
+        td.append(td_k)
+    return t, td
 
-    With vdot None the twist rates are the paper's t', those at vdot = 0.
-    """
+
+def outward_wrenches(robot: Robot, q: Array, v: Array, vdot: Array | None, wrenches: Wrenches) -> list[Array]:
+    """Return w = M td + Omega M E t - w^F of each body, (6,), about its origin in its axes: step 1."""
     w_F = body_wrenches(robot, wrenches)
-    t, td, w = {}, {}, []
+    t, td = twists_and_rates(robot, q, v, vdot)
+    w = []
     for body in outward(robot):
         k = body.index
-        if body.kind == "base":
-            t[k], td[k] = base_rate(robot, q, v, vdot)
-        else:
-            t[k], td[k] = joint_rate(body, q, v, vdot, t[body.parent], td[body.parent])
-        w.append(newton_euler(body, t[k], td[k]))
-        if k in w_F:
-            w[k] = w[k] - w_F[k]
+        own = newton_euler(body, t[k], td[k])
+        w.append(own - w_F[k] if k in w_F else own)
     return w
