@@ -93,7 +93,7 @@ def newton_euler(body: Body, t: Array, td: Array) -> Array:
 
 
 def twists_and_rates(robot: Robot, q: Array, v: Array, vdot: Array | None) -> tuple[list[Array], list[Array]]:
-    """Return t and td of each body, (6,), in its axes; without vdot, the rates are the paper's t', those at vdot = 0."""
+    """Return t and td of each body, (6,), in its axes; without vdot the paper's t', at vdot = 0."""
     t: list[Array] = []
     td: list[Array] = []
     for body in outward(robot):
