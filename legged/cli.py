@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from legged.errors import LeggedError, SimulationError
+
+if TYPE_CHECKING:
+    from controllers import Gait
 
 app = typer.Typer(
     help="Legged robots with kinematic modules: operation counts, walking and trotting, the paper's report.",
@@ -23,7 +26,7 @@ RobotName = Annotated[
 BaseName = Annotated[str | None, typer.Option("--base", help="floating, fixed or planar, for robots that take one.")]
 WalkerName = Annotated[str, typer.Option("--robot", help="A robot as in `legged info`.")]
 ControllerName = Annotated[
-    str, typer.Option("--controller", help="computed-torque, feed-forward or none (replayed torques).")
+    str, typer.Option("--controller", help="computed-torque, feed-forward, none (replayed torques) or balanced.")
 ]
 Duration = Annotated[float, typer.Option(help="Simulated time, in seconds.")]
 GroundName = Annotated[str, typer.Option("--ground", help="paper (soft, viscous) or realistic (stiff, sticking).")]
@@ -94,9 +97,16 @@ def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
         duration: Duration = 4.0,
         ground: GroundName = "paper",
         terrain: TerrainName = "flat",
+        period: Annotated[float | None, typer.Option(help="Duration of a step, in seconds.")] = None,
+        stride: Annotated[float | None, typer.Option(help="Advance of the base in a step, in metres.")] = None,
+        clearance: Annotated[float | None, typer.Option(help="Height of swinging feet, in metres.")] = None,
+        hip_height: Annotated[float | None, typer.Option(help="Height of the hips, in metres.")] = None,
         output: Output = None,
     ) -> None:
-        _go(gait, robot, controller, duration, ground, terrain, output)
+        from legged.reports.scenario import gait_named
+
+        plan = gait_named(gait, controller, period=period, stride=stride, clearance=clearance, hip_height=hip_height)
+        _go(plan, robot, controller, duration, ground, terrain, output)
 
     app.command(name, help=words)(command)
 
@@ -109,13 +119,13 @@ _gait_command("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg
 _gait_command("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn.")
 
 
-def _go(gait: str, name: str, controller: str, duration: float, ground: str, terrain: str, output: Path | None) -> None:
-    import controllers
+def _go(
+    plan: Gait, name: str, controller: str, duration: float, ground: str, terrain: str, output: Path | None
+) -> None:
     from legged.reports import scenario
     from legged.reports.named import robot_named
 
     robot = robot_named(name)
-    plan = getattr(controllers, gait)()
     floor = scenario.ground_named(ground, robot, scenario.terrain_named(terrain))
     run = scenario.Scenario(robot, plan, controller, floor, duration).run()
     _show(str(floor), scenario.summary(run, robot, plan).text())

@@ -12,15 +12,16 @@ import controllers
 import robots
 from controllers import Gait
 from legged.ground import paper_ground
-from legged.reports import counts, paper_data, paper_figures, simulation_timing, timing
+from legged.reports import beyond, counts, paper_data, paper_figures, simulation_timing, timing
 from legged.reports.count_figure import figure_7
 from legged.reports.page import Page
-from legged.reports.scenario import CONTROLLERS, Scenario, joint_error, lean
+from legged.reports.scenario import Scenario, joint_error, lean
 from legged.reports.table import Table
 from legged.robot.robot import Robot
 from legged.simulation import Run
 
 Say = Callable[[str], None]
+LAWS = ("computed-torque", "feed-forward", "none")
 AGREED = 4.0  # [s], how long feed-forward and computed torque are compared: what the paper's figures show
 LEFT = 2.0  # [degree], a joint error with which a robot has left its gait
 
@@ -49,7 +50,7 @@ class Demonstration:
 def demonstrate(robot: Robot, gait: Gait, duration: float, say: Say = print) -> Demonstration:
     """Return the runs of a robot on its gait under each controller, on the authors' ground."""
     runs = {}
-    for name in CONTROLLERS:
+    for name in LAWS:
         runs[name] = Scenario(robot, gait, name, paper_ground(robot), duration).run()
         say(f"  {robot.name}, {name}: {runs[name].ended or f'upright for {duration:g} s'}")
     return Demonstration(robot, gait, runs)
@@ -78,6 +79,7 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
     _quadruped_figures(page, quadruped)
     _after(page, biped, quadruped)
     _references(page, biped, say)
+    _stiff_floor(page, duration * 5 / 3, say)
     _counts(page, say)
     _times(page, biped, quadruped, say)
     path = page.write()
@@ -211,6 +213,21 @@ def _two_rows(t: float, wanted, got, digits: int) -> list[tuple[str, ...]]:
         (f"{t:g}, theirs", *(f"{value:.{digits}f}" for value in wanted)),
         (f"{t:g}, here", *(f"{value + 0.0:.{digits}f}" for value in got)),
     ]
+
+
+def _stiff_floor(page: Page, duration: float, say: Say) -> None:
+    shown = beyond.stiff_floor_runs(duration)
+    table = beyond.stiff_floor_table(shown)
+    page.heading("Beyond the paper: a stiff floor, a push, and balance")
+    page.text(
+        "The authors' ground is soft and very viscous, and their laws never feed the trunk back. On a floor that does "
+        "not give, the gait needs feedback of trunk and foot placement; the bare law is shown beside it."
+    )
+    page.table(table)
+    for case in shown:
+        page.text("```text\n" + str(case.ground) + "\n```")
+    page.figure(beyond.stiff_floor_figure(shown), "stiff-floor", "A stiff floor and a push, with and without balance")
+    say(f"{table.text()}\n")
 
 
 def _counts(page: Page, say: Say) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +17,19 @@ from legged.reports.table import Table
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, simulate
 
-CONTROLLERS: dict[str, Callable[[Gait], Any]] = {
+CONTROLLERS: dict[str, Callable[..., Any]] = {
     "computed-torque": controllers.ComputedTorque,
     "feed-forward": controllers.FeedForward,
     "none": controllers.OpenLoop,
+    "balanced": controllers.Balanced,
 }
-"""Control laws by name; "none" replays the torques of the inverse dynamics without feedback."""
+"""Control laws by name; "none" replays the torques of the inverse dynamics without feedback, "balanced" feeds back
+trunk and foot placement."""
+BALANCED_GAITS: dict[str, Gait] = {
+    "Walk": controllers.Walk(hip_height=0.93, clearance=0.06),
+    "Trot": controllers.Trot(period=0.4, stride=0.15, clearance=0.06),
+}
+"""Gaits that suit balancing: hips low enough to step farther, short steps for point feet."""
 GROUNDS: dict[str, Callable[..., Ground]] = {"paper": paper_ground, "realistic": realistic_ground}
 
 
@@ -53,6 +60,12 @@ class Scenario:
             if isinstance(error.run, Run) and len(error.run) > 1:
                 return error.run
             raise
+
+
+def gait_named(name: str, controller: str, **given: float | None) -> Gait:
+    """Return a gait of `controllers` for a control law, with the given attributes where they are not None."""
+    usual = BALANCED_GAITS.get(name) if controller == "balanced" else None
+    return replace(usual or getattr(controllers, name)(), **{k: x for k, x in given.items() if x is not None})
 
 
 def ground_named(name: str, robot: Robot, terrain: Terrain | None = None) -> Ground:
