@@ -161,11 +161,14 @@ def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engin
 
 
 def _disagreement(one: Engine, other: Engine, q: Array, s: Array) -> float:
-    """Return the largest relative difference between two engines' rates near a state, at a few times."""
+    """Return the largest relative difference between two engines' rates near a state, at a few times.
+
+    Near it and not at it: feet that just touch make of rounding errors what the square root of some ground laws is.
+    """
     rng = np.random.default_rng(0)
     worst = 0.0
     for t in (0.0, 0.1, 0.37, 0.0):
-        y = np.concatenate([np.zeros(one.nv), s]) + (1e-3 * rng.standard_normal(one.nv + len(s)) if t else 0.0)
+        y = np.concatenate([np.zeros(one.nv), s]) + 1e-3 * rng.standard_normal(one.nv + len(s))
         a, b = one.rate(t, 0, y, q), other.rate(t, 0, y, q)
         worst = max(worst, float(np.abs(a - b).max() / (1.0 + np.abs(b).max())))
     return worst

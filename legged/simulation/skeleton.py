@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from legged.ground.ground import Ground
+from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -33,7 +34,8 @@ def stick_figure(robot: Robot) -> tuple[list[tuple[int, Array]], Array, Array]:
     """Return (nodes, edges, modules) of a robot's stick figure.
 
     A link is drawn from its own origin to the joints and contact points on it, or around them if there are three and
-    more; a link with none, and a base with all its joints in one place, on through its centre of mass.
+    more; a link with none, on through its centre of mass; a base with all its joints in one place, as the rod that has
+    its largest inertia.
 
     Returns:
         nodes: (link index, position in link axes) each. edges: (e, 2), pairs of nodes. modules: (e,), the module that
@@ -55,11 +57,19 @@ def stick_figure(robot: Robot) -> tuple[list[tuple[int, Array]], Array, Array]:
         center = np.asarray(link.inertia.center)
         if not marks and np.linalg.norm(center) > _SAME:
             sketch.line(origins[link.index], sketch.node(link.index, 2 * center))
-        if len(marks) == 1 and link.index == 0:
-            sketch.line(origins[0], sketch.node(0, 2 * center - sketch.nodes[marks[0]][1]))
+        if len(marks) < 2 and link.index == 0 and link.inertia.mass:
+            ends = [sketch.node(0, center + side * _half_rod(link.inertia)) for side in (-1.0, 1.0)]
+            sketch.line(origins[0], ends[0])
+            sketch.line(origins[0], ends[1])
     module_of = {body: module.index for module in robot.modules for body in module.bodies}
     modules = [module_of[robot.links[sketch.nodes[b][0]].body] for _, b in sketch.edges]
     return sketch.nodes, np.array(sketch.edges, dtype=int).reshape(-1, 2), np.array(modules, dtype=int)
+
+
+def _half_rod(inertia: Inertia) -> Array:
+    """Return half of a rod, (3,), [m], along a body's axis of least inertia, with the body's largest inertia."""
+    moments, axes = np.linalg.eigh(np.asarray(inertia.tensor, dtype=float))
+    return axes[:, 0] * np.sqrt(3.0 * moments[-1] / inertia.mass)
 
 
 def _joints_on(robot: Robot, link: int) -> list[Array]:

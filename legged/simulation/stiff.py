@@ -62,9 +62,7 @@ class Stiff:
             return State(float(t), state.step, system.configuration(q_ref, y[:n]), y[n:])
 
         def rate(t: float, y: Array) -> Array:
-            if y.shape[1] == 1:
-                return system.rate(t, state.step, y[:, 0], q_ref)[:, None]
-            return system.rate(t, state.step, y.T, q_ref).T
+            return system.rate(t, state.step, y, q_ref)
 
         solver = self._start(rate, state, end, n)
         t, y = solver.t, solver.y
@@ -78,11 +76,25 @@ class Stiff:
 
     def _start(self, rate: Callable[[float, Array], Array], state: State, end: float, n: int) -> BDF:
         y = np.concatenate([np.zeros(n), state.s])
-        options = {"max_step": self.max_step, "rtol": self.rtol, "atol": self.atol, "vectorized": True}
+
+        def jacobian(t: float, y: Array) -> Array:
+            return difference_jacobian(rate, t, y)
+
         try:
-            return BDF(rate, state.t, y, end, **options)
+            return BDF(rate, state.t, y, end, self.max_step, self.rtol, self.atol, jacobian)
         except (ValueError, ArithmeticError) as error:
             raise Diverged(state.t, f"the equations of motion have no answer ({error})") from error
+
+
+def difference_jacobian(rate: Callable[[float, Array], Array], t: float, y: Array) -> Array:
+    """Return d rate / d y, (n, n), by forward differences, all columns in one call.
+
+    The increment of an entry is sqrt(eps) max(|y_i|, 1): entries near zero, as those of a fresh chart are, must still
+    be moved by more than the rounding of what they are added to. (SciPy's own differences are not.)
+    """
+    h = np.sqrt(np.finfo(float).eps) * np.maximum(np.abs(y), 1.0)
+    f = rate(t, np.vstack([y, y + np.diag(h)]))
+    return ((f[1:] - f[0]) / h[:, None]).T
 
 
 def _advance(solver: BDF) -> bool:

@@ -1,0 +1,320 @@
+"""Runs: what goes in, what comes out, how they end, and that they survive being stored."""
+
+import csv
+import dataclasses
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.errors import (
+    LeggedError,
+    NotFiniteError,
+    ShapeError,
+    SimulationError,
+    TraceError,
+    UnknownNameError,
+)
+from legged.ground import BristleFriction, Ground, KelvinVoigt, Slope, paper_ground, realistic_ground
+from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, simulate
+from legged.simulation.animation import animate, frame
+from legged.simulation.plots import joints_figure, save_figures
+from legged.simulation.skeleton import stick_figure
+
+
+@pytest.fixture(scope="module")
+def robot():
+    return robots.spatial_quadruped()
+
+
+def standing(robot, height=0.6):
+    q = robot.neutral()
+    q[6] = height
+    return q
+
+
+class Servo:
+    """Holds the joints, with an integrator of the error as memory, and changes its mind at 0.1 s and 0.2 s."""
+
+    def __init__(self, kp=200.0, ki=50.0, kd=8.0):
+        self.gains = kp, ki, kd
+
+    def start(self, robot, ground, q, v):
+        self.nq, self.nv = robot.base.nq, robot.base.nv
+        return np.zeros(robot.nj)
+
+    def reference(self, t, step):
+        n = 12
+        return np.full(n, 0.02) * step, np.zeros(n), np.zeros(n)
+
+    def torque(self, t, step, q, v, wrenches, memory):
+        kp, ki, kd = self.gains
+        error = self.reference(t, step)[0] - q[self.nq :]
+        return kp * error + ki * memory - kd * v[self.nv :]
+
+    def rate(self, t, step, q, v, wrenches, memory):
+        return self.reference(t, step)[0] - q[self.nq :]
+
+    def switches(self, until):
+        return [0.1, 0.2]
+
+
+@pytest.fixture(scope="module")
+def run(robot):
+    return simulate(robot, Servo(), until=0.3, q=standing(robot), ground=realistic_ground(robot))
+
+
+def test_run_has_everything_at_every_sample(robot, run):
+    n = 31
+    assert len(run) == n
+    np.testing.assert_allclose(run.times, np.linspace(0.0, 0.3, n))
+    assert run.q.shape == (n, robot.nq)
+    assert run.v.shape == run.tau.shape == (n, robot.nv)
+    assert run.reference.shape == run.memory.shape == run.joint_tau.shape == run.joint_positions.shape == (n, 12)
+    assert run.contact_points.shape == run.contact_forces.shape == (n, 4, 3)
+    assert run.ground_memory.shape == (n, 8)
+    assert run.base_rotation.shape == (n, 3, 3)
+    assert run.engine == "compiled closed loop"
+    assert run.duration == pytest.approx(0.3)
+    assert run.ended == ""
+    assert run.steps[[0, 9, 10, 20, 30]].tolist() == [0, 0, 1, 2, 2]
+    for k in (0, 15, 30):
+        points, _ = legged.point_motion(robot, run.q[k], run.v[k], [(c.link, c.position) for c in robot.contacts])
+        np.testing.assert_allclose(run.contact_points[k], points, atol=1e-12)
+        assert run.kinetic[k] == pytest.approx(legged.kinetic_energy(robot, run.q[k], run.v[k]))
+    assert np.all(run.tau[:, :6] == 0.0)
+
+
+def test_joints_and_contacts_are_found_by_name(robot, run):
+    np.testing.assert_array_equal(run.joint("leg2_knee"), run.q[:, robot.joint("leg2_knee").q.start])
+    assert run.joint("leg3_hip").shape == (31, 2)
+    np.testing.assert_array_equal(run.joint_torque("leg1_knee"), run.tau[:, robot.joint("leg1_knee").v.start])
+    points, forces = run.contact("leg4_foot")
+    np.testing.assert_array_equal(points, run.contact_points[:, 3])
+    np.testing.assert_array_equal(forces, run.contact_forces[:, 3])
+    with pytest.raises(UnknownNameError, match="did you mean 'leg1_knee'"):
+        run.joint("leg1_kne")
+
+
+def test_base_angles_give_back_the_rotation(robot):
+    q = robot.neutral()
+    rng = np.random.default_rng(1)
+    q[:4] = rng.normal(size=4)
+    q[:4] /= np.linalg.norm(q[:4])
+    run = simulate(robot, until=0.02, q=q)
+    from legged.rotations import euler_matrix
+
+    for sequence in ("xyz", "zyx", "zxz"):
+        turned = euler_matrix(sequence, run.base_angles(sequence)[1])
+        np.testing.assert_allclose(turned, run.base_rotation[1], atol=1e-12)
+
+
+def test_saved_run_comes_back_the_same(run, tmp_path):
+    again = Run.load(run.save(tmp_path / "run"))
+    for field in dataclasses.fields(Run):
+        one, two = getattr(run, field.name), getattr(again, field.name)
+        assert type(one) is type(two), field.name
+        np.testing.assert_array_equal(one, two, err_msg=field.name)
+    assert again.energy_drift == run.energy_drift
+    assert repr(again) == repr(run)
+
+
+def test_loading_something_else_is_refused(tmp_path):
+    np.savez(tmp_path / "other.npz", a=1)
+    with pytest.raises(LeggedError, match="no saved run"):
+        Run.load(tmp_path / "other.npz")
+
+
+def test_csv_holds_the_numbers_in_full(run, tmp_path):
+    with run.to_csv(tmp_path / "run.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == len(run)
+    assert float(rows[7]["t"]) == run.times[7]
+    assert float(rows[7]["q[3]"]) == run.q[7, 3]
+    assert float(rows[7]["leg2_foot_fz"]) == run.contact_forces[7, 1, 2]
+    assert float(rows[7]["ground_work"]) == run.ground_work[7]
+
+
+def test_figures_and_animations_are_written(run, tmp_path):
+    from PIL import Image
+
+    paths = save_figures(run, tmp_path / "figures")
+    assert {path.name for path in paths} == {"trunk.png", "joints.png", "energy.png", "contact.png"}
+    with Image.open(animate(run, tmp_path / "run.gif", fps=10.0)) as movie:
+        assert movie.n_frames == 4
+    page = animate(run, tmp_path / "run.html").read_text()
+    assert '"title":"spatial quadruped"' in page
+    assert "http" not in page.replace("http-equiv", "")
+    frame(run, 0.1).savefig(tmp_path / "frame.png")
+    joints_figure(run, ["leg1_knee"], title="one knee").savefig(tmp_path / "knee.png")
+    with pytest.raises(LeggedError, match=r"\.gif or an \.html"):
+        animate(run, tmp_path / "run.mov")
+
+
+@pytest.mark.parametrize("name", ["planar_biped", "hexapod", "spatial_quadruped", "planar_hopper", "chain"])
+def test_stick_figure_is_in_one_piece_and_shows_every_link(name):
+    robot = robots.chain(4) if name == "chain" else getattr(robots, name)()
+    nodes, edges, modules = stick_figure(robot)
+    places = np.round(legged.point_positions(robot, robot.neutral(), list(nodes)), 9) + 0.0
+    figure = nx.Graph((tuple(places[a]), tuple(places[b])) for a, b in edges)
+    assert nx.is_connected(figure)
+    assert {nodes[end][0] for end in edges.flat} == set(range(len(robot.links)))
+    assert set(modules) == {module.index for module in robot.modules}
+
+
+# Engines.
+
+
+@pytest.mark.parametrize("integrator", [None, SemiImplicitEuler(1e-3), RungeKutta4(1e-3)])
+def test_compiled_and_piecewise_engines_give_the_same_run(robot, integrator):
+    ground = paper_ground(robot)
+    options = {"until": 0.25, "q": standing(robot), "ground": ground, "integrator": integrator}
+    options["pushes"] = [Push("trunk", (0.5, 0.2, 0.0), at=0.05)]
+    one, two = (simulate(robot, Servo(), compiled=c, **options) for c in (True, False))
+    assert one.engine == "compiled closed loop"
+    assert two.engine.startswith("compiled robot, controller in Python")
+    np.testing.assert_allclose(one.q, two.q, atol=1e-9 if integrator else 1e-5)
+    np.testing.assert_allclose(one.ground_work, two.ground_work, atol=1e-9 if integrator else 1e-5)
+
+
+def test_controller_that_branches_runs_in_python_and_says_why(robot):
+    def controller(t, q, v, wrenches):
+        return -5.0 * v[6:] if t > 0.05 else np.zeros(12)
+
+    run = simulate(robot, controller, until=0.1, q=standing(robot))
+    assert "controller in Python" in run.engine
+    assert "legged.where" in run.engine
+    with pytest.raises(TraceError, match="cannot be compiled"):
+        simulate(robot, controller, until=0.1, q=standing(robot), compiled=True)
+
+
+def test_controller_that_hides_a_state_is_not_compiled(robot):
+    class Counter:
+        def __init__(self):
+            self.calls = 0
+
+        def __call__(self, t, q, v, wrenches):
+            self.calls += 1
+            return np.full(12, 1e-3 * self.calls)
+
+    assert (
+        "keep a state" in simulate(robot, Counter(), until=0.02, q=standing(robot), integrator=RungeKutta4(1e-3)).engine
+    )
+
+
+def test_ground_that_cannot_be_traced_still_works(robot):
+    class Trampoline(Ground):
+        def forces(self, points, velocities, memory=None):
+            forces = np.zeros((len(points), 3))
+            for i, point in enumerate(points):
+                if float(point[2]) < 0.0:
+                    forces[i, 2] = -3e3 * float(point[2])
+            return forces, memory
+
+    ground = Trampoline(KelvinVoigt(1.0, 0.0), BristleFriction(0.5, 1.0, 1.0))
+    run = simulate(robot, Servo(), until=0.1, q=standing(robot, 0.595), ground=ground)
+    assert run.ground_force[-1, 2] > 10.0
+    assert "controller in Python" in run.engine
+
+
+# What goes wrong, in words.
+
+
+def test_fall_ends_the_run_and_keeps_it():
+    robot = robots.planar_biped()
+    q = robot.neutral()
+    q[:3] = 0.15, 0.0, 1.25
+    with pytest.raises(
+        SimulationError, match=r"the trunk (leaned over|fell below).* at t = \d\.\d+ s; the run"
+    ) as error:
+        simulate(robot, lambda t, q, v, w: -5.0 * v[3:], until=5.0, q=q, ground=realistic_ground(robot))
+    run = error.value.run
+    assert isinstance(run, Run)
+    assert 0.1 < run.duration < 5.0
+    assert run.ended and run.ended in str(error.value)
+    assert run.energy_drift < 1e-3
+    assert run.q.shape == (len(run), robot.nq)
+
+
+def test_fall_can_be_anything_or_nothing(robot):
+    options = {"until": 0.2, "q": standing(robot, 1.0), "ground": realistic_ground(robot)}
+    with pytest.raises(SimulationError, match=r"too fast at t = 0\.110 s"):
+        simulate(robot, fall=lambda t, q, v: "too fast" if v[5] < -1.0 else None, **options)
+    with pytest.raises(SimulationError, match=r"the trunk fell below 0\.95 m at t = 0\.110 s"):
+        simulate(robot, fall=Fall(height=0.95), **options)
+    assert simulate(robot, fall=False, **options).duration == pytest.approx(0.2)
+
+
+def test_height_counts_from_the_ground_below(robot):
+    """Down a slope, a robot may sink as far as the ground does."""
+    ground = realistic_ground(robot, terrain=Slope(-0.5))
+    v = np.zeros(robot.nv)
+    v[3] = 3.0
+    run = simulate(robot, until=0.25, q=standing(robot, 1.0), v=v, ground=ground, fall=Fall(height=0.95))
+    assert run.base_position[-1, 2] < 0.7
+
+
+def test_diverging_solution_ends_in_words(robot):
+    """Springs far too stiff for the step."""
+    with pytest.raises(SimulationError, match=r"diverged at t = .*; the run up to there is in error\.run") as error:
+        simulate(
+            robot,
+            lambda t, q, v, w: -1e6 * q[7:],
+            until=1.0,
+            q=standing(robot) + np.r_[np.zeros(7), 0.1 * np.ones(12)],
+            integrator=SemiImplicitEuler(1e-2),
+        )
+    assert np.isfinite(error.value.run.q).all()
+
+
+def test_wrong_arguments_are_refused(robot):
+    with pytest.raises(ShapeError, match=r"q must be \(19,\)"):
+        simulate(robot, until=0.1, q=np.zeros(3))
+    with pytest.raises(ShapeError, match="must have norm 1"):
+        simulate(robot, until=0.1, q=np.zeros(19))
+    with pytest.raises(NotFiniteError, match="v must be finite"):
+        simulate(robot, until=0.1, v=np.full(18, np.nan))
+    with pytest.raises(NotFiniteError, match="until must be a positive"):
+        simulate(robot, until=0.0)
+    with pytest.raises(
+        ShapeError, match=r"must return \(12,\) joint torques or \(18,\) generalised forces, got shape \(5,\)"
+    ):
+        simulate(robot, lambda t, q, v, w: np.zeros(5), until=0.1)
+    with pytest.raises(TypeError, match="a controller is a callable"):
+        simulate(robot, 3.0, until=0.1)
+    with pytest.raises(UnknownNameError, match="no link named 'trunc'"):
+        simulate(robot, until=0.1, pushes=[Push("trunc", (1, 0, 0), at=0.0)])
+
+
+def test_last_sample_is_at_the_end(robot):
+    run = simulate(robot, until=0.105, sample=0.01)
+    assert run.times[-1] == 0.105
+    assert len(run) == 12
+    assert simulate(robot, until=0.1, sample=1.0).times.tolist() == [0.0, 0.1]
+
+
+def test_any_robot_runs_with_and_without_joints():
+    brick = legged.RobotBuilder(
+        "brick", legged.Link("brick", legged.box(2.0, (0.3, 0.2, 0.1)), {"c": (0, 0, -0.05)})
+    ).build()
+    q = brick.neutral()
+    q[6] = 0.2
+    run = simulate(brick, until=0.5, q=q, ground=realistic_ground(brick), fall=False)
+    assert run.contact_forces[..., 2].max() > 0.0
+    assert run.joint_names == ()
+    assert run.joint_tau.shape == (51, 0)
+    arm = robots.chain(3, base=legged.FixedBase())
+    assert simulate(arm, until=0.2).energy_drift < 1e-4
+
+
+def test_initial_state_comes_from_the_controller(robot):
+    class Placed(Servo):
+        def initial_state(self, robot):
+            return standing(robot, 0.9), np.r_[np.zeros(5), 1.0, np.zeros(12)]
+
+    run = simulate(robot, Placed(), until=0.02)
+    assert run.base_position[0, 2] == 0.9
+    assert run.v[0, 5] == 1.0
+    assert simulate(robot, Placed(), until=0.02, v=np.zeros(18)).v[0, 5] == 0.0
