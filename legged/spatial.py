@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+_ROUNDING = 1e-15  # of a diagonal entry: what is left of it where algebra leaves nothing
 Array = np.ndarray
 Scalar = Any  # a float or an Expression
 
@@ -246,7 +247,10 @@ def annihilate(M: Array, indices: tuple[int, ...]) -> Array:
 
 
 def factor_symmetric(S: Array) -> tuple[list[list[Any]], list[Any]]:
-    """Return (L, reciprocals of D) of S = L D L^T for a symmetric positive definite S, (n, n), without pivoting."""
+    """Return (L, reciprocals of D) of S = L D L^T for a symmetric positive definite S, (n, n), without pivoting.
+
+    Plain numbers that are not positive definite give NaN; see `_inverse_pivot`.
+    """
     n = len(S)
     L: list[list[Any]] = [[0.0] * n for _ in range(n)]
     reciprocal: list[Any] = []
@@ -255,8 +259,15 @@ def factor_symmetric(S: Array) -> tuple[list[list[Any]], list[Any]]:
         for k in range(i):
             row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
             L[i][k] = row[k] * reciprocal[k]
-        reciprocal.append(1.0 / (S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))))
+        reciprocal.append(_inverse_pivot(S[i, i] - sum_of(L[i][k] * row[k] for k in range(i)), S[i, i]))
     return L, reciprocal
+
+
+def _inverse_pivot(pivot: Scalar, whole: Scalar) -> Scalar:
+    """Return 1 / pivot; NaN for a plain number that is not positive beyond rounding, for callers to refuse."""
+    if isinstance(pivot, (int, float)):
+        return 1.0 / pivot if pivot > _ROUNDING * whole else np.nan
+    return 1.0 / pivot
 
 
 def sum_of(terms) -> Any:

@@ -14,7 +14,8 @@ import numpy as np
 
 from legged.spatial import Array, Rotation, Shift, Turn
 
-_TINY = 4e-16
+_TINY = 4e-15
+_ROUNDED = 4e-15  # [rad], what a few products of rotations round off
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,9 @@ def body_axes(axis: Array, next_axis: Array | None, next_position: Array | None)
     if np.linalg.norm(x) < 1e-9:
         k = int(np.argmin(np.abs(z)))
         x = np.eye(3)[k] - z[k] * z
+    x = x / np.linalg.norm(x)
+    if abs(x @ z) > _ROUNDED:  # a short x was mostly rounding
+        x = x - (x @ z) * z
     x = snap(x / np.linalg.norm(x))
     return snap(np.stack([x, np.cross(z, x), z], axis=1))
 
@@ -81,8 +85,13 @@ def turns_to(axis: Array) -> list[Turn]:
 
 
 def _exact(c: float, s: float) -> tuple[float, float]:
-    c, s = (float(value) for value in snap(np.array([c, s])))
-    return (0.0, float(np.sign(s))) if abs(s) == 1.0 else (float(np.sign(c)), 0.0) if abs(c) == 1.0 else (c, s)
+    """Return a cosine and a sine, those of a quarter or half turn exact if they are so within rounding.
+
+    It is the small one of the two that tells: a turn by 1e-8 has a cosine of 1 to all digits.
+    """
+    if abs(c) <= _ROUNDED:
+        return 0.0, float(np.sign(s))
+    return (float(np.sign(c)), 0.0) if abs(s) <= _ROUNDED else (float(c), float(s))
 
 
 def split_shift(r: Array, axis: Array) -> tuple[Array, float]:

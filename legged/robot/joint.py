@@ -27,6 +27,8 @@ def unit_axis(what: str, axis: Axis) -> Array:
         return (-1.0 if axis.startswith("-") else 1.0) * np.array(_NAMED[axis[-1]]) + 0.0
     vector = vector3(what, axis)
     length = np.linalg.norm(vector)
+    if length == 0.0:
+        raise DefinitionError(f"{what} is zero; it must be a unit vector")
     if abs(length - 1.0) > 1e-9:
         raise DefinitionError(f"{what} must have unit length, got {vector} of length {length:.9g}; divide it by that")
     return vector
