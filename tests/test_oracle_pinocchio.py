@@ -13,6 +13,7 @@ import robots
 
 pytest.importorskip("pinocchio")
 from oracles.pinocchio_model import pinocchio_twin
+from oracles.special import special_tree
 
 PROMISED = 1e-10
 
@@ -100,3 +101,26 @@ def on_world(robot, q):
     for link, R, o in zip(robot.links, *legged.link_poses(robot, q), strict=True):
         if link.body == 0:
             yield link, R, o
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-3, 1e-6, 1e-8, 1e-12, 1e-15])
+def test_dynamics_of_special_geometry_are_pinocchios(tilt):
+    """Coordinate axes, quarter turns, no offsets; and axes that almost line up, as rounded numbers in a file make."""
+    for seed in range(30):
+        case = case_of(special_tree(seed, tilt=tilt), seed)
+        if case.robot.nv:
+            inertia = legged.inertia_matrix(case.robot, case.q)
+            h = legged.bias_forces(case.robot, case.q, case.v, case.wrenches)
+            compare(case, inertia, h, legged.forward_dynamics(case.robot, case.q, case.v, case.tau, case.wrenches))
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1e3])
+def test_forces_on_robots_of_millimetres_and_kilometres_are_pinocchios(scale):
+    """Beside metres of a base's place, inertias of 1e-9 kg m^2: compared as forces, each in parts of its own terms."""
+    for seed in range(30):
+        case = case_of(special_tree(seed, scale), seed)
+        robot, q, v, vdot, wrenches = case.robot, case.q, case.v, case.vdot, case.wrenches
+        theirs = pinocchio_twin(robot).inverse_dynamics(robot, q, v, vdot, wrenches)
+        inertia, h = legged.inertia_matrix(robot, q), legged.bias_forces(robot, q, v, wrenches)
+        ours = legged.inverse_dynamics(robot, q, v, vdot, wrenches)
+        assert np.abs(ours - theirs).max(initial=0) <= PROMISED * size_of_forces(inertia, vdot, h), case.label

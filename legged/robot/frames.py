@@ -14,8 +14,7 @@ import numpy as np
 
 from legged.spatial import Array, Rotation, Shift, Turn
 
-_TINY = 4e-15
-_ROUNDED = 4e-15  # [rad], what a few products of rotations round off
+_TINY = 4e-15  # what a few products of rotations round off; far below what anybody measures or promises
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +56,7 @@ def body_axes(axis: Array, next_axis: Array | None, next_position: Array | None)
         k = int(np.argmin(np.abs(z)))
         x = np.eye(3)[k] - z[k] * z
     x = x / np.linalg.norm(x)
-    if abs(x @ z) > _ROUNDED:  # a short x was mostly rounding
+    if abs(x @ z) > _TINY:  # a short x was mostly rounding
         x = x - (x @ z) * z
     x = snap(x / np.linalg.norm(x))
     return snap(np.stack([x, np.cross(z, x), z], axis=1))
@@ -89,9 +88,9 @@ def _exact(c: float, s: float) -> tuple[float, float]:
 
     It is the small one of the two that tells: a turn by 1e-8 has a cosine of 1 to all digits.
     """
-    if abs(c) <= _ROUNDED:
+    if abs(c) <= _TINY:
         return 0.0, float(np.sign(s))
-    return (float(np.sign(c)), 0.0) if abs(s) <= _ROUNDED else (float(c), float(s))
+    return (float(np.sign(c)), 0.0) if abs(s) <= _TINY else (float(c), float(s))
 
 
 def split_shift(r: Array, axis: Array) -> tuple[Array, float]:
