@@ -34,9 +34,11 @@ def test_report_has_every_figure_and_table_of_the_paper(short):
 
 def test_report_shows_only_figures_that_it_wrote(short):
     folder, page, _ = short
-    shown = re.findall(r"\]\((figures/[^)]+)\)", page)
+    shown = re.findall(r"!\[[^]]*\]\((figures/[^)]+)\)", page)
     assert len(shown) == len(set(shown)) == 9
-    assert all((folder / path).exists() for path in shown)
+    linked = re.findall(r"\]\(((?:animations|runs)/[^)]+)\)", page)
+    assert len(linked) == 12  # two robots, three laws, an animation and the data of each
+    assert all((folder / path).exists() for path in [*shown, *linked])
 
 
 def test_report_prints_its_results_and_where_it_is(short):

@@ -19,6 +19,8 @@ from legged.reports.scenario import Scenario, joint_error, lean
 from legged.reports.table import Table
 from legged.robot.robot import Robot
 from legged.simulation import Run
+from legged.simulation.animation import animate
+from legged.version import __version__
 
 Say = Callable[[str], None]
 LAWS = ("computed-torque", "feed-forward", "none")
@@ -75,6 +77,8 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
     say(f"\n{results.text()}\n")
     page.heading("Walking and trotting")
     page.table(results)
+    used = biped.runs["computed-torque"]
+    page.text(f"Made with legged {__version__}: {used.engine}, {used.integrator}.")
     _biped_figures(page, biped)
     _quadruped_figures(page, quadruped)
     _after(page, biped, quadruped)
@@ -82,8 +86,10 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
     _stiff_floor(page, duration * 5 / 3, say)
     _counts(page, say)
     _times(page, biped, quadruped, say)
+    _moving(page, biped, quadruped)
     path = page.write()
     say(f"report: {path}\nfigures: {folder / 'figures'}, {len(page.figures)} of them")
+    say(f"animations, for a browser: {folder / 'animations'}\nruns, for legged.Run.load: {folder / 'runs'}")
     return path
 
 
@@ -213,6 +219,21 @@ def _two_rows(t: float, wanted, got, digits: int) -> list[tuple[str, ...]]:
         (f"{t:g}, theirs", *(f"{value:.{digits}f}" for value in wanted)),
         (f"{t:g}, here", *(f"{value + 0.0:.{digits}f}" for value in got)),
     ]
+
+
+def _moving(page: Page, *shown: Demonstration) -> None:
+    """Write the runs and their animations beside the page."""
+    for name in ("animations", "runs"):
+        (page.folder / name).mkdir(parents=True, exist_ok=True)
+    page.heading("Runs and animations")
+    lines = []
+    for one in shown:
+        for law, run in one.runs.items():
+            name = f"{one.robot.name}-{law}".replace(" ", "-")
+            run.save(page.folder / "runs" / f"{name}.npz")
+            animate(run, page.folder / "animations" / f"{name}.html")
+            lines.append(f"- [{one.robot.name}, {law}](animations/{name}.html), [data](runs/{name}.npz)")
+    page.text("\n".join(lines))
 
 
 def _stiff_floor(page: Page, duration: float, say: Say) -> None:
