@@ -95,6 +95,15 @@ def test_point_accelerations_are_rates_of_velocities_and_hold_no_gravity(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
+def test_point_twist_rates_without_acceleration_are_the_rate_of_the_jacobian_times_v(seed):
+    case = small_case(seed)
+    robot, (link, point) = case.robot, points_of(case)[-1]
+    J_dot = rate(robot, lambda q, v: legged.point_jacobian(robot, q, link, point), case.q, case.v)
+    (found,) = legged.point_twist_rates(robot, case.q, case.v, np.zeros(robot.nv), [(link, point)])
+    assert found == pytest.approx(J_dot @ case.v, abs=RATE * (1 + np.abs(found).max()))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 def test_link_twists_are_origin_jacobians_times_v_in_link_axes(seed):
     case = small_case(seed)
     R, _ = legged.link_poses(case.robot, case.q)

@@ -169,6 +169,22 @@ def test_euler_sequences_need_three_axes_and_no_two_neighbours_alike(sequence):
         start().add(Spherical("ball", sequence), link(), to="trunk").build()
 
 
+def test_euler_sequences_may_be_written_in_capitals():
+    base = legged.EulerBase("ZYX")
+    assert base == legged.EulerBase("zyx")
+    robot = start(base=base).add(Spherical("ball", "XZX"), link(), to="trunk").build()
+    q = legged.random_configuration(robot, np.random.default_rng(0))
+    assert np.isfinite(legged.inertia_matrix(robot, q)).all()
+
+
+def test_axes_and_rotations_given_to_nine_digits_are_made_exact():
+    axis = np.full(3, 0.577350269)
+    turn = np.round(legged.rpy(0.3, 0.4, 0.5), 10)
+    robot = start().add(Revolute("hip", axis), link(), to="trunk", rotation=turn).build()
+    R, _ = legged.link_poses(robot, legged.random_configuration(robot, np.random.default_rng(0)))
+    assert R[1].T @ R[1] == pytest.approx(np.eye(3), abs=1e-15)
+
+
 @pytest.mark.parametrize(
     ("rotation", "words"),
     [

@@ -136,7 +136,7 @@ class EulerBase(Base):
     nv = 6
 
     def __post_init__(self) -> None:
-        euler_axes(self.sequence)
+        object.__setattr__(self, "sequence", "".join(euler_axes(self.sequence)))
 
     @property
     def coordinates(self) -> tuple[str, ...]:

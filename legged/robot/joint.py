@@ -20,7 +20,7 @@ _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 def unit_axis(what: str, axis: Axis) -> Array:
-    """Return an axis as a unit vector (3,); takes "x", "-y", ... or three numbers of unit length."""
+    """Return an axis as a unit vector (3,); takes "x", "-y", ... or three numbers of unit length to nine digits."""
     if isinstance(axis, str):
         if axis.lstrip("+-") not in _NAMED or len(axis) > 2:
             raise DefinitionError(f"{what} must be 'x', 'y', 'z', '-x', '-y', '-z' or a unit vector, got {axis!r}")
@@ -31,7 +31,7 @@ def unit_axis(what: str, axis: Axis) -> Array:
         raise DefinitionError(f"{what} is zero; it must be a unit vector")
     if abs(length - 1.0) > 1e-9:
         raise DefinitionError(f"{what} must have unit length, got {vector} of length {length:.9g}; divide it by that")
-    return vector
+    return vector / length
 
 
 @dataclass(frozen=True, eq=False)

@@ -79,12 +79,16 @@ def vector3(what: str, value: Vector) -> Array:
 
 
 def rotation3(what: str, value: Array | None) -> Array:
-    """Return value as a (3, 3) rotation matrix (identity for None), or raise DefinitionError naming it."""
+    """Return value as a (3, 3) rotation matrix (identity for None), or raise DefinitionError naming it.
+
+    A matrix that is one to nine digits is brought to all digits, R (3 - R^T R) / 2.
+    """
     if value is None:
         return np.eye(3)
     R = np.asarray(value, float)
     if R.shape != (3, 3) or not np.isfinite(R).all():
         raise DefinitionError(f"{what} must be a finite (3, 3) matrix, got {value}")
-    if np.abs(R.T @ R - np.eye(3)).max() > 1e-9 or np.linalg.det(R) < 0:
+    missed = np.abs(R.T @ R - np.eye(3)).max()
+    if missed > 1e-9 or np.linalg.det(R) < 0:
         raise DefinitionError(f"{what} is not a rotation: its columns must be orthonormal and right-handed, got\n{R}")
-    return R
+    return R @ (3 * np.eye(3) - R.T @ R) / 2 if missed > 1e-15 else R
