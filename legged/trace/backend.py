@@ -4,17 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
 
-from legged.trace.lowering import CALLED, ENTRY, symbol
-
-_SIGNATURE = (ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
-
-Run = Callable[[Any, Any, Any], int]
+from legged.trace.elementary import CALLED, symbol
 
 _LEVEL = 2
 _OPTION = "-enable-misched=false"
@@ -53,12 +48,20 @@ def _features() -> str:
     return llvm.get_host_cpu_features().flatten()
 
 
+@cache
+def width() -> int:
+    """Return how many numbers this processor's vectors hold."""
+    features = llvm.get_host_cpu_features()
+    return 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+
+
 def _add_symbols() -> None:
     """Tell the linker where the C library's functions are, which each system keeps elsewhere."""
     windows = sys.platform == "win32"
     library = ctypes.CDLL("ucrtbase" if windows else None)
     for name in CALLED.values():
         llvm.add_symbol(symbol(name), _address(getattr(library, name)))
+    llvm.add_symbol("fma", _address(library.fma))  # for processors without the instruction
     if windows:  # functions with large stack frames call it
         llvm.add_symbol("__chkstk", _address(ctypes.CDLL("ntdll").__chkstk))
 
@@ -83,19 +86,22 @@ def machine_code(text: str) -> bytes:
 
 
 class Code:
-    """Machine code in memory, loaded from an object file.
-
-    Attributes:
-        address: Where its function is.
-        run: The function, `run(count, in, out) -> row`, see `lowering`; other threads go on meanwhile.
-        run_one: The same for short runs: quicker to call, but other threads wait.
-    """
+    """Machine code in memory, loaded from an object file."""
 
     def __init__(self, content: bytes):
         machine = _machine()
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
         self._engine.finalize_object()
-        self.address: int = self._engine.get_function_address(ENTRY)
-        self.run: Run = ctypes.CFUNCTYPE(*_SIGNATURE)(self.address)
-        self.run_one: Run = ctypes.PYFUNCTYPE(*_SIGNATURE)(self.address)
+
+    def address(self, name: str) -> int:
+        """Return where a function is, or a global variable."""
+        return self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
+
+    def function(self, name: str, *types: Any) -> Any:
+        """Return a function that takes such arguments and returns an integer; other threads go on meanwhile."""
+        return ctypes.CFUNCTYPE(ctypes.c_int64, *types)(self.address(name))
+
+    def short_function(self, name: str, *types: Any) -> Any:
+        """Return the same for short runs: quicker to call, but other threads wait."""
+        return ctypes.PYFUNCTYPE(ctypes.c_int64, *types)(self.address(name))

@@ -14,13 +14,14 @@ import sys
 import tempfile
 import threading
 import warnings
+from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
 
 from legged.trace import backend
+from legged.trace.builtin import suits
 from legged.trace.graph import Graph
-from legged.trace.lowering import assembly
 from legged.version import __version__
 
 _MAGIC = b"legged machine code 1\n"
@@ -41,14 +42,18 @@ def folder() -> Path:
     return Path(base) / "legged"
 
 
-def load(graph: Graph) -> backend.Code:
-    """Return the graph's machine code: from memory, else from the cache folder, else compiled and put there."""
-    text = assembly(graph)
-    key = _key(text)
+def load(graph: Graph, program: Callable[[Graph], str]) -> backend.Code:
+    """Return the graph's machine code: from memory, else from the cache folder, else compiled and put there.
+
+    Args:
+        graph: What to compute.
+        program: One of `programs`, which writes the assembly if it is needed.
+    """
+    key = _key(graph, program.__name__)
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            code = _loaded[key] = backend.Code(_machine_code(text, folder() / f"{key}.o"))
+            code = _loaded[key] = backend.Code(_machine_code(graph, program, folder() / f"{key}.o"))
     return code
 
 
@@ -64,18 +69,22 @@ def clear() -> int:
 
 @cache
 def _surroundings() -> str:
-    """Return what machine code depends on besides the assembly."""
-    return f"legged {__version__}, llvmlite {metadata.version('llvmlite')}, {backend.target_name()}"
+    """Return what machine code depends on besides the graph: the code generator, versions and the processor."""
+    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")))
+    generator = f"legged {__version__} {hashlib.sha256(sources).hexdigest()}, object header {object.__basicsize__}"
+    return f"{generator}, llvmlite {metadata.version('llvmlite')}, {backend.target_name()}"
 
 
-def _key(text: str) -> str:
-    return hashlib.sha256(f"{_surroundings()}\n{text}".encode()).hexdigest()[:40]
+def _key(graph: Graph, program: str) -> str:
+    nodes = [(node.operation, node.arguments) for node in graph.nodes]
+    whole = [shape for _, shape in graph.inputs], nodes, graph.outputs, graph.results, suits(graph)
+    return hashlib.sha256(f"{_surroundings()}\n{program}\n{whole!r}".encode()).hexdigest()[:40]
 
 
-def _machine_code(text: str, path: Path) -> bytes:
+def _machine_code(graph: Graph, program: Callable[[Graph], str], path: Path) -> bytes:
     content = _read(path)
     if content is None:
-        content = backend.machine_code(text)
+        content = backend.machine_code(program(graph))
         _write(path, content)
     return content
 

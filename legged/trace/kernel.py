@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.errors import ShapeError
-from legged.trace import cache
+from legged.trace import builtin, cache, programs
+from legged.trace.batches import Batch, is_writable
 from legged.trace.count import Counts, count_graph
 from legged.trace.diagnosis import explain
 from legged.trace.graph import Graph, Shape
@@ -38,13 +39,14 @@ class _Workspace:
     def __init__(self, kernel: Kernel):
         graph = kernel.graph
         self.input, self.output = np.zeros(graph.input_size), np.zeros(graph.output_size)
-        self.inputs = tuple(_views(self.input, [a.shape for a in kernel.arguments]))
-        self.outputs = tuple(_views(self.output, graph.outputs))
-        addresses = (ctypes.c_void_p(array.ctypes.data) for array in (self.input, self.output))
-        self.run = partial(kernel.code.run_one, ctypes.c_int64(1), *addresses)
+        self.inputs = tuple(views(self.input, kernel.shapes))
+        self.outputs = tuple(views(self.output, graph.outputs))
+        addresses = [array.ctypes.data for array in (*self.inputs, *self.outputs)]
+        table = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
+        self.run = partial(kernel.code.short_function(programs.SINGLE, ctypes.c_void_p), table)
 
 
-def _views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
+def views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
     """Return arrays of the given shapes that together are the last axis of `numbers`."""
     ends = np.cumsum([math.prod(shape) for shape in shapes], dtype=int)
     lead = numbers.shape[:-1]
@@ -74,10 +76,14 @@ class Kernel:
     def __init__(self, graph: Graph, name: str = "kernel", meanings: Mapping[str, str] | None = None):
         self.name, self.graph = name, graph
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
-        self.code = cache.load(graph)
-        self._shapes = tuple(a.shape for a in self.arguments)
-        self._plain = graph.rebuild is next and graph.outputs[0] != ()
+        self.shapes = tuple(a.shape for a in self.arguments)
+        self.code = cache.load(graph, programs.single)
+        self._plain = builtin.suits(graph)
         self._idle: list[_Workspace] = []
+        if self._plain and builtin.available():
+            addresses = [self.code.address(entry) for entry in (builtin.ENTRY, builtin.CONTEXT)]
+            call = builtin.make(name, *addresses, self.general)
+            self.__class__ = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
@@ -87,16 +93,25 @@ class Kernel:
         """How many operations one state costs."""
         return count_graph(self.graph)
 
-    def __call__(self, *arrays: Any, out: Any = None, **named: Any) -> Any:
-        """Return what the function returns; `out`, an array or a tuple of arrays, takes the numbers if it is given."""
+    def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
+        """Return what the function returns.
+
+        Args:
+            arrays: The arguments, in order or by name.
+            out: An array, or a tuple of arrays, that takes the numbers and is returned.
+            threads: How many threads may share a batch, see `batches`; by default as many as there are processors.
+        """
+        return self.general(*arrays, out=out, threads=threads, **named)
+
+    def general(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
+        """Return the same by way of ctypes; ordinary calls of one state are shortened by `builtin`."""
         if named:
             arrays = self._in_order(arrays, named)
         work = self._workspace()
         try:
             if not self._take(work, arrays):
-                return self._many(arrays, out)
-            bad = work.run()
-            if bad >= 0:
+                return self._many(arrays, out, threads)
+            if work.run():
                 raise explain(self, work.input)
             if out is not None:
                 return _put(work.outputs, out)
@@ -114,33 +129,40 @@ class Kernel:
 
     def _take(self, work: _Workspace, arrays: Sequence[Any]) -> bool:
         """Copy the arguments of one state into the workspace; False if they are anything else."""
-        if len(arrays) != len(self._shapes):
+        if len(arrays) != len(self.shapes):
             return False
-        for view, shape, array in zip(work.inputs, self._shapes, arrays, strict=True):
+        for view, shape, array in zip(work.inputs, self.shapes, arrays, strict=True):
             fits = type(array) is np.ndarray and array.dtype is _FLOAT and array.shape == shape
             if not fits and (shape or not isinstance(array, float)):
                 return False
             view[...] = array
         return True
 
-    def _many(self, arrays: Sequence[Any], out: Any) -> Any:
+    def _many(self, arrays: Sequence[Any], out: Any, threads: int | None) -> Any:
         """Return the results for any states, after checking and converting the arguments."""
         checked = [self._checked(argument, array) for argument, array in zip(self.arguments, arrays, strict=False)]
         if len(arrays) != len(self.arguments):
             names = ", ".join(a.name for a in self.arguments)
             raise ShapeError(f"{self.name} takes {len(self.arguments)} arguments ({names}), got {len(arrays)}")
         lead = self._leading(checked)
-        rows_in, rows_out = np.empty((*lead, self.graph.input_size)), np.empty((*lead, self.graph.output_size))
-        for view, array in zip(_views(rows_in, self._shapes), checked, strict=True):
-            view[...] = array
-        bad = self.code.run(math.prod(lead), rows_in.ctypes.data, rows_out.ctypes.data)
+        shapes = [(*lead, *shape) for shape in self.graph.outputs]
+        results = [
+            target if is_writable(target, checked, shape, len(shape) - len(lead)) else np.empty(shape)
+            for target, shape in zip(_targets(out, shapes), shapes, strict=True)
+        ]
+        bad = self._batch.run(checked, results, lead, threads)
         if bad >= 0:
             state = tuple(int(i) for i in np.unravel_index(bad, lead)) if lead else ()
-            raise explain(self, rows_in.reshape(-1, self.graph.input_size)[bad], state)
-        views = _views(rows_out, self.graph.outputs)
+            numbers = [np.broadcast_to(a, (*lead, *s))[state].ravel() for a, s in zip(checked, self.shapes, strict=True)]
+            raise explain(self, np.concatenate(numbers, dtype=float), state)
         if out is not None:
-            return _put(views, out)
-        return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in views)
+            return _put(results, out)
+        return self.graph.rebuild(array if array.ndim else array[()] for array in results)
+
+    @cached_property
+    def _batch(self) -> Batch:
+        function = self.code.short_function(programs.SINGLE, ctypes.c_void_p)
+        return Batch(self.graph, lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)))
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
         try:
@@ -171,13 +193,23 @@ class Kernel:
         return (*arrays, *[named[n] for n in names[len(arrays) :]])
 
 
+def _targets(out: Any, shapes: Sequence[Shape]) -> Sequence[Any]:
+    """Return the arrays of `out` one by one, all None if there is none, after checking their number and shapes."""
+    if out is None:
+        return [None] * len(shapes)
+    targets = out if isinstance(out, tuple) else (out,)
+    if len(targets) != len(shapes):
+        raise ShapeError(f"out must be a tuple of {len(shapes)} arrays")
+    for target, shape in zip(targets, shapes, strict=True):
+        if not isinstance(target, np.ndarray) or target.shape != shape:
+            raise ShapeError(f"out must be an array of shape {shape}, got {np.shape(target)}")
+    return targets
+
+
 def _put(results: Sequence[np.ndarray], out: Any) -> Any:
     """Copy the results into the arrays of `out` and return it."""
-    targets = out if isinstance(out, tuple) else (out,)
-    for target, result in zip(targets, results, strict=False):
-        if not isinstance(target, np.ndarray) or target.shape != result.shape:
-            raise ShapeError(f"out must be an array of shape {result.shape}, got {np.shape(target)}")
-        target[...] = result
-    if len(targets) != len(results):
-        raise ShapeError(f"out must be a tuple of {len(results)} arrays")
+    targets = _targets(out, [result.shape for result in results])
+    for target, result in zip(targets, results, strict=True):
+        if target is not result:
+            target[...] = result
     return out

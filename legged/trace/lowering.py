@@ -1,164 +1,242 @@
 """A graph as LLVM assembly.
 
-The code is one function
+The core is one function, for one state or for a block of states in the lanes of vectors,
 
-    int64 kernel(int64 count, const double *in, double *out)
+    int64 legged_core(double *const *arrays, double *work)
 
-which computes `count` states, one after the other. The numbers of a state lie end to end: `in` holds rows of
-`graph.input_size` numbers, `out` gets rows of `graph.output_size`. It returns the row of the first state with an
-output that is not finite, -1 if there is none.
+`arrays` points to the arguments and then to the results, each array's numbers end to end; for a block, every number is
+a vector with an entry for each state. The answer has a bit for each state, set if a result is not finite.
+
+Sines and their like are gathered: all those whose arguments are known are computed in one go by `elementary`, in
+rounds, since an angle may depend on another angle's sine. The core for a block does the same operations in the same
+order as the one for a single state, so a state's result does not depend on how it was computed.
 """
 
 from __future__ import annotations
 
-import struct
+import math
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
+from legged.trace import elementary
+from legged.trace.assembler import ATTRIBUTES, Value, Writer, constant
 from legged.trace.graph import Graph, Node, Operand
 
-ENTRY = "legged_kernel"
+CORE = "legged_core"
 
-CALLED = {
-    "sin": "sin",
-    "cos": "cos",
-    "tan": "tan",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "exp": "exp",
-    "log": "log",
-    "sinh": "sinh",
-    "cosh": "cosh",
-    "tanh": "tanh",
-    "power": "pow",
-}
-"""Operations that call the C library -> its name for them."""
-
-_TEMPLATES = {
-    "add": "fadd contract double {}, {}",
-    "subtract": "fsub contract double {}, {}",
-    "multiply": "fmul contract double {}, {}",
-    "divide": "fdiv contract double {}, {}",
-    "negate": "fneg contract double {}",
-    "sqrt": "call double @llvm.sqrt.f64(double {})",
-    "floor": "call double @llvm.floor.f64(double {})",
-    "absolute": "call double @llvm.fabs.f64(double {})",
-    "maximum": "call double @llvm.maximum.f64(double {}, double {})",
-    "minimum": "call double @llvm.minimum.f64(double {}, double {})",
-    "select": "select i1 {}, double {}, double {}",
-    "less": "fcmp olt double {}, {}",
-    "less_equal": "fcmp ole double {}, {}",
-    "equal": "fcmp oeq double {}, {}",
-    "not_equal": "fcmp une double {}, {}",
-    "and": "and i1 {}, {}",
-    "or": "or i1 {}, {}",
-    "not": "xor i1 {}, true",
+_ARITHMETIC = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
+_INTRINSIC = {"sqrt": "sqrt", "floor": "floor", "absolute": "fabs", "maximum": "maximum", "minimum": "minimum"}
+_COMPARISONS = {"less": "olt", "less_equal": "ole", "equal": "oeq", "not_equal": "une"}
+_LLVM = {  # functions of LLVM's own -> number of arguments
+    **dict.fromkeys(("sqrt", "floor", "fabs"), 1),
+    **dict.fromkeys(("maximum", "minimum", "copysign"), 2),
+    "fma": 3,
 }
 
-_DECLARATIONS = """
-declare double @llvm.sqrt.f64(double)
-declare double @llvm.floor.f64(double)
-declare double @llvm.fabs.f64(double)
-declare double @llvm.maximum.f64(double, double)
-declare double @llvm.minimum.f64(double, double)
-"""
+
+def assembly(graph: Graph, width: int, native: int) -> str:
+    """Return the core for `width` states at once, on a processor with vectors of `native` numbers; 1 for one state."""
+    core = Core(graph, width, native)
+    lines = list(core.lines())
+    widths = sorted({width, native})
+    return "\n".join([*_declarations(widths), *elementary.functions(core.called, native), *lines])
 
 
-def symbol(function: str) -> str:
-    """Return the name under which machine code calls a function of the C library."""
-    return f"legged_{function}"
+def room(graph: Graph, width: int) -> int:
+    """Return how many numbers of working memory the core for `width` states takes, on vectors of that width."""
+    total = 0
+    for calls, _ in _rounds(graph):
+        for function, uses in _groups(graph, calls).items():
+            arrays = len(uses[0].arguments) + len(_results(function))
+            total += arrays * _rounded(len(uses) * width, 8)
+    return total
 
 
-def assembly(graph: Graph) -> str:
-    """Return the graph as LLVM assembly."""
-    return "\n".join([_DECLARATIONS, *_library(graph.nodes), *_function(graph)])
+def _declarations(widths: Iterable[int]) -> Iterator[str]:
+    for width in widths:
+        w = Writer(width)
+        for name, n in _LLVM.items():
+            yield f"declare {w.real} @llvm.{name}.{w.suffix}({', '.join([w.real] * n)})"
 
 
-def _library(nodes: Iterable[Node]) -> Iterator[str]:
-    for operation in sorted({node.operation for node in nodes} & set(CALLED)):
-        arguments = ", ".join(["double"] * (2 if operation in ("arctan2", "power") else 1))
-        yield f"declare double @{symbol(CALLED[operation])}({arguments}) nounwind willreturn memory(none)"
+class Core:
+    """The function that computes a graph.
+
+    Attributes:
+        called: Names of the functions of `elementary` that it calls.
+        room: How many numbers of working memory it takes.
+    """
+
+    def __init__(self, graph: Graph, width: int, native: int):
+        self.graph, self.native = graph, native
+        self.w = Writer(width)
+        self.called: set[str] = set()
+        self.room = 0
+        self._ready: set[int] = set()
+        self._places: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in numbers
+        first = 0
+        for k, (_, shape) in enumerate(graph.inputs):
+            size = math.prod(shape)
+            self._places.update({first + i: (f"%a{k}", i * width) for i in range(size)})
+            first += size
+
+    def lines(self) -> Iterator[str]:
+        """Yield the function, line by line."""
+        body = self._body()
+        alone = self.w.width == 1
+        yield f"define internal i64 @{CORE}(ptr %arrays{'' if alone else ', ptr noalias %work'}) {ATTRIBUTES} {{"
+        if alone and self.room:
+            yield f"  %work = alloca [{self.room} x double], align 64"
+        yield from body
+        yield "}"
+
+    def _body(self) -> list[str]:
+        w, graph = self.w, self.graph
+        for k in range(len(graph.inputs) + len(graph.outputs)):
+            w.let(f"load ptr, ptr {w.at('%arrays', k, 'ptr')}, align 8", f"%a{k}")
+        for calls, needed in _rounds(graph):
+            self._emit(needed)
+            self._call(calls)
+        self._emit(i for i, node in enumerate(graph.nodes, graph.input_size) if node.operation not in elementary.CALLED)
+        wrong = self._wrong()
+        self._store()
+        w.line(f"ret i64 {w.let(f'zext i{w.width} {w.mask(wrong)} to i64')}")
+        return w.lines
+
+    def _emit(self, indices: Iterable[int]) -> None:
+        for i in indices:
+            if i not in self._ready:
+                self._instruction(i, self.graph.nodes[i - self.graph.input_size])
+                self._ready.add(i)
+
+    def _value(self, operand: Operand) -> Value:
+        """Return a value, loaded if this is its first use."""
+        if isinstance(operand, float):
+            return self.w.number(operand)
+        if operand in self._places and operand not in self._ready:
+            self._ready.add(operand)
+            pointer = self.w.at(*self._places[operand])
+            self.w.let(f"load {self.w.real}, ptr {pointer}, align 8", f"%v{operand}")
+        return f"%v{operand}"
+
+    def _instruction(self, i: int, node: Node) -> None:
+        w, operation = self.w, node.operation
+        a = [self._value(x) for x in node.arguments]
+        if operation in _ARITHMETIC:
+            text = f"{_ARITHMETIC[operation]} contract {w.real} {a[0]}, {a[1]}"
+        elif operation in _INTRINSIC:
+            operands = ", ".join(f"{w.real} {x}" for x in a)
+            text = f"call {w.real} @llvm.{_INTRINSIC[operation]}.{w.suffix}({operands})"
+        elif operation in _COMPARISONS:
+            text = f"fcmp {_COMPARISONS[operation]} {w.real} {a[0]}, {a[1]}"
+        elif operation == "negate":
+            text = f"fneg {w.real} {a[0]}"
+        elif operation == "select":
+            text = f"select {w.truth} {a[0]}, {w.real} {a[1]}, {w.real} {a[2]}"
+        elif operation == "not":
+            text = f"xor {w.truth} {a[0]}, {'true' if w.width == 1 else 'splat (i1 true)'}"
+        else:
+            text = f"{operation} {w.truth} {a[0]}, {a[1]}"
+        w.let(text, f"%v{i}")
+
+    def _call(self, indices: Iterable[int]) -> None:
+        """Call the functions of one round: one call for all uses of a function."""
+        for function, uses in _groups(self.graph, indices).items():
+            self._call_one(function, uses)
+
+    def _call_one(self, function: str, uses: list[_Use]) -> None:
+        w = self.w
+        self.called.add(function)
+        size = len(uses) * w.width
+        padded = _rounded(size, self.native)
+        inputs = [self._reserve(padded) for _ in uses[0].arguments]
+        outputs = {result: self._reserve(padded) for result in _results(function)}
+        for k, (arguments, users) in enumerate(uses):
+            for place, argument in zip(inputs, arguments, strict=True):
+                w.store(self._value(argument), "%work", place + k * w.width)
+            for i in users:
+                name = self.graph.nodes[i - self.graph.input_size].operation
+                self._places[i] = ("%work", outputs["arctan2" if name == "arctan" else name] + k * w.width)
+        for place in inputs:
+            for k in range(size, padded):
+                w.line(f"store double {constant(1.0)}, ptr {w.at('%work', place + k)}, align 8")
+        pointers = [f"ptr {w.at('%work', place)}" for place in (*inputs, *outputs.values())]
+        count = padded if function in elementary.FORMULAS else size
+        w.line(f"call void @legged_{function}({', '.join(pointers)}, i64 {count})")
+
+    def _reserve(self, size: int) -> int:
+        """Return where in the working memory there is room for so many numbers."""
+        place, self.room = self.room, self.room + _rounded(size, 8)
+        return place
+
+    def _wrong(self) -> Value:
+        """Return where one of the results is not finite: x - x is zero for finite x alone."""
+        w = self.w
+        values = [self._value(r) for r in self.graph.results]  # all loaded before the first is stored
+        terms = [w.op("fsub", v, v) for v in dict.fromkeys(values) if v.startswith("%")] or [w.number(0.0)]
+        while len(terms) > 1:
+            last = [terms[-1]] if len(terms) % 2 else []
+            terms = [w.op("fadd", a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)] + last
+        return w.compare("une", terms[0], w.number(0.0))
+
+    def _store(self) -> None:
+        results = iter(self.graph.results)
+        for k, shape in enumerate(self.graph.outputs, len(self.graph.inputs)):
+            for i in range(math.prod(shape)):
+                self.w.store(self._value(next(results)), f"%a{k}", i * self.w.width)
 
 
-def _function(graph: Graph) -> Iterator[str]:
-    yield f"define i64 @{ENTRY}(i64 %count, ptr noalias readonly %in, ptr noalias %out) nounwind {{"
-    yield "start:"
-    yield "  %empty = icmp sle i64 %count, 0"
-    yield "  br i1 %empty, label %end, label %state"
-    yield "state:"
-    yield "  %k = phi i64 [0, %start], [%k_next, %state]"
-    yield "  %bad = phi i64 [-1, %start], [%bad_next, %state]"
-    yield f"  %row_in = mul i64 %k, {graph.input_size}"
-    yield f"  %row_out = mul i64 %k, {graph.output_size}"
-    yield "  %x = getelementptr inbounds double, ptr %in, i64 %row_in"
-    yield "  %y = getelementptr inbounds double, ptr %out, i64 %row_out"
-    yield from _loads(graph)
-    yield from _operations(graph)
-    yield from _stores(graph)
-    yield "  %new = icmp slt i64 %bad, 0"
-    yield "  %first = and i1 %new, %wrong"
-    yield "  %bad_next = select i1 %first, i64 %k, i64 %bad"
-    yield "  %k_next = add i64 %k, 1"
-    yield "  %more = icmp slt i64 %k_next, %count"
-    yield "  br i1 %more, label %state, label %end"
-    yield "end:"
-    yield "  %answer = phi i64 [-1, %start], [%bad_next, %state]"
-    yield "  ret i64 %answer"
-    yield "}"
+class _Use(NamedTuple):
+    """Arguments of a function, and the nodes that are the function of them."""
+
+    arguments: tuple[Operand, ...]
+    nodes: list[int]
 
 
-def _loads(graph: Graph) -> Iterator[str]:
-    used = {a for node in graph.nodes for a in node.arguments if isinstance(a, int)}
-    used |= {r for r in graph.results if isinstance(r, int)}
-    for i in range(graph.input_size):
-        if i in used:
-            yield f"  %x{i} = getelementptr inbounds double, ptr %x, i64 {i}"
-            yield f"  %v{i} = load double, ptr %x{i}, align 8"
+def _groups(graph: Graph, calls: Iterable[int]) -> dict[str, list[_Use]]:
+    """Return the uses of every function in one round."""
+    groups: dict[str, dict[str, _Use]] = {}
+    for i in calls:
+        operation, arguments, _ = graph.nodes[i - graph.input_size]
+        function = elementary.FAST.get(operation, operation)
+        if operation == "arctan":
+            arguments = (*arguments, 1.0)
+        use = groups.setdefault(function, {}).setdefault(repr(arguments), _Use(arguments, []))  # 1 is not 1.0
+        use.nodes.append(i)
+    return {function: list(uses.values()) for function, uses in groups.items()}
 
 
-def _operations(graph: Graph) -> Iterator[str]:
-    for i in _order(graph):
-        node = graph.nodes[i - graph.input_size]
-        yield f"  %v{i} = {_instruction(node)}"
+def _results(function: str) -> tuple[str, ...]:
+    return elementary.FORMULAS[function][2] if function in elementary.FORMULAS else (function,)
 
 
-def _instruction(node: Node) -> str:
-    operands = [_operand(a) for a in node.arguments]
-    if node.operation in CALLED:
-        return f"call double @{symbol(CALLED[node.operation])}({', '.join(f'double {x}' for x in operands)})"
-    return _TEMPLATES[node.operation].format(*operands)
+def _rounded(size: int, step: int) -> int:
+    return -(-size // step) * step
 
 
-def _order(graph: Graph) -> list[int]:
-    """Return the nodes with all calls, and what they need, first: few values have to survive a call."""
-    early = [False] * (graph.input_size + len(graph.nodes))
-    for i, node in reversed(list(enumerate(graph.nodes, graph.input_size))):
-        if early[i] or node.operation in CALLED:
-            early[i] = True
-            for a in node.arguments:
-                if isinstance(a, int):
-                    early[a] = True
-    indices = range(graph.input_size, len(early))
-    return [i for i in indices if early[i]] + [i for i in indices if not early[i]]
+def _rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield (calls, what they need that is not there yet), round by round.
 
-
-def _stores(graph: Graph) -> Iterator[str]:
-    """Store the outputs and set %wrong if one of them is not finite: x - x is zero for finite x alone."""
-    for k, result in enumerate(graph.results):
-        yield f"  %y{k} = getelementptr inbounds double, ptr %y, i64 {k}"
-        yield f"  store double {_operand(result)}, ptr %y{k}, align 8"
-    checks = sorted({r for r in graph.results if isinstance(r, int)})
-    for k, i in enumerate(checks):
-        yield f"  %c{k} = fsub double %v{i}, %v{i}"
-    terms = [f"%c{k}" for k in range(len(checks))] or [_operand(0.0)]
-    while len(terms) > 1:
-        pairs = list(zip(terms[::2], terms[1::2], strict=False))
-        for a, b in pairs:
-            yield f"  {a}_ = fadd double {a}, {b}"
-        terms = [f"{a}_" for a, _ in pairs] + terms[2 * len(pairs) :]
-    yield f"  %wrong = fcmp une double {terms[0]}, {_operand(0.0)}"
-
-
-def _operand(value: Operand) -> str:
-    return f"%v{value}" if isinstance(value, int) else f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+    A call belongs to the round after the last call that it depends on. Only what calls need is computed before them:
+    few values have to survive a call.
+    """
+    levels = [0] * graph.input_size
+    calls: dict[int, list[int]] = {}
+    for i, (operation, arguments, _) in enumerate(graph.nodes, graph.input_size):
+        level = max((levels[a] for a in arguments if isinstance(a, int)), default=0)
+        if operation in elementary.CALLED:
+            calls.setdefault(level, []).append(i)
+            level += 1
+        levels.append(level)
+    done: set[int] = set()
+    for _, indices in sorted(calls.items()):
+        done.update(indices)
+        needed: set[int] = set()
+        waiting = [a for i in indices for a in graph.nodes[i - graph.input_size].arguments]
+        while waiting:
+            a = waiting.pop()
+            if isinstance(a, int) and a >= graph.input_size and a not in done:
+                done.add(a)
+                needed.add(a)
+                waiting += graph.nodes[a - graph.input_size].arguments
+        yield indices, sorted(needed)

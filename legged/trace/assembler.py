@@ -1,0 +1,122 @@
+"""Writing LLVM assembly: one function, instruction by instruction, on vectors of one width."""
+
+from __future__ import annotations
+
+import itertools
+import struct
+from collections.abc import Iterable
+
+Value = str
+"""The name of a value in assembly, or a constant."""
+
+ATTRIBUTES = 'nounwind "prefer-vector-width"="512" "min-legal-vector-width"="512"'
+"""Of every function: use the widest vectors there are; some processors would be spared the widest otherwise."""
+
+
+def constant(x: float) -> str:
+    """Return a number as LLVM writes it, bit by bit."""
+    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+
+
+class Writer:
+    """The body of a function on vectors of `width` numbers; `width` 1 means plain numbers.
+
+    Attributes:
+        real, whole, truth: LLVM's types of floating-point, 64-bit integer and truth values of this width.
+    """
+
+    def __init__(self, width: int):
+        self.width = width
+        self.real, self.whole, self.truth = (self.type(t) for t in ("double", "i64", "i1"))
+        self.suffix = "f64" if width == 1 else f"v{width}f64"
+        self.lines: list[str] = []
+        self._numbers = itertools.count()
+
+    def type(self, element: str) -> str:
+        """Return the type of a vector of such elements."""
+        return element if self.width == 1 else f"<{self.width} x {element}>"
+
+    def number(self, x: float) -> Value:
+        """Return a floating-point constant in every lane."""
+        return constant(x) if self.width == 1 else f"splat (double {constant(x)})"
+
+    def integer(self, n: int) -> Value:
+        """Return an integer constant in every lane."""
+        return str(n) if self.width == 1 else f"splat (i64 {n})"
+
+    def line(self, text: str) -> None:
+        """Write an instruction without a result."""
+        self.lines.append(f"  {text}")
+
+    def label(self, name: str) -> None:
+        """Begin a block."""
+        self.lines.append(f"{name}:")
+
+    def let(self, text: str, name: str | None = None) -> Value:
+        """Write an instruction, return its result."""
+        name = name or f"%t{next(self._numbers)}"
+        self.line(f"{name} = {text}")
+        return name
+
+    def op(self, name: str, a: Value, b: Value) -> Value:
+        """Return a floating-point operation on two values: fadd, fsub, fmul, fdiv."""
+        return self.let(f"{name} {self.real} {a}, {b}")
+
+    def bits(self, name: str, a: Value, b: Value) -> Value:
+        """Return an integer operation on two values."""
+        return self.let(f"{name} {self.whole} {a}, {b}")
+
+    def call(self, name: str, *values: Value) -> Value:
+        """Return one of LLVM's own functions, fabs for example, of floating-point values."""
+        return self.let(f"call {self.real} @llvm.{name}.{self.suffix}({', '.join(f'{self.real} {v}' for v in values)})")
+
+    def fma(self, a: Value, b: Value, c: Value) -> Value:
+        """Return a*b + c, rounded once."""
+        return self.call("fma", a, b, c)
+
+    def compare(self, how: str, a: Value, b: Value) -> Value:
+        """Return the truth of a floating-point comparison."""
+        return self.let(f"fcmp {how} {self.real} {a}, {b}")
+
+    def choose(self, condition: Value, a: Value, b: Value) -> Value:
+        """Return a where the condition holds and b elsewhere."""
+        return self.let(f"select {self.truth} {condition}, {self.real} {a}, {self.real} {b}")
+
+    def as_bits(self, a: Value) -> Value:
+        """Return the bits of a floating-point value."""
+        return self.let(f"bitcast {self.real} {a} to {self.whole}")
+
+    def as_number(self, a: Value) -> Value:
+        """Return the floating-point value with these bits."""
+        return self.let(f"bitcast {self.whole} {a} to {self.real}")
+
+    def polynomial(self, x: Value, coefficients: Iterable[float]) -> Value:
+        """Return c[0] + c[1] x + c[2] x^2 + ..., by Estrin's scheme: pairs, pairs of pairs, ..."""
+        terms = [self.number(c) for c in coefficients]
+        while len(terms) > 1:
+            last = [terms[-1]] if len(terms) % 2 else []
+            terms = [self.fma(b, x, a) for a, b in zip(terms[::2], terms[1::2], strict=False)] + last
+            x = self.op("fmul", x, x) if len(terms) > 1 else x
+        return terms[0]
+
+    def load(self, pointer: Value, offset: int | Value = 0) -> Value:
+        """Return the vector that lies `offset` numbers after a pointer."""
+        return self.let(f"load {self.real}, ptr {self.at(pointer, offset)}, align 8")
+
+    def store(self, value: Value, pointer: Value, offset: int | Value = 0) -> None:
+        """Put a vector `offset` numbers after a pointer."""
+        self.line(f"store {self.real} {value}, ptr {self.at(pointer, offset)}, align 8")
+
+    def at(self, pointer: Value, offset: int | Value, element: str = "double") -> Value:
+        """Return the pointer `offset` elements further on."""
+        if offset == 0:
+            return pointer
+        return self.let(f"getelementptr inbounds {element}, ptr {pointer}, i64 {offset}")
+
+    def any(self, condition: Value) -> Value:
+        """Return whether a truth value holds in any lane, an i1."""
+        return self.let(f"icmp ne i{self.width} {self.mask(condition)}, 0") if self.width > 1 else condition
+
+    def mask(self, condition: Value) -> Value:
+        """Return the truth of every lane as the bits of an integer of `width` bits."""
+        return condition if self.width == 1 else self.let(f"bitcast {self.truth} {condition} to i{self.width}")

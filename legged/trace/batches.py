@@ -1,0 +1,201 @@
+"""Many states in one call: broadcasting, and sharing the work among threads.
+
+The kernel's machine code reads the arguments' rows where they lie and writes the results' rows where they belong, see
+`blocks`; here it is only found out where that is. An argument is copied only if its numbers are not doubles, or if
+those of one state do not lie end to end, and then before it is broadcast.
+
+A batch is cut into chunks, which threads take one after the other while Python's lock is free. Small batches stay in
+the calling thread. A state's result does not depend on the batch it is in, on its place there or on the threads: the
+same operations are done on it in the same order, and the tests compare every bit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import math
+import os
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache, cached_property
+
+import numpy as np
+
+from legged.errors import LeggedError
+from legged.trace import backend, blocks, programs
+from legged.trace import cache as stored
+from legged.trace.graph import Graph, Shape
+
+_FLOAT = np.dtype(float)
+_CHUNK = 2_000_000
+"""Operations worth handing to a thread: some 50 us of work."""
+_FEW = 2
+"""So many states are computed one by one as long as there is no code for batches."""
+
+
+class Batch:
+    """The machine code of a graph for batches, compiled when it is first used."""
+
+    def __init__(self, graph: Graph, one: Callable[[Sequence[int]], int]):
+        """Keep the graph, and `one`, which runs the code for a single state on addresses of arrays."""
+        self.graph, self.one = graph, one
+        self.shapes = [*(shape for _, shape in graph.inputs), *graph.outputs]
+
+    @cached_property
+    def code(self) -> backend.Code:
+        """The machine code."""
+        return stored.load(self.graph, programs.batch)
+
+    @cached_property
+    def _function(self) -> Callable[..., int]:
+        return self.code.function(blocks.ENTRY, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+
+    @cached_property
+    def _work_size(self) -> int:
+        return programs.batch_work(self.graph)
+
+    def run(
+        self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], lead: Shape, threads: int | None = None
+    ) -> int:
+        """Compute all states; return the number of the first with a result that is not finite, -1 if there is none.
+
+        Args:
+            arrays: The arguments; their leading axes broadcast to `lead`.
+            results: Arrays that `is_writable` to, with the leading axes `lead`.
+            lead: Leading axes.
+            threads: How many threads may take part; None: `default_threads`.
+        """
+        count = math.prod(lead)
+        arrays = [_readable(a, len(shape)) for a, shape in zip(arrays, self.shapes, strict=False)]
+        places = [_Places(a, lead, len(s)) for a, s in zip([*arrays, *results], self.shapes, strict=True)]
+        if count <= _FEW and "code" not in self.__dict__:
+            return next((k for k in range(count) if self.one([place.at(k) for place in places])), -1)
+        table = np.array([place.row() for place in places], dtype=np.int64).reshape(-1, 3)
+        chunks = self._chunks(count, _threads(threads))
+        return _shared(chunks, min(len(chunks), _threads(threads)), lambda first, end: self._piece(first, end, table))
+
+    def _piece(self, first: int, end: int, table: np.ndarray) -> int:
+        work = np.empty(self._work_size + 8)
+        address = -(-work.ctypes.data // 64) * 64  # vectors that straddle cache lines are slow
+        return self._function(first, end, table.ctypes.data, address)
+
+    def _chunks(self, count: int, threads: int) -> list[tuple[int, int]]:
+        pieces = min(4 * threads, count * max(len(self.graph.nodes), 1) // _CHUNK) if threads > 1 else 1
+        width = backend.width()
+        step = max(-(-count // max(pieces, 1) // width) * width, width)
+        return [(first, min(first + step, count)) for first in range(0, count, step)]
+
+
+class _Places:
+    """Where the states of one array are: evenly spaced if the leading axes allow it, by a table of offsets if not."""
+
+    def __init__(self, array: np.ndarray, lead: Shape, own: int):
+        self.array = array  # keeps it alive
+        strides = np.broadcast_to(array, (*lead, *array.shape[array.ndim - own :])).strides[: len(lead)]
+        axes = [(n, stride) for n, stride in zip(lead, strides, strict=True) if n != 1]
+        self.stride = axes[-1][1] if axes else 0
+        self.table: np.ndarray | None = None
+        if any(outer[1] != inner[0] * inner[1] for outer, inner in itertools.pairwise(axes)):
+            grids = [np.arange(n, dtype=np.int64) * stride for n, stride in axes]
+            total = grids[0]
+            for grid in grids[1:]:
+                total = np.add.outer(total, grid)
+            self.table = np.ascontiguousarray(total).ravel()
+
+    def row(self) -> tuple[int, int, int]:
+        """Return the description that machine code reads, see `blocks`."""
+        return self.array.ctypes.data, self.stride, 0 if self.table is None else self.table.ctypes.data
+
+    def at(self, k: int) -> int:
+        """Return the address of state k."""
+        return self.array.ctypes.data + (k * self.stride if self.table is None else int(self.table[k]))
+
+
+def _lies_end_to_end(array: np.ndarray, own: int) -> bool:
+    """Return whether an array holds aligned doubles, those of one state end to end."""
+    step = 8
+    for n, stride in zip(reversed(array.shape[array.ndim - own :]), reversed(array.strides), strict=False):
+        if n != 1 and stride != step:
+            return False
+        step *= n
+    return array.dtype == _FLOAT and array.dtype.isnative and array.flags.aligned
+
+
+def _readable(array: np.ndarray, own: int) -> np.ndarray:
+    return array if _lies_end_to_end(array, own) else np.array(array, dtype=float, order="C", ndmin=0)
+
+
+def is_writable(array: object, arrays: Sequence[np.ndarray], shape: Shape, own: int) -> bool:
+    """Return whether results of a shape can be written into an array directly while `arrays` are still being read."""
+    return (
+        isinstance(array, np.ndarray)
+        and array.shape == shape
+        and array.flags.writeable
+        and _lies_end_to_end(array, own)
+        and not any(np.may_share_memory(array, other) for other in arrays)
+    )
+
+
+def default_threads() -> int:
+    """Return how many threads share a batch unless the call says so: LEGGED_THREADS, or the processors at hand."""
+    chosen = os.environ.get("LEGGED_THREADS")
+    if chosen:
+        return _threads(int(chosen)) if chosen.isdecimal() else _threads(0)
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _threads(threads: int | None) -> int:
+    if threads is None:
+        return default_threads()
+    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
+        raise ThreadsError(f"threads (or LEGGED_THREADS) must be a whole number from 1 on, got {threads!r}")
+    return int(threads)
+
+
+class ThreadsError(LeggedError, ValueError):
+    """A number of threads that cannot be."""
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_lock = threading.Lock()
+
+
+@cache
+def _renew_after_forks() -> None:
+    """Let a forked process start threads of its own: its parent's are not there."""
+    if hasattr(os, "register_at_fork"):
+        os.register_at_fork(after_in_child=_pools.clear)
+
+
+def _pool(threads: int) -> ThreadPoolExecutor:
+    """Return the pool of helping threads, which grows with demand."""
+    _renew_after_forks()
+    with _lock:
+        if not _pools or max(_pools) < threads:
+            _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="legged")
+        return _pools[max(_pools)]
+
+
+def _shared(chunks: Sequence[tuple[int, int]], threads: int, piece: Callable[[int, int], int]) -> int:
+    """Return the smallest answer above -1 of all chunks, -1 if there is none; the calling thread works as well."""
+    if threads <= 1:
+        answers = [piece(*chunk) for chunk in chunks]
+    else:
+        waiting, answers = list(reversed(chunks)), []
+
+        def work() -> None:
+            while True:
+                try:
+                    chunk = waiting.pop()  # atomic
+                except IndexError:
+                    return
+                answers.append(piece(*chunk))
+
+        helpers = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
+        work()
+        for helper in helpers:
+            helper.result()
+    return min((a for a in answers if a >= 0), default=-1)

@@ -1,0 +1,34 @@
+"""The assembly of whole programs: one for single states, one for batches."""
+
+from __future__ import annotations
+
+from legged.trace import backend, blocks, builtin, lowering
+from legged.trace.assembler import ATTRIBUTES
+from legged.trace.graph import Graph
+
+SINGLE = "legged_single"
+"""`int64 legged_single(double *const *arrays)` runs the core for one state."""
+
+
+def single(graph: Graph) -> str:
+    """Return the program for one state, with the built-in function if the graph suits one."""
+    entry = [
+        f"define i64 @{SINGLE}(ptr %arrays) {ATTRIBUTES} {{",
+        f"  %wrong = call i64 @{lowering.CORE}(ptr %arrays)",
+        "  ret i64 %wrong",
+        "}",
+    ]
+    call = builtin.assembly(graph) if builtin.suits(graph) else ()
+    return "\n".join([lowering.assembly(graph, 1, backend.width()), *entry, *call])
+
+
+def batch(graph: Graph) -> str:
+    """Return the program for a batch."""
+    width = backend.width()
+    return "\n".join([lowering.assembly(graph, width, width), *blocks.assembly(graph, width)])
+
+
+def batch_work(graph: Graph) -> int:
+    """Return how many numbers of working memory the program for a batch takes."""
+    width = backend.width()
+    return blocks.work_size(graph, width, lowering.room(graph, width))
