@@ -3,7 +3,8 @@
 from robots.chain import chain
 from robots.hexapod import hexapod
 from robots.hopper import planar_hopper
+from robots.humanoid import humanoid
 from robots.planar_biped import planar_biped
 from robots.spatial_quadruped import spatial_quadruped
 
-__all__ = ["chain", "hexapod", "planar_biped", "planar_hopper", "spatial_quadruped"]
+__all__ = ["chain", "hexapod", "humanoid", "planar_biped", "planar_hopper", "spatial_quadruped"]

@@ -40,6 +40,7 @@ def compare(case, inertia, h, rates):
 
 READY_MADE = [
     robots.hexapod(),
+    robots.humanoid(),
     robots.planar_biped(),
     robots.planar_hopper(),
     robots.spatial_quadruped(),

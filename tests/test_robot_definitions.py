@@ -372,7 +372,7 @@ def test_a_small_gear_on_a_heavy_load_is_allowed():
 def test_ready_made_robots_and_random_trees_of_every_kind_can_be_built():
     import robots
 
-    for make in (robots.hexapod, robots.planar_biped, robots.planar_hopper, robots.spatial_quadruped):
+    for make in (robots.hexapod, robots.humanoid, robots.planar_biped, robots.planar_hopper, robots.spatial_quadruped):
         assert make().nv > 0
     for seed in range(20):
         for axes in ("any", "parallel", "perpendicular"):
