@@ -29,7 +29,7 @@ test-slow: $(VENV)/test.stamp
 lint: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff check --output-format concise
 	$(BIN)/python -m ruff format --check
-	$(BIN)/python -m pyright
+	$(BIN)/python -m pyright --pythonpath $(BIN)/python
 
 format: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff check --fix --output-format concise
