@@ -142,7 +142,8 @@ def test_figures_and_animations_are_written(run, tmp_path):
 
     paths = save_figures(run, tmp_path / "figures")
     assert {path.name for path in paths} == {"trunk.png", "joints.png", "energy.png", "contact.png"}
-    with Image.open(animate(run, tmp_path / "run.gif", fps=10.0)) as movie:
+    assert run.save_figures(tmp_path / "more", "a_")[0].name == "a_trunk.png"
+    with Image.open(run.animate(tmp_path / "run.gif", fps=10.0)) as movie:
         assert movie.n_frames == 4
     page = animate(run, tmp_path / "run.html").read_text()
     assert '"title":"spatial quadruped"' in page
@@ -318,3 +319,13 @@ def test_initial_state_comes_from_the_controller(robot):
     assert run.base_position[0, 2] == 0.9
     assert run.v[0, 5] == 1.0
     assert simulate(robot, Placed(), until=0.02, v=np.zeros(18)).v[0, 5] == 0.0
+
+
+def test_progress_shows_on_stderr_when_asked(robot, capsys, monkeypatch):
+    from legged.simulation import progress
+
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    simulate(robot, until=0.05, progress=True)
+    assert "spatial quadruped" in capsys.readouterr().err
+    simulate(robot, until=0.05)
+    assert capsys.readouterr().err == ""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import sys
 import time
 from types import TracebackType
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 _PATIENCE = 1.0  # [s] before a bar appears
 
@@ -33,9 +34,18 @@ class ProgressBar:
         if not self.shown or time.monotonic() - self.begun < _PATIENCE:
             return
         if self._bar is None:
-            columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.completed:.2f} s of"))
-            columns = (*columns, TextColumn("{task.total:g} s"), TimeRemainingColumn())
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            self._bar.start()
+            self._bar = _bar()
             self._task = self._bar.add_task(self.title, total=self.until)
+            self._bar.start()
         self._bar.update(self._task, completed=t)
+
+
+def _bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    times = TextColumn("{task.completed:.2f} of {task.total:g} s")
+    console = Console(stderr=True, force_terminal=True)
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), times, TimeRemainingColumn(), console=console, transient=True
+    )

@@ -191,6 +191,18 @@ class Run:
             writer.writerows(zip(*(map(repr, column.tolist()) for column in columns.values()), strict=True))
         return path
 
+    def save_figures(self, folder: str | Path, prefix: str = "") -> list[Path]:
+        """Write figures of trunk, joints, contact forces and energy into a folder; see `plots.save_figures`."""
+        from legged.simulation.plots import save_figures
+
+        return save_figures(self, folder, prefix)
+
+    def animate(self, path: str | Path, *, fps: float = 20.0, speed: float = 1.0) -> Path:
+        """Write a stick-figure animation, .gif or .html; see `animation.animate`."""
+        from legged.simulation.animation import animate
+
+        return animate(self, path, fps=fps, speed=speed)
+
     def _columns_by_name(self) -> Iterator[tuple[str, Array]]:
         yield "t", self.times
         yield "step", self.steps

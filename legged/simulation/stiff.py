@@ -5,12 +5,15 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.integrate import BDF
 
 from legged.errors import DefinitionError
 from legged.simulation.system import Diverged, Segment, State, System
+
+if TYPE_CHECKING:
+    from scipy.integrate import BDF  # imported where it is used, since that takes half as long as all else
 
 Array = np.ndarray
 _WIDEST_TURN = 1.0  # [rad], of a rotation vector before a new reference is taken
@@ -79,6 +82,8 @@ class Stiff:
 
         def jacobian(t: float, y: Array) -> Array:
             return difference_jacobian(rate, t, y)
+
+        from scipy.integrate import BDF
 
         try:
             return BDF(rate, state.t, y, end, self.max_step, self.rtol, self.atol, jacobian)
