@@ -34,8 +34,8 @@ def table(rounds: int) -> Table:
             rows.append((f"{robot.name}, {function.__name__}", *row(robot, function, rounds)))
     header = ("", "plain [us]", "compiled, one state", "compiled, batch", "Pinocchio from Python", "plain / compiled")
     notes = (
-        f"Batch: {BATCH} states in one call, time for one of them. One state includes the call from Python, and so",
-        "does Pinocchio, whose model is built link by link from the same definition.",
+        f"Batch: {BATCH} states in one call, one thread, time for one of them. One state includes the call from",
+        "Python, and so does Pinocchio, whose model is built link by link from the same definition.",
     )
     return Table("Time for one state, [us]", header, tuple(rows), notes)
 
@@ -48,7 +48,7 @@ def row(robot: legged.Robot, function: Callable[..., Any], rounds: int) -> list[
     ways: list[Callable[[], Any]] = [
         lambda: function(robot, *one),
         lambda: kernel(*one),
-        lambda: kernel(*every),
+        lambda: kernel(*every, threads=1),
     ]
     other = pinocchio_way(robot, function.__name__, one)
     times = race(ways + ([other] if other else []), rounds)

@@ -71,10 +71,10 @@ def count(
 ) -> None:
     """Count the operations of inverse and forward dynamics, beside the published formulas (Table 1, Figure 7)."""
     from legged.reports import counts
-    from legged.reports.named import robot_named
+    from legged.reports.named import ready_made, robot_named
 
     if robot in ("all", "families"):
-        measured = [] if robot == "families" else [counts.measure(robot_named(name, base)) for name in READY]
+        measured = [] if robot == "families" else [counts.measure(robot_named(name, base)) for name in ready_made()]
         bases = {None: (True, False), "floating": (True,), "fixed": (False,)}.get(base, (True,))
         _show(*([counts.robot_table(measured).text()] if measured else []), counts.family_table(bases=bases).text())
         if robot == "all":
@@ -147,10 +147,6 @@ def report(
     from legged.reports.paper import report as paper_report
 
     paper_report(output, duration)
-
-
-READY = ("planar_biped", "spatial_quadruped", "hexapod", "planar_hopper")
-"""Ready-made robots that need no argument."""
 
 
 def _figure_7(measured: list, output: Path | None) -> None:

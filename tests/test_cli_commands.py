@@ -72,6 +72,19 @@ def test_count_of_families_gives_table_1(cli, tmp_path):
     assert (tmp_path / "figure-07-operations.png").stat().st_size > 10_000
 
 
+def test_count_of_all_has_every_ready_made_robot_and_the_literature(cli, monkeypatch):
+    from legged.reports import counts
+    from legged.reports.named import ready_made, robot_named
+
+    monkeypatch.setattr(counts, "family_table", lambda bases: counts.literature_table(6))  # tested above
+    status, out, _ = cli("count all")
+    assert status == 0
+    assert "planar_biped" in ready_made() and "chain" not in ready_made()
+    for name in ready_made():
+        assert f"{robot_named(name).name}, n = " in out
+    assert "Hollerbach 1980" in out
+
+
 @pytest.mark.parametrize(
     "gait, robot",
     [("walk", "planar biped"), ("trot", "spatial quadruped"), ("crawl", "spatial"), ("tripod", "hexapod")],

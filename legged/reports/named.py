@@ -47,6 +47,16 @@ def robot_named(text: str, base: str | None = None) -> Robot:
     return made
 
 
+def ready_made() -> list[str]:
+    """Return the names of all robots of `robots` that need no argument."""
+    made = []
+    for name in robots.__all__:
+        needed = [p for p in inspect.signature(getattr(robots, name)).parameters.values() if p.default is p.empty]
+        if not needed:
+            made.append(name)
+    return made
+
+
 def _parsed(call: str) -> tuple[str, list[Any], dict[str, Any]]:
     """Return (name, positional arguments, keyword arguments) of `name` or `name(...)`."""
     try:
