@@ -205,6 +205,16 @@ def test_controller_that_hides_a_state_is_not_compiled(robot):
     )
 
 
+@pytest.mark.parametrize("integrator", [None, RungeKutta4(1e-2), SemiImplicitEuler(1e-2)])
+def test_controller_in_python_may_use_the_step_as_an_index(robot, integrator):
+    class Table(Servo):
+        def torque(self, t, step, q, v, wrenches, memory):
+            return np.full(12, [0.0, 0.1, 0.2][step])
+
+    run = simulate(robot, Table(), until=0.3, integrator=integrator)
+    np.testing.assert_array_equal(run.joint_tau[:, 0], 0.1 * run.steps)
+
+
 def test_ground_that_cannot_be_traced_still_works(robot):
     class Trampoline(Ground):
         def forces(self, points, velocities, memory=None):

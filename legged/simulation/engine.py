@@ -98,9 +98,10 @@ class Engine:
     def rate(self, t: float, step: int, y: Array, q_ref: Array) -> Array:
         """Return the time derivative of y, (..., n), at one time; NaN where there is none."""
         try:
-            if self.whole or y.ndim == 1:
+            if self.whole:
                 return self._rate(float(t), float(step), y, q_ref)
-            return np.stack([self._rate(float(t), float(step), row, q_ref) for row in y])
+            rates = [self._rate(float(t), int(step), row, q_ref) for row in np.atleast_2d(y)]
+            return np.stack(rates) if y.ndim > 1 else rates[0]
         except NO_ANSWER as error:
             self.trouble = str(error)
             return np.full_like(y, np.nan)
@@ -110,12 +111,13 @@ class Engine:
         loop = self.loop
         if rule not in self._steppers:
             shapes = {"t": (), "h": (), "step": (), "q": loop.robot.nq, "s": loop.size}
-            self._steppers[rule] = self._made(getattr(loop, rule), **shapes)
+            made = self._made(getattr(loop, rule), **shapes)
+            self._steppers[rule] = made if self.whole else lambda t, h, step, q, s: made(t, h, int(step), q, s)
         return self._steppers[rule]
 
     def observe(self, t: float, step: int, q: Array, s: Array) -> Observation:
         """Return what a run stores of one state."""
-        return self._observe(float(t), float(step), q, s)
+        return self._observe(float(t), float(step) if self.whole else int(step), q, s)
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         """Return q, (nq,), quaternions of length one."""
