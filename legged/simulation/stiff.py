@@ -17,12 +17,16 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _WIDEST_TURN = 1.0  # [rad], of a rotation vector before a new reference is taken
-_ATTEMPTS = 3  # fresh starts at one place before giving up
+_ATTEMPTS = 3  # fresh starts without progress before giving up
+_PROGRESS = 1e-6  # [s], what counts as progress of one solver
 
 
 @dataclass(frozen=True)
 class Stiff:
     """Implicit solver of variable order (1 to 5) and step, the family of the paper's ode15s, from SciPy.
+
+    It wants torques that are a continuous function of time and state between switches: noise, or a controller with a
+    clock of its own, makes it crawl; those want a fixed step.
 
     Attributes:
         rtol: Relative tolerance of a step.
@@ -52,7 +56,7 @@ class Stiff:
                         yield reached
                         waiting = waiting[1:]
                     state = reached
-                stuck = stuck + 1 if state.t == begun else 0
+                stuck = stuck + 1 if state.t - begun < _PROGRESS else 0
                 if stuck == _ATTEMPTS:
                     raise Diverged(state.t, f"the solver's step shrank to nothing; {system.trouble}".rstrip("; "))
             q, s = state.q, state.s
