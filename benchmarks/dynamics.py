@@ -18,7 +18,7 @@ from legged.reports.timing import race, states
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the twins that the tests compare with
 FUNCTIONS = (legged.inverse_dynamics, legged.forward_dynamics, legged.inertia_matrix)
-BATCH = 256
+BATCH = 1024
 
 
 def subjects() -> list[legged.Robot]:

@@ -270,7 +270,7 @@ def _counts(page: Page, say: Say) -> None:
 
 def _times(page: Page, biped: Demonstration, quadruped: Demonstration, say: Say) -> None:
     say("Timing")
-    subjects = [biped.robot, quadruped.robot, robots.chain(12, twist=0.7)]
+    subjects = [biped.robot, quadruped.robot, robots.humanoid(), robots.chain(12, twist=0.7)]
     acceleration = timing.acceleration_table([timing.compare(robot, rounds=5) for robot in subjects])
     cases = [(shown.robot, shown.gait, paper_ground(shown.robot)) for shown in (biped, quadruped)]
     laws = {"feed-forward": controllers.FeedForward, "computed-torque": controllers.ComputedTorque}
