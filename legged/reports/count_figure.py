@@ -48,4 +48,12 @@ def _mark(ax, robots: Sequence[Measured], letter: str) -> None:
     for place in sorted({m.n for m in robots}):
         here = sorted((m for m in robots if m.n == place), key=lambda m: getattr(m.forward, letter))
         words = ", ".join(m.name for m in here)
-        ax.annotate(words, (place, getattr(here[0].forward, letter)), (7, -3), textcoords="offset points", fontsize=8)
+        right = place > 0.7 * SIZES[-1]  # the name goes to the left of its mark
+        ax.annotate(
+            words,
+            (place, getattr(here[0].forward, letter)),
+            (-7 if right else 7, -3),
+            textcoords="offset points",
+            fontsize=8,
+            ha="right" if right else "left",
+        )

@@ -19,7 +19,6 @@ from legged.reports.scenario import Scenario, joint_error, lean
 from legged.reports.table import Table
 from legged.robot.robot import Robot
 from legged.simulation import Run
-from legged.simulation.animation import animate
 from legged.version import __version__
 
 Say = Callable[[str], None]
@@ -231,7 +230,7 @@ def _moving(page: Page, *shown: Demonstration) -> None:
         for law, run in one.runs.items():
             name = f"{one.robot.name}-{law}".replace(" ", "-")
             run.save(page.folder / "runs" / f"{name}.npz")
-            animate(run, page.folder / "animations" / f"{name}.html")
+            run.animate(page.folder / "animations" / f"{name}.html")
             lines.append(f"- [{one.robot.name}, {law}](animations/{name}.html), [data](runs/{name}.npz)")
     page.text("\n".join(lines))
 

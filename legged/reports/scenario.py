@@ -139,9 +139,6 @@ def _mean_over_time(run: Run, values: np.ndarray) -> float:
 
 def write(run: Run, folder: Path) -> list[Path]:
     """Write a run's data, figures and animation into a folder, and return the paths."""
-    from legged.simulation.animation import animate
-    from legged.simulation.plots import save_figures
-
     folder.mkdir(parents=True, exist_ok=True)
     data = [run.save(folder / "run.npz"), run.to_csv(folder / "run.csv")]
-    return [*data, *save_figures(run, folder), animate(run, folder / "animation.gif")]
+    return [*data, *run.save_figures(folder), run.animate(folder / "animation.gif")]
