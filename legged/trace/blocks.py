@@ -6,16 +6,16 @@ array is copied as a whole. The function is
 
     int64 legged_batch(int64 first, int64 end, const Array *arrays, double *work)
 
-for the states first, ..., end - 1. `arrays` describes the arguments and then the results, three 64-bit numbers each: the
-address of the first state's row; bytes from one state's row to the next; and the address of a table with every state's
-offset in bytes, or zero if rows are evenly spaced. It returns the first state with a result that is not finite, or -1.
-The last block repeats the last state in the lanes that are left.
+for the states first, ..., end - 1. `arrays` describes the arguments and then the results, three 64-bit numbers each:
+the address of the first state's row; bytes from one state's row to the next; and the address of a table with every
+state's offset in bytes, or zero if rows are evenly spaced. It returns the first state with a result that is not finite,
+or -1. The last block repeats the last state in the lanes that are left.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from legged.trace.assembler import ATTRIBUTES, Value, Writer
 from legged.trace.graph import Graph
@@ -111,7 +111,7 @@ def _pointers(width: int) -> Iterator[str]:
     yield "}"
 
 
-def _columns(name: str, width: int, column_block) -> Iterator[str]:
+def _columns(name: str, width: int, column_block: Callable[[Writer, list[Value]], None]) -> Iterator[str]:
     """Yield the function that moves n columns of a block of rows, `width` columns at a time, the last ones overlapping.
 
     A row that all states share is fetched for the first block only.

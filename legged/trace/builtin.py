@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from legged.trace.assembler import ATTRIBUTES, Value, Writer
+from legged.trace.backend import Code
 from legged.trace.graph import Graph
 from legged.trace.lowering import CORE
 
@@ -58,18 +59,17 @@ def suits(graph: Graph) -> bool:
     return graph.rebuild is next and graph.outputs[0] != ()
 
 
-def make(name: str, address: int, context: int, otherwise: Callable[..., Any]) -> Any:
+def make(name: str, code: Code, otherwise: Callable[..., Any]) -> Any:
     """Return the built-in function.
 
     Args:
         name: What it is called.
-        address: Of the machine code of `assembly`.
-        context: Address of that code's table of things in this process.
+        code: With the function of `assembly` in it.
         otherwise: Called with the same arguments when they are not the usual ones.
     """
     values = _context()
-    (ctypes.c_void_p * len(values)).from_address(context)[:] = values
-    _definitions.append(_MethodDef(name.encode(), address, _FAST_WITH_KEYWORDS, None))
+    (ctypes.c_void_p * len(values)).from_address(code.address(CONTEXT))[:] = values
+    _definitions.append(_MethodDef(name.encode(), code.address(ENTRY), _FAST_WITH_KEYWORDS, None))
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype, create.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     return create(ctypes.addressof(_definitions[-1]), otherwise, None)
@@ -87,7 +87,7 @@ def _context() -> list[int]:
 
 
 def _numpy_function(place: int) -> int:
-    core = getattr(np, "_core", None) or np.core
+    core: Any = getattr(np, "_core", None) or np.core
     pointer = ctypes.pythonapi.PyCapsule_GetPointer
     pointer.restype, pointer.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
     table = pointer(core._multiarray_umath._ARRAY_API, None)

@@ -72,15 +72,18 @@ def sine_and_cosine(w: Writer, x: Value) -> tuple[tuple[Value, Value], Value]:
     """Return ((sin x, cos x), where they do not hold).
 
     x = k pi/2 + (r + tail) by the method of Cody and Waite with fused multiply-add: k is small, so the first
-    difference is exact, the second is rounded once, and its error is found with the third part of pi/2.
+    difference is exact; what rounding takes from the second is found, and the third part of pi/2 is added to it.
     """
     shifted = w.fma(x, w.number(2.0 / 3.141592653589793), w.number(_MAGIC))
     k = w.as_bits(shifted)
     minus_k = w.op("fsub", w.number(_MAGIC), shifted)
     p_1, p_2, p_3 = (w.number(p) for p in _PI_2)
     near = w.fma(minus_k, p_1, x)
-    r = w.fma(minus_k, p_2, near)
-    tail = w.fma(minus_k, p_3, w.fma(minus_k, p_2, w.op("fsub", near, r)))
+    step = w.op("fmul", minus_k, p_2)
+    step_rest = w.fma(minus_k, p_2, w.let(f"fneg {w.real} {step}"))
+    r = w.op("fadd", near, step)
+    lost = w.op("fadd", w.op("fsub", near, r), step)
+    tail = w.op("fadd", lost, w.fma(minus_k, p_3, step_rest))
     z = w.op("fmul", r, r)
     half = w.op("fmul", z, w.number(0.5))
     one = w.op("fsub", w.number(1.0), half)
@@ -182,7 +185,9 @@ def symbol(function: str) -> str:
 def functions(names: Iterable[str], width: int) -> Iterator[str]:
     """Yield the assembly of the functions of these names: formulas, and operations of the C library."""
     names = set(names)
-    outer = {CALLED[n] for n in names if n in CALLED} | {CALLED[r] for n in names & set(FORMULAS) for r in FORMULAS[n][2]}
+    outer = {CALLED[n] for n in names if n in CALLED} | {
+        CALLED[r] for n in names & set(FORMULAS) for r in FORMULAS[n][2]
+    }
     for name in sorted(outer):
         arguments = ", ".join(["double"] * (2 if name in ("atan2", "pow") else 1))
         yield f"declare double @{symbol(name)}({arguments}) nounwind willreturn memory(none)"

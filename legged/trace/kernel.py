@@ -81,9 +81,9 @@ class Kernel:
         self._plain = builtin.suits(graph)
         self._idle: list[_Workspace] = []
         if self._plain and builtin.available():
-            addresses = [self.code.address(entry) for entry in (builtin.ENTRY, builtin.CONTEXT)]
-            call = builtin.make(name, *addresses, self.general)
-            self.__class__ = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
+            call = builtin.make(name, self.code, self.general)
+            kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
+            object.__setattr__(self, "__class__", kind)  # calls look at the class only
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
@@ -153,7 +153,9 @@ class Kernel:
         bad = self._batch.run(checked, results, lead, threads)
         if bad >= 0:
             state = tuple(int(i) for i in np.unravel_index(bad, lead)) if lead else ()
-            numbers = [np.broadcast_to(a, (*lead, *s))[state].ravel() for a, s in zip(checked, self.shapes, strict=True)]
+            numbers = [
+                np.broadcast_to(a, (*lead, *s))[state].ravel() for a, s in zip(checked, self.shapes, strict=True)
+            ]
             raise explain(self, np.concatenate(numbers, dtype=float), state)
         if out is not None:
             return _put(results, out)
