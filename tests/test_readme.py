@@ -61,3 +61,9 @@ def test_command_runs(command, monkeypatch, tmp_path, capsys):
 @pytest.mark.parametrize("path", re.findall(r"\]\(([^)#:]+)\)", README))
 def test_linked_file_is_there(path):
     assert (ROOT / path).exists()
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").glob("*.md")), ids=lambda page: page.stem)
+def test_files_that_the_docs_name_are_there(page):
+    named = re.findall(r"`((?:legged|controllers|robots|docs|examples)/[\w/.]+)`", page.read_text(encoding="utf-8"))
+    assert [path for path in named if not (ROOT / path).exists()] == []
