@@ -6,12 +6,13 @@ import ctypes
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.errors import ShapeError
-from legged.trace import builtin, cache, programs
+from legged.trace import builtin, c_export, cache, programs
 from legged.trace.batches import Batch, is_writable
 from legged.trace.count import Counts, count_graph
 from legged.trace.diagnosis import explain
@@ -120,6 +121,17 @@ class Kernel:
             return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in work.outputs)
         finally:
             self._idle.append(work)
+
+    def to_c(self, path: str | Path, precision: str = "double", name: str | None = None) -> c_export.Source:
+        """Write the function as C99, for a computer without Python, and return where: path.c and path.h.
+
+        Args:
+            path: Where to, without the ending, or with it.
+            precision: "double" or "float".
+            name: What the function is called in C; this kernel's name by default.
+        """
+        meanings = {a.name: a.meaning for a in self.arguments}
+        return c_export.write(self.graph, name or self.name, path, precision, meanings)
 
     def _workspace(self) -> _Workspace:
         try:
