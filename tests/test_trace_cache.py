@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from legged.trace import backend, cache, compile
+from legged.trace import backend, cache, compile, lowering
 
 CHILD = """
 import numpy as np
@@ -103,6 +103,23 @@ def test_clearing_removes_the_files(folder):
     use()
     assert cache.clear() == 1 and not list(folder.iterdir())
     assert cache.clear() == 0
+
+
+def test_the_cache_is_described(folder, monkeypatch):
+    assert cache.describe() == (folder, 0, 0, 0) and str(cache.describe()) == f"{folder}: no compiled code"
+    use()
+    (path,) = folder.iterdir()
+    assert cache.describe() == (folder, 1, path.stat().st_size, 1)
+    monkeypatch.setattr(cache, "_surroundings", lambda: "another computer")
+    use()
+    assert cache.describe()[1] == 2 and cache.describe().current == 1
+    assert "2 pieces of compiled code (1 current), 0.0 MB" in str(cache.describe())
+
+
+def test_a_warm_start_writes_no_assembly(folder, monkeypatch):
+    use()
+    monkeypatch.setattr(lowering, "assembly", None)
+    use()
 
 
 def test_the_folder_is_the_systems_unless_chosen(monkeypatch):

@@ -8,6 +8,7 @@ checksum, and a file that is truncated or not ours is compiled again.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import sys
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from functools import cache
 from importlib import metadata
 from pathlib import Path
+from typing import NamedTuple
 
 from legged.trace import backend
 from legged.trace.builtin import suits
@@ -57,6 +59,37 @@ def load(graph: Graph, program: Callable[[Graph], str]) -> backend.Code:
     return code
 
 
+class Contents(NamedTuple):
+    """What is kept.
+
+    Attributes:
+        folder: Where.
+        files: How many pieces of compiled code.
+        size: Of all of them, [bytes].
+        current: How many of them were written for this version, this processor and this code generator.
+    """
+
+    folder: Path
+    files: int
+    size: int
+    current: int
+
+    def __str__(self) -> str:
+        if not self.files:
+            return f"{self.folder}: no compiled code"
+        return f"{self.folder}: {self.files} pieces of compiled code ({self.current} current), {self.size / 1e6:.1f} MB"
+
+
+def describe() -> Contents:
+    """Return what the cache folder holds."""
+    sizes = {}
+    for path in folder().glob("*.o") if folder().is_dir() else ():
+        with contextlib.suppress(OSError):  # another process has just cleared it
+            sizes[path.name] = path.stat().st_size
+    current = sum(name.startswith(_generation()) for name in sizes)
+    return Contents(folder(), len(sizes), sum(sizes.values()), current)
+
+
 def clear() -> int:
     """Delete all compiled code of the cache folder and forget what is loaded; return how many files there were."""
     with _lock:
@@ -75,10 +108,16 @@ def _surroundings() -> str:
     return f"{generator}, llvmlite {metadata.version('llvmlite')}, {backend.target_name()}"
 
 
+def _generation() -> str:
+    """Return what the names of all files begin with that these surroundings write."""
+    return hashlib.sha256(_surroundings().encode()).hexdigest()[:8]
+
+
 def _key(graph: Graph, program: str) -> str:
     nodes = [(node.operation, node.arguments) for node in graph.nodes]
     whole = [shape for _, shape in graph.inputs], nodes, graph.outputs, graph.results, suits(graph)
-    return hashlib.sha256(f"{_surroundings()}\n{program}\n{whole!r}".encode()).hexdigest()[:40]
+    digest = hashlib.sha256(f"{_surroundings()}\n{program}\n{whole!r}".encode()).hexdigest()
+    return f"{_generation()}-{digest[:40]}"
 
 
 def _machine_code(graph: Graph, program: Callable[[Graph], str], path: Path) -> bytes:
