@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,9 @@ import numpy as np
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.simulation.chart import largest_turn
 from legged.simulation.closed_loop import ClosedLoop, Felt, Look, Observation
+from legged.simulation.fixed import Piece
+from legged.simulation.steps import Steps
+from legged.simulation.system import State
 from legged.trace import compile as compile_function
 
 Array = np.ndarray
@@ -71,6 +74,7 @@ class Engine:
     def __init__(self, loop: ClosedLoop, whole: bool, name: str):
         self.loop, self.whole, self.name, self.trouble = loop, whole, name, ""
         self._steppers: dict[str, Callable[..., Any]] = {}
+        self._repeaters: dict[str, Steps] = {}
 
     @property
     def nv(self) -> int:
@@ -114,6 +118,18 @@ class Engine:
             made = self._made(getattr(loop, rule), **shapes)
             self._steppers[rule] = made if self.whole else lambda t, h, step, q, s: made(t, h, int(step), q, s)
         return self._steppers[rule]
+
+    def repeat(self, rule: str, pieces: Sequence[Piece], q: Array, s: Array) -> tuple[list[State], int] | None:
+        """Return (states at the samples of the first pieces, how many pieces), taken in one call of machine code.
+
+        It stops ahead of the samples that a state without successor does not reach. None if the loop is not compiled
+        whole.
+        """
+        if not self.whole:
+            return None
+        if rule not in self._repeaters:
+            self._repeaters[rule] = Steps(self.loop, rule)
+        return self._repeaters[rule].take(pieces, q, s)
 
     def observe(self, t: float, step: int, q: Array, s: Array) -> Observation:
         """Return what a run stores of one state."""

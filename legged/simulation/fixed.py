@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,22 @@ from legged.simulation.system import Diverged, Segment, State, System
 
 Array = np.ndarray
 _ROUNDING = 1e-9  # of a step: a remainder below this is none
+
+
+class Piece(NamedTuple):
+    """Equal steps, one after the other.
+
+    Attributes:
+        number: How many of the controller's switch times lie before them.
+        start: When the first begins, [s]. h: Their length, [s]. count: How many.
+        sample: The time of the sample that they end at, [s]; None if it is no sample.
+    """
+
+    number: int
+    start: float
+    h: float
+    count: int
+    sample: float | None
 
 
 @dataclass(frozen=True)
@@ -33,26 +49,52 @@ class FixedStep:
             raise DefinitionError(f"a fixed step must be longer than 0 s, got {self.step}")
 
     def march(self, system: System, q: Array, s: Array, segments: Sequence[Segment]) -> Iterator[State]:
-        """Yield the state at every sample time; see `Integrator`."""
-        still = np.zeros(system.nv)
-        for number, start, end, samples in segments:
-            t = start
-            for sample in samples.tolist():
-                q, s = self._walk(system, number, t, sample, q, s)
-                q, t = system.configuration(q, still), sample
-                yield State(t, number, q, s)
-            q, s = self._walk(system, number, t, end, q, s)
+        """Yield the state at every sample time; see `Integrator`.
 
-    def _walk(self, system: System, number: int, start: float, end: float, q: Array, s: Array) -> tuple[Array, Array]:
-        step_on = system.stepper(self.rule)
-        n = int(np.ceil((end - start) / self.step - _ROUNDING))
-        h = (end - start) / max(n, 1)
-        for i in range(n):
-            try:
-                q, s = step_on(start + i * h, h, float(number), q, s)
-            except (NotFiniteError, SingularError) as error:
-                raise Diverged(start + i * h, str(error)) from error
-        return q, s
+        A system with a method `repeat`, as `Engine` has it, takes many steps in one call.
+        """
+        pieces, repeat = self.pieces(segments), getattr(system, "repeat", None)
+        while repeat is not None and pieces:
+            reached = repeat(self.rule, pieces, q, s)
+            if reached is None:
+                break
+            states, done = reached
+            for state in states:
+                q, s = state.q, state.s
+                yield state
+            pieces = pieces[done:]
+            if not done:  # a step has no answer; below it is taken again, and tells why
+                break
+        yield from self._walk(system, pieces, q, s)
+
+    def pieces(self, segments: Sequence[Segment]) -> list[Piece]:
+        """Return the equal steps between samples, switches and corners."""
+        found = []
+        for number, start, end, samples in segments:
+            for sample in samples.tolist():
+                found.append(self._piece(number, start, sample, True))
+                start = sample
+            if end > start:
+                found.append(self._piece(number, start, end, False))
+        return found
+
+    def _piece(self, number: int, start: float, end: float, sampled: bool) -> Piece:
+        count = int(np.ceil((end - start) / self.step - _ROUNDING))
+        return Piece(number, start, (end - start) / max(count, 1), count, end if sampled else None)
+
+    def _walk(self, system: System, pieces: Sequence[Piece], q: Array, s: Array) -> Iterator[State]:
+        """Yield the states one step after the other in Python."""
+        still = np.zeros(system.nv)
+        for number, start, h, count, sample in pieces:
+            step_on = system.stepper(self.rule)
+            for i in range(count):
+                try:
+                    q, s = step_on(start + i * h, h, float(number), q, s)
+                except (NotFiniteError, SingularError) as error:
+                    raise Diverged(start + i * h, str(error)) from error
+            if sample is not None:
+                q = system.configuration(q, still)
+                yield State(sample, number, q, s)
 
 
 @dataclass(frozen=True)
