@@ -36,16 +36,21 @@ _LLVM = {  # functions of LLVM's own -> number of arguments
 
 def assembly(graph: Graph, width: int, native: int) -> str:
     """Return the core for `width` states at once, on a processor with vectors of `native` numbers; 1 for one state."""
-    core = Core(graph, width, native)
+    return with_calls(Core(graph, width, native))
+
+
+def with_calls(core: Core) -> str:
+    """Return a core with all that it calls."""
     lines = list(core.lines())
-    widths = sorted({width, native})
+    native = core.native
+    widths = sorted({core.w.width, native})
     return "\n".join([*_declarations(widths), *elementary.functions(core.called, native), *lines])
 
 
 def room(graph: Graph, width: int) -> int:
     """Return how many numbers of working memory the core for `width` states takes, on vectors of that width."""
     total = 0
-    for calls, _ in _rounds(graph):
+    for calls, _ in rounds(graph):
         for function, uses in _groups(graph, calls).items():
             arrays = len(uses[0].arguments) + len(_results(function))
             total += arrays * _rounded(len(uses) * width, 8)
@@ -72,7 +77,7 @@ class Core:
         self.w = Writer(width)
         self.called: set[str] = set()
         self.room = 0
-        self._ready: set[int] = set()
+        self.ready: set[int] = set()
         self._places: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in numbers
         first = 0
         for k, (_, shape) in enumerate(graph.inputs):
@@ -94,34 +99,40 @@ class Core:
         w, graph = self.w, self.graph
         for k in range(len(graph.inputs) + len(graph.outputs)):
             w.let(f"load ptr, ptr {w.at('%arrays', k, 'ptr')}, align 8", f"%a{k}")
-        for calls, needed in _rounds(graph):
-            self._emit(needed)
+        for calls, needed in rounds(graph):
+            self.emit(needed)
             self._call(calls)
-        self._emit(i for i, node in enumerate(graph.nodes, graph.input_size) if node.operation not in elementary.CALLED)
+        self.rest()
         wrong = self._wrong()
         self._store()
         w.line(f"ret i64 {w.let(f'zext i{w.width} {w.mask(wrong)} to i64')}")
         return w.lines
 
-    def _emit(self, indices: Iterable[int]) -> None:
-        for i in indices:
-            if i not in self._ready:
-                self._instruction(i, self.graph.nodes[i - self.graph.input_size])
-                self._ready.add(i)
+    def rest(self) -> None:
+        """Compute what is left after the last call."""
+        nodes = enumerate(self.graph.nodes, self.graph.input_size)
+        self.emit(i for i, node in nodes if node.operation not in elementary.CALLED)
 
-    def _value(self, operand: Operand) -> Value:
+    def emit(self, indices: Iterable[int]) -> None:
+        """Compute these nodes, in this order, unless they are there."""
+        for i in indices:
+            if i not in self.ready:
+                self._instruction(i, self.graph.nodes[i - self.graph.input_size])
+                self.ready.add(i)
+
+    def value(self, operand: Operand) -> Value:
         """Return a value, loaded if this is its first use."""
         if isinstance(operand, float):
             return self.w.number(operand)
-        if operand in self._places and operand not in self._ready:
-            self._ready.add(operand)
+        if operand in self._places and operand not in self.ready:
+            self.ready.add(operand)
             pointer = self.w.at(*self._places[operand])
             self.w.let(f"load {self.w.real}, ptr {pointer}, align 8", f"%v{operand}")
         return f"%v{operand}"
 
     def _instruction(self, i: int, node: Node) -> None:
         w, operation = self.w, node.operation
-        a = [self._value(x) for x in node.arguments]
+        a = [self.value(x) for x in node.arguments]
         if operation in _ARITHMETIC:
             text = f"{_ARITHMETIC[operation]} contract {w.real} {a[0]}, {a[1]}"
         elif operation in _INTRINSIC:
@@ -151,18 +162,37 @@ class Core:
         padded = _rounded(size, self.native)
         inputs = [self._reserve(padded) for _ in uses[0].arguments]
         outputs = {result: self._reserve(padded) for result in _results(function)}
-        for k, (arguments, users) in enumerate(uses):
-            for place, argument in zip(inputs, arguments, strict=True):
-                w.store(self._value(argument), "%work", place + k * w.width)
-            for i in users:
+        for k, place in enumerate(inputs):
+            self._lay_out([use.arguments[k] for use in uses], place, padded)
+        for k, use in enumerate(uses):
+            for i in use.nodes:
                 name = self.graph.nodes[i - self.graph.input_size].operation
                 self._places[i] = ("%work", outputs["arctan2" if name == "arctan" else name] + k * w.width)
-        for place in inputs:
-            for k in range(size, padded):
-                w.line(f"store double {constant(1.0)}, ptr {w.at('%work', place + k)}, align 8")
         pointers = [f"ptr {w.at('%work', place)}" for place in (*inputs, *outputs.values())]
         count = padded if function in elementary.FORMULAS else size
         w.line(f"call void @legged_{function}({', '.join(pointers)}, i64 {count})")
+
+    def _lay_out(self, operands: list[Operand], place: int, padded: int) -> None:
+        """Put values end to end into the working memory, and ones behind them up to `padded` numbers.
+
+        For one state, vectors are filled in registers and stored whole: what a function reads as a vector soon after
+        must not have been written number by number, or the processor waits for its memory.
+        """
+        w = self.w
+        values = [self.value(x) for x in operands]
+        if w.width > 1:
+            for k, value in enumerate(values):
+                w.store(value, "%work", place + k * w.width)
+            for k in range(len(values) * w.width, padded):
+                w.line(f"store double {constant(1.0)}, ptr {w.at('%work', place + k)}, align 8")
+            return
+        n, kind = self.native, Writer(self.native).real
+        values += [w.number(1.0)] * (padded - len(values))
+        for start in range(0, padded, n):
+            vector = "poison"
+            for lane, value in enumerate(values[start : start + n]):
+                vector = w.let(f"insertelement {kind} {vector}, double {value}, i64 {lane}")
+            w.line(f"store {kind} {vector}, ptr {w.at('%work', place + start)}, align 8")
 
     def _reserve(self, size: int) -> int:
         """Return where in the working memory there is room for so many numbers."""
@@ -172,7 +202,7 @@ class Core:
     def _wrong(self) -> Value:
         """Return where one of the results is not finite: x - x is zero for finite x alone."""
         w = self.w
-        values = [self._value(r) for r in self.graph.results]  # all loaded before the first is stored
+        values = [self.value(r) for r in self.graph.results]  # all loaded before the first is stored
         terms = [w.op("fsub", v, v) for v in dict.fromkeys(values) if v.startswith("%")] or [w.number(0.0)]
         while len(terms) > 1:
             last = [terms[-1]] if len(terms) % 2 else []
@@ -183,7 +213,7 @@ class Core:
         results = iter(self.graph.results)
         for k, shape in enumerate(self.graph.outputs, len(self.graph.inputs)):
             for i in range(math.prod(shape)):
-                self.w.store(self._value(next(results)), f"%a{k}", i * self.w.width)
+                self.w.store(self.value(next(results)), f"%a{k}", i * self.w.width)
 
 
 class _Use(NamedTuple):
@@ -214,7 +244,7 @@ def _rounded(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-def _rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
+def rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
     """Yield (calls, what they need that is not there yet), round by round.
 
     A call belongs to the round after the last call that it depends on. Only what calls need is computed before them:

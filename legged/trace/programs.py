@@ -5,6 +5,7 @@ from __future__ import annotations
 from legged.trace import backend, blocks, builtin, lowering
 from legged.trace.assembler import ATTRIBUTES
 from legged.trace.graph import Graph
+from legged.trace.packed import PackedCore
 
 SINGLE = "legged_single"
 """`int64 legged_single(double *const *arrays)` runs the core for one state."""
@@ -19,7 +20,7 @@ def single(graph: Graph) -> str:
         "}",
     ]
     call = builtin.assembly(graph) if builtin.suits(graph) else ()
-    return "\n".join([lowering.assembly(graph, 1, backend.width()), *entry, *call])
+    return "\n".join([lowering.with_calls(PackedCore(graph, backend.width())), *entry, *call])
 
 
 def batch(graph: Graph) -> str:

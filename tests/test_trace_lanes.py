@@ -1,0 +1,109 @@
+"""Alike modules in the lanes of vectors: the same numbers, found from labels alone, for robots of every shape."""
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.trace import backend, lanes, record
+from legged.trace.graph import Graph
+from legged.trace.lowering import rounds
+
+LEGS = {"thigh": 1.0, "shank": 0.5}
+
+
+def plan_of(function, robot) -> tuple[Graph, lanes.Plan | None]:
+    graph = legged.compile(function, robot).graph
+    early = {i for calls, needed in rounds(graph) for i in (*calls, *needed)}
+    return graph, lanes.plan(graph, early, 8)
+
+
+def legged_table(legs: int, seed: int) -> legged.Robot:
+    """Return a body on any number of alike legs of random build, some of them turned the other way."""
+    rng = np.random.default_rng(seed)
+    leg = legged.Limb()
+    for name, mass in LEGS.items():
+        tensor = np.diag([0.02, 0.03, 0.04]) + 0.002 * (1 - np.eye(3))
+        link = legged.Link(name, legged.Inertia(mass, rng.uniform(-0.1, 0.1, 3), tensor))
+        axis = rng.normal(size=3)
+        leg.add(legged.Revolute(f"{name}_joint", axis / np.linalg.norm(axis)), link, at=rng.uniform(-0.3, 0.3, 3))
+    builder = legged.RobotBuilder("table", legged.Link("top", legged.box(3.0, (1.0, 0.5, 0.1))))
+    for k in range(legs):
+        turn = legged.rpy(0.0, 0.0, rng.uniform(-3, 3)) if k % 2 else None
+        builder.attach(leg, to="top", at=rng.uniform(-0.5, 0.5, 3), rotation=turn, prefix=f"{k}_")
+    return builder.build()
+
+
+def test_all_four_legs_of_a_quadruped_share_vectors():
+    graph, plan = plan_of(legged.forward_dynamics, robots.spatial_quadruped())
+    assert plan is not None
+    packed = sum(len(pack.nodes) for pack in plan.packs)
+    assert {len(pack.nodes) for pack in plan.packs} == {4}
+    of_legs = sum(node.label.module in (1, 2, 3, 4) for node in graph.nodes)
+    assert packed > 0.75 * of_legs  # what the base does for each leg in turn is labelled with the leg too
+
+
+def test_kinds_of_modules_are_packed_apart():
+    """A humanoid has two arms and two legs; each pair has its own vectors."""
+    graph, plan = plan_of(legged.forward_dynamics, robots.humanoid())
+    assert plan is not None
+    pairs = {tuple(graph.nodes[i - graph.input_size].label.module for i in pack.nodes) for pack in plan.packs}
+    assert {(3, 4), (5, 6)} <= {tuple(sorted(pair)) for pair in pairs}
+
+
+def test_nothing_is_computed_before_what_it_needs():
+    graph, plan = plan_of(legged.forward_dynamics, robots.hexapod())
+    assert plan is not None
+    early = {i for calls, needed in rounds(graph) for i in (*calls, *needed)}
+    done = set(range(graph.input_size)) | early
+    for item in plan.order:
+        nodes = [item] if isinstance(item, int) else item.nodes
+        for i in nodes:
+            arguments = graph.nodes[i - graph.input_size].arguments
+            assert all(a in done for a in arguments if isinstance(a, int))
+        done.update(nodes)
+    assert done == set(range(graph.input_size + len(graph.nodes)))
+
+
+@pytest.mark.parametrize("legs", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "inertia_matrix"])
+def test_packed_code_gives_the_plain_numbers(legs, name):
+    """Also with more legs than lanes, and with lanes left over."""
+    robot = legged_table(legs, seed=legs)
+    rng = np.random.default_rng(legs)
+    q, v, force = legged.random_configuration(robot, rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    function = getattr(legged, name)
+    arguments = (q,) if name == "inertia_matrix" else (q, v, force)
+    plain, packed = function(robot, *arguments), legged.compile(function, robot)(*arguments)
+    assert np.abs(packed - plain).max() <= 1e-12 * np.abs(plain).max()
+
+
+def test_signs_of_lanes_are_kept():
+    """One module adds what the other subtracts, and multiplies by a negative number: still one vector."""
+
+    def mirrored(x, y):
+        results = []
+        for k, side in enumerate((1.0, -1.0)):
+            with legged.trace.module(k):
+                a = x[2 * k] * x[2 * k + 1]
+                b = a + side * 0.25 * y
+                results.append(-(b * a) - side * 0.5 * a)
+        return np.stack(results)
+
+    graph = record(mirrored, {"x": (4,), "y": ()})
+    plan = lanes.plan(graph, (), backend.width())
+    assert plan is not None and len(plan.packs) >= 4
+    x, y = np.array([0.3, -1.2, 0.7, 2.0]), 0.9
+    assert legged.compile(mirrored, x=(4,), y=())(x, y) == pytest.approx(graph.evaluate(x, y), rel=1e-15)
+
+
+def test_modules_that_wait_for_each_other_stay_apart():
+    def chain(x):
+        total = x[0]
+        for k in range(4):
+            with legged.trace.module(k):
+                total = total * x[k + 1] + 1.0
+        return total
+
+    graph = record(chain, {"x": (5,)})
+    assert lanes.plan(graph, (), 8) is None
