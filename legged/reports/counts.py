@@ -9,6 +9,7 @@ from functools import cache
 import numpy as np
 
 from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import floating_inverse_dynamics, inverse_dynamics
 from legged.reports import formulas
 from legged.reports.formulas import Formula
@@ -21,6 +22,7 @@ from robots import chain
 SIZES = (4, 8, 12, 16, 20, 30)
 TWISTS = {"parallel axes": 0.0, "perpendicular axes": np.pi / 2, "arbitrary twist": 0.7}
 """Families of chains: name -> angle between one joint's axis and the next, [rad]."""
+_TASKS = ("inverse", "forward", "inertia matrix", "solve")
 TRICKS = (
     "Counted on the traced code that runs: equal subexpressions once; products with 0 and 1, and what no result needs,",
     "never; divisions are in M; sines and cosines are not counted.",
@@ -155,14 +157,31 @@ def _numbers(counts: Counts) -> tuple[str, str, str]:
 
 
 def literature_table(n: int) -> Table:
-    """Return every published formula and its value for n links."""
+    """Return every published formula with its value for n links, and what a chain of arbitrary twist costs here."""
     every = (*formulas.TABLE_1, *formulas.LITERATURE, formulas.CUBIC_FIXED)
+    here: dict[tuple[str, bool], tuple[int, int]] = {}
     rows = []
-    for f in every:
+    for f in sorted(every, key=lambda f: (_TASKS.index(f.task), not f.floating)):
+        kind, base = (f.task, f.floating), "floating" if f.floating else "fixed"
+        if kind not in here and f.task != "solve":
+            here[kind] = _chain_counts(n, *kind)
+            rows.append((f"{f.task}, {base}: here", "", "", *map(str, here[kind]), "", "measured"))
         M, A = f.at(n)
-        words = f"{f.task}, {'floating' if f.floating else 'fixed'}: {f.algorithm}"
-        rows.append((words, formulas.polynomial(f.M), formulas.polynomial(f.A), f"{M:.0f}", f"{A:.0f}", f.status))
-    header = ("published", "M", "A", f"M at n = {n}", f"A at n = {n}", "checked")
-    notes = tuple(f"{status}: {meaning}." for status, meaning in formulas.CHECKED.items())
+        share = f"{100 * sum(here[kind]) / (M + A):.0f} %" if kind in here else ""
+        words = (f"{f.task}, {base}: {f.algorithm}", formulas.polynomial(f.M), formulas.polynomial(f.A))
+        rows.append((*words, f"{M:.0f}", f"{A:.0f}", share, f.status))
+    header = ("operations", "M", "A", f"M at n = {n}", f"A at n = {n}", "here, M + A", "checked")
+    notes = (f"Here: a chain of {n} links of full inertia with arbitrary twist, the general case of the formulas.",)
+    notes += tuple(f"{status}: {meaning}." for status, meaning in formulas.CHECKED.items())
     notes += tuple(f"{f.algorithm}: {f.remark}." for f in every if f.remark)
-    return Table("Published operation counts", header, tuple(rows), notes)
+    return Table("Published operation counts, and ours", header, tuple(rows), notes)
+
+
+def _chain_counts(n: int, task: str, floating: bool) -> tuple[int, int]:
+    """Return (M, A) of a task for a chain of n links with arbitrary twist."""
+    twist = TWISTS["arbitrary twist"]
+    if task == "inertia matrix":
+        counts = count(inertia_matrix, chain(n, twist=twist, base=None if floating else FixedBase()))
+    else:
+        counts = getattr(_measured_chain(n, twist, floating), task)
+    return counts.M, counts.A
