@@ -90,7 +90,7 @@ def _robust_limits(values: np.ndarray) -> tuple[float, float]:
     """Return limits that show all but the rarest peaks, such as those of touch-down."""
     if not values.size:
         return -1.0, 1.0
-    low, high = np.quantile(values, [0.002, 0.998])
+    low, high = min(np.quantile(values, 0.002), 0.0), np.quantile(values, 0.998)
     margin = 0.08 * max(high - low, 1e-9)
     return float(low - margin), float(high + margin)
 
