@@ -11,7 +11,7 @@ import pytest
 
 import legged
 from legged.errors import NotFiniteError, ShapeError, SingularError
-from legged.trace import Kernel, builtin, compile
+from legged.trace import Kernel, builtin, call_assembly, compile
 
 
 def law(q, v, gain, grid):
@@ -133,6 +133,30 @@ def test_calls_leak_neither_references_nor_memory(kernel, state):
     assert [sys.getrefcount(x) for x in state[:2]] == wanted and sys.getrefcount(out) == references
 
 
+def test_batches_are_the_same_on_both_ways(kernel):
+    rng = np.random.default_rng(8)
+    for count in (1, 2, 3, 20, 1000):
+        q, v, gain = rng.normal(size=(count, 4)), rng.normal(size=(count, 3)), rng.uniform(1.0, 2.0, count)
+        grid = rng.normal(size=(count, 4, 3))
+        for arguments in ((q, v, gain, grid), (q[0], v, 2.5, grid), (q, v[0], gain, grid[0]), (q[0], v[0], gain, grid)):
+            wanted = kernel.general(*arguments)
+            assert np.array_equal(kernel(*arguments), wanted)
+            out = np.empty((count, 4, 3))
+            references = sys.getrefcount(out)
+            assert kernel(*arguments, out=out) is out and np.array_equal(out, wanted)
+            assert sys.getrefcount(out) == references
+            assert np.array_equal(kernel(*arguments[:3], grid, out=grid.copy()), kernel.general(*arguments[:3], grid))
+        here = grid.copy()
+        assert np.array_equal(kernel(q, v, gain, here, out=here), kernel.general(q, v, gain, grid))
+        gain[count // 2] = 0.0
+        with pytest.raises(SingularError, match="divides by zero"):
+            kernel(q, v, gain, grid)
+    with pytest.raises(ShapeError, match=r"do not broadcast: q \(2,\), v \(3,\)"):
+        kernel(rng.normal(size=(2, 4)), rng.normal(size=(3, 3)), 1.0, grid[0])
+    with pytest.raises(ShapeError, match=r"out must be an array of shape \(1000, 4, 3\), got \(4, 3\)"):
+        kernel(q, v, 1.0, grid, out=np.empty((4, 3)))
+
+
 def test_kernels_can_be_forgotten():
     kernel = compile(lambda x: x + 1.5, x=2)
     reference, call = weakref.ref(kernel), kernel.__call__
@@ -157,7 +181,7 @@ def test_a_python_that_is_built_otherwise_is_noticed(monkeypatch):
     assert not builtin.available()
     monkeypatch.undo()
     builtin.available.cache_clear()
-    monkeypatch.setattr(builtin, "_DESCR", builtin._DATA)
+    monkeypatch.setattr(call_assembly, "DESCR", call_assembly.DATA)
     assert not builtin.available()
     monkeypatch.undo()
     builtin.available.cache_clear()

@@ -86,7 +86,13 @@ def machine_code(text: str) -> bytes:
 
 
 class Code:
-    """Machine code in memory, loaded from an object file."""
+    """Machine code in memory, loaded from an object file.
+
+    Attributes:
+        kept: Other code that this one calls, which must live as long.
+    """
+
+    kept: Code | None = None
 
     def __init__(self, content: bytes):
         machine = _machine()

@@ -37,15 +37,25 @@ _FEW = 2
 class Batch:
     """The machine code of a graph for batches, compiled when it is first used."""
 
-    def __init__(self, graph: Graph, one: Callable[[Sequence[int]], int]):
-        """Keep the graph, and `one`, which runs the code for a single state on addresses of arrays."""
-        self.graph, self.one = graph, one
+    def __init__(
+        self, graph: Graph, one: Callable[[Sequence[int]], int], loaded: Callable[[backend.Code, int, int], object]
+    ):
+        """Keep what is called.
+
+        Args:
+            graph: What to compute.
+            one: Runs the code for a single state on addresses of arrays.
+            loaded: Told of the code when it is there: the code, its address, how many states are too few for threads.
+        """
+        self.graph, self.one, self.loaded = graph, one, loaded
         self.shapes = [*(shape for _, shape in graph.inputs), *graph.outputs]
 
     @cached_property
     def code(self) -> backend.Code:
         """The machine code."""
-        return stored.load(self.graph, programs.batch)
+        code = stored.load(self.graph, programs.batch)
+        self.loaded(code, code.address(blocks.ENTRY), 2 * _CHUNK // max(len(self.graph.nodes), 1))
+        return code
 
     @cached_property
     def _function(self) -> Callable[..., int]:
@@ -74,15 +84,19 @@ class Batch:
         if count <= _FEW and "code" not in self.__dict__:
             return next((k for k in range(count) if self.one([place.at(k) for place in places])), -1)
         table = np.array([place.row() for place in places], dtype=np.int64)
+        return self.share(count, _address(table), threads)
+
+    def share(self, count: int, rows: int, threads: int | None = None) -> int:
+        """Compute a batch whose arrays are described at the address `rows`, see `blocks`; return what `run` returns."""
         size = count * max(len(self.graph.nodes), 1)
         threads = 1 if size < 2 * _CHUNK else _threads(threads)
         chunks = self._chunks(count, min(4 * threads, size // _CHUNK) if threads > 1 else 1)
-        return _shared(chunks, min(len(chunks), threads), lambda first, end: self._piece(first, end, table))
+        return _shared(chunks, min(len(chunks), threads), lambda first, end: self._piece(first, end, rows))
 
-    def _piece(self, first: int, end: int, table: np.ndarray) -> int:
+    def _piece(self, first: int, end: int, rows: int) -> int:
         work = np.empty(self._work_size + 8)
         aligned = -(-_address(work) // 64) * 64  # vectors that straddle cache lines are slow
-        return self._function(first, end, _address(table), aligned)
+        return self._function(first, end, rows, aligned)
 
     @staticmethod
     def _chunks(count: int, pieces: int) -> list[tuple[int, int]]:

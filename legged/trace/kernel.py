@@ -82,7 +82,7 @@ class Kernel:
         self._plain = builtin.suits(graph)
         self._idle: list[_Workspace] = []
         if self._plain and builtin.available():
-            call = builtin.make(name, self.code, self.general)
+            call = builtin.make(name, self.code, self.general, self._batch.share)
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
             object.__setattr__(self, "__class__", kind)  # calls look at the class only
 
@@ -176,7 +176,11 @@ class Kernel:
     @cached_property
     def _batch(self) -> Batch:
         function = self.code.short_function(programs.SINGLE, ctypes.c_void_p)
-        return Batch(self.graph, lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)))
+        return Batch(
+            self.graph,
+            lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),
+            partial(builtin.add_batch, self.code) if self._plain else lambda *code: None,
+        )
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from legged.trace import backend, blocks, builtin, lowering
+from legged.trace import backend, blocks, builtin, call_assembly, lowering
 from legged.trace.assembler import ATTRIBUTES
 from legged.trace.graph import Graph
 from legged.trace.packed import PackedCore
@@ -19,7 +19,7 @@ def single(graph: Graph) -> str:
         "  ret i64 %wrong",
         "}",
     ]
-    call = builtin.assembly(graph) if builtin.suits(graph) else ()
+    call = call_assembly.assembly(graph, batch_work(graph)) if builtin.suits(graph) else ()
     return "\n".join([lowering.with_calls(PackedCore(graph, backend.width())), *entry, *call])
 
 
