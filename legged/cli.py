@@ -137,6 +137,20 @@ def _go(
 
 
 @app.command()
+def cache(
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Delete the compiled code; it is made again on demand.")
+    ] = False,
+) -> None:
+    """Show where compiled code is kept and how much of it there is, or clear it."""
+    from legged.trace import cache as kept
+
+    print(kept.describe())
+    if clear:
+        print(f"deleted: {kept.clear()}")
+
+
+@app.command()
 def report(
     output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report and its figures.")] = Path(
         "results"

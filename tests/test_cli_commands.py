@@ -151,3 +151,12 @@ def test_a_robot_file_that_fails_says_why(cli, tmp_path):
     file.write_text("def f():\n    return 3\n")
     assert "gives int, not a Robot; build it with RobotBuilder" in cli(f"info {file}:f")[2]
     assert f"there is no function in {file} named 'g'" in cli(f"info {file}:g")[2]
+
+
+def test_cache_shows_and_clears_compiled_code(cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    assert cli("cache") == (0, f"{tmp_path}: no compiled code\n", "")
+    (tmp_path / "00000000-1.o").write_bytes(bytes(200_000))
+    status, out, _ = cli("cache --clear")
+    assert status == 0 and "1 pieces of compiled code (0 current), 0.2 MB\ndeleted: 1\n" in out
+    assert not list(tmp_path.iterdir())
