@@ -110,8 +110,11 @@ class Core:
 
     def rest(self) -> None:
         """Compute what is left after the last call."""
-        nodes = enumerate(self.graph.nodes, self.graph.input_size)
-        self.emit(i for i, node in nodes if node.operation not in elementary.CALLED)
+        self.emit(i for i in _shortly_before_use(self.graph) if self.operation(i) not in elementary.CALLED)
+
+    def operation(self, i: int) -> str:
+        """Return what node number i does."""
+        return self.graph.nodes[i - self.graph.input_size].operation
 
     def emit(self, indices: Iterable[int]) -> None:
         """Compute these nodes, in this order, unless they are there."""
@@ -242,6 +245,31 @@ def _results(function: str) -> tuple[str, ...]:
 
 def _rounded(size: int, step: int) -> int:
     return -(-size // step) * step
+
+
+def _shortly_before_use(graph: Graph) -> list[int]:
+    """Return the nodes depth first from the results, of two arguments the one of more depth before the other.
+
+    Fewer values wait in registers than in the order of tracing: vectors are spilled less, which saves up to a tenth of
+    the time.
+    """
+    first = graph.input_size
+    depths = [0] * first
+    for node in graph.nodes:
+        depths.append(1 + max((depths[a] for a in node.arguments if isinstance(a, int)), default=0))
+    order: list[int] = []
+    seen: set[int] = set()
+    waiting = [(r, False) for r in reversed(graph.results) if isinstance(r, int)]
+    while waiting:
+        i, complete = waiting.pop()
+        if complete:
+            order.append(i)
+        elif i >= first and i not in seen:
+            seen.add(i)
+            waiting.append((i, True))
+            arguments = [a for a in graph.nodes[i - first].arguments if isinstance(a, int)]
+            waiting += [(a, False) for a in sorted(arguments, key=depths.__getitem__)]
+    return order
 
 
 def rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
