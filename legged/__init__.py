@@ -26,6 +26,6 @@ from legged.robot.joint import Fixed, Joint, Planar, Prismatic, Revolute, Spheri
 from legged.robot.link import Link
 from legged.robot.random import random_tree
 from legged.robot.robot import Robot
-from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, Stiff, simulate
+from legged.simulation import Fall, Push, Rollouts, Run, RungeKutta4, SemiImplicitEuler, Stiff, rollout, simulate
 from legged.trace import Counts, Kernel, compile, count, where
 from legged.version import __version__

@@ -155,10 +155,10 @@ class Balanced(GaitLaw):
             tasks.append(leg_task(robot, limb, q, v, (1 - k) * swing, self.foot))
         return tasks
 
-    def _farthest(self, leg: Leg) -> float:
+    def _farthest(self, leg: Leg) -> Any:
         """Return how far from under its hip a leg may step, [m]."""
         length = _STRETCH * (leg.thigh + leg.shank)
-        return float(np.sqrt(max(length**2 - (self._plan.hip_height - leg.sole) ** 2, 0.0)))
+        return np.sqrt(np.maximum(length**2 - (self._plan.hip_height - leg.sole) ** 2, 0.0))
 
     def _lift(self, t: Any) -> tuple[Any, Any, Any]:
         """Return the planned height of a swinging sole over the support, with two derivatives."""

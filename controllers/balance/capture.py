@@ -42,12 +42,12 @@ class Capture:
     tracking: float = 0.5
 
     @property
-    def growth(self) -> float:
+    def growth(self) -> Any:
         """By what a deviation of xi grows in a step when nothing is done about it."""
-        return float(np.exp(self.omega * self.period))
+        return np.exp(self.omega * self.period)
 
     @property
-    def offset(self) -> float:
+    def offset(self) -> Any:
         """xi minus the support at the start of a repeating step, [m]: stride / (growth - 1)."""
         return self.stride / (self.growth - 1.0)
 

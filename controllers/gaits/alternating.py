@@ -43,7 +43,7 @@ class Alternating(Gait):
     @property
     def pendulum(self) -> Pendulum:
         """The base's motion over the supporting feet, along x."""
-        return Pendulum.forward(self.period, self.stride, self.pendulum_height or self.hip_height, self.gravity)
+        return Pendulum.forward(self.period, self.stride, self._pendulum_height, self.gravity)
 
     @property
     def groups(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -68,11 +68,15 @@ class Alternating(Gait):
     def supporting(self, step: int) -> tuple[str, ...]:
         return self.groups[step % 2]
 
+    @property
+    def _pendulum_height(self) -> float:
+        return self.hip_height if self.pendulum_height is None else self.pendulum_height
+
     def _sideways(self, t: Any, even: Any) -> Any:
         if not self.sway:
             return 0.0
         middles = [np.mean([leg.stance[1] for leg in self.geometry if leg.name in group]) for group in self.groups]
-        height = self.pendulum_height or self.hip_height
+        height = self._pendulum_height
         paths = [y + Pendulum.sideways(self.period, -y, height, self.gravity)(t) for y in map(float, middles)]
         return taylor.where(even, *paths)
 

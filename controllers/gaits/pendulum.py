@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from legged.errors import DefinitionError
+from legged.trace import Expression
 
 
 @dataclass(frozen=True)
@@ -29,14 +30,14 @@ class Pendulum:
         Shah, Saha, Dutt 2012, eq. (B.1).
     """
 
-    height: float
-    start: float
-    speed: float
-    period: float
-    gravity: float = 9.81
+    height: Any
+    start: Any
+    speed: Any
+    period: Any
+    gravity: Any = 9.81
 
     @classmethod
-    def forward(cls, period: float, stride: float, height: float, gravity: float = 9.81) -> Pendulum:
+    def forward(cls, period: Any, stride: Any, height: Any, gravity: Any = 9.81) -> Pendulum:
         """Return the pendulum that advances by `stride` [m] a step and ends as it began: x(T) = -x(0), x'(T) = x'(0).
 
         The two conditions are one, speed = -start omega coth(omega T / 2). The foot moves on by a stride each step,
@@ -47,16 +48,16 @@ class Pendulum:
         """
         omega = _omega(height, gravity, period)
         start = -stride / 2
-        return cls(height, start, float(-start * omega / np.tanh(omega * period / 2)), period, gravity)
+        return cls(height, start, -start * omega / np.tanh(omega * period / 2), period, gravity)
 
     @classmethod
-    def sideways(cls, period: float, start: float, height: float, gravity: float = 9.81) -> Pendulum:
+    def sideways(cls, period: Any, start: Any, height: Any, gravity: Any = 9.81) -> Pendulum:
         """Return the pendulum that swings towards the foot and back: y(T) = y(0), y'(T) = -y'(0).
 
         Hence speed = -start omega tanh(omega T / 2); on the other foot the next step is its mirror image.
         """
         omega = _omega(height, gravity, period)
-        return cls(height, start, float(-start * omega * np.tanh(omega * period / 2)), period, gravity)
+        return cls(height, start, -start * omega * np.tanh(omega * period / 2), period, gravity)
 
     @property
     def omega(self) -> float:
@@ -80,8 +81,8 @@ class Pendulum:
         return self.start * np.cosh(omega * t) + (self.speed / omega) * np.sinh(omega * t)
 
 
-def _omega(height: float, gravity: float, period: float) -> float:
+def _omega(height: Any, gravity: Any, period: Any) -> Any:
     for name, value, unit in (("height", height, "m"), ("gravity", gravity, "m/s^2"), ("period", period, "s")):
-        if not 0 < value < np.inf:
+        if not isinstance(value, Expression) and not 0 < value < np.inf:
             raise DefinitionError(f"the pendulum's {name} must be positive, got {value} {unit}")
-    return float(np.sqrt(gravity / height))
+    return np.sqrt(gravity / height)

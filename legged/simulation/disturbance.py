@@ -43,7 +43,7 @@ class Push:
         """Return the force at time t, (3,), [N], world axes."""
         phase = (t - self.at) / self.duration
         inside = where(phase > 0.0, where(phase < 1.0, phase, 0.0), 0.0)
-        return np.sin(np.pi * inside) * (0.5 * np.pi / self.duration) * np.asarray(self.impulse, dtype=float)
+        return np.sin(np.pi * inside) * (0.5 * np.pi / self.duration) * np.stack(self.impulse)
 
     @property
     def edges(self) -> tuple[float, float]:
@@ -56,7 +56,7 @@ def push_wrenches(robot: Robot, pushes: Sequence[Push], t: Any, q: Array, v: Arr
     wrenches, power = [np.zeros(6) for _ in robot.links], 0.0
     rotations, _ = link_poses(robot, q)
     for push in pushes:
-        k, r, force = robot.link(push.link).index, np.asarray(push.point, dtype=float), push.force(t)
+        k, r, force = robot.link(push.link).index, np.stack(push.point), push.force(t)
         f = rotations[k].T @ force
         wrenches[k] = wrenches[k] + np.concatenate([cross(r, f), f])
         _, velocity = point_motion(robot, q, v, [(k, r)])

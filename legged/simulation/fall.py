@@ -11,6 +11,7 @@ import numpy as np
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
+from legged.trace import where
 
 Array = np.ndarray
 Watch = Callable[[float, Array, Array], Any]
@@ -35,29 +36,54 @@ class Fall:
 
     def watch(self, robot: Robot, ground: Ground | None, q: Array) -> Watch:
         """Return the watch over a run that starts at q, (nq,)."""
-        R, origin = _pose(robot, q)
-        up = R[2]  # the vertical, in base axes
-        lowest = self.height * _clearance(ground, origin)
-        leaning = np.cos(self.tilt)
-        name = robot.links[0].name
+        limits = self.limits(robot, ground, q)
 
         def look(t: float, q: Array, v: Array) -> str | None:
-            R, origin = _pose(robot, q)
-            if _clearance(ground, origin) < lowest:
-                return f"{_the(name)} fell below {lowest:.3g} m"
-            if R[2] @ up < leaning:
-                return f"{_the(name)} leaned over by more than {self.tilt:.3g} rad"
-            return None
+            verdict = int(limits.verdict(robot, ground, q))
+            return limits.words(robot, verdict) if verdict else None
 
         return look
+
+    def limits(self, robot: Robot, ground: Ground | None, q: Array) -> Limits:
+        """Return what a run that starts at q, (nq,), is judged by."""
+        R, origin = _pose(robot, q)
+        return Limits(self.height * float(_clearance(ground, origin)), R[2].copy(), self.tilt)
+
+
+@dataclass(frozen=True, eq=False)
+class Limits:
+    """What a state is judged by.
+
+    Attributes:
+        lowest: Height of the base's origin over the ground below it, [m].
+        up: The vertical at the start, in base axes, (3,).
+        tilt: Of that vector against the vertical, [rad].
+    """
+
+    lowest: float
+    up: Array
+    tilt: float
+
+    def verdict(self, robot: Robot, ground: Ground | None, q: Array) -> Any:
+        """Return 0.0, or 1.0 for a base too low, 2.0 for one that leans too far; over any element."""
+        R, origin = _pose(robot, q)
+        leans = where(R[2] @ self.up < np.cos(self.tilt), 2.0, 0.0)
+        return where(_clearance(ground, origin) < self.lowest, 1.0, leans)
+
+    def words(self, robot: Robot, verdict: int) -> str:
+        """Return what happened."""
+        name = _the(robot.links[0].name)
+        if verdict == 1:
+            return f"{name} fell below {self.lowest:.3g} m"
+        return f"{name} leaned over by more than {self.tilt:.3g} rad"
 
 
 def _pose(robot: Robot, q: Array) -> tuple[Array, Array]:
     return robot.base.pose(q[: robot.base.nq])
 
 
-def _clearance(ground: Ground | None, origin: Array) -> float:
-    return float(origin[2] - (ground.terrain.height(origin[0], origin[1]) if ground else 0.0))
+def _clearance(ground: Ground | None, origin: Array) -> Any:
+    return origin[2] - (ground.terrain.height(origin[0], origin[1]) if ground else 0.0)
 
 
 def _the(name: str) -> str:
