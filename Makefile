@@ -38,6 +38,7 @@ format: $(VENV)/lint.stamp
 bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/dynamics.py
+	$(BIN)/python benchmarks/batches.py
 
 clean:
 	rm -rf $(VENV) $(RESULTS) build dist *.egg-info
