@@ -97,8 +97,7 @@ class Core:
 
     def _body(self) -> list[str]:
         w, graph = self.w, self.graph
-        for k in range(len(graph.inputs) + len(graph.outputs)):
-            w.let(f"load ptr, ptr {w.at('%arrays', k, 'ptr')}, align 8", f"%a{k}")
+        self.load_arrays()
         for calls, needed in rounds(graph):
             self.emit(needed)
             self._call(calls)
@@ -107,6 +106,11 @@ class Core:
         self._store()
         w.line(f"ret i64 {w.let(f'zext i{w.width} {w.mask(wrong)} to i64')}")
         return w.lines
+
+    def load_arrays(self) -> None:
+        """Begin a function: find out where the arrays are."""
+        for k in range(len(self.graph.inputs) + len(self.graph.outputs)):
+            self.w.let(f"load ptr, ptr {self.w.at('%arrays', k, 'ptr')}, align 8", f"%a{k}")
 
     def rest(self) -> None:
         """Compute what is left after the last call."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from legged.trace import backend, blocks, builtin, call_assembly, lowering
+from legged.trace import backend, blocks, builtin, call_assembly, chunks, lowering
 from legged.trace.assembler import ATTRIBUTES
 from legged.trace.graph import Graph
 from legged.trace.packed import PackedCore
@@ -20,16 +20,23 @@ def single(graph: Graph) -> str:
         "}",
     ]
     call = call_assembly.assembly(graph, batch_work(graph)) if builtin.suits(graph) else ()
-    return "\n".join([lowering.with_calls(PackedCore(graph, backend.width())), *entry, *call])
+    return "\n".join([lowering.with_calls(_core(graph, 1)), *entry, *call])
 
 
 def batch(graph: Graph) -> str:
     """Return the program for a batch."""
     width = backend.width()
-    return "\n".join([lowering.assembly(graph, width, width), *blocks.assembly(graph, width)])
+    return "\n".join([lowering.with_calls(_core(graph, width)), *blocks.assembly(graph, width)])
 
 
 def batch_work(graph: Graph) -> int:
     """Return how many numbers of working memory the program for a batch takes."""
     width = backend.width()
-    return blocks.work_size(graph, width, lowering.room(graph, width))
+    return blocks.work_size(graph, width, lowering.room(graph, width) + chunks.handed_room(graph, width))
+
+
+def _core(graph: Graph, width: int) -> lowering.Core:
+    """Return the core that suits a graph, for `width` states at once."""
+    if len(graph.nodes) > chunks.LARGE:
+        return chunks.ChunkedCore(graph, width, backend.width())
+    return lowering.Core(graph, width, width) if width > 1 else PackedCore(graph, backend.width())
