@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Protocol
 
 import numpy as np
@@ -168,10 +168,11 @@ class Gait:
             DefinitionError: The robot's legs have no closed form; see `gaits.NumericalGait`.
             ReachError: A step asks for more than a leg's length.
         """
-        check_joints(robot)
-        fitted = replace(self, legs=self.legs or legs_of(robot), joints=robot.nj)
-        fitted.check()
-        return fitted
+        try:
+            hash(self)
+        except TypeError:  # a field of a subclass that is no constant
+            return _fitted.__wrapped__(self, robot)
+        return _fitted(self, robot)
 
     def check(self) -> None:
         """Raise ReachError if a leg is asked for more than its length anywhere in the cycle."""
@@ -194,6 +195,15 @@ class Gait:
         if self.joints is not None and self.joints < needed:
             raise ShapeError(f"the gait's legs have {needed} joint coordinates, but there are {self.joints}")
         return self.joints or needed
+
+
+@lru_cache(maxsize=4)  # a rollout asks again and again
+def _fitted(gait: Gait, robot: Robot) -> Gait:
+    """Return a gait for a robot, see `Gait.on`."""
+    check_joints(robot)
+    fitted = replace(gait, legs=gait.legs or legs_of(robot), joints=robot.nj)
+    fitted.check()
+    return fitted
 
 
 def level_state(robot: Robot, position: Array, velocity: Array, angles: Array, rates: Array) -> tuple[Array, Array]:
