@@ -14,18 +14,15 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
-import os
-import threading
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from functools import cache, cached_property
+from functools import cached_property
 
 import numpy as np
 
-from legged.errors import LeggedError
 from legged.trace import backend, blocks, programs
 from legged.trace import cache as stored
 from legged.trace.graph import Graph, Shape
+from legged.trace.threads import default_threads, share
 
 _FLOAT = np.dtype(float)
 _CHUNK = 2_000_000
@@ -65,33 +62,28 @@ class Batch:
     def _work_size(self) -> int:
         return programs.batch_work(self.graph)
 
-    def run(
-        self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], lead: Shape, threads: int | None = None
-    ) -> int:
+    def run(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], lead: Shape) -> int:
         """Compute all states; return the number of the first with a result that is not finite, -1 if there is none.
 
         Args:
             arrays: The arguments; their leading axes broadcast to `lead`.
             results: Arrays that `is_writable` to, with the leading axes `lead`.
             lead: Leading axes.
-            threads: How many threads may take part; None: `default_threads`.
         """
         count = math.prod(lead)
-        if threads is not None:
-            threads = _threads(threads)
         arrays = [_readable(a, len(shape)) for a, shape in zip(arrays, self.shapes, strict=False)]
         places = [_Places(a, lead, len(s)) for a, s in zip([*arrays, *results], self.shapes, strict=True)]
         if count <= _FEW and "code" not in self.__dict__:
             return next((k for k in range(count) if self.one([place.at(k) for place in places])), -1)
         table = np.array([place.row() for place in places], dtype=np.int64)
-        return self.share(count, _address(table), threads)
+        return self.share(count, _address(table))
 
-    def share(self, count: int, rows: int, threads: int | None = None) -> int:
+    def share(self, count: int, rows: int) -> int:
         """Compute a batch whose arrays are described at the address `rows`, see `blocks`; return what `run` returns."""
         size = count * max(len(self.graph.nodes), 1)
-        threads = 1 if size < 2 * _CHUNK else _threads(threads)
+        threads = 1 if size < 2 * _CHUNK else default_threads()
         chunks = self._chunks(count, min(4 * threads, size // _CHUNK) if threads > 1 else 1)
-        return _shared(chunks, min(len(chunks), threads), lambda first, end: self._piece(first, end, rows))
+        return share(chunks, min(len(chunks), threads), lambda first, end: self._piece(first, end, rows))
 
     def _piece(self, first: int, end: int, rows: int) -> int:
         work = np.empty(self._work_size + 8)
@@ -164,67 +156,3 @@ def is_writable(array: object, arrays: Sequence[np.ndarray], shape: Shape, own: 
         and _lies_end_to_end(array, own)
         and not any(np.may_share_memory(array, other) for other in arrays)
     )
-
-
-def default_threads() -> int:
-    """Return how many threads share a batch unless the call says so: LEGGED_THREADS, or the processors at hand."""
-    chosen = os.environ.get("LEGGED_THREADS")
-    if chosen:
-        return _threads(int(chosen)) if chosen.isdecimal() else _threads(0)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
-
-
-def _threads(threads: int | None) -> int:
-    if threads is None:
-        return default_threads()
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise ThreadsError(f"threads (or LEGGED_THREADS) must be a whole number from 1 on, got {threads!r}")
-    return int(threads)
-
-
-class ThreadsError(LeggedError, ValueError):
-    """A number of threads that cannot be."""
-
-
-_pools: dict[int, ThreadPoolExecutor] = {}
-_lock = threading.Lock()
-
-
-@cache
-def _renew_after_forks() -> None:
-    """Let a forked process start threads of its own: its parent's are not there."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_pools.clear)
-
-
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return the pool of helping threads, which grows with demand."""
-    _renew_after_forks()
-    with _lock:
-        if not _pools or max(_pools) < threads:
-            _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="legged")
-        return _pools[max(_pools)]
-
-
-def _shared(chunks: Sequence[tuple[int, int]], threads: int, piece: Callable[[int, int], int]) -> int:
-    """Return the smallest answer above -1 of all chunks, -1 if there is none; the calling thread works as well."""
-    if threads <= 1:
-        answers = [piece(*chunk) for chunk in chunks]
-    else:
-        waiting, answers = list(reversed(chunks)), []
-
-        def work() -> None:
-            while True:
-                try:
-                    chunk = waiting.pop()  # atomic
-                except IndexError:
-                    return
-                answers.append(piece(*chunk))
-
-        helpers = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
-        work()
-        for helper in helpers:
-            helper.result()
-    return min((a for a in answers if a >= 0), default=-1)

@@ -17,6 +17,7 @@ from legged.trace.batches import Batch, is_writable
 from legged.trace.count import Counts, count_graph
 from legged.trace.diagnosis import explain
 from legged.trace.graph import Graph, Shape
+from legged.trace.threads import limited
 
 _FLOAT = np.dtype(float)
 
@@ -105,13 +106,16 @@ class Kernel:
         return self.general(*arrays, out=out, threads=threads, **named)
 
     def general(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
-        """Return the same by way of ctypes; ordinary calls of one state are shortened by `builtin`."""
+        """Return the same by way of ctypes; ordinary calls are shortened by `builtin`."""
+        if threads is not None:
+            with limited(threads):
+                return self(*arrays, **named) if out is None else self(*arrays, out=out, **named)
         if named:
             arrays = self._in_order(arrays, named)
         work = self._workspace()
         try:
             if not self._take(work, arrays):
-                return self._many(arrays, out, threads)
+                return self._many(arrays, out)
             if work.run():
                 raise explain(self, work.input)
             if out is not None:
@@ -150,7 +154,7 @@ class Kernel:
             view[...] = array
         return True
 
-    def _many(self, arrays: Sequence[Any], out: Any, threads: int | None) -> Any:
+    def _many(self, arrays: Sequence[Any], out: Any) -> Any:
         """Return the results for any states, after checking and converting the arguments."""
         checked = [self._checked(argument, array) for argument, array in zip(self.arguments, arrays, strict=False)]
         if len(arrays) != len(self.arguments):
@@ -162,7 +166,7 @@ class Kernel:
             target if is_writable(target, checked, shape, len(shape) - len(lead)) else np.empty(shape)
             for target, shape in zip(_targets(out, shapes), shapes, strict=True)
         ]
-        bad = self._batch.run(checked, results, lead, threads)
+        bad = self._batch.run(checked, results, lead)
         if bad >= 0:
             state = tuple(int(i) for i in np.unravel_index(bad, lead)) if lead else ()
             numbers = [
