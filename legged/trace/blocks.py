@@ -1,7 +1,7 @@
 """From rows to lanes: assembly that runs a core over a batch, `width` states at a time.
 
 Users' arrays have a row for each state; the core wants, number by number, a vector with an entry for each state. A
-block of rows is loaded and transposed in registers, `width` columns at a time, and results go back the same way: no
+block of rows is loaded and transposed in registers, a few columns at a time, and results go back the same way: no
 array is copied as a whole. The function is
 
     int64 legged_batch(int64 first, int64 end, const Array *arrays, double *work)
@@ -40,7 +40,6 @@ def _layout(graph: Graph, width: int) -> tuple[list[tuple[int, int]], int]:
 
 def assembly(graph: Graph, width: int) -> Iterator[str]:
     """Yield the function; the core and its declarations come from `lowering`."""
-    yield from _pointers(width)
     for name, column_block in (("fetch", _fetch), ("deliver", _deliver)):
         yield from _columns(name, width, column_block)
     yield from _entry(graph, width)
@@ -87,54 +86,47 @@ def _entry(graph: Graph, width: int) -> Iterator[str]:
     yield "}"
 
 
-def _pointers(width: int) -> Iterator[str]:
-    """Yield the function that finds the rows of the states k, k + 1, ... of one array, none beyond the last."""
-    w = Writer(1)
-    w.label("start")
+def _rows(w: Writer) -> list[Value]:
+    """Return where the rows of the states k, k + 1, ... of one array are, none beyond the last."""
     base = w.let("load ptr, ptr %array, align 8")
-    stride = w.let(f"load i64, ptr {w.at('%array', 1, 'i64')}, align 8")
-    table = w.let(f"load ptr, ptr {w.at('%array', 2, 'i64')}, align 8")
-    lanes = [w.let(f"add i64 %k, {lane}") for lane in range(width)]
+    lanes = [w.let(f"add i64 %k, {lane}") for lane in range(w.width)]
     lanes = [w.let(f"call i64 @llvm.smin.i64(i64 {state}, i64 %last)") for state in lanes]
-    w.line(f"br i1 {w.let(f'icmp eq ptr {table}, null')}, label %even, label %uneven")
-    for label in ("even", "uneven"):
-        w.label(label)
-        for lane, state in enumerate(lanes):
-            if label == "even":
-                offset = w.let(f"mul i64 {state}, {stride}")
-            else:
-                offset = w.let(f"load i64, ptr {w.at(table, state, 'i64')}, align 8")
-            w.line(f"store ptr {w.at(base, offset, 'i8')}, ptr {w.at('%rows', lane, 'ptr')}, align 8")
-        w.line("ret void")
-    yield f"define internal void @legged_rows(ptr %array, i64 %k, i64 %last, ptr noalias %rows) {ATTRIBUTES} {{"
-    yield from w.lines
-    yield "}"
+    w.line(f"br i1 {w.let('icmp eq i64 %offsets, 0')}, label %even, label %uneven")
+    w.label("even")
+    even = [w.let(f"mul i64 {state}, %stride") for state in lanes]
+    w.line("br label %found")
+    w.label("uneven")
+    table = w.let("inttoptr i64 %offsets to ptr")
+    uneven = [w.let(f"load i64, ptr {w.at(table, state, 'i64')}, align 8") for state in lanes]
+    w.line("br label %found")
+    w.label("found")
+    pairs = zip(even, uneven, strict=True)
+    return [w.at(base, offset, "i8") for offset in [w.let(f"phi i64 [{a}, %even], [{b}, %uneven]") for a, b in pairs]]
 
 
 def _columns(name: str, width: int, column_block: Callable[[Writer, list[Value]], None]) -> Iterator[str]:
-    """Yield the function that moves n columns of a block of rows, `width` columns at a time, the last ones overlapping.
+    """Yield the function that moves n columns of a block of rows, half a width at a time, the last ones overlapping.
 
     A row that all states share is fetched for the first block only.
     """
     w = Writer(width)
     w.label("start")
-    stride = w.let(f"load i64, ptr {w.at('%array', 1, 'i64')}, align 8")
-    table = w.let(f"load i64, ptr {w.at('%array', 2, 'i64')}, align 8")
-    varies = w.let(f"icmp ne i64 {w.let(f'or i64 {stride}, {table}')}, 0")
+    w.let(f"load i64, ptr {w.at('%array', 1, 'i64')}, align 8", "%stride")
+    w.let(f"load i64, ptr {w.at('%array', 2, 'i64')}, align 8", "%offsets")
+    varies = w.let(f"icmp ne i64 {w.let('or i64 %stride, %offsets')}, 0")
     w.line(f"br i1 {w.let(f'or i1 %fresh, {varies}')}, label %go, label %end")
     w.label("go")
-    w.let(f"alloca [{width} x ptr], align 8", "%rows")
-    w.line("call void @legged_rows(ptr %array, i64 %k, i64 %last, ptr %rows)")
-    rows = [w.let(f"load ptr, ptr {w.at('%rows', lane, 'ptr')}, align 8") for lane in range(width)]
-    w.let(f"sub i64 %n, {width}", "%final")
+    rows = _rows(w)
+    step = width // 2
+    w.let(f"sub i64 %n, {step}", "%final")
     w.line(f"br i1 {w.let('icmp slt i64 %final, 0')}, label %narrow, label %wide")
     w.label("wide")
-    w.let("phi i64 [0, %go], [%c_next, %wide]", "%c")
+    w.let("phi i64 [0, %found], [%c_next, %wide]", "%c")
     column_block(w, rows)
-    w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 %c, {width}')}, i64 %final)", "%c_next")
+    w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 %c, {step}')}, i64 %final)", "%c_next")
     w.line(f"br i1 {w.let('icmp slt i64 %c, %final')}, label %wide, label %end")
     w.label("narrow")
-    w.let("phi i64 [0, %go], [%e_next, %narrow]", "%e")
+    w.let("phi i64 [0, %found], [%e_next, %narrow]", "%e")
     place = w.at("%block", w.let(f"mul i64 %e, {width}"))
     for lane, row in enumerate(rows):
         here, there = w.at(row, "%e"), w.at(place, lane)
@@ -151,15 +143,14 @@ def _columns(name: str, width: int, column_block: Callable[[Writer, list[Value]]
 
 
 def _fetch(w: Writer, rows: list[Value]) -> None:
-    """Load a square of rows and columns, transpose it, store it as vectors with a lane for each row.
+    """Load half as many columns as there are rows, transpose them, store them as vectors with a lane for each row.
 
-    The outermost of the steps is done by loading halves of rows, which costs no shuffle.
+    The outermost step of the transposition, by which rows of the second half go to the upper lanes, is done in loading.
     """
     half = w.width // 2
-    halves = [[_half(w, w.at(row, "%c"), side * half) for row in rows] for side in (0, 1)]
-    square = [_joined(w, halves[i // half][i % half], halves[i // half][i % half + half]) for i in range(w.width)]
+    block = [_joined(w, _half(w, rows[i]), _half(w, rows[i + half])) for i in range(half)]
     place = w.at("%block", w.let(f"mul i64 %c, {w.width}"))
-    for i, column in enumerate(_transposed(w, square, half // 2)):
+    for i, column in enumerate(_transposed(w, block)):
         w.store(column, place, i * w.width)
 
 
@@ -167,18 +158,14 @@ def _deliver(w: Writer, rows: list[Value]) -> None:
     """The way back."""
     half = w.width // 2
     place = w.at("%block", w.let(f"mul i64 %c, {w.width}"))
-    square = _transposed(w, [w.load(place, i * w.width) for i in range(w.width)], half // 2)
+    block = _transposed(w, [w.load(place, i * w.width) for i in range(half)])
     for i, row in enumerate(rows):
-        for side in (0, 1):
-            # lanes of the first half of the states are the low half of each vector
-            low = i < half
-            part = _part(w, square[i % half + side * half], 0 if low else half)
-            pointer = w.at(w.at(row, "%c"), side * half)
-            w.line(f"store <{half} x double> {part}, ptr {pointer}, align 8")
+        part = _part(w, block[i % half], i // half * half)
+        w.line(f"store <{half} x double> {part}, ptr {w.at(row, '%c')}, align 8")
 
 
-def _half(w: Writer, pointer: Value, offset: int) -> Value:
-    return w.let(f"load <{w.width // 2} x double>, ptr {w.at(pointer, offset)}, align 8")
+def _half(w: Writer, row: Value) -> Value:
+    return w.let(f"load <{w.width // 2} x double>, ptr {w.at(row, '%c')}, align 8")
 
 
 def _joined(w: Writer, a: Value, b: Value) -> Value:
@@ -191,19 +178,23 @@ def _part(w: Writer, a: Value, start: int) -> Value:
     return w.let(f"shufflevector {w.real} {a}, {w.real} poison, {indices}")
 
 
-def _transposed(w: Writer, square: list[Value], distance: int) -> list[Value]:
-    """Return the vectors after exchanging entries at this distance across the diagonal, at half of it, ... at 1."""
+def _transposed(w: Writer, block: list[Value]) -> list[Value]:
+    """Return the vectors with their lower and their upper halves transposed, each a square.
+
+    Entries are exchanged across the diagonal at distance ..., 4, 2, 1 from each other.
+    """
+    distance = len(block) // 2
     while distance:
-        for i in range(w.width):
+        for i in range(len(block)):
             if not i & distance:
-                a, b = square[i], square[i + distance]
+                a, b = block[i], block[i + distance]
                 low = [j if not j & distance else j - distance + w.width for j in range(w.width)]
                 high = [j + distance if not j & distance else j + w.width for j in range(w.width)]
-                square[i], square[i + distance] = (
+                block[i], block[i + distance] = (
                     w.let(f"shufflevector {w.real} {a}, {w.real} {b}, {_indices(order)}") for order in (low, high)
                 )
         distance //= 2
-    return square
+    return block
 
 
 def _indices(order: list[int]) -> str:
