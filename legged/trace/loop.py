@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from legged.trace import lowering
+from legged.trace import lowering, programs
 from legged.trace.assembler import ATTRIBUTES, Value, Writer
 from legged.trace.graph import Graph
 
@@ -46,7 +46,7 @@ def _layout(graph: Graph, width: int) -> _Layout:
 
 def work_size(graph: Graph, width: int) -> int:
     """Return how many numbers of working memory the function takes."""
-    return _layout(graph, width).core + (lowering.room(graph, width) if width > 1 else 0)
+    return _layout(graph, width).core + (programs.core_room(graph, width) if width > 1 else 0)
 
 
 def assembly(graph: Graph, width: int) -> Iterator[str]:

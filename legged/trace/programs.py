@@ -20,22 +20,27 @@ def single(graph: Graph) -> str:
         "}",
     ]
     call = call_assembly.assembly(graph, batch_work(graph)) if builtin.suits(graph) else ()
-    return "\n".join([lowering.with_calls(_core(graph, 1)), *entry, *call])
+    return "\n".join([lowering.with_calls(core(graph, 1)), *entry, *call])
 
 
 def batch(graph: Graph) -> str:
     """Return the program for a batch."""
     width = backend.width()
-    return "\n".join([lowering.with_calls(_core(graph, width)), *blocks.assembly(graph, width)])
+    return "\n".join([lowering.with_calls(core(graph, width)), *blocks.assembly(graph, width)])
 
 
 def batch_work(graph: Graph) -> int:
     """Return how many numbers of working memory the program for a batch takes."""
     width = backend.width()
-    return blocks.work_size(graph, width, lowering.room(graph, width) + chunks.handed_room(graph, width))
+    return blocks.work_size(graph, width, core_room(graph, width))
 
 
-def _core(graph: Graph, width: int) -> lowering.Core:
+def core_room(graph: Graph, width: int) -> int:
+    """Return how many numbers of working memory the core for `width` states takes."""
+    return lowering.room(graph, width) + chunks.handed_room(graph, width)
+
+
+def core(graph: Graph, width: int) -> lowering.Core:
     """Return the core that suits a graph, for `width` states at once."""
     if len(graph.nodes) > chunks.LARGE:
         return chunks.ChunkedCore(graph, width, backend.width())

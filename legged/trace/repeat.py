@@ -22,9 +22,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.errors import TraceError
-from legged.trace import backend, batches, cache, loop, lowering
+from legged.trace import backend, cache, loop, lowering, programs
 from legged.trace.graph import Graph, record
 from legged.trace.simplify import simplify
+from legged.trace.threads import checked, default_threads, share
 
 Array = np.ndarray
 NOT_FINITE = -1.0
@@ -113,7 +114,7 @@ class Repeat:
 
         Args:
             members: The states. parameters: (B, p), or (1, p) if all have the same. schedule: What to do.
-            threads: How many threads may share the members, see `batches`.
+            threads: How many threads may share the members, see `threads`.
         """
         count = len(members.state)
         pieces = np.ascontiguousarray(schedule.pieces, dtype=float)
@@ -132,10 +133,10 @@ class Repeat:
             aligned = -(-work.ctypes.data // 64) * 64
             return function(first, end, places.ctypes.data, rows.ctypes.data, aligned)
 
-        threads = batches.default_threads() if threads is None else threads
+        threads = default_threads() if threads is None else checked(threads)
         step = max(-(-count // (4 * threads) // width) * width, width) if threads > 1 else count
         chunks = [(first, min(first + step, count)) for first in range(0, count, step)]
-        batches._shared(chunks, min(threads, len(chunks)), piece)
+        share(chunks, min(threads, len(chunks)), piece)
 
 
 def repeat_one(graph: Graph) -> str:
@@ -149,4 +150,4 @@ def repeat_lanes(graph: Graph) -> str:
 
 
 def _program(graph: Graph, width: int) -> str:
-    return "\n".join([lowering.assembly(graph, width, backend.width()), *loop.assembly(graph, width)])
+    return "\n".join([lowering.with_calls(programs.core(graph, width)), *loop.assembly(graph, width)])
