@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -13,12 +14,14 @@ from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.robot import Robot
 from legged.simulation.chart import normalised
 from legged.simulation.closed_loop import ClosedLoop
-from legged.simulation.controller import adapt
+from legged.simulation.controller import Controller, adapt
+from legged.simulation.disturbance import Push
 from legged.simulation.fall import Fall, Limits
 from legged.simulation.leaves import numbers, same, with_numbers
 from legged.simulation.simulate import _initial_state
 from legged.simulation.steps import stepped
-from legged.simulation.variation import Variation
+from legged.simulation.variation import Setting, Variation
+from legged.trace.expression import Expression
 from legged.trace.graph import Graph, record
 from legged.trace.hoist import hoist
 from legged.trace.kernel import Kernel
@@ -36,11 +39,6 @@ class Member(NamedTuple):
     s: Array
     limits: Limits | None
 
-    @property
-    def parts(self) -> tuple[Any, ...]:
-        """Everything in which members may differ."""
-        return self.loop.controller, self.loop.ground, tuple(self.loop.pushes), self.limits
-
 
 Corners = tuple[tuple[float, ...], tuple[float, ...]]
 """Times at which a controller switches, and other times at which steps begin anew, [s]."""
@@ -48,8 +46,12 @@ Corners = tuple[tuple[float, ...], tuple[float, ...]]
 
 def corners(loop: ClosedLoop, until: float) -> Corners:
     """Return the corners of a loop's motion."""
-    edges = tuple(float(edge) for push in loop.pushes for edge in push.edges)
-    return tuple(float(t) for t in loop.controller.switches(until)), edges
+    return tuple(float(t) for t in loop.controller.switches(until)), edges(loop.pushes)
+
+
+def edges(pushes: Sequence[Push]) -> tuple[float, ...]:
+    """Return when pushes begin and end, [s]."""
+    return tuple(float(edge) for push in pushes for edge in push.edges)
 
 
 class Starts(NamedTuple):
@@ -80,34 +82,10 @@ class Batch:
     def member(self, i: int, nodes: Any = ()) -> Member:
         """Return member i at the start, its controller started."""
         setting = self.variation.member(i)
-        q, v = (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
-        q, v = _initial_state(self.robot, setting.controller, q, v)
-        controller = adapt(setting.controller)
-        memory = controller.start(self.robot, setting.ground, q, v)
+        q, v = self._state(i, setting)
+        controller, memory = self._started(setting, q, v)
         loop = ClosedLoop(self.robot, controller, setting.ground, len(memory), setting.pushes, list(nodes))
-        limits = None if self.fall is None else self.fall.limits(self.robot, setting.ground, q)
-        return Member(loop, q, loop.initial(v, memory), limits)
-
-    @cached_property
-    def starts(self) -> Starts:
-        """All members at the start.
-
-        Raises:
-            TraceError: Members differ in more than numbers.
-        """
-        rows: dict[bytes, tuple[Array, Array, Corners]] = {}
-        keys = [self._key(i) for i in range(self.variation.count)]
-        for i, key in enumerate(keys):
-            if key not in rows:
-                member = self.first if i == 0 else self.member(i)
-                found, others = numbers(member.parts)
-                self._compare(others, i)
-                state = np.concatenate([member.q, member.s])
-                rows[key] = state, np.array(found), corners(member.loop, self.until)
-        if len({(len(state), len(found)) for state, found, _ in rows.values()}) > 1:
-            raise TraceError("the members' controllers hold different numbers of numbers")
-        states, found, marks = zip(*[rows[key] for key in keys], strict=True)
-        return Starts(np.array(states), np.array(found), marks)
+        return Member(loop, q, loop.initial(v, memory), self._limits(setting, q))
 
     @cached_property
     def first(self) -> Member:
@@ -115,19 +93,82 @@ class Batch:
         return self.member(0)
 
     @cached_property
-    def _others(self) -> list[tuple[str, Any]]:
-        return numbers(self.first.parts)[1]
+    def starts(self) -> Starts:
+        """All members at the start; what is the same for several of them is worked out once.
 
-    def _compare(self, others: list[tuple[str, Any]], i: int) -> None:
+        Raises:
+            TraceError: Members differ in more than numbers.
+        """
+        steady, rows = self._starts_alike(), []
+        states: dict[bytes, tuple[Array, Array]] = {}
+        started: dict[bytes, tuple[list[float], Array, tuple[float, ...]]] = {}
+        limits: dict[bytes, list[float]] = {}
+        for i in range(self.variation.count):
+            setting, who = self.variation.member(i), self.variation.key(i)
+            at = who + b"".join(np.asarray(x, dtype=float)[i].tobytes() for x in (self.q, self.v) if np.ndim(x) == 2)
+            if at not in states:
+                states[at] = self._state(i, setting)
+            q, v = states[at]
+            controller = who if steady else at
+            if controller not in started:
+                started[controller] = self._controller(i, setting, q, v)
+            mine, memory, switches = started[controller]
+            judged = who + q.tobytes()
+            if judged not in limits:
+                limits[judged] = numbers(self._limits(setting, q))[0]
+            found = mine + numbers(setting.pushes)[0] + limits[judged]
+            state = np.concatenate([q, self.first.loop.initial(v, memory)])
+            rows.append((state, found, (switches, edges(setting.pushes))))
+        if len({(len(state), len(found)) for state, found, _ in rows}) > 1:
+            raise TraceError("the members' controllers hold different numbers of numbers")
+        found_states, found, corners = zip(*rows, strict=True)
+        return Starts(np.array(found_states), np.array(found), corners)
+
+    def _state(self, i: int, setting: Setting) -> tuple[Array, Array]:
+        q, v = (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
+        return _initial_state(self.robot, setting.controller, q, v)
+
+    def _started(self, setting: Setting, q: Any, v: Any) -> tuple[Controller, Array]:
+        controller = adapt(copy.copy(setting.controller))
+        return controller, controller.start(self.robot, setting.ground, q, v)
+
+    def _limits(self, setting: Setting, q: Array) -> Limits | None:
+        return None if self.fall is None else self.fall.limits(self.robot, setting.ground, q)
+
+    def _controller(self, i: int, setting: Setting, q: Array, v: Array) -> tuple[list[float], Array, tuple[float, ...]]:
+        """Return (the numbers of member i's controller and ground, its memory, its switches)."""
+        controller, memory = self._started(setting, q, v)
+        found, others = numbers((controller, setting.ground))
         if len(others) != len(self._others):
             raise TraceError(f"the parts of member {i} have another shape than those of member 0")
         for (place, mine), (_, first) in zip(others, self._others, strict=True):
             if not same(mine, first):
                 raise TraceError(f"member {i} differs from member 0 in more than numbers: {place}")
+        return found, memory, tuple(float(t) for t in controller.switches(self.until))
 
-    def _key(self, i: int) -> bytes:
-        rows = [np.asarray(x, dtype=float)[i].tobytes() for x in (self.q, self.v) if np.ndim(x) == 2]
-        return b"".join([self.variation.key(i), *rows])
+    @cached_property
+    def _others(self) -> list[tuple[str, Any]]:
+        return numbers((self.first.loop.controller, self.first.loop.ground))[1]
+
+    def _starts_alike(self) -> bool:
+        """Return whether controllers start alike from all the states given: tried on states that are not known."""
+
+        def start(**states: Any) -> Any:
+            setting = self.variation.member(0)
+            q, v = self._state(0, setting)
+            controller, memory = self._started(setting, states.get("q", q), states.get("v", v))
+            for _, part in numbers((controller, setting.ground))[1]:
+                if isinstance(part, Expression) or (isinstance(part, np.ndarray) and part.dtype == object):
+                    raise TraceError("it depends on the state")
+            return memory
+
+        given = {"q": (self.q, self.robot.nq), "v": (self.v, self.robot.nv)}
+        shapes = {name: (size,) for name, (x, size) in given.items() if np.ndim(x) == 2}
+        try:
+            record(lambda *arrays: start(**dict(zip(shapes, arrays, strict=True))), shapes)
+        except Exception:  # tracing runs the user's code, which may raise anything
+            return False
+        return True
 
 
 class BatchLoop:
@@ -147,12 +188,11 @@ class BatchLoop:
         self.code, self.parameters = _hoisted(graph, parameters)
 
     def _step(self, clock: Any, parameters: Any, state: Any) -> tuple[Array, Any]:
-        first = self.batch.first
-        parts = first.parts
-        if len(self._varying):
-            parts = with_numbers(parts, self._numbers(parameters))
-        controller, ground, pushes, limits = parts
-        loop = ClosedLoop(self.batch.robot, controller, ground, first.loop.memory, pushes)
+        own, limits = self.batch.first.loop, self.batch.first.limits
+        values = self._numbers(parameters)
+        controller, ground = with_numbers((own.controller, own.ground), values)
+        pushes, limits = with_numbers(own.pushes, values), with_numbers(limits, values)
+        loop = ClosedLoop(self.batch.robot, controller, ground, own.memory, pushes)
         after = stepped(loop, self.rule, clock, state)
         return after, 0.0 if limits is None else limits.verdict(self.batch.robot, ground, after[: self.batch.robot.nq])
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, NamedTuple
 
@@ -78,9 +78,9 @@ class Variation:
                 raise
         return setting
 
-    def key(self, i: int, roots: Sequence[str] = ("",)) -> bytes:
-        """Return bytes that are the same for members with the same values of fields whose names begin so."""
-        return b"".join(v[i].tobytes() for name, v in self.values.items() if name.startswith(tuple(roots)))
+    def key(self, i: int) -> bytes:
+        """Return bytes that are the same for members that differ in nothing but pushes."""
+        return b"".join(values[i].tobytes() for name, values in self.values.items() if not name.startswith("pushes."))
 
 
 def _path(name: str) -> list[str]:
