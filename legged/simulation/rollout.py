@@ -89,14 +89,14 @@ def rollout(
     if fall is None:
         fall = ground is not None and robot.base.kind != "fixed"
     judge = fall if isinstance(fall, Fall) else Fall() if fall else None
-    task = _Task(Batch(robot, variation, q, v, judge, until), integrator, times)
+    task = Task(Batch(robot, variation, q, v, judge, until), integrator, times)
     with ProgressBar(robot.name, until, progress) as bar:
         name, members = task.simulated(compiled, threads, bar.reach)
     return task.result(name, members)
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
+class Task:
     """A batch, and how it is to be taken through time."""
 
     batch: Batch
@@ -112,7 +112,7 @@ class _Task:
             loop, reason = self._traced()
             if loop is not None:
                 lanes = backend.width() if self.batch.variation.count > 1 else 1
-                return f"compiled rollout, {lanes} lane{'s' * (lanes > 1)}", self._compiled(loop, threads, reach)
+                return f"compiled rollout, {lanes} lane{'s' * (lanes > 1)}", self.compiled(loop, threads, reach)
             if compiled:
                 raise TraceError(f"the rollout cannot be compiled: {reason}")
         return f"one by one, controller in Python ({reason})", self._in_python(reach)
@@ -135,7 +135,8 @@ class _Task:
             f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?",
         )
 
-    def _compiled(self, loop: BatchLoop, threads: int | None, reach: Callable[[float], None]) -> Members:
+    def compiled(self, loop: BatchLoop, threads: int | None, reach: Callable[[float], None]) -> Members:
+        """Return the members at the end of the loop in machine code; `reach` is told how far it has come."""
         schedule = self._schedule()
         members = Members.at(loop.states, len(self.times))
         costs = schedule.pieces[..., 2].max(axis=0) * len(loop.states) * max(len(loop.code.graph.nodes), 1)
