@@ -25,7 +25,7 @@ from legged.trace.expression import Expression
 from legged.trace.graph import Graph, record
 from legged.trace.hoist import hoist
 from legged.trace.kernel import Kernel
-from legged.trace.repeat import Members, Repeat, Schedule
+from legged.trace.repeat import NOT_FINITE, Members, Repeat, Schedule
 from legged.trace.simplify import simplify
 
 Array = np.ndarray
@@ -220,11 +220,22 @@ class BatchLoop:
             )
             self.code.run(members, parameters, schedule, threads=1)
             for k, i in enumerate(chosen):
-                loop = self.batch.member(i).loop
-                plain = stepped(loop, self.rule, np.array([t, h, 0.0]), states[k])
+                plain = self._plain(i, np.array([t, h, 0.0]), states[k])
+                ended = members.outcome[times * k, 0] == NOT_FINITE
+                if ended or not np.isfinite(plain).all():
+                    worst = max(worst, 0.0 if ended and not np.isfinite(plain).all() else np.inf)
+                    continue
                 rate, other = ((y[nq:] - states[k, nq:]) / h for y in (members.stored[times * k, 0], plain))
                 worst = max(worst, float(np.abs(rate - other).max() / (1.0 + np.abs(other).max())))
         return worst
+
+    def _plain(self, i: int, clock: Array, state: Array) -> Array:
+        """Return member i's state after a step by the plain equations; NaN where it has none."""
+        try:
+            with np.errstate(all="ignore"):
+                return stepped(self.batch.member(i).loop, self.rule, clock, state)
+        except (NotFiniteError, SingularError):
+            return np.full_like(state, np.nan)
 
 
 def _hoisted(graph: Graph, parameters: Array) -> tuple[Repeat, Array]:

@@ -1,0 +1,178 @@
+"""Rollouts: the same motions as runs one by one, whatever varies, and plain words for what cannot vary."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import controllers
+import legged
+import robots
+from legged.errors import DefinitionError, NotFiniteError, ShapeError, SimulationError, TraceError, UnknownNameError
+from legged.ground import KelvinVoigt, VectorFriction, paper_ground, realistic_ground
+from legged.ground.ground import Ground
+
+EULER = legged.SemiImplicitEuler(1e-3)
+EXACT = 1e-9  # relative, after a second: rounding, grown by an unstable gait
+
+
+@pytest.fixture(scope="module")
+def biped():
+    robot = robots.planar_biped()
+    return robot, controllers.ComputedTorque(controllers.Walk()), paper_ground(robot)
+
+
+def hopper_on_springs():
+    """A light robot without a controller: everything but the gait, compiled in no time."""
+    robot = robots.planar_hopper()
+    return robot, Ground(KelvinVoigt(3e3, 60.0), VectorFriction(0.7, 50.0))
+
+
+def stiff_standing(t, q, v, wrenches):
+    return np.stack([-40.0 * q[3] - 2.0 * v[3], -2000.0 * q[4] - 60.0 * v[4]])
+
+
+def close(one, two):
+    scale = np.abs(two).max(axis=0) + 1.0
+    assert (np.abs(one - two) <= EXACT * scale).all()
+
+
+def test_members_move_as_plain_runs_do_whatever_varies(biped):
+    robot, law, ground = biped
+    count, rng = 5, np.random.default_rng(0)
+    vary = {
+        "controller.kp": rng.uniform(40.0, 60.0, count),
+        "gait.stride": rng.uniform(0.2, 0.3, count),
+        "gait.period": rng.uniform(0.5, 0.9, count),
+        "ground.friction.coefficient": rng.uniform(0.5, 0.9, count),
+        "pushes.0.impulse": rng.normal(size=(count, 3)) * [1.0, 0.0, 0.0],
+        "pushes.0.at": rng.uniform(0.1, 0.5, count),
+    }
+    push = legged.Push("trunk", (0.0, 0.0, 0.0), at=0.3)
+    runs = legged.rollout(
+        robot, law, ground=ground, until=1.0, integrator=EULER, vary=vary, pushes=[push], compiled=True
+    )
+    assert len(runs) == count and runs.engine.startswith("compiled rollout")
+    for i in (4,):
+        gait = controllers.Walk(stride=vary["gait.stride"][i], period=vary["gait.period"][i])
+        floor = replace(ground, friction=replace(ground.friction, coefficient=vary["ground.friction.coefficient"][i]))
+        pushes = [replace(push, impulse=tuple(vary["pushes.0.impulse"][i]), at=vary["pushes.0.at"][i])]
+        plain = legged.simulate(
+            robot,
+            controllers.ComputedTorque(gait, kp=vary["controller.kp"][i]),
+            ground=floor,
+            until=1.0,
+            integrator=EULER,
+            pushes=pushes,
+            compiled=False,
+        )
+        run = runs.run(i)
+        close(run.q, plain.q)
+        close(run.v, plain.v)
+        close(run.tau, plain.tau)
+        close(run.contact_forces, plain.contact_forces)
+        np.testing.assert_array_equal(run.steps, plain.steps)
+        np.testing.assert_allclose(runs.base_position[i], plain.base_position, atol=1e-9)
+
+
+@pytest.mark.parametrize("integrator", [legged.SemiImplicitEuler(1e-3), legged.RungeKutta4(2e-3)])
+def test_a_run_steps_inside_the_kernel_as_it_does_in_python(integrator):
+    robot, ground = hopper_on_springs()
+    q = robot.neutral()
+    q[2] = 0.63
+    options = {"ground": ground, "until": 0.5, "q": q, "integrator": integrator, "fall": False}
+    fast = legged.simulate(robot, stiff_standing, **options)
+    slow = legged.simulate(robot, stiff_standing, compiled=False, **options)
+    close(fast.q, slow.q)
+    close(fast.v, slow.v)
+
+
+def test_a_member_does_not_depend_on_batch_and_threads():
+    robot, ground = hopper_on_springs()
+    q = np.repeat(robot.neutral()[None], 11, axis=0)
+    q[:, 2] += np.linspace(0.59, 0.7, 11)
+    options = {"ground": ground, "until": 0.4, "integrator": EULER, "fall": False, "compiled": True}
+    whole = legged.rollout(robot, stiff_standing, q=q, threads=1, **options)
+    shared = legged.rollout(robot, stiff_standing, q=q, threads=2, **options)
+    np.testing.assert_array_equal(shared.q, whole.q)
+    np.testing.assert_array_equal(legged.rollout(robot, stiff_standing, q=q[3:7], **options).v, whole.v[3:7])
+    alone = legged.rollout(robot, stiff_standing, q=q[5], **options)
+    assert alone.q.shape == (1, 41, robot.nq)
+    close(alone.q[0], whole.q[5])
+
+
+def test_fallen_members_are_reported_and_others_go_on():
+    robot, ground = hopper_on_springs()
+    q = np.repeat(robot.neutral()[None], 4, axis=0)
+    q[:, 2] += 0.62
+    v = np.zeros((4, robot.nv))
+    v[1, 0], v[2, 3] = 8.0, 1e200  # turning over, and a speed whose square is no number
+    runs = legged.rollout(robot, stiff_standing, ground=ground, until=0.4, q=q, v=v, integrator=EULER, compiled=True)
+    np.testing.assert_array_equal(runs.fallen, [False, True, True, False])
+    assert runs.reasons[0] == "" and "leaned over" in runs.reasons[1] and "diverged" in runs.reasons[2]
+    assert np.isnan(runs.when[[0, 3]]).all() and 0.0 < runs.when[1] < 0.4 and runs.when[2] == 0.0
+    gone = runs.times > runs.when[1] + 1e-9
+    assert np.isnan(runs.q[1, gone]).all() and np.isfinite(runs.q[1, ~gone]).all()
+    np.testing.assert_array_equal(runs.q[0], runs.q[3])
+    with pytest.raises(SimulationError, match="leaned over") as error:
+        legged.simulate(robot, stiff_standing, ground=ground, until=0.4, q=q[1], v=v[1], integrator=EULER)
+    assert error.value.run.times[-1] == runs.when[1]
+    assert len(runs.run(1)) == len(error.value.run) and "leaned over" in runs.run(1).ended
+    assert "2 fell" in repr(runs)
+
+
+def test_what_cannot_be_traced_runs_one_by_one_and_says_so():
+    robot, _ = hopper_on_springs()
+
+    def branching(t, q, v, wrenches):
+        return stiff_standing(t, q, v, wrenches) if v[0] < 1.0 else np.zeros(robot.nj)
+
+    q = np.repeat(robot.neutral()[None], 2, axis=0)
+    options = {"until": 0.01, "q": q, "integrator": EULER}
+    runs = legged.rollout(robot, branching, **options)
+    assert "controller in Python" in runs.engine and "legged.where" in runs.engine
+    traced = legged.rollout(robot, stiff_standing, **options)
+    close(runs.q[0], traced.q[0])
+    with pytest.raises(TraceError, match="cannot be compiled"):
+        legged.rollout(robot, branching, compiled=True, **options)
+
+
+def test_what_cannot_vary_is_told_by_name(biped):
+    robot, law, ground = biped
+
+    def attempt(**vary):
+        return legged.rollout(
+            robot, law, ground=ground, until=0.1, vary={k.replace("__", "."): x for k, x in vary.items()}
+        )
+
+    with pytest.raises(UnknownNameError, match=r"no field of controller.gait \(Walk\) named 'strid'; did you mean"):
+        attempt(gait__strid=[0.1, 0.2])
+    with pytest.raises(UnknownNameError, match=r"part of a rollout named 'robot'"):
+        attempt(robot__mass=[1.0])
+    with pytest.raises(ShapeError, match=r"'gait.stride' must be \(B,\), a value per member, got shape \(2, 3\)"):
+        attempt(gait__stride=np.ones((2, 3)))
+    with pytest.raises(ShapeError, match=r"one entry per member; numbers of entries: gait.stride 2, controller.kp 3"):
+        attempt(gait__stride=[0.1, 0.2], controller__kp=[1.0, 2.0, 3.0])
+    with pytest.raises(NotFiniteError, match=r"'gait.stride' must be finite, got nan for member 1"):
+        attempt(gait__stride=[0.1, np.nan])
+    with pytest.raises(DefinitionError, match=r"'controller.kd' cannot vary: it holds None"):
+        attempt(controller__kd=[1.0, 2.0])
+    with pytest.raises(DefinitionError, match=r"period must be positive, got -1") as error:
+        attempt(gait__period=[0.5, -1.0])
+    assert "member 1" in error.value.__notes__[0]
+    with pytest.raises(ShapeError, match=r"q must be \(9,\), or \(B, 9\) with a row per member, got shape \(2, 3\)"):
+        legged.rollout(robot, law, until=0.1, q=np.zeros((2, 3)))
+    with pytest.raises(DefinitionError, match="fixed step"):
+        legged.rollout(robot, law, until=0.1, integrator=legged.Stiff())
+
+
+@pytest.mark.slow
+def test_a_balanced_trot_equals_its_plain_run():
+    robot = robots.spatial_quadruped()
+    law = controllers.Balanced(controllers.Trot(period=0.4, stride=0.15, clearance=0.06))
+    ground = realistic_ground(robot, penetration=5e-3)
+    options = {"ground": ground, "until": 0.3, "integrator": legged.SemiImplicitEuler(2e-4)}
+    plain = legged.simulate(robot, law, compiled=False, **options)
+    runs = legged.rollout(robot, law, vary={"controller.gain": np.array([2.5, 3.0])}, compiled=True, **options)
+    close(runs.q[1], plain.q)
+    close(runs.v[1], plain.v)
