@@ -39,6 +39,7 @@ bench: $(VENV)/test.stamp
 	$(BIN)/python benchmarks/accuracy.py
 	$(BIN)/python benchmarks/dynamics.py
 	$(BIN)/python benchmarks/batches.py
+	$(BIN)/python benchmarks/rollout.py
 
 clean:
 	rm -rf $(VENV) $(RESULTS) build dist *.egg-info

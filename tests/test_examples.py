@@ -9,6 +9,7 @@ import pytest
 FOLDER = Path(__file__).parents[1] / "examples"
 WORDS = {  # the example -> what it must print
     "biped_in_code": ("M1: left_pelvis, left_thigh, left_shank", "modules alike: ((1, 2),)", "176.58 N for 18 kg"),
+    "disturbance_map": ("compiled rollout", "1104 trots of 4 s", "wrote disturbance_map.png"),
     "operation_counts": ("the paper: 2568 M, 2478 A", "2 inward", "power of the joints: 12 M", "compiled: 24 W"),
     "own_controller": ("compiled closed loop: stood for 2 s",),
     "own_gait": ("squatted for 2 s, trunk between 0.40 m and 0.50 m",),
