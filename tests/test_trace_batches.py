@@ -100,6 +100,7 @@ def test_layouts_of_memory_do_not_matter(kernel, rng):
 
 
 def test_a_state_gives_the_same_bits_alone_and_in_any_batch(kernel, rng):
+    """Where there are no modules that share vectors, which `test_trace_lanes` has."""
     q, v, gain = 3.0 * rng.normal(size=(101, 3)), rng.normal(size=(101, 3)), rng.normal(size=101)
     q[50] = 1e7, -2e5, 1e6  # for which sines are the C library's
     together = kernel(q, v, gain)

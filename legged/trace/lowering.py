@@ -8,8 +8,7 @@ The core is one function, for one state or for a block of states in the lanes of
 a vector with an entry for each state. The answer has a bit for each state, set if a result is not finite.
 
 Sines and their like are gathered: all those whose arguments are known are computed in one go by `elementary`, in
-rounds, since an angle may depend on another angle's sine. The core for a block does the same operations in the same
-order as the one for a single state, so a state's result does not depend on how it was computed.
+rounds, since an angle may depend on another angle's sine.
 """
 
 from __future__ import annotations
