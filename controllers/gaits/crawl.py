@@ -154,9 +154,10 @@ class Crawl(Gait):
 
 def _choose(phase: Any, numbers: Array) -> Any:
     """Return the number of the current phase, as a constant of time."""
-    chosen: Any = taylor.lift(float(numbers[-1]))
-    for k in reversed(range(len(numbers) - 1)):
-        chosen = taylor.where(phase < k + 0.5, float(numbers[k]), chosen)
+    entries = numbers.tolist()
+    chosen: Any = taylor.lift(entries[-1])
+    for k in reversed(range(len(entries) - 1)):
+        chosen = taylor.where(phase < k + 0.5, entries[k], chosen)
     return chosen
 
 
