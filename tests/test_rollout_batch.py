@@ -1,5 +1,6 @@
 """Rollouts: the same motions as runs one by one, whatever varies, and plain words for what cannot vary."""
 
+import importlib
 from dataclasses import replace
 
 import numpy as np
@@ -87,7 +88,7 @@ def test_a_run_steps_inside_the_kernel_as_it_does_in_python(integrator):
     close(fast.v, slow.v)
 
 
-def test_a_member_does_not_depend_on_batch_and_threads():
+def test_a_member_does_not_depend_on_batch_threads_or_calls(monkeypatch):
     robot, ground = hopper_on_springs()
     q = np.repeat(robot.neutral()[None], 11, axis=0)
     q[:, 2] += np.linspace(0.59, 0.7, 11)
@@ -96,6 +97,9 @@ def test_a_member_does_not_depend_on_batch_and_threads():
     shared = legged.rollout(robot, stiff_standing, q=q, threads=2, **options)
     np.testing.assert_array_equal(shared.q, whole.q)
     np.testing.assert_array_equal(legged.rollout(robot, stiff_standing, q=q[3:7], **options).v, whole.v[3:7])
+    with monkeypatch.context() as patch:
+        patch.setattr(importlib.import_module("legged.simulation.rollout"), "_AT_ONCE", 1e5)  # a call for each sample
+        np.testing.assert_array_equal(legged.rollout(robot, stiff_standing, q=q, **options).q, whole.q)
     alone = legged.rollout(robot, stiff_standing, q=q[5], **options)
     assert alone.q.shape == (1, 41, robot.nq)
     close(alone.q[0], whole.q[5])
