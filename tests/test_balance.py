@@ -92,6 +92,15 @@ def test_walks_twenty_seconds_on_a_stiff_floor_at_its_speed_and_survives_a_push(
     assert abs(run.energy_drift) < 1e-2 * run.kinetic.max() * run.times[-1]
 
 
+def test_a_hexapod_keeps_its_line_on_tripods_that_lie_beside_it():
+    """The middle of a tripod's feet lies 8 cm to one side of the trunk, then to the other."""
+    robot, gait = robots.hexapod(), controllers.Tripod(stride=0.2)
+    run = simulate(robot, controllers.Balanced(gait), ground=realistic_ground(robot), until=4.0, integrator=STIFF)
+    assert run.mean_velocity[0] == pytest.approx(gait.stride / gait.period, rel=0.1)
+    assert np.abs(run.base_position[:, 1]).max() < 0.01  # [m]
+    assert np.abs(run.base_rotation - np.eye(3)).max() < 0.01  # [rad]
+
+
 def test_the_bare_gait_of_the_biped_falls_on_that_floor():
     robot, gait = biped_walk()
     with pytest.raises(SimulationError, match=r"fell|leaned"):

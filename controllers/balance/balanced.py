@@ -24,7 +24,7 @@ from legged.ground.contact import contact_motion
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.rotations import level_error
-from legged.spatial import Array, join, solve_symmetric
+from legged.spatial import Array, join, solve_symmetric, sum_of
 from legged.trace import where
 
 Pair = tuple[float, float]
@@ -45,7 +45,7 @@ class Balanced(GaitLaw):
 
     The same object walks a planar biped on flat feet and trots a quadruped on points. A trot can only stop a fall
     across its diagonal by stepping, so a deviation grows by exp(omega T) in a step: keep the period short, 0.3 to
-    0.4 s for hips at 0.5 m.
+    0.4 s for hips at 0.5 m. Leave legs room to stretch: a step that ends with a straight knee cannot be corrected.
 
     Attributes:
         gait: A walk, trot or tripod; its period, stride, clearance, hip height and order of legs are kept.
@@ -94,7 +94,8 @@ class Balanced(GaitLaw):
         carries = self._carrying(step)
         points, _ = contact_motion(robot, q, v)
         loads = self._per_contact(carries)
-        support, following = Support.of(points, loads), Support.of(points, [1 - k for k in loads])
+        support = Support.of(points, loads, self._middle(carries))
+        following = Support.of(points, [1 - k for k in loads])
         vdot_0, landing = self._base(inside, step, q, v, support, following)
         tasks = self._legs(inside, q, v, carries, support, landing)
         given: list[Any] = [0.0] * robot.nj
@@ -112,6 +113,11 @@ class Balanced(GaitLaw):
         even = step % 2 < 0.5
         first = self._plan.groups[0]
         return [where(even, 1.0, 0.0) if limb.leg.name in first else where(even, 0.0, 1.0) for limb in self._limbs]
+
+    def _middle(self, carries: list[Any]) -> Array:
+        """Return the mean of the carrying legs' places under a base at the origin, (2,), [m]."""
+        stances = (np.array(limb.leg.stance) for limb in self._limbs)
+        return sum_of(k * stance for k, stance in zip(carries, stances, strict=True)) / sum_of(carries)
 
     def _per_contact(self, carries: list[Any]) -> list[Any]:
         loads: list[Any] = [0.0] * len(self.robot.contacts)
@@ -144,12 +150,10 @@ class Balanced(GaitLaw):
         soles, velocities = point_motion(robot, q, v, [(limb.link, limb.sole) for limb in self._limbs])
         left = np.maximum(gait.period - t, _REST * gait.period)
         lift = self._lift(t)
-        middle = sum((1 - k) * np.array(limb.leg.stance) for k, limb in zip(carries, self._limbs, strict=True))
-        middle = middle / sum(1 - k for k in carries)
         tasks = []
         for limb, k, sole, velocity in zip(self._limbs, carries, soles, velocities, strict=True):
             over = np.array([sole[0], sole[1], sole[2] - support.center[2]])
-            place = landing + np.array(limb.leg.stance) - middle
+            place = landing + np.array(limb.leg.stance)
             place = within_reach(place, hips(limb.leg, R, origin), self._farthest(limb.leg))
             swing = swing_acceleration(over, velocity, place, left, lift, self.foot)
             tasks.append(leg_task(robot, limb, q, v, (1 - k) * swing, self.foot))
