@@ -28,6 +28,7 @@ trunk and foot placement."""
 BALANCED_GAITS: dict[str, Gait] = {
     "Walk": controllers.Walk(hip_height=0.93, clearance=0.06),
     "Trot": controllers.Trot(period=0.4, stride=0.15, clearance=0.06),
+    "Tripod": controllers.Tripod(stride=0.2),
 }
 """Gaits that suit balancing: hips low enough to step farther, short steps for point feet."""
 GROUNDS: dict[str, Callable[..., Ground]] = {"paper": paper_ground, "realistic": realistic_ground}
