@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from legged.spatial import Array, cross, skew
+from legged.trace.where import where
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 
@@ -117,8 +118,6 @@ def rotation_vector_rate(phi: Array, omega: Array) -> Array:
     phi_dot = omega + phi x omega / 2 + k phi x (phi x omega), k = (1 - (a/2) cot(a/2)) / a^2 with a = |phi|; below
     0.05 rad the series of k. Valid for |phi| < 2 pi.
     """
-    from legged.trace import where
-
     square = phi @ phi
     small = square < 2.5e-3
     safe = where(small, 1.0, square)

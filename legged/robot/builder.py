@@ -15,6 +15,7 @@ from legged.robot.inertia import Vector
 from legged.robot.joint import Joint
 from legged.robot.link import Link, rotation3, vector3
 from legged.robot.robot import Robot
+from legged.rotations import euler_matrix
 from legged.spatial import Array
 
 _HERE = (0.0, 0.0, 0.0)
@@ -216,6 +217,4 @@ def _refuse_duplicates(what: str, names: Sequence[str]) -> None:
 
 def rpy(roll: float, pitch: float, yaw: float) -> Array:
     """Return the rotation of fixed-axis roll, pitch, yaw [rad] as URDF writes them, (3, 3)."""
-    from legged.rotations import euler_matrix
-
     return euler_matrix("zyx", np.array([yaw, pitch, roll]))
