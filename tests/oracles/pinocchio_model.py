@@ -2,7 +2,8 @@
 
 Only the graph (joints, where they sit), the links' inertias and the base's kind are read: none of the frames, bodies
 and slices that our recursions use. A joint of several degrees of freedom becomes Pinocchio's own joint where there is
-one with our coordinates (free flyer, spherical), else a chain of one-DoF joints.
+one with our coordinates (free flyer, spherical), else a chain of one-DoF joints. Along a coordinate axis these are
+Pinocchio's own for that axis, its fastest; where the axis points the other way the coordinate changes sign.
 """
 
 from collections.abc import Mapping
@@ -18,10 +19,25 @@ from legged.spatial import Array
 _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
+_TURNS = pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ, pin.JointModelRevoluteUnaligned
+_SLIDES = pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ, pin.JointModelPrismaticUnaligned
+Stage = tuple[pin.JointModel, float]
+"""A one-DoF joint (or one of Pinocchio's own of several), and the sign of its coordinate against ours."""
+
+
 def _axis(axis) -> Array:
     if isinstance(axis, str):
         return (-1.0 if axis[0] == "-" else 1.0) * np.array(_NAMED[axis[-1]])
     return np.asarray(axis, float)
+
+
+def _along(axis, kinds: tuple) -> Stage:
+    """Return the joint of one of the `kinds` along an axis: that for a coordinate axis if it is one."""
+    direction = _axis(axis)
+    k = int(np.argmax(np.abs(direction)))
+    if np.count_nonzero(direction) == 1:
+        return kinds[k](), float(np.sign(direction[k]))
+    return kinds[-1](direction), 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +47,7 @@ class PinocchioTwin:
     Attributes:
         model, data: Pinocchio's.
         q_index, v_index: Where our entry i of q and v sits in Pinocchio's.
+        q_sign, v_sign: 1, or -1 where our entry i has the other sign there.
         where: Link name -> (joint id, the link's frame in that joint's frame).
     """
 
@@ -38,17 +55,23 @@ class PinocchioTwin:
     data: pin.Data
     q_index: Array
     v_index: Array
+    q_sign: Array
+    v_sign: Array
     where: Mapping[str, tuple[int, pin.SE3]]
 
     def q(self, q: Array) -> Array:
         out = np.empty(self.model.nq)
-        out[self.q_index] = q
+        out[self.q_index] = self.q_sign * q
         return out
 
     def v(self, v: Array) -> Array:
         out = np.empty(self.model.nv)
-        out[self.v_index] = v
+        out[self.v_index] = self.v_sign * v
         return out
+
+    def ours(self, v: Array) -> Array:
+        """Return a vector of Pinocchio's, or rows of such, in our order."""
+        return v[..., self.v_index] * self.v_sign
 
     def forces(self, robot: legged.Robot, wrenches: Array) -> pin.StdVec_Force:
         """Return external forces joint by joint, from (n_links, 6) about each link's origin in its axes."""
@@ -60,16 +83,16 @@ class PinocchioTwin:
 
     def inverse_dynamics(self, robot, q, v, vdot, wrenches) -> Array:
         force = self.forces(robot, wrenches)
-        return pin.rnea(self.model, self.data, self.q(q), self.v(v), self.v(vdot), force)[self.v_index]
+        return self.ours(pin.rnea(self.model, self.data, self.q(q), self.v(v), self.v(vdot), force))
 
     def forward_dynamics(self, robot, q, v, tau, wrenches) -> Array:
         force = self.forces(robot, wrenches)
-        return pin.aba(self.model, self.data, self.q(q), self.v(v), self.v(tau), force)[self.v_index]
+        return self.ours(pin.aba(self.model, self.data, self.q(q), self.v(v), self.v(tau), force))
 
     def inertia_matrix(self, q) -> Array:
         upper = np.triu(pin.crba(self.model, self.data, self.q(q)))
         full = upper + np.triu(upper, 1).T
-        return full[np.ix_(self.v_index, self.v_index)]
+        return full[np.ix_(self.v_index, self.v_index)] * np.outer(self.v_sign, self.v_sign)
 
 
 class _Build:
@@ -81,28 +104,32 @@ class _Build:
         self.inertia = {link.name: link.inertia for link in robot.links}
         self.q_of: dict[str, list[int]] = {}  # joint name ("" for the base) -> entries of Pinocchio's q, in our order
         self.v_of: dict[str, list[int]] = {}
+        self.signs: dict[str, tuple[list[float], list[float]]] = {}  # of the same entries, of q and v
 
-    def chain(self, parent: int, place: pin.SE3, name: str, stages: list) -> int:
+    def chain(self, parent: int, place: pin.SE3, name: str, stages: list[Stage]) -> int:
         """Add one-DoF joints one after the other, and record where their coordinates went."""
-        self.q_of[name], self.v_of[name] = [], []
-        for number, stage in enumerate(stages):
+        self.q_of[name], self.v_of[name], self.signs[name] = [], [], ([], [])
+        for number, (stage, sign) in enumerate(stages):
             parent = self.model.addJoint(parent, stage, place, f"{name}#{number}")
-            self.q_of[name] += range(self.model.idx_qs[parent], self.model.idx_qs[parent] + self.model.nqs[parent])
-            self.v_of[name] += range(self.model.idx_vs[parent], self.model.idx_vs[parent] + self.model.nvs[parent])
+            nq, nv = self.model.nqs[parent], self.model.nvs[parent]
+            self.q_of[name] += range(self.model.idx_qs[parent], self.model.idx_qs[parent] + nq)
+            self.v_of[name] += range(self.model.idx_vs[parent], self.model.idx_vs[parent] + nv)
+            for signs, size in zip(self.signs[name], (nq, nv), strict=True):
+                signs += [sign] * size
             place = pin.SE3.Identity()
         return parent
 
     def base(self) -> int:
         base, here = self.robot.base, pin.SE3.Identity()
-        slide = [pin.JointModelPX(), pin.JointModelPY(), pin.JointModelPZ()]
+        slide = [_along(axis, _SLIDES) for axis in "xyz"]
         if base.kind == "planar":
-            joint = self.chain(0, here, "", [slide[0], slide[2], pin.JointModelRY()])
+            joint = self.chain(0, here, "", [slide[0], slide[2], _along("y", _TURNS)])
             order = [2, 0, 1]  # ours: phi, x, z
         elif base.kind == "euler":
             joint = self.chain(0, here, "", [*slide, *_euler(base.sequence)])
             order = [3, 4, 5, 0, 1, 2]  # ours: angles, position
         elif base.kind == "floating":
-            joint = self.chain(0, here, "", [pin.JointModelFreeFlyer()])
+            joint = self.chain(0, here, "", [(pin.JointModelFreeFlyer(), 1.0)])
             self.q_of[""] = [self.q_of[""][i] for i in (6, 3, 4, 5, 0, 1, 2)]  # theirs: position, x y z w
             order = [3, 4, 5, 0, 1, 2]  # theirs: linear, angular
         else:
@@ -115,19 +142,19 @@ class _Build:
     def joint(self, parent: int, place: pin.SE3, joint: legged.Joint) -> int:
         name, kind = joint.name, joint.kind
         if kind == "revolute":
-            return self.chain(parent, place, name, [pin.JointModelRevoluteUnaligned(_axis(joint.axis))])
+            return self.chain(parent, place, name, [_along(joint.axis, _TURNS)])
         if kind == "prismatic":
-            return self.chain(parent, place, name, [pin.JointModelPrismaticUnaligned(_axis(joint.axis))])
+            return self.chain(parent, place, name, [_along(joint.axis, _SLIDES)])
         if kind == "universal":
-            turns = [pin.JointModelRevoluteUnaligned(_axis(axis)) for axis in (joint.first, joint.second)]
-            return self.chain(parent, place, name, turns)
+            return self.chain(parent, place, name, [_along(axis, _TURNS) for axis in (joint.first, joint.second)])
         if kind == "planar":
             a, b = _axis(joint.first), _axis(joint.second)
-            slides = [pin.JointModelPrismaticUnaligned(axis) for axis in (a, b)]
-            return self.chain(parent, place, name, [*slides, pin.JointModelRevoluteUnaligned(np.cross(a, b))])
+            return self.chain(
+                parent, place, name, [_along(a, _SLIDES), _along(b, _SLIDES), _along(np.cross(a, b), _TURNS)]
+            )
         if joint.sequence is not None:
             return self.chain(parent, place, name, _euler(joint.sequence))
-        added = self.chain(parent, place, name, [pin.JointModelSpherical()])
+        added = self.chain(parent, place, name, [(pin.JointModelSpherical(), 1.0)])
         x, y, z, w = self.q_of[name]
         self.q_of[name] = [w, x, y, z]
         return added
@@ -146,8 +173,8 @@ class _Build:
                 self.link(child, self.joint(joint, start, edge["definition"]), pin.SE3.Identity())
 
 
-def _euler(sequence: str) -> list:
-    return [{"x": pin.JointModelRX, "y": pin.JointModelRY, "z": pin.JointModelRZ}[axis]() for axis in sequence]
+def _euler(sequence: str) -> list[Stage]:
+    return [_along(axis, _TURNS) for axis in sequence]
 
 
 def pinocchio_twin(robot: legged.Robot) -> PinocchioTwin:
@@ -158,4 +185,5 @@ def pinocchio_twin(robot: legged.Robot) -> PinocchioTwin:
     order = ["", *(joint.name for joint in robot.joints)]
     q_index = np.array([i for name in order for i in build.q_of[name]], dtype=int)
     v_index = np.array([i for name in order for i in build.v_of[name]], dtype=int)
-    return PinocchioTwin(build.model, build.model.createData(), q_index, v_index, build.where)
+    q_sign, v_sign = (np.array([s for name in order for s in build.signs[name][k]]) for k in range(2))
+    return PinocchioTwin(build.model, build.model.createData(), q_index, v_index, q_sign, v_sign, build.where)
