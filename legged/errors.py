@@ -35,6 +35,14 @@ class UnknownNameError(LeggedError, KeyError):
         return str(self.args[0])
 
 
+class FileError(LeggedError, ValueError):
+    """A robot's file that cannot be read, or whose robot cannot be; `source` holds its path."""
+
+    def __init__(self, source: str, message: str):
+        super().__init__(f"{source}: {message}")
+        self.source = source
+
+
 class ShapeError(LeggedError, ValueError):
     """An array of the wrong shape."""
 

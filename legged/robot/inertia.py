@@ -21,6 +21,8 @@ class Inertia:
         mass: [kg].
         center: Link origin to centre of mass, (3,), [m], link axes.
         tensor: Inertia about the centre of mass, (3, 3), [kg m^2], link axes.
+        checked: Whether it must be one that a body can have. Files carry impossible ones, which `legged.files`
+            judges and reports; numbers must be finite and the tensor symmetric even then.
 
     Raises:
         InertiaError: for a mass or inertia that no body has. Points, thin rods and thin plates are allowed limits.
@@ -29,6 +31,7 @@ class Inertia:
     mass: float = 0.0
     center: Vector = field(default_factory=lambda: np.zeros(3))
     tensor: Vector | Sequence[Sequence[float]] = field(default_factory=lambda: np.zeros((3, 3)))
+    checked: bool = True
 
     def __post_init__(self) -> None:
         tensor = np.asarray(self.tensor, float)
@@ -50,19 +53,20 @@ class Inertia:
     def moved(self, rotation: Array, position: Array) -> Inertia:
         """Return the same body written in an outer frame: rotation (3, 3) and position (3,) of this frame in it."""
         tensor = rotation @ self.tensor @ rotation.T
-        return Inertia(self.mass, rotation @ self.center + position, (tensor + tensor.T) / 2)
+        return Inertia(self.mass, rotation @ self.center + position, (tensor + tensor.T) / 2, self.checked)
 
     def __add__(self, other: Inertia) -> Inertia:
         """Return the two bodies welded together, both written in one frame."""
-        mass = self.mass + other.mass
-        if mass == 0.0:
+        mass, checked = self.mass + other.mass, self.checked and other.checked
+        if mass == 0.0 and checked:
             return Inertia()
-        center = (self.mass * np.asarray(self.center) + other.mass * np.asarray(other.center)) / mass
+        first = self.mass * np.asarray(self.center) + other.mass * np.asarray(other.center)
+        center = first / mass if mass else np.zeros(3)
         tensor = np.zeros((3, 3))
         for part in (self, other):
             d = skew(np.asarray(part.center) - center)
             tensor += part.tensor - part.mass * d @ d
-        return Inertia(mass, center, tensor)
+        return Inertia(mass, center, tensor, checked)
 
 
 def _check(body: Inertia) -> None:
@@ -74,13 +78,15 @@ def _check(body: Inertia) -> None:
         )
     if not (np.isfinite(mass) and np.isfinite(center).all() and np.isfinite(tensor).all()):
         raise InertiaError(f"mass, centre and inertia must be finite, got mass {mass}, centre {center}, {tensor}")
-    if mass < 0:
-        raise InertiaError(f"mass {mass} kg is negative; a massless link has mass 0")
     scale = np.abs(tensor).max()
-    if mass == 0 and scale > 0:
-        raise InertiaError("a link of zero mass has a rotational inertia; no body has that, give it a mass")
     if np.abs(tensor - tensor.T).max() > 1e-9 * scale:
         raise InertiaError(f"the inertia tensor is not symmetric:\n{tensor}")
+    if not body.checked:
+        return
+    if mass < 0:
+        raise InertiaError(f"mass {mass} kg is negative; a massless link has mass 0")
+    if mass == 0 and scale > 0:
+        raise InertiaError("a link of zero mass has a rotational inertia; no body has that, give it a mass")
     a, b, c = np.linalg.eigvalsh(tensor)
     moments = f"principal inertias {a:.6g}, {b:.6g}, {c:.6g} kg m^2"
     if a < -1e-9 * scale:

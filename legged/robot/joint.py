@@ -6,13 +6,14 @@ it (its reference [33]); only the quaternion ball joint is a single stage with t
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from legged.errors import DefinitionError
 from legged.robot.inertia import Vector
 from legged.robot.link import vector3
+from legged.robot.physics import JointPhysics
 from legged.spatial import Array
 
 Axis = str | Vector
@@ -55,6 +56,7 @@ class Joint:
     """Base of all joints. The joint's frame is placed when it is added to a robot; axes are written in that frame."""
 
     name: str
+    physics: JointPhysics = field(default_factory=JointPhysics, kw_only=True)
 
     def __post_init__(self) -> None:
         if not self.name:
