@@ -3,7 +3,8 @@
 Every function here takes plain floats and `Expression`s in any mixture and returns one or the other; constants always
 fold to plain floats. The normal form:
 
-- a negation is pulled outward through products, quotients and sums, and costs nothing;
+- a negation is pulled outward through products, quotients and sums, and costs nothing; one that meets a constant
+  factor goes into it: bodies whose numbers differ in sign make the same operations;
 - the operands of commutative operations are sorted, a constant comes first in a product and last in a sum;
 - a difference is written in one order only, b - a = -(a - b);
 - constants are gathered, c1*(c2*x) = (c1*c2)*x, (x + c1) + c2 = x + (c1 + c2), and x + x = 2*x;
@@ -142,16 +143,16 @@ def _scale(c: float, x: Expression) -> Number:
         return 0.0
     if c == 1.0:
         return x
-    if c < 0.0:
-        return negate(_scale(-c, x))
+    if c == -1.0:
+        return negate(x)
     if x.operation == "negate":
-        return negate(_scale(c, x.arguments[0]))
+        return _scale(-c, x.arguments[0])
     if x.arguments and isinstance(x.arguments[0], float):
         if x.operation == "multiply":
             return _scale(c * x.arguments[0], x.arguments[1])
         if x.operation == "divide":
             return divide(c * x.arguments[0], x.arguments[1])
-    return x.tracer.node("multiply", c, x)
+    return x.tracer.multiple(c, x)
 
 
 def divide(a: Number, b: Number) -> Number:

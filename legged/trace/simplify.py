@@ -14,7 +14,7 @@ from legged.trace.expression import Expression
 from legged.trace.functions import RULES
 from legged.trace.graph import Graph, Node, Operand, finish
 from legged.trace.operations import OPERATIONS
-from legged.trace.rules import add, multiply, negate
+from legged.trace.rules import add, multiply
 from legged.trace.tracer import Tracer
 
 _SUMS = ("add", "subtract")
@@ -85,11 +85,11 @@ class _Factoring:
             elif node and operation == "negate":
                 waiting.append((-sign, node.arguments[0]))
             else:
-                terms.append(_Term(sign, self._factors(operand)))
+                terms.append(self._term(sign, operand))
         return terms
 
-    def _factors(self, operand: Operand) -> tuple[int, ...]:
-        """Return the factors of a value, through the products that are used nowhere else."""
+    def _term(self, sign: int, operand: Operand) -> _Term:
+        """Return a summand, through the products that are used nowhere else; signs of constants go to the term."""
         factors: list[int] = []
         waiting = [operand]
         while waiting:
@@ -97,9 +97,12 @@ class _Factoring:
             node = self._node(operand)
             if node is not None and node.operation == "multiply" and self.uses[operand] == 1:
                 waiting += reversed(node.arguments)
+            elif isinstance(operand, int):
+                factors.append(operand)
             else:
-                factors.append(operand if isinstance(operand, int) else self._constant(operand))
-        return tuple(factors)
+                factors.append(self._constant(abs(operand)))
+                sign = -sign if operand < 0.0 else sign
+        return _Term(sign, tuple(factors))
 
     def _constant(self, value: float) -> int:
         """Return the number of a constant: -1, -2, ..."""
@@ -127,10 +130,10 @@ class _Factoring:
         return total
 
     def _product(self, term: _Term) -> Expression | float:
-        product = 1.0
+        product = float(term.sign)  # goes into a constant, if there is one
         for factor in term.factors:
             product = multiply(product, self._factor(factor))
-        return product if term.sign > 0 else negate(product)
+        return product
 
 
 def _without(term: _Term, factor: int) -> _Term:

@@ -47,6 +47,14 @@ class Tracer:
             found = self.table[key] = self._append(operation, arguments)
         return found
 
+    def multiple(self, c: float, x: Expression) -> Expression:
+        """Return c*x; where -c*x is there already, its negation."""
+        if ("multiply", (c,), x.index) not in self.table:
+            opposite = self.table.get(("multiply", (-c,), x.index))
+            if opposite is not None:
+                return self.node("negate", opposite)
+        return self.node("multiply", c, x)
+
     def _append(self, operation: str, arguments: tuple[Expression | float, ...]) -> Expression:
         kind = Condition if operation in CONDITIONS else Expression
         made = kind(self, len(self.nodes), operation, arguments, self.label)
