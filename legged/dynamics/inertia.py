@@ -9,7 +9,7 @@ from legged.dynamics.inverse import composite_masses
 from legged.dynamics.sweeps import outward, transforms
 from legged.robot.robot import Robot
 from legged.spatial import Array
-from legged.trace.labels import stage
+from legged.trace.labels import item, stage
 
 
 def inertia_matrix(robot: Robot, q: Array) -> Array:
@@ -44,9 +44,10 @@ def _entries(robot: Robot, q: Array, X, M_tilde: list[Array]) -> Array:
             for j in robot.ancestors(body.index):
                 other = robot.bodies[j]
                 P_j = P_0 if other.kind == "base" else other.P
-                block = P_j.T @ F
-                inertia[other.v, body.v.start + column] = block
-                inertia[body.v.start + column, other.v] = block
-                if other.kind != "base":
-                    F = X[j].T @ F
+                with item((body.index, j)):
+                    block = P_j.T @ F
+                    inertia[other.v, body.v.start + column] = block
+                    inertia[body.v.start + column, other.v] = block
+                    if other.kind != "base":
+                        F = X[j].T @ F
     return inertia

@@ -10,7 +10,7 @@ from legged.dynamics.arguments import Wrenches, body_wrenches
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, coupling, cross, join
-from legged.trace.labels import module
+from legged.trace.labels import item, module
 
 STEP_1 = "1 twists, rates, wrenches"
 STEP_2 = "2 inward"
@@ -22,7 +22,8 @@ def outward(robot: Robot) -> Iterator[Body]:
     for m in robot.modules:
         with module(m.index):
             for k in m.bodies:
-                yield robot.bodies[k]
+                with item(k):
+                    yield robot.bodies[k]
 
 
 def inward(robot: Robot) -> Iterator[Body]:
@@ -30,7 +31,8 @@ def inward(robot: Robot) -> Iterator[Body]:
     for m in reversed(robot.modules):
         with module(m.index):
             for k in reversed(m.bodies):
-                yield robot.bodies[k]
+                with item(k):
+                    yield robot.bodies[k]
 
 
 def transforms(robot: Robot, q: Array) -> list[Transform]:

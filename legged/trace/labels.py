@@ -1,12 +1,15 @@
-"""Who made an operation: the stage of the algorithm and the kinematic module it was working on.
+"""Who made an operation: the stage of the algorithm, and the kinematic module and the item it was working on.
 
     with stage("1 twists"):
         for k in modules:
             with module(k):
-                ...
+                for j in bodies:
+                    with item(j):
+                        ...
 
-Outside tracing both cost a function call and change nothing. While a function is traced, every operation remembers
-the stage and the module that were current when it was first made; `Counts.by_stage` and `.by_module` add them up.
+Outside tracing all cost a function call and change nothing. While a function is traced, every operation remembers
+what was current when it was first made; `Counts.by_stage` and `.by_module` add them up. Items are the turns of a loop
+over what may be alike, a body or a pair of them: large graphs are compiled one turn at a time, see `segments`.
 """
 
 from __future__ import annotations
@@ -16,10 +19,11 @@ from typing import Any, NamedTuple, Protocol
 
 
 class Label(NamedTuple):
-    """Stage and module of an operation, None where the traced function named none."""
+    """Stage, module and item of an operation, None where the traced function named none."""
 
     stage: str | None = None
     module: Any = None
+    item: Any = None
 
 
 class Labelled(Protocol):
@@ -72,3 +76,9 @@ def module(index: Any) -> _Change | _Nothing:
     """Return a context whose operations belong to the kinematic module `index`."""
     tracer = current.tracer
     return _nothing if tracer is None else _Change(tracer, module=index)
+
+
+def item(key: Any) -> _Change | _Nothing:
+    """Return a context whose operations belong to one turn of a loop, which a key tells from its neighbours."""
+    tracer = current.tracer
+    return _nothing if tracer is None else _Change(tracer, item=key)
