@@ -50,9 +50,9 @@ def room(graph: Graph, width: int) -> int:
     """Return how many numbers of working memory the core for `width` states takes, on vectors of that width."""
     total = 0
     for calls, _ in rounds(graph):
-        for function, uses in _groups(graph, calls).items():
-            arrays = len(uses[0].arguments) + len(_results(function))
-            total += arrays * _rounded(len(uses) * width, 8)
+        for function, uses in uses_of(graph, calls).items():
+            arrays = len(uses[0].arguments) + len(results_of(function))
+            total += arrays * rounded(len(uses) * width, 8)
     return total
 
 
@@ -113,7 +113,7 @@ class Core:
 
     def rest(self) -> None:
         """Compute what is left after the last call."""
-        self.emit(i for i in _shortly_before_use(self.graph) if self.operation(i) not in elementary.CALLED)
+        self.emit(i for i in shortly_before_use(self.graph) if self.operation(i) not in elementary.CALLED)
 
     def operation(self, i: int) -> str:
         """Return what node number i does."""
@@ -158,16 +158,16 @@ class Core:
 
     def _call(self, indices: Iterable[int]) -> None:
         """Call the functions of one round: one call for all uses of a function."""
-        for function, uses in _groups(self.graph, indices).items():
+        for function, uses in uses_of(self.graph, indices).items():
             self._call_one(function, uses)
 
-    def _call_one(self, function: str, uses: list[_Use]) -> None:
+    def _call_one(self, function: str, uses: list[Use]) -> None:
         w = self.w
         self.called.add(function)
         size = len(uses) * w.width
-        padded = _rounded(size, self.native)
+        padded = rounded(size, self.native)
         inputs = [self._reserve(padded) for _ in uses[0].arguments]
-        outputs = {result: self._reserve(padded) for result in _results(function)}
+        outputs = {result: self._reserve(padded) for result in results_of(function)}
         for k, place in enumerate(inputs):
             self._lay_out([use.arguments[k] for use in uses], place, padded)
         for k, use in enumerate(uses):
@@ -202,7 +202,7 @@ class Core:
 
     def _reserve(self, size: int) -> int:
         """Return where in the working memory there is room for so many numbers."""
-        place, self.room = self.room, self.room + _rounded(size, 8)
+        place, self.room = self.room, self.room + rounded(size, 8)
         return place
 
     def _wrong(self) -> Value:
@@ -222,35 +222,35 @@ class Core:
                 self.w.store(self.value(next(results)), f"%a{k}", i * self.w.width)
 
 
-class _Use(NamedTuple):
+class Use(NamedTuple):
     """Arguments of a function, and the nodes that are the function of them."""
 
     arguments: tuple[Operand, ...]
     nodes: list[int]
 
 
-def _groups(graph: Graph, calls: Iterable[int]) -> dict[str, list[_Use]]:
+def uses_of(graph: Graph, calls: Iterable[int]) -> dict[str, list[Use]]:
     """Return the uses of every function in one round."""
-    groups: dict[str, dict[str, _Use]] = {}
+    groups: dict[str, dict[str, Use]] = {}
     for i in calls:
         operation, arguments, _ = graph.nodes[i - graph.input_size]
         function = elementary.FAST.get(operation, operation)
         if operation == "arctan":
             arguments = (*arguments, 1.0)
-        use = groups.setdefault(function, {}).setdefault(repr(arguments), _Use(arguments, []))  # 1 is not 1.0
+        use = groups.setdefault(function, {}).setdefault(repr(arguments), Use(arguments, []))  # 1 is not 1.0
         use.nodes.append(i)
     return {function: list(uses.values()) for function, uses in groups.items()}
 
 
-def _results(function: str) -> tuple[str, ...]:
+def results_of(function: str) -> tuple[str, ...]:
     return elementary.FORMULAS[function][2] if function in elementary.FORMULAS else (function,)
 
 
-def _rounded(size: int, step: int) -> int:
+def rounded(size: int, step: int) -> int:
     return -(-size // step) * step
 
 
-def _shortly_before_use(graph: Graph) -> list[int]:
+def shortly_before_use(graph: Graph) -> list[int]:
     """Return the nodes depth first from the results, of two arguments the one of more depth before the other.
 
     Fewer values wait in registers than in the order of tracing: vectors are spilled less, which saves up to a tenth of
