@@ -3,6 +3,7 @@
 from legged import taylor
 from legged.denoc.conditioning import conditioning
 from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
 from legged.dynamics.kinematics import (
@@ -26,6 +27,7 @@ from legged.robot.joint import Fixed, Joint, Planar, Prismatic, Revolute, Spheri
 from legged.robot.link import Link
 from legged.robot.random import random_tree
 from legged.robot.robot import Robot
+from legged.robot.state import State
 from legged.simulation import Fall, Push, Rollouts, Run, RungeKutta4, SemiImplicitEuler, Stiff, rollout, simulate
 from legged.trace import Counts, Kernel, compile, count, where
 from legged.version import __version__

@@ -51,6 +51,10 @@ class NotFiniteError(LeggedError, ValueError):
     """NaN or infinity where a number is needed."""
 
 
+class StateError(LeggedError, ValueError):
+    """A pose or a velocity that a robot cannot have."""
+
+
 class SingularError(LeggedError, ArithmeticError):
     """Dynamics without an answer: some motion of the robot meets no inertia."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import networkx as nx
 import numpy as np
@@ -17,6 +17,9 @@ from legged.robot.joint import PlacedJoint
 from legged.robot.link import ContactPoint, PlacedLink
 from legged.robot.modules import Module
 from legged.spatial import Array
+
+if TYPE_CHECKING:
+    from legged.robot.state import State
 
 Named = TypeVar("Named", bound=Any)
 
@@ -76,6 +79,30 @@ class Robot:
     def contact(self, name: str) -> ContactPoint:
         """Return a contact point by name, or raise UnknownNameError."""
         return _by_name("contact point", self.contacts, name)
+
+    def state(self, **parts: Any) -> State:
+        """Return (q, v) from named parts: `base_position`, `joints`, ...; see `legged.robot.state.state`."""
+        from legged.robot.state import state
+
+        return state(self, **parts)
+
+    def named_state(self, q: Array, v: Array) -> dict[str, Any]:
+        """Return the named parts of a state, which `state` takes."""
+        from legged.robot.state import named_state
+
+        return named_state(self, q, v)
+
+    def joint_values(self, q: Array) -> dict[str, Any]:
+        """Return each joint's entries of q, (..., nq), by name: a number, or an array for several."""
+        from legged.robot.state import joint_values
+
+        return joint_values(self, q)
+
+    def joint_rates(self, v: Array) -> dict[str, Any]:
+        """Return each joint's entries of a velocity, acceleration or generalised forces, (..., nv), by name."""
+        from legged.robot.state import joint_rates
+
+        return joint_rates(self, v)
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:

@@ -1,0 +1,148 @@
+"""Frames by name: pose, Jacobian, twist and acceleration of a link, a contact point or any frame fixed to a link.
+
+A frame is a link's name, a contact point's name (the link's axes, with the origin at the point; a link of the same
+name comes first) or a `Frame`. Twists, accelerations and Jacobians are of the frame's own origin, relative to the
+world; `axes` only says in which axes they are written: "world", "local" (the frame's own), or any frame's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from legged.dynamics.arguments import read
+from legged.dynamics.kinematics import motion, point_jacobian, point_twist_rates
+from legged.errors import UnknownNameError
+from legged.robot.inertia import Vector
+from legged.robot.link import rotation3, vector3
+from legged.robot.robot import Robot
+from legged.spatial import Array, cross, join
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """A frame fixed to a link, such as a sensor's.
+
+    Attributes:
+        on: Name of a link or of a contact point.
+        at: Origin of that to the frame's origin, (3,), [m], link axes.
+        rotation: Frame axes to link axes, (3, 3); none by default.
+    """
+
+    on: str
+    at: Vector = field(default_factory=lambda: np.zeros(3))
+    rotation: Array | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "at", vector3(f"the position of a frame on {self.on!r}", self.at))
+        object.__setattr__(self, "rotation", rotation3(f"the rotation of a frame on {self.on!r}", self.rotation))
+
+
+class Pose(NamedTuple):
+    """Where a frame is in another: rotation (3, 3), frame axes to the other's, and position (3,), [m], in the other."""
+
+    rotation: Array
+    position: Array
+
+
+class _Placed(NamedTuple):
+    """A frame on a link (an index): its pose in the link's frame, and in the link's body's."""
+
+    link: int
+    position: Array
+    body: int
+    in_body: Pose
+
+
+def frame_pose(robot: Robot, q: Array, frame: str | Frame, relative_to: str | Frame = "world") -> Pose:
+    """Return the pose (rotation, position) of a frame in the world or in another frame.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+        frame: See the module. relative_to: Likewise, or "world".
+
+    Raises:
+        UnknownNameError: for a name that is neither a link's nor a contact point's.
+    """
+    (q,) = read(robot, q=q)
+    R, o = _world_pose(robot, q, frame)
+    if _is_world(relative_to):
+        return Pose(R, o)
+    R_other, o_other = _world_pose(robot, q, relative_to)
+    return Pose(R_other.T @ R, R_other.T @ (o - o_other))
+
+
+def frame_jacobian(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame = "world") -> Array:
+    """Return J, (6, nv), with [omega; velocity of the frame's origin] = J @ v, written in the given axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+        frame: See the module. axes: "world", "local" or a frame.
+    """
+    (q,) = read(robot, q=q)
+    at = _placed(robot, frame)
+    return _written(robot, q, frame, axes, point_jacobian(robot, q, at.link, at.position))
+
+
+def frame_twist(robot: Robot, q: Array, v: Array, frame: str | Frame, axes: str | Frame = "world") -> Array:
+    """Return [omega; velocity of the frame's origin], (6,), [rad/s], [m/s], written in the given axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+        frame: See the module. axes: "world", "local" or a frame.
+    """
+    q, v = read(robot, q=q, v=v)
+    at, moving = _placed(robot, frame), motion(robot, q, v)
+    R, t = moving.rotation[at.body], moving.twist[at.body]
+    world = join(R @ t[:3], R @ (t[3:] + cross(t[:3], at.in_body.position)))
+    return _written(robot, q, frame, axes, world)
+
+
+def frame_acceleration(
+    robot: Robot, q: Array, v: Array, vdot: Array, frame: str | Frame, axes: str | Frame = "world"
+) -> Array:
+    """Return [omega dot; acceleration of the frame's origin], (6,), [rad/s^2], [m/s^2], written in the given axes.
+
+    It is the acceleration seen from the world, no gravity in it, whatever the axes: not the rate of the components of
+    a twist in moving axes. With vdot zero it is Jdot @ v of the world-axes Jacobian.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
+        frame: See the module. axes: "world", "local" or a frame.
+    """
+    q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
+    at = _placed(robot, frame)
+    return _written(robot, q, frame, axes, point_twist_rates(robot, q, v, vdot, [(at.link, at.position)])[0])
+
+
+def _is_world(frame: str | Frame) -> bool:
+    return isinstance(frame, str) and frame == "world"
+
+
+def _world_pose(robot: Robot, q: Array, frame: str | Frame) -> Pose:
+    at, poses = _placed(robot, frame), motion(robot, q)
+    R = poses.rotation[at.body]
+    return Pose(R @ at.in_body.rotation, poses.origin[at.body] + R @ at.in_body.position)
+
+
+def _written(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame, world: Array) -> Array:
+    """Return six rows in the given axes from the same in world axes."""
+    if _is_world(axes):
+        return world
+    R, _ = _world_pose(robot, q, frame if isinstance(axes, str) and axes == "local" else axes)
+    return join(R.T @ world[:3], R.T @ world[3:])
+
+
+def _placed(robot: Robot, frame: str | Frame) -> _Placed:
+    name, r, R = (frame.on, frame.at, frame.rotation) if isinstance(frame, Frame) else (frame, np.zeros(3), np.eye(3))
+    links, contacts = {link.name: link for link in robot.links}, {point.name: point for point in robot.contacts}
+    if name in links:
+        link = links[name]
+    elif name in contacts:
+        link, r = robot.links[contacts[name].link], contacts[name].position + r
+    else:
+        raise UnknownNameError("link or contact point", name, [*links, *contacts])
+    in_body = Pose(link.rotation @ R, link.position + link.rotation @ r)
+    return _Placed(link.index, np.asarray(r), link.body, in_body)

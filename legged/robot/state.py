@@ -1,0 +1,173 @@
+"""States by name: where the base is and which joint has which value, instead of indices into q and v."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.dynamics.arguments import read
+from legged.errors import NotFiniteError, ShapeError, StateError
+from legged.robot.base import Base
+from legged.robot.robot import Robot
+from legged.rotations import euler_matrix, quaternion_matrix, quaternion_of
+from legged.spatial import Array
+
+_SAME = 1e-9  # [m], [rad], [m/s], [rad/s], and of the entries of a rotation matrix
+
+
+class State(NamedTuple):
+    """A state of a robot: configuration q, (nq,), and velocity v, (nv,)."""
+
+    q: Array
+    v: Array
+
+
+def state(
+    robot: Robot,
+    *,
+    base_position: Any = None,
+    base_orientation: Any = None,
+    base_linear_velocity: Any = None,
+    base_angular_velocity: Any = None,
+    joints: Mapping[str, Any] | None = None,
+    joint_velocities: Mapping[str, Any] | None = None,
+) -> State:
+    """Return the state (q, v) with the given parts; what is left out is neutral and at rest.
+
+    Args:
+        robot: The robot.
+        base_position: The base's origin, (3,), [m], world.
+        base_orientation: Base axes to world axes: a unit quaternion, w first, (4,); roll, pitch and yaw about fixed
+            axes as URDF has them, (3,), [rad]; or a rotation matrix, (3, 3).
+        base_linear_velocity: Of the base's origin, (3,), [m/s], world axes.
+        base_angular_velocity: Of the base, (3,), [rad/s], world axes.
+        joints: Name -> entries of q, a number or (nq of the joint,), [rad] or [m]. A quaternion joint takes every form
+            of `base_orientation`.
+        joint_velocities: Name -> entries of v, a number or (nv of the joint,), [rad/s] or [m/s].
+
+    Raises:
+        UnknownNameError: for a joint that is not there. ShapeError, NotFiniteError: for values of the wrong form.
+        StateError: for a pose or a velocity that this kind of base cannot have.
+    """
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    base = robot.base
+    q[: base.nq] = _base_configuration(robot, base_position, base_orientation)
+    v[: base.nv] = _base_velocity(robot, q[: base.nq], base_angular_velocity, base_linear_velocity)
+    for name, value in (joints or {}).items():
+        joint = robot.joint(name)
+        what = f"the value of joint {name!r}"
+        is_ball = joint.nq == 4 and joint.nv == 3
+        q[joint.q] = _quaternion(what, value) if is_ball else _numbers(what, value, joint.nq)
+    for name, value in (joint_velocities or {}).items():
+        joint = robot.joint(name)
+        v[joint.v] = _numbers(f"the velocity of joint {name!r}", value, joint.nv)
+    return State(*read(robot, q=q, v=v))
+
+
+def named_state(robot: Robot, q: Array, v: Array) -> dict[str, Any]:
+    """Return the arguments of `state` that give (q, v); a fixed base has none, orientations are quaternions."""
+    q, v = read(robot, q=q, v=v)
+    base, found = robot.base, {}
+    if base.nq:
+        R, position = base.pose(q[: base.nq])
+        twist = base.motion_matrix(q[: base.nq]) @ v[: base.nv]
+        found = {
+            "base_position": position,
+            "base_orientation": q[:4].copy() if base.kind == "floating" else quaternion_of(R),
+            "base_linear_velocity": R @ twist[3:],
+            "base_angular_velocity": R @ twist[:3],
+        }
+    return {**found, "joints": joint_values(robot, q), "joint_velocities": joint_rates(robot, v)}
+
+
+def joint_values(robot: Robot, q: Array) -> dict[str, Any]:
+    """Return each joint's entries of a configuration (nq,), or of rows of such, by name: a number or (nq of it,)."""
+    q = _last_axis("q", q, robot.nq)
+    return {joint.name: q[..., joint.q.start] if joint.nq == 1 else q[..., joint.q] for joint in robot.joints}
+
+
+def joint_rates(robot: Robot, v: Array) -> dict[str, Any]:
+    """Return each joint's entries of a velocity, an acceleration or generalised forces (nv,), or of rows, by name."""
+    v = _last_axis("v", v, robot.nv)
+    return {joint.name: v[..., joint.v.start] if joint.nv == 1 else v[..., joint.v] for joint in robot.joints}
+
+
+def _base_configuration(robot: Robot, position: Any, orientation: Any) -> Array:
+    base = robot.base
+    neutral_R, neutral_o = base.pose(base.neutral())
+    o = neutral_o if position is None else _numbers("base_position", position, 3)
+    p = quaternion_of(neutral_R) if orientation is None else _quaternion("base_orientation", orientation)
+    R = quaternion_matrix(p)
+    q = base.configuration(o, R)
+    R_q, o_q = base.pose(q)
+    if np.abs(R_q - R).max() > _SAME:
+        raise StateError(f"the base of {robot.name!r} {_freedom(base)}: it cannot have base_orientation {orientation}")
+    if np.abs(o_q - o).max() > _SAME:
+        raise StateError(f"the base of {robot.name!r} {_freedom(base)}: it cannot have base_position {position}")
+    return np.concatenate([p, o]) if base.kind == "floating" else q
+
+
+def _base_velocity(robot: Robot, q: Array, angular: Any, linear: Any) -> Array:
+    base = robot.base
+    omega = np.zeros(3) if angular is None else _numbers("base_angular_velocity", angular, 3)
+    velocity = np.zeros(3) if linear is None else _numbers("base_linear_velocity", linear, 3)
+    v = base.velocity(q, omega, velocity)
+    R, _ = base.pose(q)
+    twist = base.motion_matrix(q) @ v
+    for what, given, part in (
+        ("base_angular_velocity", omega, twist[:3]),
+        ("base_linear_velocity", velocity, twist[3:]),
+    ):
+        if np.abs(R @ part - given).max() > _SAME * (1.0 + np.abs(given).max()):
+            raise StateError(f"the base of {robot.name!r} {_freedom(base)}: it cannot have {what} {given} here")
+    return v
+
+
+def _freedom(base: Base) -> str:
+    return {
+        "fixed": "is fixed",
+        "planar": "is planar, it moves along x and z and turns about y",
+        "euler": "has Euler angles, two of whose axes line up at gimbal lock",
+    }.get(base.kind, f"is {base.kind}")
+
+
+def _quaternion(what: str, value: Any) -> Array:
+    """Return a unit quaternion (4,) from one, from roll, pitch and yaw, or from a rotation matrix."""
+    array = np.asarray(value, float)
+    if not np.isfinite(array).all():
+        raise NotFiniteError(f"{what} must be finite, got {value}")
+    if array.shape == (4,):
+        norm = float(np.linalg.norm(array))
+        if abs(norm - 1.0) > 1e-6:
+            raise StateError(
+                f"{what} is a quaternion of norm {norm:.9g}, it must be 1 (w first); divide it by its norm"
+            )
+        return array / norm
+    if array.shape == (3,):
+        return quaternion_of(euler_matrix("zyx", array[::-1]))
+    if array.shape == (3, 3):
+        if np.abs(array.T @ array - np.eye(3)).max() > _SAME or np.linalg.det(array) < 0.0:
+            raise StateError(
+                f"{what} is not a rotation: its columns must be orthonormal and right-handed, got\n{array}"
+            )
+        return quaternion_of(array)
+    raise ShapeError(f"{what} must be a quaternion (4,), roll-pitch-yaw (3,) or a matrix (3, 3), got {array.shape}")
+
+
+def _numbers(what: str, value: Any, count: int) -> Array:
+    array = np.asarray(value, float)
+    if array.shape != (count,) and not (count == 1 and array.shape == ()):
+        wanted = "one number" if count == 1 else f"({count},)"
+        raise ShapeError(f"{what} must be {wanted}, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise NotFiniteError(f"{what} must be finite, got {value}")
+    return array
+
+
+def _last_axis(name: str, value: Any, size: int) -> Array:
+    array = np.asarray(value)
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(f"{name} must be ({size},), or rows of that length, got shape {array.shape}")
+    return array
