@@ -1,0 +1,161 @@
+"""What a URDF may say where, so that a mistake is met where it stands and not as a wrong number later.
+
+Only what `legged` uses is checked. What it does not know is counted, and told as lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from legged.errors import FileError
+
+KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+LARGEST = 1e9
+"""Largest number, in SI units, that a robot's file may have but for its limits."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What an element may have.
+
+    Attributes:
+        names: Attributes that must be there and not be empty.
+        numbers: Attributes that hold so many numbers, if they are there.
+        needed: Attributes of `numbers` that must be there.
+        children: Rules of child elements, which may stand there once.
+        many: Rules of child elements that may be repeated.
+        required: Children that must be there.
+        dropped: Children and attributes known to have no bearing on the motion, which go without a word.
+        unlimited: Whether the numbers may be infinite, or beyond `LARGEST`.
+    """
+
+    names: tuple[str, ...] = ()
+    numbers: dict[str, int] = field(default_factory=dict)
+    needed: tuple[str, ...] = ()
+    children: dict[str, Rule] = field(default_factory=dict)
+    many: dict[str, Rule] = field(default_factory=dict)
+    required: tuple[str, ...] = ()
+    dropped: tuple[str, ...] = ()
+    unlimited: bool = False
+
+
+_ORIGIN = Rule(numbers={"xyz": 3, "rpy": 3})
+_MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
+_INERTIAL = Rule(
+    children={
+        "origin": _ORIGIN,
+        "mass": Rule(numbers={"value": 1}, needed=("value",)),
+        "inertia": Rule(numbers=dict.fromkeys(_MOMENTS, 1), needed=_MOMENTS),
+    },
+    required=("mass", "inertia"),
+)
+_GEOMETRY = Rule(
+    children={
+        "box": Rule(numbers={"size": 3}, needed=("size",)),
+        "cylinder": Rule(numbers={"radius": 1, "length": 1}, needed=("radius", "length")),
+        "sphere": Rule(numbers={"radius": 1}, needed=("radius",)),
+        "mesh": Rule(names=("filename",), dropped=("scale",)),
+    },
+    dropped=("name",),
+)
+_COLLISION = Rule(
+    children={"origin": _ORIGIN, "geometry": _GEOMETRY},
+    required=("geometry",),
+    dropped=("name", "material", "verbose"),
+)
+_LINK = Rule(names=("name",), children={"inertial": _INERTIAL}, many={"collision": _COLLISION}, dropped=("visual",))
+_JOINT = Rule(
+    names=("name", "type"),
+    children={
+        "parent": Rule(names=("link",)),
+        "child": Rule(names=("link",)),
+        "origin": _ORIGIN,
+        "axis": Rule(numbers={"xyz": 3}, needed=("xyz",)),
+        "limit": Rule(numbers={"lower": 1, "upper": 1, "effort": 1, "velocity": 1}, unlimited=True),
+        "dynamics": Rule(numbers={"damping": 1, "friction": 1}),
+        "mimic": Rule(names=("joint",), numbers={"multiplier": 1, "offset": 1}),
+    },
+    required=("parent", "child"),
+    dropped=("dont_collapse",),
+)
+ROBOT = Rule(names=("name",), many={"link": _LINK, "joint": _JOINT}, dropped=("material", "transmission", "version"))
+
+
+def check(root: Any, source: str) -> Counter[str]:
+    """Return how often each unknown thing stands in a URDF, such as {"<sensor>": 12}, and take it out of `root`.
+
+    Args:
+        root: Element of lxml; keeps only what the rules know and what has a bearing on the motion.
+        source: Path, for messages.
+
+    Raises:
+        FileError: for what a URDF must have and has not, has twice, or has as something else than finite numbers.
+    """
+    if root.tag != "robot":
+        what = "an SDF" if root.tag == "sdf" else "no URDF"
+        raise FileError(source, f"its outermost element is <{root.tag}>, so it is {what}; a URDF starts with <robot>")
+    if any("xacro" in (uri or "") for uri in root.nsmap.values()) and root.find("link") is None:
+        raise FileError(source, "has no links but names xacro: expand it first, with `xacro FILE.xacro > FILE.urdf`")
+    lost: Counter[str] = Counter()
+    _check(root, ROBOT, "<robot>", source, lost)
+    return lost
+
+
+def _check(element: Any, rule: Rule, where: str, source: str, lost: Counter[str]) -> None:
+    where = f"{where} (line {element.sourceline})"
+    for name in (*rule.names, *rule.needed):
+        if not (element.get(name) or "").strip():
+            raise FileError(source, f"{where} has no attribute {name!r}; add it")
+    for name, value in element.attrib.items():
+        if name in rule.numbers:
+            _check_numbers(value, rule.numbers[name], rule.unlimited, f"{name!r} of {where}", source)
+        elif name not in rule.names and name not in rule.dropped:
+            lost[f"attribute {name!r} of <{element.tag}>"] += 1
+    _check_children(element, rule, where, source, lost)
+
+
+def _check_children(element: Any, rule: Rule, where: str, source: str, lost: Counter[str]) -> None:
+    seen: set[str] = set()
+    for child in list(element):
+        below = rule.children.get(child.tag) or rule.many.get(child.tag)
+        if below is None:
+            if child.tag not in rule.dropped:
+                lost[_unknown(child)] += 1
+            element.remove(child)
+            continue
+        if child.tag in seen and child.tag in rule.children:
+            raise FileError(source, f"{where} has a second <{child.tag}>, on line {child.sourceline}; remove one")
+        seen.add(child.tag)
+        _check(child, below, _place(child, where), source, lost)
+    missing = next((tag for tag in rule.required if tag not in seen), None)
+    if missing:
+        raise FileError(source, f"{where} has no <{missing}>; add it")
+
+
+def _unknown(child: Any) -> str:
+    parent = child.getparent().tag
+    return f"<{child.tag}>" if parent == "robot" else f"<{child.tag}> of <{parent}>"
+
+
+def _place(child: Any, where: str) -> str:
+    named = child.tag in ("link", "joint") and child.get("name")
+    return f"{child.tag} {child.get('name')!r}" if named else f"<{child.tag}> of {where}"
+
+
+def _check_numbers(text: str, count: int, unlimited: bool, what: str, source: str) -> None:
+    words = text.split()
+    wanted = "one finite number" if count == 1 else f"{count} finite numbers"
+    if len(words) != count or not all(
+        _NUMBER.fullmatch(word) or (unlimited and _INFINITE.fullmatch(word)) for word in words
+    ):
+        raise FileError(source, f"{what} must be {wanted}, got {text!r}")
+    if not unlimited and max(abs(float(word)) for word in words) > LARGEST:
+        raise FileError(source, f"{what} is {text!r}: in SI units no robot has more than {LARGEST:g} of anything")
+
+
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+"""A number as C and XML write it; Python's own spellings (1_000, full-width digits) are none."""
+_INFINITE = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)

@@ -1,0 +1,148 @@
+"""URDF to Description, through yourdfpy; meshes are never opened."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from legged.errors import FileError
+from legged.files import xml
+from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
+from legged.files.schema import KINDS, check
+from legged.files.transmission import rotors
+from legged.robot.physics import JointPhysics, Rotor
+
+MOST_LINKS = 2000
+_KINDS = {"continuous": "revolute", "floating": "free"}
+
+
+def read_urdf(path: str | Path) -> Description:
+    """Return what a URDF says, or raise FileError telling what is wrong with it and where."""
+    return parse_urdf(xml.read_bytes(path), str(path))
+
+
+def parse_urdf(content: bytes, source: str) -> Description:
+    """Return what the bytes of a URDF say; `source` names them in messages. Errors as `read_urdf`."""
+    root = xml.parse(content, source)
+    motors, lost_of_motors = rotors(root, source)
+    lost = check(root, source)
+    if len(root) > 2 * MOST_LINKS:
+        raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
+    model = _model(root, source)
+    links = tuple(_link(link) for link in model.links)
+    notes: Counter[str] = Counter()
+    joints = tuple(_joint(joint, motors.get(joint.name), source, notes) for joint in model.joints)
+    told = [f"{what} ({count})" if count > 1 else what for what, count in (lost + lost_of_motors + notes).items()]
+    return Description(model.name, source, _root(links, joints, source), links, joints, None, tuple(told))
+
+
+def _model(root: Any, source: str) -> Any:
+    """Return yourdfpy's robot of a checked tree."""
+    try:
+        import yourdfpy
+    except ImportError as error:
+        raise FileError(source, "reading a URDF needs yourdfpy: pip install 'legged[urdf]'") from error
+    logging.getLogger("yourdfpy").setLevel(logging.CRITICAL)
+    return yourdfpy.URDF.load(io.BytesIO(xml.text(root)), build_scene_graph=False, load_meshes=False).robot
+
+
+def _root(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:
+    if not links:
+        raise FileError(source, "has no links; a robot has one at least")
+    held = {joint.child for joint in joints}
+    free = [link.name for link in links if link.name not in held]
+    if not free:
+        raise FileError(source, "every link hangs on another: the joints close a cycle; remove one")
+    if len(free) > 1:
+        names = ", ".join(map(repr, free[:5])) + (", ..." if len(free) > 5 else "")
+        raise FileError(source, f"{len(free)} links hang on no joint ({names}); a robot has one root, so connect them")
+    return free[0]
+
+
+def _link(link: Any) -> LinkEntry:
+    shapes = tuple(_shape(c) for c in link.collisions)
+    if link.inertial is None:
+        return LinkEntry(link.name, shapes=shapes)
+    position, rotation = _place(link.inertial.origin)
+    tensor = rotation @ link.inertial.inertia @ rotation.T
+    return LinkEntry(link.name, link.inertial.mass, position, (tensor + tensor.T) / 2, shapes)
+
+
+def _shape(collision: Any) -> Shape:
+    geometry = collision.geometry
+    position, rotation = _place(collision.origin)
+    if geometry.sphere is not None:
+        return Shape("sphere", (geometry.sphere.radius,), position, rotation)
+    if geometry.box is not None:
+        return Shape("box", tuple(map(float, geometry.box.size)), position, rotation)
+    if geometry.cylinder is not None:
+        return Shape("cylinder", (geometry.cylinder.radius, geometry.cylinder.length), position, rotation)
+    return Shape("mesh", (), position, rotation)
+
+
+def _place(origin: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    return (np.zeros(3), np.eye(3)) if origin is None else (origin[:3, 3].copy(), origin[:3, :3].copy())
+
+
+def _joint(joint: Any, rotor: Rotor | None, source: str, notes: Counter[str]) -> JointEntry:
+    if joint.type not in KINDS:
+        raise FileError(source, f"joint {joint.name!r} has the type {joint.type!r}; URDF knows {', '.join(KINDS)}")
+    position, rotation = _place(joint.origin)
+    mimic = joint.mimic and Mimic(joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
+    kind = _KINDS.get(joint.type, joint.type)
+    axis = np.array([0.0, 0.0, 1.0])
+    if kind in ("revolute", "prismatic", "planar"):
+        length = np.linalg.norm(joint.axis)
+        if length < 1e-6:
+            raise FileError(source, f"joint {joint.name!r} has the axis {joint.axis}; give it a direction")
+        axis = joint.axis / length
+    physics = _physics(joint, rotor, source, notes)
+    return JointEntry(joint.name, kind, joint.parent, joint.child, position, rotation, axis, physics, mimic)
+
+
+def _physics(joint: Any, rotor: Rotor | None, source: str, notes: Counter[str]) -> JointPhysics:
+    if joint.type == "fixed":
+        return JointPhysics()
+    damping = float((joint.dynamics and joint.dynamics.damping) or 0.0)
+    friction = float((joint.dynamics and joint.dynamics.friction) or 0.0)
+    if damping < 0 or friction < 0:
+        raise FileError(
+            source, f"joint {joint.name!r} has damping {damping:g} and friction {friction:g}; these are never negative"
+        )
+    lower, upper = _stops(joint, source, notes)
+    effort, speed = (_limit(joint, what, source, notes) for what in ("effort", "velocity"))
+    return JointPhysics(damping, friction, lower=lower, upper=upper, effort=effort, speed=speed, rotor=rotor)
+
+
+def _stops(joint: Any, source: str, notes: Counter[str]) -> tuple[float, float]:
+    """Return the range of a joint; none for a continuous one, and none where the file has 0 and 0 or nothing."""
+    if joint.type not in ("revolute", "prismatic"):
+        return -np.inf, np.inf
+    lower, upper = (joint.limit.lower, joint.limit.upper) if joint.limit else (None, None)
+    if lower is None and upper is None:
+        notes["a joint without range, which is taken as unlimited"] += 1
+        return -np.inf, np.inf
+    lower, upper = lower or 0.0, upper or 0.0  # URDF's own default
+    if lower > upper:
+        raise FileError(source, f"joint {joint.name!r} has the range {lower:g} to {upper:g}; swap the two")
+    if lower == upper == 0.0:
+        notes["a joint with the range 0 to 0, which is taken as unlimited"] += 1
+        return -np.inf, np.inf
+    return lower, upper
+
+
+def _limit(joint: Any, what: str, source: str, notes: Counter[str]) -> float:
+    value = getattr(joint.limit, what) if joint.limit else None
+    if value is None:
+        return np.inf
+    if value < 0:
+        raise FileError(source, f"joint {joint.name!r} has the {what} limit {value:g}; it is never negative")
+    if value == 0:
+        notes[f"a joint with the {what} limit 0, which is taken as none"] += 1
+        return np.inf
+    return value
