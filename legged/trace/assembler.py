@@ -104,6 +104,15 @@ class Writer:
         """Return the vector that lies `offset` numbers after a pointer."""
         return self.let(f"load {self.real}, ptr {self.at(pointer, offset)}, align 8")
 
+    def spread(self, pointer: Value, offset: int, name: Value) -> Value:
+        """Return the number that lies `offset` numbers after a pointer in every lane."""
+        number = f"load double, ptr {self.at(pointer, offset)}, align 8"
+        if self.width == 1:
+            return self.let(number, name)
+        one = self.let(f"insertelement {self.real} poison, double {self.let(number)}, i64 0")
+        zeros = f"<{self.width} x i32> zeroinitializer"
+        return self.let(f"shufflevector {self.real} {one}, {self.real} poison, {zeros}", name)
+
     def store(self, value: Value, pointer: Value, offset: int | Value = 0) -> None:
         """Put a vector `offset` numbers after a pointer."""
         self.line(f"store {self.real} {value}, ptr {self.at(pointer, offset)}, align 8")

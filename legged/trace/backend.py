@@ -62,6 +62,8 @@ def _add_symbols() -> None:
     for name in CALLED.values():
         llvm.add_symbol(symbol(name), _address(getattr(library, name)))
     llvm.add_symbol("fma", _address(library.fma))  # for processors without the instruction
+    llvm.add_symbol("legged_allocate", _address(library.malloc))
+    llvm.add_symbol("legged_release", _address(library.free))
     if windows:  # functions with large stack frames call it
         llvm.add_symbol("__chkstk", _address(ctypes.CDLL("ntdll").__chkstk))
 

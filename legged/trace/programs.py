@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
-from legged.trace import backend, blocks, builtin, call_assembly, chunks, lowering
+from legged.trace import backend, blocks, builtin, call_assembly, lowering
 from legged.trace.assembler import ATTRIBUTES
 from legged.trace.graph import Graph
 from legged.trace.packed import PackedCore
+from legged.trace.rolled import RolledCore
+
+LARGE = 30_000
+"""Nodes: graphs with more run as tables of their forms, see `rolled`."""
 
 SINGLE = "legged_single"
 """`int64 legged_single(double *const *arrays)` runs the core for one state."""
@@ -37,11 +41,11 @@ def batch_work(graph: Graph) -> int:
 
 def core_room(graph: Graph, width: int) -> int:
     """Return how many numbers of working memory the core for `width` states takes."""
-    return lowering.room(graph, width) + chunks.handed_room(graph, width)
+    return lowering.room(graph, width) if len(graph.nodes) <= LARGE else 0
 
 
 def core(graph: Graph, width: int) -> lowering.Core:
     """Return the core that suits a graph, for `width` states at once."""
-    if len(graph.nodes) > chunks.LARGE:
-        return chunks.ChunkedCore(graph, width, backend.width())
+    if len(graph.nodes) > LARGE:
+        return RolledCore(graph, width, backend.width())
     return lowering.Core(graph, width, width) if width > 1 else PackedCore(graph, backend.width())

@@ -1,0 +1,252 @@
+"""The core of a large graph as code for its forms, run over tables of their instances: see `segments` and `storage`.
+
+Code is as long as the forms together, and the tables hold a row for each segment: where its neighbours' values are, in
+bytes from the beginning of the memory, and its constants. What is the same in all rows stands in the code.
+
+    void legged_formK(double *work, int32 *rows, double *numbers, int64 count)      one form, `count` rows of it
+    void legged_steps(double *work, int64 first, int64 end)                         steps, each a form and its rows
+    void legged_collect(double *work, int32 *places, int64 count, double *target)   values for a call, side by side
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from legged.trace import elementary
+from legged.trace.assembler import ATTRIBUTES, Value, Writer, constant
+from legged.trace.graph import Graph, Operand
+from legged.trace.lowering import CORE, Core, rounded, shortly_before_use
+from legged.trace.segments import Form, phases
+from legged.trace.storage import Call, Storage
+from legged.trace.tables import BYTES, Column, Table
+
+
+class _FormCore(Core):
+    """The operations of one form, as a function of a row."""
+
+    def __init__(self, form: Form, table: Table, width: int, native: int):
+        super().__init__(form.graph(table.fixed), width, native)
+        self.form, self.table = form, table
+        self._pointers: dict[int, Value] = {-1: "%work"}
+
+    def function(self, name: str, blocks: list[list[int]]) -> Iterator[str]:
+        """Yield the function."""
+        w = self.w
+        w.label("start")
+        self._begin_loop()
+        self.emit(shortly_before_use(self.graph))
+        results = dict(zip(sorted(self.form.outputs), self.graph.results, strict=True))
+        for column, outputs in zip(self.table.outputs, blocks, strict=True):
+            for place, k in enumerate(outputs):
+                w.store(self.value(results[k]), *self._at(column, place))
+        w.line(f"br i1 {w.let('icmp slt i64 %k_next, %count')}, label %loop, label %end")
+        w.label("end")
+        w.line("ret void")
+        yield f"define internal void @{name}(ptr noalias %work, ptr %rows, ptr %numbers, i64 %count) {ATTRIBUTES} {{"
+        yield from w.lines
+        yield "}"
+
+    def _begin_loop(self) -> None:
+        w = self.w
+        entries, constants = self.table.widths
+        w.line("br label %loop")
+        w.label("loop")
+        for name, first in (("k", "0"), ("row", "%rows"), ("number", "%numbers")):
+            kind = "i64" if name == "k" else "ptr"
+            w.let(f"phi {kind} [{first}, %start], [%{name}_next, %loop]", f"%{name}")
+        w.let("add i64 %k, 1", "%k_next")
+        w.let(f"getelementptr inbounds i32, ptr %row, i64 {entries}", "%row_next")
+        w.let(f"getelementptr inbounds double, ptr %number, i64 {constants}", "%number_next")
+
+    def value(self, operand: Operand) -> Value:
+        """Return a value, loaded at its first use."""
+        size = self.form.size
+        if isinstance(operand, float) or operand in self.ready or operand >= self.graph.input_size:
+            return super().value(operand)
+        self.ready.add(operand)
+        w, name = self.w, f"%v{operand}"
+        if operand < size:
+            pointer = w.at(*self._at(self.table.operands[operand], 0))
+            return w.let(f"load {w.real}, ptr {pointer}, align 8", name)
+        return w.spread("%number", self.table.varying[operand - size], name)
+
+    def _at(self, column: Column, place: int) -> tuple[Value, int]:
+        """Return (pointer, numbers further on)."""
+        w = self.w
+        if column.entry not in self._pointers:
+            entry = w.let(f"load i32, ptr {w.at('%row', column.entry, 'i32')}, align 4")
+            distance = w.let(f"sext i32 {entry} to i64")
+            self._pointers[column.entry] = w.at("%work", distance, "i8")
+        return self._pointers[column.entry], column.rest // BYTES + place * w.width
+
+
+class RolledCore(Core):
+    """A core whose code is that of its forms."""
+
+    def __init__(self, graph: Graph, width: int, native: int):
+        super().__init__(graph, width, native)
+        self._phases = phases(graph)
+        self._storage = Storage(graph, self._phases, width, native)
+        self._table: list[int] = []
+        self._numbers: list[float] = []
+        self._steps: list[tuple[int, int, int, int]] = []
+
+    def lines(self) -> Iterator[str]:
+        forms = list(dict.fromkeys(s.form for phase in self._phases for s in phase.segments))
+        tables = {form: Table(form, self._storage, self.w.width) for form in forms}
+        for k, form in enumerate(forms):
+            core = _FormCore(form, tables[form], self.w.width, self.native)
+            yield from core.function(f"legged_form{k}", self._storage.blocks[form])
+        ends = self._make_steps(tables)
+        main = self._main(ends)
+        yield from _run_steps(len(forms))
+        yield from _collect(self.w.width)
+        yield _data("table", np.array(self._table, dtype=np.int32))
+        yield _data("numbers", np.array(self._numbers, dtype=float))
+        yield _data("steps_table", np.array(self._steps, dtype=np.int32))
+        yield "declare ptr @legged_allocate(i64)"
+        yield "declare void @legged_release(ptr)"
+        yield "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+        unused = "" if self.w.width == 1 else ", ptr noalias %_"
+        yield f"define internal i64 @{CORE}(ptr %arrays{unused}) {ATTRIBUTES} {{"
+        yield from main
+        yield "}"
+
+    def _make_steps(self, tables: dict[Form, Table]) -> list[int]:
+        """Lay the tables end to end and write down the steps; return where those of each phase end."""
+        numbers = {form: k for k, form in enumerate(tables)}
+        starts = {}
+        for form, table in tables.items():
+            starts[form] = len(self._table), len(self._numbers)
+            self._table += table.rows.ravel().tolist()
+            self._numbers += table.numbers.ravel().tolist()
+        done = dict.fromkeys(tables, 0)
+        ends = []
+        for phase in self._phases:
+            for form, group in itertools.groupby(phase.segments, lambda segment: segment.form):
+                row, number = starts[form]
+                entries, constants, count = *tables[form].widths, len(list(group))
+                first = done[form]
+                self._steps.append((numbers[form], row + first * entries, number + first * constants, count))
+                done[form] += count
+            ends.append(len(self._steps))
+        return ends
+
+    def _main(self, ends: list[int]) -> list[str]:
+        w, storage = self.w, self._storage
+        self.load_arrays()
+        size = storage.size * BYTES * w.width
+        raw = w.let(f"call ptr @legged_allocate(i64 {size + 64})")
+        address = w.let(f"add i64 {w.let(f'ptrtoint ptr {raw} to i64')}, 63")
+        w.let(f"inttoptr i64 {w.let(f'and i64 {address}, -64')} to ptr", "%work")
+        self._fetch()
+        for first, end, calls in zip([0, *ends], ends, storage.calls, strict=False):
+            if end > first:
+                w.line(f"call void @legged_steps(ptr %work, i64 {first}, i64 {end})")
+            for call in calls:
+                self._call_by_table(call)
+        wrong = self._deliver()
+        w.line(f"call void @legged_release(ptr {raw})")
+        w.line(f"ret i64 {wrong}")
+        return w.lines
+
+    def _fetch(self) -> None:
+        """Copy the inputs into the memory, and the constants that are values there."""
+        w, start = self.w, 0
+        for k, (_, shape) in enumerate(self.graph.inputs):
+            count = math.prod(shape)
+            target = w.at("%work", start * w.width)
+            size = count * BYTES * w.width
+            w.line(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 %a{k}, i64 {size}, i1 false)")
+            start += count
+        for x, place in self._storage.constants.items():
+            w.store(w.number(x), "%work", place * w.width)
+
+    def _call_by_table(self, call: Call) -> None:
+        w = self.w
+        self.called.add(call.function)
+        size = len(call.uses) * w.width
+        padded = rounded(size, self.native)
+        for k, place in enumerate(call.inputs):
+            operands = [use.arguments[k] for use in call.uses]
+            self._copy(operands, w.at("%work", place * w.width))
+            for extra in range(size, padded):
+                w.line(f"store double {constant(1.0)}, ptr {w.at('%work', place * w.width + extra)}, align 8")
+        pointers = [f"ptr {w.at('%work', place * w.width)}" for place in (*call.inputs, *call.outputs)]
+        count = padded if call.function in elementary.FORMULAS else size
+        w.line(f"call void @legged_{call.function}({', '.join(pointers)}, i64 {count})")
+
+    def _copy(self, operands: Sequence[Operand], target: Value) -> Value:
+        """Copy values to where they are to lie side by side; return a bit for each lane with one that is not finite."""
+        table = self.w.at("@legged_table", len(self._table), "i32")
+        self._table += [self._storage.place(x) * BYTES * self.w.width for x in operands]
+        return self.w.let(f"call i64 @legged_collect(ptr %work, ptr {table}, i64 {len(operands)}, ptr {target})")
+
+    def _deliver(self) -> Value:
+        """Copy the results to where they belong; return a bit for each lane with one that is not finite."""
+        wrong, results = "0", iter(self.graph.results)
+        for k, shape in enumerate(self.graph.outputs, len(self.graph.inputs)):
+            if count := math.prod(shape):
+                bits = self._copy(list(itertools.islice(results, count)), f"%a{k}")
+                wrong = self.w.let(f"or i64 {wrong}, {bits}")
+        return wrong
+
+
+def _run_steps(forms: int) -> Iterator[str]:
+    """Yield the function that runs steps, one after the other."""
+    w = Writer(1)
+    w.label("start")
+    w.line("br label %loop")
+    w.label("loop")
+    w.let("phi i64 [%first, %start], [%k_next, %next]", "%k")
+    step = w.at("@legged_steps_table", w.let("mul i64 %k, 4"), "i32")
+    form, row, number, count = (w.let(f"load i32, ptr {w.at(step, entry, 'i32')}, align 4") for entry in range(4))
+    rows, numbers, count = (w.let(f"sext i32 {x} to i64") for x in (row, number, count))
+    rows, numbers = w.at("@legged_table", rows, "i32"), w.at("@legged_numbers", numbers)
+    w.line(f"switch i32 {form}, label %next [{' '.join(f'i32 {k}, label %do{k}' for k in range(forms))}]")
+    for k in range(forms):
+        w.label(f"do{k}")
+        w.line(f"call void @legged_form{k}(ptr %work, ptr {rows}, ptr {numbers}, i64 {count})")
+        w.line("br label %next")
+    w.label("next")
+    w.let("add i64 %k, 1", "%k_next")
+    w.line(f"br i1 {w.let('icmp slt i64 %k_next, %end')}, label %loop, label %done")
+    w.label("done")
+    w.line("ret void")
+    yield f"define internal void @legged_steps(ptr noalias %work, i64 %first, i64 %end) {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
+def _collect(width: int) -> Iterator[str]:
+    """Yield the function that copies values side by side; x - x has no bits set for finite x alone."""
+    w = Writer(width)
+    w.label("start")
+    w.line("br label %loop")
+    w.label("loop")
+    w.let("phi i64 [0, %start], [%k_next, %loop]", "%k")
+    w.let(f"phi {w.whole} [{w.integer(0)}, %start], [%seen_next, %loop]", "%seen")
+    place = w.let(f"load i32, ptr {w.at('%places', '%k', 'i32')}, align 4")
+    value = w.load(w.at("%work", w.let(f"sext i32 {place} to i64"), "i8"))
+    w.line(f"store {w.real} {value}, ptr {w.at('%target', '%k', w.real)}, align 8")
+    bits = w.as_bits(w.op("fsub", value, value))
+    w.let(f"or {w.whole} %seen, {bits}", "%seen_next")
+    w.let("add i64 %k, 1", "%k_next")
+    w.line(f"br i1 {w.let('icmp slt i64 %k_next, %count')}, label %loop, label %end")
+    w.label("end")
+    wrong = w.let(f"icmp ne {w.whole} %seen_next, {w.integer(0) if width == 1 else 'zeroinitializer'}")
+    w.line(f"ret i64 {w.let(f'zext i{width} {w.mask(wrong)} to i64')}")
+    yield f"define internal i64 @legged_collect(ptr %work, ptr %places, i64 %count, ptr %target) {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
+def _data(name: str, array: np.ndarray) -> str:
+    """Return the definition of a table, byte by byte: numbers in words would take long to read."""
+    content = array.tobytes()
+    text = "\\" + content.hex("\\") if content else ""
+    return f'@legged_{name} = internal constant [{len(content)} x i8] c"{text}", align 64'
