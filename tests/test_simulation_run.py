@@ -18,6 +18,7 @@ from legged.errors import (
     UnknownNameError,
 )
 from legged.ground import BristleFriction, Ground, KelvinVoigt, Slope, paper_ground, realistic_ground
+from legged.ground.contact import contact_wrenches
 from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, simulate
 from legged.simulation.animation import animate, frame
 from legged.simulation.plots import joints_figure, save_figures
@@ -71,7 +72,7 @@ def test_run_has_everything_at_every_sample(robot, run):
     assert len(run) == n
     np.testing.assert_allclose(run.times, np.linspace(0.0, 0.3, n))
     assert run.q.shape == (n, robot.nq)
-    assert run.v.shape == run.tau.shape == (n, robot.nv)
+    assert run.v.shape == run.vdot.shape == run.tau.shape == (n, robot.nv)
     assert run.reference.shape == run.memory.shape == run.joint_tau.shape == run.joint_positions.shape == (n, 12)
     assert run.contact_points.shape == run.contact_forces.shape == (n, 4, 3)
     assert run.ground_memory.shape == (n, 8)
@@ -87,13 +88,32 @@ def test_run_has_everything_at_every_sample(robot, run):
     assert np.all(run.tau[:, :6] == 0.0)
 
 
+def test_accelerations_are_those_of_torques_and_contact_forces(robot, run):
+    for k in (0, 15, 30):
+        wrenches = contact_wrenches(robot, run.q[k], run.contact_forces[k])
+        expected = legged.forward_dynamics(robot, run.q[k], run.v[k], run.tau[k], wrenches)
+        np.testing.assert_allclose(run.vdot[k], expected, atol=1e-9 * (1.0 + np.abs(expected).max()))
+
+
+def test_accelerations_tell_the_push(robot):
+    """What moves the base of a robot in free flight is the push alone."""
+    push = Push("trunk", (robot.mass * 0.3, 0.0, 0.0), at=0.1, duration=0.1)  # [N s], [s], [s]
+    run = simulate(robot, until=0.2, q=standing(robot), pushes=[push])
+    for k in (5, 13, 15, 18):
+        outside = legged.inverse_dynamics(robot, run.q[k], run.v[k], run.vdot[k])[3:6]
+        np.testing.assert_allclose(run.base_rotation[k] @ outside, push.force(run.times[k]), atol=1e-8)
+
+
 def test_joints_and_contacts_are_found_by_name(robot, run):
-    np.testing.assert_array_equal(run.joint("leg2_knee"), run.q[:, robot.joint("leg2_knee").q.start])
-    assert run.joint("leg3_hip").shape == (31, 2)
-    np.testing.assert_array_equal(run.joint_torque("leg1_knee"), run.tau[:, robot.joint("leg1_knee").v.start])
-    points, forces = run.contact("leg4_foot")
-    np.testing.assert_array_equal(points, run.contact_points[:, 3])
-    np.testing.assert_array_equal(forces, run.contact_forces[:, 3])
+    knee, at = run.joint("leg2_knee"), robot.joint("leg2_knee")
+    np.testing.assert_array_equal(knee.position, run.q[:, at.q.start])
+    np.testing.assert_array_equal(knee.velocity, run.v[:, at.v.start])
+    np.testing.assert_array_equal(knee.torque, run.tau[:, at.v.start])
+    np.testing.assert_array_equal(knee.reference, run.reference[:, at.q.start - 7])
+    assert run.joint("leg3_hip").position.shape == run.joint("leg3_hip").reference.shape == (31, 2)
+    foot = run.contact("leg4_foot")
+    np.testing.assert_array_equal(foot.position, run.contact_points[:, 3])
+    np.testing.assert_array_equal(foot.force, run.contact_forces[:, 3])
     with pytest.raises(UnknownNameError, match="did you mean 'leg1_knee'"):
         run.joint("leg1_kne")
 

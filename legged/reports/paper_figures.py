@@ -112,13 +112,13 @@ def _joint(ax: Axes, runs: Runs, name: str, until: float, column: int = 0) -> No
     for controller, run in runs.items():
         colour, dashes, width = LOOKS[controller]
         shown = run.times <= until
-        values = run.joint(name).reshape(len(run), -1)[:, column]
+        values = run.joint(name).position.reshape(len(run), -1)[:, column]
         ax.plot(
             run.times[shown], np.degrees(values[shown]), dashes, color=colour, linewidth=width, label=_words(controller)
         )
     first = next(iter(runs.values()))
     shown = first.times <= until
-    wanted = first.reference[:, _first(first, name) + column]
+    wanted = np.asarray(first.joint(name).reference).reshape(len(first), -1)[:, column]
     ax.plot(first.times[shown], np.degrees(wanted[shown]), ":", color="black", linewidth=1.4, label="desired")
     if np.ptp(wanted) < 1e-6:  # a joint that stands still, not the solver's rounding
         ax.set_ylim(np.degrees(wanted[0]) - 1.0, np.degrees(wanted[0]) + 1.0)
@@ -130,9 +130,4 @@ def _words(controller: str) -> str:
 
 
 def _columns(run: Run, name: str) -> int:
-    return run.joint(name).reshape(len(run), -1).shape[1]
-
-
-def _first(run: Run, name: str) -> int:
-    """Return the joint's first column among the joint coordinates."""
-    return int(run.joint_q[run.joint_names.index(name), 0] - run.joint_q[0, 0])
+    return run.joint(name).position.reshape(len(run), -1).shape[1]

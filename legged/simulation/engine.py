@@ -135,6 +135,11 @@ class Engine:
         """Return what a run stores of one state."""
         return self._observe(float(t), float(step) if self.whole else int(step), q, s)
 
+    def acceleration(self, state: State) -> Array:
+        """Return vdot of one state, (nv,); NaN where there is none."""
+        n = self.nv
+        return self.rate(state.t, state.step, np.concatenate([np.zeros(n), state.s]), state.q)[n : 2 * n]
+
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         """Return q, (nq,), quaternions of length one."""
         return self._place(q_ref, xi)

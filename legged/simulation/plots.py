@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
@@ -60,13 +61,11 @@ def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | No
 
 def _joint_curves(run: Run, name: str) -> list[tuple[str, np.ndarray, np.ndarray | None]]:
     """Return (label, values (T,), wanted (T,) or None) for each coordinate of a joint."""
-    values = run.joint(name).reshape(len(run), -1)
-    first = int(run.joint_q[run.joint_names.index(name), 0] - run.joint_q[0, 0])
-    curves = []
-    for i in range(values.shape[1]):
-        wanted = run.reference[:, first + i] if run.reference.shape[1] > first + i else None
-        curves.append((name if values.shape[1] == 1 else f"{name}[{i}]", values[:, i], wanted))
-    return curves
+    joint = run.joint(name)
+    values = joint.position.reshape(len(run), -1).T
+    wanted = () if joint.reference is None else joint.reference.reshape(len(run), -1).T
+    labels = [name] if len(values) == 1 else [f"{name}[{i}]" for i in range(len(values))]
+    return list(zip_longest(labels, values, wanted))
 
 
 def contact_figure(run: Run) -> Figure:

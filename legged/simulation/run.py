@@ -6,7 +6,7 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,29 @@ from legged.errors import LeggedError, UnknownNameError
 from legged.rotations import euler_angles
 
 Array = np.ndarray
+
+
+class JointHistory(NamedTuple):
+    """What a joint did during a run; each (T,), or (T, n) for a joint with several entries.
+
+    Attributes:
+        position: Its entries of q, [rad] or [m].
+        velocity: Its entries of v, [rad/s] or [m/s].
+        torque: Its entries of tau, [N m] or [N].
+        reference: The position that the controller wanted, or None if it does not tell.
+    """
+
+    position: Array
+    velocity: Array
+    torque: Array
+    reference: Array | None
+
+
+class ContactHistory(NamedTuple):
+    """Where a contact point was, (T, 3), [m], and the ground's force on it, (T, 3), [N]; world axes."""
+
+    position: Array
+    force: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,6 +49,7 @@ class Run:
         times: (T,), [s].
         steps: How many of the controller's switch times had passed, (T,).
         q, v: Configurations (T, nq) and velocities (T, nv).
+        vdot: Accelerations under all that acted, (T, nv); NaN where a state had none.
         tau: Generalised forces of the controller, (T, nv), base rows first.
         reference: Joint positions that the controller wanted, (T, nj); (T, 0) if it does not tell.
         memory, ground_memory: States of controller (T, m) and ground (T, g).
@@ -52,6 +76,7 @@ class Run:
     steps: Array
     q: Array
     v: Array
+    vdot: Array
     tau: Array
     reference: Array
     memory: Array
@@ -128,22 +153,22 @@ class Run:
         """Return the base's intrinsic angles, (T, 3), [rad]: base axes to world is R_1 R_2 R_3 about these axes."""
         return np.array([euler_angles(sequence, R) for R in self.base_rotation]).reshape(-1, 3)
 
-    def joint(self, name: str) -> Array:
-        """Return a joint's coordinates, (T,), or (T, n) if it has several, [rad] or [m]."""
-        return self._columns(self.q, self.joint_q, name)
+    def joint(self, name: str) -> JointHistory:
+        """Return what a joint did: `.position`, `.velocity`, `.torque`, `.reference`; or raise UnknownNameError."""
+        k = _index("joint", name, self.joint_names)
+        in_q, in_v = slice(*self.joint_q[k]), slice(*self.joint_v[k])
+        wanted = self.reference[:, in_q.start - self._first_joint : in_q.stop - self._first_joint]
+        return JointHistory(
+            _alone(self.q[:, in_q]),
+            _alone(self.v[:, in_v]),
+            _alone(self.tau[:, in_v]),
+            _alone(wanted) if wanted.shape[1] else None,
+        )
 
-    def joint_velocity(self, name: str) -> Array:
-        """Return a joint's velocity, (T,), or (T, n) if it has several, [rad/s] or [m/s]."""
-        return self._columns(self.v, self.joint_v, name)
-
-    def joint_torque(self, name: str) -> Array:
-        """Return a joint's torque, (T,), or (T, n) if it has several, [N m] or [N]."""
-        return self._columns(self.tau, self.joint_v, name)
-
-    def contact(self, name: str) -> tuple[Array, Array]:
-        """Return (places (T, 3) [m], forces (T, 3) [N]) of a contact point."""
+    def contact(self, name: str) -> ContactHistory:
+        """Return where a contact point was and its force: `.position`, `.force`; or raise UnknownNameError."""
         k = _index("contact point", name, self.contact_names)
-        return self.contact_points[:, k], self.contact_forces[:, k]
+        return ContactHistory(self.contact_points[:, k], self.contact_forces[:, k])
 
     def at(self, t: float) -> int:
         """Return the index of the sample nearest to time t, [s]."""
@@ -151,15 +176,11 @@ class Run:
 
     @property
     def _first_joint(self) -> int:
-        return int(self.joint_q[0, 0]) if len(self.joint_q) else self.q.shape[1]
+        return int(self.joint_q.min()) if len(self.joint_q) else self.q.shape[1]
 
     @property
     def _nj(self) -> int:
-        return self.v.shape[1] - int(self.joint_v[0, 0]) if len(self.joint_v) else 0
-
-    def _columns(self, array: Array, table: Array, name: str) -> Array:
-        start, stop = table[_index("joint", name, self.joint_names)]
-        return array[:, start] if stop - start == 1 else array[:, start:stop]
+        return self.v.shape[1] - int(self.joint_v.min()) if len(self.joint_v) else 0
 
     def save(self, path: str | Path) -> Path:
         """Write everything to a compressed npz file and return its path."""
@@ -203,10 +224,13 @@ class Run:
 
         return animate(self, path, fps=fps, speed=speed)
 
+    def _vectors(self) -> tuple[tuple[str, Array], ...]:
+        return ("q", self.q), ("v", self.v), ("vdot", self.vdot), ("tau", self.tau), ("reference", self.reference)
+
     def _columns_by_name(self) -> Iterator[tuple[str, Array]]:
         yield "t", self.times
         yield "step", self.steps
-        for letter, array in (("q", self.q), ("v", self.v), ("tau", self.tau), ("reference", self.reference)):
+        for letter, array in self._vectors():
             yield from ((f"{letter}[{i}]", array[:, i]) for i in range(array.shape[1]))
         for i, axis in enumerate("xyz"):
             yield f"base_{axis}", self.base_position[:, i]
@@ -222,6 +246,10 @@ def _index(what: str, name: str, names: tuple[str, ...]) -> int:
     if name not in names:
         raise UnknownNameError(what, name, names)
     return names.index(name)
+
+
+def _alone(columns: Array) -> Array:
+    return columns[:, 0] if columns.shape[1] == 1 else columns
 
 
 def _restored(array: Array) -> Any:

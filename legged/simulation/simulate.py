@@ -153,6 +153,7 @@ def _record(
         steps=np.array([state.step for state in states]),
         q=np.array([state.q for state in states]),
         v=parts.v,
+        vdot=np.array([engine.acceleration(state) for state in states]),
         tau=np.array([o.tau for o in seen]),
         reference=_reference(controller, states),
         memory=parts.memory,
