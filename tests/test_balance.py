@@ -119,5 +119,5 @@ def test_the_bare_trot_rocks_ten_times_as_much():
 
 def test_balance_is_refused_where_it_has_no_meaning():
     robot = robots.spatial_quadruped()
-    with pytest.raises(DefinitionError, match="walk, a trot or a tripod"):
-        controllers.Balanced(controllers.Stand(hip_height=0.5)).start(robot, None, robot.neutral(), np.zeros(robot.nv))
+    with pytest.raises(DefinitionError, match="walk, a trot, a tripod or a stand"):
+        controllers.Balanced(controllers.Crawl()).start(robot, None, robot.neutral(), np.zeros(robot.nv))

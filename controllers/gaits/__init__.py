@@ -5,6 +5,7 @@ from controllers.gaits.crawl import Crawl
 from controllers.gaits.fitted import NumericalGait
 from controllers.gaits.foot_path import PATHS, swing_foot
 from controllers.gaits.gait import Gait, Reference
+from controllers.gaits.home import Home, home_of
 from controllers.gaits.leg import Leg, two_link_angles
 from controllers.gaits.numerical import FootKinematics
 from controllers.gaits.pendulum import Pendulum
@@ -12,6 +13,7 @@ from controllers.gaits.posture import Posture, Stand
 from controllers.gaits.presets import authors_tripod, authors_trot, paper_trot, paper_walk
 from controllers.gaits.reading import legs_of
 from controllers.gaits.stability import stability_margin
+from controllers.gaits.suited import suited, suited_servo
 
 __all__ = [
     "PATHS",
@@ -19,6 +21,7 @@ __all__ = [
     "Crawl",
     "FootKinematics",
     "Gait",
+    "Home",
     "Leg",
     "NumericalGait",
     "Pendulum",
@@ -30,10 +33,13 @@ __all__ = [
     "Walk",
     "authors_tripod",
     "authors_trot",
+    "home_of",
     "legs_of",
     "paper_trot",
     "paper_walk",
     "stability_margin",
+    "suited",
+    "suited_servo",
     "swing_foot",
     "two_link_angles",
 ]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +12,8 @@ from numpy.polynomial import chebyshev
 
 from controllers.gaits.crawl import Crawl
 from controllers.gaits.gait import Gait, level_state
-from controllers.gaits.leg import Leg
+from controllers.gaits.home import Stance, home_of, stances_of
 from controllers.gaits.numerical import FootKinematics
-from controllers.gaits.reading import foot_links, leg_name
 from legged import taylor
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError, ReachError, ShapeError
@@ -25,6 +24,31 @@ _SOLVED = 1e-13  # [m], how well each place is solved for
 _BEND = 1e-3  # [rad/s^2], what the last terms may add to an acceleration
 
 
+@dataclass(frozen=True)
+class FittedLeg:
+    """A leg of any kind, as far as plans ask: the part of `Leg` that is not inverse kinematics.
+
+    Attributes:
+        name: As in `legs_of`.
+        hip: Place of the sole in the standing posture, and height of the hip, (x, y, z), [m], base axes.
+        reach: How far the sole gets from the hip, [m].
+        columns: Places of the joints among the robot's joint coordinates.
+        flat_foot: Whether several contact points hold the foot level.
+    """
+
+    name: str
+    hip: tuple[float, float, float]
+    reach: float
+    columns: tuple[int, ...]
+    flat_foot: bool
+    offset: float = 0.0
+    sole: float = 0.0
+
+    @property
+    def stance(self) -> tuple[float, float]:
+        return self.hip[0], self.hip[1]
+
+
 class NumericalGait:
     """Any `Gait` on any robot: its plan of base and feet, followed by numerical inverse kinematics.
 
@@ -33,11 +57,10 @@ class NumericalGait:
     derivatives. The feet follow the plan within `deviation`. The base stays as high as `home` puts it.
 
     Args:
-        gait: What to do; its `hip_height` and `legs` are not used.
+        gait: What to do; its `legs` are not used.
         robot: The robot.
-        home: Joint positions of a standing posture with bent legs, (joints,); it defines where each foot stands.
-        feet: Contact points of each leg, by leg name; without it the contact points of each last link. Points of one
-            foot move together, so that two or more keep it level.
+        home: Joint positions of a standing posture with bent legs, (joints,); it defines where each foot stands, and
+            the hip height. By default that of `home_of` for the gait's hip height.
         hold: Names of joints that stay at home.
         tolerance: How far a foot may be from the plan, [m].
 
@@ -49,24 +72,24 @@ class NumericalGait:
         self,
         gait: Gait,
         robot: Robot,
-        home: Sequence[float] | Array,
-        feet: Mapping[str, Sequence[str]] | None = None,
+        home: Sequence[float] | Array | None = None,
         hold: Sequence[str] = (),
         tolerance: float = 1e-9,
     ):
-        feet = _contacts(robot) if feet is None else feet
-        owners = [name for name, points in feet.items() for _ in points]
-        self._kinematics = FootKinematics(robot, [point for points in feet.values() for point in points], hold)
-        self._robot, self._home = robot, np.array(home, dtype=float)
-        if self._home.shape != (robot.nj,):
-            raise ShapeError(f"home must be ({robot.nj},), one entry per joint coordinate, got {self._home.shape}")
-        self._row = [list(feet).index(name) for name in owners]
-        self._places = self._kinematics.positions(self._home)
-        stances = np.array([self._places[[owner == name for owner in owners]].mean(axis=0) for name in feet])
-        lowest = [self._places[[owner == name for owner in owners], 2].min() for name in feet]
-        self.base_height = -float(min(lowest))
-        self._places[:, 2] -= [lowest[row] for row in self._row]  # every foot to the ground, heights now over it
-        self.gait = self._planner(gait, list(feet), stances)
+        legs = stances_of(robot)
+        owners = [row for row, leg in enumerate(legs) for _ in leg.contacts]
+        self._kinematics = FootKinematics(robot, [point for leg in legs for point in leg.contacts], hold)
+        self._robot = robot
+        self.home = home_of(robot, gait.hip_height).angles if home is None else np.array(home, dtype=float)
+        if self.home.shape != (robot.nj,):
+            raise ShapeError(f"home must be ({robot.nj},), one entry per joint coordinate, got {self.home.shape}")
+        self._row = owners
+        self._places = self._kinematics.positions(self.home)
+        soles = [self._places[[owner == row for owner in owners]] for row in range(len(legs))]
+        lowest = [float(points[:, 2].min()) for points in soles]
+        self.base_height = -min(lowest)
+        self._places[:, 2] -= [lowest[row] for row in owners]  # every foot to the ground, heights now over it
+        self.gait = self._planner(gait, legs, [points.mean(axis=0) for points in soles])
         self.period = gait.period
         shares = (0.0, *self.gait.breaks, 1.0)
         self._pieces = list(pairwise(shares))
@@ -111,16 +134,16 @@ class NumericalGait:
         angles, rates, _ = self.reference(0.0, 0)
         return level_state(robot, position, velocity, angles, rates)
 
-    def _planner(self, gait: Gait, names: list[str], stances: Array) -> Gait:
-        """Return the gait with stand-ins for legs that say where the feet stand, and with the base's height."""
+    def _planner(self, gait: Gait, stances: Sequence[Stance], soles: Sequence[Array]) -> Gait:
+        """Return the gait with these legs, and with the base's height."""
         legs = tuple(
-            Leg(name, (float(x), float(y), 0.0), self.base_height, self.base_height)
-            for name, (x, y, _) in zip(names, stances, strict=True)
+            FittedLeg(leg.name, (float(x), float(y), float(leg.hip[2])), leg.length, leg.columns, len(leg.contacts) > 1)
+            for leg, (x, y, _) in zip(stances, soles, strict=True)
         )
         if isinstance(gait, Crawl) and gait.mass_offset is None:
-            x, y, _ = center_of_mass(self._robot, np.concatenate([self._robot.base.neutral(), self._home]))
-            gait = replace(gait, mass_offset=((float(x), float(y)),) * len(names))
-        return replace(gait, legs=legs, hip_height=self.base_height)
+            x, y, _ = center_of_mass(self._robot, np.concatenate([self._robot.base.neutral(), self.home]))
+            gait = replace(gait, mass_offset=((float(x), float(y)),) * len(legs))
+        return replace(gait, legs=legs, hip_height=self.base_height + legs[0].hip[2], joints=self._robot.nj)
 
     def _targets(self, step: int, t: float) -> Array:
         """Return where the plan wants the contact points, (points, 3), [m], base axes, at time t of a step."""
@@ -132,7 +155,7 @@ class NumericalGait:
         """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a step."""
         deviation = np.inf
         for degree in (12, 24, 36, 48, 64, 96):
-            nodes, angles, solutions = np.sort(chebyshev.chebpts1(degree + 1)), self._home, []
+            nodes, angles, solutions = np.sort(chebyshev.chebpts1(degree + 1)), self.home, []
             for u in nodes:
                 angles = self._kinematics.solve(self._targets(step, self._time(u, a, b)), angles, _SOLVED)
                 solutions.append(angles)
@@ -168,8 +191,3 @@ class NumericalGait:
         while len(basis) < fits[0].shape[1]:
             basis.append(2 * u * basis[-1] - basis[-2])
         return [chosen @ part for part in taylor.derivatives(basis)]
-
-
-def _contacts(robot: Robot) -> dict[str, list[str]]:
-    """Return the contact points of each leg, by the leg's name."""
-    return {leg_name(robot, end): [c.name for c in robot.contacts if c.link == end] for end in foot_links(robot)}

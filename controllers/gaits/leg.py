@@ -65,6 +65,11 @@ class Leg:
         return 2 + self.abducts + self.flat_foot
 
     @property
+    def reach(self) -> float:
+        """How far the ankle gets from the hip, [m]."""
+        return self.thigh + self.shank
+
+    @property
     def stance(self) -> tuple[float, float]:
         """The place of the foot, (x, y), [m], base axes, when the leg hangs straight down."""
         return self.hip[0], self.hip[1] + self.offset

@@ -18,7 +18,7 @@ Array = np.ndarray
 _CLOSE = 1e-9  # [m] or a cosine: how far a leg may be from straight down and its axes from x and y
 
 
-class _Axis(NamedTuple):
+class Axis(NamedTuple):
     """One joint coordinate with every joint at zero: unit axis and place in base axes, place among the coordinates."""
 
     kind: str
@@ -47,7 +47,7 @@ def legs_of(robot: Robot, knee: str = "forward") -> tuple[Leg, ...]:
         raise DefinitionError(f"robot {robot.name!r} has no legs: no link beyond the base has contact points")
     legs = []
     for end in ends:
-        axes = _axes(robot, end, rotations, origins)
+        axes = axes_to(robot, end, rotations, origins)
         points = np.array(
             [origins[end] + rotations[end] @ point.position for point in robot.contacts if point.link == end]
         )
@@ -79,19 +79,19 @@ def _joints(robot: Robot, end: int) -> list[PlacedJoint]:
     return [joint for joint in robot.joints if joint.child in path]
 
 
-def _axes(robot: Robot, end: int, rotations: Array, origins: Array) -> list[_Axis]:
+def axes_to(robot: Robot, end: int, rotations: Array, origins: Array) -> list[Axis]:
     """Return the axes from the base to a link."""
     axes = []
     for joint in _joints(robot, end):
         child = robot.link(joint.child).index
         column = joint.v.start - robot.base.nv
         for stage in joint.definition.stages:
-            axes.append(_Axis(stage.kind, rotations[child] @ stage.axis, origins[child], column))
+            axes.append(Axis(stage.kind, rotations[child] @ stage.axis, origins[child], column))
             column += stage.nv
     return axes
 
 
-def _leg(name: str, axes: list[_Axis], points: Array, knee: str) -> Leg:
+def _leg(name: str, axes: list[Axis], points: Array, knee: str) -> Leg:
     if any(axis.kind != "revolute" for axis in axes):
         _refuse(name, "it has a joint that is not revolute")
     along = "".join("?xyz"[_direction(axis.axis)] for axis in axes)
