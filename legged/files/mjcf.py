@@ -1,0 +1,211 @@
+"""MJCF to Description, through MuJoCo's own compiler: defaults, includes, inertias from shapes and all.
+
+Links are MuJoCo's bodies, with their frames. Several joints of one body become a chain with massless links between. A
+joint that sits off its body's origin moves a massless link there, to which the body is fixed. Coordinates are MuJoCo's:
+a joint's `ref` sets the joint's frame back, so that q is qpos. Sites become links without mass, fixed where they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from legged.errors import FileError
+from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
+from legged.files.mjcf_lost import lost_elements
+from legged.files.mjcf_physics import Physics
+from legged.robot.frames import Placement
+from legged.rotations import quaternion_exp, quaternion_matrix
+from legged.spatial import Array
+
+KINDS = ("free", "ball", "prismatic", "revolute")
+"""Our names of mjtJoint's values."""
+SHAPES = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
+"""Our names of mjtGeom's values."""
+_NUMBERS = ("body_pos", "body_quat", "body_mass", "body_inertia", "body_ipos", "jnt_pos", "jnt_axis", "qpos0")
+_HERE = Placement(np.eye(3), np.zeros(3))
+
+
+def read(path: str | Path) -> Description:
+    """Return what an MJCF file says.
+
+    The root is the body that moves freely if the world holds one free body and nothing else that moves; otherwise the
+    world itself, on which everything hangs.
+
+    Raises:
+        FileError: where MuJoCo is not installed, and for all that its compiler refuses, missing meshes among it.
+    """
+    source = str(path)
+    try:
+        mujoco: Any = import_module("mujoco")
+    except ImportError as error:
+        raise FileError(source, "reading MJCF needs MuJoCo's compiler: pip install 'legged[mujoco]'") from error
+    warnings: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(warnings.append)  # which otherwise go to a file
+    try:
+        model = mujoco.MjModel.from_xml_path(source)
+    except (ValueError, OSError) as error:
+        raise FileError(source, _refusal(str(error))) from error
+    finally:
+        mujoco.set_mju_user_warning(before)
+    return describe(model, source, tuple(f"MuJoCo's compiler warns: {words}" for words in warnings))
+
+
+def _refusal(words: str) -> str:
+    words = " ".join(words.split())
+    missing = "opening file" in words or "resource not found" in words.lower()
+    hint = "; it compiles a model only with its meshes and textures, so put them where the file looks" * missing
+    return f"MuJoCo's compiler refuses it: {words}{hint}"
+
+
+def describe(model: Any, source: str, notes: tuple[str, ...] = ()) -> Description:
+    """Return what a compiled model (`mujoco.MjModel`) says; `notes` go to what is lost. Errors as `read`."""
+    if model.nbody == 1:
+        raise FileError(source, "has no bodies; a robot has one at least")
+    for field in _NUMBERS:
+        if not np.isfinite(getattr(model, field)).all():
+            raise FileError(source, f"its {field.replace('_', ' ')} holds a number that is not finite")
+    return _Reader(model, source).description(notes)
+
+
+class _Reader:
+    """Links and joints, body by body: MuJoCo numbers parents before children."""
+
+    def __init__(self, model: Any, source: str) -> None:
+        self.model, self.source = model, source
+        self.physics = Physics(model)
+        self.bodies, self.new_link = _names([model.body(i).name for i in range(model.nbody)], "body")
+        self.moving, self.new_joint = _names([model.joint(i).name for i in range(model.njnt)], "joint")
+        self.links: list[LinkEntry] = []
+        self.joints: list[JointEntry] = []
+
+    def description(self, notes: tuple[str, ...]) -> Description:
+        model, root = self.model, self._root()
+        within = [body for body in range(model.nbody) if root == 0 or model.body_rootid[body] == root]
+        for body in within:
+            if body != root:
+                self._hang(body)
+            self.links.append(self._link(body))
+        for site in range(model.nsite):
+            if model.site(site).name and model.site_bodyid[site] in within:
+                self._site(site)
+        mimics = dict(self._mimics())
+        joints = tuple(replace(joint, mimic=mimics.get(joint.name)) for joint in self.joints)
+        lost = (*notes, *lost_elements(model, self.physics, root, self.moving))
+        gravity = model.opt.gravity.copy() if self.physics.has_gravity else np.zeros(3)
+        name = model.names[: model.names.index(b"\0")].decode() or Path(self.source).stem
+        return Description(
+            name, self.source, self.bodies[root], tuple(self.links), joints, root != 0, lost, gravity
+        )  # fmt: skip
+
+    def _root(self) -> int:
+        """Return the one freely moving body, or 0 for the world."""
+        model = self.model
+        movers = {int(model.body_rootid[body]) for body in model.jnt_bodyid}
+        first = min(movers, default=0)
+        free = first and model.jnt_type[model.body_jntadr[first]] == 0
+        return first if free and len(movers) == 1 else 0
+
+    def _hang(self, body: int) -> None:
+        """Add the joints that hold a body, one after the other, and the links between."""
+        model, name = self.model, self.bodies[body]
+        parent = self.bodies[model.body_parentid[body]]
+        place = Placement(_matrix(model.body_quat[body]), model.body_pos[body].copy())
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        for joint in range(first, first + count):
+            if KINDS[model.jnt_type[joint]] == "free":
+                self.joints.append(self._joint(joint, parent, name, _HERE))
+                return
+            anchor = Placement(np.eye(3), model.jnt_pos[joint].copy())
+            is_last = joint == first + count - 1 and not anchor.position.any()
+            child = name if is_last else self.new_link(f"{name} ({self.moving[joint]})")
+            self.joints.append(self._joint(joint, parent, child, place @ anchor))
+            if is_last:
+                return
+            self.links.append(LinkEntry(child))
+            parent, place = child, anchor.inverse()
+        self._weld(f"{name} weld", parent, name, place)
+
+    def _weld(self, joint: str, parent: str, child: str, place: Placement) -> None:
+        self.joints.append(JointEntry(self.new_joint(joint), "fixed", parent, child, place.position, place.rotation))
+
+    def _joint(self, joint: int, parent: str, child: str, place: Placement) -> JointEntry:
+        """Return a joint whose frame is set back by its `ref`, so that its coordinate is MuJoCo's."""
+        model, kind = self.model, KINDS[self.model.jnt_type[joint]]
+        axis, ref = model.jnt_axis[joint].copy(), float(model.qpos0[model.jnt_qposadr[joint]])
+        if kind == "revolute":
+            place = place @ Placement(quaternion_matrix(quaternion_exp(-ref * axis)), np.zeros(3))
+        elif kind == "prismatic":
+            place = place @ Placement(np.eye(3), -ref * axis)
+        physics = self.physics.of(joint)
+        return JointEntry(self.moving[joint], kind, parent, child, place.position, place.rotation, axis, physics)
+
+    def _link(self, body: int) -> LinkEntry:
+        model = self.model
+        R = _matrix(model.body_iquat[body])
+        tensor = R @ np.diag(model.body_inertia[body]) @ R.T
+        mass, center = float(model.body_mass[body]) or None, model.body_ipos[body].copy()
+        return LinkEntry(self.bodies[body], mass, center, (tensor + tensor.T) / 2, tuple(self._shapes(body)))
+
+    def _shapes(self, body: int) -> Iterator[Shape]:
+        model = self.model
+        first = int(model.body_geomadr[body])
+        for geom in range(first, first + int(model.body_geomnum[body])):
+            kind = SHAPES.get(int(model.geom_type[geom]))
+            if kind and (model.geom_contype[geom] or model.geom_conaffinity[geom]):
+                size = _size(kind, model.geom_size[geom])
+                yield Shape(kind, size, model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom]))
+
+    def _site(self, site: int) -> None:
+        model = self.model
+        link = self.new_link(model.site(site).name)
+        place = Placement(_matrix(model.site_quat[site]), model.site_pos[site].copy())
+        self._weld(f"{link} site", self.bodies[model.site_bodyid[site]], link, place)
+        self.links.append(LinkEntry(link))
+
+    def _mimics(self) -> Iterator[tuple[str, Mimic]]:
+        """Yield the joints that follow another: q_1 - r_1 = a + b (q_2 - r_2), r being what MuJoCo calls ref."""
+        model = self.model
+        for equality in self.physics.couplings():
+            follower, leader = int(model.eq_obj1id[equality]), int(model.eq_obj2id[equality])
+            a, b = (float(x) for x in model.eq_data[equality, :2])
+            r_1, r_2 = (float(model.qpos0[model.jnt_qposadr[joint]]) for joint in (follower, leader))
+            yield self.moving[follower], Mimic(self.moving[leader], b, r_1 + a - b * r_2)
+
+
+def _names(given: list[str], what: str) -> tuple[list[str], Any]:
+    """Return names for all, and a function that makes more: MuJoCo lets bodies and joints go unnamed."""
+    taken = set(given)
+
+    def new(name: str) -> str:
+        fresh = next(each for each in _numbered(name) if each not in taken)
+        taken.add(fresh)
+        return fresh
+
+    return [name or new(f"{what} {number}") for number, name in enumerate(given)], new
+
+
+def _numbered(name: str) -> Iterable[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name} {number}"
+        number += 1
+
+
+def _matrix(quaternion: Array) -> Array:
+    return quaternion_matrix(quaternion / np.linalg.norm(quaternion))
+
+
+def _size(kind: str, size: Array) -> tuple[float, ...]:
+    """Return sizes as `Shape` has them; MuJoCo gives halves of lengths."""
+    if kind == "box":
+        return tuple(float(2 * x) for x in size)
+    radius, half, _ = (float(x) for x in size)
+    return {"sphere": (radius,), "mesh": ()}.get(kind, (radius, 2 * half))
