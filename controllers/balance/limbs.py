@@ -39,8 +39,8 @@ def limbs_of(robot: Robot, legs: tuple[Leg, ...]) -> tuple[Limb, ...]:
     limbs = []
     for leg in legs:
         columns = np.array(leg.columns) + robot.base.nv
-        held = {joint.child for joint in robot.joints if set(columns) & set(range(joint.v.start, joint.v.stop))}
-        contacts = tuple(i for i, point in enumerate(robot.contacts) if robot.links[point.link].name in held)
+        held = {body.index for body in robot.bodies if set(columns) & set(range(body.v.start, body.v.stop))}
+        contacts = tuple(i for i, point in enumerate(robot.contacts) if robot.links[point.link].body in held)
         if not contacts:
             raise DefinitionError(f"leg {leg.name!r} of robot {robot.name!r} has no contact points to stand on")
         sole = np.mean([robot.contacts[i].position for i in contacts], axis=0)
