@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +50,27 @@ def parse(content: bytes, source: str) -> Any:
 def text(root: Any) -> bytes:
     """Return an element as a document."""
     return _etree("").tostring(root)
+
+
+def outermost(content: bytes) -> str:
+    """Return the name of a document's outermost element, as far as it can be told without reading it as XML, or ""."""
+    at = len(_BOM) if content.startswith(_BOM) else 0
+    while True:
+        space = _SPACE.match(content, at)
+        at = space.end() if space else at
+        end = next((end for start, end in _ASIDES if content.startswith(start, at)), None)
+        if end is None:
+            found = _TAG.match(content, at)
+            return found[1].decode() if found else ""
+        at = content.find(end, at) + len(end)
+        if at < len(end):
+            return ""
+
+
+_BOM = b"\xef\xbb\xbf"
+_SPACE = re.compile(rb"\s*")
+_ASIDES = ((b"<!--", b"-->"), (b"<?", b"?>"))
+_TAG = re.compile(rb"<([A-Za-z_][\w.:-]*)")
 
 
 def _etree(source: str) -> Any:
