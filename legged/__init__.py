@@ -20,11 +20,12 @@ from legged.dynamics.kinematics import (
     potential_energy,
 )
 from legged.files.load import load
+from legged.dynamics.momentum import momentum_rate, required_wrench
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import Limb, RobotBuilder, rpy
 from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration
 from legged.robot.inertia import Inertia, box, cylinder, point_mass, rod, sphere
-from legged.robot.joint import Fixed, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from legged.robot.link import Link
 from legged.robot.random import random_tree
 from legged.robot.robot import Robot

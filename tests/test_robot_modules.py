@@ -55,7 +55,7 @@ def test_joints_follow_modules_and_fill_q_and_v(seed):
         assert (joint.q.stop - at_q, joint.v.stop - at_v) == (joint.nq, joint.nv)
         at_q, at_v = joint.q.stop, joint.v.stop
     assert (at_q, at_v) == (robot.nq, robot.nv)
-    assert robot.modules[-1].v.stop == robot.nv
+    assert [*np.concatenate([module.v for module in robot.modules])] == [*range(robot.nv)]
     for link in robot.links:
         assert robot.link(link.name) is link
         assert robot.links[link.index] is link

@@ -11,7 +11,7 @@ import numpy as np
 from controllers.gaits.leg import Leg
 from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
-from legged.robot.joint import PlacedJoint
+from legged.robot.joint import Follower, PlacedJoint
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -75,8 +75,9 @@ def leg_name(robot: Robot, end: int) -> str:
 
 
 def _joints(robot: Robot, end: int) -> list[PlacedJoint]:
+    above = {joint.child: joint for joint in (*robot.joints, *robot.followers)}
     path = nx.shortest_path(robot.graph, robot.links[0].name, robot.links[end].name)
-    return [joint for joint in robot.joints if joint.child in path]
+    return [above[link] for link in path if link in above]
 
 
 def axes_to(robot: Robot, end: int, rotations: Array, origins: Array) -> list[Axis]:
@@ -86,12 +87,15 @@ def axes_to(robot: Robot, end: int, rotations: Array, origins: Array) -> list[Ax
         child = robot.link(joint.child).index
         column = joint.v.start - robot.base.nv
         for stage in joint.definition.stages:
-            axes.append(Axis(stage.kind, rotations[child] @ stage.axis, origins[child], column))
+            kind = "following" if isinstance(joint, Follower) else stage.kind
+            axes.append(Axis(kind, rotations[child] @ stage.axis, origins[child], column))
             column += stage.nv
     return axes
 
 
 def _leg(name: str, axes: list[Axis], points: Array, knee: str) -> Leg:
+    if any(axis.kind == "following" for axis in axes):
+        _refuse(name, "it has a joint that follows another")
     if any(axis.kind != "revolute" for axis in axes):
         _refuse(name, "it has a joint that is not revolute")
     along = "".join("?xyz"[_direction(axis.axis)] for axis in axes)

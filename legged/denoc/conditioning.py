@@ -21,6 +21,8 @@ def conditioning(robot: Robot, q: Array, *, scaled: bool = False) -> Array:
     With `scaled`, rows and columns are first divided by the square roots of the diagonal: that number does not depend
     on units and is within a factor of nv of the best that any choice of units gives; it is 1 for a single joint.
 
+    Joints that follow others count as if they were free.
+
     Args:
         robot: The robot, any base. A fixed base inverts nothing and has 1.
         q: Configuration, (nq,).

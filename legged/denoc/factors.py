@@ -17,6 +17,7 @@ from legged.denoc.modules import (
     rows,
     xi,
 )
+from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -77,9 +78,10 @@ def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
     inertia = np.zeros((robot.nv, robot.nv))
     for j, above in enumerate(robot.modules):
         for i in gamma(robot, j):
-            block = N[i].T @ M_tilde[i] @ A(i, j) @ N[j]
-            inertia[robot.modules[i].v, above.v] = block
-            inertia[above.v, robot.modules[i].v] = block.T
+            block, place = N[i].T @ M_tilde[i] @ A(i, j) @ N[j], np.ix_(robot.modules[i].v, above.v)
+            np.add.at(inertia, place, block)
+            if i != j:
+                np.add.at(inertia.T, place, block)
     return inertia
 
 
@@ -126,21 +128,29 @@ def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
 
         U^(i,j) = (A^(j,i) N^i)^T Psi^j for M_j in gamma^i, else 0;      D^(i,i) = I^^i
 
-    Blocks are those of the modules, (module's nv) wide.
+    Blocks are those of the modules, (module's DoF) wide, in the places `module.v`.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
 
+    Raises:
+        DefinitionError: The robot has joints that follow others, which modules cannot be freed of one by one.
+
     Source: Shah, Saha, Dutt 2012, eqs. (A.4) to (A.6); (A.6) as printed has the two factors of U^(i,j) swapped.
     """
+    if robot.followers:
+        raise DefinitionError(
+            f"the inertia matrix of robot {robot.name!r} has no factors module by module: joint "
+            f"{robot.followers[0].name!r} follows {robot.followers[0].master!r}"
+        )
     at = kinematics(robot, q)
     parts, A = _articulate(robot, at), _module_propagation(robot, at)
     U, D = np.eye(robot.nv), np.zeros((robot.nv, robot.nv))
     for i, module in enumerate(robot.modules):
-        D[module.v, module.v] = parts[i].I_hat
+        D[np.ix_(module.v, module.v)] = parts[i].I_hat
         N = joint_rate_propagation(robot, i, at)
         for j in gamma(robot, i)[1:]:
-            U[module.v, robot.modules[j].v] = (A(j, i) @ N).T @ parts[j].Psi
+            U[np.ix_(module.v, robot.modules[j].v)] = (A(j, i) @ N).T @ parts[j].Psi
     return U, D
 
 

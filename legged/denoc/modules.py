@@ -62,9 +62,9 @@ def module_propagation(robot: Robot, i: int, beta: int, A: Propagation) -> Array
 
 
 def module_joint_rate_propagation(robot: Robot, q: Array, i: int) -> Array:
-    """Return N^i, (6 eta, module's nv), world axes: module-joint rates to the module's twist relative to its parent.
+    """Return N^i, (6 eta, module's DoF), world axes: module-joint rates to the module's twist relative to its parent.
 
-    Its (k, l) block is A_(k,l) p_l for l at or before k. N^0 is P_0.
+    Its (k, l) block is A_(k,l) p_l for l at or before k. N^0 is P_0. The rates are `v[module.v]`.
 
     Source: Shah, Saha, Dutt 2012, eqs. (5), (6).
     """
@@ -79,18 +79,28 @@ def joint_rate_propagation(robot: Robot, i: int, at: Kinematics) -> Array:
 
 def _below_diagonal(robot: Robot, i: int, block: Propagation) -> Array:
     module = robot.modules[i]
-    N = np.zeros((6 * len(module.bodies), module.v.stop - module.v.start))
+    N = np.zeros((6 * len(module.bodies), len(module.v)))
+    ends = np.cumsum([robot.bodies[l].nv for l in module.bodies])
     for row, k in enumerate(module.bodies):
-        for l in module.bodies[: row + 1]:
-            v = robot.bodies[l].v
-            N[6 * row : 6 * row + 6, v.start - module.v.start : v.stop - module.v.start] = block(k, l)
+        for l, end in zip(module.bodies[: row + 1], ends, strict=False):
+            N[6 * row : 6 * row + 6, end - robot.bodies[l].nv : end] = block(k, l)
     return N
+
+
+def _by_module(robot: Robot, block: Callable[[int], Array]) -> Array:
+    """Return the (6 n, nv) matrix of module i's block(i) in its rows and its joints' columns, which may be shared."""
+    out = np.zeros((6 * len(robot.bodies), robot.nv))
+    for m in robot.modules:
+        for column, entry in zip(m.v, block(m.index).T, strict=True):
+            out[rows(robot, m.index), column] += entry
+    return out
 
 
 def denoc_matrices(robot: Robot, q: Array) -> tuple[Array, Array]:
     """Return (N_l, N_d), (6 n, 6 n) and (6 n, nv) for n bodies, world axes: t = N_l @ N_d @ v.
 
-    N_l is block lower triangular with A^(i,j) of equation (9); N_d is block diagonal with N^i of equation (5).
+    N_l is block lower triangular with A^(i,j) of equation (9); N_d has N^i of equation (5) in the rows of module i and
+    the columns of its joints: block diagonal, if v has the joints module by module and none follows another.
 
     Source: Shah, Saha, Dutt 2012, eqs. (11), (12).
     """
@@ -120,12 +130,11 @@ def complement_and_rate(robot: Robot, at: Kinematics, moving: Rates) -> tuple[Ar
     N_l, N_d = _decoupled(robot, at)
     A, A_dot = propagation(at), _propagation_rate(moving)
     Nd_l = _block_rows(robot, lambda i, j: module_propagation(robot, i, j, A_dot) if i != j else None)
-    Nd_d = block_diagonal(
-        [
-            _below_diagonal(robot, m.index, lambda k, l: A_dot(k, l) @ at.p[l] + A(k, l) @ moving.p_dot[l])
-            for m in robot.modules
-        ]
-    )
+
+    def rate(k: int, l: int) -> Array:
+        return A_dot(k, l) @ at.p[l] + A(k, l) @ moving.p_dot[l]
+
+    Nd_d = _by_module(robot, lambda i: _below_diagonal(robot, i, rate))
     return N_l @ N_d, Nd_l @ N_d + N_l @ Nd_d
 
 
@@ -165,7 +174,7 @@ def _propagation_rate(moving: Rates) -> Propagation:
 def _decoupled(robot: Robot, at: Kinematics) -> tuple[Array, Array]:
     A = propagation(at)
     N_l = _block_rows(robot, lambda i, j: module_propagation(robot, i, j, A))
-    N_d = block_diagonal([joint_rate_propagation(robot, m.index, at) for m in robot.modules])
+    N_d = _by_module(robot, lambda i: joint_rate_propagation(robot, i, at))
     return N_l, N_d
 
 

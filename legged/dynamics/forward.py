@@ -7,9 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from legged.dynamics.arguments import Wrenches, finite, read
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.inverse import bias_forces
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_wrenches, transforms
+from legged.robot.entries import placed
 from legged.robot.robot import Robot
-from legged.spatial import Array, Transform, annihilate, factor_symmetric, mirror, solve_factored
+from legged.spatial import Array, Transform, annihilate, factor_symmetric, mirror, solve_factored, solve_symmetric
 from legged.trace.labels import stage
 
 
@@ -28,6 +31,8 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
 
         U phi^ = tau - N_d^T N_l^T w,      D phi~ = phi^,      U^T vdot = phi~         (30)
 
+    Joints that follow others cannot be eliminated one by one: a robot that has some is solved with its inertia matrix.
+
     Args:
         robot: The robot.
         q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalised forces, (nv,), base rows first.
@@ -43,6 +48,8 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     Source: Shah, Saha, Dutt 2012, section 4.2, eqs. (28) to (30), Figure A.2.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
+    if robot.followers:
+        return finite(robot, "the forward dynamics", _solved(robot, q, tau - bias_forces(robot, q, v, wrenches)))
     X = transforms(robot, q)
     with stage(STEP_1):
         w = outward_wrenches(robot, q, v, None, wrenches)
@@ -51,6 +58,15 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     with stage(STEP_3):
         vdot = _outward(robot, q, X, factors, phi_tilde)
     return finite(robot, "the forward dynamics", vdot)
+
+
+def _solved(robot: Robot, q: Array, b: Array) -> Array:
+    """Return I^-1 b, (nv,), by the inertia matrix: joints outward first, so that zeros between branches stay."""
+    inertia = inertia_matrix(robot, q)
+    columns = [i for body in robot.bodies if not body.follows for i in range(body.v.start, body.v.stop)][::-1]
+    with stage(STEP_3):
+        found = solve_symmetric(inertia[np.ix_(columns, columns)], b[columns])
+    return placed(robot.nv, zip((slice(i, i + 1) for i in columns), found[:, None], strict=True))
 
 
 def articulate(robot: Robot, q: Array, X: list[Transform]) -> tuple[list[Articulated], list[Array]]:
@@ -110,15 +126,15 @@ def _remaining(P: Array, w: Array, Psi: Array, phi_hat: Array, tau: Array) -> Ar
 
 def _outward(robot: Robot, q: Array, X: list[Transform], factors: list[Articulated], phi_tilde: list[Array]) -> Array:
     """Return vdot, (nv,): iii) of equation (30), with mu the acceleration already known from the parent's side."""
-    vdot: list[Array] = []
+    vdot: dict[int, Array] = {}
     mu: dict[int, Array] = {}
     for body in outward(robot):
         k = body.index
         if body.kind == "base":
-            vdot.append(phi_tilde[k])
+            vdot[k] = phi_tilde[k]
             mu[k] = robot.base.motion_matrix(q) @ vdot[k] if body.nv else np.zeros(6)
         else:
             mu_tilde = X[k] @ mu[body.parent]
-            vdot.append(phi_tilde[k] - factors[k].Psi.T @ mu_tilde)
+            vdot[k] = phi_tilde[k] - factors[k].Psi.T @ mu_tilde
             mu[k] = mu_tilde + body.P @ vdot[k]
-    return np.concatenate(vdot)
+    return placed(robot.nv, ((body.v, vdot[body.index]) for body in robot.bodies))

@@ -8,7 +8,7 @@ from legged.dynamics.arguments import read
 from legged.dynamics.inverse import composite_masses
 from legged.dynamics.sweeps import outward, transforms
 from legged.robot.robot import Robot
-from legged.spatial import Array
+from legged.spatial import Array, mirror
 from legged.trace.labels import item, stage
 
 
@@ -39,15 +39,26 @@ def _entries(robot: Robot, q: Array, X, M_tilde: list[Array]) -> Array:
     inertia = np.zeros((robot.nv, robot.nv), dtype=object if q.dtype == object else float)
     for body in outward(robot):
         P_i = P_0 if body.kind == "base" else body.P
-        for column in range(body.nv):
-            F = M_tilde[body.index] @ P_i[:, column]
-            for j in robot.ancestors(body.index):
-                other = robot.bodies[j]
-                P_j = P_0 if other.kind == "base" else other.P
-                with item((body.index, j)):
-                    block = P_j.T @ F
-                    inertia[other.v, body.v.start + column] = block
-                    inertia[body.v.start + column, other.v] = block
-                    if other.kind != "base":
-                        F = X[j].T @ F
+        F = M_tilde[body.index] @ P_i
+        with item((body.index, body.index)):
+            inertia[body.v, body.v] += mirror(P_i.T @ F)
+            F = [X[body.index].T @ F[:, i] for i in range(body.nv)] if body.parent >= 0 else []
+        for column, F_i in enumerate(F, start=body.v.start):
+            _add_ancestors(robot, body.index, P_0, X, F_i, inertia, column)
     return inertia
+
+
+def _add_ancestors(robot: Robot, body: int, P_0: Array, X, F: Array, inertia: Array, column: int) -> None:
+    """Add the entries of a joint rate with the joints between its body and the base; those that move together add up.
+
+    Args:
+        F: Wrench that the rate brings to the body's parent, (6,), in its axes. column: Of the rate.
+    """
+    for j in robot.ancestors(body)[1:]:
+        other = robot.bodies[j]
+        with item((body, j)):
+            block = (P_0 if other.kind == "base" else other.P).T @ F
+            inertia[other.v, column] += block
+            inertia[column, other.v] += block
+            if other.kind != "base":
+                F = X[j].T @ F

@@ -6,6 +6,7 @@ import numpy as np
 
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_wrenches, transforms
+from legged.robot.entries import added
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, solve_symmetric
 from legged.trace.labels import stage
@@ -96,7 +97,7 @@ def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array]) -> Arra
         else:
             tau[k] = body.P.T @ w[k]
             w[body.parent] = w[body.parent] + X[k].T @ w[k]
-    return np.concatenate(tau)
+    return added(robot, tau)
 
 
 def composite_masses(robot: Robot, X: list[Transform], M: list[Array] | None = None) -> list[Array]:
@@ -122,7 +123,7 @@ def _base_and_torques(
     n0 = robot.base.nv
     P_0 = robot.base.motion_matrix(q)
     vdot_0 = -solve_symmetric(P_0.T @ M_tilde[0] @ P_0, h_tilde[:n0]) if n0 else np.zeros(0)
-    tau: list[Array] = []
+    tau: list[Array] = [np.zeros(n0)] * len(robot.bodies)
     a: dict[int, Array] = {}
     for body in outward(robot):
         k = body.index
@@ -130,5 +131,6 @@ def _base_and_torques(
             a[k] = P_0 @ vdot_0 if n0 else np.zeros(6)
         else:
             a[k] = X[k] @ a[body.parent]
-            tau.append(body.P.T @ M_tilde[k] @ a[k] + h_tilde[body.v])
-    return vdot_0, np.concatenate([np.zeros(0), *tau])
+            own = body.P.T @ M_tilde[k] @ a[k]
+            tau[k] = own if body.follows else own + h_tilde[body.v]
+    return vdot_0, added(robot, tau)[n0:]

@@ -112,7 +112,7 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
         R, arm = at.rotation[index], where - at.origin[index]
         for column in range(body.nv):
             omega, velocity = R @ P[:3, column], R @ P[3:, column]
-            J[:, body.v.start + column] = join(omega, velocity + cross(omega, arm))
+            J[:, body.v.start + column] += join(omega, velocity + cross(omega, arm))
     return J
 
 

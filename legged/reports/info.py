@@ -28,6 +28,7 @@ def module_table(robot: Robot) -> Table:
     """Return the modules: parents, links, joints, masses, and which are alike."""
     letter = {m: chr(ord("A") + k) for k, group in enumerate(robot.alike_modules) for m in group}
     joints = {joint.child: joint.kind for joint in robot.joints}
+    joints |= {joint.child: f"{joint.kind} (follows {joint.master})" for joint in robot.followers}
     rows = []
     for module in robot.modules:
         kinds = ", ".join(joints[link] for link in module.links if link in joints)
@@ -37,7 +38,7 @@ def module_table(robot: Robot) -> Table:
                 f"M{module.parent}" if module.parent >= 0 else "-",
                 ", ".join(module.links),
                 kinds or f"{robot.base.kind} base",
-                str(module.v.stop - module.v.start),
+                str(len(set(module.v.tolist()))),
                 f"{sum(robot.link(link).inertia.mass for link in module.links):g}",
                 letter.get(module.index, "-"),
             )

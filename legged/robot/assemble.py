@@ -12,12 +12,14 @@ import numpy as np
 from legged.errors import DefinitionError, ModuleError
 from legged.robot.base import Base
 from legged.robot.body import Body
+from legged.robot.coupling import Coupling, resolve
 from legged.robot.frames import Placement, body_axes, joint_steps, origin_along
 from legged.robot.inertia import Inertia
-from legged.robot.joint import Fixed, Joint, PlacedJoint, Stage
+from legged.robot.joint import Fixed, Follower, Joint, PlacedJoint, Stage
 from legged.robot.link import ContactPoint, Link, PlacedLink
 from legged.robot.modules import Module, check_modules, find_modules
 from legged.robot.moments import moments_of, regroup
+from legged.robot.numbering import numbered
 from legged.robot.robot import Robot
 from legged.robot.singular import refuse_singular
 from legged.spatial import Array
@@ -39,6 +41,11 @@ class Weld:
     members: list[tuple[Link, Placement]] = field(default_factory=list)
 
     @property
+    def definition(self) -> Joint:
+        assert self.joint is not None
+        return self.joint
+
+    @property
     def inertia(self) -> Inertia:
         total = Inertia()
         for link, place in self.members:
@@ -52,6 +59,7 @@ class _Part:
 
     name: str
     weld: str
+    joint: str
     parent: int
     stage: Stage | None
     start: Placement
@@ -64,7 +72,9 @@ def assemble(
     gravity: Array,
     links: Sequence[Link],
     connections: Sequence[Connection],
+    couplings: Sequence[Coupling],
     partition: Sequence[Sequence[str]] | None,
+    order: Sequence[str] | None,
 ) -> Robot:
     """Return the robot; connections come parent before child. Errors are those of `RobotBuilder.build`."""
     welds, head_of = _weld(links, connections)
@@ -76,9 +86,11 @@ def assemble(
     else:
         named = check_modules(_heads_only(partition, head_of), root, children)
     parts = _expand(welds, named)
-    bodies, frames = _place(parts, base)
+    moving = [welds[head].definition for module in named[1:] for head in module]
+    follows = resolve(couplings, {c.joint.name: c.joint for c in connections})
+    bodies, frames = _place(parts, base, numbered(base, moving, order, follows), follows)
     last = {part.weld: index for index, part in enumerate(parts)}
-    joints = _placed_joints(welds, named, parts, bodies)
+    joints, followers = _placed_joints(welds, named, parts, bodies)
     placed = _placed_links(welds, named, last, frames)
     modules = _modules(named, welds, parts, bodies, placed)
     contacts = tuple(
@@ -93,7 +105,7 @@ def assemble(
         graph.add_edge(c.parent, c.child, joint=c.joint.name, kind=c.joint.kind, definition=c.joint, **place)
     nq = base.nq + sum(joint.nq for joint in joints)
     nv = base.nv + sum(joint.nv for joint in joints)
-    robot = Robot(name, base, gravity, placed, joints, bodies, modules, contacts, graph, nq, nv)
+    robot = Robot(name, base, gravity, placed, joints, bodies, modules, contacts, graph, nq, nv, followers)
     refuse_singular(robot)
     return robot
 
@@ -145,33 +157,40 @@ def _refuse_massless_ends(welds: dict[str, Weld]) -> None:
 def _expand(welds: dict[str, Weld], named: list[list[str]]) -> list[_Part]:
     """Return parts module by module: a joint of several DoF becomes one-DoF joints with massless bodies between."""
     root = named[0][0]
-    parts = [_Part(root, root, -1, None, _ORIGIN, welds[root].inertia)]
+    parts = [_Part(root, root, "", -1, None, _ORIGIN, welds[root].inertia)]
     last = {root: 0}
     for head in (name for module in named[1:] for name in module):
         weld = welds[head]
-        assert weld.joint is not None and weld.parent is not None
+        assert weld.parent is not None
         parent, start = last[weld.parent], weld.start
-        stages = weld.joint.stages
+        stages = weld.definition.stages
         for number, stage in enumerate(stages, start=1):
             inertia = weld.inertia if number == len(stages) else Inertia()
             name = head if number == len(stages) else f"{head} (joint stage {number})"
-            parts.append(_Part(name, head, parent, stage, start, inertia))
+            parts.append(_Part(name, head, weld.definition.name, parent, stage, start, inertia))
             parent, start = len(parts) - 1, _ORIGIN
         last[head] = parent
     return parts
 
 
-def _place(parts: list[_Part], base: Base) -> tuple[tuple[Body, ...], list[Placement]]:
-    """Return the bodies, and for each its link frame in its body frame."""
+def _place(
+    parts: list[_Part], base: Base, entries: dict[str, tuple[int, int]], follows: dict[str, Coupling]
+) -> tuple[tuple[Body, ...], list[Placement]]:
+    """Return the bodies, and for each its link frame in its body frame.
+
+    Args:
+        parts: The bodies to be. base: The base.
+        entries: Joint name -> its first entry of q, of v. follows: By the name of the follower.
+    """
     frames: list[Placement] = []  # link frame in body frame
     bodies: list[Body] = []
-    nq, nv = base.nq, base.nv
+    entries = dict(entries)
     for index, part in enumerate(parts):
         if part.stage is None:
             frames.append(_ORIGIN)
             moments = moments_of(part.inertia, _ORIGIN)
-            P = np.zeros((6, nv))
-            bodies.append(Body(part.name, index, -1, "base", slice(0, nq), slice(0, nv), P, moments, moments))
+            P, slices = np.zeros((6, base.nv)), (slice(0, base.nq), slice(0, base.nv))
+            bodies.append(Body(part.name, index, -1, "base", *slices, P, moments, moments))
             continue
         stage = part.stage
         body_in_link = _body_frame(stage, [p for p in parts if p.parent == index])
@@ -182,11 +201,13 @@ def _place(parts: list[_Part], base: Base) -> tuple[tuple[Body, ...], list[Place
         axis = joint_in_parent.rotation @ stage.axis
         before, zero, after = joint_steps(stage.kind, start, axis)
         moments = moments_of(part.inertia, link_in_body)
+        nq, nv = entries[part.joint]
         slices = slice(nq, nq + stage.nq), slice(nv, nv + stage.nv)
-        P = _motion(stage.kind)
-        fixed = tuple(before), zero, after
+        entries[part.joint] = nq + stage.nq, nv + stage.nv
+        coupling = follows.get(part.joint)
+        P = _motion(stage.kind) * (coupling.ratio if coupling else 1.0)
+        fixed = tuple(before), zero, after, coupling
         bodies.append(Body(part.name, index, part.parent, stage.kind, *slices, P, moments, moments, *fixed))
-        nq, nv = nq + stage.nq, nv + stage.nv
     felt = regroup(bodies)
     return tuple(replace(body, felt=moments) for body, moments in zip(bodies, felt, strict=True)), frames
 
@@ -213,14 +234,20 @@ def _motion(kind: str) -> Array:
     return P
 
 
-def _placed_joints(welds, named, parts: list[_Part], bodies) -> tuple[PlacedJoint, ...]:
-    joints = []
+def _placed_joints(welds, named, parts: list[_Part], bodies) -> tuple[tuple[PlacedJoint, ...], tuple[Follower, ...]]:
+    """Return (the joints in the order of v, those that follow others)."""
+    joints, followers = [], []
     for head in (name for module in named[1:] for name in module):
         own = [body for part, body in zip(parts, bodies, strict=True) if part.weld == head]
         weld = welds[head]
         q, v = slice(own[0].q.start, own[-1].q.stop), slice(own[0].v.start, own[-1].v.stop)
-        joints.append(PlacedJoint(weld.joint, weld.parent, head, q, v))
-    return tuple(joints)
+        place = weld.joint, weld.parent, head, q, v
+        c = own[0].coupling
+        if c is None:
+            joints.append(PlacedJoint(*place))
+        else:
+            followers.append(Follower(*place, c.master, c.ratio, c.offset))
+    return tuple(sorted(joints, key=lambda joint: joint.v.start)), tuple(followers)
 
 
 def _placed_links(welds, named, last: dict[str, int], frames: list[Placement]) -> tuple[PlacedLink, ...]:
@@ -241,7 +268,7 @@ def _modules(named, welds, parts: list[_Part], bodies, placed) -> tuple[Module, 
         links = tuple(link.name for link in placed if link.body in held)
         above = welds[module[0]].parent
         kind = tuple(body.kind for body in own)
-        v = slice(own[0].v.start, own[-1].v.stop)
+        v = np.concatenate([np.arange(body.v.start, body.v.stop) for body in own])
         bodies_of = tuple(body.index for body in own)
         modules.append(Module(number, -1 if above is None else owner[above], bodies_of, links, v, kind))
     return tuple(modules)

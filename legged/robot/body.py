@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.robot.coupling import Coupling
 from legged.robot.moments import Moments
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array, Rotation, Shift, Transform, Turn
@@ -22,13 +23,14 @@ class Body:
         name: For messages.
         index, parent: Places in `robot.bodies`; parent is -1 for the base.
         kind: "base", "revolute", "prismatic" or "ball".
-        q, v: Slices of the joint's own entries.
-        P: (6, nv), columns p: joint rates to relative twist, body axes.
+        q, v: Slices of the joint's own entries; a follower has its master's.
+        P: (6, nv), columns p: joint rates to relative twist, body axes; a follower's holds its ratio.
         moments: Moments of mass about the body's origin, in body axes.
         felt: Those that the recursions use, regrouped; see `legged.robot.moments`.
         before: Fixed steps from the parent body's frame to the joint.
         zero: (cosine, sine) of the joint angle's offset: the body's frame at q = 0.
         after: Fixed shift along the joint's axis from the joint to the body's origin, [m].
+        coupling: What the joint follows, or None.
     """
 
     name: str
@@ -43,6 +45,7 @@ class Body:
     before: tuple[Shift | Turn | Rotation, ...] = ()
     zero: tuple[float, float] = (1.0, 0.0)
     after: float = 0.0
+    coupling: Coupling | None = None
 
     @property
     def M(self) -> Array:
@@ -53,9 +56,18 @@ class Body:
     def nv(self) -> int:
         return self.v.stop - self.v.start
 
+    @property
+    def follows(self) -> bool:
+        """Whether the joint's entries of q and v are another's."""
+        return self.coupling is not None
+
+    def position(self, q: Array) -> Array:
+        """Return the joint's own coordinates, from all of the robot's q."""
+        return q[self.q] if self.coupling is None else self.coupling.ratio * q[self.q] + self.coupling.offset
+
     def to_joint(self, q: Array) -> Transform:
         """Return the transform from the parent body to this joint, moved by q (all of the robot's q)."""
-        return Transform((*self.before, *self._joint_steps(q[self.q])))
+        return Transform((*self.before, *self._joint_steps(self.position(q))))
 
     def from_joint(self) -> Transform:
         """Return the fixed transform from this joint to the body's frame."""

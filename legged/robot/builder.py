@@ -10,6 +10,7 @@ import numpy as np
 from legged.errors import DefinitionError, UnknownNameError
 from legged.robot.assemble import assemble
 from legged.robot.base import Base, FloatingBase
+from legged.robot.coupling import Coupling
 from legged.robot.frames import Placement
 from legged.robot.inertia import Vector
 from legged.robot.joint import Joint
@@ -44,6 +45,7 @@ class Limb:
 
     def __init__(self) -> None:
         self._parts: list[tuple[Joint, Link, str | None, Placement]] = []
+        self._couplings: list[Coupling] = []
 
     def add(
         self, joint: Joint, link: Link, *, at: Vector = _HERE, rotation: Array | None = None, to: str | None = None
@@ -62,6 +64,15 @@ class Limb:
         parent = to if to is not None else (names[-1] if names else None)
         self._parts.append((joint, link, parent, placement(f"joint {joint.name!r}", at, rotation)))
         return self
+
+    def couple(self, follower: str, master: str, ratio: float = 1.0, offset: float = 0.0) -> Limb:
+        """Let one joint of the limb follow another, and return the limb; see `RobotBuilder.couple`."""
+        self._couplings.append(Coupling(follower, master, ratio, offset))
+        return self
+
+    @property
+    def couplings(self) -> tuple[Coupling, ...]:
+        return tuple(self._couplings)
 
     @property
     def parts(self) -> tuple[tuple[Joint, Link, str | None, Placement], ...]:
@@ -93,6 +104,7 @@ class RobotBuilder:
         self._root = base_link.name
         self._links: list[Link] = [base_link]
         self._connections: list[Connection] = []
+        self._couplings: list[Coupling] = []
 
     def link(self, link: Link) -> RobotBuilder:
         """Add a link that `joint` connects; the order of links and joints is free."""
@@ -138,22 +150,36 @@ class RobotBuilder:
             self._links.append(link.prefixed(prefix))
             above = to if parent is None else prefix + parent
             self._connections.append(Connection(named, above, prefix + link.name, where))
+        self._couplings += [coupling.prefixed(prefix) for coupling in limb.couplings]
         return self
 
-    def build(self, modules: Sequence[Sequence[str]] | None = None) -> Robot:
+    def couple(self, follower: str, master: str, ratio: float = 1.0, offset: float = 0.0) -> RobotBuilder:
+        """Let one joint follow another: q_follower = ratio * q_master + offset. It then has no entries of q and v.
+
+        Args:
+            follower, master: Names of joints of one degree of freedom; a master may follow a third joint.
+            ratio: Not zero; in the units of the two joints. offset: [rad] or [m].
+        """
+        self._couplings.append(Coupling(follower, master, ratio, offset))
+        return self
+
+    def build(self, modules: Sequence[Sequence[str]] | None = None, order: Sequence[str] | None = None) -> Robot:
         """Return the robot.
 
         Args:
             modules: The partition into modules as lists of link names, base first (it may be left out); found
                 by the paper's rules when None.
+            order: Names of the joints in the order that q and v shall have, all that move and follow no other;
+                module by module, parent before child, when None.
 
         Raises:
             DefinitionError: for duplicate names, cycles, disconnected links, two roots, a massless last link, a
-                motion that meets no inertia. UnknownNameError: for a joint to a link that is not there.
+                motion that meets no inertia, an order that leaves out joints. UnknownNameError: for a joint to a link
+                that is not there, or a name in `order` that no moving joint has.
             ModuleError: for a partition that breaks the rules.
         """
-        parent_of = self._check_tree()
-        return assemble(self.name, self.base, self.gravity, self._links, self._ordered(parent_of), modules)
+        connections = self._ordered(self._check_tree())
+        return assemble(self.name, self.base, self.gravity, self._links, connections, self._couplings, modules, order)
 
     def _check_tree(self) -> dict[str, Connection]:
         names = [link.name for link in self._links]

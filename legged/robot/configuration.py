@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from legged.dynamics.arguments import read
+from legged.robot.body import Body
+from legged.robot.entries import placed
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_exp, quaternion_log, quaternion_matrix, quaternion_product, quaternion_rate
 from legged.spatial import Array
@@ -14,14 +16,19 @@ def _quaternion_joints(robot: Robot) -> list[tuple[slice, slice]]:
     return [(body.q, body.v) for body in robot.bodies if body.kind == "ball"]
 
 
+def _masters(robot: Robot) -> list[Body]:
+    """Return the bodies whose joints have entries of their own, each entry once."""
+    return [body for body in robot.bodies[1:] if not body.follows]
+
+
 def configuration_rate(robot: Robot, q: Array, v: Array) -> Array:
     """Return the time derivative of q, (nq,), for a velocity v, (nv,)."""
     q, v = read(robot, q=q, v=v)
     base = robot.base
-    qd = [base.rate(q[: base.nq], v[: base.nv])]
-    for body in robot.bodies[1:]:
-        qd.append(quaternion_rate(q[body.q], v[body.v]) if body.kind == "ball" else v[body.v])
-    return np.concatenate(qd)
+    qd = [(slice(0, base.nq), base.rate(q[: base.nq], v[: base.nv]))]
+    for body in _masters(robot):
+        qd.append((body.q, quaternion_rate(q[body.q], v[body.v]) if body.kind == "ball" else v[body.v]))
+    return placed(robot.nq, qd)
 
 
 def integrate(robot: Robot, q: Array, dq: Array) -> Array:
@@ -31,11 +38,11 @@ def integrate(robot: Robot, q: Array, dq: Array) -> Array:
     """
     q, dq = read(robot, q=q, dq=dq)
     n, m = robot.base.nq, robot.base.nv
-    moved = [q[:n] + dq[:m]] if n == m else [_float_base(q[:n], dq[:m])]
-    for body in robot.bodies[1:]:
-        step = dq[body.v]
-        moved.append(quaternion_product(q[body.q], quaternion_exp(step)) if body.kind == "ball" else q[body.q] + step)
-    return np.concatenate(moved)
+    moved = [(slice(0, n), q[:n] + dq[:m] if n == m else _float_base(q[:n], dq[:m]))]
+    for body in _masters(robot):
+        at, step = q[body.q], dq[body.v]
+        moved.append((body.q, quaternion_product(at, quaternion_exp(step)) if body.kind == "ball" else at + step))
+    return placed(robot.nq, moved)
 
 
 def _float_base(q: Array, dq: Array) -> Array:
@@ -53,7 +60,7 @@ def difference(robot: Robot, start: Array, end: Array) -> Array:
     else:
         dq[:3] = _turn_between(start[:4], end[:4])
         dq[3:6] = quaternion_matrix(start[:4]).T @ (end[4:7] - start[4:7])
-    for body in robot.bodies[1:]:
+    for body in _masters(robot):
         a, b = start[body.q], end[body.q]
         dq[body.v] = _turn_between(a, b) if body.kind == "ball" else b - a
     return dq
@@ -69,7 +76,7 @@ def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:
     Middle Euler angles stay 0.2 rad away from gimbal lock.
     """
     q = rng.uniform(-1.0, 1.0, robot.nq)
-    for body in robot.bodies[1:]:
+    for body in _masters(robot):
         if body.kind == "revolute":
             q[body.q] *= np.pi
     if robot.base.kind == "planar":

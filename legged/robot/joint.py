@@ -149,6 +149,20 @@ class Planar(Joint):
 
 
 @dataclass(frozen=True, eq=False)
+class Free(Joint):
+    """Moves in all six ways, anywhere in the tree; a robot's own free base is `FloatingBase`.
+
+    q = [position of the child's origin, (3,), [m], joint axes; unit quaternion, w first, child axes to joint axes];
+    v = [its velocity, joint axes; the child's angular velocity relative to the parent, child axes].
+    """
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        slides = tuple(self._stage("prismatic", axis) for axis in "xyz")
+        return *slides, Stage("ball", np.array([0.0, 0.0, 1.0]))
+
+
+@dataclass(frozen=True, eq=False)
 class Fixed(Joint):
     """Welds the child to the parent."""
 
@@ -192,3 +206,12 @@ class PlacedJoint:
     @property
     def nv(self) -> int:
         return self.definition.nv
+
+
+@dataclass(frozen=True, eq=False)
+class Follower(PlacedJoint):
+    """A joint that moves as another does: its position is ratio * q + offset, where `q` and `v` are its master's."""
+
+    master: str
+    ratio: float
+    offset: float

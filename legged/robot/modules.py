@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from legged.errors import ModuleError, UnknownNameError
+from legged.spatial import Array
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Module:
     """A serial run of bodies.
 
@@ -21,7 +22,8 @@ class Module:
         index, parent: Module numbers; the base module M_0 has parent -1.
         bodies: Indices into `robot.bodies`, parent before child.
         links: Names of the links it holds.
-        v: Slice of the module's joint rates in v.
+        v: Where its bodies' joint rates stand in v, body by body, (module's DoF,); joints that follow others have
+            these's places.
         kind: What its joints are, in order; modules of one kind repeat each other's computations.
     """
 
@@ -29,7 +31,7 @@ class Module:
     parent: int
     bodies: tuple[int, ...]
     links: tuple[str, ...]
-    v: slice
+    v: Array
     kind: tuple[str, ...]
 
     @property

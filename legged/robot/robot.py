@@ -13,12 +13,13 @@ import numpy as np
 from legged.errors import UnknownNameError
 from legged.robot.base import Base
 from legged.robot.body import Body
-from legged.robot.joint import PlacedJoint
+from legged.robot.joint import Follower, PlacedJoint
 from legged.robot.link import ContactPoint, PlacedLink
 from legged.robot.modules import Module
 from legged.spatial import Array
 
 if TYPE_CHECKING:
+    from legged.files.audit import Audit
     from legged.robot.state import State
 
 Named = TypeVar("Named", bound=Any)
@@ -33,7 +34,7 @@ class Robot:
         base: What the base may do.
         gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
         links: All links, base first, module by module, parent before child.
-        joints: The joints that move, in the order of v.
+        joints: The joints that move, in the order of v; those that follow others are not among them.
         bodies: The computational links; see `Body`.
         modules: The partition; modules[0] is the base.
         contacts: Points that may touch the ground.
@@ -41,6 +42,8 @@ class Robot:
             `definition` (the Joint), and where it sits: `at`, (3,), [m], and `rotation`, (3, 3), joint axes to parent
             axes, both in the parent link's frame.
         nq, nv: Lengths of q and v.
+        followers: Joints that move as others do, which have no entries of their own.
+        audit: What was made of the file that the robot was loaded from; None for one built in code.
     """
 
     name: str
@@ -54,6 +57,8 @@ class Robot:
     graph: nx.DiGraph
     nq: int
     nv: int
+    followers: tuple[Follower, ...] = ()
+    audit: Audit | None = None
 
     def __repr__(self) -> str:
         return f"<Robot {self.name!r}: {len(self.links)} links, {self.nv} DoF, {self.base.kind} base>"

@@ -30,9 +30,14 @@ def refuse_singular(robot: Robot) -> None:
     configuration decides: what is singular everywhere is so there, and what is not, is not, but for an accident. So
     a suspect is looked at in three configurations and the middle one counts.
 
+    Joints that follow others are no motions of their own: a robot that has some is judged by its whole inertia matrix.
+
     Thin rods that turn about themselves, aligned axes with massless links between, and massless bases that nothing
     holds are found so. What is singular only somewhere (gimbal lock) is not refused here.
     """
+    if robot.followers:
+        _refuse_singular_whole(robot)
+        return
     least = _least_inertias(robot, seed=0)
     if least.min() > SUSPECT:
         return
@@ -66,14 +71,46 @@ def _least_inertias(robot: Robot, seed: int) -> Array:
     return least
 
 
+def _refuse_singular_whole(robot: Robot) -> None:
+    """Raise DefinitionError if the inertia matrix of a robot with coupled joints is singular."""
+    found = sorted((_least_of_all(robot, seed) for seed in range(3)), key=lambda pair: pair[0])
+    least, column = found[1]
+    if least <= SINGULAR:
+        moved = (body for body in robot.bodies if body.v.start <= column < body.v.stop and not body.follows)
+        raise DefinitionError(_message(robot, next(moved)))
+
+
+def _least_of_all(robot: Robot, seed: int) -> tuple[float, int]:
+    """Return (the least inertia of any motion at a random configuration, the column of v that moves most)."""
+    from legged.dynamics.inertia import inertia_matrix
+    from legged.dynamics.inverse import composite_masses
+    from legged.dynamics.sweeps import transforms
+    from legged.robot.configuration import random_configuration
+
+    q = random_configuration(robot, np.random.default_rng(seed))
+    M_tilde = composite_masses(robot, transforms(robot, q), [body.M for body in robot.bodies])
+    square = np.zeros(robot.nv)
+    for body in robot.bodies:
+        P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
+        square[body.v] += ((_sizes(M_tilde[body.index])[:, None] * P) ** 2).sum(axis=0)
+    size = np.sqrt(square)
+    values, vectors = np.linalg.eigh(inertia_matrix(robot, q) / np.outer(size, size))
+    return float(values[0]), int(np.abs(vectors[:, 0]).argmax())
+
+
+def _sizes(M_tilde: Array) -> Array:
+    """Return what rotations and translations are measured by, (6,): roots of composite inertia and composite mass."""
+    turning, sliding = float(np.trace(M_tilde[:3, :3])), float(M_tilde[5, 5])
+    return np.sqrt(np.repeat([turning or 1.0, sliding], 3))
+
+
 def _least_inertia(P: Array, M_hat: Array, M_tilde: Array) -> float:
     """Return the least x^T I^ x over motions x of P, in parts of the rigid inertia.
 
     Rotations are measured by the trace of the composite inertia about the body's origin and translations by the
     composite mass, so that radians and metres can stand in one matrix. The mass is never zero: no limb ends massless.
     """
-    turning, sliding = float(np.trace(M_tilde[:3, :3])), float(M_tilde[5, 5])
-    size = np.sqrt(np.repeat([turning or 1.0, sliding], 3))
+    size = _sizes(M_tilde)
     Q, _ = np.linalg.qr(size[:, None] * P)
     return float(np.linalg.eigvalsh(Q.T @ (M_hat / np.outer(size, size)) @ Q)[0])
 
