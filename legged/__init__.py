@@ -19,8 +19,8 @@ from legged.dynamics.kinematics import (
     point_twist_rates,
     potential_energy,
 )
-from legged.files.load import load
 from legged.dynamics.momentum import momentum_rate, required_wrench
+from legged.files.load import audit, load
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import Limb, RobotBuilder, rpy
 from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from legged.files.tree import Tree
 from legged.robot.base import Base, FixedBase, FloatingBase
 from legged.robot.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia, Vector
-from legged.robot.joint import Fixed, Joint, Planar, Prismatic, Revolute, Spherical
+from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -21,8 +21,10 @@ from legged.spatial import Array
 BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase}
 
 
-def build(tree: Tree, base: str, feet: tuple[Foot, ...], gravity: Vector | None) -> Robot:
-    """Return the robot of a description, inertias as they are; errors are FileErrors."""
+def build(
+    tree: Tree, base: str, feet: tuple[Foot, ...], order: str | Sequence[str] | None, gravity: Vector | None
+) -> Robot:
+    """Return the robot of a description, inertias as they are; errors are FileErrors. `order`: as for `load`."""
     description = tree.description
     contacts = {foot.link: {} for foot in feet}
     for foot in feet:
@@ -36,7 +38,12 @@ def build(tree: Tree, base: str, feet: tuple[Foot, ...], gravity: Vector | None)
         for name in tree.order[1:]:
             joint = tree.joint[name]
             builder.add(_joint(joint), links[name], to=joint.parent, at=joint.position, rotation=joint.rotation)
-        return builder.build()
+        followers = [joint for joint in description.joints if joint.mimic]
+        for joint in followers:
+            builder.couple(joint.name, joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
+        if order == "file":
+            order = [joint.name for joint in description.joints if joint.kind != "fixed" and not joint.mimic]
+        return builder.build(order=order)
     except LeggedError as error:
         raise FileError(description.source, str(error)) from error
 
@@ -50,8 +57,8 @@ def _link(entry: LinkEntry, contacts: Mapping[str, Array]) -> Link:
 def _joint(entry: JointEntry) -> Joint:
     if entry.kind == "fixed":
         return Fixed(entry.name)
-    if entry.kind == "ball":
-        return Spherical(entry.name, physics=entry.physics)
+    if entry.kind in ("ball", "free"):
+        return {"ball": Spherical, "free": Free}[entry.kind](entry.name, physics=entry.physics)
     if entry.kind == "planar":
         first, second = _plane(entry.axis)
         return Planar(entry.name, first, second, physics=entry.physics)

@@ -71,7 +71,7 @@ def _named(tree: Tree) -> list[tuple[str, str]]:
         ends = {tree.head[name]: name for name in reversed(named) if tree.head[name] not in inner}
         if ends:
             chosen = [_surest(tree, head, words) for head in tree.welds if head in ends]
-            return [(name, f"named like a {words[0]}") for name in chosen]
+            return [(name, "found by name") for name in chosen]
     return []
 
 
@@ -99,7 +99,7 @@ def _ends(tree: Tree) -> list[tuple[str, str]]:
     every = [pose.position[2] for pose in tree.pose.values()]
     span = max(every) - min(every)
     lowest = [head for head in ends if heights[head] < min(every) + LOWEST * span and heights[head] < -0.3 * span]
-    return [(tips[head], "the end of a limb") for head in lowest] if len(lowest) > 1 else []
+    return [(tips[head], "found as the end of a limb") for head in lowest] if len(lowest) > 1 else []
 
 
 def _foot(tree: Tree, name: str, how: str) -> Foot:

@@ -1,24 +1,47 @@
-"""`legged.load`: a robot's file, URDF or MJCF, to a Robot."""
+"""`legged.load`: a robot's file, URDF or MJCF, to a Robot; `legged.audit`: the report on it."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from legged.errors import UnknownNameError
+import numpy as np
+
+from legged.errors import FileError, UnknownNameError
 from legged.files import mjcf, xml
+from legged.files.audit import Audit
 from legged.files.build import BASES, build
+from legged.files.definite import refuse_indefinite
 from legged.files.description import Description
-from legged.files.feet import Feet, feet_of
-from legged.files.tree import tree_of
+from legged.files.feet import Feet, Foot, feet_of
+from legged.files.findings import Finding, findings_of
+from legged.files.fuse import fused
+from legged.files.masses import total_inertia
+from legged.files.repair import repaired
+from legged.files.settle import settled
+from legged.files.tree import Tree, tree_of
 from legged.files.urdf import parse_urdf
 from legged.robot.inertia import Vector
 from legged.robot.robot import Robot
 
 
 def load(
-    path: str | Path, base: str | None = None, *, feet: Feet | None = None, gravity: Vector | None = None
+    path: str | Path,
+    base: str | None = None,
+    *,
+    feet: Feet | None = None,
+    order: str | Sequence[str] | None = None,
+    fuse: bool = False,
+    mimic: str = "coupled",
+    joint_physics: bool = True,
+    repair: str | Sequence[str] | None = None,
+    gravity: Vector | None = None,
 ) -> Robot:
-    """Return the robot that a URDF or an MJCF file describes; meshes of a URDF are never opened.
+    """Return the robot that a URDF or an MJCF file describes; its `audit` tells what was made of the file.
+
+    Meshes of a URDF are never opened. Impossible inertias are kept where the dynamics have an answer with them.
 
     Args:
         path: The file.
@@ -26,19 +49,63 @@ def load(
             floating where it says nothing, as URDF does.
         feet: Contact points: names of links, or {name: (link, position (3,), [m], link axes)}; found by names, ends
             of limbs and collision shapes when None.
+        order: Of the joints in q and v: names, or "file" for the file's; module by module, parent before child, when
+            None.
+        fuse: Whether links fixed to others are dropped from `robot.links`, their mass given to what carries them. They
+            move as one body in any case.
+        mimic: What joints that follow others do: "coupled", "free" or "fixed" (locked).
+        joint_physics: Whether damping, dry friction and springs act.
+        repair: Keys of `legged.files.repair.REPAIRS`: "weld" for joints that move nothing with mass, "inertia" for
+            inertias that no body has.
         gravity: (3,), [m/s^2], world axes; the file's or (0, 0, -9.81) when None.
 
     Raises:
         FileError: for a file that cannot be read, or whose robot cannot be; it says what to do.
-        UnknownNameError: for a base that is none.
+        UnknownNameError: for a base, a treatment of mimic joints or a repair that is none.
     """
-    if base is not None and base not in BASES:
-        raise UnknownNameError("base", base, BASES)
-    description = describe(path)
-    if base is None:
-        base = "fixed" if description.floating is False else "floating"
-    tree = tree_of(description)
-    return build(tree, base, feet_of(tree, feet, walks=base == "floating"), gravity)
+    case = _case(path, base, feet, fuse, mimic, joint_physics, repair)
+    singular = [finding for finding in case.findings if finding.severity == "singular"]
+    if singular:
+        told = "; ".join(f"{finding.where}: {finding.words}" for finding in singular)
+        raise FileError(case.source, f"the dynamics have no answer: {told}")
+    return _finished(case, order, gravity)
+
+
+def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
+    """Return the report on a robot's file, also on one that `load` refuses since its dynamics are singular.
+
+    Args:
+        path, base, options: As for `load`.
+
+    Raises:
+        FileError: for a file that cannot be read, or whose links and joints make no robot. Others as `load`.
+    """
+    order, gravity = options.pop("order", None), options.pop("gravity", None)
+    defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None}
+    case = _case(path, base, **(defaults | options))
+    if any(finding.severity == "singular" for finding in case.findings):
+        return _audit(case)
+    try:
+        report = _finished(case, order, gravity).audit
+    except FileError as error:
+        finding = Finding("singular", "the robot", str(error).removeprefix(f"{case.source}: "))
+        return _audit(replace(case, findings=(finding, *case.findings)))
+    assert report is not None
+    return report
+
+
+@dataclass(frozen=True, eq=False)
+class _Case:
+    """A file read, settled, repaired and judged, ready to be built."""
+
+    source: str
+    base: str
+    tree: Tree
+    feet: tuple[Foot, ...]
+    welds: dict[str, tuple[str, ...]]
+    findings: tuple[Finding, ...]
+    decided: tuple[str, ...]
+    repaired: tuple[str, ...]
 
 
 def describe(path: str | Path) -> Description:
@@ -47,3 +114,57 @@ def describe(path: str | Path) -> Description:
     if xml.outermost(content) == "mujoco":
         return mjcf.read(path)
     return parse_urdf(content, str(path))
+
+
+def _case(
+    path: str | Path,
+    base: str | None,
+    feet: Feet | None,
+    fuse: bool,
+    mimic: str,
+    joint_physics: bool,
+    repair: str | Sequence[str] | None,
+) -> _Case:
+    if base is not None and base not in BASES:
+        raise UnknownNameError("base", base, BASES)
+    description = describe(path)
+    base = base or ("fixed" if description.floating is False else "floating")
+    description, decided = settled(description, base, mimic, joint_physics)
+    tree, did = repaired(tree_of(description), repair)
+    found = feet_of(tree, feet, walks=base == "floating")
+    findings = findings_of(tree, base == "floating")
+    welds = {head: tuple(group[1:]) for head, group in tree.welds.items() if len(group) > 1}
+    if fuse:
+        tree, found = fused(tree, found)
+    return _Case(description.source, base, tree, found, welds, findings, tuple(decided), tuple(did))
+
+
+def _finished(case: _Case, order: str | Sequence[str] | None, gravity: Vector | None) -> Robot:
+    robot = build(case.tree, case.base, case.feet, order, gravity)
+    refuse_indefinite(robot, case.tree)
+    report = replace(
+        _audit(case),
+        joints=tuple(joint.name for joint in robot.joints),
+        followers=tuple(joint.name for joint in robot.followers),
+        modules=tuple(module.links for module in robot.modules),
+        alike=robot.alike_modules,
+    )
+    return replace(robot, audit=report)
+
+
+def _audit(case: _Case) -> Audit:
+    description = case.tree.description
+    inertia = total_inertia(case.tree)
+    return Audit(
+        case.source,
+        description.name,
+        case.base,
+        case.findings,
+        case.welds,
+        description.lost,
+        case.decided,
+        case.repaired,
+        case.feet,
+        inertia.mass,
+        np.asarray(inertia.center),
+    )

@@ -123,7 +123,7 @@ def _check_children(element: Any, rule: Rule, where: str, source: str, lost: Cou
         below = rule.children.get(child.tag) or rule.many.get(child.tag)
         if below is None:
             if child.tag not in rule.dropped:
-                lost[_unknown(child)] += 1
+                lost.update(_unknown(child))
             element.remove(child)
             continue
         if child.tag in seen and child.tag in rule.children:
@@ -135,9 +135,12 @@ def _check_children(element: Any, rule: Rule, where: str, source: str, lost: Cou
         raise FileError(source, f"{where} has no <{missing}>; add it")
 
 
-def _unknown(child: Any) -> str:
+def _unknown(child: Any) -> list[str]:
+    """Return what to call an unknown element; settings of simulators go by their own names."""
     parent = child.getparent().tag
-    return f"<{child.tag}>" if parent == "robot" else f"<{child.tag}> of <{parent}>"
+    if child.tag == "gazebo":
+        return [f"<{setting.tag}> of <gazebo>" for setting in child] or ["<gazebo>"]
+    return [f"<{child.tag}>" if parent == "robot" else f"<{child.tag}> of <{parent}>"]
 
 
 def _place(child: Any, where: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from legged.errors import FileError
-from legged.files.description import Description, JointEntry
+from legged.files.description import Description, JointEntry, LinkEntry
 from legged.robot.frames import Placement
 
 HERE = Placement(np.eye(3), np.zeros(3))
@@ -20,6 +20,7 @@ class Tree:
 
     Attributes:
         description: What it is of.
+        link: The links by name.
         order: Names of links, parent before child.
         joint: Link -> the joint that holds it; nothing for the root.
         children: Link -> the links that hang on it, in the order of the joints.
@@ -30,6 +31,7 @@ class Tree:
     """
 
     description: Description
+    link: dict[str, LinkEntry]
     order: tuple[str, ...]
     joint: dict[str, JointEntry]
     children: dict[str, list[str]]
@@ -92,7 +94,17 @@ def _placed(description: Description, joint: dict[str, JointEntry], children: di
         raise FileError(
             description.source, f"the joints of the links {', '.join(loose)} close a cycle; remove one of them"
         )
-    return Tree(description, tuple(order), joint, children, head, welds, place, pose)
+    return Tree(
+        description,
+        {link.name: link for link in description.links},
+        tuple(order),
+        joint,
+        children,
+        head,
+        welds,
+        place,
+        pose,
+    )
 
 
 def _refuse_twice(what: str, names: Sequence[str], source: str) -> None:
