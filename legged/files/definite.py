@@ -18,8 +18,8 @@ CONFIGURATIONS = 20
 def refuse_indefinite(robot: Robot, tree: Tree) -> None:
     """Raise FileError if the inertia matrix is not positive definite at some of 20 random configurations.
 
-    Only bodies with a negative mass or principal inertia can do that, so a robot without any passes unlooked at. A robot
-    that passes with one may still fail where no configuration was tried; the audit calls it suspicious.
+    Only bodies with a negative mass or principal inertia can do that, so a robot without any passes unlooked at. One
+    that has some and passes may still fail where no configuration was tried; the audit calls it suspicious.
     """
     culprits = [head for head in tree.welds if (fault := fault_of(weld_inertia(tree, head))) and fault.loses_energy]
     if not culprits or not robot.nv:
