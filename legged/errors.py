@@ -55,6 +55,10 @@ class StateError(LeggedError, ValueError):
     """A pose or a velocity that a robot cannot have."""
 
 
+class MismatchError(LeggedError, ValueError):
+    """A robot and a model of it in another program, or in a message, that do not fit together."""
+
+
 class SingularError(LeggedError, ArithmeticError):
     """Dynamics without an answer: some motion of the robot meets no inertia."""
 
