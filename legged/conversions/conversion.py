@@ -1,0 +1,168 @@
+"""State and force vectors of one robot in two programs, joint by joint and matched by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from legged.conversions.charts import Chart
+from legged.errors import NotFiniteError, ShapeError
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """One joint, or the base.
+
+    Attributes:
+        chart: Its coordinates here and there.
+        q, v: Where they stand in our vectors.
+        their_q, their_v: Where they stand in theirs.
+        ratio, offset: Of a joint that follows another: its coordinate there is ratio * q + offset.
+        follows: Whether it does, so that our q and v do not need it.
+    """
+
+    chart: Chart
+    q: slice
+    v: slice
+    their_q: slice
+    their_v: slice
+    ratio: float = 1.0
+    offset: float = 0.0
+    follows: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Conversion:
+    """Vectors of a robot to and from another program; all take and return leading axes.
+
+    Positions are (..., robot.nq) here and (..., nq) there; velocities, accelerations (rates of the components of the
+    velocity) and generalised forces (which have the same power) (..., robot.nv) and (..., nv).
+
+    A joint that follows another (`robot.followers`) has coordinates of its own in a program that does not know so. It
+    gets what it must have, and its force is left to the joint that it follows. In the other direction its coordinates
+    are not looked at, and its force is added to the other joint's.
+
+    Attributes:
+        robot: Ours.
+        program: The other program's name.
+        nq, nv: Lengths of its vectors.
+        parts: What the vectors are made of.
+    """
+
+    robot: Robot
+    program: str
+    nq: int
+    nv: int
+    parts: tuple[Part, ...]
+
+    def to_configuration(self, q: Any) -> Array:
+        """Return their configuration."""
+        (q,) = self._ours(q=q)
+        return self._place(self.nq, "their_q", q, lambda p: p.ratio * p.chart.theirs(q[..., p.q]) + p.offset)
+
+    def from_configuration(self, q: Any) -> Array:
+        """Return our configuration."""
+        (q,) = self._theirs(q=q)
+        return self._place(self.robot.nq, "q", q, lambda p: p.chart.ours(q[..., p.their_q]))
+
+    def to_velocity(self, q: Any, v: Any) -> Array:
+        """Return their velocity; q and v are ours."""
+        q, v = self._ours(q=q, v=v)
+        return self._place(self.nv, "their_v", v, lambda p: p.ratio * p.chart.their_velocity(q[..., p.q], v[..., p.v]))
+
+    def from_velocity(self, q: Any, v: Any) -> Array:
+        """Return our velocity; q and v are theirs."""
+        q, v = self._theirs(q=q, v=v)
+        q = self.from_configuration(q)
+        return self._place(self.robot.nv, "v", v, lambda p: p.chart.our_velocity(q[..., p.q], v[..., p.their_v]))
+
+    def to_acceleration(self, q: Any, v: Any, vdot: Any) -> Array:
+        """Return their acceleration; q, v and vdot are ours."""
+        q, v, vdot = self._ours(q=q, v=v, vdot=vdot)
+
+        def theirs(p: Part) -> Array:
+            return p.ratio * p.chart.their_acceleration(q[..., p.q], v[..., p.v], vdot[..., p.v])
+
+        return self._place(self.nv, "their_v", v, theirs)
+
+    def from_acceleration(self, q: Any, v: Any, vdot: Any) -> Array:
+        """Return our acceleration; q, v and vdot are theirs."""
+        q, v, vdot = self._theirs(q=q, v=v, vdot=vdot)
+        q, v = self.from_configuration(q), self.from_velocity(q, v)
+
+        def ours(p: Part) -> Array:
+            return p.chart.our_acceleration(q[..., p.q], v[..., p.v], vdot[..., p.their_v])
+
+        return self._place(self.robot.nv, "v", v, ours)
+
+    def to_force(self, q: Any, tau: Any) -> Array:
+        """Return their generalised forces; q and tau are ours."""
+        q, tau = self._ours(q=q, tau=tau)
+
+        def theirs(p: Part) -> Array | float:
+            return 0.0 if p.follows else p.chart.their_force(q[..., p.q], tau[..., p.v])
+
+        return self._place(self.nv, "their_v", tau, theirs)
+
+    def from_force(self, q: Any, tau: Any) -> Array:
+        """Return our generalised forces; q and tau are theirs."""
+        q, tau = self._theirs(q=q, tau=tau)
+        q = self.from_configuration(q)
+        out = np.zeros((*tau.shape[:-1], self.robot.nv))
+        for p in self.parts:
+            out[..., p.v] += p.ratio * p.chart.our_force(q[..., p.q], tau[..., p.their_v])
+        return out
+
+    def _place(self, size: int, where: str, like: Array, part: Callable[[Part], Array | float]) -> Array:
+        """Return a vector put together from its parts; ours are without those of followers."""
+        out = np.zeros((*like.shape[:-1], size))
+        for p in self.parts:
+            if where.startswith("their") or not p.follows:
+                out[..., getattr(p, where)] = part(p)
+        return out
+
+    def _ours(self, **arrays: Any) -> list[Array]:
+        read = _read("", self.robot.nq, self.robot.nv, arrays)
+        for p in self.parts:
+            _check_unit("", read[0][..., p.q], p.chart.our_unit)
+        return read
+
+    def _theirs(self, **arrays: Any) -> list[Array]:
+        read = _read(f"{self.program}'s ", self.nq, self.nv, arrays)
+        for p in self.parts:
+            _check_unit(f"{self.program}'s ", read[0][..., p.their_q], p.chart.their_unit)
+        return read
+
+
+def _read(whose: str, nq: int, nv: int, arrays: dict[str, Any]) -> list[Array]:
+    """Return the arrays, broadcast to the same leading axes."""
+    read = [_one(f"{whose}{name}", value, nq if name == "q" else nv) for name, value in arrays.items()]
+    try:
+        lead = np.broadcast_shapes(*(array.shape[:-1] for array in read))
+    except ValueError as error:
+        raise ShapeError(f"the leading axes of {', '.join(arrays)} differ: {[a.shape for a in read]}") from error
+    return [np.broadcast_to(array, (*lead, array.shape[-1])) for array in read]
+
+
+def _one(name: str, value: Any, size: int) -> Array:
+    array = np.asarray(value, float)
+    if array.ndim == 0 or array.shape[-1] != size:
+        raise ShapeError(f"{name} must be (..., {size}), got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise NotFiniteError(f"{name} must be finite, got {array[~np.isfinite(array)][0]}")
+    return array
+
+
+def _check_unit(whose: str, q: Array, where: slice | None) -> None:
+    if where is None or q.size == 0:
+        return
+    norms = np.linalg.norm(q[..., where], axis=-1)
+    worst = norms.flat[int(np.argmax(np.abs(norms - 1.0)))]
+    if abs(worst - 1.0) > 1e-6:
+        what = "quaternion" if where.stop - where.start == 4 else "cosine and sine"
+        raise ShapeError(f"a {what} of {whose}q must have norm 1, got {worst:.9g}; divide it by its norm")

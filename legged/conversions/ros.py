@@ -1,0 +1,151 @@
+"""States as ROS writes them: a joint state by name, and the base's pose and twist as in an odometry message."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.conversions.charts import ROS
+from legged.conversions.conversion import Conversion
+from legged.conversions.matching import TheirJoint, match
+from legged.errors import MismatchError, ShapeError
+from legged.files.names import base_names, stage_names
+from legged.robot.robot import Robot
+from legged.robot.state import State
+from legged.spatial import Array
+
+
+class JointState(NamedTuple):
+    """What a `sensor_msgs/JointState` holds; the fields have its names.
+
+    Attributes:
+        name: Of joints. position: (..., n), [rad] or [m]. velocity: (..., n), [rad/s] or [m/s].
+        effort: (..., n), [N m] or [N].
+    """
+
+    name: tuple[str, ...]
+    position: Array
+    velocity: Array
+    effort: Array
+
+
+class Odometry(NamedTuple):
+    """What a `nav_msgs/Odometry` holds: the pose in the world, the twist in the base's own axes.
+
+    Attributes:
+        position: (..., 3), [m]. orientation: Quaternion x, y, z, w, (..., 4), base axes to world axes.
+        linear: Velocity of the base's origin, (..., 3), [m/s]. angular: (..., 3), [rad/s]. Both in base axes.
+    """
+
+    position: Array
+    orientation: Array
+    linear: Array
+    angular: Array
+
+
+@dataclass(frozen=True, eq=False)
+class RosConversion:
+    """States of a robot to and from ROS messages, or what has the fields of such.
+
+    Attributes:
+        vectors: The conversion of plain vectors: the base's pose (position, then quaternion x, y, z, w) or twist
+            (linear, then angular), and then the joints in the order of `names`.
+        names: Of the joints.
+    """
+
+    vectors: Conversion
+    names: tuple[str, ...]
+
+    @property
+    def _base(self) -> tuple[int, int]:
+        return self.vectors.nq - len(self.names), self.vectors.nv - len(self.names)
+
+    def joint_state(self, q: Any, v: Any, tau: Any = None) -> JointState:
+        """Return the joints' part of a state, and of generalised forces (none: zero)."""
+        nq, nv = self._base
+        effort = np.zeros_like(v) if tau is None else tau
+        return JointState(
+            self.names,
+            self.vectors.to_configuration(q)[..., nq:],
+            self.vectors.to_velocity(q, v)[..., nv:],
+            self.vectors.to_force(q, effort)[..., nv:],
+        )
+
+    def odometry(self, q: Any, v: Any) -> Odometry:
+        """Return the base's part of a state; a MismatchError if the base does not float."""
+        if self._base == (0, 0):
+            raise MismatchError(f"robot {self.vectors.robot.name!r} has no floating base, so no odometry")
+        pose, twist = self.vectors.to_configuration(q), self.vectors.to_velocity(q, v)
+        return Odometry(pose[..., :3], pose[..., 3:7], twist[..., :3], twist[..., 3:6])
+
+    def state(self, joints: Any, odometry: Any = None) -> State:
+        """Return (q, v) of a joint state, and of the base's odometry where it floats.
+
+        Args:
+            joints: `JointState`, a message, or anything with `name`, `position` and `velocity`, in any order of names.
+            odometry: `Odometry`; or (position, orientation x, y, z, w, linear, angular) in base axes.
+
+        Raises:
+            MismatchError: for joints that are missing or not the robot's, and for a base without its odometry.
+        """
+        order = self._order(joints.name)
+        position, velocity = (_entries(joints, field, order) for field in ("position", "velocity"))
+        if self._base == (0, 0):
+            return State(self.vectors.from_configuration(position), self.vectors.from_velocity(position, velocity))
+        if odometry is None:
+            raise MismatchError(f"robot {self.vectors.robot.name!r} floats: give its base's odometry too")
+        at, orientation, linear, angular = (np.asarray(x, float) for x in odometry)
+        pose = np.concatenate([at, orientation, position], axis=-1)
+        twist = np.concatenate([linear, angular, velocity], axis=-1)
+        return State(self.vectors.from_configuration(pose), self.vectors.from_velocity(pose, twist))
+
+    def forces(self, q: Any, joints: Any) -> Array:
+        """Return generalised forces, (..., nv), of the efforts in a joint state at our q; the base has none."""
+        effort = _entries(joints, "effort", self._order(joints.name))
+        base = np.zeros((*effort.shape[:-1], self._base[1]))
+        return self.vectors.from_force(self.vectors.to_configuration(q), np.concatenate([base, effort], axis=-1))
+
+    def _order(self, given: Sequence[str]) -> list[int]:
+        given = list(given)
+        missing, extra = sorted(set(self.names) - set(given)), sorted(set(given) - set(self.names))
+        if missing or extra or len(given) != len(self.names):
+            twice = sorted({name for name in given if given.count(name) > 1})
+            found = (("lacks", missing), ("has beyond the robot's own", extra), ("has twice", twice))
+            words = "; it ".join(f"{what} {', '.join(map(repr, names))}" for what, names in found if names)
+            raise MismatchError(f"the joint state {words}")
+        return [given.index(name) for name in self.names]
+
+
+def _entries(joints: Any, field: str, order: list[int]) -> Array:
+    values = np.asarray(getattr(joints, field), float)
+    if values.ndim == 0 or values.shape[-1] != len(order):
+        raise ShapeError(f"the joint state has {len(order)} names and a {field} of shape {values.shape}; fill it in")
+    return values[..., order]
+
+
+def ros(robot: Robot, names: Sequence[str] | None = None) -> RosConversion:
+    """Return the conversion between a robot's vectors and ROS messages.
+
+    Args:
+        robot: The robot.
+        names: Joints in the order of the messages to write; the robot's own order when None. A joint of several
+            degrees of freedom goes by the names of its parts, as in an exported URDF.
+
+    Raises:
+        UnknownNameError, MismatchError: for names that are not the robot's joints, all of them; for a quaternion or
+            free joint, which a joint state cannot hold.
+    """
+    own = [*base_names(robot.base)] if robot.base.kind != "floating" else []
+    own += [name for joint in robot.joints for name in stage_names(joint.definition)]
+    chosen = own if names is None else list(names)
+    floats = robot.base.kind == "floating"
+    nq, nv = (7, 6) if floats else (0, 0)
+    theirs = [TheirJoint("the odometry", "free", slice(0, 7), slice(0, 6), True)] if floats else []
+    theirs += [
+        TheirJoint(name, "plain", slice(nq + i, nq + i + 1), slice(nv + i, nv + i + 1)) for i, name in enumerate(chosen)
+    ]
+    vectors = match(robot, "the joint state", theirs, ROS, False, nq + len(chosen), nv + len(chosen))
+    return RosConversion(vectors, tuple(chosen))
