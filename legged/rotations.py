@@ -46,10 +46,20 @@ def quaternion_exp(phi: Array) -> Array:
 
 
 def quaternion_log(p: Array) -> Array:
-    """Return the rotation vector, (3,), [rad], of at most half a turn, of a unit quaternion p. Plain floats only."""
-    p = -p if p[0] < 0 else p
-    sine = np.linalg.norm(p[1:])
-    return 2 * p[1:] * (np.arctan2(sine, p[0]) / sine if sine > 1e-30 else 1.0)
+    """Return the rotation vector, (3,), [rad], of at most half a turn, of a unit quaternion p.
+
+    2 atan(sine / cosine) / sine times the vector part, of p or -p; below a sine of 1e-4 the series of it.
+    """
+    cosine, xyz = where(p[0] < 0.0, -p[0], p[0]), where(p[0] < 0.0, -1.0, 1.0) * p[1:]
+    square = xyz @ xyz
+    small = square < 1e-8
+    sine = np.sqrt(where(small, 1.0, square))
+    return 2.0 * where(small, 1.0 + square / 6.0, np.arctan2(sine, cosine) / sine) * xyz
+
+
+def quaternion_conjugate(p: Array) -> Array:
+    """Return the conjugate of a quaternion, (4,), w first: the opposite turn, if p is a unit one."""
+    return np.array([p[0], -p[1], -p[2], -p[3]])
 
 
 def quaternion_of(R: Array) -> Array:
@@ -91,20 +101,23 @@ def euler_rate_matrix(sequence: str, angles: Array) -> Array:
 
 
 def euler_angles(sequence: str, R: Array) -> Array:
-    """Return the three intrinsic angles, (3,), [rad], of a rotation matrix; the last is zero where two axes align."""
+    """Return the three intrinsic angles, (3,), [rad], of a rotation matrix; the last is about zero where two axes align.
+
+    The last angle is what the first two leave of R, so that the three together are R to all digits even near there.
+    """
     i, j, k = (_AXES[letter] for letter in sequence)
-    if i == k:
-        m = 3 - i - j
-        sign = 1.0 if (j - i) % 3 == 1 else -1.0
-        second = np.arctan2(np.hypot(R[i, j], R[i, m]), R[i, i])
-        if abs(np.sin(second)) < 1e-9:
-            return np.array([np.arctan2(sign * R[m, j], R[j, j]), second, 0.0])
-        return np.array([np.arctan2(R[j, i], -sign * R[m, i]), second, np.arctan2(R[i, j], sign * R[i, m])])
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
-    second = np.arctan2(sign * R[i, k], np.hypot(R[i, i], R[i, j]))
-    if abs(np.cos(second)) < 1e-9:
-        return np.array([np.arctan2(sign * R[k, j], R[j, j]), second, 0.0])
-    return np.array([np.arctan2(-sign * R[j, k], R[k, k]), second, np.arctan2(-sign * R[i, j], R[i, i])])
+    m = 3 - i - j
+    if i == k:
+        second = np.arctan2(np.hypot(R[i, j], R[i, m]), R[i, i])
+        aligned, first = abs(np.sin(second)) < 1e-15, np.arctan2(R[j, i], -sign * R[m, i])
+    else:
+        second = np.arctan2(sign * R[i, k], np.hypot(R[i, i], R[i, j]))
+        aligned, first = abs(np.cos(second)) < 1e-15, np.arctan2(-sign * R[j, k], R[k, k])
+    if aligned:
+        first = np.arctan2(sign * R[m, j], R[j, j])
+    left = (axis_matrix(sequence[0], first) @ axis_matrix(sequence[1], second)).T @ R
+    return np.array([first, second, np.arctan2(left[(k + 2) % 3, (k + 1) % 3], left[(k + 1) % 3, (k + 1) % 3])])
 
 
 def level_error(R: Array) -> Array:
