@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-import networkx as nx
 import numpy as np
 
 from legged.errors import DefinitionError, ModuleError
@@ -98,14 +97,9 @@ def assemble(
         for link in placed
         for point, at in _link(links, link.name).contacts.items()
     )
-    graph = nx.DiGraph(name=name)
-    graph.add_nodes_from(link.name for link in placed)
-    for c in connections:
-        place = {"at": c.start.position, "rotation": c.start.rotation}
-        graph.add_edge(c.parent, c.child, joint=c.joint.name, kind=c.joint.kind, definition=c.joint, **place)
     nq = base.nq + sum(joint.nq for joint in joints)
     nv = base.nv + sum(joint.nv for joint in joints)
-    robot = Robot(name, base, gravity, placed, joints, bodies, modules, contacts, graph, nq, nv, followers)
+    robot = Robot(name, base, gravity, placed, joints, bodies, modules, contacts, tuple(connections), nq, nv, followers)
     refuse_singular(robot)
     return robot
 

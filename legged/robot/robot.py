@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import networkx as nx
 import numpy as np
 
 from legged.errors import UnknownNameError
@@ -19,7 +18,10 @@ from legged.robot.modules import Module
 from legged.spatial import Array
 
 if TYPE_CHECKING:
+    import networkx as nx
+
     from legged.files.audit import Audit
+    from legged.robot.builder import Connection
     from legged.robot.state import State
 
 Named = TypeVar("Named", bound=Any)
@@ -38,9 +40,7 @@ class Robot:
         bodies: The computational links; see `Body`.
         modules: The partition; modules[0] is the base.
         contacts: Points that may touch the ground.
-        graph: Links as nodes, joints (fixed ones too) as directed edges with attributes `joint` (its name), `kind`,
-            `definition` (the Joint), and where it sits: `at`, (3,), [m], and `rotation`, (3, 3), joint axes to parent
-            axes, both in the parent link's frame.
+        connections: All joints (fixed ones too) as they were defined, parent before child.
         nq, nv: Lengths of q and v.
         followers: Joints that move as others do, which have no entries of their own.
         audit: What was made of the file that the robot was loaded from; None for one built in code.
@@ -54,7 +54,7 @@ class Robot:
     bodies: tuple[Body, ...]
     modules: tuple[Module, ...]
     contacts: tuple[ContactPoint, ...]
-    graph: nx.DiGraph
+    connections: tuple[Connection, ...]
     nq: int
     nv: int
     followers: tuple[Follower, ...] = ()
@@ -62,6 +62,22 @@ class Robot:
 
     def __repr__(self) -> str:
         return f"<Robot {self.name!r}: {len(self.links)} links, {self.nv} DoF, {self.base.kind} base>"
+
+    @cached_property
+    def graph(self) -> nx.DiGraph:
+        """Links as nodes, joints as directed edges.
+
+        The edges have attributes `joint` (its name), `kind`, `definition` (the Joint), and where it sits: `at`, (3,),
+        [m], and `rotation`, (3, 3), joint axes to parent axes, both in the parent link's frame.
+        """
+        import networkx as nx  # it takes as long to load as NumPy, and most programs do without
+
+        graph = nx.DiGraph(name=self.name)
+        graph.add_nodes_from(link.name for link in self.links)
+        for c in self.connections:
+            place = {"at": c.start.position, "rotation": c.start.rotation}
+            graph.add_edge(c.parent, c.child, joint=c.joint.name, kind=c.joint.kind, definition=c.joint, **place)
+        return graph
 
     @cached_property
     def mass(self) -> float:
