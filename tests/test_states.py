@@ -119,6 +119,19 @@ def test_planar_and_fixed_bases_take_what_they_can_and_refuse_the_rest():
     assert set(fixed.named_state(*fixed.state())) == {"joints", "joint_velocities"}
 
 
+def test_a_joint_that_follows_another_has_no_value_of_its_own():
+    finger = legged.Link("finger", legged.sphere(0.1, 0.02, (0.0, 0.0, 0.1)))
+    builder = legged.RobotBuilder("gripper", legged.Link("palm"), base=FixedBase())
+    for side in "ab":
+        builder.add(legged.Prismatic(side, "x"), finger.prefixed(f"{side}_"), to="palm")
+    robot = builder.couple("b", "a", ratio=-2.0, offset=0.01).build()
+    q, _ = robot.state(joints={"a": 0.03})
+    assert legged.frame_pose(robot, q, "b_finger").position[0] == pytest.approx(-0.05)
+    for part in ("joints", "joint_velocities"):
+        with pytest.raises(StateError, match="joint 'b' follows 'a' and has no value of its own: it is -2 times"):
+            robot.state(**{part: {"b": 0.1}})
+
+
 @pytest.mark.parametrize(
     ("wrong", "error", "words"),
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -124,6 +124,24 @@ class Robot:
         from legged.robot.state import joint_rates
 
         return joint_rates(self, v)
+
+    def locked(self, values: Mapping[str, Any]) -> Robot:
+        """Return the robot with joints held at values by name; see `legged.robot.reduced`."""
+        from legged.robot.reduced import locked
+
+        return locked(self, values)
+
+    def without(self, *links: str) -> Robot:
+        """Return the robot without the named links and everything outward of them."""
+        from legged.robot.reduced import without
+
+        return without(self, links)
+
+    def fused(self) -> Robot:
+        """Return the robot without links that are fixed to others, whose mass and contacts these take over."""
+        from legged.robot.reduced import fused
+
+        return fused(self)
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:

@@ -10,6 +10,7 @@ import numpy as np
 from legged.dynamics.arguments import read
 from legged.errors import NotFiniteError, ShapeError, StateError
 from legged.robot.base import Base
+from legged.robot.joint import PlacedJoint
 from legged.robot.robot import Robot
 from legged.rotations import euler_matrix, quaternion_matrix, quaternion_of
 from legged.spatial import Array
@@ -49,19 +50,19 @@ def state(
 
     Raises:
         UnknownNameError: for a joint that is not there. ShapeError, NotFiniteError: for values of the wrong form.
-        StateError: for a pose or a velocity that this kind of base cannot have.
+        StateError: for a pose or a velocity that this kind of base cannot have, and for a joint that follows another.
     """
     q, v = robot.neutral(), np.zeros(robot.nv)
     base = robot.base
     q[: base.nq] = _base_configuration(robot, base_position, base_orientation)
     v[: base.nv] = _base_velocity(robot, q[: base.nq], base_angular_velocity, base_linear_velocity)
     for name, value in (joints or {}).items():
-        joint = robot.joint(name)
+        joint = _joint(robot, name)
         what = f"the value of joint {name!r}"
         is_ball = joint.nq == 4 and joint.nv == 3
         q[joint.q] = _quaternion(what, value) if is_ball else _numbers(what, value, joint.nq)
     for name, value in (joint_velocities or {}).items():
-        joint = robot.joint(name)
+        joint = _joint(robot, name)
         v[joint.v] = _numbers(f"the velocity of joint {name!r}", value, joint.nv)
     return State(*read(robot, q=q, v=v))
 
@@ -80,6 +81,16 @@ def named_state(robot: Robot, q: Array, v: Array) -> dict[str, Any]:
             "base_angular_velocity": R @ twist[:3],
         }
     return {**found, "joints": joint_values(robot, q), "joint_velocities": joint_rates(robot, v)}
+
+
+def _joint(robot: Robot, name: str) -> PlacedJoint:
+    for follower in robot.followers:
+        if follower.name == name:
+            raise StateError(
+                f"joint {name!r} follows {follower.master!r} and has no value of its own: it is "
+                f"{follower.ratio:g} times that one's plus {follower.offset:g}"
+            )
+    return robot.joint(name)
 
 
 def joint_values(robot: Robot, q: Array) -> dict[str, Any]:
