@@ -26,12 +26,13 @@ from legged.ground.contact import contact_motion
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.rotations import level_error
-from legged.spatial import Array, join, solve_symmetric, sum_of
+from legged.spatial import Array, cross, join, mirror, solve_symmetric, sum_of
 from legged.trace import where
 
 Pair = tuple[float, float]
 _REST = 0.1  # of a period: time left for a swing is never taken as less
 _STRETCH = 0.98  # of a leg's length: the longest step
+_STUCK = 1e-9  # [m^2], times the mass squared: for a base that has no way to slide, which is not asked to
 _PRESS = 5e-4  # [m]: how far below the support a swinging sole aims at the end of its step
 
 
@@ -133,7 +134,7 @@ class Balanced(GaitLaw):
         points, _ = contact_motion(robot, q, v)
         loads, support = self._per_contact(carries), self._support(step, points)
         error = self._error(inside, q, v, support)
-        vdot_0 = self._base(q, v, support, error)
+        level = self._base(q, v, support)
         if isinstance(self._plan, Stand):
             swings = [np.zeros(3)] * len(self._limbs)
         else:
@@ -141,15 +142,42 @@ class Balanced(GaitLaw):
             landing = self._capture.next_support(inside, step, error, support, following)
             swings = self._swings(inside, q, v, carries, support, landing)
         tasks = [leg_task(robot, limb, q, v, a, self.foot) for limb, a in zip(self._limbs, swings, strict=True)]
-        given = list(self.posture[0] * (self._home - q[robot.base.nq :]) - self.posture[1] * v[robot.base.nv :])
+        given: list[Any] = list(
+            self.posture[0] * (self._home - q[robot.base.nq :]) - self.posture[1] * v[robot.base.nv :]
+        )
         slope: list[Any] = [np.zeros(robot.base.nv)] * robot.nj
         for limb, task in zip(self._limbs, tasks, strict=True):
             for row, column in enumerate(limb.columns - robot.base.nv):
-                given[column], slope[column] = task.given[row] + task.follow[row] @ vdot_0, task.follow[row]
-        vdot, follow = np.concatenate([vdot_0, given]), np.concatenate([np.eye(robot.base.nv), slope])
-        inertia = inertia_matrix(robot, q)
-        tau, _ = distribute(robot, q, inertia, inertia @ vdot + bias_forces(robot, q, v), follow, loads)
+                given[column], slope[column] = task.given[row], task.follow[row]
+        follow = np.concatenate([np.eye(robot.base.nv), slope])
+        vdot = np.concatenate([np.zeros(robot.base.nv), given]) + follow @ level
+        inertia, h = inertia_matrix(robot, q), bias_forces(robot, q, v)
+        pressure = join(self._capture.pressure(error, support), support.center[2:])
+        vdot = vdot + follow @ self._shift(q, inertia @ follow, inertia @ vdot + h, pressure)
+        tau, _ = distribute(robot, q, inertia, inertia @ vdot + h, follow, loads)
         return tau
+
+    def _shift(self, q: Array, felt: Array, tau: Array, pressure: Array) -> Array:
+        """Return what to add to the base's acceleration, (n0,), so that the ground can make the motion by pressure.
+
+        The ground's forces have no moment about horizontal axes through the centre of pressure. What such a turn of
+        the base, joints locked, wants is that moment; moving the base sideways brings it to zero. So legs that swing
+        take their reaction from the mass's way, not from the trunk's attitude.
+
+        Args:
+            q: Configuration, (nq,).
+            felt: I d vdot / d vdot_0, (nv, n0). tau: I vdot + h so far, (nv,).
+            pressure: Where the centre of pressure should be, (3,), [m], world.
+        """
+        robot, n0 = self.robot, self.robot.base.nv
+        R, origin = robot.base.pose(q[: robot.base.nq])
+        P = robot.base.motion_matrix(q[: robot.base.nq])
+        slides = [join(np.zeros(3), axis) for axis in R[:2]]
+        turns = [join(axis, R.T @ cross(R @ axis, origin - pressure)) for axis in R[:2]]
+        to_base = np.array([solve_symmetric(P.T @ P, P.T @ twist) for twist in (*slides, *turns)]).T
+        slides, turns = to_base[:, :2], to_base[:, 2:]
+        A, moment = turns.T @ felt[:n0] @ slides, turns.T @ tau[:n0]
+        return slides @ solve_symmetric(mirror(A.T @ A) + _STUCK * robot.mass**2 * np.eye(2), -(A.T @ moment))
 
     def _carrying(self, step: Any) -> list[Any]:
         """Return 1 for each leg that carries in a step, 0 for each that swings."""
@@ -186,19 +214,17 @@ class Balanced(GaitLaw):
                 loads[i] = k
         return loads
 
-    def _base(self, q: Array, v: Array, support: Support, error: Array) -> Array:
-        """Return the base's wanted vdot, (n0,): level, at its height, over the pressure as the pendulum does."""
-        base, capture = self.robot.base, self._capture
-        assert capture is not None
+    def _base(self, q: Array, v: Array, support: Support) -> Array:
+        """Return the base's wanted vdot, (n0,), so that it turns level and keeps its height."""
+        base = self.robot.base
         n, m = base.nq, base.nv
         R, origin = base.pose(q[:n])
         P = base.motion_matrix(q[:n])
         twist = P @ v[:m]
-        across = capture.omega**2 * (center_of_mass(self.robot, q)[:2] - capture.pressure(error, support))
         turn = -self.attitude[0] * level_error(R) - self.attitude[1] * (R @ twist[:3])
         rise = self.height[0] * (self._plan.base_height - (origin[2] - support.center[2]))
         up = rise - self.height[1] * (R @ twist[3:])[2]
-        wanted = join(R.T @ turn, R.T @ np.array([across[0], across[1], up])) - base.motion_bias(q[:n], v[:m])
+        wanted = join(R.T @ turn, R[2] * up) - base.motion_bias(q[:n], v[:m])
         return solve_symmetric(P.T @ P, P.T @ wanted)
 
     def _swings(self, t: Any, q: Array, v: Array, carries: list[Any], support: Support, landing: Array) -> list[Array]:
