@@ -19,12 +19,11 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
+from legged.trace.garbage import kept
 from legged.trace.graph import Graph, Node, Operand
 from legged.trace.lowering import rounds
 from legged.trace.operations import CONDITIONS
-
-PART = 1_500
-"""Nodes in a segment at most: LLVM takes more than twice as long for a function of twice the length."""
+from legged.trace.turns import LARGEST, in_turns
 
 
 @dataclass(eq=False)
@@ -94,6 +93,7 @@ class Phase:
             yield from graph.nodes[i - graph.input_size].arguments
 
 
+@kept()
 def phases(graph: Graph) -> list[Phase]:
     """Return all of a graph's nodes, in phases."""
     forms: dict[Any, Form] = {}
@@ -113,7 +113,7 @@ def phases(graph: Graph) -> list[Phase]:
 
 def _segments(graph: Graph, nodes: Sequence[int], forms: dict[Any, Form]) -> list[Segment]:
     """Return the segments of some nodes; forms are shared with other phases."""
-    segments = [_segment(graph, run, forms) for run in _runs(graph, nodes)]
+    segments = [_segment(graph, turn, forms) for turn in in_turns(graph, nodes)]
     times = Counter(id(segment.form) for segment in segments)
     joined: list[Segment] = []
     for alone, group in groupby(segments, lambda segment: times[id(segment.form)] == 1):
@@ -124,23 +124,14 @@ def _segments(graph: Graph, nodes: Sequence[int], forms: dict[Any, Form]) -> lis
     return joined
 
 
-def _runs(graph: Graph, nodes: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the nodes, cut where the label changes."""
-    first = graph.input_size
-    for _, group in groupby(nodes, lambda i: graph.nodes[i - first].label):
-        run = list(group)
-        for start in range(0, len(run), PART):
-            yield run[start : start + PART]
-
-
 def _joined(segments: list[Segment]) -> Iterator[list[int]]:
-    """Yield the nodes of neighbouring segments, put together as far as `PART` allows."""
+    """Yield the nodes of neighbouring segments, put together as far as `LARGEST` allows."""
     run: list[int] = []
     for segment in segments:
-        if len(run) + len(segment.nodes) > PART and run:
+        if len(run) + len(segment.nodes) > LARGEST and run:
             yield run
             run = []
-        run = run + [i for i in segment.nodes if i not in set(run)]
+        run = list(dict.fromkeys([*run, *segment.nodes]))  # conditions may stand in several
     if run:
         yield run
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import gc
-
 from legged.trace import labels
 from legged.trace.expression import Condition, Expression
+from legged.trace.garbage import kept
 from legged.trace.operations import CONDITIONS
 
 
 class Tracer:
     """Expressions in the order they were made, and a table by which equal ones are found again.
 
-    While `with tracer:` is open in a thread, `labels.stage` and `labels.module` speak to this tracer. The search for
-    garbage pauses meanwhile: a trace makes many small objects and drops none, and the search would take a third of
-    its time.
+    While `with tracer:` is open in a thread, `labels.stage` and the others speak to this tracer, and no garbage is
+    searched for.
     """
 
-    __slots__ = ("_collecting", "_outer", "label", "nodes", "table")
+    __slots__ = ("_kept", "_outer", "label", "nodes", "table")
 
     def __init__(self) -> None:
         self.nodes: list[Expression] = []
@@ -26,14 +24,13 @@ class Tracer:
 
     def __enter__(self) -> Tracer:
         self._outer, labels.current.tracer = labels.current.tracer, self
-        self._collecting = gc.isenabled()
-        gc.disable()
+        self._kept = kept()
+        self._kept.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         labels.current.tracer = self._outer
-        if self._collecting:
-            gc.enable()
+        self._kept.__exit__(None, None, None)
 
     def input(self) -> Expression:
         """Return a new input."""
