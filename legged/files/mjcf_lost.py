@@ -89,8 +89,8 @@ def _of_joint(model: Any, joint: int, name: str) -> Iterator[str]:
         getattr(model, f"dof_{what}")[dofs].any() for what in ("damping", "armature", "frictionloss")
     ):
         yield f"damping, armature and friction of free joint {name!r}"
-    if kind in (FREE, BALL) and model.jnt_stiffness[joint]:
-        yield f"the spring of {'free' if kind == FREE else 'ball'} joint {name!r}"
+    if kind == FREE and model.jnt_stiffness[joint]:
+        yield f"the spring of free joint {name!r}"
     if kind == BALL and model.jnt_limited[joint]:
         yield f"the stop of ball joint {name!r}"
     for field, words in (("jnt_stiffnesspoly", "spring"), ("dof_dampingpoly", "damper")):

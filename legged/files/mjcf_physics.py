@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from legged.robot.physics import JointPhysics
+from legged.rotations import quaternion_log
 
 FREE, BALL = 0, 1  # mjtJoint
 _ON_JOINT = (0, 1)  # mjtTrn: joint, joint in parent
@@ -101,11 +102,14 @@ class Physics:
             damping * self._on(_DAMPER), friction, armature, stiffness, rest, lower=lower, upper=upper, effort=effort
         )
 
-    def _spring(self, joint: int) -> tuple[float, float]:
-        stiffness = float(self.model.jnt_stiffness[joint])
-        if stiffness == 0.0 or self.model.jnt_type[joint] == BALL or not self._on(_SPRING):
+    def _spring(self, joint: int) -> tuple[float, Any]:
+        """Return (stiffness, where the spring is relaxed: a rotation vector for a ball joint)."""
+        stiffness, at = float(self.model.jnt_stiffness[joint]), int(self.model.jnt_qposadr[joint])
+        if stiffness == 0.0 or not self._on(_SPRING):
             return 0.0, 0.0
-        return stiffness, float(self.model.qpos_spring[self.model.jnt_qposadr[joint]])
+        if self.model.jnt_type[joint] == BALL:
+            return stiffness, quaternion_log(self.model.qpos_spring[at : at + 4])
+        return stiffness, float(self.model.qpos_spring[at])
 
     def _range(self, joint: int) -> tuple[float, float]:
         limited = self.model.jnt_limited[joint] and self.model.jnt_type[joint] != BALL

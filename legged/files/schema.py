@@ -12,7 +12,7 @@ from typing import Any
 
 from legged.errors import FileError
 
-KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar")
+KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
 LARGEST = 1e9
 """Largest number, in SI units, that a robot's file may have but for its limits."""
 
@@ -79,7 +79,7 @@ _JOINT = Rule(
         "mimic": Rule(names=("joint",), numbers={"multiplier": 1, "offset": 1}),
     },
     required=("parent", "child"),
-    dropped=("dont_collapse",),
+    dropped=("dont_collapse", "physics"),
 )
 ROBOT = Rule(names=("name",), many={"link": _LINK, "joint": _JOINT}, dropped=("material", "transmission", "version"))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import logging
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +13,14 @@ import numpy as np
 
 from legged.errors import FileError
 from legged.files import xml
+from legged.files.beyond import read_beyond
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.schema import KINDS, check
 from legged.files.transmission import rotors
-from legged.robot.physics import JointPhysics, Rotor
+from legged.robot.physics import JointPhysics
 
 MOST_LINKS = 2000
-_KINDS = {"continuous": "revolute", "floating": "free"}
+_KINDS = {"continuous": "revolute", "floating": "free", "spherical": "ball"}
 
 
 def read_urdf(path: str | Path) -> Description:
@@ -30,13 +32,17 @@ def parse_urdf(content: bytes, source: str) -> Description:
     """Return what the bytes of a URDF say; `source` names them in messages. Errors as `read_urdf`."""
     root = xml.parse(content, source)
     motors, lost_of_motors = rotors(root, source)
+    beyond = read_beyond(root, source)
     lost = check(root, source)
     if len(root) > 2 * MOST_LINKS:
         raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
     model = _model(root, source)
     links = tuple(_link(link) for link in model.links)
     notes: Counter[str] = Counter()
-    joints = tuple(_joint(joint, motors.get(joint.name), source, notes) for joint in model.joints)
+    joints = tuple(
+        _joint(joint, {"rotor": motors.get(joint.name), **beyond.get(joint.name, {})}, source, notes)
+        for joint in model.joints
+    )
     told = [f"{what} ({count})" if count > 1 else what for what, count in (lost + lost_of_motors + notes).items()]
     return Description(model.name, source, _root(links, joints, source), links, joints, None, tuple(told))
 
@@ -89,7 +95,7 @@ def _place(origin: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     return (np.zeros(3), np.eye(3)) if origin is None else (origin[:3, 3].copy(), origin[:3, :3].copy())
 
 
-def _joint(joint: Any, rotor: Rotor | None, source: str, notes: Counter[str]) -> JointEntry:
+def _joint(joint: Any, beyond: dict[str, Any], source: str, notes: Counter[str]) -> JointEntry:
     if joint.type not in KINDS:
         raise FileError(source, f"joint {joint.name!r} has the type {joint.type!r}; URDF knows {', '.join(KINDS)}")
     position, rotation = _place(joint.origin)
@@ -101,11 +107,12 @@ def _joint(joint: Any, rotor: Rotor | None, source: str, notes: Counter[str]) ->
         if length < 1e-6:
             raise FileError(source, f"joint {joint.name!r} has the axis {joint.axis}; give it a direction")
         axis = joint.axis / length
-    physics = _physics(joint, rotor, source, notes)
+    physics = _physics(joint, beyond, source, notes)
     return JointEntry(joint.name, kind, joint.parent, joint.child, position, rotation, axis, physics, mimic)
 
 
-def _physics(joint: Any, rotor: Rotor | None, source: str, notes: Counter[str]) -> JointPhysics:
+def _physics(joint: Any, beyond: dict[str, Any], source: str, notes: Counter[str]) -> JointPhysics:
+    """Return a joint's physics; `beyond` holds fields that do not stand in <dynamics> and <limit>."""
     if joint.type == "fixed":
         return JointPhysics()
     damping = float((joint.dynamics and joint.dynamics.damping) or 0.0)
@@ -116,7 +123,8 @@ def _physics(joint: Any, rotor: Rotor | None, source: str, notes: Counter[str]) 
         )
     lower, upper = _stops(joint, source, notes)
     effort, speed = (_limit(joint, what, source, notes) for what in ("effort", "velocity"))
-    return JointPhysics(damping, friction, lower=lower, upper=upper, effort=effort, speed=speed, rotor=rotor)
+    physics = JointPhysics(damping, friction, lower=lower, upper=upper, effort=effort, speed=speed)
+    return replace(physics, **beyond)
 
 
 def _stops(joint: Any, source: str, notes: Counter[str]) -> tuple[float, float]:

@@ -1,0 +1,110 @@
+"""Robot to Description: what a file of it would say, joints of several degrees of freedom as chains."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from legged.files.description import Description, JointEntry, LinkEntry, Mimic
+from legged.files.names import base_names, stage_names
+from legged.robot.base import EulerBase
+from legged.robot.builder import Connection
+from legged.robot.frames import Placement
+from legged.robot.joint import Stage
+from legged.robot.link import PlacedLink
+from legged.robot.physics import JointPhysics, by_stage
+from legged.robot.robot import Robot
+
+_HERE = Placement(np.eye(3), np.zeros(3))
+_AXES = dict(zip("xyz", np.eye(3), strict=True))
+
+
+def described(robot: Robot) -> Description:
+    """Return a robot's description.
+
+    Joints of several degrees of freedom become chains of one-DoF joints with massless links between, `stage_names`; a
+    quaternion ball joint and a free joint stay what they are. A planar or an Euler-angle base becomes a chain too, from
+    a new root, `base_names`. Contact points become massless links fixed where they are.
+    """
+    return _Writer(robot).description()
+
+
+class _Writer:
+    def __init__(self, robot: Robot) -> None:
+        self.robot = robot
+        self.taken = {link.name for link in robot.links} | {c.joint.name for c in robot.connections}
+        self.links: list[LinkEntry] = []
+        self.joints: list[JointEntry] = []
+
+    def description(self) -> Description:
+        robot = self.robot
+        self.links = [_entry(link) for link in robot.links]
+        root = robot.links[0].name
+        if robot.base.kind in ("planar", "euler"):
+            root = self._base(root)
+        mimics = {f.name: Mimic(f.master, f.ratio, f.offset) for f in robot.followers}
+        for c in robot.connections:
+            self._connection(c, mimics.get(c.joint.name))
+        for contact in robot.contacts:
+            carrier, link = robot.links[contact.link].name, self._new(contact.name)
+            self.links.append(LinkEntry(link))
+            self._weld(f"{contact.name}_contact", carrier, link, Placement(np.eye(3), contact.position))
+        floating = {"floating": True}.get(robot.base.kind, False)
+        links, joints = tuple(self.links), tuple(self.joints)
+        return Description(robot.name, "a robot built in code", root, links, joints, floating, (), robot.gravity)
+
+    def _base(self, first: str) -> str:
+        """Hang the base link on a chain of slides and hinges, and return the name of the new root."""
+        root = self._new("world")
+        self.links.insert(0, LinkEntry(root))
+        coordinates = list(zip(base_names(self.robot.base), _base_stages(self.robot), strict=True))
+        coordinates.sort(key=lambda pair: pair[1].kind != "prismatic")  # slides before hinges
+        names, stages = zip(*coordinates, strict=True)
+        self._chain(names, stages, [JointPhysics()] * len(stages), root, first, _HERE, None)
+        return root
+
+    def _connection(self, c: Connection, mimic: Mimic | None) -> None:
+        joint = c.joint
+        if not joint.stages:
+            self._weld(joint.name, c.parent, c.child, c.start)
+        elif joint.kind == "free":
+            self._append(joint.name, "free", joint.physics, c.parent, c.child, c.start, None)
+        else:
+            physics = by_stage(joint.name, joint.physics, joint.stages)
+            self._chain(stage_names(joint), joint.stages, physics, c.parent, c.child, c.start, mimic)
+
+    def _chain(self, names, stages, physics, parent: str, child: str, start: Placement, mimic: Mimic | None) -> None:
+        for name, stage, own in zip(names, stages, physics, strict=True):
+            end = child if stage is stages[-1] else self._new(f"{name}_link")
+            if end != child:
+                self.links.append(LinkEntry(end))
+            self._append(name, stage.kind, own, parent, end, start, mimic, stage.axis)
+            parent, start = end, _HERE
+
+    def _append(self, name, kind, physics, parent, child, start: Placement, mimic, axis=_AXES["z"]) -> None:
+        place = start.position, start.rotation
+        self.joints.append(JointEntry(name, kind, parent, child, *place, axis, physics, mimic))
+
+    def _weld(self, name: str, parent: str, child: str, place: Placement) -> None:
+        self._append(name, "fixed", JointPhysics(), parent, child, place, None)
+
+    def _new(self, name: str) -> str:
+        while name in self.taken:
+            name += "_"
+        self.taken.add(name)
+        return name
+
+
+def _base_stages(robot: Robot) -> list[Stage]:
+    """Return the one-DoF joints of a planar or an Euler-angle base, in the order of its v."""
+    base = robot.base
+    if isinstance(base, EulerBase):
+        turns = [Stage("revolute", _AXES[letter]) for letter in base.sequence]
+        return turns + [Stage("prismatic", axis) for axis in _AXES.values()]
+    return [Stage("revolute", _AXES["y"]), Stage("prismatic", _AXES["x"]), Stage("prismatic", _AXES["z"])]
+
+
+def _entry(link: PlacedLink) -> LinkEntry:
+    inertia = link.inertia
+    if inertia.mass == 0.0 and not np.any(inertia.tensor):
+        return LinkEntry(link.name)
+    return LinkEntry(link.name, inertia.mass, np.asarray(inertia.center), np.asarray(inertia.tensor))

@@ -1,0 +1,129 @@
+"""Robots as URDF."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from legged.files.beyond import beyond_urdf, uniform, words
+from legged.files.described import described
+from legged.files.description import Description, JointEntry, LinkEntry
+from legged.files.schema import LARGEST
+from legged.robot.physics import JointPhysics
+from legged.robot.robot import Robot
+from legged.rotations import euler_angles
+from legged.spatial import Array
+
+KINDS = {"free": "floating", "ball": "spherical"}
+"""URDF's words where ours differ. "spherical" is an extension that MuJoCo and Bullet read."""
+NONE_AT_ALL = 1e-300
+"""Effort limit of a joint without a motor, [N m] or [N]."""
+
+
+def save_urdf(robot: Robot, path: str | Path) -> Path:
+    """Write a robot to a URDF file, and return its path.
+
+    `legged.load` reads it back to the same dynamics: with base="floating" for a floating base, base="fixed" for any
+    other, and `gravity` where that is not (0, 0, -9.81), for URDF has no word for either. Names are kept.
+
+    - A joint of several degrees of freedom becomes a chain with massless links between: `hip` becomes `hip_1`,
+      `hip_2`, and a planar joint `p_TX`, `p_TY`, `p_RZ`.
+    - A planar or an Euler-angle base becomes a chain from a new root link "world": `base_x`, `base_phi`, ...
+    - A quaternion ball joint has the type "spherical", which MuJoCo and Bullet know and ROS and Pinocchio do not. For
+      these define it with Euler angles.
+    - Contact points become massless links, fixed: `legged.load(path, feet=[...their names])` makes them points again.
+    - Armature, springs and rotors stand in <physics>, which other programs pass over; see `legged.files.beyond`.
+    - An effort or speed limit of 0 is none; a side without a stop has one at 1e9.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(urdf_of(robot))
+    return path
+
+
+def urdf_of(robot: Robot) -> bytes:
+    """Return the text of a robot's URDF; see `save_urdf`."""
+    description = described(robot)
+    root = ET.Element("robot", name=description.name)
+    gravity = " ".join(f"{x:g}" for x in robot.gravity)
+    root.append(ET.Comment(f" base: {robot.base.kind}; gravity: {gravity} m/s^2; forward +x, up +z "))
+    _write(root, description)
+    ET.indent(root)
+    return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+
+
+def _write(root: ET.Element, description: Description) -> None:
+    for link in description.links:
+        _link(ET.SubElement(root, "link", name=link.name), link)
+    for joint in description.joints:
+        _joint(root, joint)
+
+
+def _link(element: ET.Element, link: LinkEntry) -> None:
+    if link.mass is None:
+        return
+    inertial, t = ET.SubElement(element, "inertial"), link.tensor
+    ET.SubElement(inertial, "origin", xyz=_three(link.center), rpy="0 0 0")
+    ET.SubElement(inertial, "mass", value=words(link.mass))
+    places = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
+    ET.SubElement(inertial, "inertia", {name: words(t[place]) for name, place in places.items()})
+
+
+def _joint(root: ET.Element, joint: JointEntry) -> None:
+    element = ET.SubElement(root, "joint", name=joint.name, type=_type(joint))
+    roll_pitch_yaw = euler_angles("zyx", joint.rotation)[::-1]
+    ET.SubElement(element, "origin", xyz=_three(joint.position), rpy=_three(roll_pitch_yaw))
+    ET.SubElement(element, "parent", link=joint.parent)
+    ET.SubElement(element, "child", link=joint.child)
+    if joint.kind == "fixed":
+        return
+    if joint.kind in ("revolute", "prismatic"):
+        ET.SubElement(element, "axis", xyz=_three(joint.axis))
+    _limit(element, joint)
+    dynamics = {name: uniform(getattr(joint.physics, name)) for name in ("damping", "friction")}
+    if any(dynamics.values()):
+        ET.SubElement(
+            element, "dynamics", {name: words(value) for name, value in dynamics.items() if value is not None}
+        )
+    if joint.mimic is not None:
+        mimic = joint.mimic
+        factors = {"multiplier": words(mimic.multiplier), "offset": words(mimic.offset)}
+        ET.SubElement(element, "mimic", {"joint": mimic.joint, **factors})
+    beyond = beyond_urdf(joint.physics)
+    if beyond:
+        ET.SubElement(element, "physics", beyond)
+
+
+def _type(joint: JointEntry) -> str:
+    if joint.kind == "revolute" and not _stops(joint.physics):
+        return "continuous"
+    return KINDS.get(joint.kind, joint.kind)
+
+
+def _stops(physics: JointPhysics) -> dict[str, str]:
+    """Return the range of a joint of one degree of freedom; none if it has no stop on either side."""
+    lower, upper = uniform(physics.lower), uniform(physics.upper)
+    if lower is None or upper is None or (np.isinf(lower) and np.isinf(upper)):
+        return {}
+    return {"lower": words(max(lower, -LARGEST)), "upper": words(min(upper, LARGEST))}
+
+
+def _limit(element: ET.Element, joint: JointEntry) -> None:
+    """Write <limit>, which readers insist on but for continuous joints."""
+    stops = _stops(joint.physics)
+    motor = {"effort": uniform(joint.physics.effort), "velocity": uniform(joint.physics.speed)}
+    unlimited = all(limit is None or np.isinf(limit) for limit in motor.values())
+    if unlimited and not stops and joint.kind != "prismatic":
+        return
+    ET.SubElement(element, "limit", {**stops, **{name: _motor(limit) for name, limit in motor.items()}})
+
+
+def _motor(limit: float | None) -> str:
+    """Return a limit of effort or speed, where 0 is none, and nearly 0 stands for 0."""
+    return "0" if limit is None or np.isinf(limit) else words(max(limit, NONE_AT_ALL))
+
+
+def _three(vector: Array) -> str:
+    return " ".join(repr(float(x) + 0.0) for x in vector)
