@@ -1,5 +1,6 @@
 """Ready-made robots, each a short file that reads as a definition."""
 
+from robots.centipede import centipede
 from robots.chain import chain
 from robots.hexapod import hexapod
 from robots.hopper import planar_hopper
@@ -7,4 +8,4 @@ from robots.humanoid import humanoid
 from robots.planar_biped import planar_biped
 from robots.spatial_quadruped import spatial_quadruped
 
-__all__ = ["chain", "hexapod", "humanoid", "planar_biped", "planar_hopper", "spatial_quadruped"]
+__all__ = ["centipede", "chain", "hexapod", "humanoid", "planar_biped", "planar_hopper", "spatial_quadruped"]

@@ -1,0 +1,40 @@
+"""A centipede: a trunk of alike segments, each with a pair of alike legs."""
+
+from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod
+
+SEGMENT = Inertia(0.3, (-0.05, 0.0, 0.0), (1.6e-4, 3.7e-4, 3.7e-4))
+STEP = (-0.1, 0.0, 0.0)  # [m], from one segment to the next
+WIDTH = 0.03  # [m], from the trunk's middle to a hip
+
+
+def centipede(pairs: int = 10, *, base: Base | None = None) -> Robot:
+    """Return a centipede with 7 `pairs` - 1 joints: segments that turn about z on each other, on legs of three joints.
+
+    The trunk's modules are `segment1_`, ... behind the head, the legs `left0_`, `right0_`, `left1_`, ... with a hip that
+    swings about z, a shoulder and a knee about the leg's x, and a point foot.
+
+    Args:
+        pairs: Pairs of legs, one at the head and one at each segment behind it.
+        base: The head's; floating with a quaternion by default.
+    """
+    robot = RobotBuilder(f"centipede with {pairs} pairs of legs", Link("head", SEGMENT), base=base)
+    below = "head"
+    for k in range(pairs):
+        if k:
+            segment = Limb().add(Revolute("bend", "z"), Link("segment", SEGMENT), at=(0.0, 0.0, 0.0) if k == 1 else STEP)
+            robot.attach(segment, to=below, prefix=f"segment{k}_")
+            below = f"segment{k}_segment"
+        for side, sign in (("left", 1.0), ("right", -1.0)):
+            robot.attach(_leg(sign), to=below, at=(-0.05, sign * WIDTH, 0.0), prefix=f"{side}{k}_")
+    return robot.build()
+
+
+def _leg(sign: float) -> Limb:
+    """Return a leg: to the left for sign 1, to the right for -1."""
+    coxa, femur, tibia = (0.0, sign * 0.02, 0.0), (0.0, sign * 0.05, 0.02), (0.0, sign * 0.02, -0.08)
+    return (
+        Limb()
+        .add(Revolute("swing", "z"), Link("coxa", rod(0.01, (0, 0, 0), coxa)))
+        .add(Revolute("lift", "x"), Link("femur", rod(0.02, (0, 0, 0), femur)), at=coxa)
+        .add(Revolute("knee", "x"), Link("tibia", rod(0.02, (0, 0, 0), tibia), {"foot": tibia}), at=femur)
+    )
