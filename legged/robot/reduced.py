@@ -6,15 +6,14 @@ since held joints and dropped limbs make two modules one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from legged.errors import DefinitionError
-from legged.robot.builder import RobotBuilder
+from legged.robot.builder import Connection, RobotBuilder
 from legged.robot.coupling import Coupling
 from legged.robot.frames import Placement
 from legged.robot.joint import Fixed, Joint, Stage
@@ -24,16 +23,6 @@ from legged.rotations import quaternion_matrix
 from legged.spatial import Array, skew
 
 _HERE = Placement(np.eye(3), np.zeros(3))
-
-
-@dataclass(frozen=True, eq=False)
-class Edge:
-    """A joint of a robot's graph: `start` is its frame in the parent link's frame."""
-
-    joint: Joint
-    parent: str
-    child: str
-    start: Placement
 
 
 def locked(robot: Robot, values: Mapping[str, Any]) -> Robot:
@@ -53,7 +42,7 @@ def locked(robot: Robot, values: Mapping[str, Any]) -> Robot:
     q, _ = robot.state(joints=values)
     held = {name: q[robot.joint(name).q] for name in values}
     held |= {f.name: f.ratio * held[f.master] + f.offset for f in robot.followers if f.master in held}
-    edges = [_held(edge, held[edge.joint.name]) if edge.joint.name in held else edge for edge in edges_of(robot)]
+    edges = [_held(c, held[c.joint.name]) if c.joint.name in held else c for c in robot.connections]
     return rebuilt(robot, links_of(robot), edges)
 
 
@@ -68,9 +57,12 @@ def without(robot: Robot, links: Iterable[str]) -> Robot:
     for name in links:
         if robot.link(name).index == 0:
             raise DefinitionError(f"{name!r} is the base of robot {robot.name!r}: without it nothing is left")
-        dropped |= {name, *nx.descendants(robot.graph, name)}
+        dropped.add(name)
+    for c in robot.connections:  # parent before child
+        if c.parent in dropped:
+            dropped.add(c.child)
     kept = [link for link in links_of(robot) if link.name not in dropped]
-    return rebuilt(robot, kept, [edge for edge in edges_of(robot) if edge.child not in dropped])
+    return rebuilt(robot, kept, [c for c in robot.connections if c.child not in dropped])
 
 
 def fused(robot: Robot) -> Robot:
@@ -80,16 +72,16 @@ def fused(robot: Robot) -> Robot:
     """
     links, root = {link.name: link for link in links_of(robot)}, robot.links[0].name
     place, kept, moving = {root: (root, _HERE)}, {root: links[root]}, []
-    for edge in edges_of(robot):
-        carrier, at = place[edge.parent]
-        start = at @ edge.start
-        if isinstance(edge.joint, Fixed):
-            place[edge.child] = carrier, start
-            kept[carrier] = _with(kept[carrier], links[edge.child], start)
+    for c in robot.connections:
+        carrier, at = place[c.parent]
+        start = at @ c.start
+        if isinstance(c.joint, Fixed):
+            place[c.child] = carrier, start
+            kept[carrier] = _with(kept[carrier], links[c.child], start)
         else:
-            place[edge.child] = edge.child, _HERE
-            kept[edge.child] = links[edge.child]
-            moving.append(replace(edge, parent=carrier, start=start))
+            place[c.child] = c.child, _HERE
+            kept[c.child] = links[c.child]
+            moving.append(replace(c, parent=carrier, start=start))
     return rebuilt(robot, list(kept.values()), moving)
 
 
@@ -101,25 +93,16 @@ def links_of(robot: Robot) -> list[Link]:
     return [Link(link.name, link.inertia, points) for link, points in zip(robot.links, contacts, strict=True)]
 
 
-def edges_of(robot: Robot) -> list[Edge]:
-    """Return the joints as they were defined, fixed ones too, parent before child."""
-    found = []
-    for parent, child in nx.bfs_edges(robot.graph, robot.links[0].name):
-        edge = robot.graph.edges[parent, child]
-        found.append(Edge(edge["definition"], parent, child, Placement(edge["rotation"], edge["at"])))
-    return found
-
-
-def rebuilt(robot: Robot, links: list[Link], edges: list[Edge]) -> Robot:
+def rebuilt(robot: Robot, links: list[Link], connections: Sequence[Connection]) -> Robot:
     """Return a robot of the given links and joints with the base, gravity, couplings and order of another."""
     builder = RobotBuilder(robot.name, links[0], base=robot.base, gravity=robot.gravity)
     for link in links[1:]:
         builder.link(link)
-    for e in edges:
-        builder.joint(e.joint, parent=e.parent, child=e.child, at=e.start.position, rotation=e.start.rotation)
-    moving = {edge.joint.name for edge in edges if not isinstance(edge.joint, Fixed)}
-    for c in _couplings(robot, moving):
-        builder.couple(c.follower, c.master, c.ratio, c.offset)
+    for c in connections:
+        builder.joint(c.joint, parent=c.parent, child=c.child, at=c.start.position, rotation=c.start.rotation)
+    moving = {c.joint.name for c in connections if not isinstance(c.joint, Fixed)}
+    for coupling in _couplings(robot, moving):
+        builder.couple(coupling.follower, coupling.master, coupling.ratio, coupling.offset)
     return builder.build(order=[joint.name for joint in robot.joints if joint.name in moving])
 
 
@@ -136,12 +119,17 @@ def _couplings(robot: Robot, moving: set[str]) -> list[Coupling]:
     return found
 
 
-def _held(edge: Edge, q: Array) -> Edge:
+def _held(c: Connection, q: Array) -> Connection:
     """Return a fixed joint in the place of one that is held at its entries q."""
-    place, at = edge.start, 0
-    for stage in edge.joint.stages:
+    return replace(c, joint=Fixed(c.joint.name), start=c.start @ joint_placement(c.joint, q))
+
+
+def joint_placement(joint: Joint, q: Array) -> Placement:
+    """Return the child link's frame in the joint's frame, at the joint's entries q, (nq of it,)."""
+    place, at = _HERE, 0
+    for stage in joint.stages:
         place, at = place @ _moved(stage, q[at : at + stage.nq]), at + stage.nq
-    return Edge(Fixed(edge.joint.name), edge.parent, edge.child, place)
+    return place
 
 
 def _moved(stage: Stage, q: Array) -> Placement:
