@@ -8,7 +8,7 @@ The differences between the programs stand in `docs/conventions.md`.
 """
 
 from legged.conversions.conversion import Conversion
-from legged.conversions.programs import drake, mujoco, pinocchio
+from legged.conversions.programs import drake, legged, mujoco, pinocchio
 from legged.conversions.ros import JointState, Odometry, RosConversion, ros
 
-__all__ = ["Conversion", "JointState", "Odometry", "RosConversion", "drake", "mujoco", "pinocchio", "ros"]
+__all__ = ["Conversion", "JointState", "Odometry", "RosConversion", "drake", "legged", "mujoco", "pinocchio", "ros"]

@@ -22,6 +22,7 @@ class TheirJoint(NamedTuple):
         kind: "plain" (coordinates whose rates are its velocity), "circle", "turning plane", "ball", "free", or the
             program's own word for another.
         q, v: Where it stands in the program's vectors.
+        order: How a free joint is written.
         on_world: Whether it joins a body to the world, so that it may be the base's.
     """
 
@@ -29,6 +30,7 @@ class TheirJoint(NamedTuple):
     kind: str
     q: slice
     v: slice
+    order: FreeOrder | None = None
     on_world: bool = False
 
     @property
@@ -36,29 +38,26 @@ class TheirJoint(NamedTuple):
         return self.v.stop - self.v.start
 
 
-def match(
-    robot: Robot, program: str, joints: Iterable[TheirJoint], free: FreeOrder, w_first: bool, nq: int, nv: int
-) -> Conversion:
+def match(robot: Robot, program: str, joints: Iterable[TheirJoint], nq: int, nv: int, *, w_first: bool) -> Conversion:
     """Return the conversion between a robot's vectors and a program's.
 
     Args:
         robot: Ours.
         program: Name, for messages.
         joints: The program's joints that move.
-        free: How it writes free bodies.
-        w_first: Whether the quaternion of a ball joint has its real part first.
         nq, nv: Lengths of its vectors.
+        w_first: Whether the quaternion of a ball joint has its real part first there.
 
     Raises:
         UnknownNameError: A joint of ours is not there.
         MismatchError: A joint there is not ours, or of a different kind; no free joint for a floating base, or several.
     """
-    return _Matching(robot, program, tuple(joints), free, w_first).conversion(nq, nv)
+    return _Matching(robot, program, tuple(joints), w_first).conversion(nq, nv)
 
 
 class _Matching:
-    def __init__(self, robot: Robot, program: str, joints: tuple[TheirJoint, ...], free: FreeOrder, w_first: bool):
-        self.robot, self.program, self.free, self.w_first = robot, program, free, w_first
+    def __init__(self, robot: Robot, program: str, joints: tuple[TheirJoint, ...], w_first: bool):
+        self.robot, self.program, self.w_first = robot, program, w_first
         self.all = {joint.name: joint for joint in joints}
         self.left = dict(self.all)
 
@@ -83,7 +82,7 @@ class _Matching:
         if base.kind != "floating":
             names = base_names(base)
             return [self._single(name, i, i) for i, name in enumerate(names)]
-        free = [joint for joint in self.left.values() if joint.kind == "free" and joint.on_world]
+        free = [joint for joint in self.left.values() if joint.order is not None and joint.on_world]
         if len(free) != 1:
             found = ", ".join(repr(joint.name) for joint in free) or "none"
             raise MismatchError(
@@ -91,7 +90,8 @@ class _Matching:
                 f"world and it; found: {found}"
             )
         theirs = self._take(free[0].name)
-        return [Part(Free(OUR_BASE, self.free), slice(0, 7), slice(0, 6), theirs.q, theirs.v)]
+        assert theirs.order is not None
+        return [Part(Free(OUR_BASE, theirs.order), slice(0, 7), slice(0, 6), theirs.q, theirs.v)]
 
     def _joint(self, joint: PlacedJoint) -> list[Part]:
         names = stage_names(joint.definition)
@@ -120,8 +120,8 @@ class _Matching:
             return TurningPlane()
         if kind == "ball" and isinstance(joint, Spherical) and joint.sequence is None:
             return Chart() if self.w_first else Ball()
-        if kind == "free" and here == "free":
-            return Free(OUR_JOINT, self.free)
+        if theirs.order is not None and here == "free":
+            return Free(OUR_JOINT, theirs.order)
         raise MismatchError(
             f"joint {joint.name!r} has {joint.nv} degrees of freedom of kind {here!r} here, and in {self.program} "
             f"{theirs.size} of kind {kind!r}"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from legged.conversions.charts import DRAKE, MUJOCO, PINOCCHIO
+from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCCHIO
 from legged.conversions.conversion import Conversion
 from legged.conversions.matching import TheirJoint, match
+from legged.files.names import base_names
 from legged.robot.robot import Robot
 
 _MUJOCO_KINDS = ("free", "ball", "plain", "plain")  # mjtJoint: free, ball, slide, hinge
@@ -19,7 +20,7 @@ def pinocchio(robot: Robot, model: Any) -> Conversion:
 
     Joints that Pinocchio takes as coupled itself (built with `mimic=True`) are left alone. Errors: `match`.
     """
-    return match(robot, "Pinocchio", _of_pinocchio(model), PINOCCHIO, False, model.nq, model.nv)
+    return match(robot, "Pinocchio", _of_pinocchio(model), model.nq, model.nv, w_first=False)
 
 
 def _of_pinocchio(model: Any) -> Iterator[TheirJoint]:
@@ -30,7 +31,8 @@ def _of_pinocchio(model: Any) -> Iterator[TheirJoint]:
             slice(model.idx_vs[index], model.idx_vs[index] + nv),
         )
         if "Mimic" not in kind:
-            yield TheirJoint(model.names[index], _pinocchio_kind(kind, nq), q, v, model.parents[index] == 0)
+            order = PINOCCHIO if kind == "JointModelFreeFlyer" else None
+            yield TheirJoint(model.names[index], _pinocchio_kind(kind, nq), q, v, order, model.parents[index] == 0)
 
 
 def _pinocchio_kind(kind: str, nq: int) -> str:
@@ -46,7 +48,7 @@ def mujoco(robot: Robot, model: Any) -> Conversion:
     An angle is the same here and there in robots that were read from the model's own file, `ref` included. A model
     written by hand beside a URDF is another matter: its `ref` shifts its coordinates. Errors: `match`.
     """
-    return match(robot, "MuJoCo", _of_mujoco(model), MUJOCO, True, model.nq, model.nv)
+    return match(robot, "MuJoCo", _of_mujoco(model), model.nq, model.nv, w_first=True)
 
 
 def _of_mujoco(model: Any) -> Iterator[TheirJoint]:
@@ -55,7 +57,9 @@ def _of_mujoco(model: Any) -> Iterator[TheirJoint]:
         q, v = int(model.jnt_qposadr[index]), int(model.jnt_dofadr[index])
         nq, nv = _MUJOCO_SIZES[kind]
         name = model.joint(index).name or f"(unnamed joint {index})"
-        yield TheirJoint(name, _MUJOCO_KINDS[kind], slice(q, q + nq), slice(v, v + nv), kind == 0)
+        is_free = kind == 0
+        order = MUJOCO if is_free else None
+        yield TheirJoint(name, _MUJOCO_KINDS[kind], slice(q, q + nq), slice(v, v + nv), order, is_free)
 
 
 def drake(robot: Robot, plant: Any) -> Conversion:
@@ -63,16 +67,37 @@ def drake(robot: Robot, plant: Any) -> Conversion:
 
     Errors: `match`.
     """
-    return match(robot, "Drake", _of_drake(plant), DRAKE, True, plant.num_positions(), plant.num_velocities())
+    return match(robot, "Drake", _of_drake(plant), plant.num_positions(), plant.num_velocities(), w_first=True)
 
 
 def _of_drake(plant: Any) -> Iterator[TheirJoint]:
-    kinds = dict.fromkeys(("revolute", "prismatic", "planar", "universal"), "plain") | {"quaternion_floating": "free"}
+    plain = ("revolute", "prismatic", "planar", "universal")
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)
         kind: str = joint.type_name()
         q, v = joint.position_start(), joint.velocity_start()
         slices = slice(q, q + joint.num_positions()), slice(v, v + joint.num_velocities())
         if joint.num_velocities():
+            order = DRAKE if kind == "quaternion_floating" else None
             on_world = joint.parent_body().index() == plant.world_body().index()
-            yield TheirJoint(joint.name(), kinds.get(kind, kind), *slices, on_world)
+            yield TheirJoint(joint.name(), "plain" if kind in plain else kind, *slices, order, on_world)
+
+
+def legged(robot: Robot, other: Robot) -> Conversion:
+    """Return the conversion between the vectors of two robots of ours, such as one loaded in two orders.
+
+    A robot that was exported and loaded again is another one in this sense, with chains in place of joints of several
+    degrees of freedom. Errors: `match`.
+    """
+    return match(robot, f"robot {other.name!r}", _of_ours(other), other.nq, other.nv, w_first=True)
+
+
+def _of_ours(robot: Robot) -> Iterator[TheirJoint]:
+    if robot.base.kind == "floating":
+        yield TheirJoint("the base", "free", slice(0, 7), slice(0, 6), OUR_BASE, True)
+    else:
+        for i, name in enumerate(base_names(robot.base)):
+            yield TheirJoint(name, "plain", slice(i, i + 1), slice(i, i + 1))
+    for joint in robot.joints:
+        kind = {(4, 3): "ball", (7, 6): "free"}.get((joint.nq, joint.nv), "plain")
+        yield TheirJoint(joint.name, kind, joint.q, joint.v, OUR_JOINT if kind == "free" else None)

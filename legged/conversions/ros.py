@@ -143,9 +143,9 @@ def ros(robot: Robot, names: Sequence[str] | None = None) -> RosConversion:
     chosen = own if names is None else list(names)
     floats = robot.base.kind == "floating"
     nq, nv = (7, 6) if floats else (0, 0)
-    theirs = [TheirJoint("the odometry", "free", slice(0, 7), slice(0, 6), True)] if floats else []
+    theirs = [TheirJoint("the odometry", "free", slice(0, 7), slice(0, 6), ROS, True)] if floats else []
     theirs += [
         TheirJoint(name, "plain", slice(nq + i, nq + i + 1), slice(nv + i, nv + i + 1)) for i, name in enumerate(chosen)
     ]
-    vectors = match(robot, "the joint state", theirs, ROS, False, nq + len(chosen), nv + len(chosen))
+    vectors = match(robot, "the joint state", theirs, nq + len(chosen), nv + len(chosen), w_first=False)
     return RosConversion(vectors, tuple(chosen))

@@ -14,7 +14,6 @@ import numpy as np
 from legged.errors import DefinitionError, FileError
 from legged.files.schema import LARGEST
 from legged.robot.physics import JointPhysics, Rotor
-from legged.spatial import Array
 
 FIELDS = ("damping", "friction", "armature", "stiffness", "rest", "effort", "speed")
 _IN_URDF = ("damping", "friction", "effort", "speed")

@@ -1,0 +1,158 @@
+"""Robots as MJCF, MuJoCo's format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+from xml.etree import ElementTree as ET
+
+import numpy as np
+
+from legged.errors import DefinitionError
+from legged.files.beyond import uniform, words
+from legged.files.described import described
+from legged.files.description import JointEntry, LinkEntry
+from legged.robot.frames import Placement
+from legged.robot.physics import JointPhysics
+from legged.robot.robot import Robot
+from legged.rotations import quaternion_of
+from legged.spatial import Array
+
+LEAST = 1e-12
+"""[kg m^2], added about every axis of thin rods, plates and points: MuJoCo takes none."""
+KINDS = {"revolute": "hinge", "prismatic": "slide", "ball": "ball"}
+"""MuJoCo's words for joints."""
+_HERE = Placement(np.eye(3), np.zeros(3))
+
+
+def save_mjcf(robot: Robot, path: str | Path) -> Path:
+    """Write a robot to an MJCF file, and return its path.
+
+    Names are kept; joints of several degrees of freedom become several joints of one body, named as in `save_urdf`.
+    Contact points become sites. A floating base hangs on a free joint named "base". Limits of effort become
+    `actuatorfrcrange`; there are no actuators, geoms and floor. What MuJoCo has no word for is left out: the spin of
+    gyroscopic rotors against the turning of their links, limits of speed.
+
+    Raises:
+        DefinitionError: for a free joint inside the tree.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    root = mjcf_of(robot)
+    ET.indent(root)
+    path.write_bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
+    return path
+
+
+def mjcf_of(robot: Robot) -> ET.Element:
+    """Return the element <mujoco> of a robot's MJCF; see `save_mjcf`."""
+    return _Writer(robot).root
+
+
+class Moved(NamedTuple):
+    """A joint of a body to be, and where that body's frame is in the joint's, all joints at zero."""
+
+    joint: JointEntry
+    place: Placement
+
+
+class _Writer:
+    def __init__(self, robot: Robot) -> None:
+        description = described(robot)
+        self.links = {link.name: link for link in description.links}
+        self.held: dict[str, list[JointEntry]] = {name: [] for name in self.links}
+        for joint in description.joints:
+            self.held[joint.parent].append(joint)
+        self.root = ET.Element("mujoco", model=description.name)
+        ET.SubElement(self.root, "compiler", angle="radian", autolimits="true")
+        ET.SubElement(self.root, "option", gravity=_many(robot.gravity))
+        body, first = ET.SubElement(self.root, "worldbody"), self.links[description.root]
+        if description.floating or first.mass is not None:
+            body = ET.SubElement(body, "body", name=first.name)
+        if description.floating:
+            ET.SubElement(body, "freejoint", name="base")
+        self._fill(body, first)
+        equality = ET.SubElement(self.root, "equality")
+        for joint in description.joints:
+            if joint.mimic is not None:
+                curve = _many(np.array([joint.mimic.offset, joint.mimic.multiplier, 0.0, 0.0, 0.0]))
+                ET.SubElement(equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=curve)
+
+    def _fill(self, body: ET.Element, link: LinkEntry) -> None:
+        """Write what a link weighs, and all that hangs on it."""
+        if link.mass is not None:
+            _inertial(body, link)
+        for joint in self.held[link.name]:
+            child = self.links[joint.child]
+            place = Placement(joint.rotation, joint.position)
+            if joint.kind == "fixed" and child.mass is None and not self.held[child.name]:
+                ET.SubElement(body, "site", {"name": child.name, **_place(place)})
+            else:
+                self._hang(body, joint)
+
+    def _hang(self, parent: ET.Element, joint: JointEntry) -> None:
+        """Write the body that a joint holds; links without mass on the way to it become joints of it."""
+        chain, place = [joint], Placement(joint.rotation, joint.position)
+        while self.links[joint.child].mass is None and len(self.held[joint.child]) == 1:
+            (joint,) = self.held[joint.child]
+            chain.append(joint)
+            place = place @ Placement(joint.rotation, joint.position)
+        body = ET.SubElement(parent, "body", {"name": joint.child, **_place(place)})
+        end = _HERE
+        moved: list[Moved] = []
+        for each in reversed(chain):
+            moved.insert(0, Moved(each, end))
+            end = Placement(each.rotation, each.position) @ end
+        for each in moved:
+            if each.joint.kind != "fixed":
+                _joint(body, each.joint, each.place.inverse())
+        self._fill(body, self.links[joint.child])
+
+
+def _joint(body: ET.Element, joint: JointEntry, place: Placement) -> None:
+    """Write a joint; its frame is at `place` in the body's."""
+    if joint.kind not in KINDS:
+        raise DefinitionError(
+            f"joint {joint.name!r} is {joint.kind}: MuJoCo has such joints between the world and a body only"
+        )
+    axis = {} if joint.kind == "ball" else {"axis": _many(place.rotation @ joint.axis)}
+    pos = {"pos": _many(place.position)} if place.position.any() else {}
+    ET.SubElement(
+        body, "joint", {"name": joint.name, "type": KINDS[joint.kind], **axis, **pos, **_physics(joint.physics)}
+    )
+
+
+def _physics(physics: JointPhysics) -> dict[str, str]:
+    rotor = physics.rotor
+    reflected = 0.0 if rotor is None else rotor.gear**2 * rotor.inertia
+    numbers = {
+        "damping": uniform(physics.damping),
+        "frictionloss": uniform(physics.friction),
+        "armature": (uniform(physics.armature) or 0.0) + reflected,
+        "stiffness": uniform(physics.stiffness),
+        "springref": uniform(physics.rest),
+    }
+    found = {name: words(value) for name, value in numbers.items() if value}
+    lower, upper, effort = (uniform(x) for x in (physics.lower, physics.upper, physics.effort))
+    if lower is not None and upper is not None and np.isfinite([lower, upper]).any():
+        found["range"] = _many(np.clip([lower, upper], -1e9, 1e9))
+    if effort and np.isfinite(effort):
+        found["actuatorfrcrange"] = _many(np.array([-effort, effort]))
+    return found
+
+
+def _inertial(body: ET.Element, link: LinkEntry) -> None:
+    t = link.tensor
+    a, b, c = np.linalg.eigvalsh(t)
+    if a < LEAST or a + b - c < LEAST:
+        t = t + LEAST * np.eye(3)
+    six = _many(np.array([t[0, 0], t[1, 1], t[2, 2], t[0, 1], t[0, 2], t[1, 2]]))
+    ET.SubElement(body, "inertial", pos=_many(link.center), mass=words(link.mass), fullinertia=six)
+
+
+def _place(place: Placement) -> dict[str, str]:
+    return {"pos": _many(place.position), "quat": _many(quaternion_of(place.rotation))}
+
+
+def _many(vector: Array) -> str:
+    return " ".join(repr(float(x) + 0.0) for x in vector)
