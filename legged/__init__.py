@@ -1,6 +1,6 @@
 """Modelling, analysing, simulating and controlling legged robots."""
 
-from legged import taylor
+from legged import conversions, taylor
 from legged.denoc.conditioning import conditioning
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist
@@ -20,7 +20,9 @@ from legged.dynamics.kinematics import (
     potential_energy,
 )
 from legged.dynamics.momentum import momentum_rate, required_wrench
+from legged.files.export import save_urdf
 from legged.files.load import audit, load
+from legged.files.mjcf_export import save_mjcf
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import Limb, RobotBuilder, rpy
 from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration
