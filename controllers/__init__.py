@@ -26,11 +26,11 @@ from controllers.gaits import (
     paper_walk,
     stability_margin,
     suited,
-    suited_servo,
     swing_foot,
 )
 from controllers.joint_servo import JointPD, JointPID
 from controllers.law import GaitLaw
+from controllers.suited_law import servo_gains, suited_law
 
 __all__ = [
     "Alternating",
@@ -60,8 +60,9 @@ __all__ = [
     "legs_of",
     "paper_trot",
     "paper_walk",
+    "servo_gains",
     "stability_margin",
     "suited",
-    "suited_servo",
+    "suited_law",
     "swing_foot",
 ]

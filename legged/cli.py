@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from legged.errors import LeggedError, SimulationError
-
-if TYPE_CHECKING:
-    from controllers import Gait
 
 app = typer.Typer(
     help="Legged robots with kinematic modules: operation counts, walking and trotting, the paper's report.",
@@ -21,15 +18,30 @@ app = typer.Typer(
 )
 
 RobotName = Annotated[
-    str, typer.Argument(help="A robot of `robots`, such as planar_biped or 'chain(12)'; or file.py:function.")
+    str,
+    typer.Argument(
+        help="A robot of `robots`, such as planar_biped or 'chain(12)'; file.py:function; a URDF or MJCF file."
+    ),
 ]
 BaseName = Annotated[str | None, typer.Option("--base", help="floating, fixed or planar, for robots that take one.")]
-WalkerName = Annotated[str, typer.Option("--robot", help="A robot as in `legged info`.")]
+WalkerName = Annotated[str, typer.Argument(help="A robot as in `legged info`.")]
 ControllerName = Annotated[
-    str, typer.Option("--controller", help="computed-torque, feed-forward, none (replayed torques) or balanced.")
+    str | None,
+    typer.Option(
+        "--controller",
+        help="computed-torque, feed-forward, none (replayed torques), balanced or servo. By default computed-torque, "
+        "balanced for robots from URDF or MJCF.",
+    ),
 ]
 Duration = Annotated[float, typer.Option(help="Simulated time, in seconds.")]
-GroundName = Annotated[str, typer.Option("--ground", help="paper (soft, viscous) or realistic (stiff, sticking).")]
+GroundName = Annotated[
+    str | None,
+    typer.Option(
+        "--ground",
+        help="paper (soft, viscous) or realistic (stiff, sticking). By default paper, "
+        "realistic for robots from URDF or MJCF.",
+    ),
+]
 TerrainName = Annotated[str, typer.Option("--terrain", help="flat, slope:DEGREES or steps:RISE[,RUN].")]
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for figures and data.")]
 
@@ -64,6 +76,25 @@ def info(
 
 
 @app.command()
+def audit(
+    file: Annotated[Path, typer.Argument(help="A URDF or MJCF file.")],
+    base: Annotated[str | None, typer.Option("--base", help="floating or fixed; by default the file's.")] = None,
+    mimic: Annotated[str, typer.Option(help="Joints that follow others: coupled, free or fixed.")] = "coupled",
+    repair: Annotated[list[str] | None, typer.Option(help="weld or inertia; may be repeated.")] = None,
+) -> None:
+    """Show what is strange, fused, lost and found in a robot's file; exit status 1 if it is refused."""
+    import legged
+    from legged.reports import audit as report
+
+    found = legged.audit(file, base, mimic=mimic, repair=repair)
+    _show(report.headline(found), *(table.text() for table in report.audit_tables(found)))
+    if found.singular:
+        raise typer.Exit(1)
+    robot = legged.load(file, base, mimic=mimic, repair=repair)
+    _show(*(table.text() for table in report.robot_tables(robot)))
+
+
+@app.command()
 def count(
     robot: Annotated[str, typer.Argument(help="A robot as in `info`, `families` for n-link chains, or `all`.")] = "all",
     base: BaseName = None,
@@ -93,9 +124,9 @@ def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
 
     def command(
         robot: WalkerName = usual,
-        controller: ControllerName = "computed-torque",
+        controller: ControllerName = None,
         duration: Duration = 4.0,
-        ground: GroundName = "paper",
+        ground: GroundName = None,
         terrain: TerrainName = "flat",
         period: Annotated[float | None, typer.Option(help="Duration of a step, in seconds.")] = None,
         stride: Annotated[float | None, typer.Option(help="Advance of the base in a step, in metres.")] = None,
@@ -103,10 +134,8 @@ def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
         hip_height: Annotated[float | None, typer.Option(help="Height of the hips, in metres.")] = None,
         output: Output = None,
     ) -> None:
-        from legged.reports.scenario import gait_named
-
-        plan = gait_named(gait, controller, period=period, stride=stride, clearance=clearance, hip_height=hip_height)
-        _go(plan, robot, controller, duration, ground, terrain, output)
+        given = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
+        _go(gait, given, robot, controller, duration, ground, terrain, output)
 
     app.command(name, help=words)(command)
 
@@ -117,18 +146,30 @@ _gait_command(
 )
 _gait_command("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg at a time.")
 _gait_command("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn.")
+_gait_command("stand", "Stand", "humanoid", "Let a robot stand.")
 
 
 def _go(
-    plan: Gait, name: str, controller: str, duration: float, ground: str, terrain: str, output: Path | None
+    gait: str,
+    given: dict[str, float | None],
+    name: str,
+    controller: str | None,
+    duration: float,
+    ground: str | None,
+    terrain: str,
+    output: Path | None,
 ) -> None:
     from legged.reports import scenario
     from legged.reports.named import robot_named
 
     robot = robot_named(name)
-    floor = scenario.ground_named(ground, robot, scenario.terrain_named(terrain))
+    controller = controller or scenario.usual_controller(robot, gait)
+    floor = scenario.ground_named(ground or scenario.usual_ground(robot, gait), robot, scenario.terrain_named(terrain))
+    plan = scenario.gait_named(gait, robot, controller, **given)
+    law = scenario.law_named(controller, plan)
+    _show(scenario.plan_table(plan, law).text(), str(floor))
     run = scenario.Scenario(robot, plan, controller, floor, duration).run()
-    _show(str(floor), scenario.summary(run, robot, plan).text())
+    _show(scenario.summary(run, robot, plan).text())
     if output is not None:
         for path in scenario.write(run, output):
             print(path)

@@ -134,7 +134,7 @@ def test_terrain_and_ground_are_chosen_by_words(cli):
         ("walk --terrain hills", "terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in metres, got 'hills'"),
         ("walk --terrain slope:x", "got 'slope:x'"),
         ("walk --duration -1", "until must be a positive number of seconds, got -1.0"),
-        ("walk --robot planar_hopper", "leg"),
+        ("walk planar_hopper", "leg"),
     ],
 )
 def test_mistakes_are_one_line_and_status_1(cli, line, words):

@@ -13,7 +13,7 @@ from controllers.gaits.posture import Posture, Stand
 from controllers.gaits.presets import authors_tripod, authors_trot, paper_trot, paper_walk
 from controllers.gaits.reading import legs_of
 from controllers.gaits.stability import stability_margin
-from controllers.gaits.suited import suited, suited_servo
+from controllers.gaits.suited import suited
 
 __all__ = [
     "PATHS",
@@ -39,7 +39,6 @@ __all__ = [
     "paper_walk",
     "stability_margin",
     "suited",
-    "suited_servo",
     "swing_foot",
     "two_link_angles",
 ]

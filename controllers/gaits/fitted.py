@@ -79,7 +79,7 @@ class NumericalGait:
         legs = stances_of(robot)
         owners = [row for row, leg in enumerate(legs) for _ in leg.contacts]
         self._kinematics = FootKinematics(robot, [point for leg in legs for point in leg.contacts], hold)
-        self._robot = robot
+        self.robot = robot
         self.home = home_of(robot, gait.hip_height).angles if home is None else np.array(home, dtype=float)
         if self.home.shape != (robot.nj,):
             raise ShapeError(f"home must be ({robot.nj},), one entry per joint coordinate, got {self.home.shape}")
@@ -124,8 +124,8 @@ class NumericalGait:
 
     def on(self, robot: Robot) -> NumericalGait:
         """Return this gait, which is for one robot only."""
-        if robot is not self._robot and (robot.name, robot.nj) != (self._robot.name, self._robot.nj):
-            raise DefinitionError(f"this gait was solved for robot {self._robot.name!r}, not for {robot.name!r}")
+        if robot is not self.robot and (robot.name, robot.nj) != (self.robot.name, self.robot.nj):
+            raise DefinitionError(f"this gait was solved for robot {self.robot.name!r}, not for {robot.name!r}")
         return self
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
@@ -141,9 +141,9 @@ class NumericalGait:
             for leg, (x, y, _) in zip(stances, soles, strict=True)
         )
         if isinstance(gait, Crawl) and gait.mass_offset is None:
-            x, y, _ = center_of_mass(self._robot, np.concatenate([self._robot.base.neutral(), self.home]))
+            x, y, _ = center_of_mass(self.robot, np.concatenate([self.robot.base.neutral(), self.home]))
             gait = replace(gait, mass_offset=((float(x), float(y)),) * len(legs))
-        return replace(gait, legs=legs, hip_height=self.base_height + legs[0].hip[2], joints=self._robot.nj)
+        return replace(gait, legs=legs, hip_height=self.base_height + legs[0].hip[2], joints=self.robot.nj)
 
     def _targets(self, step: int, t: float) -> Array:
         """Return where the plan wants the contact points, (points, 3), [m], base axes, at time t of a step."""
@@ -154,7 +154,7 @@ class NumericalGait:
     def _fit(self, step: int, a: float, b: float, tolerance: float) -> Array:
         """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a step."""
         deviation = np.inf
-        for degree in (12, 24, 36, 48, 64, 96):
+        for degree in (0, 12, 24, 36, 48, 64, 96):  # a stand is a constant, and stays one beyond its period
             nodes, angles, solutions = np.sort(chebyshev.chebpts1(degree + 1)), self.home, []
             for u in nodes:
                 angles = self._kinematics.solve(self._targets(step, self._time(u, a, b)), angles, _SOLVED)
@@ -190,4 +190,4 @@ class NumericalGait:
         basis = [taylor.lift(1.0), u]
         while len(basis) < fits[0].shape[1]:
             basis.append(2 * u * basis[-1] - basis[-2])
-        return [chosen @ part for part in taylor.derivatives(basis)]
+        return [chosen @ part for part in taylor.derivatives(basis[: fits[0].shape[1]])]

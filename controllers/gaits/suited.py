@@ -1,4 +1,4 @@
-"""Gaits and gains for a robot nobody has tuned: from its size, its mass and its gravity."""
+"""Gaits for a robot nobody has tuned: from its size and its gravity."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from controllers.gaits.fitted import NumericalGait
 from controllers.gaits.gait import Gait
 from controllers.gaits.home import Home, home_of
 from controllers.gaits.posture import Stand
-from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
-_SERVO = 3.0  # how much faster than the fall
 
 
 class Proportions(NamedTuple):
@@ -80,22 +78,3 @@ def suited(kind: type[Gait], robot: Robot, *, home: Home | None = None, **given:
 def mass_height(robot: Robot, angles: Array) -> float:
     """Return the height of the centre of mass over the base's origin, [m], at joint positions (nj,) on a level base."""
     return float(center_of_mass(robot, np.concatenate([robot.base.neutral(), angles]))[2])
-
-
-def suited_servo(robot: Robot, home: Home) -> tuple[Array, Array]:
-    """Return gains (kp, kd) of servos at the joints, (nj,) each, [N m/rad], [N m s/rad], for a standing robot.
-
-    A joint turns what hangs on it, and in a standing leg its share of the robot over that leg's length:
-
-        J = I_kk + (m / legs) h^2,      kp = J omega^2,      kd = 2 J omega,      omega = 3 sqrt(g / h)
-
-    Critically damped and three times as fast as the robot falls. Joints of no leg have the first term alone.
-
-    Args:
-        robot: The robot. home: Where it stands.
-    """
-    q, n = np.concatenate([robot.base.neutral(), home.angles]), robot.base.nv
-    felt = np.diag(inertia_matrix(robot, q))[n:].copy()
-    felt[[column for leg in home.legs for column in leg.columns]] += robot.mass / len(home.legs) * home.hip_height**2
-    omega = _SERVO * float(np.sqrt(np.linalg.norm(robot.gravity) / home.hip_height))
-    return felt * omega**2, 2 * felt * omega

@@ -1,4 +1,4 @@
-"""Robots by what a user types: `planar_biped`, `chain(12)`, `my_robot.py:biped`, `my_robot.py:biped(legs=2)`."""
+"""Robots by what a user types: `planar_biped`, `chain(12)`, `my_robot.py:biped(legs=2)`, `go2.urdf`, `scene.xml`."""
 
 from __future__ import annotations
 
@@ -13,14 +13,16 @@ from typing import Any
 
 import robots
 from legged.errors import DefinitionError, UnknownNameError
+from legged.files.load import load
 from legged.robot.base import Base, FixedBase, FloatingBase, PlanarBase
 from legged.robot.robot import Robot
 
+FILES = (".urdf", ".xml", ".mjcf")
 BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase, "planar": PlanarBase}
 
 
 def robot_named(text: str, base: str | None = None) -> Robot:
-    """Return the robot that a text names: one of `robots`, or `file.py:function`, with arguments or without.
+    """Return the robot that a text names: one of `robots`, or `file.py:function`, or a URDF or MJCF file.
 
     Args:
         text: As above; arguments are plain Python numbers, strings and tuples.
@@ -28,7 +30,10 @@ def robot_named(text: str, base: str | None = None) -> Robot:
 
     Raises:
         UnknownNameError: no such robot, function or base. DefinitionError: a text, file or arguments that do not work.
+        FileError: a URDF or MJCF file that `legged.load` refuses.
     """
+    if text.lower().endswith(FILES):
+        return load(text, base)
     where, _, call = text.rpartition(":")
     name, positional, keywords = _parsed(call)
     make = _function(where, name)

@@ -3,28 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import controllers
-from controllers import Gait
+from controllers import Gait, GaitLaw, NumericalGait, suited, suited_law
 from legged.errors import DefinitionError, SimulationError, UnknownNameError
 from legged.ground import Flat, Ground, Slope, Steps, Terrain, paper_ground, realistic_ground
 from legged.reports.table import Table
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, simulate
 
-CONTROLLERS: dict[str, Callable[..., Any]] = {
+CONTROLLERS: dict[str, type[GaitLaw]] = {
     "computed-torque": controllers.ComputedTorque,
     "feed-forward": controllers.FeedForward,
     "none": controllers.OpenLoop,
     "balanced": controllers.Balanced,
+    "servo": controllers.JointPD,
 }
 """Control laws by name; "none" replays the torques of the inverse dynamics without feedback, "balanced" feeds back
-trunk and foot placement."""
+trunk and foot placement, "servo" holds each joint by itself."""
 BALANCED_GAITS: dict[str, Gait] = {
     "Walk": controllers.Walk(hip_height=0.93, clearance=0.06),
     "Trot": controllers.Trot(period=0.4, stride=0.15, clearance=0.06),
@@ -44,7 +45,7 @@ class Scenario:
     """
 
     robot: Robot
-    gait: Gait
+    gait: Gait | NumericalGait
     controller: str
     ground: Ground
     duration: float
@@ -52,9 +53,7 @@ class Scenario:
 
     def run(self, **options: Any) -> Run:
         """Return the run; one that ended early tells why in `ended`. Options are those of `simulate`."""
-        if self.controller not in CONTROLLERS:
-            raise UnknownNameError("controller", self.controller, CONTROLLERS)
-        law = CONTROLLERS[self.controller](self.gait)
+        law = law_named(self.controller, self.gait)
         try:
             return simulate(self.robot, law, ground=self.ground, until=self.duration, pushes=self.pushes, **options)
         except SimulationError as error:
@@ -63,10 +62,78 @@ class Scenario:
             raise
 
 
-def gait_named(name: str, controller: str, **given: float | None) -> Gait:
-    """Return a gait of `controllers` for a control law, with the given attributes where they are not None."""
+def usual_controller(robot: Robot, gait: str) -> str:
+    """Return the controller that a gait is run with unless another is named: balance where nobody tuned the gait."""
+    if gait == "Stand":
+        return "balanced"
+    return "computed-torque" if robot.audit is None or gait == "Crawl" else "balanced"
+
+
+def usual_ground(robot: Robot, gait: str) -> str:
+    """Return the ground likewise: that of the paper for the robots of code."""
+    return "realistic" if gait == "Stand" or robot.audit is not None else "paper"
+
+
+def gait_named(name: str, robot: Robot, controller: str, **given: float | None) -> Gait | NumericalGait:
+    """Return a gait of `controllers` for a robot and a control law, with the given attributes where they are not None.
+
+    Robots from files, and all that stand, get one that suits their size; robots of code that of the paper.
+    """
+    kind = getattr(controllers, name)
+    if robot.audit is not None or name == "Stand":
+        return suited(kind, robot, home=None, **given)
     usual = BALANCED_GAITS.get(name) if controller == "balanced" else None
-    return replace(usual or getattr(controllers, name)(), **{k: x for k, x in given.items() if x is not None})
+    return replace(usual or kind(), **{k: x for k, x in given.items() if x is not None})
+
+
+def law_named(name: str, gait: Any) -> Any:
+    """Return a control law on a gait: its own gains on the gaits of the paper, suited ones on suited gaits."""
+    if name not in CONTROLLERS:
+        raise UnknownNameError("controller", name, CONTROLLERS)
+    kind = CONTROLLERS[name]
+    return suited_law(kind, gait) if isinstance(gait, NumericalGait) else kind(gait)
+
+
+def plan_table(gait: Gait | NumericalGait, law: Any) -> Table:
+    """Return the numbers of a gait and the gains of a law on it."""
+    plan = gait.gait if isinstance(gait, NumericalGait) else gait
+    name = type(plan).__name__ + (", suited to the robot's size" if isinstance(gait, NumericalGait) else "")
+    rows = [("height of the hips", f"{plan.hip_height:.3f} m")]
+    if not isinstance(plan, controllers.Stand):
+        rows += [
+            ("period, stride of a step", f"{plan.period:.3f} s, {plan.stride:.3f} m"),
+            ("speed", f"{plan.stride / plan.period:.3f} m/s, Froude number {froude(plan):.2g}"),
+            ("clearance of the feet", f"{plan.clearance:.3f} m"),
+        ]
+    return Table(name, ("", ""), (*rows, *gain_rows(law)), left=2)
+
+
+def froude(plan: Gait) -> float:
+    """Return v^2 / (g h) of a gait: 1 is the fastest that legs like pendulums can walk."""
+    return (plan.stride / plan.period) ** 2 / (plan.gravity * plan.hip_height)
+
+
+def gain_rows(law: Any) -> list[tuple[str, str]]:
+    """Return the gains of a law, one row each: a number, a pair, or the range over the joints."""
+    gains = [(item.name, getattr(law, item.name)) for item in fields(law) if item.name in GAINS]
+    return [(f"{GAINS[name]} ({name})", _gain(value)) for name, value in gains if value is not None]
+
+
+GAINS = {
+    "kp": "joint stiffness",
+    "kd": "joint damping",
+    "attitude": "trunk's attitude",
+    "height": "trunk's height",
+    "foot": "swinging feet",
+    "posture": "joints of no leg",
+}
+
+
+def _gain(value: Any) -> str:
+    low, high = float(np.min(value)), float(np.max(value))
+    if isinstance(value, tuple):
+        return ", ".join(f"{x:.4g}" for x in value)
+    return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
 def ground_named(name: str, robot: Robot, terrain: Terrain | None = None) -> Ground:
@@ -97,7 +164,7 @@ def terrain_named(text: str) -> Terrain:
     raise DefinitionError(f"terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in metres, got {text!r}")
 
 
-def summary(run: Run, robot: Robot, gait: Gait | None = None) -> Table:
+def summary(run: Run, robot: Robot, gait: Gait | NumericalGait | None = None) -> Table:
     """Return what a run comes to, in numbers."""
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
     rows = [
@@ -113,8 +180,9 @@ def summary(run: Run, robot: Robot, gait: Gait | None = None) -> Table:
     return Table(f"{run.robot}, {run.engine}", ("", ""), tuple(rows), left=2)
 
 
-def _planned(gait: Gait | None) -> str:
-    return f", planned {gait.stride / gait.period:.3f} m/s" if gait is not None else ""
+def _planned(gait: Gait | NumericalGait | None) -> str:
+    plan = gait.gait if isinstance(gait, NumericalGait) else gait
+    return f", planned {plan.stride / plan.period:.3f} m/s" if plan is not None else ""
 
 
 def _sideways(run: Run) -> float:
