@@ -25,12 +25,15 @@ class Finding:
     Attributes:
         severity: "singular": the dynamics have no answer, and the file is refused. "suspicious": they have one, perhaps
             not of the robot meant. "harmless": the file is strange, the robot is not, once links are fused.
+        kind: "massless", "inertia" (no body has it), "point" (mass without rotational inertia), "size" (beyond the
+            robot's), "world" (a root that should not float) or "unanswered" (found only by trying the dynamics).
         where: Which links or joints.
         words: What, and what to do.
         excess: How far off an inertia is, as a part of its largest principal one.
     """
 
     severity: str
+    kind: str
     where: str
     words: str
     excess: float | None = None
@@ -47,7 +50,7 @@ def _massless(tree: Tree) -> Iterator[Finding]:
     heads = {head for head in tree.welds if _weighs_nothing(tree, head)}
     fused = [name for name in nothing if tree.head[name] not in heads]
     if fused:
-        yield Finding("harmless", _links(fused), "no mass; fixed to links that have it")
+        yield Finding("harmless", "massless", _links(fused), "no mass; fixed to links that have it")
     ends = [head for head in massless_ends(tree) if not _has_armature(tree.joint[head])]
     dead = _dead(tree, ends)
     if dead:
@@ -55,11 +58,11 @@ def _massless(tree: Tree) -> Iterator[Finding]:
             "nothing that they move has mass, so any force accelerates them without bound; give the links mass, fix "
             "the joints, or load with repair='weld', which does so"
         )
-        yield Finding("singular", _joints([tree.joint[head].name for head in dead]), words)
+        yield Finding("singular", "massless", _joints([tree.joint[head].name for head in dead]), words)
     inner = [head for head in tree.welds if head in heads and head in tree.joint and head not in ends]
     if inner:
         words = "no mass between two moving joints; the dynamics are singular wherever their axes line up"
-        yield Finding("suspicious", _links(inner), words)
+        yield Finding("suspicious", "massless", _links(inner), words)
 
 
 def _weighs_nothing(tree: Tree, head: str) -> bool:
@@ -91,23 +94,23 @@ def _impossible(tree: Tree) -> Iterator[Finding]:
         others = [other for other in tree.welds[tree.head[name]] if other != name]
         if whole is None:
             words = f"{fault.words}; possible as one body with {_few(others)}"
-            yield Finding("harmless", f"link {name!r}", words, fault.excess)
+            yield Finding("harmless", "inertia", f"link {name!r}", words, fault.excess)
         else:
             words = f"{fault.words}; no body has this" + (f", nor has it with {_few(others)}" if others else "")
             hint = "; correct it, or load with repair='inertia'" if (entry.mass or 0) > 0 else "; correct it"
-            yield Finding("suspicious", f"link {name!r}", words + hint, fault.excess)
+            yield Finding("suspicious", "inertia", f"link {name!r}", words + hint, fault.excess)
     points = [name for name in tree.order if is_point(entry_inertia(tree.link[name]))]
     alone = [name for name in points if is_point(weld_inertia(tree, tree.head[name]))]
     fused = [name for name in points if name not in alone]
     if fused:
         yield Finding(
-            "harmless", _links(fused), "mass without rotational inertia, a point; fixed to links that have it"
+            "harmless", "point", _links(fused), "mass without rotational inertia, a point; fixed to links that have it"
         )
     if alone:
         words = (
             "mass without rotational inertia: a point, which no body is; singular if its joint turns it about itself"
         )
-        yield Finding("suspicious", _links(alone), words)
+        yield Finding("suspicious", "point", _links(alone), words)
 
 
 def _far(tree: Tree) -> Iterator[Finding]:
@@ -117,10 +120,10 @@ def _far(tree: Tree) -> Iterator[Finding]:
         radius, distance = gyration_radius(inertia), float(np.linalg.norm(inertia.center))
         if radius > FAR * size > 0:
             words = f"its inertia is that of {inertia.mass:g} kg at {radius:.3g} m, and the robot measures {size:.3g} m"
-            yield Finding("suspicious", f"link {head!r}", words + "; wrong units?")
+            yield Finding("suspicious", "size", f"link {head!r}", words + "; wrong units?")
         if inertia.mass and distance > FAR * size > 0:
             words = f"its centre of mass is {distance:.3g} m away, and the robot measures {size:.3g} m; wrong units?"
-            yield Finding("suspicious", f"link {head!r}", words)
+            yield Finding("suspicious", "size", f"link {head!r}", words)
 
 
 def _size(tree: Tree) -> float:
@@ -137,7 +140,7 @@ def _root(tree: Tree, floating: bool) -> Iterator[Finding]:
     root = tree.description.root
     if floating and root.lower() in ("world", "map", "odom"):
         words = "the root of the file stands for the world, and floats; load with base='fixed' to bolt the robot down"
-        yield Finding("suspicious", f"link {root!r}", words)
+        yield Finding("suspicious", "world", f"link {root!r}", words)
 
 
 def _links(names: list[str]) -> str:

@@ -88,7 +88,7 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
     try:
         report = _finished(case, order, gravity).audit
     except FileError as error:
-        finding = Finding("singular", "the robot", str(error).removeprefix(f"{case.source}: "))
+        finding = Finding("singular", "unanswered", "the robot", str(error).removeprefix(f"{case.source}: "))
         return _audit(replace(case, findings=(finding, *case.findings)))
     assert report is not None
     return report
