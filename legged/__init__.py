@@ -29,9 +29,11 @@ from legged.robot.configuration import configuration_rate, difference, integrate
 from legged.robot.inertia import Inertia, box, cylinder, point_mass, rod, sphere
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from legged.robot.link import Link
+from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.random import random_tree
 from legged.robot.robot import Robot
 from legged.robot.state import State
 from legged.simulation import Fall, Push, Rollouts, Run, RungeKutta4, SemiImplicitEuler, Stiff, rollout, simulate
 from legged.trace import Counts, Kernel, compile, count, where
+from legged.verification import verify
 from legged.version import __version__

@@ -237,13 +237,13 @@ def mirror(S: Array) -> Array:
     return np.array([[S[min(i, j), max(i, j)] for j in range(n)] for i in range(n)])
 
 
-def annihilate(M: Array, indices: tuple[int, ...]) -> Array:
-    """Return M with the given rows and columns zero: what algebra makes zero, made exactly so."""
-    M = M.copy()
-    for i in indices:
-        M[i, :] = 0.0
-        M[:, i] = 0.0
-    return M
+def with_rows(x: Array, indices: tuple[int, ...], rows: Array) -> Array:
+    """Return a vector, or a symmetric matrix, with the given entries, or rows and columns: algebra has them shorter."""
+    x = x.astype(np.result_type(x, rows))
+    for i, row in zip(indices, rows, strict=True):
+        x[i] = row
+        x[..., i] = row
+    return x
 
 
 def factor_symmetric(S: Array) -> tuple[list[list[Any]], list[Any]]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from legged.denoc.joints import joint_forces, reflected_inertia, rotor_momentum, rotor_momentum_rate
 from legged.denoc.kinematics import Kinematics, checked, kinematics, rates
 from legged.denoc.modules import block_diagonal, complement_and_rate, complement_at
 from legged.errors import UnknownNameError
@@ -40,14 +41,16 @@ def coupling_matrix(robot: Robot) -> Array:
 
 
 def generalized_inertia_matrix(robot: Robot, q: Array) -> Array:
-    """Return I = N^T M N, (nv, nv), the GIM. Source: Shah, Saha, Dutt 2012, eq. (24).
+    """Return I = N^T M N, (nv, nv), the GIM, and what rotors of the joints add: N^T H + H^T N + I_r, see `joints`.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
+
+    Source: Shah, Saha, Dutt 2012, eq. (24), without rotors.
     """
     at = kinematics(robot, q)
-    N = complement_at(robot, at)
-    return N.T @ mass_matrix_at(robot, at) @ N
+    N, H = complement_at(robot, at), rotor_momentum(robot, at)
+    return N.T @ (mass_matrix_at(robot, at) @ N + H) + H.T @ N + reflected_inertia(robot)
 
 
 def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "skew") -> Array:
@@ -64,6 +67,7 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
               [ -m (omega x d)~                           0 ]
 
     so that S t = Omega M E t, and Md - 2 S is skew: hence Id - 2 C = N^T (Md - 2 S) N + Nd^T M N - N^T M Nd is.
+    Rotors add N^T Hd + H^T Nd to both.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). form: "skew" or "paper".
@@ -82,7 +86,8 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
     N, N_dot = complement_and_rate(robot, at, moving)
     S_k = _skew_block if form == "skew" else _paper_block
     S = block_diagonal([S_k(M, t[:3]) for M, t in zip(_mass_blocks(robot, at), moving.twist, strict=True)])
-    return N.T @ (mass_matrix_at(robot, at) @ N_dot + S @ N)
+    H, H_dot = rotor_momentum(robot, at), rotor_momentum_rate(robot, at, moving)
+    return N.T @ (mass_matrix_at(robot, at) @ N_dot + S @ N + H_dot) + H.T @ N_dot
 
 
 def gravity_forces(robot: Robot, q: Array) -> Array:
@@ -105,7 +110,8 @@ def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
 def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
     """Return h = C v - tau^F, (nv,), gravity included: N^T (M Nd v + Omega M E t - w^E - w^F).
 
-    As printed h leaves gravity out; the nomenclature, and the authors' code, have it in.
+    As printed h leaves gravity out; the nomenclature, and the authors' code, have it in. What friction, springs and
+    rotors of the joints take is part of it.
 
     Source: Shah, Saha, Dutt 2012, eqs. (22), (25), (28).
     """
@@ -117,7 +123,9 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
     w += np.concatenate(
         [_paper_block(M, t[:3]) @ t for M, t in zip(_mass_blocks(robot, at), moving.twist, strict=True)]
     )
-    return N.T @ (w - _weights(robot, at) - _external(robot, at, wrenches))
+    w += rotor_momentum_rate(robot, at, moving) @ v
+    own = rotor_momentum(robot, at).T @ (N_dot @ v) + joint_forces(robot, q, v)
+    return N.T @ (w - _weights(robot, at) - _external(robot, at, wrenches)) + own
 
 
 def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from legged.denoc.equations import mass_matrix_at
+from legged.denoc.joints import module_rotors
 from legged.denoc.kinematics import Kinematics, kinematics
 from legged.denoc.modules import (
     Propagation,
@@ -28,9 +29,9 @@ class ArticulatedModule:
 
     Attributes:
         M_hat: M^ of equation (A.8), (6 eta, 6 eta).
-        Psi_hat: M^ N, (6 eta, nv), eq. (A.7).
+        Psi_hat: M^ N + H, (6 eta, nv), eq. (A.7).
         Psi: Psi^ I^-1, (6 eta, nv), eq. (A.7).
-        I_hat: N^T Psi^, (nv, nv), eq. (A.6): the inertia matrix that the module's joints meet.
+        I_hat: N^T Psi^ + H^T N + I_r, (nv, nv), eq. (A.6): the inertia matrix that the module's joints meet.
         M_hat_hat: M^ - Psi^ Psi^T, (6 eta, 6 eta), eq. (A.9): what its parent feels of it.
     """
 
@@ -78,10 +79,13 @@ def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
     inertia = np.zeros((robot.nv, robot.nv))
     for j, above in enumerate(robot.modules):
         for i in gamma(robot, j):
-            block, place = N[i].T @ M_tilde[i] @ A(i, j) @ N[j], np.ix_(robot.modules[i].v, above.v)
-            np.add.at(inertia, place, block)
-            if i != j:
+            H, inertia_r = module_rotors(robot, i, at)
+            block, place = (M_tilde[i] @ N[i] + H).T @ A(i, j) @ N[j], np.ix_(robot.modules[i].v, above.v)
+            if i == j:
+                block = block + N[i].T @ H + inertia_r
+            else:
                 np.add.at(inertia.T, place, block)
+            np.add.at(inertia, place, block)
     return inertia
 
 
@@ -90,6 +94,7 @@ def articulated_modules(robot: Robot, q: Array) -> list[ArticulatedModule]:
 
         M^^i = M^i + sum over j in xi^i of (A^(j,i))^T M^^(j,j) A^(j,i)                 (A.8), (A.9)
 
+    The rotors of a module's joints add H^i to Psi^ and (H^i)^T N + I_r^i to I^, see `joints.module_rotors`.
     Where a module's I^ is exactly singular its null motions, which meet no inertia, are left to move freely.
 
     Args:
@@ -108,13 +113,13 @@ def _articulate(robot: Robot, at: Kinematics) -> list[ArticulatedModule]:
         M_hat = M[rows(robot, i), rows(robot, i)]
         for j in xi(robot, i):
             M_hat = M_hat + A(j, i).T @ found[j].M_hat_hat @ A(j, i)
-        found[i] = _articulated(M_hat, joint_rate_propagation(robot, i, at))
+        found[i] = _articulated(M_hat, joint_rate_propagation(robot, i, at), *module_rotors(robot, i, at))
     return [found[m.index] for m in robot.modules]
 
 
-def _articulated(M_hat: Array, N: Array) -> ArticulatedModule:
-    Psi_hat = M_hat @ N
-    I_hat = N.T @ Psi_hat
+def _articulated(M_hat: Array, N: Array, H: Array, I_r: Array) -> ArticulatedModule:
+    Psi_hat = M_hat @ N + H
+    I_hat = N.T @ Psi_hat + H.T @ N + I_r
     I_hat = (I_hat + I_hat.T) / 2
     try:
         Psi = np.linalg.solve(I_hat, Psi_hat.T).T

@@ -9,10 +9,11 @@ import numpy as np
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
-from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_wrenches, transforms
+from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
+from legged.robot.body import Body
 from legged.robot.entries import placed
 from legged.robot.robot import Robot
-from legged.spatial import Array, Transform, annihilate, factor_symmetric, mirror, solve_factored, solve_symmetric
+from legged.spatial import Array, Transform, factor_symmetric, mirror, solve_factored, solve_symmetric, with_rows
 from legged.trace.labels import stage
 
 
@@ -52,9 +53,9 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
         return finite(robot, "the forward dynamics", _solved(robot, q, tau - bias_forces(robot, q, v, wrenches)))
     X = transforms(robot, q)
     with stage(STEP_1):
-        w = outward_wrenches(robot, q, v, None, wrenches)
+        w, f = outward_forces(robot, q, v, None, wrenches)
     with stage(STEP_2):
-        factors, phi_tilde = _inward(robot, q, X, w, tau)
+        factors, phi_tilde = _inward(robot, q, X, w, f, tau)
     with stage(STEP_3):
         vdot = _outward(robot, q, X, factors, phi_tilde)
     return finite(robot, "the forward dynamics", vdot)
@@ -75,6 +76,8 @@ def articulate(robot: Robot, q: Array, X: list[Transform]) -> tuple[list[Articul
         M^ = M + sum of X^T (M^ - Psi^ Psi^T) X over the children         (A.8), (A.9)
         Psi^ = M^ P,   I^ = P^T Psi^,   Psi = Psi^ I^-1                   (A.6), (A.7)
 
+    The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.spin`.
+
     Source: Shah, Saha, Dutt 2012, Appendix A.1, link by link inside a module.
     """
     M_hat = [body.felt.M for body in robot.bodies]
@@ -85,43 +88,50 @@ def articulate(robot: Robot, q: Array, X: list[Transform]) -> tuple[list[Articul
             P_0 = robot.base.motion_matrix(q)
             factors[k] = Articulated(np.zeros((6, 0)), factor_symmetric(mirror(P_0.T @ M_hat[k] @ P_0)))
             continue
-        factors[k], remaining = _eliminate(body.P, M_hat[k])
+        factors[k], remaining = _eliminate(body, M_hat[k])
         M_hat[body.parent] = M_hat[body.parent] + X[k].pull(remaining)
     return factors, M_hat
 
 
-def _eliminate(P: Array, M_hat: Array) -> tuple[Articulated, Array]:
-    """Return a joint's factors, and what its parent feels of the body: M^ - Psi^ Psi^T, which annihilates P."""
-    Psi_hat = M_hat @ P
-    I_hat = factor_symmetric(P.T @ Psi_hat)
+def _eliminate(body: Body, M_hat: Array) -> tuple[Articulated, Array]:
+    """Return a joint's factors, and what its parent feels of the body: M^ - Psi^ Psi^T.
+
+    Along the joint that is Psi (H^T P + I_r) - H: what its rotors keep back, nothing without any.
+    """
+    P, kept = body.P, body.kept
+    Psi_hat = M_hat @ P + body.spin
+    I_hat = factor_symmetric(P.T @ Psi_hat + kept)
     Psi = np.stack([solve_factored(I_hat, row) for row in Psi_hat])
-    free = tuple(int(i) for i in np.flatnonzero(P.any(axis=1)))
-    return Articulated(Psi, I_hat), annihilate(mirror(M_hat - Psi_hat @ Psi.T), free)
+    remaining = mirror(M_hat - Psi_hat @ Psi.T)
+    return Articulated(Psi, I_hat), with_rows(remaining, _along(P), (Psi @ kept - body.spin).T)
+
+
+def _along(P: Array) -> tuple[int, ...]:
+    """Return the places of a twist's entries in which a joint moves, one for each column of P."""
+    return tuple(int(column.argmax()) for column in P.T)
 
 
 def _inward(
-    robot: Robot, q: Array, X: list[Transform], w: list[Array], tau: Array
+    robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array], tau: Array
 ) -> tuple[list[Articulated], list[Array]]:
-    """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w on their way inward."""
+    """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w on their way inward.
+
+    f holds each joint's own forces, which its drive must overcome.
+    """
     factors, _ = articulate(robot, q, X)
     phi_tilde: list[Array] = [np.zeros(0)] * len(robot.bodies)
     w = list(w)
     for body in inward(robot):
         k = body.index
         P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
-        phi_hat = tau[body.v] - P.T @ w[k]
+        drive = tau[body.v] - f[k]
+        phi_hat = drive - P.T @ w[k]
         phi_tilde[k] = solve_factored(factors[k].I_hat, phi_hat)
         if body.kind != "base":
-            w[body.parent] = w[body.parent] + X[k].T @ _remaining(body.P, w[k], factors[k].Psi, phi_hat, tau[body.v])
+            eta = w[k] + factors[k].Psi @ phi_hat  # what the parent feels once the joint gives way
+            along = drive - body.kept @ phi_tilde[k]  # the same along the joint
+            w[body.parent] = w[body.parent] + X[k].T @ with_rows(eta, _along(P), along)
     return factors, phi_tilde
-
-
-def _remaining(P: Array, w: Array, Psi: Array, phi_hat: Array, tau: Array) -> Array:
-    """Return w + Psi phi^, (6,): what the parent feels once the joint gives way. Along the joint it is tau itself."""
-    eta = w + Psi @ phi_hat
-    free = np.any(P, axis=1)
-    along = P @ tau
-    return np.array([along[i] if free[i] else eta[i] for i in range(6)])
 
 
 def _outward(robot: Robot, q: Array, X: list[Transform], factors: list[Articulated], phi_tilde: list[Array]) -> Array:

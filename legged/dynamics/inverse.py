@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_wrenches, transforms
+from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
 from legged.robot.entries import added
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, solve_symmetric
@@ -14,6 +14,8 @@ from legged.trace.labels import stage
 
 def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:
     """Return the generalised forces that produce an acceleration, base rows included: tau = I vdot + C v - tau^F.
+
+    What friction and springs of the joints take is part of them, see `JointPhysics`.
 
     Args:
         robot: The robot.
@@ -31,22 +33,22 @@ def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wr
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     X = transforms(robot, q)
     with stage(STEP_1):
-        w = outward_wrenches(robot, q, v, vdot, wrenches)
+        w, f = outward_forces(robot, q, v, vdot, wrenches)
     with stage(STEP_2):
-        return _project(robot, q, X, w)
+        return _project(robot, q, X, w, f)
 
 
 def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
-    """Return h = C v - tau^F, (nv,), gravity included: what `inverse_dynamics` gives at vdot = 0.
+    """Return h = C v - tau^F, (nv,), gravity, friction and springs included: `inverse_dynamics` at vdot = 0.
 
     Arguments and errors are those of `inverse_dynamics`. Source: Shah, Saha, Dutt 2012, eq. (28).
     """
     q, v = read(robot, q=q, v=v)
     X = transforms(robot, q)
     with stage(STEP_1):
-        w = outward_wrenches(robot, q, v, None, wrenches)
+        w, f = outward_forces(robot, q, v, None, wrenches)
     with stage(STEP_2):
-        return _project(robot, q, X, w)
+        return _project(robot, q, X, w, f)
 
 
 def floating_inverse_dynamics(
@@ -78,16 +80,16 @@ def floating_inverse_dynamics(
     vdot = np.concatenate([np.zeros(n0), joint_accelerations])
     X = transforms(robot, q)
     with stage(STEP_1):
-        w = outward_wrenches(robot, q, v, vdot, wrenches)
+        w, f = outward_forces(robot, q, v, vdot, wrenches)
     with stage(STEP_2):
-        h_tilde, M_tilde = _project(robot, q, X, w), composite_masses(robot, X)
+        h_tilde, M_tilde = _project(robot, q, X, w, f), composite_masses(robot, X)
     with stage(STEP_3):
         vdot_0, tau = _base_and_torques(robot, q, X, h_tilde, M_tilde)
     return finite(robot, "the base acceleration", vdot_0), finite(robot, "the inverse dynamics", tau)
 
 
-def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array]) -> Array:
-    """Return N_d^T N_l^T w, (nv,), from each body's own wrench."""
+def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array]) -> Array:
+    """Return N_d^T N_l^T w + f, (nv,), from each body's own wrench and each joint's own force."""
     tau: list[Array] = [np.zeros(0)] * len(robot.bodies)
     w = list(w)
     for body in inward(robot):
@@ -95,7 +97,7 @@ def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array]) -> Arra
         if body.kind == "base":
             tau[k] = robot.base.motion_matrix(q).T @ w[k]
         else:
-            tau[k] = body.P.T @ w[k]
+            tau[k] = body.P.T @ w[k] + f[k]
             w[body.parent] = w[body.parent] + X[k].T @ w[k]
     return added(robot, tau)
 
@@ -119,7 +121,7 @@ def composite_masses(robot: Robot, X: list[Transform], M: list[Array] | None = N
 def _base_and_torques(
     robot: Robot, q: Array, X: list[Transform], h_tilde: Array, M_tilde: list[Array]
 ) -> tuple[Array, Array]:
-    """Return (vdot_0, tau): step 3. I_theta0 vdot_0 is p^T M~ a, with a the base's acceleration seen from the body."""
+    """Return (vdot_0, tau): step 3. I_theta0 vdot_0 is (M~ p + H)^T a, a the base's acceleration seen from the body."""
     n0 = robot.base.nv
     P_0 = robot.base.motion_matrix(q)
     vdot_0 = -solve_symmetric(P_0.T @ M_tilde[0] @ P_0, h_tilde[:n0]) if n0 else np.zeros(0)
@@ -131,6 +133,6 @@ def _base_and_torques(
             a[k] = P_0 @ vdot_0 if n0 else np.zeros(6)
         else:
             a[k] = X[k] @ a[body.parent]
-            own = body.P.T @ M_tilde[k] @ a[k]
+            own = (M_tilde[k] @ body.P + body.spin).T @ a[k]
             tau[k] = own if body.follows else own + h_tilde[body.v]
     return vdot_0, added(robot, tau)[n0:]

@@ -11,11 +11,12 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.dynamics.arguments import read
+from legged.dynamics.passive import spring_energy
 from legged.dynamics.sweeps import outward, transforms, twists_and_rates
 from legged.errors import ShapeError
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
-from legged.spatial import Array, coupling, cross, join
+from legged.spatial import Array, coupling, cross, join, sum_of
 
 
 class Motion(NamedTuple):
@@ -158,7 +159,7 @@ def momentum(robot: Robot, q: Array, v: Array) -> Array:
     angular, linear = np.zeros(3), np.zeros(3)
     for body in robot.bodies:
         R = at.rotation[body.index]
-        part = body.M @ at.twist[body.index]
+        part = body.M @ at.twist[body.index] + body.spin @ v[body.v]
         f = R @ part[3:]
         angular = angular + R @ part[:3] + cross(at.origin[body.index] - c, f)
         linear = linear + f
@@ -166,15 +167,21 @@ def momentum(robot: Robot, q: Array, v: Array) -> Array:
 
 
 def kinetic_energy(robot: Robot, q: Array, v: Array):
-    """Return the kinetic energy, [J]: half t^T M t, body by body."""
+    """Return the kinetic energy, [J]: half t^T M t, body by body, and that of rotors and armature, see `Body.spin`."""
     q, v = read(robot, q=q, v=v)
-    at = motion(robot, q, v)
-    return 0.5 * sum(t @ (body.M @ t) for body, t in zip(robot.bodies, at.twist, strict=True))
+    total = 0.0
+    for body, t in zip(robot.bodies, motion(robot, q, v).twist, strict=True):
+        rates = v[body.v]
+        momentum = body.M @ t + 2.0 * (body.spin @ rates)
+        total = total + (t @ momentum + rates @ (body.reflected @ rates))
+    return 0.5 * total
 
 
 def potential_energy(robot: Robot, q: Array):
-    """Return the potential energy in the robot's gravity, [J], zero for a centre of mass at the world's origin."""
-    return -robot.mass * (robot.gravity @ center_of_mass(robot, q))
+    """Return the potential energy, [J]: in gravity, zero for a centre of mass at the world's origin, and in springs."""
+    (q,) = read(robot, q=q)
+    springs = sum_of(spring_energy(body, q) for body in robot.bodies)
+    return springs - robot.mass * (robot.gravity @ center_of_mass(robot, q))
 
 
 def _on_bodies(robot: Robot, points: list[tuple[str | int, Array]]) -> list[tuple[int, Array]]:

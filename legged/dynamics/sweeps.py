@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from legged.dynamics.arguments import Wrenches, body_wrenches
+from legged.dynamics.passive import friction_forces, rotor_forces, spring_forces
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, coupling, cross, join
@@ -108,13 +109,22 @@ def twists_and_rates(robot: Robot, q: Array, v: Array, vdot: Array | None) -> tu
     return t, td
 
 
-def outward_wrenches(robot: Robot, q: Array, v: Array, vdot: Array | None, wrenches: Wrenches) -> list[Array]:
-    """Return w = M td + Omega M E t - w^F of each body, (6,), about its origin in its axes: step 1."""
+def outward_forces(
+    robot: Robot, q: Array, v: Array, vdot: Array | None, wrenches: Wrenches
+) -> tuple[list[Array], list[Array]]:
+    """Return (w, f): step 1.
+
+    w = M td + Omega M E t - w^F of each body, (6,), about its origin in its axes, the moment of its joint's rotor with
+    it; f of each joint, (nv of the joint,), what friction, springs and rotors take there.
+    """
     w_F = body_wrenches(robot, wrenches)
     t, td = twists_and_rates(robot, q, v, vdot)
-    w = []
+    w, f = [], []
     for body in outward(robot):
         k = body.index
         own = newton_euler(body, t[k], td[k])
+        moment, force = rotor_forces(body, v, vdot, t[k], td[k])
+        own = own + join(moment, np.zeros(3))
         w.append(own - w_F[k] if k in w_F else own)
-    return w
+        f.append(force + friction_forces(body, v) + spring_forces(body, q))
+    return w, f

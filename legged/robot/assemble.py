@@ -19,6 +19,7 @@ from legged.robot.link import ContactPoint, Link, PlacedLink
 from legged.robot.modules import Module, check_modules, find_modules
 from legged.robot.moments import moments_of, regroup
 from legged.robot.numbering import numbered
+from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.robot import Robot
 from legged.robot.singular import refuse_singular
 from legged.spatial import Array
@@ -63,6 +64,7 @@ class _Part:
     stage: Stage | None
     start: Placement
     inertia: Inertia
+    physics: JointPhysics = field(default_factory=JointPhysics)
 
 
 def assemble(
@@ -141,11 +143,18 @@ def _refuse_massless_ends(welds: dict[str, Weld]) -> None:
     for head, weld in welds.items():
         if weld.parent is None and head not in parents and weld.inertia.is_massless:
             raise DefinitionError(f"the base {head!r} has no mass and carries nothing: the robot would weigh nothing")
-        if head not in parents and weld.inertia.is_massless:
+        if head not in parents and weld.inertia.is_massless and not _has_armature(weld.definition):
             raise DefinitionError(
                 f"link {head!r} is the last of its limb and has no mass: its joint would meet no inertia; give it a "
                 f"mass, or fix it to its parent"
             )
+
+
+def _has_armature(joint: Joint) -> bool:
+    """Return whether every degree of freedom meets the inertia of some rotor."""
+    rotor, armature = joint.physics.rotor, np.asarray(joint.physics.armature)
+    spins = rotor is not None and rotor.gear * rotor.inertia != 0.0
+    return spins or bool((armature > 0.0).all())
 
 
 def _expand(welds: dict[str, Weld], named: list[list[str]]) -> list[_Part]:
@@ -158,10 +167,11 @@ def _expand(welds: dict[str, Weld], named: list[list[str]]) -> list[_Part]:
         assert weld.parent is not None
         parent, start = last[weld.parent], weld.start
         stages = weld.definition.stages
-        for number, stage in enumerate(stages, start=1):
+        physics = by_stage(weld.definition.name, weld.definition.physics, stages)
+        for number, (stage, own) in enumerate(zip(stages, physics, strict=True), start=1):
             inertia = weld.inertia if number == len(stages) else Inertia()
             name = head if number == len(stages) else f"{head} (joint stage {number})"
-            parts.append(_Part(name, head, weld.definition.name, parent, stage, start, inertia))
+            parts.append(_Part(name, head, weld.definition.name, parent, stage, start, inertia, own))
             parent, start = len(parts) - 1, _ORIGIN
         last[head] = parent
     return parts
@@ -200,7 +210,7 @@ def _place(
         entries[part.joint] = nq + stage.nq, nv + stage.nv
         coupling = follows.get(part.joint)
         P = _motion(stage.kind) * (coupling.ratio if coupling else 1.0)
-        fixed = tuple(before), zero, after, coupling
+        fixed = tuple(before), zero, after, coupling, part.physics
         bodies.append(Body(part.name, index, part.parent, stage.kind, *slices, P, moments, moments, *fixed))
     felt = regroup(bodies)
     return tuple(replace(body, felt=moments) for body, moments in zip(bodies, felt, strict=True)), frames

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
 from legged.robot.coupling import Coupling
 from legged.robot.moments import Moments
+from legged.robot.physics import JointPhysics
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array, Rotation, Shift, Transform, Turn
 
@@ -31,6 +33,7 @@ class Body:
         zero: (cosine, sine) of the joint angle's offset: the body's frame at q = 0.
         after: Fixed shift along the joint's axis from the joint to the body's origin, [m].
         coupling: What the joint follows, or None.
+        physics: The joint's, one entry per degree of freedom.
     """
 
     name: str
@@ -46,6 +49,7 @@ class Body:
     zero: tuple[float, float] = (1.0, 0.0)
     after: float = 0.0
     coupling: Coupling | None = None
+    physics: JointPhysics = field(default_factory=JointPhysics)
 
     @property
     def M(self) -> Array:
@@ -60,6 +64,50 @@ class Body:
     def follows(self) -> bool:
         """Whether the joint's entries of q and v are another's."""
         return self.coupling is not None
+
+    @property
+    def ratio(self) -> float:
+        """Rate of the joint per entry of v."""
+        return 1.0 if self.coupling is None else self.coupling.ratio
+
+    @cached_property
+    def rubs(self) -> bool:
+        """Whether the joint has friction."""
+        return bool(np.any(self.physics.damping) or np.any(self.physics.friction))
+
+    @cached_property
+    def is_sprung(self) -> bool:
+        """Whether the joint has springs."""
+        return bool(np.any(self.physics.stiffness))
+
+    @cached_property
+    def spin(self) -> Array:
+        """H, (6, nv), [kg m^2], body axes: what a rotor on the parent adds to momentum by its spin, per joint rate.
+
+        With it the joint's rotors have the kinetic energy v^T H^T t + v^T I_r v / 2, where t is this body's twist, not
+        its parent's, and I_r is `reflected`. Zero unless the rotor is gyroscopic.
+        """
+        H, rotor = np.zeros((6, self.nv)), self.physics.rotor
+        if rotor is not None and rotor.gyroscopic:
+            H[2, 0] = self.ratio * rotor.gear * rotor.inertia
+        return H
+
+    @cached_property
+    def reflected(self) -> Array:
+        """I_r, (nv, nv), [kg m^2] or [kg]: inertia of armature and rotor to the joint's rates alone; see `spin`.
+
+        The joint meets it and P^T H + H^T P: in all gear^2 times the rotor's inertia, with the armature.
+        """
+        rotor = self.physics.rotor
+        own = np.broadcast_to(np.asarray(self.physics.armature), self.nv)
+        own = own + (0.0 if rotor is None else rotor.gear**2 * rotor.inertia)
+        shared = self.P.T @ self.spin
+        return self.ratio**2 * np.diag(own) - shared - shared.T
+
+    @cached_property
+    def kept(self) -> Array:
+        """H^T P + I_r, (nv, nv): what rotors keep of a force along the joint, per acceleration; see `spin`."""
+        return self.spin.T @ self.P + self.reflected
 
     def position(self, q: Array) -> Array:
         """Return the joint's own coordinates, from all of the robot's q."""

@@ -8,7 +8,14 @@ from legged.dynamics.arguments import read
 from legged.robot.body import Body
 from legged.robot.entries import placed
 from legged.robot.robot import Robot
-from legged.rotations import quaternion_exp, quaternion_log, quaternion_matrix, quaternion_product, quaternion_rate
+from legged.rotations import (
+    quaternion_conjugate,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_matrix,
+    quaternion_product,
+    quaternion_rate,
+)
 from legged.spatial import Array
 
 
@@ -67,7 +74,7 @@ def difference(robot: Robot, start: Array, end: Array) -> Array:
 
 
 def _turn_between(a: Array, b: Array) -> Array:
-    return quaternion_log(quaternion_product(a * np.array([1.0, -1.0, -1.0, -1.0]), b))
+    return quaternion_log(quaternion_product(quaternion_conjugate(a), b))
 
 
 def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:

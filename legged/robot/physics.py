@@ -1,8 +1,13 @@
-"""What a joint has besides its axis: friction, springs, rotors, stops and the limits of its motor."""
+"""What a joint has besides its axis: friction, springs, rotors, stops and the limits of its motor.
+
+Dry friction is F tanh(v / v_s), with v_s = `CREEP`: a joint that is held by friction creeps, by less than that.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
+from typing import Protocol
 
 import numpy as np
 
@@ -10,6 +15,9 @@ from legged.errors import DefinitionError
 from legged.spatial import Array
 
 PerFreedom = float | Array | tuple[float, ...] | list[float]
+CREEP = 0.01
+"""Speed below which dry friction gives way, [rad/s] or [m/s]."""
+_UNLIMITED = {"lower": -np.inf, "upper": np.inf, "effort": np.inf, "speed": np.inf}
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,8 +47,12 @@ class Rotor:
 class JointPhysics:
     """Forces and limits of a joint; each is one number, or one per degree of freedom of the joint.
 
-    The first five act in inverse and forward dynamics, in every function. Stops and motor limits act in simulations
-    only: the dynamics themselves answer for any state and any force.
+    The first five and the rotor act in inverse and forward dynamics, in every function. Stops and motor limits act in
+    simulations only: the dynamics themselves answer for any state and any force.
+
+    A ball joint with a quaternion turns alike about all axes: it has one armature, one stiffness, no stops; its `rest`
+    is a rotation vector. A rotor needs a joint of one degree of freedom. A joint that follows another has no motor of
+    its own, so that its `effort` and `speed` mean nothing; all else acts on it where it is.
 
     Attributes:
         damping: Viscous friction, [N m s/rad] or [N s/m].
@@ -50,7 +62,7 @@ class JointPhysics:
         rest: Where the spring is relaxed, [rad] or [m].
         lower, upper: Where the stops are, [rad] or [m].
         effort: Largest force of the motor, [N m] or [N].
-        speed: Speed at which the motor gives no more force, [rad/s] or [m/s].
+        speed: Speed at which a motor of limited effort gives no more force, [rad/s] or [m/s].
         rotor: The motor's rotor, if it is known in detail.
     """
 
@@ -74,11 +86,57 @@ class JointPhysics:
             _check(item.name, value)
         if np.any(np.asarray(self.lower) > np.asarray(self.upper)):
             raise DefinitionError(f"the lower limit {self.lower} lies above the upper limit {self.upper}; swap them")
+        if np.any(np.asarray(self.speed) == 0.0):
+            raise DefinitionError("a motor's speed must be positive: at zero speed it would never give any force")
 
 
 def _check(name: str, value: Array) -> None:
-    unlimited = name in ("lower", "upper", "effort", "speed")
-    if np.isnan(value).any() or (not unlimited and not np.isfinite(value).all()):
+    if not (np.isfinite(value) | (value == _UNLIMITED.get(name, 0.0))).all():
         raise DefinitionError(f"a joint's {name} must be finite, got {value}")
     if name not in ("rest", "lower", "upper") and (value < 0).any():
         raise DefinitionError(f"a joint's {name} must not be negative, got {value}")
+
+
+class OneOrThree(Protocol):
+    """What this module asks of a joint's stages."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def nv(self) -> int: ...
+
+
+def by_stage(name: str, physics: JointPhysics, stages: Sequence[OneOrThree]) -> list[JointPhysics]:
+    """Return the physics of each stage of a joint, one entry per degree of freedom.
+
+    Args:
+        name: The joint's. physics: As given. stages: The joint's.
+
+    Raises:
+        DefinitionError: for numbers that do not fit the joint.
+    """
+    nv = sum(stage.nv for stage in stages)
+    if physics.rotor is not None and nv != 1:
+        raise DefinitionError(
+            f"joint {name!r} has {nv} degrees of freedom; a rotor needs one, give an armature instead"
+        )
+    given = {item.name: np.asarray(getattr(physics, item.name)) for item in fields(physics) if item.name != "rotor"}
+    for field, value in given.items():
+        if value.shape not in ((), (nv,)):
+            raise DefinitionError(f"the {field} of joint {name!r} must be one number or {nv}, got shape {value.shape}")
+    found, start = [], 0
+    for stage in stages:
+        own = {k: np.broadcast_to(value, nv)[start : start + stage.nv] for k, value in given.items()}
+        if stage.kind == "ball":
+            _check_ball(name, own)
+        found.append(JointPhysics(**own, rotor=physics.rotor))
+        start += stage.nv
+    return found
+
+
+def _check_ball(name: str, own: dict[str, Array]) -> None:
+    for field in ("armature", "stiffness"):
+        if np.ptp(own[field]) > 0.0:
+            raise DefinitionError(f"ball joint {name!r} needs one {field} for all axes, got {own[field]}")
+    if np.isfinite(own["lower"]).any() or np.isfinite(own["upper"]).any():
+        raise DefinitionError(f"ball joint {name!r} cannot have stops: its q is a quaternion")

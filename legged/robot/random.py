@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
-from legged.robot.joint import Fixed, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from legged.robot.link import Link
+from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array
@@ -29,6 +31,9 @@ def random_tree(
     branching: float | None = None,
     axes: str = "any",
     gravity: Sequence[float] = GRAVITY,
+    physics: bool = False,
+    coupled: bool = False,
+    shuffled: bool = False,
 ) -> Robot:
     """Return a random robot, the same for the same seed.
 
@@ -36,31 +41,59 @@ def random_tree(
         seed: Of NumPy's generator.
         links: Number of links without the base; 1 to 40 at random when None.
         joints: Kinds to draw from: "revolute", "prismatic", "universal", "spherical" (three Euler angles), "ball"
-            (quaternion), "planar", "fixed".
+            (quaternion), "planar", "fixed", and "free", which is not drawn unless asked for.
         bases: Kinds to draw from: "fixed", "planar", "floating", "euler".
         branching: Chance that a link hangs on any earlier link, anywhere along a leg, and not on the last one; random
             from 0 (a chain) to 1 (a bush) when None.
         axes: "any" direction and frame rotation, "parallel" (all about y, offsets along x and z), or "perpendicular"
             (each axis perpendicular to its parent's, coordinate axes).
         gravity: (3,), [m/s^2].
+        physics: Whether joints have friction, springs, armature and rotors, gyroscopic ones among them.
+        coupled: Whether some joints of one degree of freedom follow others.
+        shuffled: Whether q and v have the joints in a random order.
     """
-    rng = np.random.default_rng(seed)
+    rng, extra = np.random.default_rng(seed), np.random.default_rng([seed, 1])  # the same tree whatever is added
     count = int(rng.integers(1, 41)) if links is None else links
     spread = float(rng.uniform()) if branching is None else branching
     base = _base(str(rng.choice(list(bases))), rng)
     builder = RobotBuilder(f"random tree {seed}", Link("base", _inertia(rng)), base=base, gravity=gravity)
-    directions, names = {"base": 2}, ["base"]
+    directions, names, moving = {"base": 2}, ["base"], []
     for index in range(count):
         parent = str(rng.choice(names)) if rng.uniform() < spread else names[-1]
         name = f"link{index}"
         direction = _next_direction(axes, directions[parent], rng)
         joint = _joint(str(rng.choice(list(joints))), f"joint{index}", axes, direction, rng)
+        if physics:
+            joint = replace(joint, physics=_physics(joint, extra))
+        moving += [joint] if joint.nv else []
         at = rng.uniform(-0.5, 0.5, 3) * (np.array([1, 0, 1]) if axes == "parallel" else 1)
         rotation = _rotation(rng) if axes == "any" and rng.uniform() < 0.7 else None
         builder.add(joint, Link(name, _inertia(rng), _contact(name, rng)), to=parent, at=at, rotation=rotation)
         directions[name] = direction
         names.append(name)
-    return builder.build()
+    followers = _couple(builder, moving, extra) if coupled else set()
+    order = [joint.name for joint in moving if joint.name not in followers]
+    return builder.build(order=list(extra.permutation(order)) if shuffled else None)
+
+
+def _physics(joint: Joint, rng: np.random.Generator) -> JointPhysics:
+    """Return random friction, springs and rotors, of the size of what the random links bring about."""
+    n = joint.nv
+    damping, friction, rest = rng.uniform(0.0, 1.0, n), rng.uniform(0.0, 1.0, n), rng.uniform(-1.0, 1.0, n)
+    armature, stiffness = rng.uniform(0.0, 0.2, n), rng.uniform(0.0, 2.0, n)
+    if any(stage.kind == "ball" for stage in joint.stages):
+        armature, stiffness = armature[:1].sum(), stiffness[:1].sum()
+    rotor = Rotor(rng.uniform(0.0, 0.05), rng.uniform(-5.0, 5.0), bool(rng.integers(2))) if n == 1 else None
+    return JointPhysics(damping, friction, armature, stiffness, rest, rotor=rotor)
+
+
+def _couple(builder: RobotBuilder, joints: Sequence[Joint], rng: np.random.Generator) -> set[str]:
+    """Let some joints follow others, and return their names."""
+    names = rng.permutation([joint.name for joint in joints if joint.nv == 1])
+    pairs = list(zip(names[0::2], names[1::2], strict=False))
+    for follower, master in pairs:
+        builder.couple(str(follower), str(master), float(rng.uniform(0.3, 2.0)), float(rng.uniform(-1.0, 1.0)))
+    return {str(follower) for follower, _ in pairs}
 
 
 def _base(kind: str, rng: np.random.Generator) -> Base:
@@ -81,6 +114,7 @@ def _joint(kind: str, name: str, axes: str, direction: int, rng: np.random.Gener
         "spherical": Spherical(name, str(rng.choice(_SEQUENCES))),
         "ball": Spherical(name),
         "fixed": Fixed(name),
+        "free": Free(name),
     }
     return made[kind]
 

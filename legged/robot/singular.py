@@ -67,7 +67,7 @@ def _least_inertias(robot: Robot, seed: int) -> Array:
         k = body.index
         P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
         if body.nv and np.isfinite(M_hat[k]).all():
-            least[k] = _least_inertia(P, M_hat[k], M_tilde[k])
+            least[k] = _least_inertia(body, P, M_hat[k], M_tilde[k])
     return least
 
 
@@ -101,18 +101,20 @@ def _least_of_all(robot: Robot, seed: int) -> tuple[float, int]:
 def _sizes(M_tilde: Array) -> Array:
     """Return what rotations and translations are measured by, (6,): roots of composite inertia and composite mass."""
     turning, sliding = float(np.trace(M_tilde[:3, :3])), float(M_tilde[5, 5])
-    return np.sqrt(np.repeat([turning or 1.0, sliding], 3))
+    return np.sqrt(np.repeat([turning or 1.0, sliding or 1.0], 3))
 
 
-def _least_inertia(P: Array, M_hat: Array, M_tilde: Array) -> float:
+def _least_inertia(body: Body, P: Array, M_hat: Array, M_tilde: Array) -> float:
     """Return the least x^T I^ x over motions x of P, in parts of the rigid inertia.
 
     Rotations are measured by the trace of the composite inertia about the body's origin and translations by the
-    composite mass, so that radians and metres can stand in one matrix. The mass is never zero: no limb ends massless.
+    composite mass, so that radians and metres can stand in one matrix.
     """
-    size = _sizes(M_tilde)
-    Q, _ = np.linalg.qr(size[:, None] * P)
-    return float(np.linalg.eigvalsh(Q.T @ (M_hat / np.outer(size, size)) @ Q)[0])
+    Psi_hat = M_hat @ P + body.spin
+    I_hat = P.T @ Psi_hat + body.kept
+    _, R = np.linalg.qr(_sizes(M_tilde)[:, None] * P)
+    inverse = np.linalg.inv(R)
+    return float(np.linalg.eigvalsh(inverse.T @ I_hat @ inverse)[0])
 
 
 def _message(robot: Robot, body: Body) -> str:

@@ -1,0 +1,97 @@
+"""What joints do besides moving links: rotors and armature, friction and springs, dense.
+
+A rotor on the parent link, with its axis e along the joint's, spins with n qd more than its parent. So it has the
+kinetic energy I n^2 qd^2 / 2 + I n qd (e . omega_parent) on top of what the parent's own inertia holds of it; the
+second term is its gyroscopic part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from legged.denoc.kinematics import Kinematics, Rates
+from legged.robot.body import Body
+from legged.robot.physics import CREEP
+from legged.robot.robot import Robot
+from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
+from legged.spatial import Array
+
+
+def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
+    """Return H, (6 n, nv), [kg m^2], world axes: angular momentum of spinning rotors per joint rate, on their parents.
+
+    With it the kinetic energy is v^T (N^T M N + N^T H + H^T N + I_r) v / 2, I_r from `reflected_inertia`.
+    """
+    H = np.zeros((6 * len(robot.bodies), robot.nv))
+    for body in robot.bodies:
+        H[6 * body.parent : 6 * body.parent + 3, body.v] += _spin(body, at)
+    return H
+
+
+def rotor_momentum_rate(robot: Robot, at: Kinematics, moving: Rates) -> Array:
+    """Return the time derivative of H, (6 n, nv): rotors' axes turn with their parents."""
+    H_dot = np.zeros((6 * len(robot.bodies), robot.nv))
+    for body in robot.bodies:
+        rate = np.cross(moving.twist[body.parent, :3], _spin(body, at).T).T
+        H_dot[6 * body.parent : 6 * body.parent + 3, body.v] += rate
+    return H_dot
+
+
+def reflected_inertia(robot: Robot) -> Array:
+    """Return I_r, (nv, nv): what armature and rotors add to the inertia of the joints' rates."""
+    inertia = np.zeros((robot.nv, robot.nv))
+    for body in robot.bodies:
+        inertia[body.v, body.v] += _reflected(body)
+    return inertia
+
+
+def module_rotors(robot: Robot, i: int, at: Kinematics) -> tuple[Array, Array]:
+    """Return (H^i, I_r^i) of a module, (6 eta, DoF) and (DoF, DoF), with the momentum at the bodies behind the joints.
+
+    A rotor's parent may be in another module, so the energy is written with the twist of the body behind the joint:
+    e . omega_parent = e . omega - qd for a turning joint, which I_r^i makes good.
+    """
+    bodies = [robot.bodies[k] for k in robot.modules[i].bodies]
+    H, inertia = np.zeros((6 * len(bodies), len(robot.modules[i].v))), np.zeros((len(robot.modules[i].v),) * 2)
+    column = 0
+    for row, body in enumerate(bodies):
+        own = slice(column, column + body.nv)
+        H[6 * row : 6 * row + 3, own] = _spin(body, at)
+        twice = at.p[body.index][:3].T @ _spin(body, at)
+        inertia[own, own] = _reflected(body) - twice - twice.T
+        column += body.nv
+    return H, inertia
+
+
+def joint_forces(robot: Robot, q: Array, v: Array) -> Array:
+    """Return what friction and springs of the joints take, (nv,), [N m] or [N]."""
+    forces = np.zeros(robot.nv)
+    for body in robot.bodies:
+        physics, rates = body.physics, body.ratio * v[body.v]
+        own = physics.damping * rates + physics.friction * np.tanh(rates / CREEP)
+        if np.any(physics.stiffness):
+            own = own + physics.stiffness * _deflection(body, q)
+        forces[body.v] += body.ratio * own
+    return forces
+
+
+def _deflection(body: Body, q: Array) -> Array:
+    at, rest = body.position(q), np.broadcast_to(np.asarray(body.physics.rest), body.nv)
+    if body.kind != "ball":
+        return at - rest
+    return quaternion_log(quaternion_product(quaternion_conjugate(quaternion_exp(rest)), at))
+
+
+def _spin(body: Body, at: Kinematics) -> Array:
+    """Return the momentum of a joint's rotor per rate of v, (3, nv of the joint), world axes."""
+    rotor = body.physics.rotor
+    if rotor is None or not rotor.gyroscopic:
+        return np.zeros((3, body.nv))
+    p = at.p[body.index]
+    return rotor.gear * rotor.inertia * (p[:3] if body.kind == "revolute" else p[3:])
+
+
+def _reflected(body: Body) -> Array:
+    rotor = body.physics.rotor
+    spinning = 0.0 if rotor is None else rotor.gear**2 * rotor.inertia
+    return body.ratio**2 * np.diag(np.broadcast_to(np.asarray(body.physics.armature), body.nv) + spinning)
