@@ -21,7 +21,9 @@ def centipede(pairs: int = 10, *, base: Base | None = None) -> Robot:
     below = "head"
     for k in range(pairs):
         if k:
-            segment = Limb().add(Revolute("bend", "z"), Link("segment", SEGMENT), at=(0.0, 0.0, 0.0) if k == 1 else STEP)
+            segment = Limb().add(
+                Revolute("bend", "z"), Link("segment", SEGMENT), at=(0.0, 0.0, 0.0) if k == 1 else STEP
+            )
             robot.attach(segment, to=below, prefix=f"segment{k}_")
             below = f"segment{k}_segment"
         for side, sign in (("left", 1.0), ("right", -1.0)):

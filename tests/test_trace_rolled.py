@@ -15,7 +15,8 @@ FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics"
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch, tmp_path):
     """Roll already what would be compiled in one piece."""
-    monkeypatch.setattr(programs, "LARGE", 0)
+    monkeypatch.setattr(programs, "LARGE_ONE", 0)
+    monkeypatch.setattr(programs, "LARGE_MANY", 0)
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
 
 

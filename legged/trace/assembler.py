@@ -100,9 +100,9 @@ class Writer:
             x = self.op("fmul", x, x) if len(terms) > 1 else x
         return terms[0]
 
-    def load(self, pointer: Value, offset: int | Value = 0) -> Value:
+    def load(self, pointer: Value, offset: int | Value = 0, name: Value | None = None) -> Value:
         """Return the vector that lies `offset` numbers after a pointer."""
-        return self.let(f"load {self.real}, ptr {self.at(pointer, offset)}, align 8")
+        return self.let(f"load {self.real}, ptr {self.at(pointer, offset)}, align 8", name)
 
     def spread(self, pointer: Value, offset: int, name: Value) -> Value:
         """Return the number that lies `offset` numbers after a pointer in every lane."""

@@ -8,8 +8,10 @@ from legged.trace.graph import Graph
 from legged.trace.packed import PackedCore
 from legged.trace.rolled import RolledCore
 
-LARGE = 30_000
-"""Nodes: graphs with more run as tables of their forms, see `rolled`."""
+LARGE_ONE, LARGE_MANY = 10_000, 20_000
+"""Nodes: graphs with more run as tables of their forms (`rolled`), for one state and for a block of states. For one
+state that is faster from there on, and compiles several times faster; for many it costs up to a tenth of speed until
+straight code, from about twice that, no longer fits the caches."""
 
 SINGLE = "legged_single"
 """`int64 legged_single(double *const *arrays)` runs the core for one state."""
@@ -41,11 +43,15 @@ def batch_work(graph: Graph) -> int:
 
 def core_room(graph: Graph, width: int) -> int:
     """Return how many numbers of working memory the core for `width` states takes."""
-    return lowering.room(graph, width) if len(graph.nodes) <= LARGE else 0
+    return 0 if _is_large(graph, width) else lowering.room(graph, width)
 
 
 def core(graph: Graph, width: int) -> lowering.Core:
     """Return the core that suits a graph, for `width` states at once."""
-    if len(graph.nodes) > LARGE:
+    if _is_large(graph, width):
         return RolledCore(graph, width, backend.width())
     return lowering.Core(graph, width, width) if width > 1 else PackedCore(graph, backend.width())
+
+
+def _is_large(graph: Graph, width: int) -> bool:
+    return len(graph.nodes) > (LARGE_ONE if width == 1 else LARGE_MANY)

@@ -3,7 +3,7 @@
 Code is as long as the forms together, and the tables hold a row for each segment: where its neighbours' values are, in
 bytes from the beginning of the memory, and its constants. What is the same in all rows stands in the code.
 
-    void legged_formK(double *work, int32 *rows, double *numbers, int64 count)      one form, `count` rows of it
+    void legged_kindK(double *work, int32 *rows, double *numbers, int64 count)      one form, `count` rows of it
     void legged_steps(double *work, int64 first, int64 end)                         steps, each a form and its rows
     void legged_collect(double *work, int32 *places, int64 count, double *target)   values for a call, side by side
 """
@@ -20,17 +20,18 @@ from legged.trace import elementary
 from legged.trace.assembler import ATTRIBUTES, Value, Writer, constant
 from legged.trace.graph import Graph, Operand
 from legged.trace.lowering import CORE, Core, rounded, shortly_before_use
-from legged.trace.segments import Form, phases
+from legged.trace.rows import Kind, Phase, Row, in_rows
+from legged.trace.segments import in_phases
 from legged.trace.storage import Call, Storage
 from legged.trace.tables import BYTES, Column, Table
 
 
-class _FormCore(Core):
-    """The operations of one form, as a function of a row."""
+class _KindCore(Core):
+    """The operations of one kind of rows, as a function."""
 
-    def __init__(self, form: Form, table: Table, width: int, native: int):
-        super().__init__(form.graph(table.fixed), width, native)
-        self.form, self.table = form, table
+    def __init__(self, kind: Kind, table: Table, width: int, native: int):
+        super().__init__(kind.form.graph(table.fixed), width * kind.lanes, native)
+        self.kind, self.table = kind, table
         self._pointers: dict[int, Value] = {-1: "%work"}
 
     def function(self, name: str, blocks: list[list[int]]) -> Iterator[str]:
@@ -39,10 +40,10 @@ class _FormCore(Core):
         w.label("start")
         self._begin_loop()
         self.emit(shortly_before_use(self.graph))
-        results = dict(zip(sorted(self.form.outputs), self.graph.results, strict=True))
+        results = dict(zip(sorted(self.kind.form.outputs), self.graph.results, strict=True))
         for column, outputs in zip(self.table.outputs, blocks, strict=True):
             for place, k in enumerate(outputs):
-                w.store(self.value(results[k]), *self._at(column, place))
+                w.store(self.value(results[k]), self._pointer(column.entry), column.rest // BYTES + place * w.width)
         w.line(f"br i1 {w.let('icmp slt i64 %k_next, %count')}, label %loop, label %end")
         w.label("end")
         w.line("ret void")
@@ -52,58 +53,73 @@ class _FormCore(Core):
 
     def _begin_loop(self) -> None:
         w = self.w
-        entries, constants = self.table.widths
         w.line("br label %loop")
         w.label("loop")
         for name, first in (("k", "0"), ("row", "%rows"), ("number", "%numbers")):
             kind = "i64" if name == "k" else "ptr"
             w.let(f"phi {kind} [{first}, %start], [%{name}_next, %loop]", f"%{name}")
         w.let("add i64 %k, 1", "%k_next")
-        w.let(f"getelementptr inbounds i32, ptr %row, i64 {entries}", "%row_next")
-        w.let(f"getelementptr inbounds double, ptr %number, i64 {constants}", "%number_next")
+        w.let(f"getelementptr inbounds i32, ptr %row, i64 {self.table.entries.shape[1]}", "%row_next")
+        w.let(f"getelementptr inbounds double, ptr %number, i64 {self.table.numbers.shape[1]}", "%number_next")
 
     def value(self, operand: Operand) -> Value:
         """Return a value, loaded at its first use."""
-        size = self.form.size
+        size = self.kind.form.size
         if isinstance(operand, float) or operand in self.ready or operand >= self.graph.input_size:
             return super().value(operand)
         self.ready.add(operand)
-        w, name = self.w, f"%v{operand}"
+        name = f"%v{operand}"
         if operand < size:
-            pointer = w.at(*self._at(self.table.operands[operand], 0))
-            return w.let(f"load {w.real}, ptr {pointer}, align 8", name)
-        return w.spread("%number", self.table.varying[operand - size], name)
+            return self._operand(self.table.operands[operand], name)
+        place = self.table.varying[operand - size]
+        return self.w.load("%number", place, name) if self.kind.lanes > 1 else self.w.spread("%number", place, name)
 
-    def _at(self, column: Column, place: int) -> tuple[Value, int]:
-        """Return (pointer, numbers further on)."""
+    def _operand(self, column: Column, name: Value) -> Value:
+        w, rest = self.w, column.rest // BYTES
+        if column.lanes == "together":
+            return w.load(self._pointer(column.entry), rest, name)
+        if column.lanes == "shared":
+            return w.spread(self._pointer(column.entry), rest, name)
+        vector = "poison"
+        for lane in range(w.width):
+            number = w.let(f"load double, ptr {w.at(self._pointer(column.entry + lane), rest)}, align 8")
+            last = name if lane == w.width - 1 else None
+            vector = w.let(f"insertelement {w.real} {vector}, double {number}, i64 {lane}", last)
+        return vector
+
+    def _pointer(self, entry: int) -> Value:
+        """Return the place that an entry of the row tells."""
         w = self.w
-        if column.entry not in self._pointers:
-            entry = w.let(f"load i32, ptr {w.at('%row', column.entry, 'i32')}, align 4")
-            distance = w.let(f"sext i32 {entry} to i64")
-            self._pointers[column.entry] = w.at("%work", distance, "i8")
-        return self._pointers[column.entry], column.rest // BYTES + place * w.width
+        if entry not in self._pointers:
+            distance = w.let(f"load i32, ptr {w.at('%row', entry, 'i32')}, align 4")
+            self._pointers[entry] = w.at("%work", w.let(f"sext i32 {distance} to i64"), "i8")
+        return self._pointers[entry]
 
 
 class RolledCore(Core):
-    """A core whose code is that of its forms."""
+    """A core whose code is that of its kinds of rows."""
 
     def __init__(self, graph: Graph, width: int, native: int):
         super().__init__(graph, width, native)
-        self._phases = phases(graph)
+        lanes = native if width == 1 else 1
+        self._phases = [Phase(in_rows(segments, lanes), calls) for segments, calls in in_phases(graph)]
         self._storage = Storage(graph, self._phases, width, native)
         self._table: list[int] = []
         self._numbers: list[float] = []
         self._steps: list[tuple[int, int, int, int]] = []
 
     def lines(self) -> Iterator[str]:
-        forms = list(dict.fromkeys(s.form for phase in self._phases for s in phase.segments))
-        tables = {form: Table(form, self._storage, self.w.width) for form in forms}
-        for k, form in enumerate(forms):
-            core = _FormCore(form, tables[form], self.w.width, self.native)
-            yield from core.function(f"legged_form{k}", self._storage.blocks[form])
+        kinds: dict[Kind, list[Row]] = {}
+        for phase in self._phases:
+            for row in phase.rows:
+                kinds.setdefault(row.kind, []).append(row)
+        tables = {kind: Table(kind, found, self._storage, self.w.width) for kind, found in kinds.items()}
+        for k, (kind, table) in enumerate(tables.items()):
+            core = _KindCore(kind, table, self.w.width, self.native)
+            yield from core.function(f"legged_kind{k}", self._storage.blocks[kind.form])
         ends = self._make_steps(tables)
         main = self._main(ends)
-        yield from _run_steps(len(forms))
+        yield from _run_steps(len(kinds))
         yield from _collect(self.w.width)
         yield _data("table", np.array(self._table, dtype=np.int32))
         yield _data("numbers", np.array(self._numbers, dtype=float))
@@ -116,23 +132,23 @@ class RolledCore(Core):
         yield from main
         yield "}"
 
-    def _make_steps(self, tables: dict[Form, Table]) -> list[int]:
+    def _make_steps(self, tables: dict[Kind, Table]) -> list[int]:
         """Lay the tables end to end and write down the steps; return where those of each phase end."""
-        numbers = {form: k for k, form in enumerate(tables)}
+        numbers = {kind: k for k, kind in enumerate(tables)}
         starts = {}
-        for form, table in tables.items():
-            starts[form] = len(self._table), len(self._numbers)
-            self._table += table.rows.ravel().tolist()
+        for kind, table in tables.items():
+            starts[kind] = len(self._table), len(self._numbers)
+            self._table += table.entries.ravel().tolist()
             self._numbers += table.numbers.ravel().tolist()
         done = dict.fromkeys(tables, 0)
         ends = []
         for phase in self._phases:
-            for form, group in itertools.groupby(phase.segments, lambda segment: segment.form):
-                row, number = starts[form]
-                entries, constants, count = *tables[form].widths, len(list(group))
-                first = done[form]
-                self._steps.append((numbers[form], row + first * entries, number + first * constants, count))
-                done[form] += count
+            for kind, group in itertools.groupby(phase.rows, lambda row: row.kind):
+                (entry, number), first, count = starts[kind], done[kind], len(list(group))
+                entry += first * tables[kind].entries.shape[1]
+                number += first * tables[kind].numbers.shape[1]
+                self._steps.append((numbers[kind], entry, number, count))
+                done[kind] += count
             ends.append(len(self._steps))
         return ends
 
@@ -140,7 +156,7 @@ class RolledCore(Core):
         w, storage = self.w, self._storage
         self.load_arrays()
         size = storage.size * BYTES * w.width
-        raw = w.let(f"call ptr @legged_allocate(i64 {size + 64})")
+        raw = w.let(f"call ptr @legged_allocate(i64 {size + 128})")
         address = w.let(f"add i64 {w.let(f'ptrtoint ptr {raw} to i64')}, 63")
         w.let(f"inttoptr i64 {w.let(f'and i64 {address}, -64')} to ptr", "%work")
         self._fetch()
@@ -196,7 +212,7 @@ class RolledCore(Core):
         return wrong
 
 
-def _run_steps(forms: int) -> Iterator[str]:
+def _run_steps(kinds: int) -> Iterator[str]:
     """Yield the function that runs steps, one after the other."""
     w = Writer(1)
     w.label("start")
@@ -207,10 +223,10 @@ def _run_steps(forms: int) -> Iterator[str]:
     form, row, number, count = (w.let(f"load i32, ptr {w.at(step, entry, 'i32')}, align 4") for entry in range(4))
     rows, numbers, count = (w.let(f"sext i32 {x} to i64") for x in (row, number, count))
     rows, numbers = w.at("@legged_table", rows, "i32"), w.at("@legged_numbers", numbers)
-    w.line(f"switch i32 {form}, label %next [{' '.join(f'i32 {k}, label %do{k}' for k in range(forms))}]")
-    for k in range(forms):
+    w.line(f"switch i32 {form}, label %next [{' '.join(f'i32 {k}, label %do{k}' for k in range(kinds))}]")
+    for k in range(kinds):
         w.label(f"do{k}")
-        w.line(f"call void @legged_form{k}(ptr %work, ptr {rows}, ptr {numbers}, i64 {count})")
+        w.line(f"call void @legged_kind{k}(ptr %work, ptr {rows}, ptr {numbers}, i64 {count})")
         w.line("br label %next")
     w.label("next")
     w.let("add i64 %k, 1", "%k_next")

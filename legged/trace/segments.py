@@ -20,7 +20,7 @@ from itertools import groupby
 from typing import Any
 
 from legged.trace.garbage import kept
-from legged.trace.graph import Graph, Node, Operand
+from legged.trace.graph import Graph, Node
 from legged.trace.lowering import rounds
 from legged.trace.operations import CONDITIONS
 from legged.trace.turns import LARGEST, in_turns
@@ -36,14 +36,12 @@ class Form:
         outputs: Nodes of the segment that are needed outside of one of its instances.
         size: How many operands come from outside.
         constants: How many constants there are.
-        instances: The segments.
     """
 
     nodes: tuple[tuple[str, tuple[int | None, ...]], ...]
     size: int
     constants: int
     outputs: set[int] = field(default_factory=set)
-    instances: list[Segment] = field(default_factory=list)
 
     def graph(self, fixed: Mapping[int, float]) -> Graph:
         """Return the form as a graph of two inputs, the operands from outside and the constants less the fixed ones."""
@@ -75,38 +73,17 @@ class Segment:
     constants: list[float]
 
 
-@dataclass
-class Phase:
-    """What is computed between two rounds of calls.
-
-    Attributes:
-        segments: In order.
-        calls: The nodes that functions are called for afterwards.
-    """
-
-    segments: list[Segment]
-    calls: list[int]
-
-    def arguments(self, graph: Graph) -> Iterator[Operand]:
-        """Yield the arguments of the calls."""
-        for i in self.calls:
-            yield from graph.nodes[i - graph.input_size].arguments
-
-
 @kept()
-def phases(graph: Graph) -> list[Phase]:
-    """Return all of a graph's nodes, in phases."""
+def in_phases(graph: Graph) -> list[tuple[list[Segment], list[int]]]:
+    """Return all of a graph's nodes: in each phase segments, in order, and nodes to call functions for after them."""
     forms: dict[Any, Form] = {}
-    found: list[Phase] = []
+    found: list[tuple[list[Segment], list[int]]] = []
     done: set[int] = set()
     for calls, needed in rounds(graph):
-        found.append(Phase(_segments(graph, needed, forms), calls))
+        found.append((_segments(graph, needed, forms), calls))
         done.update(calls, needed)
     rest = [i for i in range(graph.input_size, graph.input_size + len(graph.nodes)) if i not in done]
-    found.append(Phase(_segments(graph, rest, forms), []))
-    for phase in found:
-        for segment in phase.segments:
-            segment.form.instances.append(segment)
+    found.append((_segments(graph, rest, forms), []))
     _mark_outputs(graph, found)
     return found
 
@@ -174,13 +151,14 @@ def _segment(graph: Graph, run: Iterable[int], forms: dict[Any, Form]) -> Segmen
     return Segment(form, list(local), list(operands), constants)
 
 
-def _mark_outputs(graph: Graph, found: list[Phase]) -> None:
+def _mark_outputs(graph: Graph, found: list[tuple[list[Segment], list[int]]]) -> None:
     """Tell forms which of their nodes are needed outside."""
-    wanted = {a for phase in found for segment in phase.segments for a in segment.operands}
-    wanted |= {r for r in graph.results if isinstance(r, int)}
-    wanted |= {a for phase in found for a in phase.arguments(graph)}
-    for phase in found:
-        for segment in phase.segments:
-            for k, i in enumerate(segment.nodes):
-                if i in wanted and segment.form.nodes[k][0] not in CONDITIONS:
-                    segment.form.outputs.add(k)
+    every = [segment for segments, _ in found for segment in segments]
+    wanted = {a for segment in every for a in segment.operands}
+    wanted.update(r for r in graph.results if isinstance(r, int))
+    for _, calls in found:
+        wanted.update(a for i in calls for a in graph.nodes[i - graph.input_size].arguments if isinstance(a, int))
+    for segment in every:
+        for k, i in enumerate(segment.nodes):
+            if i in wanted and segment.form.nodes[k][0] not in CONDITIONS:
+                segment.form.outputs.add(k)
