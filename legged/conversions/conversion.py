@@ -63,7 +63,7 @@ class Conversion:
     def to_configuration(self, q: Any) -> Array:
         """Return their configuration."""
         (q,) = self._ours(q=q)
-        return self._place(self.nq, "their_q", q, lambda p: p.ratio * p.chart.theirs(q[..., p.q]) + p.offset)
+        return self._place(self.nq, "their_q", q, lambda p: p.chart.theirs(p.ratio * q[..., p.q] + p.offset))
 
     def from_configuration(self, q: Any) -> Array:
         """Return our configuration."""
