@@ -95,6 +95,22 @@ def audit(
 
 
 @app.command()
+def verify(
+    robot: RobotName,
+    base: BaseName = None,
+    against: Annotated[
+        list[str] | None, typer.Option(help="pinocchio or mujoco, if installed; may be given twice.")
+    ] = None,
+    states: Annotated[int, typer.Option(min=1, help="How many random states.")] = 3,
+) -> None:
+    """Check a robot's dynamics against their own laws, and against other programs."""
+    import legged
+    from legged.reports.named import robot_named
+
+    legged.verify(robot_named(robot, base), against or (), states=states)
+
+
+@app.command()
 def count(
     robot: Annotated[str, typer.Argument(help="A robot as in `info`, `families` for n-link chains, or `all`.")] = "all",
     base: BaseName = None,

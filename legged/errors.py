@@ -88,6 +88,18 @@ class ReachError(LeggedError, ValueError):
         self.distance, self.shortest, self.longest, self.residual = distance, shortest, longest, residual
 
 
+class MissingError(LeggedError, ImportError):
+    """A program that is needed and not installed."""
+
+
+class VerificationError(LeggedError, AssertionError):
+    """A robot whose dynamics break their laws; `verification` holds the figures."""
+
+    def __init__(self, message: str, verification: object = None):
+        super().__init__(message)
+        self.verification = verification
+
+
 class SimulationError(LeggedError, RuntimeError):
     """A run that ended early; `run` holds everything up to there."""
 

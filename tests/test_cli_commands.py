@@ -160,3 +160,14 @@ def test_cache_shows_and_clears_compiled_code(cli, tmp_path, monkeypatch):
     status, out, _ = cli("cache --clear")
     assert status == 0 and "1 pieces of compiled code (0 current), 0.2 MB\ndeleted: 1\n" in out
     assert not list(tmp_path.iterdir())
+
+
+def test_verify_prints_the_laws_and_fails_loudly(cli, monkeypatch):
+    status, out, _ = cli("verify planar_biped --states 1")
+    assert status == 0
+    assert "inverse of forward dynamics: the torques" in out
+    monkeypatch.setattr("legged.verification.checks.ROUNDING", 1e-30)
+    status, out, err = cli("verify planar_biped --states 1")
+    assert status == 1
+    assert "VerificationError: the dynamics of robot 'planar biped' break their laws" in err
+    assert "FAILED" in err

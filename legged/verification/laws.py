@@ -1,0 +1,155 @@
+"""What must hold of every robot in every state: each law as a figure that is zero but for rounding.
+
+Forces are compared in parts of the size of the terms that they are made of, |I| |vdot| + |h|, the largest row: what
+cancels in the sum cannot be known better. Entries of the inertia matrix are compared in parts of sqrt(I_ii I_jj), which
+no choice of units changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from legged import denoc
+from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.frames import frame_jacobian, frame_pose
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
+from legged.dynamics.kinematics import link_poses
+from legged.robot.configuration import random_configuration
+from legged.robot.reduced import joint_placement
+from legged.robot.robot import Robot
+from legged.spatial import Array, mass_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """A random state, acceleration and torques, and what the recursions make of them.
+
+    Attributes:
+        robot: The robot. q, v, vdot, tau: At random.
+        inertia: I. bias: h. rates: The acceleration under tau.
+        compiled: The three recursions as machine code, by name.
+    """
+
+    robot: Robot
+    q: Array
+    v: Array
+    vdot: Array
+    tau: Array
+    inertia: Array
+    bias: Array
+    rates: Array
+    compiled: Mapping[str, Callable[..., Any]]
+
+    def apart(self, one: Array, two: Array, vdot: Array) -> float:
+        """Return how far two generalised forces are apart, in parts of the size of the terms."""
+        size = float(np.max(np.abs(self.inertia) @ np.abs(vdot) + np.abs(self.bias), initial=0.0))
+        return float(np.max(np.abs(one - two), initial=0.0)) / size if size else 0.0
+
+    def inertia_apart(self, other: Array) -> float:
+        """Return how far another inertia matrix is from I."""
+        size = np.sqrt(np.abs(np.diag(self.inertia)))
+        return float(np.max(np.abs(other - self.inertia) / np.outer(size, size), initial=0.0))
+
+
+def sample(robot: Robot, seed: int, compiled: Mapping[str, Callable[..., Any]]) -> Sample:
+    """Return the robot in a random state."""
+    rng = np.random.default_rng(seed)
+    q = random_configuration(robot, rng)
+    v, vdot, tau = rng.normal(size=(3, robot.nv))
+    inertia, bias = inertia_matrix(robot, q), bias_forces(robot, q, v)
+    tau = bias + inertia @ tau  # accelerations of ordinary size, whatever the robot's
+    return Sample(robot, q, v, vdot, tau, inertia, bias, forward_dynamics(robot, q, v, tau), compiled)
+
+
+def inverse_of_forward(s: Sample) -> float:
+    return s.apart(inverse_dynamics(s.robot, s.q, s.v, s.rates), s.tau, s.rates)
+
+
+def forward_of_inverse(s: Sample) -> float:
+    tau = inverse_dynamics(s.robot, s.q, s.v, s.vdot)
+    vdot = forward_dynamics(s.robot, s.q, s.v, tau)
+    return s.apart(s.inertia @ vdot, s.inertia @ s.vdot, s.vdot)
+
+
+def floating_base_undriven(s: Sample) -> float:
+    n = s.robot.base.nv
+    vdot_0, tau = floating_inverse_dynamics(s.robot, s.q, s.v, s.vdot[n:])
+    vdot = np.concatenate([vdot_0, s.vdot[n:]])
+    return s.apart(inverse_dynamics(s.robot, s.q, s.v, vdot), np.concatenate([np.zeros(n), tau]), vdot)
+
+
+def inertia_by_unit_accelerations(s: Sample) -> float:
+    rest = 0.0 * s.v
+    h = bias_forces(s.robot, s.q, rest)
+    columns = [inverse_dynamics(s.robot, s.q, rest, e) - h for e in np.eye(s.robot.nv)]
+    return s.inertia_apart(np.array(columns).reshape(s.robot.nv, s.robot.nv).T)
+
+
+def inertia_of_dense_theory(s: Sample) -> float:
+    return s.inertia_apart(denoc.generalized_inertia_matrix(s.robot, s.q))
+
+
+def bias_of_dense_theory(s: Sample) -> float:
+    return s.apart(denoc.bias_forces(s.robot, s.q, s.v), s.bias, 0.0 * s.v)
+
+
+def forward_of_dense_theory(s: Sample) -> float:
+    I, h = denoc.generalized_inertia_matrix(s.robot, s.q), denoc.bias_forces(s.robot, s.q, s.v)
+    return s.apart(I @ s.rates + h, s.tau, s.rates)
+
+
+def inertia_of_links(s: Sample) -> float:
+    """Of links and rotors as they were defined, not of the bodies that the recursions run over."""
+    robot, total = s.robot, np.zeros_like(s.inertia)
+    for link in robot.links:
+        i, J = link.inertia, frame_jacobian(robot, s.q, link.name, axes="local")
+        total += J.T @ mass_matrix(i.mass, i.mass * np.asarray(i.center), i.about_origin) @ J
+    return s.inertia_apart(total + _rotors(robot, s.q))
+
+
+def _rotors(robot: Robot, q: Array) -> Array:
+    """Return what rotors and armature add to the inertia matrix, (nv, nv)."""
+    total, connections = np.zeros((robot.nv, robot.nv)), {c.joint.name: c for c in robot.connections}
+    for joint in (*robot.joints, *robot.followers):
+        ratio, physics, c = getattr(joint, "ratio", 1.0), joint.definition.physics, connections[joint.name]
+        rotor = physics.rotor
+        reflected = np.asarray(physics.armature) + (0.0 if rotor is None else rotor.gear**2 * rotor.inertia)
+        total[joint.v, joint.v] += ratio**2 * np.diag(np.broadcast_to(reflected, joint.nv))
+        if rotor is not None and rotor.gyroscopic:
+            axis = c.start.rotation @ joint.definition.stages[0].axis
+            spin = ratio * rotor.gear * rotor.inertia * axis @ frame_jacobian(robot, q, c.parent, axes="local")[:3]
+            total[joint.v.start] += spin
+            total[:, joint.v.start] += spin
+    return total
+
+
+def poses_of_definitions(s: Sample) -> float:
+    """The largest entry of the difference of rotations, and of positions in parts of the robot's reach."""
+    robot = s.robot
+    _, origins = link_poses(robot, s.q)
+    apart, reach = 0.0, 1.0 + np.abs(origins - origins[0]).max()
+    values = robot.joint_values(s.q) | {f.name: f.ratio * s.q[f.q.start] + f.offset for f in robot.followers}
+    for c in robot.connections:
+        wanted = c.start @ joint_placement(c.joint, np.atleast_1d(values.get(c.joint.name, ())))
+        seen = frame_pose(robot, s.q, c.child, relative_to=c.parent)
+        turned, moved = seen.rotation - wanted.rotation, seen.position - wanted.position
+        apart = max(apart, np.abs(turned).max(), np.abs(moved).max() / reach)
+    return float(apart)
+
+
+def compiled_forward(s: Sample) -> float:
+    return s.apart(s.inertia @ s.compiled["forward"](s.q, s.v, s.tau), s.inertia @ s.rates, s.rates)
+
+
+def compiled_inverse(s: Sample) -> float:
+    plain = inverse_dynamics(s.robot, s.q, s.v, s.vdot)
+    return s.apart(s.compiled["inverse"](s.q, s.v, s.vdot), plain, s.vdot)
+
+
+def compiled_inertia(s: Sample) -> float:
+    return s.inertia_apart(s.compiled["inertia"](s.q))

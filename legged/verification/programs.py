@@ -1,0 +1,138 @@
+"""Other programs as witnesses: Pinocchio and MuJoCo, on the robot's own file or on the robot as exported.
+
+What they are asked is the rigid part of the dynamics, which all programs share: friction, springs, armature and rotors
+are left out on both sides.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import numpy as np
+
+from legged import conversions
+from legged.conversions import Conversion
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.inverse import inverse_dynamics
+from legged.errors import LeggedError, MismatchError, MissingError, UnknownNameError
+from legged.files.export import urdf_of
+from legged.files.mjcf_export import mjcf_of
+from legged.robot.physics import JointPhysics
+from legged.robot.robot import Robot
+from legged.spatial import Array
+from legged.verification.laws import Sample
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """Another program with a model of the robot.
+
+    Attributes:
+        name: The program's, and what its model was made of.
+        rigid: The robot without joint physics.
+        to: Conversion of vectors.
+        inverse: Their inverse dynamics of their vectors q, v, vdot.
+    """
+
+    name: str
+    rigid: Robot
+    to: Conversion
+    inverse: Callable[[Array, Array, Array], Array]
+
+    @property
+    def laws(self) -> dict[str, Callable[[Sample], float]]:
+        """What is compared, in words, and how far apart it is."""
+        return {"inverse dynamics": self._inverse, "inertia matrix": self._inertia}
+
+    def _inverse(self, s: Sample) -> float:
+        ours = inverse_dynamics(self.rigid, s.q, s.v, s.vdot)
+        return s.apart(self._theirs(s.q, s.v, s.vdot), ours, s.vdot)
+
+    def _inertia(self, s: Sample) -> float:
+        rest, ours = 0.0 * s.v, inertia_matrix(self.rigid, s.q)
+        columns = [self._theirs(s.q, rest, e) - self._theirs(s.q, rest, rest) for e in np.eye(len(rest))]
+        return s.inertia_apart(s.inertia + np.array(columns).T - ours)
+
+    def _theirs(self, q: Array, v: Array, vdot: Array) -> Array:
+        to = self.to
+        theirs = to.to_configuration(q), to.to_velocity(q, v), to.to_acceleration(q, v, vdot)
+        return to.from_force(theirs[0], self.inverse(*theirs))
+
+
+def opened(name: str, robot: Robot) -> Program:
+    """Return a program with a model of the robot; see `verify` for the errors."""
+    makers = {"pinocchio": _pinocchio, "mujoco": _mujoco}
+    if name not in makers:
+        raise UnknownNameError("program to compare with", name, makers)
+    try:
+        module = importlib.import_module(name)
+    except ImportError as error:
+        package = {"pinocchio": "pin"}.get(name, name)
+        raise MissingError(f"comparing with {name} needs it installed: pip install {package}") from error
+    rigid = replace(robot, bodies=tuple(replace(body, physics=JointPhysics()) for body in robot.bodies))
+    return makers[name](module, rigid)
+
+
+def _own_file(robot: Robot, endings: tuple[str, ...]) -> Path | None:
+    """Return the file that the robot is as it stands there, if it has one of these endings and was not repaired."""
+    if robot.audit is None or robot.audit.repaired:
+        return None
+    path = Path(robot.audit.source)
+    return path if path.suffix.lower() in endings and path.is_file() else None
+
+
+def _pinocchio(pin: Any, robot: Robot) -> Program:
+    free = (pin.JointModelFreeFlyer(),) if robot.base.kind == "floating" else ()
+    path = _own_file(robot, (".urdf",))
+    if path is not None:
+        try:
+            model = pin.buildModelFromUrdf(str(path), *free)
+            return _with_pinocchio(pin, robot, model, path.name)
+        except LeggedError:  # joints locked or cut off: another robot than the file's
+            pass
+    try:
+        model = pin.buildModelFromXML(urdf_of(robot).decode(), *free)
+    except (RuntimeError, ValueError) as error:
+        raise MismatchError(f"Pinocchio cannot read robot {robot.name!r} as exported: {error}") from error
+    return _with_pinocchio(pin, robot, model, "as exported")
+
+
+def _with_pinocchio(pin: Any, robot: Robot, model: Any, source: str) -> Program:
+    model.gravity.linear = np.array(robot.gravity)
+    data = model.createData()
+    to = conversions.pinocchio(robot, model)
+    return Program(f"Pinocchio ({source})", robot, to, lambda q, v, vdot: pin.rnea(model, data, q, v, vdot))
+
+
+def _mujoco(mujoco: Any, robot: Robot) -> Program:
+    path = _own_file(robot, (".xml", ".mjcf"))
+    if path is not None:
+        try:
+            return _with_mujoco(mujoco, robot, mujoco.MjModel.from_xml_path(str(path)), path.name)
+        except LeggedError:  # joints locked or cut off: another robot than the file's
+            pass
+    try:
+        model = mujoco.MjModel.from_xml_string(ElementTree.tostring(mjcf_of(robot.fused()), encoding="unicode"))
+    except (RuntimeError, ValueError) as error:
+        raise MismatchError(f"MuJoCo cannot read robot {robot.name!r} as exported: {error}") from error
+    return _with_mujoco(mujoco, robot, model, "as exported")
+
+
+def _with_mujoco(mujoco: Any, robot: Robot, model: Any, source: str) -> Program:
+    model.opt.gravity[:] = robot.gravity
+    data = mujoco.MjData(model)
+
+    def inverse(q: Array, v: Array, vdot: Array) -> Array:
+        data.qpos[:], data.qvel[:], data.qacc[:] = q, v, vdot
+        mujoco.mj_fwdPosition(model, data)
+        mujoco.mj_fwdVelocity(model, data)
+        forces = np.zeros(model.nv)
+        mujoco.mj_rne(model, data, 1, forces)
+        return forces
+
+    return Program(f"MuJoCo ({source})", robot, conversions.mujoco(robot, model), inverse)

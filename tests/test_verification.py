@@ -1,0 +1,170 @@
+"""`legged.verify`: holds on random robots and on files, and each of its laws notices the mistake it is there for."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.errors import DefinitionError, MissingError, UnknownNameError, VerificationError
+from legged.spatial import Shift
+from legged.verification import checks, flight, laws, programs, verify
+
+EVERYTHING = {"joints": ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")}
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_robots_with_all_that_joints_can_have_keep_every_law(seed):
+    robot = legged.random_tree(seed, links=5, physics=True, coupled=True, shuffled=True, **EVERYTHING)
+    found = legged.verify(robot, states=1, show=False)
+    assert found.passed
+    assert len(found.checks) == (14 if robot.base.nv else 13)
+
+
+@pytest.mark.parametrize("program", ["pinocchio", "mujoco"])
+def test_other_programs_agree_on_robots_of_every_base_as_exported(program):
+    pytest.importorskip(program)
+    joints = ("revolute", "prismatic", "universal", "spherical", "planar", "fixed")
+    for seed, base in enumerate(("floating", "euler", "planar", "fixed")):
+        robot = legged.random_tree(seed, links=3, joints=joints, bases=(base,), physics=True, coupled=True)
+        found = legged.verify(robot, program, states=1, show=False)
+        assert "(as exported)" in found.checks[-1].law
+
+
+URDF = """<robot name="arm">
+  <link name="stand"/>
+  <link name="upper"><inertial><origin xyz="0 0 0.2" rpy="0.1 0 0"/><mass value="2"/>
+    <inertia ixx="0.03" iyy="0.02" izz="0.01" ixy="0" ixz="0.001" iyz="0"/></inertial></link>
+  <link name="lower"><inertial><origin xyz="0 0.1 0"/><mass value="1"/>
+    <inertia ixx="0.01" iyy="0.02" izz="0.015" ixy="0" ixz="0" iyz="0"/></inertial></link>
+  <joint name="shoulder" type="continuous"><parent link="stand"/><child link="upper"/>
+    <origin xyz="0 0 0.5" rpy="0 0.3 0"/><axis xyz="0 1 0"/><dynamics damping="0.5" friction="0.1"/></joint>
+  <joint name="elbow" type="revolute"><parent link="upper"/><child link="lower"/>
+    <origin xyz="0 0 0.4"/><axis xyz="1 0 0"/><limit lower="-1" upper="1" effort="5" velocity="3"/></joint>
+</robot>"""
+
+
+def test_pinocchio_reads_the_file_itself_and_notices_another_mass(tmp_path):
+    pytest.importorskip("pinocchio")
+    path = tmp_path / "arm.urdf"
+    path.write_text(URDF)
+    robot = legged.load(path, base="fixed")
+    found = legged.verify(robot, "pinocchio", states=1, show=False)
+    assert found.checks[-1].law == "inertia matrix of Pinocchio (arm.urdf)"
+    assert not failed(robot, "pinocchio")
+    path.write_text(URDF.replace('<mass value="1"/>', '<mass value="1.01"/>'))
+    assert failed(robot, "pinocchio") == {"inverse dynamics of Pinocchio", "inertia matrix of Pinocchio"}
+    locked = legged.verify(robot.locked({"elbow": 0.3}), "pinocchio", states=1, show=False)
+    assert "(as exported)" in locked.checks[-1].law
+
+
+def failed(robot, against=()):
+    """Return the laws that a robot breaks."""
+    try:
+        verify(robot, against, states=1, show=False)
+    except VerificationError as error:
+        assert "FAILED" in str(error)
+        return {check.law.split(" (")[0] for check in error.verification.checks if not check.passed}
+    return set()
+
+
+def changed(robot, index, **parts):
+    """Return the robot with one body changed."""
+    bodies = list(robot.bodies)
+    bodies[index] = replace(bodies[index], **parts)
+    return replace(robot, bodies=tuple(bodies))
+
+
+INERTIA = {"inertia matrix of the links and rotors as defined", "inertia matrix of the dense theory"}
+
+
+def test_bodies_that_are_not_what_was_defined_are_noticed():
+    robot = robots.spatial_quadruped()
+    body = robot.bodies[3]
+    heavier = replace(body.moments, mass=body.moments.mass + 1e-6)
+    felt = replace(body.felt, mass=body.felt.mass + 1e-6)
+    assert INERTIA <= failed(changed(robot, 3, felt=felt))
+    dense_too = failed(changed(robot, 3, felt=felt, moments=heavier))
+    assert "inertia matrix of the links and rotors as defined" in dense_too
+    assert "inertia matrix of the dense theory" not in dense_too
+    moved = changed(robot, 3, before=(Shift(np.array([1e-6, 0.0, 0.0])), *body.before))
+    assert "links are where the definitions put them" in failed(moved)
+    assert "links are where the definitions put them" in failed(changed(robot, 3, after=body.after + 1e-6))
+
+
+def off(function, size=1e-6):
+    """Return the function with an answer that is a little off."""
+
+    def wrong(*arguments, **named):
+        answer = function(*arguments, **named)
+        if isinstance(answer, tuple):
+            return answer[0] + size, answer[1]
+        return answer + size * np.abs(answer).max()
+
+    return wrong
+
+
+@pytest.mark.parametrize(
+    ("function", "laws_broken"),
+    [
+        ("forward_dynamics", {"inverse of forward dynamics: the torques", "forward dynamics in the dense equations"}),
+        ("inverse_dynamics", {"forward of inverse dynamics: the acceleration", "inertia matrix by unit accelerations"}),
+        ("inertia_matrix", {"inertia matrix by unit accelerations", "inertia matrix of the dense theory"}),
+        ("bias_forces", {"bias forces of the dense theory"}),
+        ("floating_inverse_dynamics", {"floating inverse dynamics leaves the base undriven"}),
+    ],
+)
+def test_mistakes_of_the_recursions_are_noticed(monkeypatch, function, laws_broken):
+    monkeypatch.setattr(laws, function, off(getattr(laws, function)))
+    assert laws_broken <= failed(robots.planar_biped())
+
+
+def test_mistakes_of_machine_code_are_noticed(monkeypatch):
+    real = legged.compile
+    monkeypatch.setattr("legged.verification.checks.compile_function", lambda f, robot: off(real(f, robot)))
+    broken = failed(robots.planar_biped())
+    assert broken == {"compiled forward dynamics", "compiled inverse dynamics", "compiled inertia matrix"}
+
+
+@pytest.mark.parametrize(
+    ("row", "laws_broken"),
+    [(3, {"momentum in the same flight", "energy in 0.05 s without drive"}), (-1, {"energy in 0.05 s without drive"})],
+)
+def test_forces_out_of_nowhere_are_noticed_in_flight(monkeypatch, row, laws_broken):
+    """One on the base changes momentum and energy; one inside, between two links, energy alone."""
+    real = flight.forward_dynamics
+
+    def blown(robot, q, v, tau):
+        return real(robot, q, v, tau + 1e-3 * np.eye(robot.nv)[row])
+
+    monkeypatch.setattr(flight, "forward_dynamics", blown)
+    assert failed(robots.spatial_quadruped()) == laws_broken
+
+
+def test_a_nan_is_a_failure(monkeypatch):
+    monkeypatch.setitem(checks.LAWS, "nonsense", lambda s: np.nan)
+    assert failed(robots.planar_biped()) == {"nonsense"}
+
+
+def test_the_table_is_printed(capsys):
+    legged.verify(robots.planar_biped(), states=1)
+    out = capsys.readouterr().out
+    assert "planar biped: the largest of 1 random states" in out
+    assert "energy in 0.05 s without drive" in out
+    assert "FAILED" not in out
+
+
+def test_what_cannot_be_verified_is_refused(monkeypatch):
+    still = legged.RobotBuilder("table", legged.Link("top", legged.sphere(1, 1)), base=legged.FixedBase()).build()
+    with pytest.raises(DefinitionError, match="'table' has no degree of freedom"):
+        legged.verify(still)
+    with pytest.raises(UnknownNameError, match="no program to compare with named 'pinochio'; did you mean 'pinocchio'"):
+        legged.verify(robots.planar_biped(), "pinochio", states=1)
+    monkeypatch.setattr(programs.importlib, "import_module", lambda name: importlib_error(name))
+    with pytest.raises(MissingError, match="pip install pin"):
+        legged.verify(robots.planar_biped(), "pinocchio", states=1)
+
+
+def importlib_error(name):
+    raise ImportError(name)
