@@ -47,17 +47,13 @@ def find_modules(root: str, children: dict[str, list[str]]) -> list[list[str]]:
         children: Name -> names of its children.
     """
     modules = [[root]]
-
-    def follow(name: str) -> None:
-        run = [name]
+    waiting = children[root][::-1]
+    while waiting:
+        run = [waiting.pop()]
         while len(children[run[-1]]) == 1:
             run.append(children[run[-1]][0])
         modules.append(run)
-        for child in children[run[-1]]:
-            follow(child)
-
-    for child in children[root]:
-        follow(child)
+        waiting += children[run[-1]][::-1]
     return modules
 
 

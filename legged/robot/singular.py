@@ -100,7 +100,7 @@ def _least_of_all(robot: Robot, seed: int) -> tuple[float, int]:
 
 def _sizes(M_tilde: Array) -> Array:
     """Return what rotations and translations are measured by, (6,): roots of composite inertia and composite mass."""
-    turning, sliding = float(np.trace(M_tilde[:3, :3])), float(M_tilde[5, 5])
+    turning, sliding = abs(float(np.trace(M_tilde[:3, :3]))), float(M_tilde[5, 5])
     return np.sqrt(np.repeat([turning or 1.0, sliding or 1.0], 3))
 
 
