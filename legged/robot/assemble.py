@@ -79,7 +79,7 @@ def assemble(
 ) -> Robot:
     """Return the robot; connections come parent before child. Errors are those of `RobotBuilder.build`."""
     welds, head_of = _weld(links, connections)
-    _refuse_massless_ends(welds)
+    _refuse_massless_ends(welds, {name for c in couplings for name in (c.follower, c.master)})
     children = {head: [w.head.name for w in welds.values() if w.parent == head] for head in welds}
     root = links[0].name
     if partition is None:
@@ -138,12 +138,15 @@ def _weld(links: Sequence[Link], connections: Sequence[Connection]) -> tuple[dic
     return welds, {name: head for name, (head, _) in where.items()}
 
 
-def _refuse_massless_ends(welds: dict[str, Weld]) -> None:
+def _refuse_massless_ends(welds: dict[str, Weld], coupled: set[str]) -> None:
+    """Raise DefinitionError for a limb that ends without mass, unless what moves with it may have some."""
     parents = {weld.parent for weld in welds.values()}
     for head, weld in welds.items():
         if weld.parent is None and head not in parents and weld.inertia.is_massless:
             raise DefinitionError(f"the base {head!r} has no mass and carries nothing: the robot would weigh nothing")
-        if head not in parents and weld.inertia.is_massless and not _has_armature(weld.definition):
+        if head in parents or not weld.inertia.is_massless or weld.definition.name in coupled:
+            continue
+        if not _has_armature(weld.definition):
             raise DefinitionError(
                 f"link {head!r} is the last of its limb and has no mass: its joint would meet no inertia; give it a "
                 f"mass, or fix it to its parent"
