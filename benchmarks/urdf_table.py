@@ -121,8 +121,8 @@ def _page(book: Book, files: int) -> Page:
 def _introduction(book: Book, files: int) -> str:
     refused = len(book.refused)
     with_option = sum(row[-1] != "-" for row in book.refused)
-    return f"""Made by `python -m benchmarks.urdf_table`: all {files} files of the package example-robot-data, each with a
-floating and with a fixed base, in {STATES} random states each. {files - refused} load as they are. {refused} are
+    return f"""Made by `python -m benchmarks.urdf_table`: all {files} files of the package example-robot-data, each with
+a floating and with a fixed base, in {STATES} random states each. {files - refused} load as they are. {refused} are
 refused, of which {with_option} load with an option that the refusal names. In {book.impossible} files some link has an
 inertia that no body has, points without extent among them; in {book.impossible_whole} that is still so once links
 fixed to each other are one body."""
@@ -144,8 +144,8 @@ def _measures(book: Book) -> str:
   norms of torques and bias; *Pinocchio's* is the same of its own acceleration.
 
 Inverse dynamics, inertia matrix, bias and centre of mass agree to {worst:.0e} everywhere. Forward dynamics agree to
-{PROMISED:.0e} but for: {beyond}. There points without inertia on lined-up axes make the matrix almost singular in some
-states, and Pinocchio's own acceleration misses the torques too.
+{PROMISED:.0e} but for: {beyond}. There points without inertia on lined-up axes make the matrix almost singular in
+some states, and Pinocchio's own acceleration misses the torques too.
 
 *DoF*: floating, fixed. *followers*: joints that follow others (`<mimic>`). *suspicious*, *harmless*: findings of
 `legged audit`. Joint friction is left out, as Pinocchio's algorithms have none."""

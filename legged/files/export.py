@@ -18,7 +18,7 @@ from legged.spatial import Array
 
 KINDS = {"free": "floating", "ball": "spherical"}
 """URDF's words where ours differ. "spherical" is an extension that MuJoCo and Bullet read."""
-NONE_AT_ALL = 1e-300
+NONE_AT_ALL = 1e-90
 """Effort limit of a joint without a motor, [N m] or [N]."""
 
 

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged.files.description import JointEntry
 from legged.files.masses import entry_inertia, weld_inertia
 from legged.files.possible import fault_of, gyration_radius, is_point
-from legged.files.repair import massless_ends
+from legged.files.repair import massless_ends, without_inertia
 from legged.files.tree import Tree
 
 SEVERITIES = ("singular", "suspicious", "harmless")
@@ -51,14 +50,14 @@ def _massless(tree: Tree) -> Iterator[Finding]:
     fused = [name for name in nothing if tree.head[name] not in heads]
     if fused:
         yield Finding("harmless", "massless", _links(fused), "no mass; fixed to links that have it")
-    ends = [head for head in massless_ends(tree) if not _has_armature(tree.joint[head])]
-    dead = _dead(tree, ends)
+    dead = without_inertia(tree)
     if dead:
         words = (
             "nothing that they move has mass, so any force accelerates them without bound; give the links mass, fix "
             "the joints, or load with repair='weld', which does so"
         )
         yield Finding("singular", "massless", _joints([tree.joint[head].name for head in dead]), words)
+    ends = massless_ends(tree)
     inner = [head for head in tree.welds if head in heads and head in tree.joint and head not in ends]
     if inner:
         words = "no mass between two moving joints; the dynamics are singular wherever their axes line up"
@@ -70,20 +69,6 @@ def _weighs_nothing(tree: Tree, head: str) -> bool:
     return inertia.mass == 0.0 and not np.any(inertia.tensor)
 
 
-def _has_armature(joint: JointEntry) -> bool:
-    rotor = joint.physics.rotor
-    return bool(np.any(joint.physics.armature) or (rotor and rotor.inertia))
-
-
-def _dead(tree: Tree, ends: list[str]) -> list[str]:
-    """Return the ends whose motion meets no inertia elsewhere: neither they nor what moves with them."""
-    names = {tree.joint[head].name for head in ends}
-    moved = [joint for joint in tree.joint.values() if joint.kind != "fixed"]
-    alive = {joint.mimic.joint if joint.mimic else joint.name for joint in moved if joint.name not in names}
-    own = {head: tree.joint[head] for head in ends}
-    return [head for head, joint in own.items() if (joint.mimic.joint if joint.mimic else joint.name) not in alive]
-
-
 def _impossible(tree: Tree) -> Iterator[Finding]:
     for name in tree.order:
         entry = tree.link[name]
@@ -92,7 +77,9 @@ def _impossible(tree: Tree) -> Iterator[Finding]:
             continue
         whole = fault_of(weld_inertia(tree, tree.head[name]))
         others = [other for other in tree.welds[tree.head[name]] if other != name]
-        if whole is None:
+        if whole and weld_inertia(tree, tree.head[name]).mass < 0:
+            yield Finding("singular", "inertia", f"link {name!r}", f"{fault.words}; correct it", fault.excess)
+        elif whole is None:
             words = f"{fault.words}; possible as one body with {_few(others)}"
             yield Finding("harmless", "inertia", f"link {name!r}", words, fault.excess)
         else:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from legged.errors import UnknownNameError
-from legged.files.description import Description, LinkEntry
+from legged.files.description import Description, JointEntry, LinkEntry
 from legged.files.masses import entry_inertia, weld_inertia
 from legged.files.possible import fault_of, nearest
 from legged.files.settle import locked
@@ -36,7 +36,7 @@ def repaired(tree: Tree, repair: str | Sequence[str] | None) -> tuple[Tree, list
 
 
 def massless_ends(tree: Tree) -> list[str]:
-    """Return the heads whose joint moves nothing that has mass or inertia, however far outward."""
+    """Return the heads, root excepted, outward of which nothing has mass or inertia, themselves included."""
     heavy: set[str] = set()
     ends = []
     for head in reversed(tree.welds):  # children before parents
@@ -48,11 +48,28 @@ def massless_ends(tree: Tree) -> list[str]:
     return ends[::-1]
 
 
+def without_inertia(tree: Tree) -> list[str]:
+    """Return the heads whose joint meets no inertia: nothing outward has mass, no rotor turns, and no joint that moves
+    with it does better."""
+    ends = [head for head in massless_ends(tree) if not _has_armature(tree.joint[head])]
+    alive = {_leader(joint) for child, joint in tree.joint.items() if joint.kind != "fixed" and child not in ends}
+    return [head for head in ends if _leader(tree.joint[head]) not in alive]
+
+
+def _leader(joint: JointEntry) -> str:
+    return joint.mimic.joint if joint.mimic else joint.name
+
+
+def _has_armature(joint: JointEntry) -> bool:
+    rotor = joint.physics.rotor
+    return bool(np.all(np.asarray(joint.physics.armature) > 0) or (rotor and rotor.gear * rotor.inertia != 0.0))
+
+
 def _weld(tree: Tree) -> tuple[Description, list[str]]:
-    ends = {tree.joint[head].name for head in massless_ends(tree)}
+    ends = {tree.joint[head].name for head in without_inertia(tree)}
     joints = tuple(locked(joint, 0.0) if joint.name in ends else joint for joint in tree.description.joints)
     named = [joint.name for joint in tree.description.joints if joint.name in ends]
-    did = [f"joint {name!r} is welded at zero, since nothing outward of it has mass" for name in named]
+    did = [f"joint {name!r} is welded at zero, since it moves nothing that has mass" for name in named]
     return replace(tree.description, joints=joints), did
 
 

@@ -15,6 +15,8 @@ from legged.errors import FileError
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
 LARGEST = 1e9
 """Largest number, in SI units, that a robot's file may have but for its limits."""
+LEAST = 1e-100
+"""Least number that is not zero; smaller ones would overflow as divisors."""
 
 
 @dataclass(frozen=True)
@@ -105,13 +107,13 @@ def check(root: Any, source: str) -> Counter[str]:
 
 
 def _check(element: Any, rule: Rule, where: str, source: str, lost: Counter[str]) -> None:
-    where = f"{where} (line {element.sourceline})"
+    here = f"{where} (line {element.sourceline})"
     for name in (*rule.names, *rule.needed):
         if not (element.get(name) or "").strip():
-            raise FileError(source, f"{where} has no attribute {name!r}; add it")
+            raise FileError(source, f"{here} has no attribute {name!r}; add it")
     for name, value in element.attrib.items():
         if name in rule.numbers:
-            _check_numbers(value, rule.numbers[name], rule.unlimited, f"{name!r} of {where}", source)
+            _check_numbers(value, rule.numbers[name], rule.unlimited, f"{name!r} of {here}", source)
         elif name not in rule.names and name not in rule.dropped:
             lost[f"attribute {name!r} of <{element.tag}>"] += 1
     _check_children(element, rule, where, source, lost)
@@ -127,12 +129,12 @@ def _check_children(element: Any, rule: Rule, where: str, source: str, lost: Cou
             element.remove(child)
             continue
         if child.tag in seen and child.tag in rule.children:
-            raise FileError(source, f"{where} has a second <{child.tag}>, on line {child.sourceline}; remove one")
+            raise FileError(source, f"{where} has a second <{child.tag}> on line {child.sourceline}; remove one")
         seen.add(child.tag)
         _check(child, below, _place(child, where), source, lost)
     missing = next((tag for tag in rule.required if tag not in seen), None)
     if missing:
-        raise FileError(source, f"{where} has no <{missing}>; add it")
+        raise FileError(source, f"{where} (line {element.sourceline}) has no <{missing}>; add it")
 
 
 def _unknown(child: Any) -> list[str]:
@@ -155,8 +157,11 @@ def _check_numbers(text: str, count: int, unlimited: bool, what: str, source: st
         _NUMBER.fullmatch(word) or (unlimited and _INFINITE.fullmatch(word)) for word in words
     ):
         raise FileError(source, f"{what} must be {wanted}, got {text!r}")
-    if not unlimited and max(abs(float(word)) for word in words) > LARGEST:
+    sizes = [abs(float(word)) for word in words]
+    if not unlimited and max(sizes) > LARGEST:
         raise FileError(source, f"{what} is {text!r}: in SI units no robot has more than {LARGEST:g} of anything")
+    if any(0.0 < size < LEAST for size in sizes):
+        raise FileError(source, f"{what} is {text!r}: nothing of a robot is as small as {LEAST:g}; write 0")
 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)

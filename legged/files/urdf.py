@@ -36,6 +36,7 @@ def parse_urdf(content: bytes, source: str) -> Description:
     lost = check(root, source)
     if len(root) > 2 * MOST_LINKS:
         raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
+    _drop_shapeless(root, lost)
     model = _model(root, source)
     links = tuple(_link(link) for link in model.links)
     notes: Counter[str] = Counter()
@@ -45,6 +46,14 @@ def parse_urdf(content: bytes, source: str) -> Description:
     )
     told = [f"{what} ({count})" if count > 1 else what for what, count in (lost + lost_of_motors + notes).items()]
     return Description(model.name, source, _root(links, joints, source), links, joints, None, tuple(told))
+
+
+def _drop_shapeless(root: Any, lost: Counter[str]) -> None:
+    """Take out collisions whose geometry is none that URDF knows."""
+    for collision in root.findall("link/collision"):
+        if not len(collision.find("geometry")):
+            lost["<collision> without a shape that URDF knows"] += 1
+            collision.getparent().remove(collision)
 
 
 def _model(root: Any, source: str) -> Any:
