@@ -8,23 +8,21 @@ WIDTH = 0.03  # [m], from the trunk's middle to a hip
 
 
 def centipede(pairs: int = 10, *, base: Base | None = None) -> Robot:
-    """Return a centipede with 7 `pairs` - 1 joints: segments that turn about z on each other, on legs of three joints.
+    """Return a centipede with 7 `pairs` - 1 joints: segments that bend about z, on legs of three joints.
 
-    The trunk's modules are `segment1_`, ... behind the head, the legs `left0_`, `right0_`, `left1_`, ... with a hip that
-    swings about z, a shoulder and a knee about the leg's x, and a point foot.
+    The trunk's modules are `segment1_`, `segment2_`, ... behind the head, the legs `left0_`, `right0_`, `left1_`, ...
+    with a hip that swings about z, a hip that lifts and a knee, both about x, and a point foot.
 
     Args:
         pairs: Pairs of legs, one at the head and one at each segment behind it.
         base: The head's; floating with a quaternion by default.
     """
     robot = RobotBuilder(f"centipede with {pairs} pairs of legs", Link("head", SEGMENT), base=base)
+    segment = Limb().add(Revolute("bend", "z"), Link("segment", SEGMENT))
     below = "head"
     for k in range(pairs):
         if k:
-            segment = Limb().add(
-                Revolute("bend", "z"), Link("segment", SEGMENT), at=(0.0, 0.0, 0.0) if k == 1 else STEP
-            )
-            robot.attach(segment, to=below, prefix=f"segment{k}_")
+            robot.attach(segment, to=below, at=STEP, prefix=f"segment{k}_")
             below = f"segment{k}_segment"
         for side, sign in (("left", 1.0), ("right", -1.0)):
             robot.attach(_leg(sign), to=below, at=(-0.05, sign * WIDTH, 0.0), prefix=f"{side}{k}_")

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from legged.errors import TraceError, UnknownNameError
 from legged.trace.count import Counts, count_graph
+from legged.trace.garbage import kept
 from legged.trace.graph import Graph, Shape, record
 from legged.trace.kernel import Kernel
 from legged.trace.simplify import simplify
@@ -35,6 +36,7 @@ ARGUMENTS: dict[str, Known] = {
 """Names of arguments whose shape follows from the robot."""
 
 
+@kept()
 def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Kernel:
     """Return function(robot, *arrays) compiled to machine code, as a kernel that is called with the arrays.
 
@@ -60,6 +62,7 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
     return Kernel(graph, _name(function), meanings)
 
 
+@kept()
 def count(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Counts:
     """Return how many operations function(robot, *arrays) costs once compiled; the arguments are those of `compile`."""
     return count_graph(_record(function, robot, shapes))

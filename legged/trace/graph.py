@@ -146,19 +146,24 @@ def _entry(value: Any) -> Any:
 
 def finish(tracer: Tracer, results: Sequence[Expression | float]) -> tuple[tuple[Node, ...], tuple[Operand, ...]]:
     """Return the nodes that the results need, and the results, both with values numbered as `Graph` does."""
-    alive = {x.index for x in results if isinstance(x, Expression)}
+    alive = bytearray(len(tracer.nodes))
+    for x in results:
+        if isinstance(x, Expression):
+            alive[x.index] = True
     for x in reversed(tracer.nodes):
-        if x.index in alive:
-            alive.update(a.index for a in x.arguments if isinstance(a, Expression))
+        if alive[x.index]:
+            for a in x.arguments:
+                if isinstance(a, Expression):
+                    alive[a.index] = True
     inputs = [x for x in tracer.nodes if x.operation == "input"]
     numbers = {x.index: i for i, x in enumerate(inputs)}
     nodes = []
     for x in tracer.nodes:
-        if x.index in alive and x.operation != "input":
+        if alive[x.index] and x.operation != "input":
             numbers[x.index] = len(numbers)
             nodes.append(Node(x.operation, _operands(x.arguments, numbers), x.label))
     return tuple(nodes), _operands(results, numbers)
 
 
 def _operands(arguments: Sequence[Expression | float], numbers: Mapping[int, int]) -> tuple[Operand, ...]:
-    return tuple(numbers[a.index] if isinstance(a, Expression) else a for a in arguments)
+    return tuple([numbers[a.index] if isinstance(a, Expression) else a for a in arguments])

@@ -27,15 +27,17 @@ Number: TypeAlias = Any  # Expression | float, which the rules tell apart at eve
 _MIXED = "an expression of one tracing was used in another; do not keep traced values between calls"
 
 
-def _node(operation: str, a: Expression, b: Expression) -> Any:
+def _pair(operation: str, a: Expression, b: Expression) -> Any:
     if a.tracer is not b.tracer:
         raise TraceError(_MIXED)
-    return a.tracer.node(operation, a, b)
+    return a.tracer.pair(operation, a, b)
 
 
 def in_order(operation: str, a: Expression, b: Expression) -> Any:
     """Return a commutative operation, its operands sorted."""
-    return _node(operation, a, b) if a.index <= b.index else _node(operation, b, a)
+    if a.tracer is not b.tracer:
+        raise TraceError(_MIXED)
+    return a.tracer.node(operation, a, b) if a.index <= b.index else a.tracer.node(operation, b, a)
 
 
 def negate(x: Number) -> Number:
@@ -71,7 +73,7 @@ def add(a: Number, b: Number) -> Number:
     (ca, xa), (cb, xb) = _split(a), _split(b)
     if xa is xb:
         return _scale(ca + cb, xa)
-    return in_order("add", a, b)
+    return _pair("add", a, b) if a.index <= b.index else _pair("add", b, a)
 
 
 def _add_constant(x: Expression, c: float) -> Number:
@@ -102,7 +104,7 @@ def subtract(a: Number, b: Number) -> Number:
     (ca, xa), (cb, xb) = _split(a), _split(b)
     if xa is xb:
         return _scale(ca - cb, xa)
-    return _node("subtract", a, b) if a.index <= b.index else negate(_node("subtract", b, a))
+    return _pair("subtract", a, b) if a.index <= b.index else negate(_pair("subtract", b, a))
 
 
 def _cancelled(a: Expression, b: Expression) -> Number | None:
@@ -134,7 +136,7 @@ def multiply(a: Number, b: Number) -> Number:
         return negate(multiply(a.arguments[0], b))
     if b.operation == "negate":
         return negate(multiply(a, b.arguments[0]))
-    return in_order("multiply", a, b)
+    return _pair("multiply", a, b) if a.index <= b.index else _pair("multiply", b, a)
 
 
 def _scale(c: float, x: Expression) -> Number:
@@ -172,7 +174,7 @@ def divide(a: Number, b: Number) -> Number:
         return 1.0
     if a.operation == "negate":
         return negate(divide(a.arguments[0], b))
-    return _node("divide", a, b)
+    return _pair("divide", a, b)
 
 
 def power(x: Number, n: Number) -> Number:

@@ -44,13 +44,25 @@ class Tracer:
             found = self.table[key] = self._append(operation, arguments)
         return found
 
+    def pair(self, operation: str, a: Expression, b: Expression) -> Expression:
+        """Return the same as `node` for an arithmetic operation on two expressions: most are, and it is shorter."""
+        key = (operation, a.index, b.index)
+        found = self.table.get(key)
+        if found is None:
+            found = self.table[key] = Expression(self, len(self.nodes), operation, (a, b), self.label)
+            self.nodes.append(found)
+        return found
+
     def multiple(self, c: float, x: Expression) -> Expression:
         """Return c*x; where -c*x is there already, its negation."""
-        if ("multiply", (c,), x.index) not in self.table:
+        key = ("multiply", (c,), x.index)
+        found = self.table.get(key)
+        if found is None:
             opposite = self.table.get(("multiply", (-c,), x.index))
             if opposite is not None:
                 return self.node("negate", opposite)
-        return self.node("multiply", c, x)
+            found = self.table[key] = self._append("multiply", (c, x))
+        return found
 
     def _append(self, operation: str, arguments: tuple[Expression | float, ...]) -> Expression:
         kind = Condition if operation in CONDITIONS else Expression
