@@ -6,6 +6,7 @@ import numpy as np
 
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass, motion
+from legged.dynamics.passive import rotor_forces
 from legged.dynamics.sweeps import newton_euler, twists_and_rates
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
@@ -28,8 +29,9 @@ def required_wrench(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
     for body in robot.bodies:
         k = body.index
         w = newton_euler(body, t[k], td[k])
+        moment, _ = rotor_forces(body, v, vdot, t[k], td[k])
         f_k = at.rotation[k] @ w[3:]
-        n = n + at.rotation[k] @ w[:3] + cross(at.origin[k], f_k)
+        n = n + at.rotation[k] @ (w[:3] + moment) + cross(at.origin[k], f_k)
         f = f + f_k
     return join(n, f)
 
