@@ -22,6 +22,7 @@ _TASKS = 2.2  # how much faster than the fall: trunk and posture under balance,
 _FEET = 4.4  # swinging feet,
 _JOINTS = 4.0  # joints under computed torque,
 _SERVOS = 3.0  # and servos
+_PRESSURE = 2.0  # feedback of the fall by pressure; more would lift the feet of a standing robot that is pushed
 
 
 def suited_law(kind: type[GaitLaw], gait: NumericalGait) -> Any:
@@ -39,7 +40,7 @@ def suited_law(kind: type[GaitLaw], gait: NumericalGait) -> Any:
     fall = float(np.sqrt(gait.gait.gravity / gait.gait.hip_height))
     trunk, feet, joints = (_critical(factor * fall) for factor in (_TASKS, _FEET, _JOINTS))
     if kind is Balanced:
-        return Balanced(gait, attitude=trunk, height=trunk, foot=feet, posture=trunk)
+        return Balanced(gait, attitude=trunk, height=trunk, foot=feet, posture=trunk, gain=_PRESSURE)
     if kind is ComputedTorque:
         return ComputedTorque(gait, *joints)
     if issubclass(kind, (JointPD, FeedForward)):

@@ -9,6 +9,7 @@ from legged.sensors.imu import gyro, specific_force
 from legged.sensors.measure import Readings, measure
 from legged.sensors.noise import Noise
 from legged.sensors.points import capture_point, pressure_point, zero_moment_point
+from legged.sensors.sliding import sliding_per_stance
 from legged.sensors.support import support_margin, support_polygon
 
 __all__ = [
@@ -21,6 +22,7 @@ __all__ = [
     "gyro",
     "measure",
     "pressure_point",
+    "sliding_per_stance",
     "specific_force",
     "support_margin",
     "support_polygon",
