@@ -69,11 +69,11 @@ def _model(root: Any, source: str) -> Any:
 def _root(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:
     if not links:
         raise FileError(source, "has no links; a robot has one at least")
-    held = {joint.child for joint in joints}
+    held = Counter(joint.child for joint in joints)
     free = [link.name for link in links if link.name not in held]
     if not free:
         raise FileError(source, "every link hangs on another: the joints close a cycle; remove one")
-    if len(free) > 1:
+    if len(free) > 1 and max(held.values(), default=0) < 2:  # a link held twice is told by `tree_of`
         names = ", ".join(map(repr, free[:5])) + (", ..." if len(free) > 5 else "")
         raise FileError(source, f"{len(free)} links hang on no joint ({names}); a robot has one root, so connect them")
     return free[0]

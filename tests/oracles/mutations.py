@@ -105,7 +105,7 @@ def removed(rng: np.random.Generator, text: bytes) -> bytes:
 def moved(rng: np.random.Generator, text: bytes) -> bytes:
     """Move an element to another place in the tree."""
     root, element = _any(rng, text)
-    _, where = None, list(root.iter())
+    where = list(root.iter())
     target = where[int(rng.integers(len(where)))]
     if element not in target.iterancestors() and element is not target:
         target.append(element)
@@ -171,18 +171,7 @@ def recoded(rng: np.random.Generator, text: bytes) -> bytes:
 
 
 def emptied(rng: np.random.Generator, text: bytes) -> bytes:
-    whole = (
-        b"",
-        b" ",
-        b"\n\n",
-        b"<robot/>",
-        b"<robot name='a'/>",
-        b"\x00" * 10,
-        b"<sdf/>",
-        b"<mujoco/>",
-        b"<?xml?>",
-        b"<",
-    )
+    kinds = b"", b" ", b"\n\n", b"<robot/>", b"<robot name='a'/>", b"\0" * 9, b"<sdf/>", b"<mujoco/>", b"<?xml?>", b"<"
     return kinds[int(rng.integers(len(kinds)))]
 
 
@@ -202,6 +191,6 @@ def _is_number(word: str) -> bool:
 
 
 MUTATIONS: tuple[Mutation, ...] = (
-    truncated, flipped, cut, repeated, stuffed, renumbered, renumbered, renumbered, renamed, retyped, duplicated, removed,
-    moved, retagged, crossed, followed, nested, bombed, recoded, emptied,
+    truncated, flipped, cut, repeated, stuffed, renumbered, renumbered, renumbered, renamed, retyped, duplicated,
+    removed, moved, retagged, crossed, followed, nested, bombed, recoded, emptied,
 )  # fmt: skip

@@ -1,0 +1,138 @@
+"""2400 broken URDFs: each is refused with an error of ours, or is a robot whose dynamics are numbers. None hangs."""
+
+import signal
+import warnings
+
+import numpy as np
+import pytest
+
+import legged
+from legged.errors import FileError, LeggedError
+
+pytest.importorskip("yourdfpy")
+from oracles.mutations import BOMB, MUTATIONS
+from oracles.urdf_texts import BIPED, GRIPPER
+
+BATCH = 40
+LONGEST = 20  # [s] for one file, which takes some milliseconds: a hang, not slowness
+
+
+@pytest.fixture(autouse=True)
+def _no_hang():
+    """End a test that hangs, where the system can."""
+    if not hasattr(signal, "SIGALRM"):
+        yield
+        return
+
+    def refuse(number, frame):
+        raise TimeoutError(f"one file took more than {LONGEST} s")
+
+    before = signal.signal(signal.SIGALRM, refuse)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def _begin_file():
+    if hasattr(signal, "SIGALRM"):
+        signal.alarm(LONGEST)
+
+
+@pytest.mark.parametrize("first", range(0, 2400, BATCH))
+def test_broken_files_are_refused_or_make_robots(first, tmp_path):
+    path = tmp_path / "robot.urdf"
+    for seed in range(first, first + BATCH):
+        rng = np.random.default_rng(seed)
+        mutation = MUTATIONS[seed // 2 % len(MUTATIONS)]
+        path.write_bytes(mutation(rng, (BIPED, GRIPPER)[seed % 2].encode()))
+        _begin_file()
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # an overflow on the way would be a warning
+            _try(path, rng, f"seed {seed}, {mutation.__name__}")
+
+
+def _try(path, rng, label):
+    try:
+        robot = legged.load(path)
+    except LeggedError as error:
+        assert str(path) in str(error) or "mimic" in str(error), label
+        return
+    q = legged.random_configuration(robot, rng)
+    v, tau = rng.normal(size=(2, robot.nv))
+    for result in (legged.forward_dynamics(robot, q, v, tau), legged.inverse_dynamics(robot, q, v, tau)):
+        assert np.isfinite(result).all(), label
+
+
+def test_both_files_are_fine_unbroken(tmp_path):
+    for text in (BIPED, GRIPPER):
+        path = tmp_path / "robot.urdf"
+        path.write_text(text)
+        assert legged.load(path).nv > 9
+
+
+@pytest.mark.parametrize("shape", ["chain", "comb", "star"])
+def test_trees_of_a_thousand_links_load(shape, tmp_path):
+    above = {"chain": lambda k: k - 1, "comb": lambda k: k - 1 if k % 2 else max(k - 2, 0), "star": lambda k: 0}[shape]
+    robot = legged.load(_tree(tmp_path, 1100, above))
+    assert robot.nv == 6 + 1099
+
+
+def test_more_links_than_any_robot_has_are_refused(tmp_path):
+    with pytest.raises(FileError, match="at most 2000 links"):
+        legged.load(_tree(tmp_path, 20000, lambda k: k - 1))
+
+
+def _tree(folder, count, above):
+    inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="1"/></inertial>'
+    lines = [f'<link name="l{k}">{inertial}</link>' for k in range(count)]
+    lines += [
+        f'<joint name="j{k}" type="revolute"><parent link="l{above(k)}"/><child link="l{k}"/>'
+        f'<origin xyz="0 0 0.1"/><axis xyz="0 1 0"/></joint>'
+        for k in range(1, count)
+    ]
+    path = folder / "tree.urdf"
+    path.write_text("\n".join(['<robot name="tree">', *lines, "</robot>"]))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "the file is empty"),
+        (BIPED[:900].encode(), "is not well-formed XML"),
+        (BOMB + b"<robot name='&e;'><link name='a'/></robot>", "declares a document type|well-formed"),
+        (b"<a>" * 100000 + b"</a>" * 100000, "depth|well-formed"),
+        (b"<sdf version='1.6'/>", "it is an SDF"),
+        (b"<robot name='a'/>", "has no links"),
+        (BIPED.replace('value="8.5"', 'value="heavy"').encode(), "'value' of <mass> of <inertial> of link 'trunk'"),
+        (BIPED.replace('ixx="0.11"', 'ixx="nan"').encode(), "must be one finite number, got 'nan'"),
+        (BIPED.replace('xyz="0 1 0"', 'xyz="0 0 0"', 1).encode(), "joint 'left_hip' has the axis"),
+        (BIPED.replace('"continuous"', '"universal"').encode(), "joint 'left_knee' has the type 'universal'"),
+        (BIPED.replace('child link="left_foot"', 'child link="trunk"').encode(), "hangs on joint 'left_knee'"),
+        (BIPED.replace('child link="trunk"', 'child link="base_footprint"').encode(), "remove one|hangs on"),
+        (BIPED.replace('lower="-1.5"', 'lower="1.5"', 1).encode(), "joint 'left_hip' has the range 1.5 to 1.2; swap"),
+        (BIPED.replace('damping="0.2"', 'damping="-0.2"').encode(), "never negative"),
+        (BIPED.replace('link name="left_foot"', 'link name="trunk"').encode(), "two links have the name 'trunk'"),
+        (GRIPPER.replace('mimic joint="open"', 'mimic joint="close"').encode(), "no joint named 'close'"),
+        (GRIPPER.replace('mimic joint="open"', 'mimic joint="follow"').encode(), "circle"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_the_place_and_the_way_out(content, words, tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_bytes(content)
+    _begin_file()
+    with pytest.raises(FileError, match=words) as caught:
+        legged.load(path)
+    assert caught.value.source == str(path)
+
+
+def test_files_that_cannot_be_read_are_refused(tmp_path):
+    for path in (tmp_path / "nothing.urdf", tmp_path, "no\0name"):
+        with pytest.raises(FileError, match="cannot be read"):
+            legged.load(path)
+
+
+def test_meshes_are_never_opened(tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_text(BIPED.replace('<box size="0.2 0.3 0.4"/>', '<mesh filename="nowhere/at/all.stl"/>'))
+    assert legged.load(path).mass == pytest.approx(13.6, rel=1e-12)
