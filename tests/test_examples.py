@@ -14,6 +14,7 @@ WORDS = {  # the example -> what it must print
     "own_controller": ("compiled closed loop: stood for 2 s",),
     "own_gait": ("squatted for 2 s, trunk between 0.40 m and 0.50 m",),
     "own_ground": ("Waves", "over the waves"),
+    "sensors": ("leg4_foot is down for 50% of the time", "reads 9.8 m/s^2 upward", "wrote sensors.png"),
     "trot": ("trotted to x = 0.42 m", "trunk.png", "trot.gif"),
     "walk": ("<Run of 'planar biped': 3 s, 301 samples, compiled closed loop>", "advanced 0.86 m at 0.29 m/s"),
 }

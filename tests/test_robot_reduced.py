@@ -17,7 +17,8 @@ EQUAL = 1e-11  # relative to the size of the terms; two ways to the same sums, o
 def random_held(seed):
     """Return (full robot in a random state, the values of random joints, which joints move still)."""
     rng = np.random.default_rng(seed)
-    case = case_of(legged.random_tree(seed, links=int(rng.integers(2, 20))), seed)
+    robot = legged.random_tree(seed, links=int(rng.integers(2, 20)), physics=True, coupled=True, shuffled=True)
+    case = case_of(robot, seed)
     names = [joint.name for joint in case.robot.joints]
     held = [name for name in names if rng.uniform() < 0.4]
     values = case.robot.joint_values(case.q)

@@ -2,7 +2,8 @@
 
 A frame is a link's name, a contact point's name (the link's axes, with the origin at the point; a link of the same
 name comes first) or a `Frame`. Twists, accelerations and Jacobians are of the frame's own origin, relative to the
-world; `axes` only says in which axes they are written: "world", "local" (the frame's own), or any frame's name.
+world; `axes` only says in which axes they are written: "world", "local" (the frame's own), or any frame's name. A link
+that bears one of these two words for a name is `Frame("world")`.
 """
 
 from __future__ import annotations

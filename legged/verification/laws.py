@@ -15,7 +15,7 @@ import numpy as np
 
 from legged import denoc
 from legged.dynamics.forward import forward_dynamics
-from legged.dynamics.frames import frame_jacobian, frame_pose
+from legged.dynamics.frames import Frame, frame_jacobian, frame_pose
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
 from legged.dynamics.kinematics import link_poses
@@ -136,7 +136,7 @@ def poses_of_definitions(s: Sample) -> float:
     values = robot.joint_values(s.q) | {f.name: f.ratio * s.q[f.q.start] + f.offset for f in robot.followers}
     for c in robot.connections:
         wanted = c.start @ joint_placement(c.joint, np.atleast_1d(values.get(c.joint.name, ())))
-        seen = frame_pose(robot, s.q, c.child, relative_to=c.parent)
+        seen = frame_pose(robot, s.q, Frame(c.child), relative_to=Frame(c.parent))
         turned, moved = seen.rotation - wanted.rotation, seen.position - wanted.position
         apart = max(apart, np.abs(turned).max(), np.abs(moved).max() / reach)
     return float(apart)
