@@ -24,7 +24,6 @@ from controllers.gaits import (
     legs_of,
     paper_trot,
     paper_walk,
-    stability_margin,
     suited,
     swing_foot,
 )
@@ -61,7 +60,6 @@ __all__ = [
     "paper_trot",
     "paper_walk",
     "servo_gains",
-    "stability_margin",
     "suited",
     "suited_law",
     "swing_foot",

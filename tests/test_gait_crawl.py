@@ -7,8 +7,9 @@ import pytest
 
 import legged
 import robots
-from controllers import Crawl, stability_margin
-from legged.errors import DefinitionError, ShapeError
+from controllers import Crawl
+from legged.errors import DefinitionError
+from legged.sensors import support_margin
 
 ROBOT = robots.spatial_quadruped()
 INSTANTS = np.arange(0, 16, 0.05)  # [s], two cycles
@@ -21,7 +22,7 @@ def test_the_centre_of_mass_stays_well_within_the_supporting_feet(gait):
     for t in INSTANTS:
         q = np.concatenate([ROBOT.base.configuration(gait.base(t)[0], np.eye(3)), gait.reference(t)[0]])
         carrying = [leg.name in gait.support(t) for leg in gait.geometry]
-        margins.append(stability_margin(legged.center_of_mass(ROBOT, q), gait.feet(t)[0][carrying]))
+        margins.append(support_margin(legged.center_of_mass(ROBOT, q), gait.feet(t)[0][carrying]))
     assert min(margins) > 0.05  # [m]; the triangle's incircle has a radius of 0.16 m
 
 
@@ -73,13 +74,3 @@ def test_a_given_mass_offset_is_kept():
 def test_shares_outside_their_range_are_refused(wrong):
     with pytest.raises(DefinitionError, match=next(iter(wrong))):
         Crawl(**wrong)
-
-
-def test_the_margin_is_the_distance_to_the_nearest_edge():
-    square = [(0, 0), (2, 0), (2, 2), (0, 2), (1, 1)]
-    assert stability_margin((0.5, 1.0), square) == pytest.approx(0.5)
-    assert stability_margin((0.5, 1.0, 7.0), np.column_stack([square, np.zeros(5)])) == pytest.approx(0.5)
-    assert stability_margin((-0.25, 1.0), square) == pytest.approx(-0.25)
-    for line in ([(0, 0), (1, 1)], [(0, 0), (1, 1), (2, 2)]):
-        with pytest.raises(ShapeError, match="three feet that are not in a line"):
-            stability_margin((0, 0), line)

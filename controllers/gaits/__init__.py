@@ -12,7 +12,6 @@ from controllers.gaits.pendulum import Pendulum
 from controllers.gaits.posture import Posture, Stand
 from controllers.gaits.presets import authors_tripod, authors_trot, paper_trot, paper_walk
 from controllers.gaits.reading import legs_of
-from controllers.gaits.stability import stability_margin
 from controllers.gaits.suited import suited
 
 __all__ = [
@@ -37,7 +36,6 @@ __all__ = [
     "legs_of",
     "paper_trot",
     "paper_walk",
-    "stability_margin",
     "suited",
     "swing_foot",
     "two_link_angles",
