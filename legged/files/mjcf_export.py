@@ -30,11 +30,11 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
 
     Names are kept; joints of several degrees of freedom become several joints of one body, named as in `save_urdf`.
     Contact points become sites. A floating base hangs on a free joint named "base". Limits of effort become
-    `actuatorfrcrange`; there are no actuators, geoms and floor. What MuJoCo has no word for is left out: the spin of
-    gyroscopic rotors against the turning of their links, limits of speed.
+    `actuatorfrcrange`; there are no actuators, geoms and floor, and no limits of speed.
 
     Raises:
-        DefinitionError: for a free joint inside the tree.
+        DefinitionError: for what MJCF has no word for: a free joint inside the tree, a gyroscopic rotor, a ball joint
+            whose friction differs by axis or whose spring rests anywhere but at the identity.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -111,15 +111,28 @@ class _Writer:
 
 def _joint(body: ET.Element, joint: JointEntry, place: Placement) -> None:
     """Write a joint; its frame is at `place` in the body's."""
-    if joint.kind not in KINDS:
-        raise DefinitionError(
-            f"joint {joint.name!r} is {joint.kind}: MuJoCo has such joints between the world and a body only"
-        )
+    _refuse_unsayable(joint)
     axis = {} if joint.kind == "ball" else {"axis": _many(place.rotation @ joint.axis)}
     pos = {"pos": _many(place.position)} if place.position.any() else {}
     ET.SubElement(
         body, "joint", {"name": joint.name, "type": KINDS[joint.kind], **axis, **pos, **_physics(joint.physics)}
     )
+
+
+def _refuse_unsayable(joint: JointEntry) -> None:
+    physics = joint.physics
+    differs = [field for field in ("damping", "friction") if uniform(getattr(physics, field)) is None]
+    if joint.kind not in KINDS:
+        words = f"is {joint.kind}, and MJCF has such joints between the world and a body only"
+    elif physics.rotor is not None and physics.rotor.gyroscopic:
+        words = "has a gyroscopic rotor, and MJCF knows reflected inertia only; make it a plain one"
+    elif differs:
+        words = f"has {' and '.join(differs)} that differ by axis, and MJCF knows one number"
+    elif joint.kind == "ball" and np.any(physics.rest) and np.any(physics.stiffness):
+        words = "has a spring that rests elsewhere than where the joint is at zero, as MJCF has it"
+    else:
+        return
+    raise DefinitionError(f"joint {joint.name!r} {words}")
 
 
 def _physics(physics: JointPhysics) -> dict[str, str]:
