@@ -1,5 +1,6 @@
 # make run   the paper's robots simulated, its tables and figures redrawn under results/
-# make test  the tests of every day; make test-slow all others; make lint; make bench timings
+# make test  the tests of every day; make test-slow all others; make lint
+# make bench speed and accuracy beside Pinocchio and MuJoCo; BENCH="--help" lists what it can be told
 #
 # Each target first sets up what it needs in .venv; nothing is installed outside of it.
 
@@ -36,10 +37,7 @@ format: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff format
 
 bench: $(VENV)/test.stamp
-	$(BIN)/python benchmarks/accuracy.py
-	$(BIN)/python benchmarks/dynamics.py
-	$(BIN)/python benchmarks/batches.py
-	$(BIN)/python benchmarks/rollout.py
+	$(BIN)/python -m benchmarks --save $(RESULTS)/benchmarks/latest.json --figures $(RESULTS)/benchmarks $(BENCH)
 
 clean:
 	rm -rf $(VENV) $(RESULTS) build dist *.egg-info

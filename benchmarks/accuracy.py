@@ -1,27 +1,27 @@
 """How far the numbers can be trusted: against the dense theory, Pinocchio, the authors' output and energy.
 
-    python benchmarks/accuracy.py [--robots N]
-
 The robots are seeded random trees of 1 to 40 links, every joint and base type, branching anywhere.
 """
 
-import argparse
-import sys
+import importlib
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 
 import controllers
 import legged
 import robots
+from benchmarks.pinocchio_side import pinocchio
+from benchmarks.record import Record
+from benchmarks.settings import Settings
+from benchmarks.timing import Spread
 from legged import denoc
 from legged.ground import paper_ground
 from legged.reports import paper_data
 from legged.reports.table import Table
 
-sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))  # the twins that the tests compare with
-
+KIND = "accuracy"
+ROBOTS = 100
 Comparison = Callable[[legged.Robot, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
@@ -41,11 +41,9 @@ def pairs() -> dict[str, Comparison]:
             tau,
         ),
     }
-    try:
-        from oracles.pinocchio_model import pinocchio_twin
-    except ImportError:
+    if not pinocchio():
         return compared
-    none = np.zeros(6)
+    pinocchio_twin, none = importlib.import_module("tests.oracles.pinocchio_model").pinocchio_twin, np.zeros(6)
     compared["forward dynamics against Pinocchio"] = lambda robot, q, v, tau: (
         legged.forward_dynamics(robot, q, v, tau),
         pinocchio_twin(robot).forward_dynamics(robot, q, v, tau, [none] * len(robot.links)),
@@ -53,10 +51,18 @@ def pairs() -> dict[str, Comparison]:
     return compared
 
 
-def random_rows(number: int) -> list[tuple[str, str]]:
-    """Return the largest relative disagreement over random robots, comparison by comparison."""
+def measure(record: Record, settings: Settings) -> list[Table]:
+    """Add the largest disagreements to the record, and return them as a table."""
+    found = [*random_robots(), *quadruped()]
+    for words, unit, value in found:
+        record.add((KIND, words), unit, Spread(value, value, value))
+    return [Table("Accuracy: the largest disagreement", ("", ""), tuple((w, f"{x:.0e} {u}") for w, u, x in found))]
+
+
+def random_robots() -> list[tuple[str, str, float]]:
+    """Return the largest disagreement over random robots, comparison by comparison: words, unit, value."""
     worst = dict.fromkeys(pairs(), 0.0)
-    for seed in range(number):
+    for seed in range(ROBOTS):
         robot = legged.random_tree(seed)
         if not robot.nv:
             continue
@@ -66,10 +72,10 @@ def random_rows(number: int) -> list[tuple[str, str]]:
         for words, compare in pairs().items():
             a, b = compare(robot, q, v, tau)
             worst[words] = max(worst[words], float(np.abs(a - b).max() / np.abs(b).max()))
-    return [(f"{words}, {number} random robots", f"{error:.0e} relative") for words, error in worst.items()]
+    return [(f"{words}, {ROBOTS} random robots", "relative", error) for words, error in worst.items()]
 
 
-def quadruped_rows() -> list[tuple[str, str]]:
+def quadruped() -> list[tuple[str, str, float]]:
     """Return how far 2 s of the authors' quadruped are from their output, and how well energy is kept."""
     robot = robots.spatial_quadruped()
     law = controllers.ComputedTorque(controllers.authors_trot())
@@ -80,20 +86,7 @@ def quadruped_rows() -> list[tuple[str, str]]:
         place = max(place, float(np.abs(run.base_position[i] - row[:3]).max()))
         turn = max(turn, float(np.abs(run.base_angles("xyz")[i] - row[3:]).max()))
     return [
-        ("trot of 2 s against the authors' output, position", f"{1e3 * place:.3f} mm"),
-        ("trot of 2 s against the authors' output, angles", f"{turn:.0e} rad"),
-        ("the same run, drift of the energy sum", f"{run.energy_drift:.0e} J of {run.energy_sum[0]:.0f} J"),
+        ("trot of 2 s against the authors' output, position", "m", place),
+        ("trot of 2 s against the authors' output, angles", "rad", turn),
+        (f"the same run, drift of the energy sum of {run.energy_sum[0]:.0f} J", "J", run.energy_drift),
     ]
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description="Measure accuracy.")
-    parser.add_argument("--robots", type=int, default=100, help="how many random robots")
-    number = parser.parse_args().robots
-    rows = tuple(random_rows(number) + quadruped_rows())
-    print(Table("Accuracy: the largest disagreement", ("", ""), rows).text())
-
-
-if __name__ == "__main__":
-    main()

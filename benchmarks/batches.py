@@ -1,154 +1,88 @@
-"""Batched dynamics beside Pinocchio: agreement first, then time for one state, then the distance to the core's peak.
+"""Many states in one call: ours on one core and on all, a Python loop over Pinocchio, Pinocchio's batch function."""
 
-    python benchmarks/batches.py [--states N] [--rounds N]
-
-Every way is timed in turns in one run; what counts is the ratios. "Loop" is a Python loop over Pinocchio's function;
-"parallel" is Pinocchio's own batch function, with one thread.
-"""
-
-import argparse
-import statistics
-import sys
-import time
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple
+from collections.abc import Sequence
 
 import numpy as np
 
 import legged
-import robots
+from benchmarks.agreement import agree
+from benchmarks.peak import operations, peak
+from benchmarks.pinocchio_side import LOOP, Pinocchio, pinocchio
+from benchmarks.record import RATIO, Record
+from benchmarks.settings import Settings
+from benchmarks.subjects import FORWARD, FUNCTIONS, INVERSE, present
+from benchmarks.timing import Spread, Times, Way, calls, in_threads, race
+from benchmarks.words import table
 from legged.reports.table import Table
 from legged.reports.timing import states
-from legged.trace import batches, elementary
-from legged.trace.assembler import Writer
+from legged.trace.threads import default_threads
 
-sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1] / "tests")]
-from peak import peak  # noqa: E402
-
-FUNCTIONS = (legged.forward_dynamics, legged.inverse_dynamics)
-LOOP = 64
-"""States in the loop over Pinocchio: enough, since they are done one after the other."""
-
-
-class Times(NamedTuple):
-    """Time for one state, [s]: the median of the rounds, and the shortest."""
-
-    median: float
-    best: float
-
-    def words(self) -> str:
-        return f"{1e6 * self.median:.3g}"
+KIND = "batch"
+ONE_STATE, ONE_CORE, ALL_CORES = "ours, one state", "ours, one core", "ours, all cores"
+PYTHON_LOOP, PARALLEL, PARALLEL_ALL = "Pinocchio, loop", "Pinocchio, batch", "Pinocchio, batch, all cores"
+RATIOS = ((PYTHON_LOOP, ONE_CORE), (PARALLEL, ONE_CORE), (PARALLEL_ALL, ALL_CORES), (ONE_STATE, ONE_CORE))
+PEAK, OF_PEAK = ("core", "peak"), "of peak"
+ROUNDING = 1e-8
+"""Among thousands of random states some are so badly conditioned that accelerations keep eight digits."""
 
 
-def race(ways: Sequence[tuple[Callable[[], Any], int]], rounds: int, least: float = 0.03) -> list[Times]:
-    """Return the wall-clock time of every way, taken in turns, over the number of states that it does in one call."""
-    repeats = []
-    for way, _ in ways:
-        way()
-        repeats.append(max(1, int(least / _time(way, 1))))
-    taken: list[list[float]] = [[] for _ in ways]
-    for _ in range(rounds):
-        for k, (way, count) in enumerate(ways):
-            taken[k].append(_time(way, repeats[k]) / repeats[k] / count)
-    return [Times(statistics.median(t), min(t)) for t in taken]
+def measure(record: Record, settings: Settings) -> list[Table]:
+    """Add the times for one state of a batch to the record, and return them as a table."""
+    flops = peak(settings.rounds)
+    record.add(PEAK, "GFLOP/s", Spread(*(1e-9 * x for x in flops)))
+    for subject, robot in present().items():
+        every = states(robot, settings.states)
+        for name in (FORWARD, INVERSE):
+            kernel = legged.compile(FUNCTIONS[name].plain, robot)
+            times = race(_ways(robot, kernel, name, every), settings.rounds)
+            key = KIND, subject.name, name
+            for way, taken in times.items():
+                record.add((*key, way), "us", taken.spread(1e6))
+            for slow, fast in RATIOS:
+                if slow in times:
+                    record.add((*key, f"{slow} / {fast}"), RATIO, times[slow].over(times[fast]))
+            record.add((*key, OF_PEAK), "%", _of_peak(kernel, times[ONE_CORE], flops.median))
+    return [_table(record, settings)]
 
 
-def _time(way: Callable[[], Any], times: int) -> float:
-    begun = time.perf_counter()
-    for _ in range(times):
-        way()
-    return time.perf_counter() - begun
+def _of_peak(kernel: legged.Kernel, times: Times, flops: float) -> Spread:
+    """Return the operations done in parts of those that the core can do, [%]."""
+    return times.rate(100.0 * operations(kernel) / flops)
 
 
-def operations(kernel: legged.Kernel) -> int:
-    """Return the additions, multiplications, divisions and roots of one state, those inside sines included."""
-    counts = kernel.counts
-    total = counts.multiplications + counts.additions + counts.divisions + counts.square_roots
-    uses = {(elementary.FAST.get(n.operation), n.arguments) for n in kernel.graph.nodes}
-    return total + sum(_inside(function) for function, _ in uses if function)
+def _ways(robot: legged.Robot, kernel: legged.Kernel, name: str, every: Sequence[np.ndarray]) -> dict[str, Way]:
+    """Return the ways to time, after checking that they lead to the same numbers."""
+    one, count, out = [array[0] for array in every], len(every[0]), np.empty_like(every[1])
+
+    def ours(threads: int) -> Way:
+        return Way(in_threads(threads, kernel, every, out), count, threads > 1)
+
+    kernel(*every, out=out)
+    several = np.stack([kernel(*state) for state in zip(*(a[:LOOP] for a in every), strict=True)])
+    agree(f"{robot.name}, {name}, batch and one by one", out[:LOOP], several, ROUNDING)
+    ways = {ONE_STATE: Way(calls(kernel, *one)), ONE_CORE: ours(1), ALL_CORES: ours(default_threads())}
+    if pinocchio():
+        theirs = Pinocchio(robot, every)
+        ways[PYTHON_LOOP] = theirs.loop(name)
+        for words, threads in ((PARALLEL, 1), (PARALLEL_ALL, default_threads())):
+            ways[words], rows = theirs.batch(name, threads)
+            agree(f"{robot.name}, {name}, {words}", out, rows, ROUNDING)
+    return ways
 
 
-def _inside(function: str) -> int:
-    formula, takes, _ = elementary.FORMULAS[function]
-    w = Writer(8)
-    formula(w, *["%x", "%y"][:takes])
-    kinds = {" = fadd": 1, " = fsub": 1, " = fmul": 1, " = fdiv": 1, "@llvm.fma": 2}
-    return sum(n for line in w.lines for kind, n in kinds.items() if kind in line)
-
-
-def compare(robot: legged.Robot, count: int, rounds: int, flops: float) -> list[tuple[str, ...]]:
-    """Return a row for each function, after checking that its results agree with Pinocchio's."""
-    import pinocchio as pin
-    from oracles.pinocchio_model import pinocchio_twin
-
-    twin = pinocchio_twin(robot)
-    model, data, pool = twin.model, twin.data, pin.ModelPool(twin.model, 1)
-    every = states(robot, count)
-    theirs = [np.stack([twin.q(q) for q in every[0]]), *(np.stack([twin.v(x) for x in a]) for a in every[1:])]
-    columns = [np.asfortranarray(a.T) for a in theirs]
-    few = [tuple(a[k] for a in theirs) for k in range(LOOP)]
-    one = [np.ascontiguousarray(a[0]) for a in every]
-    rows = []
-    for function in FUNCTIONS:
-        forward = function is legged.forward_dynamics
-        algorithm, parallel = (pin.aba, pin.abaInParallel) if forward else (pin.rnea, pin.rneaInParallel)
-        kernel = legged.compile(function, robot)
-        out, their_out = np.empty_like(every[1]), np.empty((model.nv, count), order="F")
-        kernel(*every, out=out)
-        parallel(1, pool, *columns, their_out)
-        disagreement = np.max(np.abs(out - twin.ours(their_out.T))) / np.max(np.abs(out))
-        if not disagreement < 1e-9:
-            raise SystemExit(f"{robot.name}, {function.__name__}: {disagreement:g} apart from Pinocchio; no times")
-        ways: list[tuple[Callable[[], Any], int]] = [
-            (lambda a=algorithm: [a(model, data, *state) for state in few], LOOP),
-            (lambda p=parallel, o=their_out: p(1, pool, *columns, o), count),
-            (lambda k=kernel: k(*one), 1),
-            (lambda k=kernel, o=out: k(*every, out=o, threads=1), count),
-            (lambda k=kernel, o=out: k(*every, out=o), count),
-        ]
-        loop, batch, single, core, threads = race(ways, rounds)
-        achieved = operations(kernel) / core.best
-        rows.append(
-            (
-                f"{robot.name} ({robot.nv}), {function.__name__.split('_')[0]}",
-                *(t.words() for t in (loop, batch, single, core, threads)),
-                *(f"{loop.median / t.median:.1f}" for t in (single, core, threads)),
-                f"{batch.median / core.median:.1f}",
-                f"{100.0 * achieved / flops:.0f} %",
-                f"{disagreement:.0e}",
-            )
-        )
-    return rows
-
-
-def main() -> None:
-    """Print the table."""
-    parser = argparse.ArgumentParser(description="Time batches of states.")
-    parser.add_argument("--states", type=int, default=4096, help="states in a batch")
-    parser.add_argument("--rounds", type=int, default=7, help="how often every way is timed; the median counts")
-    chosen = parser.parse_args()
-    flops = peak()
-    rows = [
-        row
-        for robot in (robots.planar_biped(), robots.spatial_quadruped(), robots.hexapod(), robots.humanoid())
-        for row in compare(robot, chosen.states, chosen.rounds, flops)
-    ]
-    header = (
-        *("robot (degrees of freedom)", "loop [us]", "parallel", "ours, one", "batch", f"{_threads()} threads"),
-        *("loop/one", "loop/batch", "loop/threads", "parallel/batch", "of peak", "apart"),
-    )
+def _table(record: Record, settings: Settings) -> Table:
+    shown = {
+        **{way: way for way in (PYTHON_LOOP, PARALLEL, ONE_CORE, ALL_CORES)},
+        "loop / ours": f"{PYTHON_LOOP} / {ONE_CORE}",
+        "batch / ours": f"{PARALLEL} / {ONE_CORE}",
+        "all cores": f"{PARALLEL_ALL} / {ALL_CORES}",
+        OF_PEAK: OF_PEAK,
+    }
+    flops = record.find(*PEAK)
+    assert flops is not None
     notes = (
-        f"Microseconds for one state, medians of {chosen.rounds} rounds; batches of {chosen.states}.",
-        "One core, but where threads are named.",
-        f"Peak: {flops / 1e9:.0f} GFLOP/s of fused multiply-adds on this core; operations inside sines count.",
+        f"Microseconds for one state of {settings.states}, and ratios, on one core or on all {default_threads()}.",
+        f"Peak: {flops.median:.0f} GFLOP/s of fused multiply-adds on one core; of peak: 'ours, one core', in per cent;",
+        "operations inside of sines and cosines count.",
     )
-    print(Table("Dynamics of many states", header, tuple(rows), notes).text())
-
-
-def _threads() -> int:
-    return batches.default_threads()
-
-
-if __name__ == "__main__":
-    main()
+    return table(record, KIND, ("robot", "function"), shown, "Batches", notes)

@@ -1,39 +1,48 @@
-"""The most floating-point operations a second that one core does, measured: fused multiply-adds that depend on nothing.
-
-python benchmarks/peak.py
-"""
+"""The most that a core can do, measured: fused multiply-adds that wait for nothing; and the operations of code."""
 
 import ctypes
-import time
 from collections.abc import Iterator
 
-from legged.trace import backend
+import legged
+from benchmarks.timing import Spread, Way, race
+from legged.trace import backend, elementary
 from legged.trace.assembler import ATTRIBUTES, Writer
 
 CHAINS = 16
 """Independent sums, enough to hide the latency of one instruction on every processor we know."""
+STEPS = 20_000
+"""Length of the loop."""
 
 
-def peak(width: int | None = None, rounds: int = 20, steps: int = 20_000) -> float:
-    """Return operations a second, a multiply-add being two, the best of some rounds.
+def peak(rounds: int, width: int | None = None) -> Spread:
+    """Return operations a second, a multiply-add being two.
 
     Args:
-        width: Numbers in a vector; by default as many as the processor takes.
         rounds: How often it is timed.
-        steps: Length of the loop.
+        width: Numbers in a vector; by default as many as the processor takes.
     """
     width = width or backend.width()
     code = backend.Code(backend.machine_code("\n".join(_assembly(width))))
     run = code.function("peak", ctypes.c_int64, ctypes.c_void_p)
     numbers = (ctypes.c_double * width)(*[0.5] * width)
-    best = min(_time(lambda: run(steps, numbers)) for _ in range(rounds))
-    return 2.0 * CHAINS * width * steps / best
+    way = Way(lambda times: run(STEPS * times, numbers), 2 * CHAINS * width * STEPS)
+    return race({"peak": way}, rounds)["peak"].rate()
 
 
-def _time(function) -> float:
-    begun = time.perf_counter()
-    function()
-    return time.perf_counter() - begun
+def operations(kernel: legged.Kernel) -> int:
+    """Return the additions, multiplications, divisions and roots of one state, those inside sines included."""
+    counts = kernel.counts
+    total = counts.multiplications + counts.additions + counts.divisions + counts.square_roots
+    uses = {(elementary.FAST.get(n.operation), n.arguments) for n in kernel.graph.nodes}
+    return total + sum(_inside(function) for function, _ in uses if function)
+
+
+def _inside(function: str) -> int:
+    formula, takes, _ = elementary.FORMULAS[function]
+    w = Writer(8)
+    formula(w, *["%x", "%y"][:takes])
+    kinds = {" = fadd": 1, " = fsub": 1, " = fmul": 1, " = fdiv": 1, "@llvm.fma": 2}
+    return sum(n for line in w.lines for kind, n in kinds.items() if kind in line)
 
 
 def _assembly(width: int) -> Iterator[str]:
@@ -60,9 +69,3 @@ def _assembly(width: int) -> Iterator[str]:
     yield f"define i64 @peak(i64 %count, ptr %numbers) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
-
-
-if __name__ == "__main__":
-    for n in (1, 2, 4, 8):
-        if n <= backend.width():
-            print(f"{n} numbers a vector: {peak(n) / 1e9:.1f} GFLOP/s")

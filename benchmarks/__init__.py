@@ -1,0 +1,1 @@
+"""Accuracy and speed of `legged`, measured beside Pinocchio and MuJoCo: `python -m benchmarks`."""
