@@ -70,14 +70,14 @@ def physics_of(robot):
 @pytest.mark.parametrize("kind", OPTIONS)
 @pytest.mark.parametrize("seed", range(12))
 def test_a_robot_goes_through_urdf_unchanged(seed, kind, tmp_path):
-    case = random_case(seed, **OPTIONS[kind])
+    case = random_case(seed, links=1 + seed, **OPTIONS[kind])
     compare(case, through_urdf(case.robot, tmp_path))
 
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_robot_goes_through_mjcf_unchanged(seed, tmp_path):
     """Joints as MJCF can have them: no gyroscopic rotors, balls that are alike about all axes."""
-    robot = rebuild(legged.random_tree(seed, physics=True), joint=simple)
+    robot = rebuild(legged.random_tree(seed, 1 + seed, physics=True), joint=simple)
     compare(case_of(robot, seed), through_mjcf(robot, tmp_path))
 
 
