@@ -20,7 +20,7 @@ Feet = Sequence[str] | Mapping[str, tuple[str, Vector]]
 """Names of links, or contact points by name: (link, position (3,), [m], link axes)."""
 WORDS = (("foot", "feet", "sole", "paw", "hoof"), ("toe",), ("ankle",))
 """What feet are called, the surest words first."""
-LOWEST = 0.1
+LOWEST = 0.2
 """Limbs without a telling name end in a foot if they reach the lowest one's height, up to this part of the robot's."""
 
 
@@ -92,14 +92,34 @@ def _split(name: str) -> list[str]:
 
 
 def _ends(tree: Tree) -> list[tuple[str, str]]:
-    """Return (link, how) of the lowest ends of at least two limbs of two joints or more, all joints at zero."""
+    """Return (link, how) of the lowest ends, below the base, of at least two limbs of two joints or more."""
     ends = [head for head in tree.welds if tree.is_end(head) and len(tree.path(head)) > 2]
-    tips = {head: min(tree.welds[head], key=lambda name: tree.pose[name].position[2]) for head in ends}
-    heights = {head: tree.pose[tip].position[2] for head, tip in tips.items()}
-    every = [pose.position[2] for pose in tree.pose.values()]
-    span = max(every) - min(every)
-    lowest = [head for head in ends if heights[head] < min(every) + LOWEST * span and heights[head] < -0.3 * span]
-    return [(tips[head], "found as the end of a limb") for head in lowest] if len(lowest) > 1 else []
+    lowest = {head: min(_heights(tree, tree.welds[head])) for head in ends}
+    body = [link for link in tree.welds[tree.description.root] if tree.link[link].mass or tree.link[link].shapes]
+    floor = min(lowest.values(), default=0.0)
+    height = max((pose.position[2] for pose in tree.pose.values()), default=0.0) - floor
+    if not body or min(_heights(tree, body)) < floor + LOWEST * height:
+        return []
+    found = [head for head in ends if lowest[head] < floor + LOWEST * height]
+    tips = [min(tree.welds[head], key=lambda name: min(_heights(tree, [name]))) for head in found]
+    return [(tip, "found as the end of a limb") for tip in tips] if len(tips) > 1 else []
+
+
+def _heights(tree: Tree, links: list[str]) -> list[float]:
+    """Return the heights of links' origins and about those of their shapes' lower ends, joints at zero, [m]."""
+    heights = []
+    for name in links:
+        pose = tree.pose[name]
+        heights.append(float(pose.position[2]))
+        heights += [float((pose.rotation @ s.position + pose.position)[2]) - _reach(s) for s in tree.link[name].shapes]
+    return heights
+
+
+def _reach(shape: Shape) -> float:
+    """Return about how far a shape reaches from its middle, [m]; nothing for a mesh, which is not opened."""
+    if shape.kind == "box":
+        return max(shape.size) / 2
+    return shape.size[0] + sum(shape.size[1:]) / 2 if shape.size else 0.0
 
 
 def _foot(tree: Tree, name: str, how: str) -> Foot:

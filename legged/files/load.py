@@ -24,6 +24,7 @@ from legged.files.settle import settled
 from legged.files.tree import Tree, tree_of
 from legged.files.urdf import parse_urdf
 from legged.robot.inertia import Vector
+from legged.robot.link import vector3
 from legged.robot.robot import Robot
 
 
@@ -48,7 +49,7 @@ def load(
         base: "floating", or "fixed" for a robot bolted to the world at its root link; what the file says when None, and
             floating where it says nothing, as URDF does.
         feet: Contact points: names of links, or {name: (link, position (3,), [m], link axes)}; found by names, ends
-            of limbs and collision shapes when None.
+            of limbs and collision shapes when None and the base floats.
         order: Of the joints in q and v: names, or "file" for the file's; module by module, parent before child, when
             None.
         fuse: Whether links fixed to others are dropped from `robot.links`, their mass given to what carries them. They
@@ -61,7 +62,8 @@ def load(
 
     Raises:
         FileError: for a file that cannot be read, or whose robot cannot be; it says what to do.
-        UnknownNameError: for a base, a treatment of mimic joints or a repair that is none.
+        UnknownNameError: for a base, a treatment of mimic joints or a repair that is none. DefinitionError: for a
+            gravity that is not three numbers.
     """
     case = _case(path, base, feet, fuse, mimic, joint_physics, repair)
     singular = [finding for finding in case.findings if finding.severity == "singular"]
@@ -140,6 +142,8 @@ def _case(
 
 
 def _finished(case: _Case, order: str | Sequence[str] | None, gravity: Vector | None) -> Robot:
+    if gravity is not None:
+        gravity = vector3("gravity", gravity)
     robot = build(case.tree, case.base, case.feet, order, gravity)
     refuse_indefinite(robot, case.tree)
     report = replace(

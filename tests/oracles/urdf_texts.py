@@ -1,4 +1,6 @@
-"""Small URDFs with every element that the reader knows, for tests that change them."""
+"""Small URDFs with every element that the reader knows, for tests that change them, and random ones."""
+
+import numpy as np
 
 BIPED = """<?xml version="1.0"?>
 <robot name="biped">
@@ -92,3 +94,46 @@ GRIPPER = """<robot name="gripper">
   <joint name="loose" type="floating"><parent link="puck"/><child link="ball"/></joint>
 </robot>
 """
+
+
+def random_urdf(seed: int) -> str:
+    """Return a random tree of 2 to 15 links, every joint type, axes of any length, followers too."""
+    rng = np.random.default_rng(seed)
+    count = int(rng.integers(2, 16))
+    lines = [f'<robot name="random{seed}">']
+    masters: list[str] = []
+    for k in range(count):
+        lines.append(f'<link name="link{k}">{_inertial(rng)}</link>')
+        if k:
+            kind = str(rng.choice(["revolute", "continuous", "prismatic", "fixed", "floating", "planar"]))
+            axis = rng.normal(size=3) if kind != "planar" else np.array([0.0, 0.0, 1.0])
+            mimic = ""
+            if kind in ("revolute", "prismatic"):
+                if masters and rng.uniform() < 0.3:
+                    factor, offset = rng.uniform(0.5, 2.0), rng.uniform(-1, 1)
+                    mimic = f'<mimic joint="{rng.choice(masters)}" multiplier="{factor}" offset="{offset}"/>'
+                else:
+                    masters.append(f"joint{k}")
+            lines.append(
+                f'<joint name="joint{k}" type="{kind}"><parent link="link{int(rng.integers(k))}"/>'
+                f'<child link="link{k}"/>{_origin(rng)}'
+                f'<axis xyz="{_words(axis)}"/><limit lower="-1" upper="1" effort="9" velocity="9"/>{mimic}</joint>'
+            )
+    return "\n".join([*lines, "</robot>"])
+
+
+def _inertial(rng: np.random.Generator) -> str:
+    points = rng.normal(size=(5, 3)) * rng.uniform(0.05, 0.3)
+    second = points.T @ points
+    I = np.trace(second) * np.eye(3) - second  # that of five points of 1 kg, if their middle is taken for the centre
+    moments = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), I[np.triu_indices(3)], strict=True)
+    words = " ".join(f'{name}="{float(x)!r}"' for name, x in moments)
+    return f'<inertial>{_origin(rng)}<mass value="5"/><inertia {words}/></inertial>'
+
+
+def _origin(rng: np.random.Generator) -> str:
+    return f'<origin xyz="{_words(rng.normal(size=3) * 0.3)}" rpy="{_words(rng.uniform(-3, 3, 3))}"/>'
+
+
+def _words(values: np.ndarray) -> str:
+    return " ".join(repr(float(value)) for value in values)

@@ -1,0 +1,127 @@
+"""Feet are found by name, as the ends of limbs, or where the user says; their points are those that touch a floor."""
+
+import numpy as np
+import pytest
+
+import legged
+from legged.errors import FileError
+
+pytest.importorskip("yourdfpy")
+from oracles.urdf_texts import BIPED
+
+FOUR = {
+    "a1/a1": "FR_foot FL_foot RR_foot RL_foot",
+    "anymal_b_simple/anymal": "LF_FOOT RF_FOOT LH_FOOT RH_FOOT",
+    "anymal_b_simple/anymal-kinova": "LF_FOOT RF_FOOT LH_FOOT RH_FOOT",
+    "anymal_c_simple/anymal": "LF_FOOT RF_FOOT LH_FOOT RH_FOOT",
+    "b1/b1": "FR_foot FL_foot RR_foot RL_foot",
+    "b1/b1-z1": "FR_foot FL_foot RR_foot RL_foot",
+    "centauro/centauro": "ankle2_1 ankle2_2 ankle2_3 ankle2_4",
+    "go1/go1": "FR_foot FL_foot RR_foot RL_foot",
+    "go2/go2": "FL_foot FR_foot RL_foot RR_foot",
+    "hyq/hyq_no_sensors": "lf_foot rf_foot lh_foot rh_foot",
+    "laikago/laikago": "FR_foot FL_foot RR_foot RL_foot",
+    "quadruped/quadruped": "FL_contact FR_contact BL_contact BR_contact",
+    "solo/solo": "FL_FOOT FR_FOOT HL_FOOT HR_FOOT",
+    "solo/solo12": "FL_FOOT FR_FOOT HL_FOOT HR_FOOT",
+}
+TWO = {
+    "alexander/alexander_v1.lowerBodyOnly": "LEFT_FOOT RIGHT_FOOT",
+    "bolt/bolt": "FL_FOOT FR_FOOT",
+    "g1/g1_29dof_rev_1_0": "left_ankle_roll_link right_ankle_roll_link",
+    "g1/g1_29dof_with_hand_rev_1_0": "left_ankle_roll_link right_ankle_roll_link",
+    "human/human": "left_foot right_foot",
+    "icub/icub": "l_sole r_sole",
+    "icub/icub_reduced": "l_sole r_sole",
+    "romeo/romeo_small": "l_sole r_sole",
+    "simple_humanoid/simple_humanoid": "r_ankle l_ankle",
+    "simple_humanoid/simple_humanoid_classical": "r_ankle l_ankle",
+    "talos/talos_full_v2": "left_sole_link right_sole_link",
+    "talos/talos_full_v2_box": "left_sole_link right_sole_link",
+    "talos/talos_reduced": "left_sole_link right_sole_link",
+    "talos/talos_reduced_box": "left_sole_link right_sole_link",
+    "talos/talos_reduced_corrected": "left_sole_link right_sole_link",
+}
+NONE = (
+    "allegro_hand/allegro_left_hand", "alex/alex_nub_hands", "baxter/baxter", "iris/iris", "panda/panda", "pr2/pr2",
+    "talos/talos_left_arm", "tiago/tiago", "tiago_pro/tiago_pro", "ur/ur5_robot", "z1/z1",
+)  # fmt: skip
+
+
+def files():
+    pytest.importorskip("pinocchio")
+    from oracles.urdfs import all_urdfs
+
+    found = all_urdfs()
+    if not found:
+        pytest.skip("example-robot-data is not installed")
+    return found
+
+
+def touching(robot):
+    """Return the contact points in the world, all joints at zero."""
+    return legged.point_positions(robot, robot.neutral(), [(c.link, c.position) for c in robot.contacts])
+
+
+@pytest.mark.parametrize("name", [*FOUR, *TWO])
+def test_legged_robots_have_their_feet(name):
+    robot = legged.load(files()[name])
+    assert sorted(foot.link for foot in robot.audit.feet) == sorted((FOUR | TWO)[name].split())
+
+
+def test_robots_without_legs_have_no_feet():
+    for name in NONE:
+        assert legged.load(files()[name]).contacts == (), name
+
+
+def test_no_feet_are_looked_for_on_a_fixed_base():
+    assert legged.load(files()["go2/go2"], "fixed").contacts == ()
+
+
+def test_soles_of_boxes_and_of_four_spheres_lie_flat():
+    for name in ("talos/talos_full_v2_box", "g1/g1_29dof_rev_1_0"):
+        robot = legged.load(files()[name])
+        points = touching(robot)
+        assert len(points) == 8
+        assert np.ptp(points[:, 2]) < 1e-3, name  # [m]
+        left, right = points[:4], points[4:]
+        assert left[:, 1].min() > 0.0 > right[:, 1].max()
+        for foot in (left, right):
+            assert (np.ptp(foot[:, :2], axis=0) > [0.1, 0.04]).all()  # [m]: a sole's length and width
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "robot.urdf"
+    path.write_text(BIPED)
+    return path
+
+
+def test_a_sphere_touches_with_its_lowest_point_and_a_box_with_its_lower_corners(path):
+    robot = legged.load(path)
+    where = dict(zip([point.name for point in robot.contacts], touching(robot), strict=True))
+    tilt = legged.rpy(0.05, 0.0, 0.0)  # of the left hip
+    ball = np.array([0.0, 0.1, 0.6]) + tilt @ [0.0, 0.0, -0.6] - [0.0, 0.0, 0.02]
+    assert where.pop("left_foot") == pytest.approx(ball, abs=1e-15)
+    corners = {f"right_foot_{x}_{y}" for x in ("front", "rear") for y in ("left", "right")}
+    assert set(where) == corners
+    assert where["right_foot_front_left"][0] > where["right_foot_rear_left"][0]
+    assert where["right_foot_front_left"][1] > where["right_foot_front_right"][1]
+
+
+def test_ends_of_limbs_are_feet_where_no_name_tells(path):
+    path.write_text(BIPED.replace("_foot", "_end"))
+    feet = legged.load(path).audit.feet
+    assert [foot.link for foot in feet] == ["left_end", "right_end"]
+    assert all(foot.how.startswith("found as the end of a limb") for foot in feet)
+
+
+def test_the_user_says_where_the_feet_are(path):
+    assert legged.load(path, feet=()).contacts == ()
+    named = legged.load(path, feet=["left_thigh"])
+    assert [(foot.link, foot.how.split(";")[0]) for foot in named.audit.feet] == [("left_thigh", "given")]
+    placed = legged.load(path, feet={"heel": ("left_foot", (0.0, 0.0, -0.3)), "toe": ("left_foot", (0.1, 0.0, -0.3))})
+    assert [point.name for point in placed.contacts] == ["heel", "toe"]
+    assert np.array_equal(placed.contacts[1].position, [0.1, 0.0, -0.3])
+    with pytest.raises(FileError, match="no link named 'left_foo'; did you mean 'left_foot'"):
+        legged.load(path, feet=["left_foo"])
