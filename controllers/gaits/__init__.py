@@ -5,7 +5,7 @@ from controllers.gaits.crawl import Crawl
 from controllers.gaits.fitted import NumericalGait
 from controllers.gaits.foot_path import PATHS, swing_foot
 from controllers.gaits.gait import Gait, Reference
-from controllers.gaits.home import Home, home_of
+from controllers.gaits.home import Home, home_of, joint_limits
 from controllers.gaits.leg import Leg, two_link_angles
 from controllers.gaits.numerical import FootKinematics
 from controllers.gaits.pendulum import Pendulum
@@ -33,6 +33,7 @@ __all__ = [
     "authors_tripod",
     "authors_trot",
     "home_of",
+    "joint_limits",
     "legs_of",
     "paper_trot",
     "paper_walk",
