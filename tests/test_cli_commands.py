@@ -158,7 +158,8 @@ def test_cache_shows_and_clears_compiled_code(cli, tmp_path, monkeypatch):
     assert cli("cache") == (0, f"{tmp_path}: no compiled code\n", "")
     (tmp_path / "00000000-1.o").write_bytes(bytes(200_000))
     status, out, _ = cli("cache --clear")
-    assert status == 0 and "1 pieces of compiled code (0 current), 0.2 MB\ndeleted: 1\n" in out
+    assert status == 0
+    assert "1 pieces of compiled code, 0 traced functions (0 of 1 files current), 0.2 MB\ndeleted: 1\n" in out
     assert not list(tmp_path.iterdir())
 
 

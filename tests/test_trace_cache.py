@@ -36,6 +36,16 @@ def compiled(monkeypatch) -> list[str]:
     return texts
 
 
+@pytest.fixture
+def traced(monkeypatch) -> list[object]:
+    """What was traced."""
+    functions: list[object] = []
+    module = sys.modules["legged.trace.compile"]
+    inner = module._traced
+    monkeypatch.setattr(module, "_traced", lambda *a: (functions.append(a[0]), inner(*a))[1])
+    return functions
+
+
 def use(forget: bool = True) -> None:
     """Compile a function and check that it works, with nothing in memory to begin with."""
     if forget:
@@ -46,7 +56,7 @@ def use(forget: bool = True) -> None:
 def test_the_second_compilation_does_no_llvm_work(folder, compiled):
     use()
     use()
-    assert len(compiled) == 1 and len(list(folder.iterdir())) == 1
+    assert len(compiled) == 1 and len(list(folder.glob("*.o"))) == 1
 
 
 def test_code_in_memory_is_shared(folder, compiled):
@@ -66,27 +76,29 @@ def test_functions_that_differ_have_code_of_their_own(folder, compiled):
 @pytest.mark.parametrize(
     "damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"ELF" + b, lambda b: b[:-1] + b"?"]
 )
-def test_a_damaged_file_is_compiled_again(folder, compiled, damage):
+@pytest.mark.parametrize("ending", [cache.CODE, cache.GRAPH])
+def test_a_damaged_file_is_made_again(folder, compiled, traced, damage, ending):
     use()
-    (path,) = folder.iterdir()
+    (path,) = folder.glob(f"*{ending}")
     sound = path.read_bytes()
     path.write_bytes(damage(sound))
     use()
-    assert len(compiled) == 2 and path.read_bytes() == sound
+    assert (len(compiled), len(traced)) == ((2, 1) if ending == cache.CODE else (1, 2))
+    assert path.read_bytes() == sound
 
 
-def test_another_processor_or_version_has_files_of_its_own(folder, compiled, monkeypatch):
+def test_another_processor_or_version_has_files_of_its_own(folder, compiled, traced, monkeypatch):
     use()
     monkeypatch.setattr(cache, "_surroundings", lambda: "another computer")
     use()
-    assert len(compiled) == 2 and len(list(folder.iterdir())) == 2
+    assert len(compiled) == len(traced) == 2 and len(list(folder.iterdir())) == 4
 
 
-def test_processes_at_once_leave_one_sound_file(folder, compiled):
+def test_processes_at_once_leave_sound_files(folder, compiled):
     environment = {**os.environ, "PYTHONPATH": str(Path(cache.__file__).parents[2])}
     children = [subprocess.Popen([sys.executable, "-c", CHILD], env=environment) for _ in range(4)]
     assert [child.wait() for child in children] == [0, 0, 0, 0]
-    assert [path.suffix for path in folder.iterdir()] == [".o"]
+    assert sorted(path.suffix for path in folder.iterdir()) == [cache.GRAPH, cache.CODE]
     assert compile(lambda x: np.sin(x) @ x, x=(5,))(np.ones(5)) == 5 * np.sin(1.0)
     assert not compiled
 
@@ -101,25 +113,26 @@ def test_a_folder_that_cannot_be_written_is_warned_about(folder, monkeypatch):
 
 def test_clearing_removes_the_files(folder):
     use()
-    assert cache.clear() == 1 and not list(folder.iterdir())
+    assert cache.clear() == 2 and not list(folder.iterdir())
     assert cache.clear() == 0
 
 
 def test_the_cache_is_described(folder, monkeypatch):
-    assert cache.describe() == (folder, 0, 0, 0) and str(cache.describe()) == f"{folder}: no compiled code"
+    assert cache.describe() == (folder, 0, 0, 0, 0) and str(cache.describe()) == f"{folder}: no compiled code"
     use()
-    (path,) = folder.iterdir()
-    assert cache.describe() == (folder, 1, path.stat().st_size, 1)
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    assert cache.describe() == (folder, 1, 1, size, 2)
     monkeypatch.setattr(cache, "_surroundings", lambda: "another computer")
     use()
-    assert cache.describe()[1] == 2 and cache.describe().current == 1
-    assert "2 pieces of compiled code (1 current), 0.0 MB" in str(cache.describe())
+    assert cache.describe()[1:3] == (2, 2) and cache.describe().current == 2
+    assert "2 pieces of compiled code, 2 traced functions (2 of 4 files current), 0.0 MB" in str(cache.describe())
 
 
-def test_a_warm_start_writes_no_assembly(folder, monkeypatch):
+def test_a_warm_start_neither_traces_nor_writes_assembly(folder, traced, monkeypatch):
     use()
-    monkeypatch.setattr(lowering, "assembly", None)
+    monkeypatch.setattr(lowering, "with_calls", None)
     use()
+    assert len(traced) == 1
 
 
 def test_the_folder_is_the_systems_unless_chosen(monkeypatch):

@@ -52,7 +52,7 @@ class Batch:
     def code(self) -> backend.Code:
         """The machine code."""
         code = stored.load(self.graph, programs.batch)
-        self.loaded(code, code.address(blocks.ENTRY), 2 * _CHUNK // max(len(self.graph.nodes), 1))
+        self.loaded(code, code.address(blocks.ENTRY), 2 * _CHUNK // max(self.graph.size, 1))
         return code
 
     @cached_property
@@ -61,7 +61,7 @@ class Batch:
 
     @cached_property
     def _work_size(self) -> int:
-        return programs.batch_work(self.graph)
+        return ctypes.c_int64.from_address(self.code.address(programs.WORK)).value
 
     def run(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], lead: Shape) -> int:
         """Compute all states; return the number of the first with a result that is not finite, -1 if there is none.
@@ -81,7 +81,7 @@ class Batch:
 
     def share(self, count: int, rows: int) -> int:
         """Compute a batch whose arrays are described at the address `rows`, see `blocks`; return what `run` returns."""
-        size = count * max(len(self.graph.nodes), 1)
+        size = count * max(self.graph.size, 1)
         threads = 1 if size < 2 * _CHUNK else default_threads()
         chunks = self._chunks(count, min(4 * threads, size // _CHUNK) if threads > 1 else 1)
         return share(chunks, min(len(chunks), threads), lambda first, end: self._piece(first, end, rows))

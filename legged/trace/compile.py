@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from legged.errors import TraceError, UnknownNameError
+from legged.trace import recall
 from legged.trace.count import Counts, count_graph
 from legged.trace.garbage import kept
 from legged.trace.graph import Graph, Shape, record
@@ -46,7 +47,8 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
     The function is run once on traced values. Its arguments' shapes follow from their names, `q`, `v`, `tau` and the
     others in `ARGUMENTS`; those of other arguments are given by keyword, `gain=(12,)`. An argument with a default value
     keeps it unless its shape is given; `True` stands for the shape that follows from its name: `wrenches=True`.
-    Machine code is kept on disk, see `legged.trace.cache`.
+    What it became is kept on disk, see `legged.trace.cache`: a function that is known, with all that it reads, is not
+    run again.
 
     Args:
         function: Plain NumPy code that does not branch on values, except by `legged.where`.
@@ -57,7 +59,8 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
         TraceError: If a shape is missing, or the function does what cannot be traced.
         UnknownNameError: If a shape is given for an argument that the function does not have.
     """
-    graph = _record(function, robot, shapes)
+    shapes = _shapes(function, robot, shapes)
+    graph = recall.graph_of((function, robot, tuple(shapes.items())), lambda: _traced(function, robot, shapes))
     meanings = {name: ARGUMENTS[name].meaning for name, _ in graph.inputs if robot is not None and name in ARGUMENTS}
     return Kernel(graph, _name(function), meanings)
 
@@ -65,16 +68,14 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
 @kept()
 def count(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Counts:
     """Return how many operations function(robot, *arrays) costs once compiled; the arguments are those of `compile`."""
-    return count_graph(_record(function, robot, shapes))
+    return count_graph(_traced(function, robot, _shapes(function, robot, shapes)))
 
 
-def _record(function: Callable[..., Any], robot: Any, given: Mapping[str, Any]) -> Graph:
+def _traced(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape]) -> Graph:
     signature = inspect.signature(function)
-    leading = () if robot is None else (robot,)
-    shapes = _shapes(function, list(signature.parameters.values())[len(leading) :], robot, given)
 
     def traced(*arrays: Any) -> Any:
-        bound = signature.bind_partial(*leading)
+        bound = signature.bind_partial(*(() if robot is None else (robot,)))
         extra = {}
         for name, array in zip(shapes, arrays, strict=True):
             (bound.arguments if name in signature.parameters else extra)[name] = array
@@ -83,10 +84,9 @@ def _record(function: Callable[..., Any], robot: Any, given: Mapping[str, Any]) 
     return simplify(record(traced, shapes))
 
 
-def _shapes(
-    function: Callable[..., Any], parameters: list[inspect.Parameter], robot: Any, given: Mapping[str, Any]
-) -> dict[str, Shape]:
+def _shapes(function: Callable[..., Any], robot: Any, given: Mapping[str, Any]) -> dict[str, Shape]:
     """Return name and shape of every argument to trace."""
+    parameters = list(inspect.signature(function).parameters.values())[robot is not None :]
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     named = {p.name: p for p in parameters if p.kind not in variable}
     extra = [name for name in given if name not in named]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,6 +62,18 @@ class Graph:
     def output_size(self) -> int:
         """How many numbers come out."""
         return len(self.results)
+
+    @property
+    def size(self) -> int:
+        """How many operations there are."""
+        return len(self.nodes)
+
+    @cached_property
+    def digest(self) -> str:
+        """A name that another graph has only if it computes the same in the same way, whatever the labels."""
+        nodes = [(node.operation, node.arguments) for node in self.nodes]
+        whole = [shape for _, shape in self.inputs], nodes, self.outputs, self.results
+        return hashlib.sha256(repr(whole).encode()).hexdigest()
 
     def values(self, *arrays: Any) -> list[float]:
         """Return the value of every input number and every node, by plain Python arithmetic."""

@@ -15,6 +15,8 @@ straight code, from about twice that, no longer fits the caches."""
 
 SINGLE = "legged_single"
 """`int64 legged_single(double *const *arrays)` runs the core for one state."""
+WORK = "legged_work"
+"""The number that `batch_work` returns, beside the program that needs it."""
 
 
 def single(graph: Graph) -> str:
@@ -32,7 +34,8 @@ def single(graph: Graph) -> str:
 def batch(graph: Graph) -> str:
     """Return the program for a batch."""
     width = backend.width()
-    return "\n".join([lowering.with_calls(core(graph, width)), *blocks.assembly(graph, width)])
+    work = f"@{WORK} = constant i64 {batch_work(graph)}"
+    return "\n".join([lowering.with_calls(core(graph, width)), *blocks.assembly(graph, width), work])
 
 
 def batch_work(graph: Graph) -> int:

@@ -2,14 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+import operator
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.errors import TraceError
 
 Rebuild = Callable[[Iterator[Any]], Any]
+"""Takes arrays in order and puts them back in the structure; `next` for a single array."""
+
+
+class Sequence(NamedTuple):
+    """Puts arrays into a tuple, a list or a named tuple."""
+
+    kind: type
+    parts: tuple[Rebuild, ...]
+
+    def __call__(self, arrays: Iterator[Any]) -> Any:
+        items = [rebuild(arrays) for rebuild in self.parts]
+        return self.kind(*items) if hasattr(self.kind, "_fields") else self.kind(items)
+
+
+class Mapping(NamedTuple):
+    """Puts arrays into a dictionary."""
+
+    keys: tuple[Any, ...]
+    values: Rebuild
+
+    def __call__(self, arrays: Iterator[Any]) -> Any:
+        return dict(zip(self.keys, self.values(arrays), strict=True))
 
 
 def flatten(value: Any, name: str = "the result") -> tuple[list[np.ndarray], Rebuild]:
@@ -17,17 +41,44 @@ def flatten(value: Any, name: str = "the result") -> tuple[list[np.ndarray], Reb
     if isinstance(value, tuple | list):
         parts = [flatten(item, f"{name}[{i}]") for i, item in enumerate(value)]
         arrays = [array for found, _ in parts for array in found]
-        return arrays, _rebuild_sequence(type(value), [rebuild for _, rebuild in parts])
+        return arrays, Sequence(type(value), tuple(rebuild for _, rebuild in parts))
     if isinstance(value, dict):
-        keys = tuple(value)
         arrays, rebuild = flatten(tuple(value.values()), name)
-        return arrays, lambda arrays: dict(zip(keys, rebuild(arrays), strict=True))
+        return arrays, Mapping(tuple(value), rebuild)
     if value is None or isinstance(value, str):
         raise TraceError(f"a traced function returns numbers, arrays or tuples of them, but {name} is {value!r}")
     return [np.asarray(value, dtype=object)], next
 
 
-def _rebuild_sequence(kind: type, rebuilds: Sequence[Rebuild]) -> Rebuild:
-    if hasattr(kind, "_fields"):  # a named tuple takes its fields one by one
-        return lambda arrays: kind(*[rebuild(arrays) for rebuild in rebuilds])
-    return lambda arrays: kind([rebuild(arrays) for rebuild in rebuilds])
+def pack(rebuild: Rebuild) -> Any:
+    """Return a structure as plain data, or raise ValueError if another process could not make it from that."""
+    if isinstance(rebuild, Sequence):
+        name = rebuild.kind.__module__, rebuild.kind.__qualname__
+        if _find(*name) is not rebuild.kind:
+            raise ValueError(f"{'.'.join(name)} is not found by its name")
+        return (*name, tuple(map(pack, rebuild.parts)))
+    if isinstance(rebuild, Mapping):
+        if any(type(key) not in (str, int, float, bool) for key in rebuild.keys):
+            raise ValueError("keys that are not plain")
+        return rebuild.keys, pack(rebuild.values)
+    return None
+
+
+def unpack(packed: Any) -> Rebuild:
+    """Return the structure that was packed, or raise ValueError if this process has not all that is in it."""
+    if packed is None:
+        return next
+    if len(packed) == 2:
+        return Mapping(packed[0], unpack(packed[1]))
+    module, name, parts = packed
+    kind = _find(module, name)
+    if not isinstance(kind, type):
+        raise ValueError(f"{module}.{name} is not there")
+    return Sequence(kind, tuple(map(unpack, parts)))
+
+
+def _find(module: str, name: str) -> Any:
+    try:
+        return operator.attrgetter(name)(sys.modules[module])
+    except (AttributeError, KeyError):
+        return None
