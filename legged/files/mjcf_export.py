@@ -18,8 +18,8 @@ from legged.robot.robot import Robot
 from legged.rotations import quaternion_of
 from legged.spatial import Array
 
-LEAST = 1e-12
-"""[kg m^2], added about every axis of thin rods, plates and points: MuJoCo takes none."""
+LEAST = 2e-14
+"""[kg m^2], or that part of the largest, added about every axis of thin rods, plates and points: MuJoCo takes none."""
 KINDS = {"revolute": "hinge", "prismatic": "slide", "ball": "ball"}
 """MuJoCo's words for joints."""
 _HERE = Placement(np.eye(3), np.zeros(3))
@@ -157,8 +157,9 @@ def _physics(physics: JointPhysics) -> dict[str, str]:
 def _inertial(body: ET.Element, link: LinkEntry) -> None:
     t = link.tensor
     a, b, c = np.linalg.eigvalsh(t)
-    if a < LEAST or a + b - c < LEAST:
-        t = t + LEAST * np.eye(3)
+    least = LEAST * max(1.0, c)
+    if a < least or a + b - c < least:
+        t = t + least * np.eye(3)
     six = _many(np.array([t[0, 0], t[1, 1], t[2, 2], t[0, 1], t[0, 2], t[1, 2]]))
     ET.SubElement(body, "inertial", pos=_many(link.center), mass=words(link.mass), fullinertia=six)
 

@@ -74,8 +74,14 @@ def opened(name: str, robot: Robot) -> Program:
     except ImportError as error:
         package = {"pinocchio": "pin"}.get(name, name)
         raise MissingError(f"comparing with {name} needs it installed: pip install {package}") from error
-    rigid = replace(robot, bodies=tuple(replace(body, physics=JointPhysics()) for body in robot.bodies))
-    return makers[name](module, rigid)
+    return makers[name](module, _rigid(robot))
+
+
+def _rigid(robot: Robot) -> Robot:
+    """Return the robot without joint physics, neither in what the recursions run over nor in what is exported."""
+    none = JointPhysics()
+    connections = tuple(replace(c, joint=replace(c.joint, physics=none)) for c in robot.connections)
+    return replace(robot, bodies=tuple(replace(b, physics=none) for b in robot.bodies), connections=connections)
 
 
 def _own_file(robot: Robot, endings: tuple[str, ...]) -> Path | None:
@@ -118,7 +124,7 @@ def _mujoco(mujoco: Any, robot: Robot) -> Program:
             pass
     try:
         model = mujoco.MjModel.from_xml_string(ElementTree.tostring(mjcf_of(robot.fused()), encoding="unicode"))
-    except (RuntimeError, ValueError) as error:
+    except (RuntimeError, ValueError) as error:  # DefinitionError among them
         raise MismatchError(f"MuJoCo cannot read robot {robot.name!r} as exported: {error}") from error
     return _with_mujoco(mujoco, robot, model, "as exported")
 
