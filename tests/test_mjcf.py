@@ -82,6 +82,20 @@ def test_links_have_mujocos_names_and_places(load, name):
     assert {model.body(i).name for i in range(1, model.nbody)} <= {link.name for link in robot.links}
 
 
+@pytest.mark.parametrize("name", [name for name in MODELS if name != "two free bodies"])
+def test_a_robot_read_from_mjcf_goes_through_mjcf_again(load, name, tmp_path):
+    """Massless links between joints off their bodies' origins become several joints of one body again."""
+    robot = load(MODELS[name])
+    model = mujoco.MjModel.from_xml_path(str(legged.save_mjcf(robot, tmp_path / "again.xml")))
+    theirs = conversions.mujoco(robot, model)
+    for seed in range(3):
+        q, v, tau = random_state(robot, seed)
+        qpos, qvel, force = theirs.to_configuration(q), theirs.to_velocity(q, v), theirs.to_force(q, tau)
+        rates = legged.forward_dynamics(robot, q, v, tau)
+        found = theirs.from_acceleration(qpos, qvel, acceleration(model, qpos, qvel, force))
+        assert np.abs(found - rates).max() <= PROMISED * np.abs(rates).max()
+
+
 def test_sites_are_links_with_their_frames(load):
     robot, model = load(FLOATING), mujoco.MjModel.from_xml_string(FLOATING)
     q, _, _ = random_state(robot, 1)
