@@ -16,7 +16,7 @@ def placed(size: int, parts: Iterable[tuple[slice, Array]]) -> Array:
     entries: list[Any] = [0.0] * size
     for where, part in parts:
         entries[where] = list(part)
-    return _vector(entries)
+    return vector(entries)
 
 
 def added(robot: Robot, parts: Sequence[Array]) -> Array:
@@ -29,9 +29,10 @@ def added(robot: Robot, parts: Sequence[Array]) -> Array:
     for body, part in zip(robot.bodies, parts, strict=True):
         for i, share in zip(range(body.v.start, body.v.stop), part, strict=True):
             entries[i] = entries[i] + share
-    return _vector(entries)
+    return vector(entries)
 
 
-def _vector(entries: list[Any]) -> Array:
+def vector(entries: list[Any]) -> Array:
+    """Return a list of numbers or expressions as an array."""
     plain = np.array(entries)
     return plain if plain.dtype != object else np.stack(entries)

@@ -2,18 +2,20 @@
 
 The state is a configuration q and one vector s of everything else,
 
-    s = [v | controller's memory | ground's memory | work of actuators, ground and pushes],
+    s = [v | controller's memory | ground's memory | work of actuators, ground, pushes and joints],
 
 or, around a reference configuration q_ref, y = [xi; s] with q = integrate(q_ref, xi); see `chart`.
 
-The equations come in pieces (`place`, `feel`, `act`, `respond`, `look`), so that those which can be compiled are, when
-one of them cannot; `rate` and `observe` put them together.
+Joints do work by their friction and their stops; motors give what the controller asks as far as they can; see `limits`.
+The equations come in pieces (`place`, `feel`, `act`, `respond`, `resist`, `look`), so that those which can be compiled
+are, when one of them cannot; `rate` and `observe` put them together.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,16 +23,19 @@ import numpy as np
 
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
+from legged.dynamics.passive import friction_forces
 from legged.ground.contact import contact_motion, contact_wrenches
 from legged.ground.ground import Ground
 from legged.robot.configuration import integrate
+from legged.robot.entries import added
 from legged.robot.robot import Robot
 from legged.simulation.chart import chart_rate, normalised, push
 from legged.simulation.controller import Controller, full_torque
 from legged.simulation.disturbance import Push, push_wrenches
+from legged.simulation.limits import Stop, motor_forces, stop_forces, stops_of
 
 Array = np.ndarray
-WORKS = 3  # actuators, ground, pushes
+WORKS = 4  # actuators, ground, pushes, joints
 
 
 class Parts(NamedTuple):
@@ -72,7 +77,7 @@ class Look(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What a run stores besides the state: generalised forces (nv,), contact points and forces (n, 3), and `Look`."""
+    """What a run stores besides the state: forces of motors (nv,), contact points and forces (n, 3), and `Look`."""
 
     tau: Array
     points: Array
@@ -139,19 +144,24 @@ class ClosedLoop:
         return Felt(contact, contact + pushed, points, forces, rate, np.stack([power, push_power]))
 
     def act(self, t: Any, step: Any, q: Array, s: Array, contact: Array) -> tuple[Array, Array]:
-        """Return the controller's (generalised forces (nv,), rate of its memory)."""
+        """Return (generalised forces (nv,), rate of the controller's memory): what it asks and motors can give."""
         part = self.split(s)
         known = t, step, q, part.v, contact, part.memory
-        return full_torque(self.robot, self.controller.torque(*known)), self.controller.rate(*known)
+        asked = full_torque(self.robot, self.controller.torque(*known))
+        return motor_forces(self.robot, part.v, asked), self.controller.rate(*known)
 
     def respond(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
         """Return the rates of [xi; v], (2 nv,)."""
-        vdot = forward_dynamics(self.robot, q, v, tau, wrenches)
-        return np.concatenate([chart_rate(self.robot, xi, v), vdot])
+        return np.concatenate([chart_rate(self.robot, xi, v), self._vdot(q, v, tau, wrenches)])
 
     def stride(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
         """Return (q, v) a time h later by the semi-implicit Euler rule, see `push`."""
-        return push(self.robot, q, v, forward_dynamics(self.robot, q, v, tau, wrenches), h)
+        return push(self.robot, q, v, self._vdot(q, v, tau, wrenches), h)
+
+    def resist(self, q: Array, v: Array) -> Any:
+        """Return the power of friction and stops of the joints, [W]."""
+        rubbing = added(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
+        return v @ (stop_forces(self.robot, self._stops, q, v) - rubbing)
 
     def look(self, q: Array, v: Array) -> Look:
         """Return what a run stores of a state."""
@@ -174,7 +184,7 @@ class ClosedLoop:
         felt = self.feel(t, q, s)
         tau, memory_rate = self.act(t, step, q, s, felt.contact)
         moved = self.respond(xi, q, s[:n], tau, felt.wrenches)
-        return np.concatenate([moved, self._others(s, tau, memory_rate, felt)])
+        return np.concatenate([moved, self._others(q, s, tau, memory_rate, felt)])
 
     def semi_implicit(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) a time h later by the semi-implicit Euler rule: velocities first, then positions."""
@@ -182,7 +192,7 @@ class ClosedLoop:
         felt = self.feel(t, q, s)
         tau, memory_rate = self.act(t, step, q, s, felt.contact)
         q_next, v_next = self.stride(h, q, s[:n], tau, felt.wrenches)
-        return q_next, np.concatenate([v_next, s[n:] + h * self._others(s, tau, memory_rate, felt)])
+        return q_next, np.concatenate([v_next, s[n:] + h * self._others(q, s, tau, memory_rate, felt)])
 
     def runge_kutta(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) a time h later by the classical Runge-Kutta rule in the chart around q."""
@@ -201,7 +211,21 @@ class ClosedLoop:
         tau, _ = self.act(t, step, q, s, felt.contact)
         return Observation(tau, felt.points, felt.forces, self.look(q, s[: self.robot.nv]))
 
-    def _others(self, s: Array, tau: Array, memory_rate: Array, felt: Felt) -> Array:
+    @cached_property
+    def _stops(self) -> tuple[Stop, ...]:
+        return stops_of(self.robot)
+
+    @cached_property
+    def _resists(self) -> bool:
+        return bool(self._stops) or any(body.rubs for body in self.robot.bodies)
+
+    def _vdot(self, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
+        if self._stops:
+            tau = tau + stop_forces(self.robot, self._stops, q, v)
+        return forward_dynamics(self.robot, q, v, tau, wrenches)
+
+    def _others(self, q: Array, s: Array, tau: Array, memory_rate: Array, felt: Felt) -> Array:
         """Return the rates of s behind v."""
-        power = np.stack([tau @ s[: self.robot.nv]])
-        return np.concatenate([memory_rate, felt.memory_rate, power, felt.powers])
+        v = s[: self.robot.nv]
+        power, joints = np.stack([tau @ v]), np.stack([self.resist(q, v) if self._resists else 0.0])
+        return np.concatenate([memory_rate, felt.memory_rate, power, felt.powers, joints])

@@ -105,6 +105,8 @@ def energy_figure(run: Run) -> Figure:
     }
     if np.any(run.push_work):
         curves["work of pushes"] = run.push_work
+    if np.any(run.joint_work):
+        curves["work of joints"] = run.joint_work
     for colour, (name, values) in zip(COLOURS, curves.items(), strict=False):
         energies.plot(run.times, values, color=colour, label=name)
     error.plot(run.times, run.energy_sum - run.energy_sum[0], color="black")

@@ -22,8 +22,8 @@ class Rollouts:
         robot, engine, integrator: Name of the robot, what evaluated the equations, and what stepped through time.
         times: (T,), [s].
         q, v: Configurations (B, T, nq) and velocities (B, T, nv).
-        rest: What else the state holds, (B, T, n): memories of controller and ground, work of actuators, ground and
-            pushes [J].
+        rest: What else the state holds, (B, T, n): memories of controller and ground, work of actuators, ground,
+            pushes and joints [J].
         base_position: Of the base's origin, (B, T, 3), [m].
         fallen: Which members did not reach the end, (B,), bool: they fell, or their next state was not finite.
         when: When they ended, (B,), [s]; NaN for those that did not.

@@ -50,13 +50,14 @@ class Run:
         steps: How many of the controller's switch times had passed, (T,).
         q, v: Configurations (T, nq) and velocities (T, nv).
         vdot: Accelerations under all that acted, (T, nv); NaN where a state had none.
-        tau: Generalised forces of the controller, (T, nv), base rows first.
+        tau: Generalised forces of the controller as its motors give them, (T, nv), base rows first.
         reference: Joint positions that the controller wanted, (T, nj); (T, 0) if it does not tell.
         memory, ground_memory: States of controller (T, m) and ground (T, g).
         contact_points: Where the contact points were, (T, n, 3), [m].
         contact_forces: The ground's forces on them, (T, n, 3), [N].
         kinetic, potential: Energies, (T,), [J].
         actuator_work, ground_work, push_work: Work done on the robot since the start, (T,), [J].
+        joint_work: That of friction and stops in the joints.
         base_position: Of the base's origin, (T, 3), [m].
         base_rotation: Base axes to world axes, (T, 3, 3).
         joint_names, joint_q, joint_v: Joints, and where each one's entries of q and v begin and end, (joints, 2).
@@ -88,6 +89,7 @@ class Run:
     actuator_work: Array
     ground_work: Array
     push_work: Array
+    joint_work: Array
     base_position: Array
     base_rotation: Array
     joint_names: tuple[str, ...]
@@ -115,7 +117,8 @@ class Run:
     @property
     def energy_sum(self) -> Array:
         """Kinetic and potential energy less all work done on the robot, (T,), [J]: constant in exact arithmetic."""
-        return self.kinetic + self.potential - self.actuator_work - self.ground_work - self.push_work
+        work = self.actuator_work + self.ground_work + self.push_work + self.joint_work
+        return self.kinetic + self.potential - work
 
     @property
     def energy_drift(self) -> float:
@@ -238,7 +241,7 @@ class Run:
             for i, axis in enumerate("xyz"):
                 yield f"{name}_{axis}", self.contact_points[:, k, i]
                 yield f"{name}_f{axis}", self.contact_forces[:, k, i]
-        for name in ("kinetic", "potential", "actuator_work", "ground_work", "push_work"):
+        for name in ("kinetic", "potential", "actuator_work", "ground_work", "push_work", "joint_work"):
             yield name, getattr(self, name)
 
 

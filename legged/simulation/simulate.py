@@ -16,6 +16,7 @@ from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.disturbance import Push
 from legged.simulation.engine import Engine, choose
 from legged.simulation.fall import Fall, Watch
+from legged.simulation.limits import check_range
 from legged.simulation.progress import ProgressBar
 from legged.simulation.run import Run
 from legged.simulation.skeleton import ground_under, stick_figure
@@ -42,6 +43,9 @@ def simulate(
 ) -> Run:
     """Return the motion of a robot from t = 0 to `until`.
 
+    Motors give what the controller asks within their effort and speed, and joints have stops, where the robot's
+    `JointPhysics` says so; see `limits`.
+
     Args:
         robot: The robot.
         controller: A callable tau = controller(t, q, v, wrenches), an object as `Controller` describes, or None for
@@ -62,6 +66,7 @@ def simulate(
     Raises:
         SimulationError: The robot fell, or the solution diverged; `error.run` is the run up to there.
         ShapeError, NotFiniteError: The initial state, a time or the controller's answer has no sense.
+        StateError: A joint starts beyond its stop.
     """
     times = _sample_times(until, sample)
     adapted = adapt(controller)
@@ -98,6 +103,7 @@ def _initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array
     q = robot.neutral() if q is None else q
     v = np.zeros(robot.nv) if v is None else v
     q, v = read(robot, q=q, v=v)
+    check_range(robot, q)
     return q, v
 
 
@@ -165,6 +171,7 @@ def _record(
         actuator_work=parts.works[:, 0],
         ground_work=parts.works[:, 1],
         push_work=parts.works[:, 2],
+        joint_work=parts.works[:, 3],
         base_position=np.array([o.look.base_position for o in seen]),
         base_rotation=np.array([o.look.base_rotation for o in seen]),
         joint_names=tuple(joint.name for joint in robot.joints),

@@ -1,0 +1,142 @@
+"""What bounds a joint in a simulation: the stops at the ends of its range, and what its motor can give.
+
+A stop is a one-sided spring and damper of stiffness I / T^2 and damping 2 I / T, T = `STOP_TIME`; I is the inertia that
+the joint carries, its entry on the diagonal of the inertia matrix with every joint at zero or at the stop next to it.
+What has this inertia and hits a stop at speed v goes v T / e beyond it, and leaves it after 2 T at v / e^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from legged.dynamics.inertia import inertia_matrix
+from legged.errors import StateError
+from legged.robot.body import Body
+from legged.robot.entries import added, vector
+from legged.robot.robot import Robot
+from legged.trace import where
+
+Array = np.ndarray
+STOP_TIME = 0.005
+"""Time constant of a stop, [s]."""
+_BEYOND = 1e-3  # [rad] or [m], how far beyond a stop a run may start
+
+
+@dataclass(frozen=True, eq=False)
+class Stop:
+    """The ends of a joint's range.
+
+    Attributes:
+        body: The body behind the joint.
+        lower, upper: [rad] or [m]; infinite where there is none.
+        stiffness: [N m/rad] or [N/m]. damping: [N m s/rad] or [N s/m].
+    """
+
+    body: Body
+    lower: float
+    upper: float
+    stiffness: float
+    damping: float
+
+    def force(self, q: Array, v: Array) -> Any:
+        """Return the generalised force on the joint's entry of v: it only pushes back into the range."""
+        ratio = self.body.ratio
+        x, rate = self.body.position(q)[0], ratio * v[self.body.v.start]
+        force = 0.0
+        if np.isfinite(self.lower):
+            force = self._push(self.lower - x, -rate)
+        if np.isfinite(self.upper):
+            force = force - self._push(x - self.upper, rate)
+        return ratio * force
+
+    def _push(self, depth: Any, rate: Any) -> Any:
+        return where(depth > 0.0, np.maximum(self.stiffness * depth + self.damping * rate, 0.0), 0.0)
+
+
+def stops_of(robot: Robot) -> tuple[Stop, ...]:
+    """Return the stops of all joints that have some."""
+    ends = _ranges(robot)
+    if not ends:
+        return ()
+    carried, stops = np.diag(inertia_matrix(robot, _inside(robot))), []
+    for body, lower, upper in ends:
+        inertia = float(carried[body.v.start]) / body.ratio**2
+        stops.append(Stop(body, lower, upper, inertia / STOP_TIME**2, 2.0 * inertia / STOP_TIME))
+    return tuple(stops)
+
+
+def stop_forces(robot: Robot, stops: Sequence[Stop], q: Array, v: Array) -> Array:
+    """Return the forces of stops, (nv,), [N m] or [N]."""
+    shares: list[Any] = [np.zeros(body.nv) for body in robot.bodies]
+    for stop in stops:
+        shares[stop.body.index] = [stop.force(q, v)]
+    return added(robot, shares)
+
+
+def check_range(robot: Robot, q: Array) -> None:
+    """Raise StateError if a configuration, (nq,), lies beyond a stop."""
+    for body, lower, upper in _ranges(robot):
+        x = float(body.position(q)[0])
+        if not lower - _BEYOND <= x <= upper + _BEYOND:
+            unit = "m" if body.kind == "prismatic" else "rad"
+            raise StateError(
+                f"joint {_joint_name(robot, body)!r} is at {x:.4g} {unit}, beyond its stop at "
+                f"{lower if x < lower else upper:.4g} {unit}; a run must start within the joints' ranges, so give a q"
+            )
+
+
+def motor_forces(robot: Robot, v: Array, tau: Array) -> Array:
+    """Return what motors give of the forces asked of them, (nv,): no more than their effort, less at speed.
+
+    A motor that drives gives at most effort * (1 - v / speed), from its whole effort at rest to nothing at its speed
+    and beyond; one that brakes gives up to its whole effort.
+    """
+    given: list[Any] = list(tau)
+    for body in robot.bodies[1:]:
+        limits = zip(_each(body.physics.effort, body), _each(body.physics.speed, body), strict=True)
+        for i, (effort, speed) in enumerate(limits, start=body.v.start):
+            if np.isfinite(effort) and not body.follows:
+                ahead, back = _available(effort, speed, v[i]), _available(effort, speed, -v[i])
+                given[i] = np.minimum(np.maximum(given[i], -back), ahead)
+    return vector(given)
+
+
+def _available(effort: float, speed: float, rate: Any) -> Any:
+    """Return the largest force in the direction of a rate."""
+    if not np.isfinite(speed):
+        return effort
+    return effort * np.minimum(np.maximum(1.0 - rate / speed, 0.0), 1.0)
+
+
+def _ranges(robot: Robot) -> list[tuple[Body, float, float]]:
+    """Return (body, lower, upper) of each joint of one degree of freedom with a stop at one end or both."""
+    found = []
+    for body in robot.bodies[1:]:
+        if body.nv == 1:
+            (lower,), (upper,) = _each(body.physics.lower, body), _each(body.physics.upper, body)
+            if np.isfinite(lower) or np.isfinite(upper):
+                found.append((body, lower, upper))
+    return found
+
+
+def _inside(robot: Robot) -> Array:
+    """Return a configuration with joints at zero, or at the stop next to it."""
+    q = robot.neutral()
+    for body, lower, upper in _ranges(robot):
+        if not body.follows:
+            q[body.q] = min(max(0.0, lower), upper)
+    return q
+
+
+def _joint_name(robot: Robot, body: Body) -> str:
+    if body.coupling is not None:
+        return body.coupling.follower
+    return next(joint.name for joint in robot.joints if joint.v.start <= body.v.start < joint.v.stop)
+
+
+def _each(value: Any, body: Body) -> list[float]:
+    return np.broadcast_to(np.asarray(value), body.nv).tolist()
