@@ -140,6 +140,25 @@ def test_trot_switches_diagonals(trot):
     assert all(sum(pattern) == 2 for pattern in patterns)
 
 
+def test_controllers_can_use_sensors_inside_the_compiled_loop():
+    robot = robots.spatial_quadruped()
+    knees = [joint.v.start for joint in robot.joints if "knee" in joint.name]
+
+    def law(t, q, v, wrenches):
+        """Stiff joints that lean on what the gyroscope, a foot and the capture point tell."""
+        tau = -60.0 * (q[7:] - stand[7:]) - 3.0 * v[6:]
+        turning = sensors.gyro(robot, q, v, "trunk")
+        load = sensors.contact_force(robot, q, wrenches, "leg1_foot")[2]
+        ahead = sensors.capture_point(robot, q, v)[0] - legged.center_of_mass(robot, q)[0]
+        for column in knees:
+            tau[column - 6] = tau[column - 6] - 1.0 * turning[1] - 0.5 * ahead + 1e-3 * load
+        return tau
+
+    stand, _ = robot.state(base_position=(0.0, 0.0, 0.6))
+    run = legged.simulate(robot, law, until=0.1, q=stand, ground=realistic_ground(robot))
+    assert run.engine == "compiled closed loop"
+
+
 def test_flight_has_no_pressure_and_no_margin():
     robot = robots.spatial_quadruped()
     q, _ = robot.state(base_position=(0.0, 0.0, 2.0))

@@ -4,6 +4,8 @@ A frame is a link's name, a contact point's name (the link's axes, with the orig
 name comes first) or a `Frame`. Twists, accelerations and Jacobians are of the frame's own origin, relative to the
 world; `axes` only says in which axes they are written: "world", "local" (the frame's own), or any frame's name. A link
 that bears one of these two words for a name is `Frame("world")`.
+
+Along a run, or for any batch: `legged.compile(partial(legged.frame_pose, frame="FL_foot"), robot)(run.q)`.
 """
 
 from __future__ import annotations
