@@ -26,6 +26,8 @@ class Audit:
         mass: Total, [kg]. center: Centre of mass with all joints at zero, (3,), [m], axes and origin of the root link.
         joints: Names in the order of v; followers: those that follow others.
         modules: Names of links, module by module. alike: Groups of numbers of modules that are alike.
+        conditions: Of the modules' articulated inertias with all joints at zero, units taken out; see
+            `legged.conditioning`.
 
     What follows from the built robot is empty for a file that is refused.
     """
@@ -45,6 +47,7 @@ class Audit:
     followers: tuple[str, ...] = ()
     modules: tuple[tuple[str, ...], ...] = ()
     alike: tuple[tuple[int, ...], ...] = ()
+    conditions: tuple[float, ...] = ()
 
     @property
     def singular(self) -> tuple[Finding, ...]:

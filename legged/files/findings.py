@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +13,8 @@ from legged.files.repair import massless_ends, without_inertia
 from legged.files.tree import Tree
 
 SEVERITIES = ("singular", "suspicious", "harmless")
+POOR = 1e10
+"""Condition of a module from which on accelerations have less than six digits."""
 FAR = 1.0
 """A radius of gyration, or a centre of mass this many sizes of the robot away, is suspicious."""
 
@@ -25,7 +27,8 @@ class Finding:
         severity: "singular": the dynamics have no answer, and the file is refused. "suspicious": they have one, perhaps
             not of the robot meant. "harmless": the file is strange, the robot is not, once links are fused.
         kind: "massless", "inertia" (no body has it), "point" (mass without rotational inertia), "size" (beyond the
-            robot's), "world" (a root that should not float) or "unanswered" (found only by trying the dynamics).
+            robot's), "world" (a root that should not float), "condition" (almost singular with all joints at zero) or
+            "unanswered" (singular, found only by trying the dynamics).
         where: Which links or joints.
         words: What, and what to do.
         excess: How far off an inertia is, as a part of its largest principal one.
@@ -41,7 +44,24 @@ class Finding:
 def findings_of(tree: Tree, floating: bool) -> tuple[Finding, ...]:
     """Return what is strange, the worst first."""
     found = [*_massless(tree), *_impossible(tree), *_far(tree), *_root(tree, floating)]
-    return tuple(sorted(found, key=lambda finding: SEVERITIES.index(finding.severity)))
+    return ordered(found)
+
+
+def poor_conditions(modules: Sequence[Sequence[str]], conditions: Sequence[float]) -> list[Finding]:
+    """Return a finding for each module that is almost singular with all joints at zero."""
+    found = []
+    for links, condition in zip(modules, conditions, strict=True):
+        if condition > POOR:
+            words = (
+                f"with all joints at zero some motion meets almost no inertia (condition {condition:.0e}); axes line up"
+            )
+            found.append(Finding("suspicious", "condition", _links(list(links)), words))
+    return found
+
+
+def ordered(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings, the worst first."""
+    return tuple(sorted(findings, key=lambda finding: SEVERITIES.index(finding.severity)))
 
 
 def _massless(tree: Tree) -> Iterator[Finding]:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.denoc.conditioning import conditioning
 from legged.errors import FileError, UnknownNameError
 from legged.files import mjcf, xml
 from legged.files.audit import Audit
@@ -16,7 +17,7 @@ from legged.files.build import BASES, build
 from legged.files.definite import refuse_indefinite
 from legged.files.description import Description
 from legged.files.feet import Feet, Foot, feet_of
-from legged.files.findings import Finding, findings_of
+from legged.files.findings import Finding, findings_of, ordered, poor_conditions
 from legged.files.fuse import fused
 from legged.files.masses import total_inertia
 from legged.files.repair import repaired
@@ -146,12 +147,16 @@ def _finished(case: _Case, order: str | Sequence[str] | None, gravity: Vector | 
         gravity = vector3("gravity", gravity)
     robot = build(case.tree, case.base, case.feet, order, gravity)
     refuse_indefinite(robot, case.tree)
+    modules = tuple(module.links for module in robot.modules)
+    conditions = tuple(map(float, conditioning(robot, robot.neutral(), scaled=True)))
     report = replace(
         _audit(case),
+        findings=ordered((*case.findings, *poor_conditions(modules, conditions))),
         joints=tuple(joint.name for joint in robot.joints),
         followers=tuple(joint.name for joint in robot.followers),
-        modules=tuple(module.links for module in robot.modules),
+        modules=modules,
         alike=robot.alike_modules,
+        conditions=conditions,
     )
     return replace(robot, audit=report)
 

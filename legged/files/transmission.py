@@ -22,13 +22,14 @@ def rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]:
     """
     found: dict[str, Rotor] = {}
     lost: Counter[str] = Counter()
+    names = {joint.get("name") for joint in root.findall("joint")}
     for element in root.findall("transmission"):
         joints = [joint.get("name") for joint in element.findall("joint")]
         inertia = _number(element, INERTIAS, source)
         if inertia is None:
             lost["<transmission> without rotor inertia"] += 1
-        elif len(joints) != 1 or joints[0] is None or joints[0] in found:
-            lost["<transmission> of several joints, or a second one of a joint"] += 1
+        elif len(joints) != 1 or joints[0] not in names or joints[0] in found:
+            lost["<transmission> of no joint, of several, or a second one of a joint"] += 1
         else:
             ratio = _number(element, RATIOS, source)
             if inertia < 0:
