@@ -37,7 +37,7 @@ format: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff format
 
 bench: $(VENV)/test.stamp
-	$(BIN)/python -m benchmarks --save $(RESULTS)/benchmarks/latest.json --figures $(RESULTS)/benchmarks $(BENCH)
+	$(BIN)/python -m benchmarks --output $(RESULTS)/benchmarks $(BENCH)
 
 clean:
 	rm -rf $(VENV) $(RESULTS) build dist *.egg-info

@@ -1,12 +1,14 @@
 """Speed and accuracy beside Pinocchio and MuJoCo, in one process: agreement is checked before anything is timed.
 
-    python -m benchmarks [KIND ...] [--save FILE] [--compare OLD.json] [--figures FOLDER]
+    python -m benchmarks [KIND ...] [--output FOLDER] [--save FILE] [--compare OLD.json]
 
 Ratios travel between computers, times do not; every ratio is that of ways timed in turns.
 """
 
 import argparse
 import os
+import shlex
+import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -22,7 +24,7 @@ from benchmarks import (
     loops,
     machine,
     one_state,
-    plots,
+    page,
     targets,
 )
 from benchmarks.record import Record
@@ -45,20 +47,28 @@ def main() -> None:
     given = _arguments()
     old = Record.load(given.compare) if given.compare else None
     record, settings = machine.begin(), Settings(given.rounds, given.states, given.links)
+    tables = _measure(given.kinds or list(KINDS), record, settings)
+    print(targets.table(record).text())
+    saved = given.save or given.output / "latest.json"
+    record.save(saved)
+    command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
+    print("\nWritten:", saved, *page.write(record, tables, command, given.output))
+    if old:
+        print("\n" + compare.table(record, old).text())
+
+
+def _measure(kinds: list[str], record: Record, settings: Settings) -> list[Table]:
+    """Fill the record kind by kind, and return all tables, printed as they come."""
+    tables = []
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LEGGED_CACHE"] = folder  # compiled for this run alone, so that compilation can be timed
-        for kind in given.kinds or KINDS:
+        for kind in kinds:
             begun = time.perf_counter()
             for table in KINDS[kind](record, settings):
                 print(table.text(), "\n", flush=True)
+                tables.append(table)
             print(f"[{kind}: {time.perf_counter() - begun:.0f} s]\n", flush=True)
-    print(targets.table(record).text())
-    record.save(given.save)
-    print(f"\nWritten: {given.save}")
-    if "growth" in (given.kinds or KINDS):
-        print("Drawn:", *plots.save(record, given.figures))
-    if old:
-        print("\n" + compare.table(record, old).text())
+    return tables
 
 
 def _arguments() -> argparse.Namespace:
@@ -67,8 +77,12 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rounds", type=int, default=7, help="how often every way is timed")
     parser.add_argument("--states", type=int, default=4096, help="states in a batch")
     parser.add_argument("--links", type=int, default=64, help="of the largest robot of the growth plots")
-    parser.add_argument("--save", type=Path, default=Path("results/benchmarks/latest.json"), help="where to")
-    parser.add_argument("--figures", type=Path, default=Path("results/benchmarks"), help="folder for growth plots")
+    parser.add_argument(
+        "--output", type=Path, default=Path("results/benchmarks"), help="folder of the page and figures"
+    )
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="of the numbers; latest.json in that folder by default"
+    )
     parser.add_argument("--compare", type=Path, metavar="OLD", help="an older file, to print every ratio beside")
     given = parser.parse_args()
     if unknown := set(given.kinds) - set(KINDS):

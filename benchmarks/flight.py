@@ -92,15 +92,19 @@ def _ways(robot: legged.Robot, members: int) -> dict[str, Way]:
 def _gentle(robot: legged.Robot, number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return states and torques from which a tenth of a second is calm: (q, v, tau), each with a row per state.
 
-    They are near zero, where no leg of thin rods turns about itself, with torques that each joint alone would answer by
-    some 0.3 rad/s^2.
+    Joints begin in the middle of their range, and no joint reaches a stop, by which the two programs would differ.
     """
     rng = np.random.default_rng(0)
-    q = np.stack([legged.integrate(robot, robot.neutral(), 0.3 * x) for x in rng.normal(size=(number, robot.nv))])
-    inertias = np.diag(legged.inertia_matrix(robot, robot.neutral()))
-    v, tau = rng.normal(size=(2, number, robot.nv)) * np.stack([np.full((1, robot.nv), 0.3), 0.3 * inertias[None]])
+    middle, width = robot.neutral(), np.full(robot.nv, 0.3)
+    for joint in robot.joints:
+        physics = joint.definition.physics
+        lower, upper = (np.clip(x, -10.0, 10.0) for x in (physics.lower, physics.upper))
+        middle[joint.q], width[joint.v] = (lower + upper) / 2, np.minimum(0.3, (upper - lower) / 4)
+    q = [legged.integrate(robot, middle, width * x) for x in rng.uniform(-1.0, 1.0, (number, robot.nv))]
+    inertias = np.diag(legged.inertia_matrix(robot, middle))
+    v, tau = rng.normal(size=(2, number, robot.nv)) * np.stack([np.full((1, robot.nv), 0.1), 0.3 * inertias[None]])
     tau[:, : robot.base.nv] = 0.0
-    return q, v, tau
+    return np.stack(q), v, tau
 
 
 def _velocities(robot: legged.Robot, members: Members) -> np.ndarray:

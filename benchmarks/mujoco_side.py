@@ -38,7 +38,7 @@ class Stand(NamedTuple):
 
 
 class MujocoTwin:
-    """A robot in MuJoCo, its rigid bodies and joints alone: no limits, damping, friction or springs.
+    """A robot in MuJoCo.
 
     Attributes:
         model, data: MuJoCo's.
@@ -64,8 +64,6 @@ class MujocoTwin:
                 if stand:
                     motor.set_to_position(kp=stand.kp, kv=stand.kd)
         self.model = spec.compile()
-        for numbers in ("dof_damping", "dof_frictionloss", "jnt_stiffness", "jnt_limited", "jnt_actfrclimited"):
-            getattr(self.model, numbers)[:] = 0
         self.data = module.MjData(self.model)
         self.their = conversions.mujoco(robot, self.model)
 

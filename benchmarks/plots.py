@@ -1,7 +1,6 @@
 """The growth of times as figures: lines through medians, bands over the spread."""
 
 from collections.abc import Iterable, Sequence
-from pathlib import Path
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -22,12 +21,6 @@ COLOURS = {
     growth.PIN_ALL: style.GREY,
     growth.MUJOCO_LOOP: style.ORANGE,
 }
-
-
-def save(record: Record, folder: Path) -> list[Path]:
-    """Write the figures of what was measured and return their paths."""
-    figures = {"growth_links": links(record), "growth_batch": batch(record), "growth_threads": threads(record)}
-    return [style.save(made, folder / f"{name}.png") for name, made in figures.items()]
 
 
 def links(record: Record) -> Figure:

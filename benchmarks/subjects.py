@@ -45,12 +45,12 @@ FUNCTIONS = {
 
 
 def _file(path: str) -> legged.Robot:
-    """Return a robot of the package `example-robot-data`, on a floating base."""
+    """Return a robot of the package `example-robot-data`, on a floating base, its joints without friction."""
     try:
         folder = Path(str(metadata.distribution(PACKAGE).locate_file(FOLDER)))
     except metadata.PackageNotFoundError:
         raise NotInstalled(f"the package {PACKAGE} is not installed") from None
-    return legged.load(folder / path)
+    return legged.load(folder / path, joint_physics=False)
 
 
 SUBJECTS = (
