@@ -132,14 +132,14 @@ def poses_of_definitions(s: Sample) -> float:
     """The largest entry of the difference of rotations, and of positions in parts of the robot's reach."""
     robot = s.robot
     _, origins = link_poses(robot, s.q)
-    apart, reach = 0.0, 1.0 + np.abs(origins - origins[0]).max()
+    apart, reach = [0.0], 1.0 + np.abs(origins - origins[0]).max()
     values = robot.joint_values(s.q) | {f.name: f.ratio * s.q[f.q.start] + f.offset for f in robot.followers}
     for c in robot.connections:
         wanted = c.start @ joint_placement(c.joint, np.atleast_1d(values.get(c.joint.name, ())))
         seen = frame_pose(robot, s.q, Frame(c.child), relative_to=Frame(c.parent))
         turned, moved = seen.rotation - wanted.rotation, seen.position - wanted.position
-        apart = max(apart, np.abs(turned).max(), np.abs(moved).max() / reach)
-    return float(apart)
+        apart += [np.abs(turned).max(), np.abs(moved).max() / reach]
+    return float(np.max(apart))
 
 
 def compiled_forward(s: Sample) -> float:
