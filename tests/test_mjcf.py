@@ -9,24 +9,37 @@ import pytest
 
 import legged
 from legged import FixedBase, FloatingBase, conversions
-from legged.errors import FileError
+from legged.errors import FileError, SingularError
 from legged.files import mjcf
 
 pytest.importorskip("mujoco")
 import mujoco
 from oracles.mjcf_models import COUPLED, FLOATING, GEOMETRIES, MODELS, MOTORS, SEVERAL
 from oracles.mujoco_model import acceleration, inverse, smooth_terms
+from oracles.mutations import (
+    cut,
+    duplicated,
+    flipped,
+    moved,
+    removed,
+    renamed,
+    renumbered,
+    repeated,
+    stuffed,
+    truncated,
+)
 
 PROMISED = 1e-11
+BROKEN = (truncated, flipped, cut, repeated, stuffed, *[renumbered] * 5, renamed, duplicated, removed, moved)
 
 
 @pytest.fixture
 def load(tmp_path):
     """Return a function that loads a text as a file."""
 
-    def of_text(text: str, **options) -> legged.Robot:
+    def of_text(text: str | bytes, **options) -> legged.Robot:
         path = tmp_path / "model.xml"
-        path.write_text(text)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
         return legged.load(path, **options)
 
     return of_text
@@ -235,6 +248,9 @@ MALFORMED = {
     '<mujoco><include file="nowhere.xml"/></mujoco>': "nowhere.xml",
     "<mujoco><worldbody>" + "<body>" * 5000 + "</body>" * 5000 + "</worldbody></mujoco>": "nesting is too deep",
     '<mujoco><worldbody><body pos="nan 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>': "not finite",
+    '<mujoco><worldbody><body quat="0 0 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>': "zero quaternion",
+    '<mujoco><worldbody><body><joint damping="-1"/><geom size="1"/></body></worldbody></mujoco>': "be negative",
+    '<mujoco><worldbody><body><joint stiffness="1e99"/><geom size="1"/></body></worldbody></mujoco>': r"beyond 1e\+09",
     '<mujoco><asset><mesh name="m" file="nowhere.stl"/></asset><worldbody><body><geom type="mesh" mesh="m"/></body>'
     "</worldbody></mujoco>": "put them where the file looks",
 }
@@ -246,6 +262,24 @@ def test_malformed_files_are_refused_with_what_is_wrong(load, text, monkeypatch,
     with pytest.raises(FileError, match=MALFORMED[text]):
         load(text)
     assert not (tmp_path / "MUJOCO_LOG.TXT").exists()
+
+
+@pytest.mark.parametrize("batch", range(5))
+def test_mutated_files_are_refused_or_have_dynamics(batch, load):
+    """Nothing but errors of ours, no NaN: a SingularError where massless links line up in this configuration."""
+    rng = np.random.default_rng(batch)
+    for _ in range(100):
+        text = MODELS[str(rng.choice(list(MODELS)))].encode()
+        mutate = BROKEN[int(rng.integers(len(BROKEN)))]
+        try:
+            robot = load(mutate(rng, text))
+        except FileError:
+            continue
+        try:
+            rates = legged.forward_dynamics(robot, robot.neutral(), np.zeros(robot.nv), np.ones(robot.nv))
+        except SingularError:
+            continue
+        assert np.isfinite(rates).all()
 
 
 def test_without_mujoco_the_error_names_what_to_install(load, monkeypatch):

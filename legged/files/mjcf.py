@@ -15,10 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from legged.errors import FileError
+from legged.errors import DefinitionError, FileError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.mjcf_lost import lost_elements
 from legged.files.mjcf_physics import Physics
+from legged.files.schema import LARGEST
 from legged.robot.frames import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
 from legged.spatial import Array
@@ -27,7 +28,16 @@ KINDS = ("free", "ball", "prismatic", "revolute")
 """Our names of mjtJoint's values."""
 SHAPES = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
 """Our names of mjtGeom's values."""
-_NUMBERS = ("body_pos", "body_quat", "body_mass", "body_inertia", "body_ipos", "jnt_pos", "jnt_axis", "qpos0")
+_NUMBERS = {
+    "body": ("pos", "quat", "mass", "inertia", "ipos", "iquat"),
+    "jnt": ("pos", "axis", "stiffness"),
+    "dof": ("damping", "armature", "frictionloss"),
+    "geom": ("pos", "quat", "size"),
+    "site": ("pos", "quat"),
+    "actuator": ("gear",),
+    "eq": ("data",),
+}
+"""Fields of a model that must be finite, and in SI units not beyond `LARGEST`."""
 _HERE = Placement(np.eye(3), np.zeros(3))
 
 
@@ -68,10 +78,24 @@ def describe(model: Any, source: str, notes: tuple[str, ...] = ()) -> Descriptio
     """Return what a compiled model (`mujoco.MjModel`) says; `notes` go to what is lost. Errors as `read`."""
     if model.nbody == 1:
         raise FileError(source, "has no bodies; a robot has one at least")
-    for field in _NUMBERS:
-        if not np.isfinite(getattr(model, field)).all():
-            raise FileError(source, f"its {field.replace('_', ' ')} holds a number that is not finite")
+    _refuse_strange_numbers(model, source)
+    try:
+        model.names.decode()
+    except UnicodeDecodeError as error:
+        raise FileError(source, "has names that are not UTF-8; save it as such") from error
     return _Reader(model, source).description(notes)
+
+
+def _refuse_strange_numbers(model: Any, source: str) -> None:
+    fields = {f"{of}_{what}": getattr(model, f"{of}_{what}") for of, all_of in _NUMBERS.items() for what in all_of}
+    fields |= {"qpos0": model.qpos0, "qpos_spring": model.qpos_spring, "gravity": model.opt.gravity}
+    for name, values in fields.items():
+        if not (np.abs(values) <= LARGEST).all():
+            raise FileError(
+                source, f"MuJoCo's {name} holds a number that is not finite, or beyond {LARGEST:g} in SI units"
+            )
+        if name.endswith("quat") and not (np.linalg.norm(values, axis=-1) > 0.5).all():
+            raise FileError(source, f"MuJoCo's {name} holds a quaternion of length zero; write 1 0 0 0 for no rotation")
 
 
 class _Reader:
@@ -143,7 +167,10 @@ class _Reader:
             place = place @ Placement(quaternion_matrix(quaternion_exp(-ref * axis)), np.zeros(3))
         elif kind == "prismatic":
             place = place @ Placement(np.eye(3), -ref * axis)
-        physics = self.physics.of(joint)
+        try:
+            physics = self.physics.of(joint)
+        except DefinitionError as error:
+            raise FileError(self.source, f"joint {self.moving[joint]!r}: {error}") from error
         return JointEntry(self.moving[joint], kind, parent, child, place.position, place.rotation, axis, physics)
 
     def _link(self, body: int) -> LinkEntry:
