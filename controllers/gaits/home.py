@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from controllers.gaits.numerical import FootKinematics
 from controllers.gaits.reading import axes_to, foot_links, leg_name
@@ -186,6 +185,8 @@ class _Search:
             J = self.feet.jacobian(placed(values)).reshape(-1, 3, len(self.feet.active))[rows]
             J = J[:, :, np.searchsorted(self.feet.active, free)]
             return np.concatenate([J[:, 0].mean(axis=0)[None], J[:, 2], np.diag(likes)])
+
+        from scipy.optimize import least_squares  # imported where it is used: it takes as long as all else
 
         limits = self.lower[free], self.upper[free]
         fit = least_squares(left, start[free], slope, bounds=limits, xtol=1e-14)  # type: ignore[arg-type]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import takewhile
 from typing import NamedTuple, NoReturn
 
-import networkx as nx
 import numpy as np
 
 from controllers.gaits.leg import Leg
@@ -57,12 +56,9 @@ def legs_of(robot: Robot, knee: str = "forward") -> tuple[Leg, ...]:
 
 def foot_links(robot: Robot) -> list[int]:
     """Return the links with contact points that no other such link comes after, the base left out."""
-    touching = {robot.links[point.link].name for point in robot.contacts} - {robot.links[0].name}
-    return [
-        link.index
-        for link in robot.links
-        if link.name in touching and not touching & set(nx.descendants(robot.graph, link.name))
-    ]
+    touching = {point.link for point in robot.contacts} - {0}
+    inward = {name for end in touching for name in _path(robot, end)[:-1]}
+    return [link.index for link in robot.links if link.index in touching and link.name not in inward]
 
 
 def leg_name(robot: Robot, end: int) -> str:
@@ -76,8 +72,16 @@ def leg_name(robot: Robot, end: int) -> str:
 
 def _joints(robot: Robot, end: int) -> list[PlacedJoint]:
     above = {joint.child: joint for joint in (*robot.joints, *robot.followers)}
-    path = nx.shortest_path(robot.graph, robot.links[0].name, robot.links[end].name)
-    return [above[link] for link in path if link in above]
+    return [above[link] for link in _path(robot, end) if link in above]
+
+
+def _path(robot: Robot, end: int) -> list[str]:
+    """Return the names of the links from the base to a link."""
+    inward = {connection.child: connection.parent for connection in robot.connections}
+    path = [robot.links[end].name]
+    while path[0] in inward:
+        path.insert(0, inward[path[0]])
+    return path
 
 
 def axes_to(robot: Robot, end: int, rotations: Array, origins: Array) -> list[Axis]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.spatial import ConvexHull
 
 from legged.errors import NotFiniteError, ShapeError
 from legged.spatial import Array
@@ -35,6 +34,8 @@ def support_polygon(feet: Any) -> Array:
     if thin <= _THIN * wide:
         along = (points - middle) @ directions[0]
         return points[[along.argmin(), along.argmax()]]
+    from scipy.spatial import ConvexHull  # imported where it is used: it takes as long as all else
+
     return points[ConvexHull(points).vertices]
 
 
