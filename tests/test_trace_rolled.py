@@ -8,6 +8,8 @@ import robots
 from legged.errors import NotFiniteError
 from legged.trace import programs, where
 from legged.trace.labels import item
+from legged.trace.rows import in_rows
+from legged.trace.segments import in_phases
 
 FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics", "inertia_matrix", "link_poses")
 
@@ -15,8 +17,8 @@ FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics"
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch, tmp_path):
     """Roll already what would be compiled in one piece."""
-    monkeypatch.setattr(programs, "LARGE_ONE", 0)
-    monkeypatch.setattr(programs, "LARGE_MANY", 0)
+    for name in ("LARGE_ONE", "LARGE_MANY", "HUGE"):
+        monkeypatch.setattr(programs, name, 0)
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
 
 
@@ -34,7 +36,7 @@ def _states(kernel, robot, count, rng):
 @pytest.mark.parametrize("seed", range(2))
 def test_rolled_code_gives_the_plain_numbers_for_one_state_and_for_many(name, seed):
     """Rounding is 1e-16 an operation, of some hundred one after the other; 19 states leave a block unfilled."""
-    robot = legged.random_tree(seed, links=5)
+    robot = legged.random_tree(seed, links=5) if seed else robots.centipede(3)
     function = getattr(legged, name)
     kernel = legged.compile(function, robot)
     states = _states(kernel, robot, 19, np.random.default_rng(seed))
@@ -44,6 +46,14 @@ def test_rolled_code_gives_the_plain_numbers_for_one_state_and_for_many(name, se
     many = np.concatenate([x.reshape(19, -1) for x in (many if isinstance(many, tuple) else (many,))], axis=1)
     assert np.abs(one - plain).max() <= 1e-12 * np.abs(plain).max()
     assert np.abs(many - plain).max() <= 1e-12 * np.abs(plain).max()
+
+
+def test_alike_legs_share_rows_for_one_state():
+    """The head's two legs are not alike the six behind it, which fill a row of four lanes at least."""
+    graph = legged.compile(legged.forward_dynamics, robots.centipede(4)).graph
+    rows = [row for segments, _ in in_phases(graph) for row in in_rows(segments, 4) if row.lanes == 4]
+    modules = [{graph.nodes[s.nodes[0] - graph.input_size].label.module for s in row.segments} for row in rows]
+    assert max(map(len, modules)) == 4
 
 
 def test_conditions_reach_across_segments():

@@ -8,10 +8,10 @@ from legged.trace.graph import Graph
 from legged.trace.packed import PackedCore
 from legged.trace.rolled import RolledCore
 
-LARGE_ONE, LARGE_MANY = 10_000, 20_000
-"""Nodes: graphs with more run as tables of their forms (`rolled`), for one state and for a block of states. For one
-state that is faster from there on, and compiles several times faster; for many it costs up to a tenth of speed until
-straight code, from about twice that, no longer fits the caches."""
+LARGE_ONE, LARGE_MANY, HUGE = 10_000, 20_000, 30_000
+"""Nodes. Graphs with more than the first run as tables of their forms (`rolled`) for one state, with more than the
+second for a block of states, unless half of their operations or more have forms of their own: as fast as straight code
+or faster, and compiled several times faster. With more than the third all do: straight code would compile too long."""
 
 SINGLE = "legged_single"
 """`int64 legged_single(double *const *arrays)` runs the core for one state."""
@@ -45,16 +45,15 @@ def batch_work(graph: Graph) -> int:
 
 
 def core_room(graph: Graph, width: int) -> int:
-    """Return how many numbers of working memory the core for `width` states takes."""
-    return 0 if _is_large(graph, width) else lowering.room(graph, width)
+    """Return how many numbers of working memory the core for `width` states takes at most."""
+    return lowering.room(graph, width)
 
 
 def core(graph: Graph, width: int) -> lowering.Core:
     """Return the core that suits a graph, for `width` states at once."""
-    if _is_large(graph, width):
-        return RolledCore(graph, width, backend.width())
-    return lowering.Core(graph, width, width) if width > 1 else PackedCore(graph, backend.width())
-
-
-def _is_large(graph: Graph, width: int) -> bool:
-    return len(graph.nodes) > (LARGE_ONE if width == 1 else LARGE_MANY)
+    native, nodes = backend.width(), len(graph.nodes)
+    if nodes > (LARGE_ONE if width == 1 else LARGE_MANY):
+        rolled = RolledCore(graph, width, native)
+        if nodes > HUGE or 2 * rolled.length < nodes:
+            return rolled
+    return lowering.Core(graph, width, width) if width > 1 else PackedCore(graph, native)

@@ -39,11 +39,17 @@ class _KindCore(Core):
         w = self.w
         w.label("start")
         self._begin_loop()
-        self.emit(shortly_before_use(self.graph))
-        results = dict(zip(sorted(self.kind.form.outputs), self.graph.results, strict=True))
-        for column, outputs in zip(self.table.outputs, blocks, strict=True):
-            for place, k in enumerate(outputs):
-                w.store(self.value(results[k]), self._pointer(column.entry), column.rest // BYTES + place * w.width)
+        places = {
+            k: (column, place)
+            for column, outputs in zip(self.table.outputs, blocks, strict=True)
+            for place, k in enumerate(outputs)
+        }
+        first = self.graph.input_size
+        for i in shortly_before_use(self.graph):
+            self.emit([i])
+            if i - first in places:
+                column, place = places[i - first]
+                w.store(self.value(i), self._pointer(column.entry), column.rest // BYTES + place * w.width)
         w.line(f"br i1 {w.let('icmp slt i64 %k_next, %count')}, label %loop, label %end")
         w.label("end")
         w.line("ret void")
@@ -97,29 +103,34 @@ class _KindCore(Core):
 
 
 class RolledCore(Core):
-    """A core whose code is that of its kinds of rows."""
+    """A core whose code is that of its kinds of rows.
+
+    Attributes:
+        length: How many operations the code has.
+    """
 
     def __init__(self, graph: Graph, width: int, native: int):
         super().__init__(graph, width, native)
         lanes = native if width == 1 else 1
         self._phases = [Phase(in_rows(segments, lanes), calls) for segments, calls in in_phases(graph)]
+        self._kinds: dict[Kind, list[Row]] = {}
+        for phase in self._phases:
+            for row in phase.rows:
+                self._kinds.setdefault(row.kind, []).append(row)
+        self.length = sum(len(kind.form.nodes) for kind in self._kinds)
         self._storage = Storage(graph, self._phases, width, native)
         self._table: list[int] = []
         self._numbers: list[float] = []
         self._steps: list[tuple[int, int, int, int]] = []
 
     def lines(self) -> Iterator[str]:
-        kinds: dict[Kind, list[Row]] = {}
-        for phase in self._phases:
-            for row in phase.rows:
-                kinds.setdefault(row.kind, []).append(row)
-        tables = {kind: Table(kind, found, self._storage, self.w.width) for kind, found in kinds.items()}
+        tables = {kind: Table(kind, rows, self._storage, self.w.width) for kind, rows in self._kinds.items()}
         for k, (kind, table) in enumerate(tables.items()):
             core = _KindCore(kind, table, self.w.width, self.native)
             yield from core.function(f"legged_kind{k}", self._storage.blocks[kind.form])
         ends = self._make_steps(tables)
         main = self._main(ends)
-        yield from _run_steps(len(kinds))
+        yield from _run_steps(len(tables))
         yield from _collect(self.w.width)
         yield _data("table", np.array(self._table, dtype=np.int32))
         yield _data("numbers", np.array(self._numbers, dtype=float))
