@@ -159,18 +159,23 @@ class _Build:
         self.q_of[name] = [w, x, y, z]
         return added
 
-    def link(self, name: str, joint: int, place: pin.SE3) -> None:
-        self.where[name] = joint, place
-        inertia = self.inertia[name]
+    def links(self, root: str) -> None:
+        """Add all links, depth first, as Pinocchio needs it."""
+        waiting = [(root, self.base(), pin.SE3.Identity(), None)]
+        while waiting:
+            name, joint, place, moves = waiting.pop()
+            if moves is not None:
+                joint, place = self.joint(joint, place, moves), pin.SE3.Identity()
+            self.where[name] = joint, place
+            self.weight(self.inertia[name], joint, place)
+            for _, child, edge in reversed(list(self.robot.graph.out_edges(name, data=True))):
+                start = place * pin.SE3(edge["rotation"], edge["at"])
+                waiting.append((child, joint, start, None if edge["kind"] == "fixed" else edge["definition"]))
+
+    def weight(self, inertia: legged.Inertia, joint: int, place: pin.SE3) -> None:
         if inertia.mass > 0:
             body = pin.Inertia(inertia.mass, np.asarray(inertia.center), np.asarray(inertia.tensor))
             self.model.appendBodyToJoint(joint, body, place)
-        for _, child, edge in self.robot.graph.out_edges(name, data=True):  # depth first, as Pinocchio needs it
-            start = place * pin.SE3(edge["rotation"], edge["at"])
-            if edge["kind"] == "fixed":
-                self.link(child, joint, start)
-            else:
-                self.link(child, self.joint(joint, start, edge["definition"]), pin.SE3.Identity())
 
 
 def _euler(sequence: str) -> list[Stage]:
@@ -181,7 +186,7 @@ def pinocchio_twin(robot: legged.Robot) -> PinocchioTwin:
     """Return the robot's Pinocchio twin."""
     build = _Build(robot)
     (root,) = (name for name, degree in nx.DiGraph(robot.graph).in_degree() if degree == 0)
-    build.link(root, build.base(), pin.SE3.Identity())
+    build.links(root)
     order = ["", *(joint.name for joint in robot.joints)]
     q_index = np.array([i for name in order for i in build.q_of[name]], dtype=int)
     v_index = np.array([i for name in order for i in build.v_of[name]], dtype=int)
