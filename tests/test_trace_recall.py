@@ -22,6 +22,7 @@ from legged.errors import NotFiniteError, ShapeError, SingularError
 from legged.trace import Kernel, cache, compile, recall, record, where
 from legged.trace.graph import Graph, Node
 from legged.trace.labels import module, stage
+from legged.trace.repeat import Members, Repeat, Schedule
 from legged.trace.simplify import simplify
 
 
@@ -206,6 +207,17 @@ def test_machine_code_that_is_gone_is_compiled_from_the_kept_graph(traced):
         path.unlink()
     cache._loaded.clear()
     assert np.array_equal(compile(law, x=3, y=3)(x, y).sum, before) and len(traced) == 1
+
+
+def test_a_loop_recalled_is_the_one_traced(traced):
+    """Of a step that closes over what it is made with."""
+    found = []
+    for rate in (0.5, 0.5, 0.25):
+        loop = Repeat.of(lambda clock, parameters, y, rate=rate: (y - rate * clock[1] * y, 0.0), 0, 2)
+        members = Members.at(np.array([[1.0, 2.0]]), 1)
+        loop.run(members, np.zeros((1, 0)), Schedule(np.array([[[0.0, 1.0, 2.0, 0.0]]]), np.array([0])))
+        found.append((isinstance(loop.graph, recall.Kept), members.stored[0, 0].tolist()))
+    assert found == [(False, [0.25, 0.5]), (True, [0.25, 0.5]), (False, [0.5625, 1.125])]
 
 
 SOURCE = """

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.errors import TraceError
-from legged.trace import backend, cache, loop, lowering, programs
+from legged.trace import backend, cache, loop, lowering, programs, recall
 from legged.trace.graph import Graph, record
 from legged.trace.simplify import simplify
 from legged.trace.threads import checked, default_threads, share
@@ -92,7 +92,8 @@ class Repeat:
     @classmethod
     def of(cls, step: Callable[[Any, Any, Any], Any], parameters: int, size: int) -> Repeat:
         """Return the loop over a step given as plain NumPy code."""
-        return cls(simplify(record(step, {"clock": (3,), "parameters": (parameters,), "state": (size,)})))
+        shapes = {"clock": (3,), "parameters": (parameters,), "state": (size,)}
+        return cls(recall.graph_of((step, parameters, size), lambda: simplify(record(step, shapes))))
 
     @cached_property
     def _one(self) -> Callable[..., int]:
