@@ -126,6 +126,17 @@ def test_names_orders_masses_and_contact_points_go_through_urdf(seed, tmp_path):
         assert np.allclose(here, legged.point_positions(other, q, [(same.link, same.position)]), atol=1e-14)
 
 
+def test_a_contact_point_with_the_name_of_a_link_keeps_its_place(tmp_path):
+    foot = legged.Link("foot", BODY, {"foot": (0.1, 0.0, -0.2), "foot_": (0, 0, 0)})
+    robot = (
+        legged.RobotBuilder("hopper", legged.Link("trunk", BODY)).add(legged.Revolute("j"), foot, to="trunk").build()
+    )
+    other = through_urdf(robot, tmp_path, feet=["foot_", "foot__"])
+    assert [other.links[contact.link].name for contact in other.contacts] == ["foot_", "foot__"]
+    here, there = (legged.link_poses(each, each.neutral())[1] for each in (robot, other))
+    assert np.allclose(there[other.link("foot_").index] - here[robot.link("foot").index], [0.1, 0.0, -0.2])
+
+
 def test_limits_go_through_urdf_and_mjcf(tmp_path):
     physics = JointPhysics(0.3, 0.2, 0.01, 5.0, 0.4, lower=-1.0, upper=2.0, effort=30.0, speed=8.0)
     for joint in (legged.Revolute("j", "y", physics=physics), legged.Prismatic("j", (0.6, 0.8, 0), physics=physics)):

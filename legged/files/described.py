@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic
-from legged.files.names import base_names, stage_names
+from legged.files.names import base_names, contact_names, stage_names
 from legged.robot.base import EulerBase
 from legged.robot.builder import Connection
 from legged.robot.frames import Placement
@@ -31,7 +31,8 @@ def described(robot: Robot) -> Description:
 class _Writer:
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
-        self.taken = {link.name for link in robot.links} | {c.joint.name for c in robot.connections}
+        self.contacts = dict(zip(contact_names(robot), robot.contacts, strict=True))
+        self.taken = {*self.contacts, *(link.name for link in robot.links)}
         self.links: list[LinkEntry] = []
         self.joints: list[JointEntry] = []
 
@@ -44,10 +45,10 @@ class _Writer:
         mimics = {f.name: Mimic(f.master, f.ratio, f.offset) for f in robot.followers}
         for c in robot.connections:
             self._connection(c, mimics.get(c.joint.name))
-        for contact in robot.contacts:
-            carrier, link = robot.links[contact.link].name, self._new(contact.name)
+        for link, contact in self.contacts.items():
             self.links.append(LinkEntry(link))
-            self._weld(f"{contact.name}_contact", carrier, link, Placement(np.eye(3), contact.position))
+            place = Placement(np.eye(3), contact.position)
+            self._weld(f"{link}_contact", robot.links[contact.link].name, link, place)
         floating = {"floating": True}.get(robot.base.kind, False)
         links, joints = tuple(self.links), tuple(self.joints)
         return Description(robot.name, "a robot built in code", root, links, joints, floating, (), robot.gravity)

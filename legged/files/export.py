@@ -34,6 +34,7 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     - A quaternion ball joint has the type "spherical", which MuJoCo and Bullet know and ROS and Pinocchio do not. For
       these define it with Euler angles.
     - Contact points become massless links, fixed: `legged.load(path, feet=[...their names])` makes them points again.
+      Where a link has the name of a point, the link of the point has an underscore behind it.
     - Armature, springs and rotors stand in <physics>, which other programs pass over; see `legged.files.beyond`.
     - An effort or speed limit of 0 is none; a side without a stop has one at 1e9.
     """
