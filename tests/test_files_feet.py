@@ -105,6 +105,9 @@ def test_a_sphere_touches_with_its_lowest_point_and_a_box_with_its_lower_corners
     assert where.pop("left_foot") == pytest.approx(ball, abs=1e-15)
     corners = {f"right_foot_{x}_{y}" for x in ("front", "rear") for y in ("left", "right")}
     assert set(where) == corners
+    ankle = 0.6 - 0.2  # [m], height of the right foot's link, whose box is 0.3 m below and turned by 0.3 rad
+    middle = np.mean([at[2] for at in where.values()])
+    assert middle == pytest.approx(ankle - 0.32 * np.cos(0.3), abs=1e-15)
     assert where["right_foot_front_left"][0] > where["right_foot_rear_left"][0]
     assert where["right_foot_front_left"][1] > where["right_foot_front_right"][1]
 

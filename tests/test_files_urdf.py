@@ -107,6 +107,20 @@ def test_followers_move_by_ratio_and_offset_or_alone_or_not_at_all(load):
     assert free.joint("follow").kind == "prismatic"
 
 
+def test_a_chain_of_followers_multiplies_ratios_and_carries_offsets(load):
+    chain = """<link name="last"><inertial><mass value="1"/>
+      <inertia ixx="1e-4" ixy="0" ixz="0" iyy="1e-4" iyz="0" izz="1e-4"/></inertial></link>
+      <joint name="second" type="prismatic"><parent link="palm"/><child link="last"/><axis xyz="1 0 0"/>
+      <mimic joint="follow" multiplier="-3" offset="0.2"/></joint></robot>"""
+    robot = load(GRIPPER.replace("</robot>", chain))
+    followers = {joint.name: (joint.master, joint.ratio, joint.offset) for joint in robot.followers}
+    assert followers["follow"] == ("open", 0.5, 0.01)
+    assert followers["second"] == ("open", pytest.approx(-1.5), pytest.approx(0.2 - 3 * 0.01))
+    locked = load(GRIPPER.replace("</robot>", chain), mimic="fixed")
+    at = [link.name for link in locked.links].index("last")
+    assert legged.link_poses(locked, locked.neutral())[1][at] == pytest.approx([0.17, 0, 0], abs=1e-15)
+
+
 def test_a_follower_of_a_fixed_joint_is_locked(load):
     text = GRIPPER.replace('name="open" type="prismatic"', 'name="open" type="fixed"')
     robot = load(text)
