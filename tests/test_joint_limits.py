@@ -158,6 +158,19 @@ def test_dry_friction_stops_a_wheel_at_a_steady_rate_and_holds_it():
     assert held.v[-1, 0] == pytest.approx(CREEP * np.arctanh(0.5), rel=1e-4)
 
 
+@pytest.mark.parametrize("step", [1e-4, 1e-2])
+def test_semi_implicit_steps_bear_any_friction(step):
+    """Explicit steps of 0.01 s would diverge with h c / I = 33, and dry friction chatter by h F / I = 0.3 rad/s."""
+    rule = legged.SemiImplicitEuler(step=step)
+    damped = legged.simulate(wheel(damping=1e5 * INERTIA / 30), until=0.1, v=[3.0], integrator=rule)
+    assert np.all(np.diff(damped.v[:, 0]) <= 0.0) and damped.v[-1, 0] >= 0.0
+    dry = legged.simulate(wheel(friction=9.0), until=0.5, v=[3.0], integrator=rule)
+    assert np.all(np.diff(dry.v[:, 0]) <= 0.0) and dry.v.min() >= 0.0
+    assert dry.q[-1, 0] == pytest.approx(3.0**2 * INERTIA / 2 / 9.0, abs=3.0 * step + 3e-3)
+    for run in (damped, dry):
+        assert run.energy_drift < 1e-9  # the work is that of the mean speed over a step
+
+
 def test_a_spring_swings_a_wheel_with_its_period_and_keeps_its_energy():
     robot = wheel(stiffness=12.0, rest=0.4, armature=0.2)
     omega = np.sqrt(12.0 / (INERTIA + 0.2))

@@ -48,35 +48,56 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
 
     Source: Shah, Saha, Dutt 2012, section 4.2, eqs. (28) to (30), Figure A.2.
     """
+    return accelerations(robot, q, v, tau, wrenches, np.zeros(robot.nv))
+
+
+def accelerations(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches, extra: Array) -> Array:
+    """Return vdot with (I + diag(extra)) vdot = tau - h, (nv,): `forward_dynamics` of joints that are harder to move.
+
+    Integrators use it that take forces of joints implicitly, with the length of a step times the forces' slope.
+
+    Args:
+        robot, q, v, tau, wrenches: As in `forward_dynamics`.
+        extra: Added to the joints' own inertia, (nv,), [kg m^2] or [kg], zero in the base's rows.
+    """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     if robot.followers:
-        return finite(robot, "the forward dynamics", _solved(robot, q, tau - bias_forces(robot, q, v, wrenches)))
+        b = tau - bias_forces(robot, q, v, wrenches)
+        return finite(robot, "the forward dynamics", _solved(robot, q, b, extra))
     X = transforms(robot, q)
     with stage(STEP_1):
         w, f = outward_forces(robot, q, v, None, wrenches)
     with stage(STEP_2):
-        factors, phi_tilde = _inward(robot, q, X, w, f, tau)
+        factors, phi_tilde = _inward(robot, q, X, w, f, tau, [_kept(body, extra) for body in robot.bodies])
     with stage(STEP_3):
         vdot = _outward(robot, q, X, factors, phi_tilde)
     return finite(robot, "the forward dynamics", vdot)
 
 
-def _solved(robot: Robot, q: Array, b: Array) -> Array:
-    """Return I^-1 b, (nv,), by the inertia matrix: joints outward first, so that zeros between branches stay."""
-    inertia = inertia_matrix(robot, q)
+def _kept(body: Body, extra: Array) -> Array:
+    """Return H^T P + I_r, (nv, nv), of a joint with extra inertia."""
+    return body.kept + extra[body.v] * np.eye(body.nv)
+
+
+def _solved(robot: Robot, q: Array, b: Array, extra: Array) -> Array:
+    """Return (I + diag(extra))^-1 b, (nv,), by the inertia matrix: joints outward first, which keeps its zeros."""
+    inertia = inertia_matrix(robot, q) + extra * np.eye(robot.nv)
     columns = [i for body in robot.bodies if not body.follows for i in range(body.v.start, body.v.stop)][::-1]
     with stage(STEP_3):
         found = solve_symmetric(inertia[np.ix_(columns, columns)], b[columns])
     return placed(robot.nv, zip((slice(i, i + 1) for i in columns), found[:, None], strict=True))
 
 
-def articulate(robot: Robot, q: Array, X: list[Transform]) -> tuple[list[Articulated], list[Array]]:
+def articulate(
+    robot: Robot, q: Array, X: list[Transform], kept: list[Array] | None = None
+) -> tuple[list[Articulated], list[Array]]:
     """Return the factors of each body, and its articulated mass matrix M^, (6, 6), in its axes.
 
         M^ = M + sum of X^T (M^ - Psi^ Psi^T) X over the children         (A.8), (A.9)
         Psi^ = M^ P,   I^ = P^T Psi^,   Psi = Psi^ I^-1                   (A.6), (A.7)
 
-    The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.spin`.
+    The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.spin`; `kept` holds these sums if they are
+    others than the bodies' own.
 
     Source: Shah, Saha, Dutt 2012, Appendix A.1, link by link inside a module.
     """
@@ -88,17 +109,17 @@ def articulate(robot: Robot, q: Array, X: list[Transform]) -> tuple[list[Articul
             P_0 = robot.base.motion_matrix(q)
             factors[k] = Articulated(np.zeros((6, 0)), factor_symmetric(mirror(P_0.T @ M_hat[k] @ P_0)))
             continue
-        factors[k], remaining = _eliminate(body, M_hat[k])
+        factors[k], remaining = _eliminate(body, M_hat[k], body.kept if kept is None else kept[k])
         M_hat[body.parent] = M_hat[body.parent] + X[k].pull(remaining)
     return factors, M_hat
 
 
-def _eliminate(body: Body, M_hat: Array) -> tuple[Articulated, Array]:
+def _eliminate(body: Body, M_hat: Array, kept: Array) -> tuple[Articulated, Array]:
     """Return a joint's factors, and what its parent feels of the body: M^ - Psi^ Psi^T.
 
     Along the joint that is Psi (H^T P + I_r) - H: what its rotors keep back, nothing without any.
     """
-    P, kept = body.P, body.kept
+    P = body.P
     Psi_hat = M_hat @ P + body.spin
     I_hat = factor_symmetric(P.T @ Psi_hat + kept)
     Psi = np.stack([solve_factored(I_hat, row) for row in Psi_hat])
@@ -112,13 +133,13 @@ def _along(P: Array) -> tuple[int, ...]:
 
 
 def _inward(
-    robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array], tau: Array
+    robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array], tau: Array, kept: list[Array]
 ) -> tuple[list[Articulated], list[Array]]:
     """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w on their way inward.
 
-    f holds each joint's own forces, which its drive must overcome.
+    f holds each joint's own forces, which its drive must overcome; kept what its rotors keep of them.
     """
-    factors, _ = articulate(robot, q, X)
+    factors, _ = articulate(robot, q, X, kept)
     phi_tilde: list[Array] = [np.zeros(0)] * len(robot.bodies)
     w = list(w)
     for body in inward(robot):
@@ -129,7 +150,7 @@ def _inward(
         phi_tilde[k] = solve_factored(factors[k].I_hat, phi_hat)
         if body.kind != "base":
             eta = w[k] + factors[k].Psi @ phi_hat  # what the parent feels once the joint gives way
-            along = drive - body.kept @ phi_tilde[k]  # the same along the joint
+            along = drive - kept[k] @ phi_tilde[k]  # the same along the joint
             w[body.parent] = w[body.parent] + X[k].T @ with_rows(eta, _along(P), along)
     return factors, phi_tilde
 

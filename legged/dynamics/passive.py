@@ -8,6 +8,7 @@ from legged.robot.body import Body
 from legged.robot.physics import CREEP
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
 from legged.spatial import Array, cross
+from legged.trace.where import where
 
 
 def friction_forces(body: Body, v: Array) -> Array:
@@ -17,6 +18,26 @@ def friction_forces(body: Body, v: Array) -> Array:
     rates = [body.ratio * rate for rate in v[body.v]]
     drags = zip(_each(body.physics.damping, body), _each(body.physics.friction, body), rates, strict=True)
     return np.array([body.ratio * (c * rate + (F * np.tanh(rate / CREEP) if F else 0.0)) for c, F, rate in drags])
+
+
+def friction_slopes(body: Body, v: Array) -> Array:
+    """Return friction forces over the joint's rates, (nv of the joint,), [N m s/rad] or [N s/m].
+
+    These are secants, not tangents: with them in an implicit step a joint is slowed to rest and not beyond.
+    """
+    if not body.rubs:
+        return np.zeros(body.nv)
+    rates = [body.ratio * rate for rate in v[body.v]]
+    drags = zip(_each(body.physics.damping, body), _each(body.physics.friction, body), rates, strict=True)
+    return np.array(
+        [body.ratio**2 * (c + (F / CREEP * _relative_tanh(rate / CREEP) if F else 0.0)) for c, F, rate in drags]
+    )
+
+
+def _relative_tanh(x):
+    """Return tanh(x) / x."""
+    small = x * x < 1e-6
+    return where(small, 1.0 - x * x / 3.0, np.tanh(x) / where(small, 1.0, x))
 
 
 def spring_forces(body: Body, q: Array) -> Array:

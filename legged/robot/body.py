@@ -81,6 +81,23 @@ class Body:
         return bool(np.any(self.physics.stiffness))
 
     @cached_property
+    def stops(self) -> tuple[float, float] | None:
+        """The ends of the joint's range, [rad] or [m], one of them infinite if there is only one stop; None without."""
+        if self.nv != 1:
+            return None
+        lower, upper = (float(np.ravel(end)[0]) for end in (self.physics.lower, self.physics.upper))
+        return (lower, upper) if np.isfinite(lower) or np.isfinite(upper) else None
+
+    @cached_property
+    def motors(self) -> tuple[tuple[int, float, float], ...]:
+        """(entry of v, effort, speed) for each degree of freedom whose motor has a limited effort."""
+        if self.follows or not np.isfinite(self.physics.effort).any():
+            return ()
+        efforts, speeds = (np.broadcast_to(np.asarray(x), self.nv) for x in (self.physics.effort, self.physics.speed))
+        entries = zip(range(self.v.start, self.v.stop), efforts.tolist(), speeds.tolist(), strict=True)
+        return tuple(entry for entry in entries if np.isfinite(entry[1]))
+
+    @cached_property
     def spin(self) -> Array:
         """H, (6, nv), [kg m^2], body axes: what a rotor on the parent adds to momentum by its spin, per joint rate.
 

@@ -21,9 +21,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
-from legged.dynamics.passive import friction_forces
+from legged.dynamics.passive import friction_forces, friction_slopes
 from legged.ground.contact import contact_motion, contact_wrenches
 from legged.ground.ground import Ground
 from legged.robot.configuration import integrate
@@ -32,7 +32,7 @@ from legged.robot.robot import Robot
 from legged.simulation.chart import chart_rate, normalised, push
 from legged.simulation.controller import Controller, full_torque
 from legged.simulation.disturbance import Push, push_wrenches
-from legged.simulation.limits import Stop, motor_forces, stop_forces, stops_of
+from legged.simulation.limits import Stop, motor_forces, stop_forces, stop_slopes, stops_of
 
 Array = np.ndarray
 WORKS = 4  # actuators, ground, pushes, joints
@@ -152,16 +152,21 @@ class ClosedLoop:
 
     def respond(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
         """Return the rates of [xi; v], (2 nv,)."""
-        return np.concatenate([chart_rate(self.robot, xi, v), self._vdot(q, v, tau, wrenches)])
+        vdot = self._vdot(q, v, tau, wrenches, np.zeros(self.robot.nv))
+        return np.concatenate([chart_rate(self.robot, xi, v), vdot])
 
     def stride(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
-        """Return (q, v) a time h later by the semi-implicit Euler rule, see `push`."""
-        return push(self.robot, q, v, self._vdot(q, v, tau, wrenches), h)
+        """Return (q, v) a time h later by the semi-implicit Euler rule, see `push`.
 
-    def resist(self, q: Array, v: Array) -> Any:
-        """Return the power of friction and stops of the joints, [W]."""
+        Friction and stops of the joints are taken at the end of the step, so that they may be as stiff as they are.
+        """
+        return push(self.robot, q, v, self._vdot(q, v, tau, wrenches, h * self._slope(h, q, v)), h)
+
+    def resist(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
+        """Return the mean power of friction and stops of the joints, [W], over a step that takes v to v_next."""
         rubbing = added(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
-        return v @ (stop_forces(self.robot, self._stops, q, v) - rubbing)
+        force = stop_forces(self.robot, self._stops, q, v) - rubbing - self._slope(h, q, v) * (v_next - v)
+        return 0.5 * (v + v_next) @ force
 
     def look(self, q: Array, v: Array) -> Look:
         """Return what a run stores of a state."""
@@ -184,7 +189,8 @@ class ClosedLoop:
         felt = self.feel(t, q, s)
         tau, memory_rate = self.act(t, step, q, s, felt.contact)
         moved = self.respond(xi, q, s[:n], tau, felt.wrenches)
-        return np.concatenate([moved, self._others(q, s, tau, memory_rate, felt)])
+        power = self._resistance(0.0, q, s[:n], s[:n])
+        return np.concatenate([moved, self._others(s, tau, memory_rate, felt, power)])
 
     def semi_implicit(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) a time h later by the semi-implicit Euler rule: velocities first, then positions."""
@@ -192,7 +198,8 @@ class ClosedLoop:
         felt = self.feel(t, q, s)
         tau, memory_rate = self.act(t, step, q, s, felt.contact)
         q_next, v_next = self.stride(h, q, s[:n], tau, felt.wrenches)
-        return q_next, np.concatenate([v_next, s[n:] + h * self._others(q, s, tau, memory_rate, felt)])
+        power = self._resistance(h, q, s[:n], v_next)
+        return q_next, np.concatenate([v_next, s[n:] + h * self._others(s, tau, memory_rate, felt, power)])
 
     def runge_kutta(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) a time h later by the classical Runge-Kutta rule in the chart around q."""
@@ -219,13 +226,19 @@ class ClosedLoop:
     def _resists(self) -> bool:
         return bool(self._stops) or any(body.rubs for body in self.robot.bodies)
 
-    def _vdot(self, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
-        if self._stops:
-            tau = tau + stop_forces(self.robot, self._stops, q, v)
-        return forward_dynamics(self.robot, q, v, tau, wrenches)
+    def _slope(self, h: Any, q: Array, v: Array) -> Array:
+        """Return how much friction and stops of the joints take more per rate of v over a step of length h, (nv,)."""
+        rubbing = added(self.robot, [friction_slopes(body, v) for body in self.robot.bodies])
+        return stop_slopes(self.robot, self._stops, h, q, v) + rubbing
 
-    def _others(self, q: Array, s: Array, tau: Array, memory_rate: Array, felt: Felt) -> Array:
+    def _vdot(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
+        tau = tau + stop_forces(self.robot, self._stops, q, v)
+        return accelerations(self.robot, q, v, tau, wrenches, extra)
+
+    def _resistance(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
+        return self.resist(h, q, v, v_next) if self._resists else 0.0
+
+    def _others(self, s: Array, tau: Array, memory_rate: Array, felt: Felt, resistance: Any) -> Array:
         """Return the rates of s behind v."""
-        v = s[: self.robot.nv]
-        power, joints = np.stack([tau @ v]), np.stack([self.resist(q, v) if self._resists else 0.0])
-        return np.concatenate([memory_rate, felt.memory_rate, power, felt.powers, joints])
+        power = np.stack([tau @ s[: self.robot.nv]])
+        return np.concatenate([memory_rate, felt.memory_rate, power, felt.powers, np.stack([resistance])])

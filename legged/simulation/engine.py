@@ -57,8 +57,9 @@ class CompiledPlant(ClosedLoop):
     def stride(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
         return self._compiled("stride", h=(), **self._state)(float(h), q, v, tau, wrenches)
 
-    def resist(self, q: Array, v: Array) -> Any:
-        return self._compiled("resist", q=self.robot.nq, v=self.robot.nv)(q, v)
+    def resist(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
+        shapes = {"h": (), "q": self.robot.nq, "v": self.robot.nv, "v_next": self.robot.nv}
+        return self._compiled("resist", **shapes)(float(h), q, v, v_next)
 
     def look(self, q: Array, v: Array) -> Look:
         return self._compiled("look", q=self.robot.nq, v=self.robot.nv)(q, v)

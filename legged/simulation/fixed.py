@@ -99,7 +99,10 @@ class FixedStep:
 
 @dataclass(frozen=True)
 class SemiImplicitEuler(FixedStep):
-    """Velocities first, then positions with the new velocities: order 1, symplectic, one evaluation a step."""
+    """Velocities first, then positions with the new velocities: order 1, symplectic, one evaluation a step.
+
+    Friction and stops of joints are implicit: they do not limit the step.
+    """
 
     rule: ClassVar[str] = "semi_implicit"
 

@@ -7,7 +7,7 @@ What has this inertia and hits a stop at speed v goes v T / e beyond it, and lea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -44,14 +44,20 @@ class Stop:
 
     def force(self, q: Array, v: Array) -> Any:
         """Return the generalised force on the joint's entry of v: it only pushes back into the range."""
-        ratio = self.body.ratio
-        x, rate = self.body.position(q)[0], ratio * v[self.body.v.start]
-        force = 0.0
-        if np.isfinite(self.lower):
-            force = self._push(self.lower - x, -rate)
-        if np.isfinite(self.upper):
-            force = force - self._push(x - self.upper, rate)
-        return ratio * force
+        below, above = self._pushes(q, v)
+        return self.body.ratio * (below - above)
+
+    def slope(self, h: Any, q: Array, v: Array) -> Any:
+        """Return how much the force falls per rate of v in a step of length h: damping + h stiffness, if it pushes."""
+        below, above = self._pushes(q, v)
+        return where(below + above > 0.0, self.body.ratio**2 * (self.damping + h * self.stiffness), 0.0)
+
+    def _pushes(self, q: Array, v: Array) -> tuple[Any, Any]:
+        """Return how hard the lower stop pushes up and the upper stop down, in the joint's own coordinate."""
+        x, rate = self.body.position(q)[0], self.body.ratio * v[self.body.v.start]
+        below = self._push(self.lower - x, -rate) if np.isfinite(self.lower) else 0.0
+        above = self._push(x - self.upper, rate) if np.isfinite(self.upper) else 0.0
+        return below, above
 
     def _push(self, depth: Any, rate: Any) -> Any:
         return where(depth > 0.0, np.maximum(self.stiffness * depth + self.damping * rate, 0.0), 0.0)
@@ -71,9 +77,18 @@ def stops_of(robot: Robot) -> tuple[Stop, ...]:
 
 def stop_forces(robot: Robot, stops: Sequence[Stop], q: Array, v: Array) -> Array:
     """Return the forces of stops, (nv,), [N m] or [N]."""
+    return _by_stop(robot, stops, lambda stop: stop.force(q, v))
+
+
+def stop_slopes(robot: Robot, stops: Sequence[Stop], h: Any, q: Array, v: Array) -> Array:
+    """Return how much the forces of stops fall per rate of v over a step of length h, (nv,)."""
+    return _by_stop(robot, stops, lambda stop: stop.slope(h, q, v))
+
+
+def _by_stop(robot: Robot, stops: Sequence[Stop], share: Callable[[Stop], Any]) -> Array:
     shares: list[Any] = [np.zeros(body.nv) for body in robot.bodies]
     for stop in stops:
-        shares[stop.body.index] = [stop.force(q, v)]
+        shares[stop.body.index] = [share(stop)]
     return added(robot, shares)
 
 
@@ -96,12 +111,10 @@ def motor_forces(robot: Robot, v: Array, tau: Array) -> Array:
     and beyond; one that brakes gives up to its whole effort.
     """
     given: list[Any] = list(tau)
-    for body in robot.bodies[1:]:
-        limits = zip(_each(body.physics.effort, body), _each(body.physics.speed, body), strict=True)
-        for i, (effort, speed) in enumerate(limits, start=body.v.start):
-            if np.isfinite(effort) and not body.follows:
-                ahead, back = _available(effort, speed, v[i]), _available(effort, speed, -v[i])
-                given[i] = np.minimum(np.maximum(given[i], -back), ahead)
+    for body in robot.bodies:
+        for i, effort, speed in body.motors:
+            ahead, back = _available(effort, speed, v[i]), _available(effort, speed, -v[i])
+            given[i] = np.minimum(np.maximum(given[i], -back), ahead)
     return vector(given)
 
 
@@ -113,14 +126,8 @@ def _available(effort: float, speed: float, rate: Any) -> Any:
 
 
 def _ranges(robot: Robot) -> list[tuple[Body, float, float]]:
-    """Return (body, lower, upper) of each joint of one degree of freedom with a stop at one end or both."""
-    found = []
-    for body in robot.bodies[1:]:
-        if body.nv == 1:
-            (lower,), (upper,) = _each(body.physics.lower, body), _each(body.physics.upper, body)
-            if np.isfinite(lower) or np.isfinite(upper):
-                found.append((body, lower, upper))
-    return found
+    """Return (body, lower, upper) of each joint with a stop at one end or both."""
+    return [(body, *body.stops) for body in robot.bodies if body.stops]
 
 
 def _inside(robot: Robot) -> Array:
@@ -136,7 +143,3 @@ def _joint_name(robot: Robot, body: Body) -> str:
     if body.coupling is not None:
         return body.coupling.follower
     return next(joint.name for joint in robot.joints if joint.v.start <= body.v.start < joint.v.stop)
-
-
-def _each(value: Any, body: Body) -> list[float]:
-    return np.broadcast_to(np.asarray(value), body.nv).tolist()
