@@ -12,13 +12,13 @@ good matches likely.
 
 from __future__ import annotations
 
-import heapq
 import math
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from legged.trace.graph import Graph, Operand
+from legged.trace.ordering import Ordering
 
 _LEAF = -1  # key of a constant or of a value from elsewhere
 _ALIKE = 0.8  # share of formulas that two modules must have in common
@@ -74,7 +74,8 @@ def plan(graph: Graph, fixed: Iterable[int], limit: int) -> Plan | None:
         return None
     forms = _forms(graph)
     packs = _matches(graph, forms, set(fixed), limit)
-    packs, order = _ordered(graph, _independent(graph, packs), set(fixed))
+    packs = _independent(graph, packs)
+    packs, order = Ordering(graph, packs, owners_of(packs), set(fixed)).result()
     return Plan(packs, order) if packs else None
 
 
@@ -247,39 +248,3 @@ def vector_of(slot: tuple[Entry, ...], owners: dict[int, tuple[int, int]], packs
     """Return the pack whose vector is exactly what a slot needs, or None."""
     found = owners.get(slot[0].operand) if isinstance(slot[0].operand, int) else None
     return found[0] if found is not None and packs[found[0]].holds == slot else None
-
-
-def _ordered(graph: Graph, packs: list[Pack], fixed: set[int]) -> tuple[list[Pack], list[Pack | int]]:
-    """Return (packs, order of computation); packs that wait for each other in a circle are given up."""
-    while True:
-        order, stuck = _attempt(graph, packs, fixed)
-        if not stuck:
-            return packs, order
-        packs = [pack for k, pack in enumerate(packs) if k != min(stuck)]
-
-
-def _attempt(graph: Graph, packs: list[Pack], fixed: set[int]) -> tuple[list[Pack | int], list[int]]:
-    """Return (order, packs that never became ready)."""
-    size, owners = graph.input_size, owners_of(packs)
-    unit = {i: owners[i][0] if i in owners else -i for i in range(size, size + len(graph.nodes)) if i not in fixed}
-    waits: dict[int, set[int]] = {u: set() for u in unit.values()}
-    users: dict[int, set[int]] = {u: set() for u in unit.values()}
-    for i, u in unit.items():
-        for a in graph.nodes[i - size].arguments:
-            if isinstance(a, int) and a in unit and unit[a] != u:
-                waits[u].add(unit[a])
-                users[unit[a]].add(u)
-    first = {u: packs[u].nodes[0] if u >= 0 else -u for u in waits}
-    ready = [(first[u], u) for u in waits if not waits[u]]
-    heapq.heapify(ready)
-    order: list[Pack | int] = []
-    done = 0
-    while ready:
-        _, u = heapq.heappop(ready)
-        order.append(packs[u] if u >= 0 else -u)
-        done += 1
-        for v in users[u]:
-            waits[v].discard(u)
-            if not waits[v]:
-                heapq.heappush(ready, (first[v], v))
-    return order, [u for u in waits if u >= 0 and waits[u]] if done < len(waits) else []
