@@ -44,7 +44,7 @@ def refuse_singular(robot: Robot) -> None:
     least = np.median([least, _least_inertias(robot, seed=1), _least_inertias(robot, seed=2)], axis=0)
     for body in reversed(robot.bodies):  # the outermost is the culprit: it spoils the numbers of those inward of it
         if least[body.index] <= SINGULAR:
-            raise DefinitionError(_message(robot, body))
+            raise DefinitionError(_message(robot, body, least[body.index]))
 
 
 def _least_inertias(robot: Robot, seed: int) -> Array:
@@ -77,7 +77,7 @@ def _refuse_singular_whole(robot: Robot) -> None:
     least, column = found[1]
     if least <= SINGULAR:
         moved = (body for body in robot.bodies if body.v.start <= column < body.v.stop and not body.follows)
-        raise DefinitionError(_message(robot, next(moved)))
+        raise DefinitionError(_message(robot, next(moved), least))
 
 
 def _least_of_all(robot: Robot, seed: int) -> tuple[float, int]:
@@ -117,7 +117,12 @@ def _least_inertia(body: Body, P: Array, M_hat: Array, M_tilde: Array) -> float:
     return float(np.linalg.eigvalsh(inverse.T @ I_hat @ inverse)[0])
 
 
-def _message(robot: Robot, body: Body) -> str:
+def _message(robot: Robot, body: Body, least: float) -> str:
+    if least < -SINGULAR:
+        return (
+            f"link {body.name!r} can move so that it meets a negative inertia and gains energy by itself: a mass or a "
+            f"principal inertia of it or outward of it is negative; correct that"
+        )
     if body.kind == "base":
         return (
             f"the base {body.name!r} can move without meeting any inertia; give it mass and inertia, or a base with "
