@@ -1,9 +1,11 @@
-"""Springs, damping and armature beside MuJoCo and Pinocchio, on robots defined here and there by hand."""
+"""Springs, damping and armature beside MuJoCo and Pinocchio; free joints and other orders beside Pinocchio."""
 
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from oracles.cases import case_of
+from oracles.rebuild import rebuild
 
 import legged
 
@@ -119,10 +121,8 @@ def test_accelerations_are_mujocos(name):
 
 
 def test_armature_is_pinocchios():
-    pin = pytest.importorskip("pinocchio")
-    from oracles.cases import case_of
+    pytest.importorskip("pinocchio")
     from oracles.pinocchio_model import pinocchio_twin
-    from oracles.rebuild import rebuild
 
     rng = np.random.default_rng(6)
     kinds = ("revolute", "prismatic", "universal", "ball", "planar")
@@ -137,8 +137,20 @@ def test_armature_is_pinocchios():
     for joint in bare.joints:
         for k in range(joint.v.start, joint.v.stop):
             twin.model.armature[twin.v_index[k]] = numbers[joint.name]
-    case = case_of(robot, 5)
-    q, v, vdot, tau, wrenches = case.q, case.v, case.vdot, case.tau, case.wrenches
+    compare(case_of(robot, 5), twin)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_free_joints_and_joints_in_any_order_are_pinocchios(seed):
+    pytest.importorskip("pinocchio")
+    from oracles.pinocchio_model import pinocchio_twin
+
+    robot = legged.random_tree(seed, 6, joints=("free", "ball", "revolute", "fixed"), shuffled=True)
+    compare(case_of(robot, seed), pinocchio_twin(robot))
+
+
+def compare(case, twin):
+    robot, q, v, vdot, tau, wrenches = case.robot, case.q, case.v, case.vdot, case.tau, case.wrenches
     inertia = twin.inertia_matrix(q)
     assert legged.inertia_matrix(robot, q) == pytest.approx(inertia, abs=CLOSE * np.abs(inertia).max())
     forces = twin.inverse_dynamics(robot, q, v, vdot, wrenches)
@@ -147,4 +159,3 @@ def test_armature_is_pinocchios():
     )
     found = twin.forward_dynamics(robot, q, v, tau, wrenches)
     assert legged.forward_dynamics(robot, q, v, tau, wrenches) == pytest.approx(found, abs=CLOSE * np.abs(found).max())
-    assert pin.computeTotalMass(twin.model) == pytest.approx(robot.mass)

@@ -152,11 +152,12 @@ class _Build:
             return self.chain(
                 parent, place, name, [_along(a, _SLIDES), _along(b, _SLIDES), _along(np.cross(a, b), _TURNS)]
             )
-        if joint.sequence is not None:
+        if kind == "spherical" and joint.sequence is not None:
             return self.chain(parent, place, name, _euler(joint.sequence))
-        added = self.chain(parent, place, name, [(pin.JointModelSpherical(), 1.0)])
-        x, y, z, w = self.q_of[name]
-        self.q_of[name] = [w, x, y, z]
+        slides = [_along(axis, _SLIDES) for axis in "xyz"] if kind == "free" else []
+        added = self.chain(parent, place, name, [*slides, (pin.JointModelSpherical(), 1.0)])
+        *position, x, y, z, w = self.q_of[name]
+        self.q_of[name] = [*position, w, x, y, z]
         return added
 
     def links(self, root: str) -> None:
