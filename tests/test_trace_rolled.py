@@ -56,6 +56,21 @@ def test_alike_legs_share_rows_for_one_state():
     assert max(map(len, modules)) == 4
 
 
+@pytest.mark.parametrize("signs", [(1, -1, 1), (-1, 1, 1), (-1, -1, -1)])
+def test_signs_of_constants_do_not_change_the_operations(signs):
+    """So a body on the left and one on the right have one form."""
+
+    def operations(c):
+        def law(x, y):
+            a = c[0] * x[0] + c[1] * x[1]
+            b = (c[2] * x[2] - a) * y[0] - c[0] * (x[1] * y[1])
+            return np.array([a, b, c[1] * b - c[2] * y[2]])
+
+        return [node.operation for node in legged.compile(law, x=(3,), y=(3,)).graph.nodes]
+
+    assert operations(np.array([0.3, 0.7, 1.9]) * signs) == operations(np.array([0.3, 0.7, 1.9]))
+
+
 def test_conditions_reach_across_segments():
     """Memory between the segments holds numbers; a condition is computed again where it is needed."""
 

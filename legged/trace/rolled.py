@@ -35,20 +35,15 @@ class _KindCore(Core):
         self._pointers: dict[int, Value] = {-1: "%work"}
 
     def function(self, name: str, blocks: list[list[int]]) -> Iterator[str]:
-        """Yield the function."""
+        """Yield the function; outputs are stored as soon as they are there."""
         w = self.w
         w.label("start")
         self._begin_loop()
-        places = {
-            k: (column, place)
-            for column, outputs in zip(self.table.outputs, blocks, strict=True)
-            for place, k in enumerate(outputs)
-        }
-        first = self.graph.input_size
+        outputs = self._outputs(blocks)
         for i in shortly_before_use(self.graph):
             self.emit([i])
-            if i - first in places:
-                column, place = places[i - first]
+            if i in outputs:
+                column, place = outputs[i]
                 w.store(self.value(i), self._pointer(column.entry), column.rest // BYTES + place * w.width)
         w.line(f"br i1 {w.let('icmp slt i64 %k_next, %count')}, label %loop, label %end")
         w.label("end")
@@ -56,6 +51,12 @@ class _KindCore(Core):
         yield f"define internal void @{name}(ptr noalias %work, ptr %rows, ptr %numbers, i64 %count) {ATTRIBUTES} {{"
         yield from w.lines
         yield "}"
+
+    def _outputs(self, blocks: list[list[int]]) -> dict[int, tuple[Column, int]]:
+        """Return (where its block is, place in it) of each node that is an output."""
+        first = self.graph.input_size
+        pairs = zip(self.table.outputs, blocks, strict=True)
+        return {first + k: (column, place) for column, block in pairs for place, k in enumerate(block)}
 
     def _begin_loop(self) -> None:
         w = self.w
@@ -164,10 +165,15 @@ class RolledCore(Core):
         return ends
 
     def _main(self, ends: list[int]) -> list[str]:
+        """Return the core's body; where no memory can be had, its answer counts as not finite."""
         w, storage = self.w, self._storage
         self.load_arrays()
         size = storage.size * BYTES * w.width
         raw = w.let(f"call ptr @legged_allocate(i64 {size + 128})")
+        w.line(f"br i1 {w.let(f'icmp eq ptr {raw}, null')}, label %full, label %run")
+        w.label("full")
+        w.line("ret i64 1")
+        w.label("run")
         address = w.let(f"add i64 {w.let(f'ptrtoint ptr {raw} to i64')}, 63")
         w.let(f"inttoptr i64 {w.let(f'and i64 {address}, -64')} to ptr", "%work")
         self._fetch()
