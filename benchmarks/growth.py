@@ -30,6 +30,8 @@ ROBOTS: dict[str, Callable[[int], legged.Robot]] = {
 }
 FEWEST, MEMBERS, MOST = 4, 256, 16384
 """Links of the smallest robot; states of a batch for every robot; states of the largest batch."""
+PINOCCHIOS = 256
+"""Links of the largest robot for Pinocchio, whose working memory grows with the cube: 9 GB at 512 links."""
 ALLOWED = {FORWARD: 1e-8, INVERSE: 1e-11}
 """Relative disagreement: a chain of hundreds of links is badly conditioned, which accelerations show."""
 
@@ -62,11 +64,13 @@ def _on_robot(robot: legged.Robot, name: str) -> dict[str, Way]:
         OURS_BATCH: Way(in_threads(1, kernel, every, out), MEMBERS),
     }
     ways[OURS_BATCH].run(1)
-    if pinocchio():
+    plain = FUNCTIONS[name].plain(robot, *(array[0] for array in every))
+    agree(f"{robot.name}, {name}, compiled and plain", out[:1], plain[None], ALLOWED[name])
+    if pinocchio() and robot.nj <= PINOCCHIOS:
         theirs = Pinocchio(robot, every)
         ways[PIN_ONE] = theirs.one(name)
         ways[PIN_BATCH], rows = theirs.batch(name)
-        agree(f"{robot.name}, {name}", out, rows, ALLOWED[name])
+        agree(f"{robot.name}, {name}, Pinocchio", out, rows, ALLOWED[name])
     return ways
 
 
