@@ -6,9 +6,18 @@ from pathlib import Path
 
 import pytest
 
+import legged
+import robots
+
 FOLDER = Path(__file__).parents[1] / "examples"
 WORDS = {  # the example -> what it must print
     "biped_in_code": ("M1: left_pelvis, left_thigh, left_shank", "modules alike: ((1, 2),)", "176.58 N for 18 kg"),
+    "compare_with_mujoco": (
+        "leg1_hip_2       7        7",
+        "the difference falls with the step to the power 4",
+        "they agree to integration accuracy",
+        "first to part: 'base moved' at t = 0.021 s",
+    ),
     "disturbance_map": ("compiled rollout", "1104 trots of 4 s", "wrote disturbance_map.png"),
     "operation_counts": ("the paper: 2568 M, 2478 A", "2 inward", "power of the joints: 12 M", "compiled: 24 W"),
     "own_controller": ("compiled closed loop: stood for 2 s",),
@@ -31,3 +40,11 @@ def test_example_prints_what_it_says(name, capsys, monkeypatch, tmp_path):
     printed = capsys.readouterr().out
     for words in WORDS[name]:
         assert words in printed
+
+
+def test_the_comparison_with_mujoco_takes_a_file(capsys, monkeypatch, tmp_path):
+    path = legged.save_urdf(robots.spatial_quadruped(), tmp_path / "quadruped.urdf")
+    monkeypatch.setattr(sys, "argv", ["compare_with_mujoco", str(path)])
+    runpy.run_path(str(FOLDER / "compare_with_mujoco.py"), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "they agree to integration accuracy" in printed and "leg4_knee" in printed
