@@ -29,7 +29,7 @@ except ImportError:
 
 STEP, STIFF_STEP = 1e-3, 1e-4  # in flight and on the ground, [s]
 SWING = 15.0  # how fast servos are in flight, [rad/s]
-DURATION, DROP = 0.4, 0.002  # [s], [m]
+DURATION, DROP = 0.2, 0.002  # [s], [m]
 PARTED = 1e-6  # [rad], [m]
 RADIUS = 1e-3  # of the spheres that are contact points in MuJoCo, [m]
 Pair = tuple[np.ndarray, np.ndarray]
