@@ -1,5 +1,7 @@
 """What a URDF says is what the robot is: joints, masses, physics, roots, and the choices of `legged.load`."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -195,3 +197,10 @@ def test_choices_that_are_none_are_refused(load):
             load(BIPED, **options)
     with pytest.raises(DefinitionError, match="gravity"):
         load(BIPED, gravity=(0, 0))
+
+
+@pytest.mark.parametrize("missing", ["yourdfpy", "lxml"])
+def test_without_the_extra_the_error_tells_what_to_install(missing, load, monkeypatch):
+    monkeypatch.setitem(sys.modules, missing, None)
+    with pytest.raises(FileError, match=r"pip install 'legged\[urdf\]'"):
+        load(BIPED)
