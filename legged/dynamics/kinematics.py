@@ -17,6 +17,7 @@ from legged.errors import ShapeError
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.spatial import Array, coupling, cross, join, sum_of
+from legged.trace.labels import items
 
 
 class Motion(NamedTuple):
@@ -58,8 +59,8 @@ def link_poses(robot: Robot, q: Array) -> tuple[Array, Array]:
     """
     (q,) = read(robot, q=q)
     at = motion(robot, q)
-    R = [at.rotation[link.body] @ link.rotation for link in robot.links]
-    o = [at.origin[link.body] + at.rotation[link.body] @ link.position for link in robot.links]
+    R = [at.rotation[link.body] @ link.rotation for link in items(robot.links)]
+    o = [at.origin[link.body] + at.rotation[link.body] @ link.position for link in items(robot.links)]
     return np.array(R), np.array(o)
 
 
@@ -68,7 +69,7 @@ def link_twists(robot: Robot, q: Array, v: Array) -> Array:
     q, v = read(robot, q=q, v=v)
     at = motion(robot, q, v)
     twists = []
-    for link in robot.links:
+    for link in items(robot.links):
         t = at.twist[link.body]
         moved = t[3:] + cross(t[:3], link.position)
         twists.append(join(link.rotation.T @ t[:3], link.rotation.T @ moved))
@@ -79,7 +80,7 @@ def point_positions(robot: Robot, q: Array, points: list[tuple[str | int, Array]
     """Return the world positions, (n, 3), [m], of points given as (link, position in link axes)."""
     (q,) = read(robot, q=q)
     at = motion(robot, q)
-    return np.array([at.origin[k] + at.rotation[k] @ r for k, r in _on_bodies(robot, points)]).reshape(-1, 3)
+    return np.array([at.origin[k] + at.rotation[k] @ r for k, r in items(_on_bodies(robot, points))]).reshape(-1, 3)
 
 
 def point_motion(robot: Robot, q: Array, v: Array, points: list[tuple[str | int, Array]]) -> tuple[Array, Array]:
@@ -87,7 +88,7 @@ def point_motion(robot: Robot, q: Array, v: Array, points: list[tuple[str | int,
     q, v = read(robot, q=q, v=v)
     at = motion(robot, q, v)
     positions, velocities = [], []
-    for k, r in _on_bodies(robot, points):
+    for k, r in items(_on_bodies(robot, points)):
         positions.append(at.origin[k] + at.rotation[k] @ r)
         velocities.append(at.rotation[k] @ (at.twist[k][3:] + cross(at.twist[k][:3], r)))
     return np.array(positions).reshape(-1, 3), np.array(velocities).reshape(-1, 3)
@@ -107,7 +108,7 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
     ((k, r),) = _on_bodies(robot, [(link, np.asarray(point))])
     where = at.origin[k] + at.rotation[k] @ r
     J = np.zeros((6, robot.nv), dtype=object if q.dtype == object else float)
-    for index in robot.ancestors(k):
+    for index in items(robot.ancestors(k)):
         body = robot.bodies[index]
         P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
         R, arm = at.rotation[index], where - at.origin[index]
@@ -130,7 +131,7 @@ def point_twist_rates(robot: Robot, q: Array, v: Array, vdot: Array, points: lis
     R = motion(robot, q).rotation
     t, td = twists_and_rates(robot, q, v, vdot)
     found = []
-    for k, r in _on_bodies(robot, points):
+    for k, r in items(_on_bodies(robot, points)):
         acceleration = td[k][3:] + coupling(t[k][:3], td[k][:3]) @ r
         found.append(join(R[k] @ td[k][:3], R[k] @ acceleration + robot.gravity))
     return np.array(found).reshape(-1, 6)
@@ -146,7 +147,7 @@ def center_of_mass(robot: Robot, q: Array) -> Array:
     (q,) = read(robot, q=q)
     at = motion(robot, q)
     first = np.zeros(3)
-    for body in robot.bodies:
+    for body in outward(robot):
         first = first + (body.moments.mass * at.origin[body.index] + at.rotation[body.index] @ body.moments.h)
     return first / robot.mass
 
@@ -157,7 +158,7 @@ def momentum(robot: Robot, q: Array, v: Array) -> Array:
     at = motion(robot, q, v)
     c = center_of_mass(robot, q)
     angular, linear = np.zeros(3), np.zeros(3)
-    for body in robot.bodies:
+    for body in outward(robot):
         R = at.rotation[body.index]
         part = body.M @ at.twist[body.index] + body.spin @ v[body.v]
         f = R @ part[3:]
@@ -170,7 +171,7 @@ def kinetic_energy(robot: Robot, q: Array, v: Array):
     """Return the kinetic energy, [J]: half t^T M t, body by body, and that of rotors and armature, see `Body.spin`."""
     q, v = read(robot, q=q, v=v)
     total = 0.0
-    for body, t in zip(robot.bodies, motion(robot, q, v).twist, strict=True):
+    for body, t in zip(outward(robot), motion(robot, q, v).twist, strict=True):
         rates = v[body.v]
         momentum = body.M @ t + 2.0 * (body.spin @ rates)
         total = total + (t @ momentum + rates @ (body.reflected @ rates))

@@ -7,7 +7,7 @@ import numpy as np
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass, motion
 from legged.dynamics.passive import rotor_forces
-from legged.dynamics.sweeps import newton_euler, twists_and_rates
+from legged.dynamics.sweeps import newton_euler, outward, twists_and_rates
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
 
@@ -26,7 +26,7 @@ def required_wrench(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
     at = motion(robot, q)
     t, td = twists_and_rates(robot, q, v, vdot)
     n, f = np.zeros(3), np.zeros(3)
-    for body in robot.bodies:
+    for body in outward(robot):
         k = body.index
         w = newton_euler(body, t[k], td[k])
         moment, _ = rotor_forces(body, v, vdot, t[k], td[k])

@@ -15,6 +15,7 @@ over what may be alike, a body or a pair of them: large graphs are compiled one 
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 
@@ -82,3 +83,10 @@ def item(key: Any) -> _Change | _Nothing:
     """Return a context whose operations belong to one turn of a loop, which a key tells from its neighbours."""
     tracer = current.tracer
     return _nothing if tracer is None else _Change(tracer, item=key)
+
+
+def items(sequence: Iterable[Any]) -> Iterator[Any]:
+    """Yield what is in a sequence, each as an item of its own: the turns of `for x in items(xs)`."""
+    for k, x in enumerate(sequence):
+        with item(k):
+            yield x
