@@ -1,0 +1,117 @@
+"""The articulated-body algorithm: forward dynamics in O(n), equations (12) to (14)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from legged.algorithms.links import Links, base_bias, cross_force, cross_motion, links_at
+from legged.algorithms.newton_euler import velocities
+from legged.dynamics.arguments import Wrenches, finite, read
+from legged.dynamics.passive import friction_forces, spring_forces
+from legged.dynamics.sweeps import inward, outward
+from legged.errors import DefinitionError
+from legged.robot.entries import placed
+from legged.robot.robot import Robot
+from legged.spatial import Array, factor_symmetric, mirror, solve_factored
+from legged.trace.labels import stage
+
+
+class Joint(NamedTuple):
+    """What the algorithm keeps of a joint: U = I^A h, D = h^T I^A h factored, and u = tau - h^T p^a."""
+
+    U: Array
+    D: tuple
+    u: Array
+
+
+def forward_dynamics(
+    robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None, *, coordinates: str = "link"
+) -> Array:
+    """Return the acceleration under given generalised forces, (nv,), by the articulated-body algorithm.
+
+        I_i^A = I_i + sum of (I_j^A - U_j D_j^-1 U_j^T),    U = I^A h,  D = h^T U             (12)
+        p_i^A = p_i + sum of (p_j^a + U_j D_j^-1 u_j),      p^a = p^A + I^A hd qd             (13)
+        qdd_i = D_i^-1 (u_i - U_i^T a_p),                   u = tau - h^T p^a                 (14)
+
+    with p_i = v_i x I_i v_i - f_i^x.
+
+    Args:
+        robot, q, v, tau, wrenches: As in `legged.forward_dynamics`.
+        coordinates: "link" or "absolute", see `links_at`.
+
+    Raises:
+        As `legged.forward_dynamics`; DefinitionError for joints that follow others, which cannot be eliminated one by
+        one.
+
+    Source: Featherstone, Orin 2000, section 3.3; the paper's (13) has tau_i where it means tau_j.
+    """
+    refuse_followers(robot, "the articulated-body algorithm")
+    q, v, tau = read(robot, q=q, v=v, tau=tau)
+    links = links_at(robot, q, coordinates)
+    with stage("1 velocities and bias"):
+        p, c = _bias(links, q, v, wrenches)
+        drive = [tau[body.v] - friction_forces(body, v) - spring_forces(body, q) for body in robot.bodies]
+    with stage("2 articulated inertias"):
+        joints = _inward(links, p, c, drive)
+    with stage("3 accelerations"):
+        vdot = _outward(links, joints, c, base_bias(links, q, v))
+    return finite(robot, "the forward dynamics", vdot)
+
+
+def refuse_followers(robot: Robot, what: str) -> None:
+    """Raise DefinitionError for a robot with joints that follow others."""
+    if robot.followers:
+        names = ", ".join(repr(joint.name) for joint in robot.followers)
+        raise DefinitionError(
+            f"{what} eliminates joint by joint, which joints that follow others do not allow: {names}; "
+            f"legged.forward_dynamics solves such robots with the inertia matrix"
+        )
+
+
+def _bias(links: Links, q: Array, v: Array, wrenches: Wrenches) -> tuple[list[Array], list[Array]]:
+    """Return (p_i, hd_i qd_i) of each body, (6,) each; the base's second is in `base_bias`."""
+    t, outside = velocities(links, v), links.wrenches(wrenches)
+    p, c = [], []
+    for body in outward(links.robot):
+        k = body.index
+        p_k = cross_force(t[k], links.I[k] @ t[k])
+        if links.H[k].any():
+            p_k = p_k + cross_force(t[k], links.H[k] @ v[body.v])
+        p.append(p_k - outside[k] if k in outside else p_k)
+        c.append(cross_motion(t[k], links.h[k] @ v[body.v]) if body.parent >= 0 else np.zeros(6))
+    return p, c
+
+
+def _inward(links: Links, p: list[Array], c: list[Array], drive: list[Array]) -> list[Joint]:
+    inertia, p = list(links.I), list(p)
+    joints: list[Joint] = [Joint(np.zeros((6, 0)), ([], []), np.zeros(0))] * len(p)
+    for body in inward(links.robot):
+        k, h, H = body.index, links.h[body.index], links.H[body.index]
+        U = inertia[k] @ h + H
+        D = factor_symmetric(mirror(h.T @ U + H.T @ h + body.reflected))
+        if body.parent < 0:
+            joints[k] = Joint(U, D, drive[k] - h.T @ p[k])
+            continue
+        p_a = p[k] + inertia[k] @ c[k]
+        u = drive[k] - h.T @ p_a - H.T @ c[k]
+        joints[k] = Joint(U, D, u)
+        Psi = np.stack([solve_factored(D, row) for row in U])
+        remaining = mirror(inertia[k] - U @ Psi.T)
+        inertia[body.parent] = inertia[body.parent] + links.X[k].pull(remaining)
+        p[body.parent] = p[body.parent] + links.X[k].T @ (p_a + Psi @ u)
+    return joints
+
+
+def _outward(links: Links, joints: list[Joint], c: list[Array], a_0: Array) -> Array:
+    """Return the joint accelerations, outward from the base: equation (14), then (4)."""
+    a: dict[int, Array] = {}
+    found = []
+    for body in outward(links.robot):
+        k, (U, D, u) = body.index, joints[body.index]
+        a_p = a_0 if body.parent < 0 else links.X[k] @ a[body.parent]
+        qdd = solve_factored(D, u - U.T @ a_p)
+        found.append((body.v, qdd))
+        a[k] = a_p + c[k] + (links.h[k] @ qdd if body.nv else 0.0)
+    return placed(links.robot.nv, found)

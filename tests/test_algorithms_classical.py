@@ -1,0 +1,122 @@
+"""The classical algorithms agree with the modular framework, in link and in absolute coordinates."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.algorithms import articulated, composite, newton_euler, sparsity, unit_accelerations
+from legged.errors import DefinitionError, UnknownNameError
+
+MATRICES = {
+    "link": composite.inertia_matrix,
+    "absolute": lambda robot, q: composite.inertia_matrix(robot, q, coordinates="absolute"),
+    "method 1": unit_accelerations.from_inverse_dynamics,
+    "method 2": unit_accelerations.from_moving_links,
+}
+FORWARD = {
+    "link": articulated.forward_dynamics,
+    "absolute": lambda *given: articulated.forward_dynamics(*given, coordinates="absolute"),
+    "L^T D L": sparsity.forward_dynamics,
+}
+SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 300))]
+
+
+def case(seed: int, coupled: bool = False):
+    """Return a random robot and a state; every second one with joint physics, every third with joints in disorder."""
+    rng = np.random.default_rng(seed)
+    links = int(rng.integers(1, 12)) if seed < 8 else None
+    robot = legged.random_tree(seed, links, physics=seed % 2 == 1, shuffled=seed % 3 == 0, coupled=coupled)
+    q = legged.random_configuration(robot, rng)
+    v, vdot, tau = rng.normal(size=(3, robot.nv))
+    return robot, q, v, vdot, tau, {robot.links[-1].name: rng.normal(size=6)}
+
+
+def apart(ours, theirs) -> float:
+    return float(np.abs(ours - theirs).max() / max(np.abs(theirs).max(), 1e-300))
+
+
+@pytest.mark.parametrize("coordinates", ["link", "absolute"])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_newton_euler_is_the_modular_inverse_dynamics(seed, coordinates):
+    for coupled in (False, True):
+        robot, q, v, vdot, _, wrenches = case(seed, coupled)
+        ours = newton_euler.inverse_dynamics(robot, q, v, vdot, wrenches, coordinates=coordinates)
+        assert apart(ours, legged.inverse_dynamics(robot, q, v, vdot, wrenches)) < 1e-11
+
+
+@pytest.mark.parametrize("method", MATRICES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_inertia_matrices_agree(seed, method):
+    for coupled in (False, True):
+        robot, q, *_ = case(seed, coupled)
+        assert apart(MATRICES[method](robot, q), legged.inertia_matrix(robot, q)) < 1e-11
+
+
+@pytest.mark.parametrize("method", FORWARD)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_forward_dynamics_agree(seed, method):
+    """As forces: accelerations of a badly conditioned robot differ by what its condition number makes of rounding."""
+    robot, q, v, _, tau, wrenches = case(seed)
+    vdot = FORWARD[method](robot, q, v, tau, wrenches)
+    needed = legged.inverse_dynamics(robot, q, v, vdot, wrenches)
+    scale = np.abs(tau).max() + np.abs(legged.bias_forces(robot, q, v, wrenches)).max()
+    assert np.abs(needed - tau).max() < 1e-9 * scale
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_factors_multiply_to_the_matrix_and_keep_its_zeros(seed):
+    robot, q, *_, tau, _ = case(seed)
+    ways = sparsity.Ways.of(robot)
+    M = ways.sorted(legged.inertia_matrix(robot, q))
+    L, (U, D) = sparsity.factor_ltl(M, ways), sparsity.factor_ltdl(M, ways)
+    Y = sparsity.inverse_factor(L, ways)
+    assert apart(L.T @ L, M) < 1e-14 and apart(U.T @ np.diag(D) @ U, M) < 1e-14
+    condition = np.linalg.cond(L)
+    assert np.abs(Y @ L - np.eye(robot.nv)).max() < 1e-15 * condition * robot.nv
+    for factor in (L, U, Y):
+        assert np.count_nonzero(np.tril(factor, -1)) <= ways.entries
+        assert not np.triu(factor, 1).any()
+    for x in (sparsity.solve_ltl(L, ways, tau), sparsity.solve_ltdl(U, D, ways, tau)):
+        assert np.abs(M @ x - tau).max() < 1e-13 * np.abs(M).max() * np.abs(x).max() * robot.nv
+
+
+def test_branches_save_what_the_formula_says():
+    """A chain has n (n - 1) / 2 entries below the diagonal, n links on one base only those of the base."""
+    n = 7
+    chain = robots.chain(n, base=legged.FixedBase())
+    assert sparsity.Ways.of(chain).entries == n * (n - 1) // 2
+    bush = legged.random_tree(0, 6, joints=("revolute",), bases=("floating",), branching=1.0)
+    depth = [len(bush.ancestors(body.index)) - 2 for body in bush.bodies[1:]]
+    assert sparsity.Ways.of(bush).entries == 15 + sum(6 + d for d in depth)
+
+
+def test_link_coordinates_are_cheaper_until_chains_are_long():
+    """The paper: Newton-Euler and articulated bodies always in link coordinates, composite bodies unless n is large."""
+
+    robot = robots.chain(6)
+    for function in (newton_euler.inverse_dynamics, articulated.forward_dynamics, composite.inertia_matrix):
+        link, absolute = (legged.count(partial(function, coordinates=c), robot) for c in ("link", "absolute"))
+        assert link.M + link.A < absolute.M + absolute.A
+
+
+def test_what_cannot_be_done_is_refused():
+    robot, q, v, _, tau, _ = next(
+        made for made in (case(seed, coupled=True) for seed in range(99)) if made[0].followers
+    )
+    with pytest.raises(DefinitionError, match="eliminates joint by joint"):
+        articulated.forward_dynamics(robot, q, v, tau)
+    with pytest.raises(DefinitionError, match="factorisation along the branches"):
+        sparsity.forward_dynamics(robot, q, v, tau)
+    with pytest.raises(UnknownNameError, match="kind of coordinates"):
+        composite.inertia_matrix(robot, q, coordinates="polar")
+
+
+def test_algorithms_compile_like_the_rest():
+    robot = robots.planar_biped()
+    rng = np.random.default_rng(0)
+    q, v, tau = rng.normal(size=(3, robot.nv))
+    kernel = legged.compile(articulated.forward_dynamics, robot)
+    assert apart(kernel(q, v, tau), legged.forward_dynamics(robot, q, v, tau)) < 1e-12
