@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import sys
 import weakref
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import legged
 from legged.errors import NotFiniteError, ShapeError, SingularError
-from legged.trace import Kernel, builtin, call_assembly, compile
+from legged.trace import Kernel, builtin, call_objects, compile
+from legged.trace.structure import flatten
 
 
 def law(q, v, gain, grid):
@@ -157,6 +160,94 @@ def test_batches_are_the_same_on_both_ways(kernel):
         kernel(q, v, 1.0, grid, out=np.empty((4, 3)))
 
 
+class Parts(NamedTuple):
+    """Several results by name."""
+
+    sum: Any
+    work: Any
+
+
+FORMS = {
+    "a tuple": lambda x, y: (x + y, np.outer(x, y)),
+    "a tuple of one": lambda x, y: (x + y,),
+    "numbers among arrays": lambda x, y: (x @ y, x - y, y[0] / x[0]),
+    "a number": lambda x, y: x @ y / x[0],
+    "numbers only": lambda x, y: (x @ y, x[0] / x[1]),
+    "a named tuple": lambda x, y: Parts(x + y, x @ y),
+    "a list": lambda x, y: [x + y, x @ y],
+    "a dictionary": lambda x, y: {"sum": x + y, "work": x @ y},
+    "tuples in tuples": lambda x, y: (Parts(x + y, (x @ y, [y])), {"x": x}),
+    "twice the same": lambda x, y: (x + y, x + y),
+    "constants": lambda x, y: (np.ones(2), 3.0, x),
+    "as many as there may be": lambda x, y: tuple(x + k for k in range(64)),
+    "more than that": lambda x, y: tuple(x + k for k in range(65)),
+}
+
+
+def alike(a: Any, b: Any) -> bool:
+    """Return whether two results are of the same classes and the same bits, all arrays fresh."""
+    if isinstance(a, dict):
+        return type(a) is type(b) and list(a) == list(b) and all(alike(a[key], b[key]) for key in a)
+    if isinstance(a, tuple | list):
+        return type(a) is type(b) and len(a) == len(b) and all(map(alike, a, b))
+    same = type(a) is type(b) and a.dtype == b.dtype == float and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return same and (not isinstance(a, np.ndarray) or (b.flags.owndata and b.flags.writeable))
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_results_of_every_form_are_the_same_on_both_ways(form):
+    kernel = compile(FORMS[form], x=3, y=3)
+    assert builtin.suits(kernel.graph) == (form != "more than that")
+    rng = np.random.default_rng(5)
+    for lead in ((), (1,), (2,), (3,), (50,), (2, 3)):
+        x, y = rng.normal(size=(*lead, 3)), rng.normal(size=(*lead, 3))
+        assert alike(kernel.general(x, y), kernel(x, y))
+        assert alike(kernel.general(x, y[..., ::-1]), kernel(x, y[..., ::-1]))
+        if not lead:
+            flat = kernel.graph.evaluate(x, y)
+            found = np.hstack([np.ravel(part) for part in flatten(kernel(x, y))[0]])
+            assert found == pytest.approx(np.hstack([np.ravel(part) for part in flatten(flat)[0]]), rel=1e-13)
+
+
+@pytest.mark.parametrize("lead", [(), (40,)])
+def test_out_takes_several_results_on_both_ways(lead):
+    kernel = compile(FORMS["numbers among arrays"], x=3, y=3)
+    rng = np.random.default_rng(6)
+    x, y = rng.normal(size=(*lead, 3)), rng.normal(size=(*lead, 3))
+    wanted = kernel(x, y)
+    for call in ways(kernel):
+        out = tuple(np.full((*lead, *shape), np.nan) for shape in kernel.graph.outputs)
+        assert call(x, y, out=out) is out and all(map(np.array_equal, out, wanted))
+        odd = (np.empty(lead, dtype=np.float32), np.empty((*lead, 6))[..., ::2], np.empty(lead))
+        assert call(x, y, out=odd) is odd and np.array_equal(odd[1], wanted[1])
+        here = (np.empty(lead), x.copy(), np.empty(lead))
+        assert call(here[1], y, out=here) is here and all(map(np.array_equal, here, wanted))
+        with pytest.raises(ShapeError, match="out must be a tuple of 3 arrays"):
+            call(x, y, out=out[:2])
+        with pytest.raises(ShapeError, match=r"out must be an array of shape .*3,?\), got"):
+            call(x, y, out=(out[0], np.empty((*lead, 4)), out[2]))
+
+
+@pytest.mark.parametrize("form", ["a tuple", "a number", "a named tuple", "numbers among arrays"])
+def test_calls_with_several_results_leak_nothing(form):
+    kernel = compile(FORMS[form], x=3, y=3)
+    x, y, wrong = np.ones(3), np.ones(3), np.array([0.0, 0.0, 1.0])
+    counts = []
+    out = tuple(np.empty(shape) for shape in kernel.graph.outputs)
+    out = out[0] if kernel.graph.is_bare else out
+    for _ in range(3):
+        for _ in range(300):
+            kernel(x, y)
+            kernel(x, y, out=out)
+            kernel(np.ones((5, 3)), y)
+            with contextlib.suppress(SingularError):
+                kernel(wrong, wrong)
+        gc.collect()
+        counts.append((sys.getrefcount(None), sys.getrefcount(x), sys.getrefcount(out), sys.getallocatedblocks()))
+    spread = np.ptp(np.array(counts[1:], dtype=float), axis=0)
+    assert spread[1:3].max() == 0 and spread.max() < 300  # a leak would be of one a call
+
+
 def test_kernels_can_be_forgotten():
     kernel = compile(lambda x: x + 1.5, x=2)
     reference, call = weakref.ref(kernel), kernel.__call__
@@ -181,7 +272,7 @@ def test_a_python_that_is_built_otherwise_is_noticed(monkeypatch):
     assert not builtin.available()
     monkeypatch.undo()
     builtin.available.cache_clear()
-    monkeypatch.setattr(call_assembly, "DESCR", call_assembly.DATA)
+    monkeypatch.setattr(call_objects, "DESCR", call_objects.DATA)
     assert not builtin.available()
     monkeypatch.undo()
     builtin.available.cache_clear()

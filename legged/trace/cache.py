@@ -28,7 +28,6 @@ import llvmlite
 import numpy as np
 
 from legged.trace import backend
-from legged.trace.builtin import suits
 from legged.trace.graph import Graph
 from legged.version import __version__
 
@@ -59,7 +58,7 @@ def load(graph: Graph, program: Callable[[Graph], str]) -> backend.Code:
         graph: What to compute.
         program: One of `programs`, which writes the assembly if it is needed.
     """
-    file = name(program.__name__, str(suits(graph)), graph.digest) + CODE
+    file = name(program.__name__, f"bare: {graph.is_bare}", graph.digest) + CODE
     with _lock:
         code = _loaded.get(file)
         if code is None:

@@ -1,8 +1,14 @@
-"""The assembly of a kernel's built-in function: reads Python's and NumPy's objects, makes the result, runs the core.
+"""Assembly of the function that Python calls: reads the arguments' arrays, runs the core, returns new arrays.
 
     PyObject *legged_call(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 
-`self` is a tuple of two functions of Python: (the ordinary way to call the kernel, the one that runs a large batch).
+`self` is a tuple (general, share, form) of functions of Python. Whatever is not as usual goes on to `general`, which is
+called with the same arguments; large batches to `share`; `form` makes of the tuple of results what the traced function
+returned, and is None if that was such a tuple. The usual case: `nargs` is the number of arguments, each is an ndarray
+of doubles, C-contiguous and aligned, of its own shape for one state, or with one leading axis, the same for all that
+have one (or a float, for a number); `names` is NULL, or ("out",) with such arrays for the results. A batch is left to
+`general` as long as no code for batches is loaded (there, two states are no batch yet: they are done one by one by the
+kernel for one, not by the kernel that runs a large batch).
 """
 
 from __future__ import annotations
@@ -10,55 +16,38 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from legged.trace.assembler import ATTRIBUTES, Value, Writer
+from legged.trace.assembler import ATTRIBUTES, Value
+from legged.trace.call_objects import ALIGNED, CONTEXT, CONTIGUOUS, HEADER, ITEMS, LENGTH, NAMES, WRITEABLE, Objects
 from legged.trace.graph import Graph, Shape
 from legged.trace.lowering import CORE
 
 ENTRY = "legged_call"
-CONTEXT = "legged_context"
-
-HEADER = object.__basicsize__
-"""Size of what every object begins with; its last field is the type."""
-DATA, ND, DIMENSIONS, DESCR, FLAGS = (HEADER + offset for offset in (0, 8, 16, 40, 48))
-"""Where the fields of NumPy's arrays are."""
-ITEMS = tuple.__basicsize__
-"""Where a tuple's items begin."""
-CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400
-DOUBLE = 12
-"""NumPy's number of the type."""
-
-OBJECTS = ("array", "double", "float", "scalar", "out")
-FUNCTIONS = ("new", "increment", "decrement", "vectorcall", "whole", "value")
-NAMES = (*OBJECTS, *FUNCTIONS, "batch", "limit")
-"""What the table `legged_context` holds: objects and functions of this process, the code for batches if it is loaded,
-and how many states it may do while Python's lock is held."""
-
 WORK_LIMIT = 8192
 """Working memory, in numbers, that may lie on the stack."""
+MOST = 64
+"""So many results a function may have: the text grows with them."""
 
 
-class _Call:
+class _Call(Objects):
     """The function under construction."""
 
     def __init__(self, graph: Graph, work: int):
-        self.graph, self.work = graph, work
-        self.w = Writer(1)
-        self.shapes = [shape for _, shape in graph.inputs]
-        self.result = graph.outputs[0]
-        self.n = len(self.shapes)
-        self.context: dict[str, Value] = {}
+        super().__init__()
+        self.work = work
+        self.shapes, self.results = [shape for _, shape in graph.inputs], graph.outputs
+        self.n, self.bare = len(self.shapes), graph.is_bare
 
     def lines(self) -> list[str]:
         """Return the body."""
         w, n = self.w, self.n
+        arrays = n + len(self.results)
         w.label("start")
-        w.let(f"alloca [{n + 1} x ptr], align 8", "%table")
-        w.let(f"alloca [{3 * (n + 1)} x i64], align 8", "%rows")
-        w.let(f"alloca [{len(self.result) + 1} x i64], align 8", "%shape")
-        self.context = {
-            name: w.let(f"load {'i64' if name == 'limit' else 'ptr'}, ptr {w.at(f'@{CONTEXT}', k, 'ptr')}")
-            for k, name in enumerate(NAMES)
-        }
+        w.let(f"alloca [{arrays} x ptr], align 8", "%table")
+        w.let(f"alloca [{3 * arrays} x i64], align 8", "%rows")
+        w.let(f"alloca [{max(map(len, self.results)) + 1} x i64], align 8", "%shape")
+        w.let(f"alloca [{len(self.results)} x double], align 8", "%numbers")
+        w.let("alloca [2 x ptr], align 8", "%pair")
+        self.load_context()
         w.line(f"br i1 {w.let(f'icmp eq i64 %nargs, {n}')}, label %argument0, label %otherwise")
         count = "-1"
         for k, shape in enumerate(self.shapes):
@@ -67,44 +56,12 @@ class _Call:
         w.line(f"br i1 {w.let(f'icmp eq i64 {count}, -1')}, label %single, label %batch")
         self.single()
         self.batch(count)
+        w.label("fail")
+        w.line("ret ptr null")
         w.label("otherwise")
-        ordinary = self.field("%self", ITEMS)
-        answer = w.let(f"call ptr {self.context['vectorcall']}(ptr {ordinary}, ptr %args, i64 %nargs, ptr %names)")
+        answer = self.call("vectorcall", f"ptr {self.field('%self', ITEMS)}, ptr %args, i64 %nargs, ptr %names")
         w.line(f"ret ptr {answer}")
         return w.lines
-
-    def field(self, thing: Value, offset: int, kind: str = "ptr") -> Value:
-        """Return a field of an object."""
-        return self.w.let(f"load {kind}, ptr {self.w.at(thing, offset, 'i8')}")
-
-    def check(self, condition: Value, label: str) -> None:
-        """Go on at a new block if the condition holds, leave the call to the ordinary way if not."""
-        self.w.line(f"br i1 {condition}, label %{label}, label %otherwise")
-        self.w.label(label)
-
-    def all(self, checks: list[Value]) -> Value:
-        """Return whether all of the checks hold."""
-        total = checks[0] if checks else "true"
-        for check in checks[1:]:
-            total = self.w.let(f"and i1 {total}, {check}")
-        return total
-
-    def is_array(self, given: Value, label: str, flags: int) -> Value:
-        """Check that an object is an array of doubles with these flags; return its number of axes."""
-        w = self.w
-        self.check(w.let(f"icmp eq ptr {self.field(given, HEADER - 8)}, {self.context['array']}"), f"{label}_array")
-        found = w.let(f"and i32 {self.field(given, FLAGS, 'i32')}, {flags}")
-        right = w.let(f"icmp eq i32 {found}, {flags}")
-        double = w.let(f"icmp eq ptr {self.field(given, DESCR)}, {self.context['double']}")
-        self.check(self.all([right, double]), f"{label}_double")
-        return self.field(given, ND, "i32")
-
-    def sizes(self, given: Value, shape: Shape, skip: int) -> Value:
-        """Return whether the axes of an array, but for the first `skip`, are as long as they should be."""
-        sizes = self.field(given, DIMENSIONS)
-        return self.all(
-            [self.w.let(f"icmp eq i64 {self.field(sizes, 8 * (i + skip), 'i64')}, {n}") for i, n in enumerate(shape)]
-        )
 
     def argument(self, k: int, shape: Shape, count: Value) -> Value:
         """Read one argument; return the number of states so far, -1 for a single one."""
@@ -112,9 +69,7 @@ class _Call:
         w.label(label)
         given = w.let(f"load ptr, ptr {w.at('%args', k, 'ptr')}")
         if not shape:
-            kind = self.field(given, HEADER - 8)
-            either = [w.let(f"icmp eq ptr {kind}, {self.context[name]}") for name in ("float", "scalar")]
-            number = w.let(f"or i1 {either[0]}, {either[1]}")
+            number = w.let(f"or i1 {self.is_kind(given, 'float')}, {self.is_kind(given, 'scalar')}")
             w.line(f"br i1 {number}, label %{label}_one, label %{label}_other")
             w.label(f"{label}_other")
         axes = self.is_array(given, label, CONTIGUOUS | ALIGNED)
@@ -123,86 +78,150 @@ class _Call:
         w.line(f"br i1 {one}, label %{label}_alone, label %{label}_rows")
         w.label(f"{label}_alone")
         self.check(self.sizes(given, shape, 0), f"{label}_one")
-        alone = self.field(given, DATA) if shape else w.at(given, HEADER, "i8")
+        alone = self.field(given, HEADER) if shape else w.at(given, HEADER, "i8")
         w.line(f"br label %{label}_read")
         w.label(f"{label}_rows")
         self.check(many, f"{label}_many")
-        length = self.field(self.field(given, DIMENSIONS), 0, "i64")
+        length = self.length(given)
         first = w.let(f"icmp eq i64 {count}, -1")
         same = w.let(f"icmp eq i64 {count}, {length}")
         agrees = self.all([w.let(f"or i1 {first}, {same}"), w.let(f"icmp sgt i64 {length}, 0")])
         self.check(self.all([agrees, self.sizes(given, shape, 1)]), f"{label}_batch")
-        rows = self.field(given, DATA)
+        rows = self.field(given, HEADER)
         w.line(f"br label %{label}_read")
         w.label(f"{label}_read")
         sources = f"%{label}_one], [{{}}, %{label}_batch]"
         data = w.let(f"phi ptr [{alone}, {sources.format(rows)}")
         stride = w.let(f"phi i64 [0, {sources.format(8 * math.prod(shape))}")
         total = w.let(f"phi i64 [{count}, {sources.format(length)}")
-        w.line(f"store ptr {data}, ptr {w.at('%table', k, 'ptr')}")
-        self.row(k, data, stride)
+        self.place(k, data, stride)
         w.line(f"br label %argument{k + 1}")
         return total
 
-    def row(self, k: int, data: Value, stride: Value) -> None:
-        """Describe an array to the code for batches."""
+    def place(self, k: int, data: Value, stride: Value) -> None:
+        """Tell the core and the code for batches where array k is, arguments first."""
         w = self.w
-        address = w.let(f"ptrtoint ptr {data} to i64")
-        for i, value in enumerate((address, stride, "0")):
+        w.line(f"store ptr {data}, ptr {w.at('%table', k, 'ptr')}")
+        for i, value in enumerate((w.let(f"ptrtoint ptr {data} to i64"), stride, "0")):
             w.line(f"store i64 {value}, ptr {w.at('%rows', 3 * k + i, 'i64')}")
-
-    def target(self, label: str, lead: int, count: Value) -> tuple[Value, Value]:
-        """Return (array, its numbers) of `out` in a block that is reached if it was given and fits."""
-        w = self.w
-        self.check(w.let(f"icmp eq i64 {self.field('%names', HEADER, 'i64')}, 1"), f"{label}_once")
-        self.check(w.let(f"icmp eq ptr {self.field('%names', ITEMS)}, {self.context['out']}"), f"{label}_named")
-        target = w.let(f"load ptr, ptr {w.at('%args', self.n, 'ptr')}")
-        axes = self.is_array(target, label, CONTIGUOUS | ALIGNED | WRITEABLE)
-        self.check(w.let(f"icmp eq i32 {axes}, {len(self.result) + lead}"), f"{label}_axes")
-        checks = [self.sizes(target, self.result, lead)]
-        if lead:
-            checks.append(w.let(f"icmp eq i64 {self.field(self.field(target, DIMENSIONS), 0, 'i64')}, {count}"))
-        self.check(self.all(checks), f"{label}_fits")
-        return target, self.field(target, DATA)
-
-    def fresh(self, label: str, lead: int, count: Value) -> tuple[Value, Value]:
-        """Return (array, its numbers) of a new array."""
-        w = self.w
-        for i, n in enumerate((count, *self.result) if lead else self.result):
-            w.line(f"store i64 {n}, ptr {w.at('%shape', i, 'i64')}")
-        size = f"ptr {self.context['array']}, i32 {len(self.result) + lead}, ptr %shape, i32 {DOUBLE}"
-        made = w.let(f"call ptr {self.context['new']}({size}, ptr null, ptr null, i32 0, i32 0, ptr null)")
-        w.line(f"br i1 {w.let(f'icmp eq ptr {made}, null')}, label %fail, label %{label}_made")
-        w.label(f"{label}_made")
-        return made, self.field(made, DATA)
 
     def single(self) -> None:
         """One state: run the core on the arrays as they are. The core reads everything before it writes."""
         w = self.w
-        for label in ("single", "single_out"):
+        w.label("single")
+        w.line(f"br i1 {w.let('icmp eq ptr %names, null')}, label %single_new, label %single_out")
+        for label, new in (("single_new", True), ("single_out", False)):
             w.label(label)
-            if label == "single":
-                w.line(f"br i1 {w.let('icmp eq ptr %names, null')}, label %single_new, label %single_out")
-                w.label("single_new")
-            made, data = (self.fresh if label == "single" else self.target)(label, 0, "-1")
-            w.line(f"store ptr {data}, ptr {w.at('%table', self.n, 'ptr')}")
+            whole = self.fresh(label, 0, "-1") if new else self.given(label, 0, "-1")
             wrong = w.let(f"call i64 @{CORE}(ptr %table)")
-            self.finish(label, made, w.let(f"icmp eq i64 {wrong}, 0"), label == "single")
-        w.label("fail")
-        w.line("ret ptr null")
+            self.finish(label, whole, w.let(f"icmp eq i64 {wrong}, 0"), new, numbers=True)
+            if new:
+                self.drop(label, whole)
 
-    def finish(self, label: str, made: Value, fine: Value, new: bool) -> None:
-        """Return the result if it is fine; otherwise the ordinary way tells what is wrong."""
+    def given(self, label: str, lead: int, count: Value) -> Value:
+        """Place the results in the arrays of `out` and return it."""
+        w = self.w
+        self.check(w.let(f"icmp eq i64 {self.field('%names', LENGTH, 'i64')}, 1"), f"{label}_once")
+        self.check(w.let(f"icmp eq ptr {self.field('%names', ITEMS)}, {self.context['out']}"), f"{label}_named")
+        whole = w.let(f"load ptr, ptr {w.at('%args', self.n, 'ptr')}")
+        if not self.bare:
+            self.check(self.is_kind(whole, "tuple"), f"{label}_tuple")
+            right = w.let(f"icmp eq i64 {self.field(whole, LENGTH, 'i64')}, {len(self.results)}")
+            self.check(right, f"{label}_length")
+        for k, shape in enumerate(self.results):
+            target = whole if self.bare else self.field(whole, ITEMS + 8 * k)
+            axes = self.is_array(target, f"{label}{k}", CONTIGUOUS | ALIGNED | WRITEABLE)
+            self.check(w.let(f"icmp eq i32 {axes}, {len(shape) + lead}"), f"{label}{k}_axes")
+            checks = [self.sizes(target, shape, lead)]
+            if lead:
+                checks.append(w.let(f"icmp eq i64 {self.length(target)}, {count}"))
+            self.check(self.all(checks), f"{label}{k}_fits")
+            data = self.field(target, HEADER)
+            if lead:
+                self.check(self.is_apart(data, shape, count), f"{label}{k}_apart")
+            self.place(self.n + k, data, str(8 * math.prod(shape)))
+        return whole
+
+    def is_apart(self, there: Value, shape: Shape, count: Value) -> Value:
+        """Return whether a batch's numbers of a shape lie where no argument does."""
+        w = self.w
+        end = w.at(there, w.let(f"mul i64 {count}, {8 * math.prod(shape)}"), "i8")
+        apart = []
+        for k, own in enumerate(self.shapes):
+            begin = w.let(f"load ptr, ptr {w.at('%table', k, 'ptr')}")
+            stop = w.at(begin, w.let(f"mul i64 {count}, {8 * math.prod(own)}"), "i8")
+            before, after = w.let(f"icmp ule ptr {stop}, {there}"), w.let(f"icmp ule ptr {end}, {begin}")
+            apart.append(w.let(f"or i1 {before}, {after}"))
+        return self.all(apart)
+
+    def fresh(self, label: str, lead: int, count: Value) -> Value:
+        """Place the results in new arrays, and numbers in `%numbers`; return the array, or a tuple of all."""
+        w, whole, fail = self.w, "null", "fail"
+        if not self.bare:
+            whole, fail = self.call("pack", f"i64 {len(self.results)}"), f"{label}_fail"
+            self.is_there(whole, f"{label}_pack", "fail")
+        for k, shape in enumerate(self.results):
+            if shape or lead:
+                made = self.new_array(shape, lead, count)
+                self.is_there(made, f"{label}{k}_made", fail)
+                data = self.field(made, HEADER)
+                if self.bare:
+                    whole = made
+                else:
+                    self.put(made, whole, k)
+            else:
+                data = w.at("%numbers", k)
+            self.place(self.n + k, data, str(8 * math.prod(shape)))
+        return whole
+
+    def finish(self, label: str, whole: Value, fine: Value, new: bool, numbers: bool = False) -> None:
+        """Return the results if they are fine; otherwise the ordinary way tells what is wrong."""
         w = self.w
         w.line(f"br i1 {fine}, label %{label}_fine, label %{label}_wrong")
-        w.label(f"{label}_fine")
-        if not new:
-            w.line(f"call void {self.context['increment']}(ptr {made})")
-        w.line(f"ret ptr {made}")
         w.label(f"{label}_wrong")
-        if new:
-            w.line(f"call void {self.context['decrement']}(ptr {made})")
+        if new and whole != "null":
+            self.decrement(whole)
         w.line("br label %otherwise")
+        w.label(f"{label}_fine")
+        if new:
+            self.form(label, self.with_numbers(label, whole) if numbers else whole)
+        else:
+            self.increment(whole)
+            w.line(f"ret ptr {whole}")
+
+    def drop(self, label: str, pack: Value) -> None:
+        """Give up where there is no room for a result."""
+        if not self.bare:
+            self.w.label(f"{label}_fail")
+            self.decrement(pack)
+            self.w.line("br label %fail")
+
+    def with_numbers(self, label: str, whole: Value) -> Value:
+        """Return the results with those in them that are numbers."""
+        for k, shape in enumerate(self.results):
+            if not shape:
+                place = self.w.at("%numbers", k)
+                number = self.call("number", f"ptr {place}, ptr {self.context['double']}, ptr null")
+                self.is_there(number, f"{label}{k}_number", "fail" if self.bare else f"{label}_fail")
+                if self.bare:
+                    return number
+                self.put(number, whole, k)
+        return whole
+
+    def form(self, label: str, whole: Value) -> None:
+        """Return the results in the form that the traced function gave them."""
+        w = self.w
+        if not self.bare:
+            form = self.field("%self", ITEMS + 16)
+            none = w.let(f"icmp eq ptr {form}, {self.context['none']}")
+            w.line(f"br i1 {none}, label %{label}_as_is, label %{label}_form")
+            w.label(f"{label}_form")
+            w.line(f"store ptr {whole}, ptr %pair")
+            answer = self.call("vectorcall", f"ptr {form}, ptr %pair, i64 1, ptr null")
+            self.decrement(whole)
+            w.line(f"ret ptr {answer}")
+            w.label(f"{label}_as_is")
+        w.line(f"ret ptr {whole}")
 
     def batch(self, count: Value) -> None:
         """Many states: by the code for batches at once, or by way of Python if they are worth several threads."""
@@ -213,66 +232,58 @@ class _Call:
         self.check(w.let(f"or i1 {loaded}, {several}"), "batch_go")
         w.line(f"br i1 {w.let('icmp eq ptr %names, null')}, label %batch_new, label %batch_out")
         w.label("batch_out")
-        given, there = self.target("batch_out", 1, count)
-        size = w.let(f"mul i64 {count}, {8 * math.prod(self.result)}")
-        end = w.at(there, size, "i8")
-        apart = []
-        for k, shape in enumerate(self.shapes):
-            begin = w.let(f"load ptr, ptr {w.at('%table', k, 'ptr')}")
-            stop = w.at(begin, w.let(f"mul i64 {count}, {8 * math.prod(shape)}"), "i8")
-            before, after = w.let(f"icmp ule ptr {stop}, {there}"), w.let(f"icmp ule ptr {end}, {begin}")
-            apart.append(w.let(f"or i1 {before}, {after}"))
-        self.check(self.all(apart), "batch_given")
+        given = self.given("batch_out", 1, count)
+        w.line("br label %batch_given")
+        w.label("batch_given")
         w.line("br label %batch_run")
         w.label("batch_new")
-        made, here = self.fresh("batch_new", 1, count)
+        made = self.fresh("batch_new", 1, count)
+        w.line("br label %batch_made")
+        self.drop("batch_new", made)
+        w.label("batch_made")
         w.line("br label %batch_run")
         w.label("batch_run")
-        result = w.let(f"phi ptr [{given}, %batch_given], [{made}, %batch_new_made]")
-        data = w.let(f"phi ptr [{there}, %batch_given], [{here}, %batch_new_made]")
-        new = w.let("phi i1 [false, %batch_given], [true, %batch_new_made]")
-        self.row(self.n, data, str(8 * math.prod(self.result)))
+        whole = w.let(f"phi ptr [{given}, %batch_given], [{made}, %batch_made]")
+        new = w.let("phi i1 [false, %batch_given], [true, %batch_made]")
         small = w.let(f"icmp sle i64 {count}, {self.context['limit']}")
         direct = w.let(f"and i1 {loaded}, {small}") if self.work <= WORK_LIMIT else "false"
         w.line(f"br i1 {direct}, label %batch_direct, label %batch_shared")
         w.label("batch_direct")
         room = w.let(f"alloca [{min(self.work, WORK_LIMIT)} x double], align 64")
-        bad_direct = w.let(f"call i64 {self.context['batch']}(i64 0, i64 {count}, ptr %rows, ptr {room})")
+        bad_direct = self.call("batch", f"i64 0, i64 {count}, ptr %rows, ptr {room}", "i64")
         w.line("br label %batch_done")
         w.label("batch_shared")
-        bad_shared = self.share(count, result, new)
+        bad_shared = self.share(count, whole, new)
         w.line("br label %batch_done")
         w.label("batch_done")
         bad = w.let(f"phi i64 [{bad_direct}, %batch_direct], [{bad_shared}, %shared_answer]")
         fine = w.let(f"icmp slt i64 {bad}, 0")
-        w.line(f"br i1 {new}, label %batch_done_new, label %batch_done_given")
-        for label, is_new in (("batch_done_new", True), ("batch_done_given", False)):
-            w.label(label)
-            self.finish(label, result, fine, is_new)
+        w.line(f"br i1 {new}, label %batch_new_done, label %batch_out_done")
+        for label, is_new in (("batch_new", True), ("batch_out", False)):
+            w.label(f"{label}_done")
+            self.finish(label, whole, fine, is_new)
 
-    def share(self, count: Value, result: Value, new: Value) -> Value:
+    def share(self, count: Value, whole: Value, new: Value) -> Value:
         """Call the function of Python that runs a batch of `count` states, described by %rows."""
-        w, decrement = self.w, self.context["decrement"]
-        pair = w.let("alloca [2 x ptr], align 8")
+        w = self.w
         numbers = []
         for i, value in enumerate((count, w.let("ptrtoint ptr %rows to i64"))):
-            numbers.append(w.let(f"call ptr {self.context['whole']}(i64 {value})"))
-            w.line(f"store ptr {numbers[-1]}, ptr {w.at(pair, i, 'ptr')}")
-            w.line(f"br i1 {w.let(f'icmp eq ptr {numbers[-1]}, null')}, label %share_fail, label %share{i}")
-            w.label(f"share{i}")
+            numbers.append(self.call("whole", f"i64 {value}"))
+            w.line(f"store ptr {numbers[-1]}, ptr {w.at('%pair', i, 'ptr')}")
+            self.is_there(numbers[-1], f"share{i}", "share_fail")
         run = self.field("%self", ITEMS + 8)
-        answer = w.let(f"call ptr {self.context['vectorcall']}(ptr {run}, ptr {pair}, i64 2, ptr null)")
+        answer = self.call("vectorcall", f"ptr {run}, ptr %pair, i64 2, ptr null")
         for number in numbers:
-            w.line(f"call void {decrement}(ptr {number})")
+            self.decrement(number)
         w.line(f"br i1 {w.let(f'icmp eq ptr {answer}, null')}, label %share_fail, label %shared_answer")
         w.label("share_fail")
         w.line(f"br i1 {new}, label %share_drop, label %fail")
         w.label("share_drop")
-        w.line(f"call void {decrement}(ptr {result})")
+        self.decrement(whole)
         w.line("br label %fail")
         w.label("shared_answer")
-        bad = w.let(f"call i64 {self.context['value']}(ptr {answer})")
-        w.line(f"call void {decrement}(ptr {answer})")
+        bad = self.call("value", f"ptr {answer}", "i64")
+        self.decrement(answer)
         return bad
 
 

@@ -64,6 +64,11 @@ class Graph:
         return len(self.results)
 
     @property
+    def is_bare(self) -> bool:
+        """Whether the function returns one array, and not several or a tuple of one."""
+        return self.rebuild is next
+
+    @property
     def size(self) -> int:
         """How many operations there are."""
         return len(self.nodes)

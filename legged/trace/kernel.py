@@ -17,6 +17,7 @@ from legged.trace.batches import Batch, is_writable
 from legged.trace.count import Counts, count_graph
 from legged.trace.diagnosis import explain
 from legged.trace.graph import Graph, Shape
+from legged.trace.structure import form_of
 from legged.trace.threads import limited
 
 _FLOAT = np.dtype(float)
@@ -80,10 +81,10 @@ class Kernel:
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
         self.shapes = tuple(a.shape for a in self.arguments)
         self.code = cache.load(graph, programs.single)
-        self._plain = builtin.suits(graph)
+        self._built_in = builtin.suits(graph) and builtin.available()
         self._idle: list[_Workspace] = []
-        if self._plain and builtin.available():
-            call = builtin.make(name, self.code, self.general, self._batch.share)
+        if self._built_in:
+            call = builtin.make(name, self.code, self.general, self._batch.share, form_of(graph.rebuild))
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
             object.__setattr__(self, "__class__", kind)  # calls look at the class only
 
@@ -120,8 +121,6 @@ class Kernel:
                 raise explain(self, work.input)
             if out is not None:
                 return _put(work.outputs, out)
-            if self._plain:
-                return work.outputs[0].copy()
             return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in work.outputs)
         finally:
             self._idle.append(work)
@@ -183,7 +182,7 @@ class Kernel:
         return Batch(
             self.graph,
             lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),
-            partial(builtin.add_batch, self.code) if self._plain else lambda *code: None,
+            partial(builtin.add_batch, self.code) if self._built_in else lambda *code: None,
         )
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:

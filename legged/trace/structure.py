@@ -50,6 +50,16 @@ def flatten(value: Any, name: str = "the result") -> tuple[list[np.ndarray], Reb
     return [np.asarray(value, dtype=object)], next
 
 
+def form_of(rebuild: Rebuild) -> Callable[[tuple[Any, ...]], Any] | None:
+    """Return what makes of a tuple of arrays the structure, None if it is that tuple or a bare array."""
+    if rebuild is next:
+        return None
+    if isinstance(rebuild, Sequence) and all(part is next for part in rebuild.parts):
+        kind = rebuild.kind
+        return None if kind is tuple else (lambda arrays: kind(*arrays)) if hasattr(kind, "_fields") else kind
+    return lambda arrays: rebuild(iter(arrays))
+
+
 def pack(rebuild: Rebuild) -> Any:
     """Return a structure as plain data, or raise ValueError if another process could not make it from that."""
     if isinstance(rebuild, Sequence):
