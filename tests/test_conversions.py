@@ -95,6 +95,23 @@ def test_pinocchios_ball_planar_and_free_joints_are_ours():
         )
 
 
+@pytest.mark.parametrize("mimic", [False, True])
+def test_joints_that_follow_others_are_pinocchios_with_and_without_its_mimic(mimic, tmp_path):
+    physics, body = legged.JointPhysics(lower=-4.0, upper=4.0), legged.box(1.0, (0.1, 0.2, 0.3))
+    builder = legged.RobotBuilder("hand", legged.Link("palm", body), base=legged.FixedBase())
+    builder.add(legged.Revolute("a", "x", physics=physics), legged.Link("a", body), to="palm", at=(0.1, 0, 0))
+    builder.add(legged.Revolute("b", "y", physics=physics), legged.Link("b", body), to="a", at=(0, 0.1, 0))
+    builder.add(legged.Revolute("c", "z", physics=physics), legged.Link("c", body), to="b", at=(0, 0.1, 0.1))
+    robot = builder.couple("c", "a", -0.5, 0.2).build()
+    pin = pytest.importorskip("pinocchio")
+    model = pin.buildModelFromUrdf(str(legged.save_urdf(robot, tmp_path / "hand.urdf")), mimic=mimic)
+    conversion, data, case = conversions.pinocchio(robot, model), model.createData(), case_of(robot, 0)
+    q, v = conversion.to_configuration(case.q), conversion.to_velocity(case.q, case.v)
+    forces = pin.rnea(model, data, q, v, conversion.to_acceleration(case.q, case.v, case.vdot))
+    expected = legged.inverse_dynamics(robot, case.q, case.v, case.vdot)
+    assert model.nv == 3 - mimic and close(conversion.from_force(q, forces), expected)
+
+
 @pytest.mark.parametrize("seed", range(16))
 def test_dynamics_in_mujocos_vectors_are_mujocos(seed):
     """Of robots with joints of every kind, and bases of every kind."""
