@@ -37,6 +37,12 @@ class Writer:
         """Return the type of a vector of such elements."""
         return element if self.width == 1 else f"<{self.width} x {element}>"
 
+    def of_width(self, width: int) -> Writer:
+        """Return a writer of the same function on vectors of another width."""
+        other = Writer(width)
+        other.lines, other._numbers = self.lines, self._numbers
+        return other
+
     def number(self, x: float) -> Value:
         """Return a floating-point constant in every lane."""
         return constant(x) if self.width == 1 else f"splat (double {constant(x)})"
@@ -75,6 +81,10 @@ class Writer:
         """Return a*b + c, rounded once."""
         return self.call("fma", a, b, c)
 
+    def multiply_add(self, a: Value, b: Value, c: Value) -> Value:
+        """Return a*b + c, rounded once or twice, whichever takes less time."""
+        return self.call("fmuladd", a, b, c)
+
     def compare(self, how: str, a: Value, b: Value) -> Value:
         """Return the truth of a floating-point comparison."""
         return self.let(f"fcmp {how} {self.real} {a}, {b}")
@@ -91,8 +101,15 @@ class Writer:
         """Return the floating-point value with these bits."""
         return self.let(f"bitcast {self.whole} {a} to {self.real}")
 
-    def polynomial(self, x: Value, coefficients: Iterable[float]) -> Value:
-        """Return c[0] + c[1] x + c[2] x^2 + ..., by Estrin's scheme: pairs, pairs of pairs, ..."""
+    def horner(self, x: Value, coefficients: Iterable[float]) -> Value:
+        """Return c[0] + c[1] x + c[2] x^2 + ... in the fewest instructions, one after the other."""
+        *rest, value = [self.number(c) for c in coefficients]
+        for c in reversed(rest):
+            value = self.fma(value, x, c)
+        return value
+
+    def estrin(self, x: Value, coefficients: Iterable[float]) -> Value:
+        """Return the same by Estrin's scheme, pairs, pairs of pairs, ...: more instructions, side by side."""
         terms = [self.number(c) for c in coefficients]
         while len(terms) > 1:
             last = [terms[-1]] if len(terms) % 2 else []
@@ -122,6 +139,10 @@ class Writer:
         if offset == 0:
             return pointer
         return self.let(f"getelementptr inbounds {element}, ptr {pointer}, i64 {offset}")
+
+    def negation(self, condition: Value) -> Value:
+        """Return the opposite of a truth value."""
+        return self.let(f"xor {self.truth} {condition}, {'true' if self.width == 1 else 'splat (i1 true)'}")
 
     def any(self, condition: Value) -> Value:
         """Return whether a truth value holds in any lane, an i1."""

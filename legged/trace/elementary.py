@@ -3,9 +3,9 @@
 Each is a function of assembly that walks over numbers lying end to end: `void f(ptr x, ptr y, i64 n)`, with n a
 multiple of the width. One state hands over all its angles together, a block of states those of all its lanes, so one
 code serves both and gives every number the same result. Arguments out of the range of the fast formulas are passed to
-the C library one by one; so are the functions that have no fast formula here. Errors are below 1 unit in the last
-place within the fast range: |x| < 1e5 for sine and cosine, all x for the exponential, magnitudes between 1e-150 and
-1e150 for the arctangent.
+the C library one by one; so are the functions that have no fast formula here. Errors are below 1.5 units in the last
+place for sine and cosine, |x| < 1e5, and below 1 unit for the exponential, and for the arctangent of magnitudes between
+1e-150 and 1e150.
 
 The polynomials interpolate at Chebyshev points.
 """
@@ -69,39 +69,31 @@ _ATAN = (
 
 
 def sine_and_cosine(w: Writer, x: Value) -> tuple[tuple[Value, Value], Value]:
-    """Return ((sin x, cos x), where they do not hold).
+    """Return ((sin x, cos x), where they hold).
 
-    x = k pi/2 + (r + tail) by the method of Cody and Waite with fused multiply-add: k is small, so the first
-    difference is exact; what rounding takes from the second is found, and the third part of pi/2 is added to it.
+    x = k pi/2 + r by the method of Cody and Waite: k is small, so the first difference is exact. Without the third part
+    of pi/2, sines near multiples of pi would lose their digits.
     """
     shifted = w.fma(x, w.number(2.0 / 3.141592653589793), w.number(_MAGIC))
     k = w.as_bits(shifted)
     minus_k = w.op("fsub", w.number(_MAGIC), shifted)
-    p_1, p_2, p_3 = (w.number(p) for p in _PI_2)
-    near = w.fma(minus_k, p_1, x)
-    step = w.op("fmul", minus_k, p_2)
-    step_rest = w.fma(minus_k, p_2, w.let(f"fneg {w.real} {step}"))
-    r = w.op("fadd", near, step)
-    lost = w.op("fadd", w.op("fsub", near, r), step)
-    tail = w.op("fadd", lost, w.fma(minus_k, p_3, step_rest))
+    r = x
+    for part in _PI_2:
+        r = w.fma(minus_k, w.number(part), r)
     z = w.op("fmul", r, r)
-    half = w.op("fmul", z, w.number(0.5))
-    one = w.op("fsub", w.number(1.0), half)
-    sine = w.op("fadd", r, w.fma(w.op("fmul", r, z), w.polynomial(z, _SIN), w.op("fmul", tail, one)))
-    rest = w.op("fsub", w.op("fsub", w.number(1.0), one), half)
-    rest = w.fma(w.op("fmul", z, z), w.polynomial(z, _COS), w.op("fsub", rest, w.op("fmul", r, tail)))
-    cosine = w.op("fadd", one, rest)
-    odd = w.let(f"trunc {w.whole} {k} to {w.truth}")
+    sine = w.fma(w.op("fmul", r, z), w.horner(z, _SIN), r)
+    cosine = w.fma(z, w.fma(z, w.horner(z, _COS), w.number(-0.5)), w.number(1.0))
+    odd = w.let(f"icmp ne {w.whole} {w.bits('and', k, w.integer(1))}, {w.integer(0)}")
     s, c = w.choose(odd, cosine, sine), w.choose(odd, sine, cosine)
-    s = _flip(w, s, w.bits("shl", w.bits("and", k, w.integer(2)), w.integer(62)))
-    c = _flip(w, c, w.bits("shl", w.bits("and", w.bits("add", k, w.integer(1)), w.integer(2)), w.integer(62)))
-    far = w.compare("ugt", w.call("fabs", x), w.number(FAR))
-    return (s, c), far
+    half_turns = w.bits("shl", k, w.integer(62))  # the sign bit tells whether they are odd
+    s, c = _flip(w, s, half_turns), _flip(w, c, w.bits("add", half_turns, w.integer(1 << 62)))
+    near = w.compare("ole", w.call("fabs", x), w.number(FAR))
+    return (s, c), near
 
 
 def _flip(w: Writer, x: Value, sign: Value) -> Value:
-    """Return x with its sign bit changed where `sign` has it set."""
-    return w.as_number(w.bits("xor", w.as_bits(x), sign))
+    """Return x with its sign changed where `sign` has the sign bit set."""
+    return w.as_number(w.bits("xor", w.as_bits(x), w.bits("and", sign, w.integer(-1 << 63))))
 
 
 def exponential(w: Writer, x: Value) -> tuple[tuple[Value], None]:
@@ -111,7 +103,7 @@ def exponential(w: Writer, x: Value) -> tuple[tuple[Value], None]:
     shifted = w.fma(x, w.number(1.0 / _LN_2[0]), w.number(_MAGIC))
     minus_k = w.op("fsub", w.number(_MAGIC), shifted)
     r = w.fma(minus_k, w.number(_LN_2[1]), w.fma(minus_k, w.number(_LN_2[0]), x))
-    value = w.op("fadd", w.number(1.0), w.fma(w.op("fmul", r, r), w.polynomial(r, _EXP), r))
+    value = w.op("fadd", w.number(1.0), w.fma(w.op("fmul", r, r), w.estrin(r, _EXP), r))
     k = w.bits("sub", w.as_bits(shifted), w.integer(int.from_bytes(_bytes(_MAGIC), "little")))
     low = w.bits("ashr", k, w.integer(1))
     for part in (low, w.bits("sub", k, low)):
@@ -125,7 +117,7 @@ def _bytes(x: float) -> bytes:
 
 
 def arctangent_2(w: Writer, y: Value, x: Value) -> tuple[tuple[Value], Value]:
-    """Return (atan2(y, x), where it does not hold).
+    """Return (atan2(y, x), where it holds).
 
     The smaller magnitude over the larger is t in [0, 1]; above tan(pi/8) it is turned back by pi/4. The error of the
     quotient is found and carried along.
@@ -145,7 +137,7 @@ def arctangent_2(w: Writer, y: Value, x: Value) -> tuple[tuple[Value], Value]:
     rest = w.fma(minus_t, under_rest, w.op("fadd", w.fma(minus_t, under, above), above_rest))
     rest = w.op("fdiv", rest, under)
     z = w.op("fmul", t, t)
-    rest = w.fma(w.op("fmul", t, z), w.polynomial(z, _ATAN), rest)
+    rest = w.fma(w.op("fmul", t, z), w.estrin(z, _ATAN), rest)
     # angle = offset + t + rest; then pi/2 - angle if steep, pi - angle if x is negative, each with its own low part
     high, low = w.choose(turned, w.number(_PI_4[0]), zero), w.choose(turned, w.number(_PI_4[1]), zero)
     left = w.let(f"icmp slt {w.whole} {w.as_bits(x)}, {w.integer(0) if w.width == 1 else 'zeroinitializer'}")
@@ -163,8 +155,7 @@ def arctangent_2(w: Writer, y: Value, x: Value) -> tuple[tuple[Value], Value]:
     near = w.let(
         f"and {w.truth} {w.compare('olt', large, w.number(1e150))}, {w.compare('ogt', large, w.number(1e-150))}"
     )
-    ones = "true" if w.width == 1 else "splat (i1 true)"
-    return (w.call("copysign", angle, y),), w.let(f"xor {w.truth} {near}, {ones}")
+    return (w.call("copysign", angle, y),), near
 
 
 Formula = Callable[..., tuple[tuple[Value, ...], Value | None]]
@@ -200,7 +191,8 @@ def _formula(name: str, width: int) -> Iterator[str]:
     formula, takes, results = FORMULAS[name]
     w = Writer(width)
     inputs = [w.load(f"%x{i}", "%k") for i in range(takes)]
-    values, slow = formula(w, *inputs)
+    values, near = formula(w, *inputs)
+    slow = w.negation(near) if near else None
     for i, value in enumerate(values):
         w.store(value, f"%y{i}", "%k")
     if slow is not None:
