@@ -7,7 +7,7 @@ import legged
 import robots
 from legged.trace import backend, lanes, record
 from legged.trace.graph import Graph
-from legged.trace.lowering import rounds
+from legged.trace.rounds import rounds
 
 LEGS = {"thigh": 1.0, "shank": 0.5}
 

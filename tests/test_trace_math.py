@@ -117,14 +117,19 @@ def test_exponentials_overflow_and_vanish_where_they_should():
     assert kernel(0.0) == 1.0
 
 
-def test_far_numbers_do_not_disturb_their_neighbours():
-    kernel = compile(lambda x: np.sin(x) + 2.0 * np.cos(x), x=(8,))
-    x = np.linspace(-3.0, 3.0, 8)
+@pytest.mark.parametrize("count", [1, 8, 600])
+def test_far_numbers_do_not_disturb_their_neighbours(count):
+    """Few formulas are written out, many are a call; a state is alone or in a batch."""
+    kernel = compile(lambda x: np.sin(x) + 2.0 * np.cos(x), x=(count,))
+    x = np.linspace(-3.0, 3.0, 11 * count).reshape(11, count)
     mixed = x.copy()
-    mixed[[2, 7]] = 1e9, -3e20
-    near = np.array([k not in (2, 7) for k in range(8)])
-    assert np.array_equal(kernel(mixed)[near], kernel(x)[near])
-    assert kernel(mixed) == pytest.approx(np.sin(mixed) + 2.0 * np.cos(mixed), rel=1e-14)
+    mixed[[2, 10], count // 2], mixed[7, -1] = 1e9, -3e20
+    wanted = np.sin(mixed) + 2.0 * np.cos(mixed)
+    together = kernel(mixed)
+    assert np.allclose(together, wanted, rtol=0.0, atol=3e-15)
+    assert np.array_equal(together[mixed == x], kernel(x)[mixed == x])
+    for k in (0, 2, 7):
+        assert np.array_equal(kernel(mixed[k]), together[k])
 
 
 def test_functions_of_functions():

@@ -7,29 +7,38 @@ The core is one function, for one state or for a block of states in the lanes of
 `arrays` points to the arguments and then to the results, each array's numbers end to end; for a block, every number is
 a vector with an entry for each state. The answer has a bit for each state, set if a result is not finite.
 
-Sines and their like are gathered: all those whose arguments are known are computed in one go by `elementary`, in
-rounds, since an angle may depend on another angle's sine.
+Sines and their like come in `rounds`, written out by `elementary`. What follows is merged into fewer instructions
+(`fusion`) and ordered (`order`).
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
 
 from legged.trace import elementary
-from legged.trace.assembler import ATTRIBUTES, Value, Writer, constant
+from legged.trace.assembler import ATTRIBUTES, Value, Writer
+from legged.trace.fusion import MERGED, NEGATED, fused
 from legged.trace.graph import Graph, Node, Operand
+from legged.trace.order import in_time, shortly_before_use
+from legged.trace.rounds import Use, results_of, rounded, rounds, uses_of
 
 CORE = "legged_core"
+_WRITTEN_OUT = 64
+"""Vectors of arguments: the formula of a sine is written out for each, a third less time than a call, unless there are
+more in one round; code would outgrow the cache."""
 
 _ARITHMETIC = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
-_INTRINSIC = {"sqrt": "sqrt", "floor": "floor", "absolute": "fabs", "maximum": "maximum", "minimum": "minimum"}
+_INTRINSIC = {
+    **{"sqrt": "sqrt", "floor": "floor", "absolute": "fabs", "maximum": "maximum", "minimum": "minimum"},
+    **dict.fromkeys(MERGED, "fmuladd"),
+}
 _COMPARISONS = {"less": "olt", "less_equal": "ole", "equal": "oeq", "not_equal": "une"}
 _LLVM = {  # functions of LLVM's own -> number of arguments
     **dict.fromkeys(("sqrt", "floor", "fabs"), 1),
     **dict.fromkeys(("maximum", "minimum", "copysign"), 2),
-    "fma": 3,
+    **dict.fromkeys(("fma", "fmuladd"), 3),
 }
 
 
@@ -76,6 +85,7 @@ class Core:
         self.w = Writer(width)
         self.called: set[str] = set()
         self.room = 0
+        self._labels = itertools.count()
         self.ready: set[int] = set()
         self._places: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in numbers
         first = 0
@@ -113,7 +123,10 @@ class Core:
 
     def rest(self) -> None:
         """Compute what is left after the last call."""
-        self.emit(i for i in shortly_before_use(self.graph) if self.operation(i) not in elementary.CALLED)
+        self.graph = fused(self.graph)
+        order = shortly_before_use(self.graph)
+        left = [i for i in order if i not in self.ready and self.operation(i) not in elementary.CALLED]
+        self.emit(in_time(self.graph, left))
 
     def operation(self, i: int) -> str:
         """Return what node number i does."""
@@ -142,6 +155,8 @@ class Core:
         if operation in _ARITHMETIC:
             text = f"{_ARITHMETIC[operation]} contract {w.real} {a[0]}, {a[1]}"
         elif operation in _INTRINSIC:
+            if operation in NEGATED:
+                a[NEGATED[operation]] = w.let(f"fneg {w.real} {a[NEGATED[operation]]}")
             operands = ", ".join(f"{w.real} {x}" for x in a)
             text = f"call {w.real} @llvm.{_INTRINSIC[operation]}.{w.suffix}({operands})"
         elif operation in _COMPARISONS:
@@ -162,43 +177,67 @@ class Core:
             self._call_one(function, uses)
 
     def _call_one(self, function: str, uses: list[Use]) -> None:
-        w = self.w
+        """Compute all uses of a function: by its formula, written out here, or by a call."""
+        w, formula = self.w, function in elementary.FORMULAS
         self.called.add(function)
         size = len(uses) * w.width
         padded = rounded(size, self.native)
         inputs = [self._reserve(padded) for _ in uses[0].arguments]
         outputs = {result: self._reserve(padded) for result in results_of(function)}
-        for k, place in enumerate(inputs):
-            self._lay_out([use.arguments[k] for use in uses], place, padded)
+        arguments = [self._vectors(operands, padded) for operands in zip(*(use.arguments for use in uses), strict=True)]
         for k, use in enumerate(uses):
             for i in use.nodes:
-                name = self.graph.nodes[i - self.graph.input_size].operation
+                name = self.operation(i)
                 self._places[i] = ("%work", outputs["arctan2" if name == "arctan" else name] + k * w.width)
-        pointers = [f"ptr {w.at('%work', place)}" for place in (*inputs, *outputs.values())]
-        count = padded if function in elementary.FORMULAS else size
-        w.line(f"call void @legged_{function}({', '.join(pointers)}, i64 {count})")
+        pointers = [w.at("%work", place) for place in (*inputs, *outputs.values())]
+        listed = ", ".join(f"ptr {p}" for p in pointers)
+        call = f"call void @legged_{function}({listed}, i64 {padded if formula else size})"
+        if formula and padded <= _WRITTEN_OUT * self.native:
+            self._write_out(function, arguments, pointers, call)
+        else:
+            self._put(arguments, pointers)
+            w.line(call)
 
-    def _lay_out(self, operands: list[Operand], place: int, padded: int) -> None:
-        """Put values end to end into the working memory, and ones behind them up to `padded` numbers.
+    def _write_out(self, function: str, arguments: list[list[Value]], pointers: list[Value], call: str) -> None:
+        """Apply a formula vector by vector; call the function for all if it does not hold for one of the numbers."""
+        v = self.w.of_width(self.native)
+        formula, takes, _ = elementary.FORMULAS[function]
+        all_near = None
+        for k, vectors in enumerate(zip(*arguments, strict=True)):
+            values, near = formula(v, *vectors)
+            for value, pointer in zip(values, pointers[takes:], strict=True):
+                v.store(value, pointer, k * v.width)
+            all_near = v.let(f"and {v.truth} {all_near}, {near}") if all_near else near
+        if all_near:
+            near, far = (f"{name}{next(self._labels)}" for name in ("near", "far"))
+            v.line(f"br i1 {v.any(v.negation(all_near))}, label %{far}, label %{near}")
+            v.label(far)
+            self._put(arguments, pointers)
+            v.line(call)
+            v.line(f"br label %{near}")
+            v.label(near)
 
-        For one state, vectors are filled in registers and stored whole: what a function reads as a vector soon after
-        must not have been written number by number, or the processor waits for its memory.
-        """
-        w = self.w
+    def _vectors(self, operands: Iterable[Operand], padded: int) -> list[Value]:
+        """Return values laid end to end, and ones behind them up to `padded` numbers, as vectors."""
         values = [self.value(x) for x in operands]
-        if w.width > 1:
-            for k, value in enumerate(values):
-                w.store(value, "%work", place + k * w.width)
-            for k in range(len(values) * w.width, padded):
-                w.line(f"store double {constant(1.0)}, ptr {w.at('%work', place + k)}, align 8")
-            return
+        if self.w.width == self.native:
+            return values
         n, kind = self.native, Writer(self.native).real
-        values += [w.number(1.0)] * (padded - len(values))
+        values += [self.w.number(1.0)] * (padded - len(values))
+        vectors = []
         for start in range(0, padded, n):
             vector = "poison"
             for lane, value in enumerate(values[start : start + n]):
-                vector = w.let(f"insertelement {kind} {vector}, double {value}, i64 {lane}")
-            w.line(f"store {kind} {vector}, ptr {w.at('%work', place + start)}, align 8")
+                vector = self.w.let(f"insertelement {kind} {vector}, double {value}, i64 {lane}")
+            vectors.append(vector)
+        return vectors
+
+    def _put(self, arguments: list[list[Value]], pointers: list[Value]) -> None:
+        """Store vectors end to end."""
+        v = self.w.of_width(self.native)
+        for vectors, pointer in zip(arguments, pointers, strict=False):
+            for k, vector in enumerate(vectors):
+                v.store(vector, pointer, k * v.width)
 
     def _reserve(self, size: int) -> int:
         """Return where in the working memory there is room for so many numbers."""
@@ -206,98 +245,17 @@ class Core:
         return place
 
     def _wrong(self) -> Value:
-        """Return where one of the results is not finite: x - x is zero for finite x alone."""
-        w = self.w
+        """Return where one of the results is not finite: 0 x is zero for finite x alone; in four sums side by side."""
+        w, zero = self.w, self.w.number(0.0)
         values = [self.value(r) for r in self.graph.results]  # all loaded before the first is stored
-        terms = [w.op("fsub", v, v) for v in dict.fromkeys(values) if v.startswith("%")] or [w.number(0.0)]
-        while len(terms) > 1:
-            last = [terms[-1]] if len(terms) % 2 else []
-            terms = [w.op("fadd", a, b) for a, b in zip(terms[::2], terms[1::2], strict=False)] + last
-        return w.compare("une", terms[0], w.number(0.0))
+        sums = [zero] * 4
+        for k, value in enumerate(v for v in dict.fromkeys(values) if v.startswith("%")):
+            sums[k % 4] = w.multiply_add(value, zero, sums[k % 4])
+        total = w.op("fadd", w.op("fadd", sums[0], sums[1]), w.op("fadd", sums[2], sums[3]))
+        return w.compare("une", total, zero)
 
     def _store(self) -> None:
         results = iter(self.graph.results)
         for k, shape in enumerate(self.graph.outputs, len(self.graph.inputs)):
             for i in range(math.prod(shape)):
                 self.w.store(self.value(next(results)), f"%a{k}", i * self.w.width)
-
-
-class Use(NamedTuple):
-    """Arguments of a function, and the nodes that are the function of them."""
-
-    arguments: tuple[Operand, ...]
-    nodes: list[int]
-
-
-def uses_of(graph: Graph, calls: Iterable[int]) -> dict[str, list[Use]]:
-    """Return the uses of every function in one round."""
-    groups: dict[str, dict[str, Use]] = {}
-    for i in calls:
-        operation, arguments, _ = graph.nodes[i - graph.input_size]
-        function = elementary.FAST.get(operation, operation)
-        if operation == "arctan":
-            arguments = (*arguments, 1.0)
-        use = groups.setdefault(function, {}).setdefault(repr(arguments), Use(arguments, []))  # 1 is not 1.0
-        use.nodes.append(i)
-    return {function: list(uses.values()) for function, uses in groups.items()}
-
-
-def results_of(function: str) -> tuple[str, ...]:
-    return elementary.FORMULAS[function][2] if function in elementary.FORMULAS else (function,)
-
-
-def rounded(size: int, step: int) -> int:
-    return -(-size // step) * step
-
-
-def shortly_before_use(graph: Graph) -> list[int]:
-    """Return the nodes depth first from the results, of two arguments the one of more depth before the other.
-
-    Fewer values wait in registers than in the order of tracing: vectors are spilled less, which saves up to a tenth of
-    the time.
-    """
-    first = graph.input_size
-    depths = [0] * first
-    for node in graph.nodes:
-        depths.append(1 + max((depths[a] for a in node.arguments if isinstance(a, int)), default=0))
-    order: list[int] = []
-    seen: set[int] = set()
-    waiting = [(r, False) for r in reversed(graph.results) if isinstance(r, int)]
-    while waiting:
-        i, complete = waiting.pop()
-        if complete:
-            order.append(i)
-        elif i >= first and i not in seen:
-            seen.add(i)
-            waiting.append((i, True))
-            arguments = [a for a in graph.nodes[i - first].arguments if isinstance(a, int)]
-            waiting += [(a, False) for a in sorted(arguments, key=depths.__getitem__)]
-    return order
-
-
-def rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield (calls, what they need that is not there yet), round by round.
-
-    A call belongs to the round after the last call that it depends on. Only what calls need is computed before them:
-    few values have to survive a call.
-    """
-    levels = [0] * graph.input_size
-    calls: dict[int, list[int]] = {}
-    for i, (operation, arguments, _) in enumerate(graph.nodes, graph.input_size):
-        level = max((levels[a] for a in arguments if isinstance(a, int)), default=0)
-        if operation in elementary.CALLED:
-            calls.setdefault(level, []).append(i)
-            level += 1
-        levels.append(level)
-    done: set[int] = set()
-    for _, indices in sorted(calls.items()):
-        done.update(indices)
-        needed: set[int] = set()
-        waiting = [a for i in indices for a in graph.nodes[i - graph.input_size].arguments]
-        while waiting:
-            a = waiting.pop()
-            if isinstance(a, int) and a >= graph.input_size and a not in done:
-                done.add(a)
-                needed.add(a)
-                waiting += graph.nodes[a - graph.input_size].arguments
-        yield indices, sorted(needed)

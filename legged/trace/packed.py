@@ -5,7 +5,8 @@ from __future__ import annotations
 from legged.trace import lanes
 from legged.trace.assembler import Value, Writer, constant
 from legged.trace.graph import Graph, Operand
-from legged.trace.lowering import Core, rounds
+from legged.trace.lowering import Core
+from legged.trace.rounds import rounds
 
 _INSTRUCTIONS = {"add": "fadd", "multiply": "fmul", "divide": "fdiv"}
 

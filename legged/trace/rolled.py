@@ -19,7 +19,9 @@ import numpy as np
 from legged.trace import elementary
 from legged.trace.assembler import ATTRIBUTES, Value, Writer, constant
 from legged.trace.graph import Graph, Operand
-from legged.trace.lowering import CORE, Core, rounded, shortly_before_use
+from legged.trace.lowering import CORE, Core
+from legged.trace.order import shortly_before_use
+from legged.trace.rounds import rounded
 from legged.trace.rows import Kind, Phase, Row, in_rows
 from legged.trace.segments import in_phases
 from legged.trace.storage import Call, Storage

@@ -21,8 +21,8 @@ from typing import Any
 
 from legged.trace.garbage import kept
 from legged.trace.graph import Graph, Node
-from legged.trace.lowering import rounds
 from legged.trace.operations import CONDITIONS
+from legged.trace.rounds import rounds
 from legged.trace.turns import LARGEST, in_turns
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from legged.trace.graph import Graph, Operand
-from legged.trace.lowering import Use, results_of, rounded, uses_of
+from legged.trace.rounds import Use, results_of, rounded, uses_of
 from legged.trace.rows import Phase, Row
 from legged.trace.segments import Form
 
