@@ -136,6 +136,15 @@ def test_the_number_of_threads_is_checked(monkeypatch, kernel, rng):
         batches.default_threads()
 
 
+@pytest.mark.parametrize("size", [2, 9, 70])
+def test_columns_that_nothing_depends_on_may_hold_anything(rng, size):
+    used = [0, size - 1]
+    kernel = compile(lambda x, y: np.stack([x[0] * y[1], x[-1] + y[1]]), x=(size,), y=(3,))
+    x, y = np.full((3 * WIDTH + 2, size), np.nan), np.full((3 * WIDTH + 2, 3), np.inf)
+    x[:, used], y[:, 1] = rng.normal(size=(len(x), 2)), rng.normal(size=len(y))
+    assert np.array_equal(kernel(x, y), np.stack([x[:, 0] * y[:, 1], x[:, -1] + y[:, 1]], axis=1))
+
+
 def test_the_first_state_without_an_answer_is_named_whatever_the_threads(monkeypatch, kernel, rng):
     monkeypatch.setattr(batches, "_CHUNK", 1000)
     q, v, gain = rng.normal(size=(7, 100, 3)), rng.normal(size=(100, 3)), rng.normal(size=(7, 1))

@@ -15,187 +15,184 @@ or -1. The last block repeats the last state in the lanes that are left.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from legged.trace.assembler import ATTRIBUTES, Value, Writer
 from legged.trace.graph import Graph
 from legged.trace.lowering import CORE
+from legged.trace.transposition import move_in, move_one, move_out
 
 ENTRY = "legged_batch"
+_SHORT = 64
+"""Numbers in a row: a block of longer ones fills the cache, and would push out what the present block needs."""
+
+
+class _Array(NamedTuple):
+    """An argument or a result.
+
+    Attributes:
+        number: Its place among them.
+        fetched: Whether it is an argument.
+        place: Where its block is in the working memory.
+        size: How many numbers a row has.
+        columns: Those that are moved.
+    """
+
+    number: int
+    fetched: bool
+    place: int
+    size: int
+    columns: list[int]
 
 
 def work_size(graph: Graph, width: int, room: int) -> int:
     """Return how many numbers of working memory the function takes."""
-    return _layout(graph, width)[1] + room
+    return _arrays(graph, width)[1] + room
 
 
-def _layout(graph: Graph, width: int) -> tuple[list[tuple[int, int]], int]:
-    """Return (place in working memory and size of every array's block, size of all of them)."""
-    blocks, place = [], 0
-    for shape in [*(shape for _, shape in graph.inputs), *graph.outputs]:
-        blocks.append((place, math.prod(shape)))
-        place += -(-math.prod(shape) * width // 8) * 8
-    return blocks, place
+def _arrays(graph: Graph, width: int) -> tuple[list[_Array], int]:
+    """Return the arrays, and the size of all their blocks together. Columns that nothing depends on are not moved."""
+    used = {a for node in graph.nodes for a in node.arguments if isinstance(a, int)}
+    used.update(r for r in graph.results if isinstance(r, int))
+    arrays, place, first = [], 0, 0
+    for k, shape in enumerate([*(shape for _, shape in graph.inputs), *graph.outputs]):
+        size, fetched = math.prod(shape), k < len(graph.inputs)
+        columns = [c for c in range(size) if not fetched or first + c in used]
+        arrays.append(_Array(k, fetched, place, size, columns))
+        place += -(-size * width // 8) * 8
+        first += size
+    return arrays, place
 
 
 def assembly(graph: Graph, width: int) -> Iterator[str]:
     """Yield the function; the core and its declarations come from `lowering`."""
-    for name, column_block in (("fetch", _fetch), ("deliver", _deliver)):
-        yield from _columns(name, width, column_block)
-    yield from _entry(graph, width)
-
-
-def _entry(graph: Graph, width: int) -> Iterator[str]:
-    blocks, place = _layout(graph, width)
-    w = Writer(1)
+    arrays, size = _arrays(graph, width)
+    moved = [array for array in arrays if array.columns]
+    for array in moved:
+        starts = _starts(array, width)
+        numbers = ", ".join(f"i64 {c}" for c in starts)
+        yield f"@legged_columns{array.number} = internal constant [{len(starts)} x i64] [{numbers}]"
+    w = Writer(width)
     w.label("start")
-    w.let(f"alloca [{max(len(blocks), 1)} x ptr], align 8", "%table")
-    for k, (offset, _) in enumerate(blocks):
-        w.line(f"store ptr {w.at('%work', offset)}, ptr {w.at('%table', k, 'ptr')}, align 8")
-    room = w.at("%work", place)
+    w.let(f"alloca [{max(len(arrays), 1)} x ptr], align 8", "%table")
+    for array in arrays:
+        block = w.let(f"getelementptr inbounds double, ptr %work, i64 {array.place}", f"%block{array.number}")
+        w.line(f"store ptr {block}, ptr {w.at('%table', array.number, 'ptr')}, align 8")
+    w.let(f"getelementptr inbounds double, ptr %work, i64 {size}", "%room")
     w.let("sub i64 %end, 1", "%last")
     w.line("br label %block")
     w.label("block")
     w.let("phi i64 [%first, %start], [%k_next, %checked]", "%k")
-    w.let("icmp eq i64 %k, %first", "%fresh")
-    for k, (offset, size) in enumerate(blocks):
-        if k == len(graph.inputs):
-            w.let(f"call i64 @{CORE}(ptr %table, ptr {room})", "%wrong")
-        if size:
-            block, array = w.at("%work", offset), w.at("%arrays", 3 * k, "i64")
-            rest = f"ptr {array}, i64 %k, i64 %last, ptr {block}, i64 {size}"
-            if k < len(graph.inputs):
-                w.line(f"call void @legged_fetch(i1 %fresh, {rest})")
-            else:
-                w.line(f"call void @legged_deliver(i1 true, {rest})")
+    states = [w.let(f"add i64 %k, {lane}") for lane in range(width)]
+    states = [w.let(f"call i64 @llvm.smin.i64(i64 {state}, i64 %last)") for state in states]
+    for array in moved:
+        if array.fetched:
+            _fetch(w, array, states)
+    w.let(f"call i64 @{CORE}(ptr %table, ptr %room)", "%wrong")
+    for array in moved:
+        if not array.fetched:
+            _move(w, array, states)
+    _finish(w)
+    yield "declare i64 @llvm.cttz.i64(i64, i1)"
+    yield "declare i64 @llvm.smin.i64(i64, i64)"
+    yield "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+    yield f"define i64 @{ENTRY}(i64 %first, i64 %end, ptr %arrays, ptr %work) {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
+def _finish(w: Writer) -> None:
+    """Look at the core's verdict, and go on with the next block."""
     w.let("icmp eq i64 %wrong, 0", "%fine")
     w.line("br i1 %fine, label %checked, label %bad")
     w.label("bad")
     lane = w.let("call i64 @llvm.cttz.i64(i64 %wrong, i1 true)")
     w.line(f"ret i64 {w.let(f'add i64 %k, {lane}')}")
     w.label("checked")
-    w.let(f"add i64 %k, {width}", "%k_next")
+    w.let(f"add i64 %k, {w.width}", "%k_next")
     w.let("icmp slt i64 %k_next, %end", "%more")
     w.line("br i1 %more, label %block, label %done")
     w.label("done")
     w.line("ret i64 -1")
-    yield "declare i64 @llvm.cttz.i64(i64, i1)"
-    yield "declare i64 @llvm.smin.i64(i64, i64)"
-    yield f"define i64 @{ENTRY}(i64 %first, i64 %end, ptr %arrays, ptr %work) {ATTRIBUTES} {{"
-    yield from w.lines
-    yield "}"
 
 
-def _rows(w: Writer) -> list[Value]:
-    """Return where the rows of the states k, k + 1, ... of one array are, none beyond the last."""
-    base = w.let("load ptr, ptr %array, align 8")
-    lanes = [w.let(f"add i64 %k, {lane}") for lane in range(w.width)]
-    lanes = [w.let(f"call i64 @llvm.smin.i64(i64 {state}, i64 %last)") for state in lanes]
-    w.line(f"br i1 {w.let('icmp eq i64 %offsets, 0')}, label %even, label %uneven")
-    w.label("even")
-    even = [w.let(f"mul i64 {state}, %stride") for state in lanes]
-    w.line("br label %found")
-    w.label("uneven")
-    table = w.let("inttoptr i64 %offsets to ptr")
-    uneven = [w.let(f"load i64, ptr {w.at(table, state, 'i64')}, align 8") for state in lanes]
-    w.line("br label %found")
-    w.label("found")
-    pairs = zip(even, uneven, strict=True)
-    return [w.at(base, offset, "i8") for offset in [w.let(f"phi i64 [{a}, %even], [{b}, %uneven]") for a, b in pairs]]
+def _fetch(w: Writer, array: _Array, states: list[Value]) -> None:
+    """Move an argument's rows into its block; a row that all states share, for the first block only."""
+    k = array.number
+    stride, offsets = (w.let(f"load i64, ptr {w.at('%arrays', 3 * k + i, 'i64')}, align 8") for i in (1, 2))
+    varies = w.let(f"icmp ne i64 {w.let(f'or i64 {stride}, {offsets}')}, 0")
+    fresh = w.let("icmp eq i64 %k, %first")
+    w.line(f"br i1 {w.let(f'or i1 {fresh}, {varies}')}, label %move{k}, label %moved{k}")
+    w.label(f"move{k}")
+    _move(w, array, states)
 
 
-def _columns(name: str, width: int, column_block: Callable[[Writer, list[Value]], None]) -> Iterator[str]:
-    """Yield the function that moves n columns of a block of rows, half a width at a time, the last ones overlapping.
-
-    A row that all states share is fetched for the first block only.
-    """
-    w = Writer(width)
-    w.label("start")
-    w.let(f"load i64, ptr {w.at('%array', 1, 'i64')}, align 8", "%stride")
-    w.let(f"load i64, ptr {w.at('%array', 2, 'i64')}, align 8", "%offsets")
-    varies = w.let(f"icmp ne i64 {w.let('or i64 %stride, %offsets')}, 0")
-    w.line(f"br i1 {w.let(f'or i1 %fresh, {varies}')}, label %go, label %end")
-    w.label("go")
-    rows = _rows(w)
-    step = width // 2
-    w.let(f"sub i64 %n, {step}", "%final")
-    w.line(f"br i1 {w.let('icmp slt i64 %final, 0')}, label %narrow, label %wide")
-    w.label("wide")
-    w.let("phi i64 [0, %found], [%c_next, %wide]", "%c")
-    column_block(w, rows)
-    w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 %c, {step}')}, i64 %final)", "%c_next")
-    w.line(f"br i1 {w.let('icmp slt i64 %c, %final')}, label %wide, label %end")
-    w.label("narrow")
-    w.let("phi i64 [0, %found], [%e_next, %narrow]", "%e")
-    place = w.at("%block", w.let(f"mul i64 %e, {width}"))
-    for lane, row in enumerate(rows):
-        here, there = w.at(row, "%e"), w.at(place, lane)
-        source, target = (here, there) if name == "fetch" else (there, here)
-        w.line(f"store double {w.let(f'load double, ptr {source}, align 8')}, ptr {target}, align 8")
-    w.let("add i64 %e, 1", "%e_next")
-    w.line(f"br i1 {w.let('icmp slt i64 %e_next, %n')}, label %narrow, label %end")
-    w.label("end")
-    w.line("ret void")
-    parameters = "i1 %fresh, ptr %array, i64 %k, i64 %last, ptr noalias %block, i64 %n"
-    yield f"define internal void @legged_{name}({parameters}) {ATTRIBUTES} {{"
-    yield from w.lines
-    yield "}"
+def _move(w: Writer, array: _Array, states: list[Value]) -> None:
+    """Move columns between rows and a block, half a width at a time, or one by one if there are fewer."""
+    k, half = array.number, w.width // 2
+    rows = _rows(w, array, states)
+    count = len(_starts(array, w.width))
+    before = "asked" if array.size <= _SHORT else "rows"
+    w.line(f"br label %columns{k}")
+    w.label(f"columns{k}")
+    i = w.let(f"phi i64 [0, %{before}{k}], [%i_next{k}, %columns{k}]")
+    column = w.let(f"load i64, ptr {w.at(f'@legged_columns{k}', i, 'i64')}, align 8")
+    rows = [w.at(row, column) for row in rows]
+    block = w.at(f"%block{k}", w.let(f"mul i64 {column}, {w.width}"))
+    if array.size < half:
+        move_one(w, rows, block, array.fetched)
+    elif array.fetched:
+        move_in(w, rows, block)
+    else:
+        move_out(w, rows, block)
+    w.let(f"add i64 {i}, 1", f"%i_next{k}")
+    w.line(f"br i1 {w.let(f'icmp slt i64 %i_next{k}, {count}')}, label %columns{k}, label %moved{k}")
+    w.label(f"moved{k}")
 
 
-def _fetch(w: Writer, rows: list[Value]) -> None:
-    """Load half as many columns as there are rows, transpose them, store them as vectors with a lane for each row.
-
-    The outermost step of the transposition, by which rows of the second half go to the upper lanes, is done in loading.
-    """
-    half = w.width // 2
-    block = [_joined(w, _half(w, rows[i]), _half(w, rows[i + half])) for i in range(half)]
-    place = w.at("%block", w.let(f"mul i64 %c, {w.width}"))
-    for i, column in enumerate(_transposed(w, block)):
-        w.store(column, place, i * w.width)
-
-
-def _deliver(w: Writer, rows: list[Value]) -> None:
-    """The way back."""
-    half = w.width // 2
-    place = w.at("%block", w.let(f"mul i64 %c, {w.width}"))
-    block = _transposed(w, [w.load(place, i * w.width) for i in range(half)])
-    for i, row in enumerate(rows):
-        part = _part(w, block[i % half], i // half * half)
-        w.line(f"store <{half} x double> {part}, ptr {w.at(row, '%c')}, align 8")
+def _starts(array: _Array, width: int) -> list[int]:
+    """Return the first columns of groups of half a width that have all columns in them; they may overlap."""
+    half = width // 2
+    if array.size < half:
+        return array.columns
+    starts: list[int] = []
+    for c in array.columns:
+        if not starts or c >= starts[-1] + half:
+            starts.append(min(c, array.size - half))
+    return starts
 
 
-def _half(w: Writer, row: Value) -> Value:
-    return w.let(f"load <{w.width // 2} x double>, ptr {w.at(row, '%c')}, align 8")
+def _rows(w: Writer, array: _Array, states: list[Value]) -> list[Value]:
+    """Return where the states' rows are."""
+    k = array.number
+    base = w.let(f"load ptr, ptr {w.at('%arrays', 3 * k, 'i64')}, align 8")
+    stride, offsets = (w.let(f"load i64, ptr {w.at('%arrays', 3 * k + i, 'i64')}, align 8") for i in (1, 2))
+    w.line(f"br i1 {w.let(f'icmp eq i64 {offsets}, 0')}, label %even{k}, label %uneven{k}")
+    w.label(f"even{k}")
+    even = [w.let(f"mul i64 {state}, {stride}") for state in states]
+    w.line(f"br label %rows{k}")
+    w.label(f"uneven{k}")
+    table = w.let(f"inttoptr i64 {offsets} to ptr")
+    uneven = [w.let(f"load i64, ptr {w.at(table, state, 'i64')}, align 8") for state in states]
+    w.line(f"br label %rows{k}")
+    w.label(f"rows{k}")
+    found = [w.let(f"phi i64 [{a}, %even{k}], [{b}, %uneven{k}]") for a, b in zip(even, uneven, strict=True)]
+    rows = [w.at(base, offset, "i8") for offset in found]
+    if array.size <= _SHORT:
+        _prefetch(w, array, rows, w.let(f"mul i64 {stride}, {w.width}"))
+    return rows
 
 
-def _joined(w: Writer, a: Value, b: Value) -> Value:
-    kind = f"<{w.width // 2} x double>"
-    return w.let(f"shufflevector {kind} {a}, {kind} {b}, {_indices(list(range(w.width)))}")
-
-
-def _part(w: Writer, a: Value, start: int) -> Value:
-    indices = _indices(list(range(start, start + w.width // 2)))
-    return w.let(f"shufflevector {w.real} {a}, {w.real} poison, {indices}")
-
-
-def _transposed(w: Writer, block: list[Value]) -> list[Value]:
-    """Return the vectors with their lower and their upper halves transposed, each a square.
-
-    Entries are exchanged across the diagonal at distance ..., 4, 2, 1 from each other.
-    """
-    distance = len(block) // 2
-    while distance:
-        for i in range(len(block)):
-            if not i & distance:
-                a, b = block[i], block[i + distance]
-                low = [j if not j & distance else j - distance + w.width for j in range(w.width)]
-                high = [j + distance if not j & distance else j + w.width for j in range(w.width)]
-                block[i], block[i + distance] = (
-                    w.let(f"shufflevector {w.real} {a}, {w.real} {b}, {_indices(order)}") for order in (low, high)
-                )
-        distance //= 2
-    return block
-
-
-def _indices(order: list[int]) -> str:
-    return f"<{len(order)} x i32> <{', '.join(f'i32 {j}' for j in order)}>"
+def _prefetch(w: Writer, array: _Array, rows: list[Value], ahead: Value) -> None:
+    """Ask for the rows of the next block, `ahead` bytes further on, to be read or written, line of cache by line."""
+    k = array.number
+    later = [w.at(row, ahead, "i8") for row in rows]
+    w.line(f"br label %lines{k}")
+    w.label(f"lines{k}")
+    column = w.let(f"phi i64 [0, %rows{k}], [%line_next{k}, %lines{k}]")
+    for row in later:
+        w.line(f"call void @llvm.prefetch.p0(ptr {w.at(row, column)}, i32 {int(not array.fetched)}, i32 3, i32 1)")
+    w.let(f"add i64 {column}, 8", f"%line_next{k}")
+    w.line(f"br i1 {w.let(f'icmp slt i64 %line_next{k}, {array.size}')}, label %lines{k}, label %asked{k}")
+    w.label(f"asked{k}")
