@@ -44,7 +44,7 @@ def main() -> None:
     parser.add_argument("--straight", action="store_true", help="write every graph out, operation by operation")
     options = parser.parse_args()
     if options.straight:
-        programs.LARGE_ONE = programs.LARGE_MANY = 1 << 60
+        programs.LARGE = programs.HUGE = programs.LARGE_BATCH = 1 << 60
     function = getattr(legged, options.function)
     rows = []
     for kind, build in subjects():

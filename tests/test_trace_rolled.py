@@ -17,7 +17,7 @@ FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics"
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch, tmp_path):
     """Roll already what would be compiled in one piece."""
-    for name in ("LARGE_ONE", "LARGE_MANY", "HUGE"):
+    for name in ("LARGE", "HUGE", "LARGE_BATCH"):
         monkeypatch.setattr(programs, name, 0)
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
 

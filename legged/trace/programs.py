@@ -8,10 +8,12 @@ from legged.trace.graph import Graph
 from legged.trace.packed import PackedCore
 from legged.trace.rolled import RolledCore
 
-LARGE_ONE, LARGE_MANY, HUGE = 10_000, 20_000, 30_000
-"""Nodes. Graphs with more than the first run as tables of their forms (`rolled`) for one state, with more than the
-second for a block of states, unless half of their operations or more have forms of their own: as fast as straight code
-or faster, and compiled several times faster. With more than the third all do: straight code would compile too long."""
+LARGE, HUGE = 10_000, 15_000
+"""Nodes. For one state, graphs with more than the first run as tables of their forms (`rolled`) where that leaves less
+than three quarters of their operations to compile: faster than straight code, and compiled several times faster. With
+more than the second all do, since straight code takes seconds to compile."""
+LARGE_BATCH = 20_000
+"""The same for a block of states, where both are equally fast: up to a tenth slower below, and faster far above."""
 
 SINGLE = "legged_single"
 """`int64 legged_single(double *const *arrays)` runs the core for one state."""
@@ -52,8 +54,9 @@ def core_room(graph: Graph, width: int) -> int:
 def core(graph: Graph, width: int) -> lowering.Core:
     """Return the core that suits a graph, for `width` states at once."""
     native, nodes = backend.width(), len(graph.nodes)
-    if nodes > (LARGE_ONE if width == 1 else LARGE_MANY):
-        rolled = RolledCore(graph, width, native)
-        if nodes > HUGE or 2 * rolled.length < nodes:
-            return rolled
-    return lowering.Core(graph, width, width) if width > 1 else PackedCore(graph, native)
+    if width > 1:
+        return RolledCore(graph, width, native) if nodes > LARGE_BATCH else lowering.Core(graph, width, width)
+    rolled = RolledCore(graph, 1, native) if nodes > LARGE else None
+    if rolled and (nodes > HUGE or 4 * rolled.length < 3 * nodes):
+        return rolled
+    return PackedCore(graph, native)
