@@ -123,10 +123,17 @@ def _mujoco(mujoco: Any, robot: Robot) -> Program:
         except LeggedError:  # joints locked or cut off: another robot than the file's
             pass
     try:
-        model = mujoco.MjModel.from_xml_string(ElementTree.tostring(mjcf_of(robot.fused()), encoding="unicode"))
+        model = mujoco.MjModel.from_xml_string(_without_body_names(mjcf_of(robot.fused())))
     except (RuntimeError, ValueError) as error:  # DefinitionError among them
         raise MismatchError(f"MuJoCo cannot read robot {robot.name!r} as exported: {error}") from error
     return _with_mujoco(mujoco, robot, model, "as exported")
+
+
+def _without_body_names(root: ElementTree.Element) -> str:
+    """Return the text of an MJCF whose bodies have no names: MuJoCo keeps "world" to itself, which many robots have."""
+    for body in root.iter("body"):
+        body.attrib.pop("name", None)
+    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _with_mujoco(mujoco: Any, robot: Robot, model: Any, source: str) -> Program:
