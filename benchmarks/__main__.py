@@ -27,7 +27,7 @@ from benchmarks import (
     page,
     targets,
 )
-from benchmarks.record import Record
+from benchmarks.record import Record, RecordError
 from benchmarks.settings import Settings
 from legged.reports.table import Table
 
@@ -45,7 +45,6 @@ KINDS: dict[str, Callable[[Record, Settings], list[Table]]] = {
 def main() -> None:
     """Measure, print, save, compare."""
     given = _arguments()
-    old = Record.load(given.compare) if given.compare else None
     record, settings = machine.begin(), Settings(given.rounds, given.states, given.links)
     tables = _measure(given.kinds or list(KINDS), record, settings)
     print(targets.table(record).text())
@@ -53,8 +52,8 @@ def main() -> None:
     record.save(saved)
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
     print("\nWritten:", saved, *page.write(record, tables, command, given.output))
-    if old:
-        print("\n" + compare.table(record, old).text())
+    if given.compare:
+        print("\n" + compare.table(record, given.compare).text())
 
 
 def _measure(kinds: list[str], record: Record, settings: Settings) -> list[Table]:
@@ -71,6 +70,13 @@ def _measure(kinds: list[str], record: Record, settings: Settings) -> list[Table
     return tables
 
 
+def _record(path: str) -> Record:
+    try:
+        return Record.load(Path(path))
+    except (OSError, RecordError) as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and accuracy.")
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"what to measure: {', '.join(KINDS)}; all by default")
@@ -83,7 +89,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--save", type=Path, metavar="FILE", help="of the numbers; latest.json in that folder by default"
     )
-    parser.add_argument("--compare", type=Path, metavar="OLD", help="an older file, to print every ratio beside")
+    parser.add_argument("--compare", type=_record, metavar="OLD", help="an older file, to print every ratio beside")
     given = parser.parse_args()
     if unknown := set(given.kinds) - set(KINDS):
         parser.error(f"no such kind: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")

@@ -6,6 +6,9 @@ from benchmarks.record import RATIO, Quantity, Record
 from benchmarks.words import cell
 from legged.reports.table import Table
 
+REPEATS = 10.0
+"""[%]; runs of the same source were seen to differ by 9: the rounds of one share the places in memory, and the load."""
+
 
 class Change(NamedTuple):
     """A ratio now and before."""
@@ -20,9 +23,10 @@ class Change(NamedTuple):
 
     @property
     def is_beyond_spread(self) -> bool:
-        """Whether each median lies outside of the other's spread."""
+        """Whether each median lies outside of the other's spread, and by more than runs of one source differ."""
         now, before = self.now, self.before
-        return not (before.low <= now.median <= before.high) and not (now.low <= before.median <= now.high)
+        apart = not (before.low <= now.median <= before.high) and not (now.low <= before.median <= now.high)
+        return apart and abs(self.percent) > REPEATS
 
 
 def changes(new: Record, old: Record) -> list[Change]:
@@ -36,7 +40,9 @@ def table(new: Record, old: Record) -> Table:
     both = changes(new, old)
     rows = [(", ".join(c.now.name), cell(c.before), cell(c.now), f"{c.percent:+.0f} %", _mark(c)) for c in both]
     marked = sum(c.is_beyond_spread for c in both)
-    notes = [f"{marked} of {len(both)} ratios changed by more than both spreads: '>' has grown, '<' has shrunk."]
+    notes = [
+        f"{marked} of {len(both)} ratios changed by more than both spreads and {REPEATS:g} %: '>' has grown, '<' has shrunk."
+    ]
     notes += [f"Other circumstances: {words}." for words in _circumstances(new, old)]
     title = f"Ratios of {_of(new)} beside those of {_of(old)}"
     return Table(title, ("ratio", "before", "now", "change", ""), tuple(rows), tuple(notes))

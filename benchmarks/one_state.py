@@ -67,6 +67,7 @@ def _ways(robot: legged.Robot, name: str, function: Function, every: Sequence[np
         ways[PINOCCHIO] = theirs.one(name)
     if mujoco() and name == FORWARD:
         twin = MujocoTwin(robot, 1e-3)
+        twin.model.opt.disableflags |= mujoco().mjtDisableBit.mjDSBL_LIMIT  # random states are beyond the joints' stops
         rows = np.stack([twin.forward_dynamics(*state) for state in zip(*every, strict=True)])
         agree(f"{robot.name}, {name}, MuJoCo", ours, rows, THIN)
         ways[MUJOCO] = Way(calls(mujoco().mj_forward, twin.model, twin.data))
