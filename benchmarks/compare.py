@@ -41,7 +41,8 @@ def table(new: Record, old: Record) -> Table:
     rows = [(", ".join(c.now.name), cell(c.before), cell(c.now), f"{c.percent:+.0f} %", _mark(c)) for c in both]
     marked = sum(c.is_beyond_spread for c in both)
     notes = [
-        f"{marked} of {len(both)} ratios changed by more than both spreads and {REPEATS:g} %: '>' has grown, '<' has shrunk."
+        f"{marked} of {len(both)} ratios changed by more than both spreads and {REPEATS:g} %.",
+        "Marks: '>' has grown, '<' has shrunk.",
     ]
     notes += [f"Other circumstances: {words}." for words in _circumstances(new, old)]
     title = f"Ratios of {_of(new)} beside those of {_of(old)}"
