@@ -57,10 +57,7 @@ def chosen_robot() -> legged.Robot:
     """Return the robot of the file in the command line, or one of ours."""
     for name in sys.argv[1:]:
         if name.endswith((".urdf", ".xml")):
-            # MuJoCo couples joints by soft constraints, and takes no inertia that no body has
-            robot = legged.load(name, mimic="fixed", repair="inertia")
-            print("\n".join(robot.audit.repaired if robot.audit else ()))
-            return robot
+            return legged.load(name, mimic="fixed")  # MuJoCo couples joints by soft constraints
     return with_physics(robots.spatial_quadruped(), damping=0.2, armature=0.02)  # [N m s/rad], [kg m^2]
 
 
@@ -92,7 +89,9 @@ def model_of(robot: legged.Robot, servo: Servo, step: float, floor: bool) -> Any
     try:
         return mujoco.MjModel.from_xml_string(ElementTree.tostring(root, encoding="unicode"))
     except ValueError as error:
-        sys.exit(f"MuJoCo refuses {robot.name!r}: {error}")
+        sys.exit(
+            f"MuJoCo refuses {robot.name!r}: {error}\nlegged.load has repair='inertia' for inertias that no body has"
+        )
 
 
 def add_floor(root: ElementTree.Element, contacts: tuple[str, ...]) -> None:

@@ -107,6 +107,32 @@ def test_coupled_joints_go_through_mjcf(tmp_path):
     compare(case_of(robot, 1), other)
 
 
+def test_mjcf_has_links_that_are_fixed_to_others_as_one_body(tmp_path):
+    """Such as files have: massless trunks, sensors with inertias that no body has, a root that is called world."""
+    strange = legged.Inertia(0.2, (0.01, 0.02, 0.0), np.diag([1e-6, 1e-6, 5e-6]), checked=False)
+    builder = legged.RobotBuilder("dog", legged.Link("world"), base=legged.FloatingBase())
+    builder.add(
+        legged.Fixed("weld"), legged.Link("trunk", BODY), to="world", at=(0.1, 0, 0), rotation=legged.rpy(0.1, 0.2, 0)
+    )
+    builder.add(legged.Fixed("mount"), legged.Link("sensor", strange), to="trunk", at=(0, 0.1, 0.2))
+    builder.add(legged.Fixed("lens"), legged.Link("camera"), to="sensor", at=(0.1, 0, 0))
+    builder.add(legged.Revolute("neck", "y"), legged.Link("yoke"), to="sensor", at=(0.2, 0, 0))
+    builder.add(legged.Fixed("face"), legged.Link("head", BODY), to="yoke", at=(0, 0, 0.1))
+    builder.add(legged.Revolute("jaw", "z"), legged.Link("chin", BODY), to="yoke", at=(0, 0, -0.1))
+    robot = builder.build()
+    other = through_mjcf(robot, tmp_path)
+    compare(case_of(robot, 0), other)
+    q = case_of(robot, 0).q
+    here, there = (
+        legged.link_poses(each, conversions.legged(robot, each).to_configuration(q)) for each in (robot, other)
+    )
+    for name in ("trunk", "sensor", "camera", "head", "chin"):
+        one, same = robot.link(name).index, other.link(name).index
+        assert np.allclose(here[0][one], there[0][same], atol=1e-14) and np.allclose(
+            here[1][one], there[1][same], atol=1e-14
+        )
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_names_orders_masses_and_contact_points_go_through_urdf(seed, tmp_path):
     robot = legged.random_tree(

@@ -11,8 +11,10 @@ import numpy as np
 from legged.errors import DefinitionError
 from legged.files.beyond import uniform, words
 from legged.files.described import described
-from legged.files.description import JointEntry, LinkEntry
+from legged.files.description import JointEntry
+from legged.files.masses import entry_inertia
 from legged.robot.frames import Placement
+from legged.robot.inertia import Inertia
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_of
@@ -28,9 +30,10 @@ _HERE = Placement(np.eye(3), np.zeros(3))
 def save_mjcf(robot: Robot, path: str | Path) -> Path:
     """Write a robot to an MJCF file, and return its path.
 
-    Names are kept; joints of several degrees of freedom become several joints of one body, named as in `save_urdf`.
-    Contact points become sites. A floating base hangs on a free joint named "base". Limits of effort become
-    `actuatorfrcrange`; there are no actuators, geoms and floor, and no limits of speed.
+    Joints of several degrees of freedom become several joints of one body, named as in `save_urdf`; so do joints with
+    massless links between. Links fixed to others become sites, as do contact points, and their mass that of the body
+    which carries them. A floating base hangs on a free joint named "base"; a link named "world" gets an underscore.
+    Limits of effort become `actuatorfrcrange`; there are no actuators, geoms and floor, and no limits of speed.
 
     Raises:
         DefinitionError: for what MJCF has no word for: a free joint inside the tree, a gyroscopic rotor, a ball joint
@@ -66,29 +69,47 @@ class _Writer:
         self.root = ET.Element("mujoco", model=description.name)
         ET.SubElement(self.root, "compiler", angle="radian", autolimits="true")
         ET.SubElement(self.root, "option", gravity=_many(robot.gravity))
-        body, first = ET.SubElement(self.root, "worldbody"), self.links[description.root]
-        if description.floating or first.mass is not None:
-            body = ET.SubElement(body, "body", name=first.name)
+        body, first = ET.SubElement(self.root, "worldbody"), description.root
+        if description.floating or self._weight(first).mass:
+            body = ET.SubElement(body, "body", name=_allowed(first))
         if description.floating:
             ET.SubElement(body, "freejoint", name="base")
-        self._fill(body, first)
+        self._fill(body, first, weighs=True)
         equality = ET.SubElement(self.root, "equality")
         for joint in description.joints:
             if joint.mimic is not None:
                 curve = _many(np.array([joint.mimic.offset, joint.mimic.multiplier, 0.0, 0.0, 0.0]))
                 ET.SubElement(equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=curve)
 
-    def _fill(self, body: ET.Element, link: LinkEntry) -> None:
-        """Write what a link weighs, and all that hangs on it."""
-        if link.mass is not None:
-            _inertial(body, link)
-        for joint in self.held[link.name]:
-            child = self.links[joint.child]
-            place = Placement(joint.rotation, joint.position)
-            if joint.kind == "fixed" and child.mass is None and not self.held[child.name]:
-                ET.SubElement(body, "site", {"name": child.name, **_place(place)})
+    def _weight(self, name: str) -> Inertia:
+        """Return the inertia of a link and of all that is fixed to it, in its axes."""
+        total = entry_inertia(self.links[name])
+        for joint in self.held[name]:
+            if joint.kind == "fixed":
+                total = total + self._weight(joint.child).moved(joint.rotation, joint.position)
+        return total
+
+    def _moves(self, name: str) -> bool:
+        """Return whether a joint moves anything from a link outward."""
+        return any(joint.kind != "fixed" or self._moves(joint.child) for joint in self.held[name])
+
+    def _fill(self, body: ET.Element, name: str, weighs: bool) -> None:
+        """Write what a link and those fixed to it weigh, if they have a body of their own, and all that hangs on it."""
+        total = self._weight(name)
+        if weighs and total.mass:
+            _inertial(body, total)
+        for joint in self.held[name]:
+            if joint.kind == "fixed" and not self._moves(joint.child):
+                self._sites(body, joint, _HERE)
             else:
                 self._hang(body, joint)
+
+    def _sites(self, body: ET.Element, joint: JointEntry, outer: Placement) -> None:
+        """Write a link fixed to a body, and those fixed to it, as sites."""
+        place = outer @ Placement(joint.rotation, joint.position)
+        ET.SubElement(body, "site", {"name": joint.child, **_place(place)})
+        for each in self.held[joint.child]:
+            self._sites(body, each, place)
 
     def _hang(self, parent: ET.Element, joint: JointEntry) -> None:
         """Write the body that a joint holds; links without mass on the way to it become joints of it."""
@@ -97,16 +118,19 @@ class _Writer:
             (joint,) = self.held[joint.child]
             chain.append(joint)
             place = place @ Placement(joint.rotation, joint.position)
-        body = ET.SubElement(parent, "body", {"name": joint.child, **_place(place)})
-        end = _HERE
+        body, end = ET.SubElement(parent, "body", {"name": _allowed(joint.child), **_place(place)}), _HERE
         moved: list[Moved] = []
         for each in reversed(chain):
             moved.insert(0, Moved(each, end))
             end = Placement(each.rotation, each.position) @ end
+        moved = [each for each in moved if each.joint.kind != "fixed"]
         for each in moved:
-            if each.joint.kind != "fixed":
-                _joint(body, each.joint, each.place.inverse())
-        self._fill(body, self.links[joint.child])
+            _joint(body, each.joint, each.place.inverse())
+        self._fill(body, joint.child, weighs=bool(moved))
+
+
+def _allowed(name: str) -> str:
+    return "world_" if name == "world" else name
 
 
 def _joint(body: ET.Element, joint: JointEntry, place: Placement) -> None:
@@ -154,14 +178,14 @@ def _physics(physics: JointPhysics) -> dict[str, str]:
     return found
 
 
-def _inertial(body: ET.Element, link: LinkEntry) -> None:
-    t = link.tensor
+def _inertial(body: ET.Element, inertia: Inertia) -> None:
+    t = np.asarray(inertia.tensor)
     a, b, c = np.linalg.eigvalsh(t)
-    least = LEAST * max(1.0, c)
-    if a < least or a + b - c < least:
-        t = t + least * np.eye(3)
+    if a < LEAST or a + b - c < LEAST:
+        t = t + LEAST * np.eye(3)
     six = _many(np.array([t[0, 0], t[1, 1], t[2, 2], t[0, 1], t[0, 2], t[1, 2]]))
-    ET.SubElement(body, "inertial", pos=_many(link.center), mass=words(link.mass), fullinertia=six)
+    center, mass = _many(np.asarray(inertia.center)), words(inertia.mass)
+    ET.SubElement(body, "inertial", pos=center, mass=mass, fullinertia=six)
 
 
 def _place(place: Placement) -> dict[str, str]:
