@@ -16,8 +16,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+import controllers
 import legged
 import robots
+from legged.ground import paper_ground, realistic_ground
+from legged.robot import base
+from legged.simulation.closed_loop import ClosedLoop
 from legged.trace.fingerprint import description, fingerprint
 from legged.trace.fingerprint.known import Unknown
 
@@ -290,6 +294,13 @@ def test_what_changes_the_result_changes_the_fingerprint(case, module):
 UNTOLD = {
     "random numbers": "def f(x): return np.random.normal() * x",
     "Python's random numbers": "import random\ndef f(x): return random.random() * x",
+    "random numbers of a module by another name": "def f(x):\n    m = np\n    return m.random.normal() * x",
+    "random numbers of a module handed on": "def g(m): return m.random.normal()\ndef f(x): return g(np) * x",
+    "random numbers in this package, patched": """
+        import legged
+        from legged.robot import base
+        def f(x): return x * legged.FloatingBase().rate(np.arange(7.0), np.arange(6.0)).sum()
+        base.quaternion_rate = lambda q, omega: q * np.random.normal()""",
     "a generator": "rng = np.random.default_rng(0)\ndef f(x): return rng.normal() * x",
     "a clock": "import time\ndef f(x): return time.time() * x",
     "a file": "def f(x): return float(open('gain').read()) * x",
@@ -320,7 +331,8 @@ UNTOLD = {
 
 
 @pytest.mark.parametrize("case", UNTOLD)
-def test_what_cannot_be_told_has_no_fingerprint(case, module):
+def test_what_cannot_be_told_has_no_fingerprint(case, module, monkeypatch):
+    monkeypatch.setattr(base, "quaternion_rate", base.quaternion_rate)  # put back after a case has patched it
     assert fingerprint(module(UNTOLD[case]).f) is None
 
 
@@ -368,6 +380,23 @@ def test_a_robot_built_again_has_the_same_fingerprint():
     for name in ("planar_biped", "spatial_quadruped", "humanoid", "hexapod"):
         first, second = (fingerprint(legged.forward_dynamics, getattr(robots, name)()) for _ in range(2))
         assert first == second is not None
+
+
+def test_a_robot_from_a_file_has_a_fingerprint(tmp_path):
+    legged.save_urdf(robots.spatial_quadruped(), tmp_path / "robot.urdf")
+    first, second = (fingerprint(legged.forward_dynamics, legged.load(tmp_path / "robot.urdf")) for _ in range(2))
+    assert first == second is not None
+
+
+def test_closed_loops_have_fingerprints():
+    """Gaits, laws and grounds of this project, with all that they are made of."""
+    robot = robots.spatial_quadruped()
+    law = controllers.ComputedTorque(controllers.Trot(period=1.0, stride=0.3, clearance=0.08))
+    marks = []
+    for ground in (paper_ground(robot), realistic_ground(robot)):
+        loop = ClosedLoop(robot, law, ground)
+        marks += [fingerprint(loop.rate), fingerprint(loop.observe)]
+    assert len(set(marks)) == 4 and None not in marks
 
 
 def test_looking_at_a_robot_does_not_change_its_fingerprint():

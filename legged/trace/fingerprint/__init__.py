@@ -4,7 +4,7 @@
 function, its defaults, what it closes over, the globals that it names, and of those the same again, down to every
 number of every object. Calls with equal fingerprints do the same. Where that cannot be told there is none, and who asks
 has to run the function to see what it does: if it meets a file, a clock, random numbers, warnings, what remembers
-earlier results, or what is written in another language.
+earlier results, or what is written in another language. This project's own code is taken to meet none of these.
 
     walk      from thing to thing, and by which names
     code      functions

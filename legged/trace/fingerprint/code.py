@@ -12,7 +12,7 @@ from typing import Any
 
 from legged.trace.fingerprint import known
 from legged.trace.fingerprint.known import Unknown
-from legged.trace.fingerprint.walk import Walk
+from legged.trace.fingerprint.walk import FOREIGN, Walk
 
 _IMPORT = dis.opmap["IMPORT_NAME"]
 _SPELLED = frozenset(["__dict__", "__getattribute__"])
@@ -40,25 +40,33 @@ def function(walk: Walk, x: types.FunctionType) -> None:
 
 def _code(walk: Walk, code: types.CodeType, x: types.FunctionType) -> None:
     """Describe a function's bytecode, or that of one inside it, and offer the globals that it names."""
-    names, scope, builtins = code.co_names, x.__globals__, x.__builtins__
-    own = known.is_own(scope.get("__name__"))
+    names, own = code.co_names, known.is_own(x.__globals__.get("__name__"))
     walk.lines.append(_bytes(code))
     walk.name(names)
-    walk.looks_up |= not own and not _SPELLED.isdisjoint(names)
-    for name in names:
-        if name in scope:
-            for path, value in _used(code, name, scope[name]).items():
-                walk.offer(x, path, value, now=True)
-        elif name in builtins and not (own and name in known.LOOK_UP):
-            walk.offer(x, name, builtins[name], now=True)
-    for path, value in _imported(code, x):
-        walk.offer(x, path, value, now=True)
+    if not own:
+        walk.name([FOREIGN + name for name in names if name in known.DOUBTFUL])
+        walk.looks_up |= not _SPELLED.isdisjoint(names)
+    for name, value in (*_globals(code, x, own), *_imported(code, x)):
+        library = known.library(value) if own else ""
+        if library:
+            walk.lines.append(f"{name} {library}")
+        else:
+            walk.offer(x, name, value, now=True)
     for constant in code.co_consts:
         if isinstance(constant, types.CodeType):
             _code(walk, constant, x)
         else:
             walk.name(_words(constant))
             walk.visit(constant)
+
+
+def _globals(code: types.CodeType, x: types.FunctionType, own: bool) -> Iterator[tuple[str, Any]]:
+    """Yield names and values of the globals that bytecode uses."""
+    for name in code.co_names:
+        if name in x.__globals__:
+            yield from _used(code, name, x.__globals__[name]).items()
+        elif name in x.__builtins__ and not (own and name in known.LOOK_UP):
+            yield name, x.__builtins__[name]
 
 
 def _bytes(code: types.CodeType) -> str:

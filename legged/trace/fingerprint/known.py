@@ -27,6 +27,8 @@ _PURE = frozenset(
 """Modules of Python's library that neither look at the world nor remember anything."""
 _LIBRARIES = ("networkx", "numpy")
 _NOT_PURE = ("numpy.random", "numpy.ctypeslib", "numpy.testing", "numpy.lib.npyio", "networkx.readwrite")
+_USED = (*_LIBRARIES, "llvmlite", "matplotlib", "mujoco", "pinocchio", "rich", "scipy", "typer", "yourdfpy")
+"""Libraries that this project uses."""
 _REFUSED = frozenset(
     f"{module}.{name}"
     for module, names in {
@@ -37,6 +39,8 @@ _REFUSED = frozenset(
     for name in names.split()
 )
 """Functions of known modules that depend on more than their arguments, or do more than return a result."""
+DOUBTFUL = frozenset(["random", "ctypeslib", "testing", "lib", *(name.partition(".")[2] for name in _REFUSED)])
+"""Names in known modules of what is not to be taken at its word."""
 LOOK_UP = frozenset(["delattr", "dir", "getattr", "hasattr", "setattr", "vars"])
 """Built-in functions that find things by names which the code need not spell out."""
 _LOOK_UP = frozenset([*(f"builtins.{name}" for name in LOOK_UP), "operator.attrgetter", "operator.methodcaller"])
@@ -68,6 +72,11 @@ def is_own(module: str | None) -> bool:
     return top in _OURS and place is not None and Path(place).is_relative_to(_ROOT / top)
 
 
+def is_ours(x: Any) -> bool:
+    """Return whether something is a function or class of this project, whose code is taken not to look at the world."""
+    return isinstance(x, types.FunctionType | type) and is_own(x.__module__)
+
+
 def traces(kind: type) -> bool:
     """Return whether a class is one of those that trace and compile, or derived from one."""
     return any(c.__module__.startswith(_TRACE) and is_known(c.__module__) for c in kind.__mro__)
@@ -83,19 +92,38 @@ def home(function: types.FunctionType) -> str:
 
 def by_name(x: Any) -> str:
     """Return the name of a function or class of a known module, "" if it is none or not what has that name there."""
-    name = getattr(x, "__qualname__", None) or getattr(x, "__name__", None)
-    module = getattr(x, "__module__", None) or getattr(type(x), "__module__", None)
-    if not isinstance(name, str) or not isinstance(module, str) or not is_known(module):
-        return ""
-    try:
-        found = operator.attrgetter(name)(sys.modules[module])
-    except (AttributeError, KeyError):
-        return ""
-    if found is not x:
+    module, name = _place(x)
+    if not is_known(module) or _found(module, name) is not x:
         return ""
     if f"{module}.{name}" in _REFUSED:
         raise Unknown(f"{module}.{name}")
     return f"{module}.{name}"
+
+
+def library(x: Any) -> str:
+    """Return name and version of what this project's code takes from a library, "" if it is to be looked at."""
+    module, name = (x.__name__, "") if isinstance(x, types.ModuleType) else _place(x)
+    top = module.partition(".")[0]
+    if top not in sys.stdlib_module_names and top not in _USED:
+        return ""
+    if is_known(module) if not name else _found(module, name) is not x:
+        return ""
+    return f"library {module}.{name} {getattr(sys.modules.get(top), '__version__', '')}"
+
+
+def _place(x: Any) -> tuple[str, str]:
+    """Return the module and the name that a function or class says it has."""
+    name = getattr(x, "__qualname__", None) or getattr(x, "__name__", None)
+    module = getattr(x, "__module__", None) or getattr(type(x), "__module__", None)
+    return (module, name) if isinstance(name, str) and isinstance(module, str) else ("", "")
+
+
+def _found(module: str, name: str) -> Any:
+    """Return what has a name in a module."""
+    try:
+        return operator.attrgetter(name)(sys.modules[module])
+    except (AttributeError, KeyError):
+        return None
 
 
 def looks_up(name: str) -> bool:

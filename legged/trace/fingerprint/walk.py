@@ -20,6 +20,10 @@ PLAIN: dict[type, Callable[[Any], str]] = {
 """What is all said in a line, and how."""
 
 
+FOREIGN = "foreign "
+"""Put before names that only count in code that is not this project's."""
+
+
 class Walk:
     """One way through everything that can be reached; what is met twice is described once.
 
@@ -75,8 +79,10 @@ class Walk:
         self.places[id(x)] = len(self.met)
         self.met.append(x)
         self.modules |= not known.is_known(x.__name__)
+        foreign = known.is_known(x.__name__)
         for name, value in vars(x).items():
-            self.offer(x, name, value, name in ("__getattr__", "__version__"))
+            word = FOREIGN + name if foreign and name in known.DOUBTFUL else name
+            self.offer(x, word, value, name in ("__getattr__", "__version__"))
 
     def name(self, names: Iterable[str]) -> None:
         """Take note of names in code."""
@@ -98,9 +104,21 @@ class Walk:
         while self.named:
             place, name, value, _ = self.named.popleft()
             self.lines.append(f"{place}.{name}")
-            self.read(value)
+            met = len(self.met)
+            try:
+                self.read(value)
+            except known.Unknown:
+                if not known.is_ours(self.met[place]):
+                    raise
+                self.forget(met)
             if self.looks_up and not self.named:
                 if self.modules:
                     raise known.Unknown("names in modules that are made while the function runs")
                 waiting, self.waiting = self.waiting, {}
                 self.named.extend(entry for entries in waiting.values() for entry in entries if not entry[3])
+
+    def forget(self, met: int) -> None:
+        """Take it that what was met since may be met again, and is described then."""
+        self.lines.append("ours")
+        for thing in self.met[met:]:
+            self.places.pop(id(thing), None)
