@@ -1,0 +1,95 @@
+"""Linear operators that are held, added, multiplied and applied as recursions; matrices are made when asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, overload
+
+import numpy as np
+
+from legged.errors import ShapeError
+from legged.spatial import Array
+
+Action = Callable[[Array], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Operator:
+    """A linear operator from vectors of length `columns` to vectors of length `rows`.
+
+    `A @ x` applies it, `A @ B` multiplies, `A + B`, `A - B`, `-A` add, `A.T` is the adjoint (the paper's star), and
+    `A.matrix()` the dense matrix. Nothing is multiplied out: a product applies its factors one after the other.
+
+    Attributes:
+        rows, columns: Lengths of what comes out and of what goes in.
+        apply: x -> A x. apply_adjoint: y -> A^T y.
+        name: For messages.
+    """
+
+    rows: int
+    columns: int
+    apply: Action
+    apply_adjoint: Action
+    name: str = ""
+
+    def __repr__(self) -> str:
+        return f"<Operator {self.name or '?'}: {self.columns} -> {self.rows}>"
+
+    @property
+    def T(self) -> Operator:
+        """The adjoint."""
+        name = self.name.removesuffix("*") if self.name.endswith("*") else f"{self.name}*"
+        return Operator(self.columns, self.rows, self.apply_adjoint, self.apply, name)
+
+    @overload
+    def __matmul__(self, other: Operator) -> Operator: ...
+    @overload
+    def __matmul__(self, other: Array) -> Array: ...
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, Operator):
+            self._check("be multiplied with an operator of", other.rows, self.columns)
+            return Operator(
+                self.rows,
+                other.columns,
+                lambda x: self.apply(other.apply(x)),
+                lambda y: other.apply_adjoint(self.apply_adjoint(y)),
+                f"{self.name} {other.name}",
+            )
+        x = np.asarray(other)
+        if x.shape != (self.columns,):
+            raise ShapeError(f"operator {self.name!r} acts on vectors ({self.columns},), got shape {x.shape}")
+        return self.apply(x)
+
+    def __add__(self, other: Operator) -> Operator:
+        self._check("be added to one with rows", other.rows, self.rows)
+        self._check("be added to one with columns", other.columns, self.columns)
+        return Operator(
+            self.rows,
+            self.columns,
+            lambda x: self.apply(x) + other.apply(x),
+            lambda y: self.apply_adjoint(y) + other.apply_adjoint(y),
+            f"({self.name} + {other.name})",
+        )
+
+    def __neg__(self) -> Operator:
+        return Operator(
+            self.rows, self.columns, lambda x: -self.apply(x), lambda y: -self.apply_adjoint(y), f"-{self.name}"
+        )
+
+    def __sub__(self, other: Operator) -> Operator:
+        return self + -other
+
+    def matrix(self) -> Array:
+        """Return the dense matrix, (rows, columns), column by column."""
+        columns = [self.apply(column) for column in np.eye(self.columns)]
+        return np.array(columns).reshape(self.columns, self.rows).T
+
+    def _check(self, what: str, got: int, needed: int) -> None:
+        if got != needed:
+            raise ShapeError(f"operator {self.name!r} cannot {what} {got}; it needs {needed}")
+
+
+def identity(size: int) -> Operator:
+    """Return the operator that changes nothing."""
+    return Operator(size, size, lambda x: x, lambda x: x, "I")
