@@ -116,10 +116,10 @@ def test_joints_that_follow_others_are_pinocchios_with_and_without_its_mimic(mim
 def test_dynamics_in_mujocos_vectors_are_mujocos(seed):
     """Of robots with joints of every kind, and bases of every kind."""
     pytest.importorskip("mujoco")
-    from oracles.mujoco_model import acceleration, compiled, inverse
+    from oracles.mujoco_model import acceleration, inverse
 
     case = random_case(seed, links=1 + seed)
-    model = compiled(case.robot)
+    model = conversions.mujoco_model(case.robot)
     compare_dynamics(
         conversions.mujoco(case.robot, model),
         case,
@@ -189,11 +189,9 @@ def test_a_base_in_drakes_vectors_is_a_quaternion_and_world_velocities():
 
 def every_conversion():
     pytest.importorskip("mujoco")
-    from oracles.mujoco_model import compiled
-
     tree = legged.random_tree(3)
     return [
-        conversions.mujoco(tree, compiled(tree)),
+        conversions.mujoco(tree, conversions.mujoco_model(tree)),
         conversions.drake(ROBOT, plant_of(NAMES)),
         conversions.ros(ROBOT).vectors,
         conversions.legged(tree, legged.random_tree(3)),

@@ -16,7 +16,7 @@ from oracles.rebuild import rebuild
 import legged
 import robots
 from legged import JointPhysics, Rotor, conversions
-from legged.errors import DefinitionError, FileError
+from legged.errors import DefinitionError, FileError, MismatchError
 from legged.robot.random import JOINTS
 
 OPTIONS = {
@@ -38,10 +38,7 @@ def through_urdf(robot, folder, **options):
 
 def through_mjcf(robot, folder):
     pytest.importorskip("mujoco")
-    from oracles.mujoco_model import quiet
-
-    with quiet():
-        return legged.load(legged.save_mjcf(robot, folder / "robot.xml"))
+    return legged.load(legged.save_mjcf(robot, folder / "robot.xml"))
 
 
 def compare(case, other, tolerance=1e-12):
@@ -257,3 +254,11 @@ def test_joint_physics_that_no_joint_has_is_refused(element, words, tmp_path):
 def test_what_mjcf_has_no_word_for_is_refused(joint, words, tmp_path):
     with pytest.raises(DefinitionError, match=words):
         legged.save_mjcf(one_joint(joint), tmp_path / "robot.xml")
+
+
+def test_mujocos_refusal_of_a_robot_is_told():
+    pytest.importorskip("mujoco")
+    strange = legged.Inertia(1.0, (0, 0, 0), np.diag([1e-3, 1e-3, 5e-3]), checked=False)
+    robot = legged.RobotBuilder("brick", legged.Link("brick", strange)).build()
+    with pytest.raises(MismatchError, match="MuJoCo refuses robot 'brick': Error: inertia must satisfy"):
+        conversions.mujoco_model(robot)

@@ -8,7 +8,19 @@ The differences between the programs stand in `docs/conventions.md`.
 """
 
 from legged.conversions.conversion import Conversion
+from legged.conversions.mujoco_model import mujoco_model
 from legged.conversions.programs import drake, legged, mujoco, pinocchio
 from legged.conversions.ros import JointState, Odometry, RosConversion, ros
 
-__all__ = ["Conversion", "JointState", "Odometry", "RosConversion", "drake", "legged", "mujoco", "pinocchio", "ros"]
+__all__ = [
+    "Conversion",
+    "JointState",
+    "Odometry",
+    "RosConversion",
+    "drake",
+    "legged",
+    "mujoco",
+    "mujoco_model",
+    "pinocchio",
+    "ros",
+]

@@ -19,6 +19,7 @@ from legged.errors import DefinitionError, FileError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.mjcf_lost import lost_elements
 from legged.files.mjcf_physics import Physics
+from legged.files.mujoco_log import kept_warnings
 from legged.files.schema import LARGEST
 from legged.robot.frames import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
@@ -55,15 +56,11 @@ def read(path: str | Path) -> Description:
         mujoco: Any = import_module("mujoco")
     except ImportError as error:
         raise FileError(source, "reading MJCF needs MuJoCo's compiler: pip install 'legged[mujoco]'") from error
-    warnings: list[str] = []
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(warnings.append)  # which otherwise go to a file
-    try:
-        model = mujoco.MjModel.from_xml_path(source)
-    except (ValueError, OSError) as error:
-        raise FileError(source, _refusal(str(error))) from error
-    finally:
-        mujoco.set_mju_user_warning(before)
+    with kept_warnings(mujoco) as warnings:
+        try:
+            model = mujoco.MjModel.from_xml_path(source)
+        except (ValueError, OSError) as error:
+            raise FileError(source, _refusal(str(error))) from error
     return describe(model, source, tuple(f"MuJoCo's compiler warns: {words}" for words in warnings))
 
 

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
 
 import numpy as np
 
@@ -19,9 +18,9 @@ from legged import conversions
 from legged.conversions import Conversion
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
-from legged.errors import LeggedError, MismatchError, MissingError, UnknownNameError
+from legged.errors import DefinitionError, LeggedError, MismatchError, MissingError, UnknownNameError
 from legged.files.export import urdf_of
-from legged.files.mjcf_export import mjcf_of
+from legged.files.mujoco_log import kept_warnings
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -119,21 +118,16 @@ def _mujoco(mujoco: Any, robot: Robot) -> Program:
     path = _own_file(robot, (".xml", ".mjcf"))
     if path is not None:
         try:
-            return _with_mujoco(mujoco, robot, mujoco.MjModel.from_xml_path(str(path)), path.name)
+            with kept_warnings(mujoco):
+                model = mujoco.MjModel.from_xml_path(str(path))
+            return _with_mujoco(mujoco, robot, model, path.name)
         except LeggedError:  # joints locked or cut off: another robot than the file's
             pass
     try:
-        model = mujoco.MjModel.from_xml_string(_without_body_names(mjcf_of(robot.fused())))
-    except (RuntimeError, ValueError) as error:  # DefinitionError among them
+        model = conversions.mujoco_model(robot)
+    except DefinitionError as error:
         raise MismatchError(f"MuJoCo cannot read robot {robot.name!r} as exported: {error}") from error
     return _with_mujoco(mujoco, robot, model, "as exported")
-
-
-def _without_body_names(root: ElementTree.Element) -> str:
-    """Return the text of an MJCF whose bodies have no names: MuJoCo keeps "world" to itself, which many robots have."""
-    for body in root.iter("body"):
-        body.attrib.pop("name", None)
-    return ElementTree.tostring(root, encoding="unicode")
 
 
 def _with_mujoco(mujoco: Any, robot: Robot, model: Any, source: str) -> Program:
@@ -142,10 +136,11 @@ def _with_mujoco(mujoco: Any, robot: Robot, model: Any, source: str) -> Program:
 
     def inverse(q: Array, v: Array, vdot: Array) -> Array:
         data.qpos[:], data.qvel[:], data.qacc[:] = q, v, vdot
-        mujoco.mj_fwdPosition(model, data)
-        mujoco.mj_fwdVelocity(model, data)
         forces = np.zeros(model.nv)
-        mujoco.mj_rne(model, data, 1, forces)
+        with kept_warnings(mujoco):
+            mujoco.mj_fwdPosition(model, data)
+            mujoco.mj_fwdVelocity(model, data)
+            mujoco.mj_rne(model, data, 1, forces)
         return forces
 
     return Program(f"MuJoCo ({source})", robot, conversions.mujoco(robot, model), inverse)

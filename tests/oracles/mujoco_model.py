@@ -1,34 +1,13 @@
 """MuJoCo as an oracle: its accelerations without contacts, constraints and actuators."""
 
-from contextlib import contextmanager
-from xml.etree import ElementTree
-
 import mujoco
 import numpy as np
 
-import legged
-from legged.files.mjcf_export import mjcf_of
+from legged.files.mujoco_log import kept_warnings
 from legged.spatial import Array
 
 _OFF = mujoco.mjtDisableBit
 FREE_FLIGHT = _OFF.mjDSBL_CONTACT | _OFF.mjDSBL_CONSTRAINT | _OFF.mjDSBL_ACTUATION
-
-
-@contextmanager
-def quiet():
-    """Keep MuJoCo's warnings, such as those of badly conditioned models, out of a file in the current folder."""
-    before = mujoco.get_mju_user_warning()
-    mujoco.set_mju_user_warning(lambda words: None)
-    try:
-        yield
-    finally:
-        mujoco.set_mju_user_warning(before)
-
-
-def compiled(robot: legged.Robot) -> mujoco.MjModel:
-    """Return MuJoCo's model of a robot of ours."""
-    with quiet():
-        return mujoco.MjModel.from_xml_string(ElementTree.tostring(mjcf_of(robot), encoding="unicode"))
 
 
 def acceleration(model: mujoco.MjModel, qpos: Array, qvel: Array, force: Array) -> Array:
@@ -36,7 +15,7 @@ def acceleration(model: mujoco.MjModel, qpos: Array, qvel: Array, force: Array) 
     model.opt.disableflags |= FREE_FLIGHT
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.qfrc_applied[:] = qpos, qvel, force
-    with quiet():
+    with kept_warnings(mujoco):
         mujoco.mj_forward(model, data)
     return data.qacc.copy()
 
@@ -46,7 +25,7 @@ def inverse(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> Arr
     model.opt.disableflags |= FREE_FLIGHT
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.qacc[:] = qpos, qvel, qacc
-    with quiet():
+    with kept_warnings(mujoco):
         mujoco.mj_inverse(model, data)
     return data.qfrc_inverse.copy()
 
@@ -56,7 +35,7 @@ def smooth_terms(model: mujoco.MjModel, qpos: Array, qvel: Array) -> tuple[Array
     model.opt.disableflags |= FREE_FLIGHT
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = qpos, qvel
-    with quiet():
+    with kept_warnings(mujoco):
         mujoco.mj_forward(model, data)
     M = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, M)
