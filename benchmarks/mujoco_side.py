@@ -11,6 +11,7 @@ import numpy as np
 import legged
 from legged import conversions
 from legged.files.mjcf_export import mjcf_of
+from legged.files.names import contact_names
 
 
 @cache
@@ -103,9 +104,10 @@ def _add_feet(spec: Any, robot: legged.Robot, stand: Stand) -> None:
     kinds, friction = mujoco().mjtGeom, [stand.friction, 0.005, 0.0001]
     plane = {"type": kinds.mjGEOM_PLANE, "size": [50, 50, 1], "contype": 1, "conaffinity": 2}
     spec.worldbody.add_geom(**plane, friction=friction)
-    for point in robot.contacts:
+    for name in contact_names(robot):
+        point = spec.site(name)
         sphere = {"type": kinds.mjGEOM_SPHERE, "size": [stand.radius, 0, 0], "contype": 2, "conaffinity": 1, "mass": 0}
-        spec.body(robot.links[point.link].name).add_geom(**sphere, pos=point.position, friction=friction)
+        point.parent.add_geom(**sphere, pos=point.pos, friction=friction)
 
 
 def rolled_out(

@@ -6,7 +6,6 @@ import io
 import logging
 from collections import Counter
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -23,13 +22,12 @@ MOST_LINKS = 2000
 _KINDS = {"continuous": "revolute", "floating": "free", "spherical": "ball"}
 
 
-def read_urdf(path: str | Path) -> Description:
-    """Return what a URDF says, or raise FileError telling what is wrong with it and where."""
-    return parse_urdf(xml.read_bytes(path), str(path))
-
-
 def parse_urdf(content: bytes, source: str) -> Description:
-    """Return what the bytes of a URDF say; `source` names them in messages. Errors as `read_urdf`."""
+    """Return what the bytes of a URDF say; `source` names them in messages.
+
+    Raises:
+        FileError: telling what is wrong and where.
+    """
     root = xml.parse(content, source)
     motors, lost_of_motors = rotors(root, source)
     beyond = read_beyond(root, source)
