@@ -43,6 +43,7 @@ GroundName = Annotated[
     ),
 ]
 TerrainName = Annotated[str, typer.Option("--terrain", help="flat, slope:DEGREES or steps:RISE[,RUN].")]
+COMPARED = "chain(6); chain(12); tree(12, branching=2); planar_biped; spatial_quadruped; humanoid"
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for figures and data.")]
 
 
@@ -114,9 +115,20 @@ def verify(
 def count(
     robot: Annotated[str, typer.Argument(help="A robot as in `info`, `families` for n-link chains, or `all`.")] = "all",
     base: BaseName = None,
+    algorithms: Annotated[
+        str | None,
+        typer.Option(help="Compare the algorithms of the field: `all`, or beginnings of their names with commas."),
+    ] = None,
+    robots: Annotated[
+        str, typer.Option(help="With --algorithms: robots as in `info`, split by semicolons.")
+    ] = COMPARED,
+    times: Annotated[bool, typer.Option("--times", help="With --algorithms: compile and time them, too.")] = False,
     output: Output = None,
 ) -> None:
     """Count the operations of inverse and forward dynamics, beside the published formulas (Table 1, Figure 7)."""
+    if algorithms is not None:
+        _compare(algorithms, robots, base, times, output)
+        return
     from legged.reports import counts
     from legged.reports.named import ready_made, robot_named
 
@@ -133,6 +145,20 @@ def count(
     for task in ("inverse", "forward"):
         _show(*(counts.part_table(measured[0], task, by).text() for by in ("stage", "module")))
     _figure_7(measured, output)
+
+
+def _compare(algorithms: str, robots: str, base: str | None, times: bool, output: Path | None) -> None:
+    from legged.reports import algorithms as field
+    from legged.reports.algorithm_page import write
+    from legged.reports.named import robot_named
+
+    names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
+    found = [cost for name in robots.split(";") for cost in field.costs(robot_named(name.strip(), base), names, times)]
+    tables = [field.cost_table(found), *([field.crossover_table()] if names is None else [])]
+    _show(*(table.text() for table in tables))
+    if output is not None:
+        for path in write(output, found, tables):
+            print(path)
 
 
 def _gait_command(name: str, gait: str, usual: str, words: str) -> None:

@@ -7,5 +7,6 @@ from robots.hopper import planar_hopper
 from robots.humanoid import humanoid
 from robots.planar_biped import planar_biped
 from robots.spatial_quadruped import spatial_quadruped
+from robots.tree import tree
 
-__all__ = ["centipede", "chain", "hexapod", "humanoid", "planar_biped", "planar_hopper", "spatial_quadruped"]
+__all__ = ["centipede", "chain", "hexapod", "humanoid", "planar_biped", "planar_hopper", "spatial_quadruped", "tree"]

@@ -120,8 +120,8 @@ def _stance(robot: Robot, end: int, rotations: Array, origins: Array) -> Stance:
         leg_name(robot, end),
         end,
         tuple(point.name for point in points),
-        tuple(axis.column for axis in axes),
-        tuple(axis.column for axis in bends),
+        tuple(dict.fromkeys(axis.column for axis in axes)),
+        tuple(dict.fromkeys(axis.column for axis in bends)),
         bends[0].origin,
         sum(float(np.linalg.norm(b - a)) for a, b in pairwise([*(axis.origin for axis in bends), sole])),
     )

@@ -1,0 +1,73 @@
+"""Figures of the algorithms: operations over the number of links, and the condition of the inertia matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from legged.dynamics.inertia import inertia_matrix
+from legged.reports import style
+from legged.reports.algorithms import FAMILIES, SIZES, growth
+from legged.robot.base import Base, FixedBase, FloatingBase
+from legged.robot.configuration import random_configuration
+from legged.robot.robot import Robot
+from robots import tree
+
+SHOWN = {
+    "modular": ("black", "-"),
+    "articulated bodies": (style.BLUE, "--"),
+    "spatial operators": (style.GREEN, ":"),
+    "inertia matrix, L^T D L": (style.ORANGE, "-"),
+}
+LINKS = (2, 4, 8, 16, 32)
+STUDY: dict[str, dict[str, Callable[[int], Robot]]] = {
+    "branching, fixed base": {f"{b:g}": lambda n, b=b: _study(n, b, 1.0, FixedBase()) for b in (1, 1.5, 2, 4)},
+    "branching, floating base": {f"{b:g}": lambda n, b=b: _study(n, b, 1.0, FloatingBase()) for b in (1, 1.5, 2, 4)},
+    "taper of a chain, fixed base": {f"{t:g}": lambda n, t=t: _study(n, 1, t, FixedBase()) for t in (1.0, 0.95, 0.9)},
+}
+"""Panel -> curve -> robot of n links."""
+_CONFIGURATIONS = 20
+
+
+def _study(n: int, branching: float, taper: float, base: Base) -> Robot:
+    return tree(n, branching=branching, taper=taper, base=base)
+
+
+def growth_figure() -> Figure:
+    """Return M + A of forward dynamics over the number of links, one panel for each family of trees."""
+    made = style.figure(2, 2, width=9.5, height=3.4)
+    for ax, family in zip(made.axes, FAMILIES, strict=True):
+        for name, (colour, dashes) in SHOWN.items():
+            ax.plot(SIZES, growth(family, name), dashes, color=colour, linewidth=1.5, label=name)
+        style.label(ax, f"Forward dynamics: {family}", "links without the base, n", "operations, M + A")
+    return style.legend(made)
+
+
+def condition_numbers(robot: Robot, configurations: int = _CONFIGURATIONS) -> np.ndarray:
+    """Return the condition numbers of the inertia matrix at random configurations, (configurations,)."""
+    rng = np.random.default_rng(0)
+    return np.array(
+        [np.linalg.cond(inertia_matrix(robot, random_configuration(robot, rng))) for _ in range(configurations)]
+    )
+
+
+def condition_figure() -> Figure:
+    """Return how the condition number of the inertia matrix grows with size, branching, base and taper.
+
+    Lines are medians over random configurations, bands their range. Source of the questions: Featherstone, "An
+    empirical study of the joint space inertia matrix", International Journal of Robotics Research 23(9), 2004.
+    """
+    made = style.figure(1, len(STUDY), width=12.0, height=4.0)
+    colours = (style.BLUE, style.GREEN, style.ORANGE, style.RED)
+    for ax, (panel, curves) in zip(made.axes, STUDY.items(), strict=True):
+        for (name, make), colour in zip(curves.items(), colours, strict=False):
+            found = np.array([condition_numbers(make(n)) for n in LINKS])
+            ax.loglog(LINKS, np.median(found, axis=1), "o-", color=colour, markersize=3, linewidth=1.2, label=name)
+            ax.fill_between(LINKS, found.min(axis=1), found.max(axis=1), color=colour, alpha=0.15, linewidth=0)
+        ax.set_xticks(LINKS, [str(n) for n in LINKS])
+        ax.minorticks_off()
+        ax.legend(title=panel.split(",")[0].split(" ")[0], fontsize=8, title_fontsize=8, frameon=False)
+        style.label(ax, panel, "links without the base, n", "condition number of the inertia matrix")
+    return made

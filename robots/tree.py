@@ -1,0 +1,40 @@
+"""A tree of n alike links that branches everywhere alike: a chain, a binary tree, a star."""
+
+import numpy as np
+
+from legged import Base, Link, Revolute, Robot, RobotBuilder, cylinder, rpy
+
+
+def tree(
+    n: int, *, branching: float = 1, taper: float = 1.0, twist: float = np.pi / 2, base: Base | None = None
+) -> Robot:
+    """Return a tree of n links, each hanging on the end of its parent by a revolute joint.
+
+    Links are numbered from the base, link 0, outward; link k hangs on link floor((k - 1) / branching). So 1 makes a
+    chain, 2 a binary tree, n a star.
+
+    Args:
+        n: Number of links without the base.
+        branching: Children of each link; 1.5 gives one and two in turn.
+        taper: How much shorter and thinner a link is than its parent; its mass falls with the third power.
+        twist: From one joint axis to the next, [rad].
+        base: Floating with a quaternion by default.
+
+    Source: Featherstone, "An empirical study of the joint space inertia matrix", International Journal of Robotics
+    Research 23(9), 2004, studies such trees.
+    """
+    builder = RobotBuilder(f"tree of {n} links, branching {branching:g}", _link("link0", 1.0), base=base)
+    depth = {0: 0}
+    for k in range(1, n + 1):
+        parent = int((k - 1) / branching)
+        depth[k] = depth[parent] + 1
+        at = (0.0, 0.0, taper ** depth[parent])
+        turn = rpy(0.0, 0.0, twist)
+        joint = Revolute(f"joint{k}", "x")
+        builder.add(joint, _link(f"link{k}", taper ** depth[k]), to=f"link{parent}", at=at, rotation=turn)
+    return builder.build()
+
+
+def _link(name: str, size: float) -> Link:
+    """Return a cylinder of length `size` and mass size^3 along z."""
+    return Link(name, cylinder(size**3, 0.05 * size, (0, 0, 0), (0, 0, size)))
