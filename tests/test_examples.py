@@ -23,6 +23,7 @@ WORDS = {  # the example -> what it must print
     "own_controller": ("compiled closed loop: stood for 2 s",),
     "own_gait": ("squatted for 2 s, trunk between 0.40 m and 0.50 m",),
     "own_ground": ("Waves", "over the waves"),
+    "real_robots": ("12.0 kg, hips at 0.45 m when it stands", "Stand    4 s", "Crawl   12 s", "Trot    20 s"),
     "sensors": ("leg4_foot is down for 50% of the time", "reads 9.8 m/s^2 upward", "wrote sensors.png"),
     "trot": ("trotted to x = 0.42 m", "trunk.png", "trot.gif"),
     "walk": ("<Run of 'planar biped': 3 s, 301 samples, compiled closed loop>", "advanced 0.86 m at 0.29 m/s"),
@@ -35,7 +36,8 @@ def test_every_example_is_tested():
 
 @pytest.mark.parametrize("name", sorted(WORDS))
 def test_example_prints_what_it_says(name, capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(sys, "argv", [name, str(tmp_path)])
+    given = legged.save_urdf(robots.spatial_quadruped(), tmp_path / "dog.urdf") if name == "real_robots" else tmp_path
+    monkeypatch.setattr(sys, "argv", [name, str(given)])
     runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
     printed = capsys.readouterr().out
     for words in WORDS[name]:
