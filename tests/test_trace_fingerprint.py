@@ -247,6 +247,12 @@ CASES = {
             from part import k
             return k * x
         def change(): part.k = 3.0""",
+    "a compiled function": """
+        from legged.trace import compile
+        def make(k): return compile(lambda x: (k * x, {"a": x}), x=())
+        g = make(2.0)
+        def f(x): return g(x)[0]
+        def change(): global g; g = make(3.0)""",
     "NumPy, patched": """
         cosine = np.cos
         def f(x): return np.cos(x)
@@ -325,7 +331,10 @@ UNTOLD = {
     "another thread's data": "import threading\nd = threading.local()\nd.k = 2.0\ndef f(x): return d.k * x",
     "a weak reference": "import weakref\nclass A: k = 2.0\na = A()\nw = weakref.ref(a)\ndef f(x): return w().k * x",
     "a function of arrays in another language": "g = np.frompyfunc(lambda x: 2.0 * x, 1, 1)\ndef f(x): return g(x)",
-    "what is compiled": "from legged.trace import compile\ng = compile(lambda x: 2 * x, x=1)\ndef f(x): return g(x)",
+    "what is half traced": """
+        from legged.trace.tracer import Tracer
+        a = Tracer().input()
+        def f(x): return a * x""",
     "an array that knows its file": "a = np.zeros(3).view(np.memmap)\ndef f(x): return a * x",
 }
 
@@ -399,11 +408,27 @@ def test_closed_loops_have_fingerprints():
     assert len(set(marks)) == 4 and None not in marks
 
 
-def test_looking_at_a_robot_does_not_change_its_fingerprint():
-    robot = legged.random_tree(seed=3, links=6)
+@pytest.mark.parametrize(
+    "make", [lambda: legged.random_tree(seed=3, links=6, physics=True, coupled=True), robots.humanoid]
+)
+def test_looking_at_a_robot_does_not_change_its_fingerprint(make):
+    robot = make()
     before = fingerprint(legged.forward_dynamics, robot)
     _ = robot.mass, robot.children, robot.alike_modules, robot.graph, robot.neutral()
+    for function in FUNCTIONS[:2]:
+        function(robot, robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv))
     assert fingerprint(legged.forward_dynamics, robot) == before
+
+
+def test_what_is_written_on_the_graph_of_a_robot_counts():
+    robot = robots.planar_biped()
+
+    def heaviest(robot, q):
+        return robot.graph.nodes["trunk"].get("load", 1.0) * q
+
+    before = fingerprint(heaviest, robot)
+    robot.graph.nodes["trunk"]["load"] = 2.0
+    assert fingerprint(heaviest, robot) not in (before, None)
 
 
 def arrays(x: Any, met: set[int]) -> Iterator[np.ndarray]:

@@ -91,6 +91,10 @@ class Kernel:
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
 
+    def __fingerprint__(self) -> tuple[Any, ...]:
+        """Return everything that the results depend on, see `fingerprint`."""
+        return self.name, self.graph.inputs, self.graph.digest, self.graph.rebuild
+
     @cached_property
     def counts(self) -> Counts:
         """How many operations one state costs."""

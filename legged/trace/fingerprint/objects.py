@@ -145,8 +145,6 @@ class _Layout(NamedTuple):
 
 def _layout(kind: type) -> _Layout:
     """Return how the instances of a class are made, if Python shows all that they hold."""
-    if known.traces(kind):
-        raise Unknown(f"{kind.__qualname__}: traced or compiled already")
     items = [item for c in kind.__mro__ for item in vars(c).items()]
     slots = [item for item in items if isinstance(item[1], types.MemberDescriptorType)]
     kept = frozenset(name for name, value in items if isinstance(value, cached_property))
@@ -159,8 +157,13 @@ def _layout(kind: type) -> _Layout:
 
 
 def _instance(walk: Walk, x: Any) -> None:
-    """Describe an object by its class and its state."""
+    """Describe an object by its class and its state, or by what it says stands for it."""
     kind = type(x)
+    if known.traces(kind) and not issubclass(kind, tuple):
+        if not hasattr(kind, "__fingerprint__"):
+            raise Unknown(f"{kind.__qualname__}: something half traced or half compiled")
+        walk.several("for", x.__fingerprint__())
+        return
     walk.lines.append("instance")
     walk.visit(kind)
     if isinstance(x, np.generic) and known.by_name(kind):
@@ -174,7 +177,7 @@ def _instance(walk: Walk, x: Any) -> None:
             if name not in layout.kept:
                 walk.lines.append(name)
                 walk.read(value)
-            elif not (layout.own and _is_immutable(value)):
+            elif not (layout.own and _follows(value)):
                 walk.offer(x, name, value)
         walk.lines.append("end")
 
@@ -203,11 +206,9 @@ def _in_slots(x: Any, layout: _Layout) -> Iterator[tuple[str, Any]]:
             yield f"no {name}", None
 
 
-def _is_immutable(value: Any) -> bool:
-    """Return whether a value is a number, a string, or a tuple of these."""
-    if type(value) is tuple:
-        return all(map(_is_immutable, value))
-    return type(value) in (bool, int, float, str, type(None))
+def _follows(value: Any) -> bool:
+    """Return whether a result that an object of this project keeps is its own, and not a graph that users write on."""
+    return type(value) in PLAIN or isinstance(value, tuple | list | np.ndarray) or known.is_own(type(value).__module__)
 
 
 KINDS: dict[type, Callable[[Walk, Any], None]] = {
