@@ -107,7 +107,7 @@ class Turn:
         return join(self._to_parent(w[:3]), self._to_parent(w[3:]))
 
     def pull(self, M: Array) -> Array:
-        top, side, low = (self._pull_block(b) for b in (M[:3, :3], M[:3, 3:], M[3:, 3:]))
+        top, side, low = (self.pull_block(b) for b in (M[:3, :3], M[:3, 3:], M[3:, 3:]))
         return np.block([[top, side], [side.T, low]])
 
     def place(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
@@ -122,7 +122,7 @@ class Turn:
     def _to_parent(self, x: Array) -> Array:
         return Turn(self.axis, self.c, -self.s)._to_child(x)
 
-    def _pull_block(self, B: Array) -> Array:
+    def pull_block(self, B: Array) -> Array:
         """Return R B R^T for R the turn, with 12 multiplications instead of 24: only the 2x2 part's traceless
         symmetric half turns, by the double angle."""
         k, i, j = self.axis, (self.axis + 1) % 3, (self.axis + 2) % 3
@@ -154,8 +154,12 @@ class Rotation:
 
     def pull(self, M: Array) -> Array:
         R = self.R
-        top, side, low = mirror(R @ M[:3, :3] @ R.T), R @ M[:3, 3:] @ R.T, mirror(R @ M[3:, 3:] @ R.T)
+        top, side, low = mirror(R @ M[:3, :3] @ R.T), self.pull_block(M[:3, 3:]), mirror(R @ M[3:, 3:] @ R.T)
         return np.block([[top, side], [side.T, low]])
+
+    def pull_block(self, B: Array) -> Array:
+        """Return R B R^T, (3, 3)."""
+        return self.R @ B @ self.R.T
 
     def place(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
         return rotation @ self.R, origin
