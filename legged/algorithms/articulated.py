@@ -18,12 +18,20 @@ from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 from legged.trace.labels import stage
 
 
-class Joint(NamedTuple):
-    """What the algorithm keeps of a joint: U = I^A h, D = h^T I^A h factored, and u = tau - h^T p^a."""
+class Articulated(NamedTuple):
+    """Articulated bodies, each list in the order of the robot's bodies.
 
-    U: Array
-    D: tuple
-    u: Array
+    Attributes:
+        I: Articulated-body inertia I^A, (6, 6).
+        U: I^A h, and what the joint's rotor adds to momentum, (6, nv of the joint).
+        D: h^T I^A h, what the joint meets, factored by `factor_symmetric`.
+        Psi: U D^-1; a force f on the body leaves its parent f - Psi h^T f, (6, nv of the joint).
+    """
+
+    I: list[Array]
+    U: list[Array]
+    D: list[tuple]
+    Psi: list[Array]
 
 
 def forward_dynamics(
@@ -54,9 +62,10 @@ def forward_dynamics(
         p, c = _bias(links, q, v, wrenches)
         drive = [tau[body.v] - friction_forces(body, v) - spring_forces(body, q) for body in robot.bodies]
     with stage("2 articulated inertias"):
-        joints = _inward(links, p, c, drive)
+        parts = articulated_inertias(links)
+        u = _inward(links, parts, p, c, drive)
     with stage("3 accelerations"):
-        vdot = _outward(links, joints, c, base_bias(links, q, v))
+        vdot = _outward(links, parts, u, c, base_bias(links, q, v))
     return finite(robot, "the forward dynamics", vdot)
 
 
@@ -84,34 +93,44 @@ def _bias(links: Links, q: Array, v: Array, wrenches: Wrenches) -> tuple[list[Ar
     return p, c
 
 
-def _inward(links: Links, p: list[Array], c: list[Array], drive: list[Array]) -> list[Joint]:
-    inertia, p = list(links.I), list(p)
-    joints: list[Joint] = [Joint(np.zeros((6, 0)), ([], []), np.zeros(0))] * len(p)
+def articulated_inertias(links: Links) -> Articulated:
+    """Return the articulated bodies of a robot at a configuration: equation (12)."""
+    inertia, parts = list(links.I), {}
     for body in inward(links.robot):
         k, h, H = body.index, links.h[body.index], links.H[body.index]
         U = inertia[k] @ h + H
         D = factor_symmetric(mirror(h.T @ U + H.T @ h + body.reflected))
+        Psi = np.array([solve_factored(D, row) for row in U]).reshape(U.shape)
+        parts[k] = U, D, Psi
+        if body.parent >= 0:
+            remaining = mirror(inertia[k] - U @ Psi.T)
+            inertia[body.parent] = inertia[body.parent] + links.X[k].pull(remaining)
+    U, D, Psi = ([parts[k][i] for k in range(len(inertia))] for i in range(3))
+    return Articulated(inertia, U, D, Psi)
+
+
+def _inward(links: Links, parts: Articulated, p: list[Array], c: list[Array], drive: list[Array]) -> list[Array]:
+    """Return u of each joint, from the bias forces of its articulated body: equation (13)."""
+    p, us = list(p), list(drive)
+    for body in inward(links.robot):
+        k, h = body.index, links.h[body.index]
         if body.parent < 0:
-            joints[k] = Joint(U, D, drive[k] - h.T @ p[k])
+            us[k] = drive[k] - h.T @ p[k]
             continue
-        p_a = p[k] + inertia[k] @ c[k]
-        u = drive[k] - h.T @ p_a - H.T @ c[k]
-        joints[k] = Joint(U, D, u)
-        Psi = np.stack([solve_factored(D, row) for row in U])
-        remaining = mirror(inertia[k] - U @ Psi.T)
-        inertia[body.parent] = inertia[body.parent] + links.X[k].pull(remaining)
-        p[body.parent] = p[body.parent] + links.X[k].T @ (p_a + Psi @ u)
-    return joints
+        p_a = p[k] + parts.I[k] @ c[k]
+        us[k] = drive[k] - h.T @ p_a - links.H[k].T @ c[k]
+        p[body.parent] = p[body.parent] + links.X[k].T @ (p_a + parts.Psi[k] @ us[k])
+    return us
 
 
-def _outward(links: Links, joints: list[Joint], c: list[Array], a_0: Array) -> Array:
+def _outward(links: Links, parts: Articulated, u: list[Array], c: list[Array], a_0: Array) -> Array:
     """Return the joint accelerations, outward from the base: equation (14), then (4)."""
     a: dict[int, Array] = {}
     found = []
     for body in outward(links.robot):
-        k, (U, D, u) = body.index, joints[body.index]
+        k = body.index
         a_p = a_0 if body.parent < 0 else links.X[k] @ a[body.parent]
-        qdd = solve_factored(D, u - U.T @ a_p)
+        qdd = solve_factored(parts.D[k], u[k] - parts.U[k].T @ a_p)
         found.append((body.v, qdd))
         a[k] = a_p + c[k] + (links.h[k] @ qdd if body.nv else 0.0)
     return placed(links.robot.nv, found)
