@@ -290,8 +290,8 @@ def solve_factored(factors: tuple[list[list[Any]], list[Any]], b: Array) -> Arra
     for i in range(n):
         y.append(b[i] - sum_of(L[i][k] * y[k] for k in range(i)))
     x = [y[i] * reciprocal[i] for i in range(n)]
-    for i in reversed(range(n)):
-        x[i] = x[i] - sum_of(L[k][i] * x[k] for k in range(i + 1, n))
+    for i in reversed(range(n)):  # the newest of the others is taken last: nothing waits for it but one operation
+        x[i] = x[i] - sum_of(L[k][i] * x[k] for k in reversed(range(i + 1, n)))
     return np.array(x)
 
 
