@@ -56,7 +56,8 @@ def _code(walk: Walk, code: types.CodeType, x: types.FunctionType) -> None:
         if isinstance(constant, types.CodeType):
             _code(walk, constant, x)
         else:
-            walk.name(_words(constant))
+            if isinstance(constant, str | tuple):
+                walk.name(_words(constant))
             walk.visit(constant)
 
 
