@@ -80,7 +80,7 @@ def point_positions(robot: Robot, q: Array, points: list[tuple[str | int, Array]
     """Return the world positions, (n, 3), [m], of points given as (link, position in link axes)."""
     (q,) = read(robot, q=q)
     at = motion(robot, q)
-    return np.array([at.origin[k] + at.rotation[k] @ r for k, r in items(_on_bodies(robot, points))]).reshape(-1, 3)
+    return np.array([at.origin[k] + at.rotation[k] @ r for k, r in items(on_bodies(robot, points))]).reshape(-1, 3)
 
 
 def point_motion(robot: Robot, q: Array, v: Array, points: list[tuple[str | int, Array]]) -> tuple[Array, Array]:
@@ -88,7 +88,7 @@ def point_motion(robot: Robot, q: Array, v: Array, points: list[tuple[str | int,
     q, v = read(robot, q=q, v=v)
     at = motion(robot, q, v)
     positions, velocities = [], []
-    for k, r in items(_on_bodies(robot, points)):
+    for k, r in items(on_bodies(robot, points)):
         positions.append(at.origin[k] + at.rotation[k] @ r)
         velocities.append(at.rotation[k] @ (at.twist[k][3:] + cross(at.twist[k][:3], r)))
     return np.array(positions).reshape(-1, 3), np.array(velocities).reshape(-1, 3)
@@ -105,7 +105,7 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
     """
     (q,) = read(robot, q=q)
     at = motion(robot, q)
-    ((k, r),) = _on_bodies(robot, [(link, np.asarray(point))])
+    ((k, r),) = on_bodies(robot, [(link, np.asarray(point))])
     where = at.origin[k] + at.rotation[k] @ r
     J = np.zeros((6, robot.nv), dtype=object if q.dtype == object else float)
     for index in items(robot.ancestors(k)):
@@ -131,7 +131,7 @@ def point_twist_rates(robot: Robot, q: Array, v: Array, vdot: Array, points: lis
     R = motion(robot, q).rotation
     t, td = twists_and_rates(robot, q, v, vdot)
     found = []
-    for k, r in items(_on_bodies(robot, points)):
+    for k, r in items(on_bodies(robot, points)):
         acceleration = td[k][3:] + coupling(t[k][:3], td[k][:3]) @ r
         found.append(join(R[k] @ td[k][:3], R[k] @ acceleration + robot.gravity))
     return np.array(found).reshape(-1, 6)
@@ -185,7 +185,7 @@ def potential_energy(robot: Robot, q: Array):
     return springs - robot.mass * (robot.gravity @ center_of_mass(robot, q))
 
 
-def _on_bodies(robot: Robot, points: list[tuple[str | int, Array]]) -> list[tuple[int, Array]]:
+def on_bodies(robot: Robot, points: list[tuple[str | int, Array]]) -> list[tuple[int, Array]]:
     """Return (body, position in body axes) of each point."""
     found = []
     for link, point in points:

@@ -1,0 +1,163 @@
+"""Operational space: three ways to the inertia at several ends, and what the consistent inverse does not feel."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.algorithms import operational
+from legged.algorithms.operational import OperationalSpace
+from legged.errors import DefinitionError, ShapeError, SingularError, UnknownNameError
+
+SEEDS = [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 300))]
+
+
+def case(seed: int, ends: int | None = None):
+    """Return a random robot at a configuration, and ends anywhere on it, several on one link among them."""
+    rng = np.random.default_rng(seed)
+    links = int(rng.integers(2, 12)) if seed < 10 else None
+    robot = legged.random_tree(seed, links, physics=seed % 2 == 1, shuffled=seed % 3 == 0)
+    ends = int(rng.integers(1, 5)) if ends is None else ends
+    points = [(int(link), rng.normal(size=3)) for link in rng.choice(len(robot.links), size=ends)]
+    return robot, legged.random_configuration(robot, rng), points, rng
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_inverse_inertias_at_several_ends_agree(seed):
+    robot, q, points, _ = case(seed)
+    spins = any(body.spin.any() for body in robot.bodies)
+    by_propagators = operational.by_propagators(robot, q, points)
+    scale = np.abs(by_propagators).max()
+    for method in (operational.by_factors, *(() if spins else (operational.by_operators,))):
+        assert np.abs(method(robot, q, points) - by_propagators).max() <= 1e-9 * scale
+    J = np.concatenate([legged.point_jacobian(robot, q, *point) for point in points])
+    M = legged.inertia_matrix(robot, q)
+    rounding = 1e-15 * np.linalg.cond(M) * robot.nv  # of a dense solution
+    assert np.abs(J @ np.linalg.solve(M, J.T) - by_propagators).max() <= max(rounding, 1e-12) * max(scale, 1.0)
+
+
+def test_ends_on_one_body_on_the_base_and_on_a_way_to_another():
+    robot = robots.humanoid()
+    q = legged.random_configuration(robot, np.random.default_rng(0))
+    leg = [link.name for link in robot.links if link.body in robot.ancestors(robot.links[-1].body)]
+    points = [(leg[0], np.ones(3)), (leg[-1], np.zeros(3)), (leg[-1], np.ones(3)), (leg[len(leg) // 2], np.ones(3))]
+    ours, others = (f(robot, q, points) for f in (operational.by_propagators, operational.by_factors))
+    assert np.abs(ours - others).max() < 1e-9 * np.abs(others).max()
+
+
+def test_propagators_cost_less_the_more_ends_share_a_way():
+    """Pairs of ends cost a product each, and not a way: from 2 to 4 ends the recursion grows faster."""
+    trunk = legged.RobotBuilder("fork", legged.Link("base", legged.box(2, (0.1, 0.2, 0.3))))
+    at = "base"
+    for k in range(8):
+        link = legged.Link(f"spine{k}", legged.box(1.0, (0.1, 0.1, 0.2)))
+        at = trunk.add(legged.Revolute(f"spine{k}", "xyz"[k % 3]), link, to=at, at=(0, 0.1, 0.2)) and f"spine{k}"
+    for side in range(4):
+        last = at
+        for k in range(3):
+            name = f"arm{side}{k}"
+            link = legged.Link(name, legged.box(1.0, (0.1, 0.1, 0.2)))
+            trunk.add(legged.Revolute(name, "xyz"[k % 3]), link, to=last, at=(0.1 * side, 0, 0.2))
+            last = name
+    robot = trunk.build()
+    ends = [(f"arm{side}2", np.array([0, 0, 0.2])) for side in range(4)]
+
+    def cost(method, count):
+        return legged.count(partial(_of, method, ends[:count]), robot, q=True).total
+
+    ours, recursion = ([cost(m, n) for n in (2, 4)] for m in (operational.by_propagators, operational.by_operators))
+    assert ours[0] < recursion[0] and ours[1] < recursion[1]
+    assert ours[1] - ours[0] < recursion[1] - recursion[0]
+
+
+def _of(method, points, robot, q):
+    return method(robot, q, points)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_forces_at_the_ends_make_them_accelerate_as_wanted(seed):
+    robot, q, points, rng = moving_end(seed)
+    space = OperationalSpace(robot, q, points, rows=_free_rows(robot, q, points))
+    v, rest = rng.normal(size=(2, robot.nv))
+    xdd, w = rng.normal(size=len(space.rows)), {robot.links[-1].name: rng.normal(size=6)}
+    vdot = legged.forward_dynamics(robot, q, v, space.forces(v, xdd, rest, w), w)
+    got = legged.point_twist_rates(robot, q, v, vdot, points).reshape(-1)[list(space.rows)]
+    assert got == pytest.approx(xdd, abs=1e-9 * np.linalg.cond(space.mobility) ** 0.5 * max(1.0, np.abs(vdot).max()))
+
+
+def moving_end(seed: int):
+    """Return `case`, with one end, on the last link; links turn or slide, so that the end moves."""
+    rng = np.random.default_rng(seed)
+    robot = legged.random_tree(seed, 7, joints=("revolute", "prismatic", "ball"), physics=True, shuffled=seed % 2 == 0)
+    return robot, legged.random_configuration(robot, rng), [(len(robot.links) - 1, rng.normal(size=3))], rng
+
+
+def _free_rows(robot, q, points):
+    """Return rows of the points' Jacobian that are independent, as many as there are."""
+    rows: tuple[int, ...] = ()
+    J = np.concatenate([legged.point_jacobian(robot, q, *point) for point in points])
+    for row in range(len(J)):
+        if np.linalg.matrix_rank(J[[*rows, row]], tol=0.05) > len(rows):
+            rows = (*rows, row)
+    return rows
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_consistent_inverse_is_one_and_opposes_nothing(seed):
+    """J J_bar = 1; forces N^T tau at the joints do not accelerate the ends; both whatever the ends carry."""
+    robot, q, points, rng = moving_end(seed)
+    space = OperationalSpace(robot, q, points, rows=_free_rows(robot, q, points))
+    size = len(space.rows)
+    cond = np.linalg.cond(space.mobility)
+    assert np.abs(space.J @ space.consistent_inverse - np.eye(size)).max() < 1e-13 * cond
+    M = legged.inertia_matrix(robot, q)
+    N = np.eye(robot.nv) - space.consistent_inverse @ space.J
+    assert np.abs(space.J @ np.linalg.solve(M, N.T @ rng.normal(size=robot.nv))).max() < 1e-11 * cond
+
+
+def loaded(load: legged.Inertia | None):
+    """Return an arm of seven joints, which may carry a load in its hand."""
+    arm = legged.Limb()
+    for k, axis in enumerate("zyzyzyx"):
+        arm.add(legged.Revolute(f"j{k}", axis), legged.Link(f"l{k}", legged.box(1, (0.1, 0.12, 0.3))), at=(0, 0, 0.3))
+    base = legged.Link("base", legged.box(5, (1, 0.3, 0.2)))
+    builder = legged.RobotBuilder("arm", base, base=legged.FixedBase()).attach(arm, to="base")
+    if load is not None:
+        builder.add(legged.Fixed("grip"), legged.Link("load", load), to="l6", at=(0, 0, 0.2))
+    return builder.build()
+
+
+def test_the_consistent_inverse_does_not_feel_the_load_but_the_inertia_does():
+    """Featherstone and Khatib 1997: for a task of all six directions a load in the hand changes Lambda alone."""
+    light, heavy = loaded(None), loaded(legged.box(7.0, (0.2, 0.5, 0.1), (0.05, 0.1, 0.2)))
+    q = np.random.default_rng(1).normal(size=7)
+    hand = [("l6", np.array([0.0, 0.02, 0.2]))]
+    free, carrying = OperationalSpace(light, q, hand), OperationalSpace(heavy, q, hand)
+    change = carrying.inertia - free.inertia
+    assert np.linalg.eigvalsh(change)[-1] > 7.0  # the load's own inertia at the hand, to the last digits
+    assert np.abs(change[3:, 3:] - 7.0 * np.eye(3)).max() < 1e-9 * np.abs(carrying.inertia).max()
+    assert np.abs(carrying.consistent_inverse - free.consistent_inverse).max() < 1e-11
+    part = {"rows": (3, 4, 5)}  # the load turns with the hand: it is not held in these rows alone
+    free, carrying = OperationalSpace(light, q, hand, **part), OperationalSpace(heavy, q, hand, **part)
+    assert np.abs(carrying.consistent_inverse - free.consistent_inverse).max() > 1e-3
+
+
+def test_operational_space_compiles_and_refuses():
+    robot = robots.spatial_quadruped()
+    q = legged.random_configuration(robot, np.random.default_rng(0))
+    feet = [(contact.link, contact.position) for contact in robot.contacts]
+    kernel = legged.compile(partial(_of, operational.by_propagators, feet), robot, q=True)
+    plain = operational.by_propagators(robot, q, feet)
+    assert np.abs(kernel(q) - plain).max() < 1e-12 * np.abs(plain).max()
+    with pytest.raises(ShapeError, match="different numbers from 0 to 5"):
+        OperationalSpace(robot, q, feet[:1], rows=(3, 6))
+    with pytest.raises(SingularError):
+        OperationalSpace(loaded(None), np.zeros(7), [("l6", np.zeros(3))]).inertia  # noqa: B018
+    with pytest.raises(UnknownNameError):
+        operational.by_propagators(robot, q, [("hand", np.zeros(3))])
+    coupled = next(r for r in (legged.random_tree(s, coupled=True) for s in range(99)) if r.followers)
+    for method in (operational.by_propagators, operational.by_factors, operational.by_operators):
+        with pytest.raises(DefinitionError, match="joints that follow others"):
+            method(coupled, coupled.neutral(), [(0, np.zeros(3))])
