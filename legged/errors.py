@@ -88,6 +88,14 @@ class ReachError(LeggedError, ValueError):
         self.distance, self.shortest, self.longest, self.residual = distance, shortest, longest, residual
 
 
+class LoopError(LeggedError, ValueError):
+    """Loops that do not close; `residual` holds the largest row that is left, [m] or 1, or its rate."""
+
+    def __init__(self, message: str, residual: float):
+        super().__init__(message)
+        self.residual = residual
+
+
 class MissingError(LeggedError, ImportError):
     """A program that is needed and not installed."""
 

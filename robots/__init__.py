@@ -2,6 +2,7 @@
 
 from robots.centipede import centipede
 from robots.chain import chain
+from robots.four_bar import four_bar
 from robots.hexapod import hexapod
 from robots.hopper import planar_hopper
 from robots.humanoid import humanoid
@@ -9,4 +10,14 @@ from robots.planar_biped import planar_biped
 from robots.spatial_quadruped import spatial_quadruped
 from robots.tree import tree
 
-__all__ = ["centipede", "chain", "hexapod", "humanoid", "planar_biped", "planar_hopper", "spatial_quadruped", "tree"]
+__all__ = [
+    "centipede",
+    "chain",
+    "four_bar",
+    "hexapod",
+    "humanoid",
+    "planar_biped",
+    "planar_hopper",
+    "spatial_quadruped",
+    "tree",
+]

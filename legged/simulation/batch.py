@@ -18,7 +18,7 @@ from legged.simulation.controller import Controller, adapt
 from legged.simulation.disturbance import Push
 from legged.simulation.fall import Fall, Limits
 from legged.simulation.leaves import numbers, same, with_numbers
-from legged.simulation.simulate import _initial_state
+from legged.simulation.simulate import initial_state
 from legged.simulation.steps import stepped
 from legged.simulation.variation import Setting, Variation
 from legged.trace.expression import Expression
@@ -126,7 +126,7 @@ class Batch:
 
     def _state(self, i: int, setting: Setting) -> tuple[Array, Array]:
         q, v = (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
-        return _initial_state(self.robot, setting.controller, q, v)
+        return initial_state(self.robot, setting.controller, q, v)
 
     def _started(self, setting: Setting, q: Any, v: Any) -> tuple[Controller, Array]:
         controller = adapt(copy.copy(setting.controller))

@@ -165,7 +165,8 @@ def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engin
     Raises:
         TraceError: If compiled is True and cannot be.
     """
-    plant = CompiledPlant(**{f.name: getattr(loop, f.name) for f in fields(loop)})
+    own = type(loop) is not ClosedLoop  # equations of its own, which the compiled pieces do not have
+    plant = loop if own else CompiledPlant(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     if compiled is False:
         return Engine(plant, False, "compiled robot, controller in Python (as asked)")
     try:

@@ -23,7 +23,7 @@ from legged.simulation.plans import aligned
 from legged.simulation.progress import ProgressBar
 from legged.simulation.rollouts import Rollouts
 from legged.simulation.run import Run
-from legged.simulation.simulate import _record, _sample_times
+from legged.simulation.simulate import _record, sample_times
 from legged.simulation.skeleton import stick_figure
 from legged.simulation.system import Diverged, Segment, State, segments
 from legged.simulation.variation import Setting, Variation
@@ -80,7 +80,7 @@ def rollout(
         UnknownNameError: A name in `vary` is that of nothing. ShapeError: Numbers of members, or shapes, do not fit.
         NotFiniteError: A state, a value or a time is not finite. DefinitionError: A value that its field cannot have.
     """
-    times = _sample_times(until, sample)
+    times = sample_times(until, sample)
     integrator = SemiImplicitEuler() if integrator is None else integrator
     if not isinstance(integrator, FixedStep):
         raise DefinitionError(f"a rollout needs an integrator with a fixed step, got {integrator}")

@@ -68,25 +68,40 @@ def simulate(
         ShapeError, NotFiniteError: The initial state, a time or the controller's answer has no sense.
         StateError: A joint starts beyond its stop.
     """
-    times = _sample_times(until, sample)
+    times = sample_times(until, sample)
     adapted = adapt(controller)
-    q, v = _initial_state(robot, controller, q, v)
+    q, v = initial_state(robot, controller, q, v)
     memory = adapted.start(robot, ground, q, v)
-    nodes, edges, modules = stick_figure(robot)
-    loop = ClosedLoop(robot, adapted, ground, len(memory), tuple(pushes), nodes)
+    loop = ClosedLoop(robot, adapted, ground, len(memory), tuple(pushes), stick_figure(robot)[0])
     s = loop.initial(v, memory)
     engine = choose(loop, q, s, compiled)
-    integrator = Stiff() if integrator is None else integrator
-    watch = _watch(fall, robot, ground, q)
-    plan = segments(times, list(adapted.switches(until)), [edge for push in pushes for edge in push.edges])
+    return follow(engine, controller, q, s, times, Stiff() if integrator is None else integrator, fall, progress)
+
+
+def follow(
+    engine: Engine,
+    controller: Any,
+    q: Array,
+    s: Array,
+    times: Array,
+    integrator: Integrator,
+    fall: Fall | Watch | bool | None,
+    progress: bool | None,
+) -> Run:
+    """Return the motion of a closed loop that has been started, from (q, s), sampled at times; see `simulate`."""
+    loop, until = engine.loop, float(times[-1])
+    robot = loop.robot
+    watch = _watch(fall, robot, loop.ground, q)
+    plan = segments(times, list(loop.controller.switches(until)), [edge for push in loop.pushes for edge in push.edges])
     states, ended = _march(robot, integrator.march(engine, q, s, plan), watch, until, progress)
-    run = _record(engine, integrator, controller, states, ended, edges, modules)
+    run = _record(engine, integrator, controller, states, ended, *stick_figure(robot)[1:])
     if ended:
         raise SimulationError(f"{ended}; the run up to there is in error.run", run)
     return run
 
 
-def _sample_times(until: float, sample: float) -> Array:
+def sample_times(until: float, sample: float) -> Array:
+    """Return the times at which a run is stored, [s], from 0 to `until`."""
     if not (np.isfinite(until) and until > 0.0):
         raise NotFiniteError(f"until must be a positive number of seconds, got {until}")
     if not (np.isfinite(sample) and sample > 0.0):
@@ -96,7 +111,8 @@ def _sample_times(until: float, sample: float) -> Array:
     return np.append(times, until) if until - times[-1] > 1e-9 * until else np.append(times[:-1], until)
 
 
-def _initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array, Array]:
+def initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array, Array]:
+    """Return the state at which a run starts, see `simulate`."""
     if q is None and hasattr(controller, "initial_state"):
         q, planned = controller.initial_state(robot)
         v = planned if v is None else v

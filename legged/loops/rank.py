@@ -1,0 +1,106 @@
+"""How many of the loops' constraints are independent: the numerical rank test, and what is left of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from legged.dynamics.arguments import read
+from legged.loops.constraints import jacobian
+from legged.loops.loop import ClosedRobot
+from legged.spatial import Array
+
+TOLERANCE = 1e-8
+"""Singular values of phi' below this, relative to the largest, count as none."""
+
+
+class Independent(NamedTuple):
+    """Independent constraints L vdot = c of equation (18), combinations U^T of all rows.
+
+    Attributes:
+        L: (rank, nv). c: (rank,).
+        spread: U, (rows, rank), orthonormal: U lambda are the shortest multipliers of all rows.
+        unmet: Largest entry of what is left of c outside the combinations.
+    """
+
+    L: Array
+    c: Array
+    spread: Array
+    unmet: float
+
+
+def independent_rows(J: Array, c: Array) -> Independent:
+    """Return as many independent combinations of the rows J vdot = c as there are; traced rows as they are.
+
+    Args:
+        J: (rows, nv). c: (rows,).
+    """
+    if J.dtype == object or c.dtype == object or not len(J):
+        return Independent(J, c, np.eye(len(J)), 0.0)
+    U, sizes, _ = np.linalg.svd(J, full_matrices=False)
+    U = U[:, : _rank(sizes)]
+    return Independent(U.T @ J, U.T @ c, U, float(np.abs(c - U @ (U.T @ c)).max()))
+
+
+def null_space(L: Array) -> Array:
+    """Return K, (nv, nv - rank), orthonormal, with L K = 0 for independent rows L."""
+    return np.linalg.svd(L)[2][len(L) :].T if len(L) else np.eye(L.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Mobility:
+    """What the loops leave of a tree's freedoms at a configuration; prints as a sentence.
+
+    Attributes:
+        rows: How many constraints there are. rank: How many are independent. freedoms: nv - rank.
+        singular_values: Of phi', falling, (min(rows, nv),).
+        dependent: Names of rows that others make superfluous, "joint: k-th row"; which of some alike is arbitrary.
+    """
+
+    rows: int
+    rank: int
+    freedoms: int
+    singular_values: Array
+    dependent: tuple[str, ...]
+
+    def __str__(self) -> str:
+        spare = f"; superfluous: {', '.join(self.dependent)}" if self.dependent else ""
+        return f"{self.rows} constraints of rank {self.rank}, {self.freedoms} freedoms left{spare}"
+
+
+def mobility(closed: ClosedRobot, q: Array) -> Mobility:
+    """Return how many constraints are independent at a configuration, and how many freedoms they leave."""
+    (q,) = read(closed.robot, q=q)
+    J = jacobian(closed, q)
+    sizes = np.linalg.svd(J, compute_uv=False)
+    rank, kept = _rank(sizes), set(_chosen(J))
+    names = [f"{loop.name}: row {i}" for loop in closed.loops for i in range(1, len(loop.rows) + 1)]
+    dependent = tuple(names[closed.rows[i]] for i in range(len(J)) if i not in kept)
+    return Mobility(len(J), rank, closed.robot.nv - rank, sizes, dependent)
+
+
+def independent(closed: ClosedRobot, q: Array) -> ClosedRobot:
+    """Return the robot with only as many of its rows as are independent at a configuration, for traced functions.
+
+    At other configurations, the rows left out may be no superfluous ones: `mobility` tells.
+    """
+    (q,) = read(closed.robot, q=q)
+    return replace(closed, rows=tuple(closed.rows[i] for i in sorted(_chosen(jacobian(closed, q)))))
+
+
+def _rank(sizes: Array) -> int:
+    return int((sizes > TOLERANCE * sizes[0]).sum()) if len(sizes) and sizes[0] > 0.0 else 0
+
+
+def _chosen(J: Array) -> list[int]:
+    """Return the numbers of independent rows: the one farthest from those chosen first, then the next."""
+    left, chosen = J.copy(), []
+    for _ in range(_rank(np.linalg.svd(J, compute_uv=False))):
+        lengths = np.einsum("ij,ij->i", left, left)
+        k = int(lengths.argmax())
+        chosen.append(k)
+        u = left[k] / np.sqrt(lengths[k])
+        left = left - np.outer(left @ u, u)
+    return chosen
