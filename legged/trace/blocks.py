@@ -9,13 +9,13 @@ array is copied as a whole. The function is
 for the states first, ..., end - 1. `arrays` describes the arguments and then the results, three 64-bit numbers each:
 the address of the first state's row; bytes from one state's row to the next; and the address of a table with every
 state's offset in bytes, or zero if rows are evenly spaced. It returns the first state with a result that is not finite,
-or -1. The last block repeats the last state in the lanes that are left.
+or -1. The last block begins among the states of the one before if need be; fewer states than lanes repeat the last one.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from legged.trace.assembler import ATTRIBUTES, Value, Writer
@@ -43,7 +43,7 @@ class _Array(NamedTuple):
     fetched: bool
     place: int
     size: int
-    columns: list[int]
+    columns: tuple[int, ...]
 
 
 def work_size(graph: Graph, width: int, room: int) -> int:
@@ -58,7 +58,7 @@ def _arrays(graph: Graph, width: int) -> tuple[list[_Array], int]:
     arrays, place, first = [], 0, 0
     for k, shape in enumerate([*(shape for _, shape in graph.inputs), *graph.outputs]):
         size, fetched = math.prod(shape), k < len(graph.inputs)
-        columns = [c for c in range(size) if not fetched or first + c in used]
+        columns = tuple(c for c in range(size) if not fetched or first + c in used)
         arrays.append(_Array(k, fetched, place, size, columns))
         place += -(-size * width // 8) * 8
         first += size
@@ -80,22 +80,25 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
         block = w.let(f"getelementptr inbounds double, ptr %work, i64 {array.place}", f"%block{array.number}")
         w.line(f"store ptr {block}, ptr {w.at('%table', array.number, 'ptr')}, align 8")
     w.let(f"getelementptr inbounds double, ptr %work, i64 {size}", "%room")
-    w.let("sub i64 %end, 1", "%last")
+    last = w.let(f"sub i64 {w.let('sub i64 %end, %first')}, 1")
+    lanes = [w.let(f"call i64 @llvm.smin.i64(i64 {lane}, i64 {last})") for lane in range(width)]
+    whole = w.let(f"sub i64 %end, {width}")
+    w.let(f"call i64 @llvm.smax.i64(i64 {whole}, i64 %first)", "%final")
+    rows = {array: _Rows(w, array.number, lanes) for array in moved}
     w.line("br label %block")
     w.label("block")
     w.let("phi i64 [%first, %start], [%k_next, %checked]", "%k")
-    states = [w.let(f"add i64 %k, {lane}") for lane in range(width)]
-    states = [w.let(f"call i64 @llvm.smin.i64(i64 {state}, i64 %last)") for state in states]
     for array in moved:
         if array.fetched:
-            _fetch(w, array, states)
+            _fetch(w, array, rows[array])
     w.let(f"call i64 @{CORE}(ptr %table, ptr %room)", "%wrong")
     for array in moved:
         if not array.fetched:
-            _move(w, array, states)
+            _move(w, array, rows[array])
     _finish(w)
     yield "declare i64 @llvm.cttz.i64(i64, i1)"
     yield "declare i64 @llvm.smin.i64(i64, i64)"
+    yield "declare i64 @llvm.smax.i64(i64, i64)"
     yield "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
     yield f"define i64 @{ENTRY}(i64 %first, i64 %end, ptr %arrays, ptr %work) {ATTRIBUTES} {{"
     yield from w.lines
@@ -110,28 +113,57 @@ def _finish(w: Writer) -> None:
     lane = w.let("call i64 @llvm.cttz.i64(i64 %wrong, i1 true)")
     w.line(f"ret i64 {w.let(f'add i64 %k, {lane}')}")
     w.label("checked")
-    w.let(f"add i64 %k, {w.width}", "%k_next")
-    w.let("icmp slt i64 %k_next, %end", "%more")
-    w.line("br i1 %more, label %block, label %done")
+    w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 %k, {w.width}')}, i64 %final)", "%k_next")
+    w.line(f"br i1 {w.let('icmp slt i64 %k, %final')}, label %block, label %done")
     w.label("done")
     w.line("ret i64 -1")
 
 
-def _fetch(w: Writer, array: _Array, states: list[Value]) -> None:
+class _Rows:
+    """Where an array's rows are: what is the same for all blocks."""
+
+    def __init__(self, w: Writer, number: int, lanes: list[Value]):
+        self.number, self.lanes = number, lanes
+        self.base = w.let(f"load ptr, ptr {w.at('%arrays', 3 * number, 'i64')}, align 8")
+        self.stride, self.table = (
+            w.let(f"load i64, ptr {w.at('%arrays', 3 * number + i, 'i64')}, align 8") for i in (1, 2)
+        )
+        self.even = [w.let(f"mul i64 {lane}, {self.stride}") for lane in lanes]
+
+    def of_block(self, w: Writer) -> list[Value]:
+        """Return where the rows of the states from %k on are."""
+        k = self.number
+        w.line(f"br i1 {w.let(f'icmp eq i64 {self.table}, 0')}, label %even{k}, label %uneven{k}")
+        w.label(f"even{k}")
+        place = w.let(f"mul i64 %k, {self.stride}")
+        even = [w.let(f"add i64 {place}, {offset}") for offset in self.even]
+        w.line(f"br label %rows{k}")
+        w.label(f"uneven{k}")
+        table = w.at(w.let(f"inttoptr i64 {self.table} to ptr"), "%k", "i64")
+        uneven = [w.let(f"load i64, ptr {w.at(table, lane, 'i64')}, align 8") for lane in self.lanes]
+        w.line(f"br label %rows{k}")
+        w.label(f"rows{k}")
+        pairs = zip(even, uneven, strict=True)
+        found = [w.let(f"phi i64 [{a}, %even{k}], [{b}, %uneven{k}]") for a, b in pairs]
+        return [w.at(self.base, offset, "i8") for offset in found]
+
+
+def _fetch(w: Writer, array: _Array, rows: _Rows) -> None:
     """Move an argument's rows into its block; a row that all states share, for the first block only."""
     k = array.number
-    stride, offsets = (w.let(f"load i64, ptr {w.at('%arrays', 3 * k + i, 'i64')}, align 8") for i in (1, 2))
-    varies = w.let(f"icmp ne i64 {w.let(f'or i64 {stride}, {offsets}')}, 0")
+    varies = w.let(f"icmp ne i64 {w.let(f'or i64 {rows.stride}, {rows.table}')}, 0")
     fresh = w.let("icmp eq i64 %k, %first")
     w.line(f"br i1 {w.let(f'or i1 {fresh}, {varies}')}, label %move{k}, label %moved{k}")
     w.label(f"move{k}")
-    _move(w, array, states)
+    _move(w, array, rows)
 
 
-def _move(w: Writer, array: _Array, states: list[Value]) -> None:
+def _move(w: Writer, array: _Array, where: _Rows) -> None:
     """Move columns between rows and a block, half a width at a time, or one by one if there are fewer."""
     k, half = array.number, w.width // 2
-    rows = _rows(w, array, states)
+    rows = where.of_block(w)
+    if array.size <= _SHORT:
+        _prefetch(w, array, rows, w.let(f"mul i64 {where.stride}, {w.width}"))
     count = len(_starts(array, w.width))
     before = "asked" if array.size <= _SHORT else "rows"
     w.line(f"br label %columns{k}")
@@ -151,7 +183,7 @@ def _move(w: Writer, array: _Array, states: list[Value]) -> None:
     w.label(f"moved{k}")
 
 
-def _starts(array: _Array, width: int) -> list[int]:
+def _starts(array: _Array, width: int) -> Sequence[int]:
     """Return the first columns of groups of half a width that have all columns in them; they may overlap."""
     half = width // 2
     if array.size < half:
@@ -161,27 +193,6 @@ def _starts(array: _Array, width: int) -> list[int]:
         if not starts or c >= starts[-1] + half:
             starts.append(min(c, array.size - half))
     return starts
-
-
-def _rows(w: Writer, array: _Array, states: list[Value]) -> list[Value]:
-    """Return where the states' rows are."""
-    k = array.number
-    base = w.let(f"load ptr, ptr {w.at('%arrays', 3 * k, 'i64')}, align 8")
-    stride, offsets = (w.let(f"load i64, ptr {w.at('%arrays', 3 * k + i, 'i64')}, align 8") for i in (1, 2))
-    w.line(f"br i1 {w.let(f'icmp eq i64 {offsets}, 0')}, label %even{k}, label %uneven{k}")
-    w.label(f"even{k}")
-    even = [w.let(f"mul i64 {state}, {stride}") for state in states]
-    w.line(f"br label %rows{k}")
-    w.label(f"uneven{k}")
-    table = w.let(f"inttoptr i64 {offsets} to ptr")
-    uneven = [w.let(f"load i64, ptr {w.at(table, state, 'i64')}, align 8") for state in states]
-    w.line(f"br label %rows{k}")
-    w.label(f"rows{k}")
-    found = [w.let(f"phi i64 [{a}, %even{k}], [{b}, %uneven{k}]") for a, b in zip(even, uneven, strict=True)]
-    rows = [w.at(base, offset, "i8") for offset in found]
-    if array.size <= _SHORT:
-        _prefetch(w, array, rows, w.let(f"mul i64 {stride}, {w.width}"))
-    return rows
 
 
 def _prefetch(w: Writer, array: _Array, rows: list[Value], ahead: Value) -> None:
