@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import functools
 import os
 import subprocess
 import sys
@@ -22,6 +23,7 @@ import robots
 from legged.ground import paper_ground, realistic_ground
 from legged.robot import base
 from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.steps import stepped
 from legged.trace.fingerprint import description, fingerprint
 from legged.trace.fingerprint.known import Unknown
 
@@ -385,6 +387,15 @@ def test_functions_and_robots_have_fingerprints_of_their_own():
     assert len(marks) == len(FUNCTIONS) * len(made) and None not in marks
 
 
+def test_a_method_named_by_a_string_counts(monkeypatch):
+    """The rule of integration is handed on as a string and looked up by it."""
+    nothing: Any = None
+    step = functools.partial(stepped, ClosedLoop(robots.planar_biped(), nothing, nothing), "runge_kutta")
+    before = fingerprint(step)
+    monkeypatch.setattr(ClosedLoop, "runge_kutta", lambda self, t, h, step, q, s: (q, s))
+    assert before is not None and fingerprint(step) not in (before, None)
+
+
 def test_a_robot_built_again_has_the_same_fingerprint():
     for name in ("planar_biped", "spatial_quadruped", "humanoid", "hexapod"):
         first, second = (fingerprint(legged.forward_dynamics, getattr(robots, name)()) for _ in range(2))
@@ -392,6 +403,7 @@ def test_a_robot_built_again_has_the_same_fingerprint():
 
 
 def test_a_robot_from_a_file_has_a_fingerprint(tmp_path):
+    pytest.importorskip("yourdfpy")
     legged.save_urdf(robots.spatial_quadruped(), tmp_path / "robot.urdf")
     first, second = (fingerprint(legged.forward_dynamics, legged.load(tmp_path / "robot.urdf")) for _ in range(2))
     assert first == second is not None

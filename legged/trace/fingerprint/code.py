@@ -56,8 +56,6 @@ def _code(walk: Walk, code: types.CodeType, x: types.FunctionType) -> None:
         if isinstance(constant, types.CodeType):
             _code(walk, constant, x)
         else:
-            if isinstance(constant, str | tuple):
-                walk.name(_words(constant))
             walk.visit(constant)
 
 
@@ -75,13 +73,6 @@ def _bytes(code: types.CodeType) -> str:
     names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
     counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
     return f"{names} {counts} {code.co_code.hex()} {code.co_exceptiontable.hex()}"
-
-
-def _words(constant: Any) -> list[str]:
-    """Return the strings of a constant that may be names."""
-    if isinstance(constant, str):
-        return [constant] if constant.isidentifier() else []
-    return [word for item in constant for word in _words(item)] if isinstance(constant, tuple) else []
 
 
 def _used(code: types.CodeType, name: str, value: Any) -> dict[str, Any]:

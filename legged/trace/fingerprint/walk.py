@@ -27,13 +27,13 @@ FOREIGN = "foreign "
 class Walk:
     """One way through everything that can be reached; what is met twice is described once.
 
-    Modules and classes are read as far as the code that was found names what is in them, in its words or as a string.
+    Modules and classes are read as far as what is in them is named: in code that was found, or by a string anywhere.
 
     Attributes:
         lines: The description.
         kinds: How to describe things, by their class; `other` describes the rest.
-        names: Every name in the code that was found.
-        waiting: What modules, classes and objects hold under names that no code has named so far.
+        names: Every name in the code that was found, and every string.
+        waiting: What modules, classes and objects hold under names not met so far.
         named: What is to be described.
         modules: Modules were found that are not known.
         looks_up: Things are looked up under names that the code does not spell out.
@@ -56,6 +56,8 @@ class Walk:
         kind = type(x)
         if kind in PLAIN:
             self.lines.append(PLAIN[kind](x))
+            if kind is str:
+                self.name((x,))
         elif id(x) in self.places:
             self.lines.append(f"again {self.places[id(x)]}")
         else:
@@ -85,14 +87,14 @@ class Walk:
             self.offer(x, word, value, name in ("__getattr__", "__version__"))
 
     def name(self, names: Iterable[str]) -> None:
-        """Take note of names in code."""
+        """Take note of names."""
         new = [name for name in names if name not in self.names]
         self.names.update(new)
         for name in new:
             self.named.extend(self.waiting.pop(name, ()))
 
     def offer(self, owner: Any, name: str, value: Any, now: bool = False) -> None:
-        """Describe later what a thing has under a name: in any case, or if some code has that name in it."""
+        """Describe later what a thing has under a name: in any case, or if that name is met."""
         entry = self.places[id(owner)], name, value, isinstance(owner, types.ModuleType)
         if now or name in self.names:
             self.named.append(entry)
