@@ -2,6 +2,8 @@
 
 from robots.centipede import centipede
 from robots.chain import chain
+from robots.delta import delta
+from robots.five_bar import five_bar_leg
 from robots.four_bar import four_bar
 from robots.hexapod import hexapod
 from robots.hopper import planar_hopper
@@ -13,6 +15,8 @@ from robots.tree import tree
 __all__ = [
     "centipede",
     "chain",
+    "delta",
+    "five_bar_leg",
     "four_bar",
     "hexapod",
     "humanoid",

@@ -14,6 +14,7 @@ from legged.loops.loop import ClosedRobot, Loop, close
 from legged.loops.rank import Mobility, independent, mobility
 from legged.loops.simulation import loop_errors, simulate
 from legged.loops.spanning import LoopBuilder
+from legged.loops.stance import standing
 
 __all__ = [
     "ClosedRobot",
@@ -40,4 +41,5 @@ __all__ = [
     "residual",
     "simulate",
     "solve",
+    "standing",
 ]

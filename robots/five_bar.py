@@ -1,0 +1,26 @@
+"""A planar leg of five bars: two motors at the hip, two thighs, two shanks that meet at the foot."""
+
+from legged import Base, Link, PlanarBase, Revolute, box, rod
+from legged.loops import ClosedRobot, LoopBuilder
+
+
+def five_bar_leg(base: Base | None = None) -> ClosedRobot:
+    """Return a trunk of 3 kg on the leg, cut at the foot, where the front shank meets the rear one.
+
+    The hips are 0.1 m apart, thighs 0.15 m and shanks 0.3 m long. Joints turn about -y: thighs from straight down,
+    shanks from the thighs' directions. `legged.loops.assemble` closes the leg.
+
+    Args:
+        base: Of the trunk; planar by default.
+    """
+    thigh, shank = (0.0, 0.0, -0.15), (0.0, 0.0, -0.3)
+    leg = LoopBuilder("five-bar leg", Link("trunk", box(3.0, (0.3, 0.15, 0.1))), base=base or PlanarBase())
+    for side, x in (("front", 0.05), ("rear", -0.05)):
+        foot = {"foot": shank} if side == "rear" else {}
+        leg.add(
+            Revolute(f"{side}_hip", "-y"), Link(f"{side}_thigh", rod(0.2, (0, 0, 0), thigh)), to="trunk", at=(x, 0, 0)
+        )
+        shin = Link(f"{side}_shank", rod(0.15, (0, 0, 0), shank), foot)
+        leg.add(Revolute(f"{side}_knee", "-y"), shin, to=f"{side}_thigh", at=thigh)
+    ends = {"at": shank, "child_at": shank}
+    return leg.close(Revolute("ankle", "-y"), parent="rear_shank", child="front_shank", **ends).build()

@@ -1,0 +1,317 @@
+"""Closed loops: constraints, their rank, the three ways to solve, and closed forms."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged import loops
+from legged.algorithms import operators
+from legged.errors import DefinitionError, LoopError, UnknownNameError
+from legged.rotations import quaternion_matrix
+from legged.spatial import Array
+
+METHODS = ("direct", "elimination", "projection")
+JOINTS = {
+    "ball": (legged.Spherical("closing"), 3),
+    "revolute": (legged.Revolute("closing", "y"), 5),
+    "universal": (legged.Universal("closing", "x", (0.6, 0.0, 0.8)), 4),
+    "prismatic": (legged.Prismatic("closing", (0.0, 0.6, 0.8)), 5),
+    "planar": (legged.Planar("closing", "x", "z"), 3),
+    "fixed": (legged.Fixed("closing"), 6),
+    "rod": (loops.Rod("closing", 0.7), 1),
+    "rolling": (loops.Rolling("closing", 0.2, "y"), 3),
+}
+
+
+def looped(seed: int, joint, links: int = 9) -> tuple[loops.ClosedRobot, Array, np.random.Generator]:
+    """Return a random tree with a loop between two links, closed at a random configuration."""
+    rng = np.random.default_rng(seed)
+    robot = legged.random_tree(seed, links, shuffled=seed % 2 == 0)
+    q = legged.random_configuration(robot, rng)
+    # The last link and the base part early, so that the loop has joints enough.
+    parent, child = robot.links[0].name, max(robot.links, key=lambda link: len(robot.ancestors(link.body))).name
+    turn, at = quaternion_matrix(_unit(rng)), rng.normal(size=3) * 0.3
+    R, o = legged.frame_pose(robot, q, legged.Frame(parent, at, turn))
+    gap = np.zeros(3)
+    if isinstance(joint, loops.Rod):
+        gap = joint.length * np.array([0.6, 0.0, 0.8])
+    elif isinstance(joint, loops.Rolling):
+        gap = np.array([0.1, joint.radius, 0.3])
+    R_child, o_child = legged.frame_pose(robot, q, child)
+    where = {"child_at": R_child.T @ (o + R @ gap - o_child), "child_rotation": R_child.T @ R}
+    return loops.close(robot, joint, parent=parent, child=child, at=at, rotation=turn, **where), q, rng
+
+
+def _unit(rng):
+    p = rng.normal(size=4)
+    return p / np.linalg.norm(p)
+
+
+@pytest.mark.parametrize("name", JOINTS)
+def test_a_joint_leaves_its_freedoms_and_takes_the_rest(name):
+    joint, rows = JOINTS[name]
+    closed, q, _ = looped(3, joint)
+    assert np.abs(loops.residual(closed, q)).max() < 1e-12
+    assert loops.residual(closed, q).shape == (rows,)
+    assert loops.mobility(closed, q).rank == rows
+
+
+@pytest.mark.parametrize("name", JOINTS)
+def test_rows_differentiate_to_their_jacobian_and_bias(name):
+    """Equations (16), (17), away from where the loop is closed: central differences along the motion."""
+    closed, q, rng = looped(5, JOINTS[name][0])
+    q = legged.integrate(closed.robot, q, 0.3 * rng.normal(size=closed.robot.nv))
+    v, h = rng.normal(size=closed.robot.nv), 1e-5
+    ahead, behind = (legged.integrate(closed.robot, q, step * v) for step in (h, -h))
+    J = loops.jacobian(closed, q)
+    slope = (loops.residual(closed, ahead) - loops.residual(closed, behind)) / (2 * h)
+    bound = list(closed.holonomic)
+    assert (J @ v)[bound] == pytest.approx(slope[bound], abs=1e-7 * (1 + np.abs(slope).max()))  # h^2 and rounding / h
+    change = (loops.jacobian(closed, ahead) @ v - loops.jacobian(closed, behind) @ v) / (2 * h)
+    assert loops.bias(closed, q, v) == pytest.approx(change, abs=1e-7 * (1 + np.abs(change).max()))
+
+
+@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in range(4, 40))])
+@pytest.mark.parametrize("name", JOINTS)
+def test_three_methods_agree_and_obey_the_equations(seed, name):
+    """Equations (15), (17) to (22)."""
+    closed, q, rng = looped(seed, JOINTS[name][0])
+    robot = closed.robot
+    v, tau = rng.normal(size=(2, robot.nv))
+    v = loops.consistent_velocity(closed, q, v)
+    wrenches = {robot.links[-1].name: rng.normal(size=6)}
+    found = [loops.solve(closed, q, v, tau, wrenches, method=method) for method in METHODS]
+    M, h = legged.inertia_matrix(robot, q), legged.bias_forces(robot, q, v, wrenches)
+    L = loops.jacobian(closed, q)
+    scale = np.abs(found[0].vdot).max()
+    for solution in found:
+        assert np.abs(solution.vdot - found[0].vdot).max() < 1e-9 * scale
+        left = M @ solution.vdot + h - tau - L.T @ solution.multipliers
+        assert np.abs(left).max() < 1e-9 * (np.abs(M).max() * scale + np.abs(h).max())
+        assert np.abs(loops.acceleration(closed, q, v, solution.vdot)).max() < 1e-9 * (scale + v @ v)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_weld_is_the_operators_closed_chain(seed):
+    closed, q, rng = looped(seed + 10, legged.Fixed("weld"))
+    robot, loop = closed.robot, closed.loops[0]
+    v, tau = rng.normal(size=(2, robot.nv))
+    v = loops.consistent_velocity(closed, q, v)
+    tips = [(loop.parent, loop.frame.position), (loop.child, loop.child_frame.position)]
+    other, _ = operators.closed_chain(robot, q, v, tau, *tips)
+    vdot = loops.forward_dynamics(closed, q, v, tau)
+    assert np.abs(vdot - other).max() < 1e-8 * np.abs(vdot).max()
+
+
+def test_traced_dynamics_are_the_same():
+    closed, q, rng = looped(1, legged.Revolute("pin", "z"))
+    n = closed.robot.nv
+    v, tau = rng.normal(size=(2, n))
+    kernel = legged.compile(partial(loops.forward_dynamics, closed), None, q=closed.robot.nq, v=n, tau=n)
+    vdot = loops.forward_dynamics(closed, q, v, tau)
+    assert np.abs(kernel(q, v, tau) - vdot).max() < 1e-9 * np.abs(vdot).max()
+
+
+# The four-bar linkage in closed form.
+
+A, B, C, D = 0.2, 0.45, 0.4, 0.5  # crank, coupler, rocker, ground, [m]
+G = 9.81
+
+
+def freudenstein(crank):
+    """Return the directions of coupler and rocker, [rad], of the open assembly: Freudenstein's equation."""
+    k1, k2, k3 = D / A, D / C, (A**2 - B**2 + C**2 + D**2) / (2 * A * C)
+    a = np.cos(crank) - k1 - k2 * np.cos(crank) + k3
+    b, c = -2 * np.sin(crank), k1 - (k2 + 1) * np.cos(crank) + k3
+    rocker = 2 * np.arctan((-b - np.sqrt(b * b - 4 * a * c)) / (2 * a))
+    sine, cosine = C * np.sin(rocker) - A * np.sin(crank), D + C * np.cos(rocker) - A * np.cos(crank)
+    return 2 * np.arctan(sine / (np.sqrt(sine**2 + cosine**2) + cosine)), rocker
+
+
+def four_bar_inertia_and_height(crank):
+    """Return (reduced inertia, potential energy) over the crank's angle; rods of 2 kg/m."""
+    coupler, rocker = freudenstein(crank)
+    w3 = A / B * np.sin(rocker - crank) / np.sin(coupler - rocker)
+    w4 = A / C * np.sin(crank - coupler) / np.sin(rocker - coupler)
+    x, z = -A * np.sin(crank) - B / 2 * np.sin(coupler) * w3, A * np.cos(crank) + B / 2 * np.cos(coupler) * w3
+    a, b, c = 2 * A, 2 * B, 2 * C  # masses
+    inertia = a * A**2 / 3 + b * (x * x + z * z + B**2 / 12 * w3**2) + c * C**2 / 3 * w4**2
+    height = a * A / 2 * np.sin(crank) + b * (A * np.sin(crank) + B / 2 * np.sin(coupler)) + c * C / 2 * np.sin(rocker)
+    return inertia, G * height
+
+
+@pytest.mark.parametrize("crank", [0.3, 1.0, 2.5, -1.2, -2.8])
+def test_four_bar_is_freudensteins(crank):
+    """Positions, and the acceleration m(a) a_dd + m'(a) a_d^2 / 2 + V'(a) = tau by complex steps."""
+    closed = robots.four_bar(D, A, B, C)
+    q = loops.assemble(closed, [crank, 0.8 - crank, 1.6], hold=["crank joint"])
+    coupler, rocker = freudenstein(crank)
+    assert q == pytest.approx([crank, coupler - crank, rocker], abs=1e-11)
+    rate, tau, h = 3.0, 0.7, 1e-30
+    v = loops.consistent_velocity(closed, q, [rate, 0, 0], hold=["crank joint"])
+    m, _ = four_bar_inertia_and_height(crank)
+    slope, pull = (part.imag / h for part in four_bar_inertia_and_height(crank + 1j * h))
+    expected = (tau - 0.5 * slope * rate**2 - pull) / m
+    for method in METHODS:
+        assert loops.forward_dynamics(closed, q, v, [tau, 0, 0], method=method)[0] == pytest.approx(expected, rel=1e-10)
+    kinetic = legged.kinetic_energy(closed.robot, q, v)
+    assert kinetic == pytest.approx(0.5 * m * rate**2, rel=1e-11)
+
+
+def parallelogram(extra: bool):
+    """A coupler of 3 kg on cranks of 0.5 m and 1 kg, two or three, side by side."""
+    bar, crank = legged.rod(3.0, (0, 0, 0), (1, 0, 0)), legged.Link("first", legged.rod(1.0, (0, 0, 0), (0.5, 0, 0)))
+    builder = loops.LoopBuilder("parallelogram", legged.Link("ground", legged.point_mass(1)), base=legged.FixedBase())
+    builder.add(legged.Revolute("a", "-y"), crank, to="ground")
+    builder.add(legged.Revolute("b", "-y"), legged.Link("coupler", bar), to="first", at=(0.5, 0, 0))
+    for name, x in (("second", 1.0), ("third", 0.4))[: 1 + extra]:
+        other = legged.Link(name, crank.inertia)
+        builder.add(legged.Revolute(f"{name} foot", "-y"), other, to="ground", at=(x, 0, 0))
+        ends = {"at": (0.5, 0, 0), "child_at": (x, 0, 0)}
+        builder.close(legged.Revolute(f"{name} head", "-y"), parent=name, child="coupler", **ends)
+    return builder.build()
+
+
+@pytest.mark.parametrize("extra", [False, True])
+@pytest.mark.parametrize("method", METHODS)
+def test_parallelogram_with_an_extra_bar_moves_as_the_pendulum_it_is(extra, method):
+    """Redundant constraints: the same acceleration in closed form, the shortest multipliers, the rank told."""
+    closed, angle, rate, tau = parallelogram(extra), 1.1, 2.0, 4.0
+    cranks = 2 + extra
+    q = np.array([angle, -angle, *[angle] * (1 + extra)])
+    assert np.abs(loops.residual(closed, q)).max() < 1e-12
+    v = rate * np.array([1, -1, *[1] * (1 + extra)])
+    solution = loops.solve(closed, q, v, [tau, *[0] * (2 + extra)], method=method)
+    expected = (tau - G * 0.5 * np.cos(angle) * (cranks / 2 + 3)) / (0.25 * (cranks / 3 + 3))
+    assert solution.vdot == pytest.approx(expected * v / rate, rel=1e-10)
+    told = loops.mobility(closed, q)
+    assert (solution.rank, told.rank, told.freedoms) == (2 + extra, 2 + extra, 1)
+    assert len(told.dependent) == told.rows - told.rank
+    assert solution.unmet < 1e-12 * rate**2
+    forces = np.linalg.pinv(loops.jacobian(closed, q).T) @ loops.jacobian(closed, q).T @ solution.multipliers
+    assert solution.multipliers == pytest.approx(forces, abs=1e-9 * np.abs(forces).max())
+
+
+def test_flattened_parallelogram_gains_a_freedom():
+    """Rank changes with the configuration: flat, the coupler may follow either branch."""
+    closed = parallelogram(False)
+    flat = np.zeros(3)
+    assert loops.mobility(closed, flat).freedoms == 2
+    assert loops.mobility(closed, np.array([0.5, -0.5, 0.5])).freedoms == 1
+    vdot = [loops.forward_dynamics(closed, flat, np.zeros(3), np.zeros(3), method=method) for method in METHODS]
+    assert vdot[1] == pytest.approx(vdot[0], rel=1e-9)
+    assert vdot[2] == pytest.approx(vdot[0], rel=1e-9)
+
+
+def test_a_ball_rolls_down_a_slope_at_five_sevenths():
+    slope, radius = 0.4, 0.3
+    ball = legged.RobotBuilder("ball", legged.Link("ball", legged.sphere(2.0, radius))).build()
+    tilt = legged.rpy(0.0, slope, 0.0)
+    closed = loops.close(ball, loops.Rolling("contact", radius), parent=None, child="ball", rotation=tilt)
+    q, v = ball.neutral(), np.zeros(6)
+    q[4:7] = tilt @ (0, 0, radius)
+    solution = loops.solve(closed, q, v, np.zeros(6))
+    down = tilt @ (1, 0, 0)
+    acceleration = 5 / 7 * G * np.sin(slope)
+    assert solution.vdot[3:] == pytest.approx(acceleration * down, abs=1e-12 * G)
+    normal = loops.loop_wrenches(closed, q, solution.multipliers)[0, 3:] @ (tilt @ (0, 0, 1))
+    assert normal == pytest.approx(2.0 * G * np.cos(slope))
+
+
+def test_motors_in_a_closing_joint_act_as_in_the_tree():
+    """tau_a of equation (19): the linkage cut at the rocker's joint instead, whose motor closes the loop."""
+    tau, bars = 1.3, {}
+    for name, end in (("crank", A), ("coupler", B), ("rocker", -C)):
+        bars[name] = legged.Link(name, legged.rod(2.0 * abs(end), (0, 0, 0), (end, 0, 0)))
+    ground = legged.Link("ground", legged.point_mass(1.0))
+    builder = loops.LoopBuilder("linkage", ground, base=legged.FixedBase())
+    builder.add(legged.Revolute("crank joint", "-y"), bars["crank"], to="ground")
+    builder.add(legged.Revolute("pin", "-y"), bars["coupler"], to="crank", at=(A, 0, 0))
+    builder.add(legged.Revolute("top", "-y"), bars["rocker"], to="coupler", at=(B, 0, 0))
+    ends = {"at": (D, 0, 0), "child_at": (-C, 0, 0)}
+    other = builder.close(legged.Revolute("foot", "-y"), parent="ground", child="rocker", **ends).build()
+    q = loops.assemble(other, [1.0, -0.5, 1.1], hold=["crank joint"])
+    found = loops.solve(other, q, np.zeros(3), np.zeros(3), loop_forces={"foot": tau})
+    closed = robots.four_bar(D, A, B, C)
+    q = loops.assemble(closed, [1.0, -0.5, 1.6], hold=["crank joint"])
+    expected = loops.forward_dynamics(closed, q, np.zeros(3), [0, 0, tau])
+    assert found.vdot[:2] == pytest.approx(expected[:2], rel=1e-9)
+
+
+def test_baumgarte_terms_are_a_critically_damped_spring():
+    closed, q, rng = looped(2, legged.Spherical("ball"))
+    robot, T = closed.robot, 0.1
+    q = legged.integrate(robot, q, 1e-2 * rng.normal(size=robot.nv))
+    v, tau = rng.normal(size=(2, robot.nv))
+    vdot = loops.forward_dynamics(closed, q, v, tau, stabilisation=loops.Stabilisation(T))
+    wanted = -2 / T * (loops.jacobian(closed, q) @ v) - loops.residual(closed, q) / T**2
+    assert loops.acceleration(closed, q, v, vdot) == pytest.approx(wanted, abs=1e-9 * np.abs(vdot).max())
+
+
+# Graphs, states that fit, and what is refused.
+
+
+def test_cycles_are_found_and_cut():
+    """The joint with friction stays in the tree, the ball with three freedoms closes the loop."""
+    friction = legged.JointPhysics(damping=0.1)
+    bar = {name: legged.Link(name, legged.box(1.0, (1, 0.1, 0.2), (0.5, 0, 0))) for name in "abc"}
+    builder = loops.LoopBuilder("triangle", legged.Link("base", legged.box(1, (1, 1, 1))))
+    builder.add(legged.Revolute("one", "y"), bar["a"], to="base")
+    builder.add(legged.Revolute("two", "y"), bar["b"], to="base").link(bar["c"])
+    builder.joint(legged.Spherical("three"), parent="a", child="c", at=(1, 0, 0))
+    builder.joint(legged.Revolute("four", "y", physics=friction), parent="b", child="c", at=(1, 0, 0))
+    closed = builder.build()
+    assert [loop.name for loop in closed.loops] == ["three"]
+    assert closed.cycle("three") == ("a", "base", "b", "c")
+    assert np.abs(loops.residual(closed, closed.robot.neutral())).max() == 0.0
+    with pytest.raises(DefinitionError, match="'four' closes a loop and has springs, friction"):
+        builder.build(cut=["four"])
+    with pytest.raises(UnknownNameError, match="joint named 'five'"):
+        builder.build(cut=["five"])
+    with pytest.raises(DefinitionError, match="turn a joint round"):
+        builder.link(legged.Link("loose")).build()
+
+
+def test_states_that_cannot_be_are_told():
+    closed = robots.four_bar(0.5, 0.2, 0.1, 0.1)  # the bars do not reach
+    with pytest.raises(LoopError, match="closes the loops of 'four-bar linkage'") as told:
+        loops.assemble(closed, [3.0, -2.0, 2.0])
+    assert told.value.residual > 0.05
+    closed = robots.four_bar()
+    q = loops.assemble(closed, [1.0, -0.5, 1.6])
+    with pytest.raises(LoopError, match="hold fewer joints") as told:
+        loops.consistent_velocity(closed, q, [1.0, 0, 0], hold=["crank joint", "pin"])
+    assert told.value.residual > 0.01
+    with pytest.raises(LoopError, match="`consistent_velocity` finds"):
+        loops.simulate(closed, until=0.1, q=q, v=[1.0, 0, 0])
+    with pytest.raises(LoopError, match="`assemble` finds"):
+        loops.simulate(closed, until=0.1, q=q + 0.1)
+
+
+def test_what_closes_no_loop_is_refused():
+    robot = robots.planar_biped()
+    with pytest.raises(DefinitionError, match="of kind free cannot close a loop"):
+        loops.close(robot, legged.Free("free"), parent="trunk", child="a_foot")
+    with pytest.raises(DefinitionError, match="which are one body"):
+        loops.close(robot, legged.Spherical("ball"), parent="a_heel", child="a_toe")
+    with pytest.raises(UnknownNameError, match="'a_foot'"):
+        loops.close(robot, legged.Spherical("ball"), parent="trunk", child="a_fot")
+    with pytest.raises(DefinitionError, match="two joints are named 'a_hip'"):
+        loops.close(robot, legged.Spherical("a_hip"), parent="trunk", child="a_foot")
+    with pytest.raises(UnknownNameError, match="method"):
+        loops.solve(robots.four_bar(), np.zeros(3), np.zeros(3), np.zeros(3), method="guessing")
+
+
+def test_states_brought_back_stay_near():
+    closed, q, rng = looped(4, legged.Universal("joint"))
+    robot, off = closed.robot, 1e-3
+    near = legged.integrate(robot, q, off * rng.normal(size=robot.nv))
+    v = rng.normal(size=robot.nv)
+    back, v_back = loops.projected(closed, near, v, iterations=3)
+    assert np.abs(loops.residual(closed, back)).max() < 1e-12  # 1e-3 squared three times
+    assert np.abs(loops.jacobian(closed, back) @ v_back).max() < 1e-10
+    assert legged.kinetic_energy(robot, back, v_back) <= legged.kinetic_energy(robot, back, v)
+    assert np.abs(legged.difference(robot, near, back)).max() < 100 * off
