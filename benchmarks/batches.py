@@ -6,12 +6,12 @@ import numpy as np
 
 import legged
 from benchmarks.agreement import agree
-from benchmarks.peak import operations, peak
+from benchmarks.peak import multiply_adds, operations
 from benchmarks.pinocchio_side import LOOP, Pinocchio, pinocchio
 from benchmarks.record import RATIO, Record
 from benchmarks.settings import Settings
 from benchmarks.subjects import FORWARD, FUNCTIONS, INVERSE, present
-from benchmarks.timing import Spread, Times, Way, calls, in_threads, race
+from benchmarks.timing import Spread, Way, calls, in_threads, race
 from benchmarks.words import table
 from legged.reports.table import Table
 from legged.reports.timing import states
@@ -28,26 +28,23 @@ ROUNDING = 1e-8
 
 def measure(record: Record, settings: Settings) -> list[Table]:
     """Add the times for one state of a batch to the record, and return them as a table."""
-    flops = peak(settings.rounds)
-    record.add(PEAK, "GFLOP/s", Spread(*(1e-9 * x for x in flops)))
+    core = {PEAK[-1]: multiply_adds()}
+    record.add(PEAK, "GFLOP/s", race(core, settings.rounds)[PEAK[-1]].rate(1e-9))
     for subject, robot in present().items():
         every = states(robot, settings.states)
         for name in (FORWARD, INVERSE):
             kernel = legged.compile(FUNCTIONS[name].plain, robot)
-            times = race(_ways(robot, kernel, name, every), settings.rounds)
+            times = race({**core, **_ways(robot, kernel, name, every)}, settings.rounds)
+            operation = times.pop(PEAK[-1])
             key = KIND, subject.name, name
             for way, taken in times.items():
                 record.add((*key, way), "us", taken.spread(1e6))
             for slow, fast in RATIOS:
                 if slow in times:
                     record.add((*key, f"{slow} / {fast}"), RATIO, times[slow].over(times[fast]))
-            record.add((*key, OF_PEAK), "%", _of_peak(kernel, times[ONE_CORE], flops.median))
+            parts = operation.over(times[ONE_CORE])
+            record.add((*key, OF_PEAK), "%", Spread(*(100.0 * operations(kernel) * x for x in parts)))
     return [_table(record, settings)]
-
-
-def _of_peak(kernel: legged.Kernel, times: Times, flops: float) -> Spread:
-    """Return the operations done in parts of those that the core can do, [%]."""
-    return times.rate(100.0 * operations(kernel) / flops)
 
 
 def _ways(robot: legged.Robot, kernel: legged.Kernel, name: str, every: Sequence[np.ndarray]) -> dict[str, Way]:

@@ -4,7 +4,7 @@ import ctypes
 from collections.abc import Iterator
 
 import legged
-from benchmarks.timing import Spread, Way, race
+from benchmarks.timing import Way
 from legged.trace import backend, elementary
 from legged.trace.assembler import ATTRIBUTES, Writer
 
@@ -14,23 +14,28 @@ STEPS = 20_000
 """Length of the loop."""
 
 
-def peak(rounds: int, width: int | None = None) -> Spread:
-    """Return operations a second, a multiply-add being two.
+def multiply_adds(width: int | None = None) -> Way:
+    """Return a loop to time in turns with other code: its "states" are operations, a multiply-add being two.
 
     Args:
-        rounds: How often it is timed.
         width: Numbers in a vector; by default as many as the processor takes.
     """
     width = width or backend.width()
     code = backend.Code(backend.machine_code("\n".join(_assembly(width))))
-    run = code.function("peak", ctypes.c_int64, ctypes.c_void_p)
     numbers = (ctypes.c_double * width)(*[0.5] * width)
-    way = Way(lambda times: run(STEPS * times, numbers), 2 * CHAINS * width * STEPS)
-    return race({"peak": way}, rounds)["peak"].rate()
+
+    def run(times: int) -> None:
+        code.function("peak", ctypes.c_int64, ctypes.c_void_p)(STEPS * times, numbers)
+
+    return Way(run, 2 * CHAINS * width * STEPS)
 
 
 def operations(kernel: legged.Kernel) -> int:
-    """Return the additions, multiplications, divisions and roots of one state, those inside sines included."""
+    """Return the additions, multiplications, divisions and roots of one state, those inside of sines as executed.
+
+    What code does beyond them does not count: moving numbers, looking for results that are not finite, and products
+    that are computed again inside of multiply-adds.
+    """
     counts = kernel.counts
     total = counts.multiplications + counts.additions + counts.divisions + counts.square_roots
     uses = {(elementary.FAST.get(n.operation), n.arguments) for n in kernel.graph.nodes}
