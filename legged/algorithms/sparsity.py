@@ -96,7 +96,8 @@ def factor_ltdl(M: Array, ways: Ways) -> tuple[Array, Array]:
     """Return (L, D), (n, n) and (n,), with M = L^T diag(D) L and a diagonal of ones in L; arguments as `factor_ltl`."""
     L = M.copy()
     for k in reversed(range(len(M))):
-        a = {i: L[k, i] / L[k, k] for i in ways.inward(k)}
+        reciprocal = 1.0 / L[k, k]
+        a = {i: L[k, i] * reciprocal for i in ways.inward(k)}
         _update(L, ways, k, a)
         for i, share in a.items():
             L[k, i] = share
@@ -138,7 +139,7 @@ def solve_ltdl(L: Array, D: Array, ways: Ways, b: Array) -> Array:
     for k in reversed(range(len(x))):
         for i in ways.inward(k):
             x[i] = x[i] - L[k, i] * x[k]
-    x = [x[k] / D[k] for k in range(len(x))]
+    x = [x[k] * (1.0 / D[k]) for k in range(len(x))]
     for k in range(len(x)):
         for i in ways.inward(k):
             x[k] = x[k] - L[k, i] * x[i]

@@ -34,8 +34,8 @@ class InverseDerivatives(NamedTuple):
 def of_inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> InverseDerivatives:
     """Return the derivatives of `legged.inverse_dynamics` by q, v and vdot.
 
-    With composite inertias I, Coriolis matrices B and forces f of bodies, and the columns of `Axes`, for every axis j on
-    the way from axis i to the base,
+    With composite inertias I, Coriolis matrices B and forces f of bodies, and the columns of `Axes`, for every axis j
+    on the way from axis i to the base,
 
         dtau_j / dq_i = S_j^T (B psid_i + I psidd_i + S_i x f)      dtau_i / dq_j = S_i^T (B psid_j + I psidd_j)
         dtau_j / dv_i = S_j^T (B S_i + I (psid_i + Sd_i))           dtau_i / dv_j = S_i^T (B S_j + I (psid_j + Sd_j))
@@ -55,12 +55,9 @@ def of_inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches:
     found, shift = inverse_derivatives(robot, q, v, vdot, wrenches)
     if shift is None:
         return found
-    base = found.vdot[:, :6]
-    return InverseDerivatives(*(_base_added(d, base @ part) for d, part in zip(found, shift, strict=False)), found.vdot)
-
-
-def _base_added(d: Array, columns: Array) -> Array:
-    return np.concatenate([d[:, :6] + columns, d[:, 6:]], axis=1)
+    for d, part in zip((found.q, found.v), shift, strict=True):
+        d[:, :6] += found.vdot[:, :6] @ part
+    return found
 
 
 def inverse_derivatives(
