@@ -15,6 +15,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import math
+import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 
@@ -30,6 +31,23 @@ _CHUNK = 2_000_000
 """Operations worth handing to a thread: some 50 us of work."""
 _FEW = 2
 """So many states are computed one by one as long as there is no code for batches."""
+
+
+class _Memory(threading.local):
+    """Working memory of a thread, kept for its next piece of work."""
+
+    def __init__(self):
+        self._size, self._address = -1, 0
+
+    def address(self, size: int) -> int:
+        """Return where there is memory for so many numbers, on a line of cache: vectors across two of them are slow."""
+        if size > self._size:
+            self._array = np.empty(size + 8)
+            self._size, self._address = size, -(-_address(self._array) // 64) * 64
+        return self._address
+
+
+_memory = _Memory()
 
 
 class Batch:
@@ -81,15 +99,19 @@ class Batch:
 
     def share(self, count: int, rows: int) -> int:
         """Compute a batch whose arrays are described at the address `rows`, see `blocks`; return what `run` returns."""
-        size = count * max(self.graph.size, 1)
-        threads = 1 if size < 2 * _CHUNK else default_threads()
-        chunks = self._chunks(count, min(4 * threads, size // _CHUNK) if threads > 1 else 1)
+        pieces = count * self._operations // _CHUNK
+        threads = default_threads() if pieces > 1 else 1
+        if threads == 1:
+            return self._piece(0, count, rows)
+        chunks = self._chunks(count, min(4 * threads, pieces))
         return share(chunks, min(len(chunks), threads), lambda first, end: self._piece(first, end, rows))
 
+    @cached_property
+    def _operations(self) -> int:
+        return max(self.graph.size, 1)
+
     def _piece(self, first: int, end: int, rows: int) -> int:
-        work = np.empty(self._work_size + 8)
-        aligned = -(-_address(work) // 64) * 64  # vectors that straddle cache lines are slow
-        return self._function(first, end, rows, aligned)
+        return self._function(first, end, rows, _memory.address(self._work_size))
 
     @staticmethod
     def _chunks(count: int, pieces: int) -> list[tuple[int, int]]:
