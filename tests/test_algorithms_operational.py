@@ -34,7 +34,7 @@ def test_inverse_inertias_at_several_ends_agree(seed):
         assert np.abs(method(robot, q, points) - by_propagators).max() <= 1e-9 * scale
     J = np.concatenate([legged.point_jacobian(robot, q, *point) for point in points])
     M = legged.inertia_matrix(robot, q)
-    rounding = 1e-15 * np.linalg.cond(M) * robot.nv  # of a dense solution
+    rounding = 1e-15 * np.linalg.cond(M) * robot.nv if robot.nv else 0.0  # of a dense solution
     assert np.abs(J @ np.linalg.solve(M, J.T) - by_propagators).max() <= max(rounding, 1e-12) * max(scale, 1.0)
 
 
@@ -91,7 +91,8 @@ def moving_end(seed: int):
     """Return `case`, with one end, on the last link; links turn or slide, so that the end moves."""
     rng = np.random.default_rng(seed)
     robot = legged.random_tree(seed, 7, joints=("revolute", "prismatic", "ball"), physics=True, shuffled=seed % 2 == 0)
-    return robot, legged.random_configuration(robot, rng), [(len(robot.links) - 1, rng.normal(size=3))], rng
+    end: list[tuple[str | int, np.ndarray]] = [(len(robot.links) - 1, rng.normal(size=3))]
+    return robot, legged.random_configuration(robot, rng), end, rng
 
 
 def _free_rows(robot, q, points):

@@ -1,4 +1,4 @@
-"""`compile` and `count`: the two things to do with a function of a robot and arrays."""
+"""`compile`, `count` and `depth`: what to do with a function of a robot and arrays."""
 
 from __future__ import annotations
 
@@ -69,6 +69,15 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
 def count(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Counts:
     """Return how many operations function(robot, *arrays) costs once compiled; the arguments are those of `compile`."""
     return count_graph(_traced(function, robot, _shapes(function, robot, shapes)))
+
+
+@kept()
+def depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> int:
+    """Return the length of function(robot, *arrays)'s longest chain of operations, each of which needs the one before.
+
+    On ever so many processors nothing is done sooner; `count` says how much there is to do. Arguments as in `compile`.
+    """
+    return _traced(function, robot, _shapes(function, robot, shapes)).depth()
 
 
 def _traced(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape]) -> Graph:

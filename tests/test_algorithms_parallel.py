@@ -1,0 +1,133 @@
+"""Divide and conquer and the algorithms of global analysis: right, refused where they must be, and of what depth."""
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.algorithms import articulated, divide_and_conquer, prefix
+from legged.algorithms.assemblies import Part, divided
+from legged.algorithms.links import links_at
+from legged.algorithms.newton_euler import velocities
+from legged.algorithms.operators import closed_chain
+from legged.errors import DefinitionError, SingularError
+from legged.trace import depth
+
+SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 300))]
+
+
+def case(seed: int, links: int | None = None):
+    """Return a random robot, its state, and wrenches: joints of several degrees of freedom among them."""
+    rng = np.random.default_rng(seed)
+    links = int(rng.integers(1, 14)) if links is None and seed < 8 else links
+    robot = legged.random_tree(seed, links, shuffled=seed % 3 == 0)
+    q = legged.random_configuration(robot, rng)
+    v, tau = rng.normal(size=(2, robot.nv))
+    return robot, q, v, tau, {robot.links[-1].name: rng.normal(size=6)}
+
+
+def unbalanced(robot, q, v, tau, vdot, wrenches=None) -> float:
+    """Return by how much the forces that an acceleration takes are not tau, relative to those at work."""
+    needed = legged.inverse_dynamics(robot, q, v, vdot, wrenches)
+    scale = np.abs(tau).max(initial=0) + np.abs(legged.bias_forces(robot, q, v, wrenches)).max(initial=0)
+    return np.abs(needed - tau).max(initial=0) / max(scale, 1e-300)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_divide_and_conquer_is_forward_dynamics(seed):
+    robot, q, v, tau, wrenches = case(seed)
+    vdot = divide_and_conquer.forward_dynamics(robot, q, v, tau, wrenches)
+    assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
+
+
+@pytest.mark.parametrize("base", [legged.FixedBase(), legged.FloatingBase(), legged.PlanarBase()])
+def test_divide_and_conquer_knows_armature_friction_and_springs(base):
+    physics = legged.JointPhysics(damping=0.3, friction=0.2, armature=0.1, stiffness=2.0, rest=0.5)
+    builder = legged.RobotBuilder("sprung", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))), base=base)
+    for side in range(2):
+        last = "base"
+        for k in range(3):
+            link = legged.Link(f"l{side}{k}", legged.box(1.0, (0.1, 0.2, 0.3)))
+            builder.add(legged.Revolute(f"j{side}{k}", "xyz"[k], physics=physics), link, to=last, at=(0, 0.1, -0.3))
+            last = link.name
+    robot = builder.build()
+    rng = np.random.default_rng(0)
+    q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
+    vdot = divide_and_conquer.forward_dynamics(robot, q, v, tau)
+    assert unbalanced(robot, q, v, tau, vdot) < 1e-11
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_velocities_by_doubling_are_those_of_the_sweep(seed):
+    robot, q, v, *_ = case(seed)
+    links = links_at(robot, q)
+    for ours, swept in zip(prefix.velocities(links, v), velocities(links, v), strict=True):
+        assert ours == pytest.approx(swept, abs=1e-12 * max(1.0, np.abs(v).max(initial=0)) * len(robot.bodies))
+
+
+def test_depth_of_divide_and_conquer_is_that_of_the_halvings():
+    """As often as the bodies double, the same is added; the articulated bodies' depth doubles with them."""
+    sizes = (3, 7, 15)  # links on a floating base: 4, 8, 16 bodies
+    depths = [depth(divide_and_conquer.forward_dynamics, robots.chain(n, twist=0.7)) for n in sizes]
+    assert depths[1] - depths[0] == pytest.approx(depths[2] - depths[1], rel=0.05)
+    serial = [depth(articulated.forward_dynamics, robots.chain(n, twist=0.7)) for n in sizes]
+    assert serial[2] - serial[1] == pytest.approx(2 * (serial[1] - serial[0]), rel=0.05)
+
+
+@pytest.mark.parametrize("branching", [1, 2, 3])
+@pytest.mark.parametrize("n", [100, 1000])
+def test_trees_are_divided_in_logarithmically_many_levels_with_few_handles(branching, n):
+    parents = [-1, *((k - 1) // branching for k in range(1, n))]
+    whole = divided(range(n), parents, [0])
+    assert isinstance(whole, Part) and whole.levels <= 3.5 * np.log2(n)
+    waiting, most = [whole], 0
+    while waiting:
+        part = waiting.pop()
+        most = max(most, len(part.handles))
+        waiting += [p for p in (part.inner, part.outer) if isinstance(p, Part)]
+    assert most <= 4
+
+
+def two_arms(base):
+    arm = legged.Limb()
+    for k, axis in enumerate("zyzyzyx"):
+        link = legged.Link(f"link{k}", legged.box(1.0, (0.1, 0.12, 0.3), (0, 0, 0.15)))
+        arm.add(legged.Revolute(f"joint{k}", axis), link, at=(0, 0, 0.3 * (k > 0)))
+    builder = legged.RobotBuilder("two arms", legged.Link("base", legged.box(5.0, (1.0, 0.3, 0.2))), base=base)
+    for side, x in (("left_", -0.4), ("right_", 0.4)):
+        builder.attach(arm, to="base", at=(x, 0, 0), prefix=side)
+    return builder.build()
+
+
+@pytest.mark.parametrize("base", [legged.FixedBase(), legged.FloatingBase()])
+def test_a_loop_is_closed_where_the_robot_meets_the_ground(base):
+    """Against the closed chain of the spatial operator algebra."""
+    robot, rng = two_arms(base), np.random.default_rng(0)
+    q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
+    ends = ("left_link6", np.array([0, 0, 0.3])), ("right_link6", np.array([0, 0.1, 0.3]))
+    L = legged.point_jacobian(robot, q, *ends[0]) - legged.point_jacobian(robot, q, *ends[1])
+    v = v - np.linalg.pinv(L) @ L @ v  # ends that move alike
+    ours = divide_and_conquer.forward_dynamics(robot, q, v, tau, closing=ends)
+    theirs, _ = closed_chain(robot, q, v, tau, *ends)
+    assert np.abs(ours - theirs).max() < 1e-9 * np.abs(theirs).max()
+    assert np.abs(ours - legged.forward_dynamics(robot, q, v, tau)).max() > 1e-2 * np.abs(theirs).max()
+
+
+def test_what_divide_and_conquer_cannot_do_is_refused():
+    coupled = next(r for r in (legged.random_tree(s, coupled=True) for s in range(99)) if r.followers)
+    still = np.zeros(coupled.nv)
+    with pytest.raises(DefinitionError, match="joints that follow others"):
+        divide_and_conquer.forward_dynamics(coupled, coupled.neutral(), still, still)
+    robot = two_arms(legged.FixedBase())
+    still, hand = np.zeros(robot.nv), ("left_link6", np.zeros(3))
+    with pytest.raises(DefinitionError, match="between two bodies that move"):
+        divide_and_conquer.forward_dynamics(robot, still, still, still, closing=(hand, ("base", np.zeros(3))))
+    with pytest.raises(SingularError, match="loop cannot open"):
+        divide_and_conquer.forward_dynamics(robot, still, still, still, closing=(hand, ("right_link6", np.zeros(3))))
+    spinning = legged.JointPhysics(rotor=legged.Rotor(0.1, 2.0, True))
+    builder = legged.RobotBuilder("fan", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))))
+    blades = legged.Link("blades", legged.box(1, (0.3, 0.2, 0.1)))
+    builder.add(legged.Revolute("spin", "z", physics=spinning), blades, to="base")
+    fan = builder.build()
+    with pytest.raises(DefinitionError, match="rotors that couple"):
+        divide_and_conquer.forward_dynamics(fan, fan.neutral(), np.zeros(7), np.zeros(7))
