@@ -102,7 +102,7 @@ class Batch:
         pieces = count * self._operations // _CHUNK
         threads = default_threads() if pieces > 1 else 1
         if threads == 1:
-            return self._piece(0, count, rows)
+            return self._piece(0, count, rows) if count else -1
         chunks = self._chunks(count, min(4 * threads, pieces))
         return share(chunks, min(len(chunks), threads), lambda first, end: self._piece(first, end, rows))
 
