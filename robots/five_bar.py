@@ -2,9 +2,10 @@
 
 from legged import Base, Link, PlanarBase, Revolute, box, rod
 from legged.loops import ClosedRobot, LoopBuilder
+from legged.robot.inertia import Vector
 
 
-def five_bar_leg(base: Base | None = None) -> ClosedRobot:
+def five_bar_leg(base: Base | None = None, gravity: Vector = (0.0, 0.0, -9.81)) -> ClosedRobot:
     """Return a trunk of 3 kg on the leg, cut at the foot, where the front shank meets the rear one.
 
     The hips are 0.1 m apart, thighs 0.15 m and shanks 0.3 m long. Joints turn about -y: thighs from straight down,
@@ -12,9 +13,12 @@ def five_bar_leg(base: Base | None = None) -> ClosedRobot:
 
     Args:
         base: Of the trunk; planar by default.
+        gravity: Acceleration of free fall, [m/s^2], world axes.
     """
     thigh, shank = (0.0, 0.0, -0.15), (0.0, 0.0, -0.3)
-    leg = LoopBuilder("five-bar leg", Link("trunk", box(3.0, (0.3, 0.15, 0.1))), base=base or PlanarBase())
+    leg = LoopBuilder(
+        "five-bar leg", Link("trunk", box(3.0, (0.3, 0.15, 0.1))), base=base or PlanarBase(), gravity=gravity
+    )
     for side, x in (("front", 0.05), ("rear", -0.05)):
         foot = {"foot": shank} if side == "rear" else {}
         leg.add(

@@ -26,10 +26,10 @@ JOINTS = {
 }
 
 
-def looped(seed: int, joint, links: int = 9) -> tuple[loops.ClosedRobot, Array, np.random.Generator]:
+def looped(seed: int, joint, **options) -> tuple[loops.ClosedRobot, Array, np.random.Generator]:
     """Return a random tree with a loop between two links, closed at a random configuration."""
     rng = np.random.default_rng(seed)
-    robot = legged.random_tree(seed, links, shuffled=seed % 2 == 0)
+    robot = legged.random_tree(seed, 9, shuffled=seed % 2 == 0, **options)
     q = legged.random_configuration(robot, rng)
     # The last link and the base part early, so that the loop has joints enough.
     parent, child = robot.links[0].name, max(robot.links, key=lambda link: len(robot.ancestors(link.body))).name
@@ -74,11 +74,12 @@ def test_rows_differentiate_to_their_jacobian_and_bias(name):
     assert loops.bias(closed, q, v) == pytest.approx(change, abs=1e-7 * (1 + np.abs(change).max()))
 
 
-@pytest.mark.parametrize("seed", [*range(4), *(pytest.param(s, marks=pytest.mark.slow) for s in range(4, 40))])
+@pytest.mark.parametrize("options", [{}, {"physics": True}, {"coupled": True}], ids=["plain", "physics", "coupled"])
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(s, marks=pytest.mark.slow) for s in range(2, 40))])
 @pytest.mark.parametrize("name", JOINTS)
-def test_three_methods_agree_and_obey_the_equations(seed, name):
-    """Equations (15), (17) to (22)."""
-    closed, q, rng = looped(seed, JOINTS[name][0])
+def test_three_methods_agree_and_obey_the_equations(seed, name, options):
+    """Equations (15), (17) to (22); joints with springs, friction, rotors, and some that follow others."""
+    closed, q, rng = looped(seed, JOINTS[name][0], **options)
     robot = closed.robot
     v, tau = rng.normal(size=(2, robot.nv))
     v = loops.consistent_velocity(closed, q, v)
