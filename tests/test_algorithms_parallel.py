@@ -1,15 +1,18 @@
 """Divide and conquer and the algorithms of global analysis: right, refused where they must be, and of what depth."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import legged
 import robots
-from legged.algorithms import articulated, divide_and_conquer, prefix
+from legged.algorithms import articulated, constraint_force, divide_and_conquer, global_form, prefix, sparse_system
 from legged.algorithms.assemblies import Part, divided
+from legged.algorithms.complement import complement
 from legged.algorithms.links import links_at
 from legged.algorithms.newton_euler import velocities
-from legged.algorithms.operators import closed_chain
+from legged.algorithms.operators import SpatialOperators, closed_chain
 from legged.errors import DefinitionError, SingularError
 from legged.trace import depth
 
@@ -124,10 +127,130 @@ def test_what_divide_and_conquer_cannot_do_is_refused():
         divide_and_conquer.forward_dynamics(robot, still, still, still, closing=(hand, ("base", np.zeros(3))))
     with pytest.raises(SingularError, match="loop cannot open"):
         divide_and_conquer.forward_dynamics(robot, still, still, still, closing=(hand, ("right_link6", np.zeros(3))))
-    spinning = legged.JointPhysics(rotor=legged.Rotor(0.1, 2.0, True))
+    spinning = legged.JointPhysics(rotor=legged.Rotor(0.001, 2.0, True))
     builder = legged.RobotBuilder("fan", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))))
     blades = legged.Link("blades", legged.box(1, (0.3, 0.2, 0.1)))
     builder.add(legged.Revolute("spin", "z", physics=spinning), blades, to="base")
     fan = builder.build()
     with pytest.raises(DefinitionError, match="rotors that couple"):
         divide_and_conquer.forward_dynamics(fan, fan.neutral(), np.zeros(7), np.zeros(7))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_mass_matrix_is_three_factors_and_the_incidence_matrix_inverts_to_phi(seed):
+    """Equation (29) and after: M = H^T P^-T I P^-1 H; P^-1 is the adjoint of phi."""
+    for coupled in (False, True):
+        robot = legged.random_tree(seed, 6, physics=seed % 2 == 1, shuffled=seed % 3 == 0, coupled=coupled)
+        q = legged.random_configuration(robot, np.random.default_rng(seed))
+        M = legged.inertia_matrix(robot, q)
+        for coordinates in ("link", "absolute"):
+            form = global_form.global_form(robot, q, coordinates=coordinates)
+            assert np.abs(form.mass - M).max(initial=0) <= 1e-11 * np.abs(M).max(initial=0)
+            assert np.count_nonzero(np.abs(form.P).reshape(len(robot.bodies), 6, -1, 6).max(axis=(1, 3))) == (
+                2 * len(robot.bodies) - 1
+            )
+        if not robot.followers and seed % 2 == 0:
+            form = global_form.global_form(robot, q, coordinates="link")
+            assert np.linalg.inv(form.P) == pytest.approx(SpatialOperators(robot, q).phi.T.matrix(), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_projected_equations_of_all_bodies_are_forward_dynamics(seed):
+    """Equations (23) to (26), for any joints and their physics."""
+    robot = legged.random_tree(seed, 6, physics=seed % 2 == 1, coupled=seed % 4 == 3)
+    rng = np.random.default_rng(seed)
+    q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
+    wrenches = {robot.links[-1].name: rng.normal(size=6)}
+    vdot = global_form.forward_dynamics(robot, q, v, tau, wrenches)
+    assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_the_sparse_system_is_forward_dynamics_by_elimination_and_as_a_matrix(seed):
+    """Equation (27)."""
+    robot, q, v, tau, wrenches = case(seed, 9)
+    vdot = sparse_system.forward_dynamics(robot, q, v, tau, wrenches)
+    assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
+    whole = sparse_system.system(robot, q, v, tau, wrenches)
+    joints, a_0 = sparse_system.constraints(robot, q, v, tau, wrenches, "this")
+    a = np.linalg.solve(whole.matrix, whole.right)[: 6 * len(joints)].reshape(-1, 6)
+    dense = sparse_system.joint_rates(robot, joints, list(a), a_0)
+    assert unbalanced(robot, q, v, tau, dense, wrenches) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_sparse_system_has_a_perfect_elimination_order(seed):
+    """In its turn each block meets one other block at most, so that nothing fills."""
+    robot, q, v, tau, _ = case(seed, 9)
+    whole = sparse_system.system(robot, q, v, tau)
+    blocks = [block for block in whole.blocks if block]
+    met = {(i, j): bool(np.any(whole.matrix[np.ix_(a, b)])) for i, a in enumerate(blocks) for j, b in enumerate(blocks)}
+    assert sum(met.values()) <= 4 * len(blocks)  # O(n) blocks of n^2
+    for i in range(len(blocks)):
+        assert sum(met[i, j] for j in range(i + 1, len(blocks))) <= 1
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_constraint_forces_of_a_chain_are_forward_dynamics(seed):
+    """Equation (28)."""
+    rng = np.random.default_rng(seed)
+    robot = legged.random_tree(seed, int(rng.integers(1, 14)), branching=0.0)
+    q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
+    wrenches = {robot.links[-1].name: rng.normal(size=6)}
+    vdot = constraint_force.forward_dynamics(robot, q, v, tau, wrenches)
+    assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 6, 7, 8])
+def test_odd_even_reduction_solves_block_tridiagonal_systems(n):
+    rng = np.random.default_rng(n)
+    sizes = rng.integers(1, 5, n)
+    ends = np.cumsum([0, *sizes])
+    B = rng.normal(size=(ends[-1], ends[-1]))
+    A = B @ B.T + ends[-1] * np.eye(ends[-1])
+    parts = [slice(a, b) for a, b in pairwise(ends)]
+    for i, a in enumerate(parts):
+        for j, b in enumerate(parts):
+            A[a, b] *= abs(i - j) <= 1
+    A += ends[-1] * np.eye(ends[-1])
+    r = rng.normal(size=ends[-1])
+    lower = [A[b, a] for a, b in pairwise(parts)]
+    x = constraint_force.solve_tridiagonal([A[p, p] for p in parts], lower, [r[p] for p in parts])
+    assert A @ np.concatenate(x) == pytest.approx(r, abs=1e-12 * np.linalg.cond(A))
+
+
+def test_constraint_forces_take_logarithmic_depth():
+    sizes = (3, 7, 15)
+    depths = [depth(constraint_force.forward_dynamics, robots.chain(n, twist=0.7)) for n in sizes]
+    assert depths[1] - depths[0] == pytest.approx(depths[2] - depths[1], rel=0.1)
+
+
+@pytest.mark.parametrize("d", range(7))
+def test_the_complement_is_orthonormal_and_feels_nothing_of_the_joint(d):
+    h = np.random.default_rng(d).normal(size=(6, d))
+    T = complement(h)
+    assert T.shape == (6, 6 - d)
+    assert np.abs(T.T @ h).max(initial=0) < 1e-14 and np.abs(T.T @ T - np.eye(6 - d)).max(initial=0) < 1e-14
+
+
+def test_systems_of_bodies_refuse_armature_and_chains_refuse_branches():
+    robot = robots.spatial_quadruped()
+    state = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv)
+    with pytest.raises(DefinitionError, match="chains without branches"):
+        constraint_force.forward_dynamics(robot, *state)
+    builder = legged.RobotBuilder("geared", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))))
+    physics, arm = legged.JointPhysics(armature=0.1), legged.Link("arm", legged.box(1, (0.3, 0.2, 0.1)))
+    geared = builder.add(legged.Revolute("joint", "z", physics=physics), arm, to="base").build()
+    state = geared.neutral(), np.zeros(geared.nv), np.zeros(geared.nv)
+    for method in (sparse_system, constraint_force):
+        with pytest.raises(DefinitionError, match="no place for armature"):
+            method.forward_dynamics(geared, *state)
+
+
+def test_compiled_they_are_the_same():
+    robot = robots.chain(3, twist=0.7)
+    rng = np.random.default_rng(0)
+    q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
+    for method in (divide_and_conquer, sparse_system, constraint_force, global_form):
+        vdot = legged.compile(method.forward_dynamics, robot)(q, v, tau)
+        assert unbalanced(robot, q, v, tau, vdot) < 1e-11

@@ -1,0 +1,134 @@
+"""The equations of the whole robot at once: incidence matrix, mass matrix in three factors, projected equations.
+
+
+Composite vectors hold six numbers a body, in the order of `robot.bodies`. In absolute coordinates the incidence matrix
+holds ones and minus ones; in link coordinates transforms stand for the ones that lead from a parent to its child.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from legged.algorithms.jointed import matrix
+from legged.algorithms.links import Links, base_bias, cross_force, cross_motion, links_at
+from legged.algorithms.newton_euler import velocities
+from legged.dynamics.arguments import Wrenches, finite, read
+from legged.dynamics.passive import friction_forces, spring_forces
+from legged.dynamics.sweeps import outward
+from legged.robot.entries import added
+from legged.robot.robot import Robot
+from legged.spatial import Array, mirror, solve_symmetric
+from legged.trace.labels import stage
+
+
+@dataclass(frozen=True, eq=False)
+class GlobalForm:
+    """The matrices of a robot at a configuration, for n bodies, the base included.
+
+    Attributes:
+        P: Incidence matrix, (6n, 6n): P a is each joint's acceleration, (29).
+        H: Motion subspaces, (6n, nv); block-diagonal up to the order of v.
+        I: Inertias, block-diagonal, (6n, 6n).
+        spin: What rotors add to momentum, (6n, nv), and `reflected`, to the joints alone, (nv, nv); zero in the paper.
+
+    Source: Featherstone, Orin 2000, section 3.5.
+    """
+
+    P: Array
+    H: Array
+    I: Array
+    spin: Array
+    reflected: Array
+
+    @property
+    def S(self) -> Array:
+        """S = P^-1 H, (6n, nv), equation (24): joint rates to the bodies' velocities; by substitution outward."""
+        return _substituted(self.P, self.H)
+
+    @property
+    def mass(self) -> Array:
+        """M = H^T P^-T I P^-1 H, (nv, nv), with what rotors add."""
+        S = self.S
+        shared = S.T @ self.spin
+        return mirror(S.T @ self.I @ S + shared + shared.T + self.reflected)
+
+
+def global_form(robot: Robot, q: Array, *, coordinates: str = "absolute") -> GlobalForm:
+    """Return the matrices of the whole robot.
+
+    Args:
+        robot, q: As in `legged.inertia_matrix`. coordinates: "link" or "absolute", see `links_at`.
+    """
+    (q,) = read(robot, q=q)
+    return _matrices(links_at(robot, q, coordinates))
+
+
+def inertia_matrix(robot: Robot, q: Array) -> Array:
+    """Return the joint-space inertia matrix, (nv, nv), as H^T P^-T I P^-1 H: O(n^3), with most of it zeros."""
+    return global_form(robot, q).mass
+
+
+def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
+    """Return the acceleration under given forces, (nv,), from the bodies' equations projected on the joints' motions.
+
+        f = I a + v x I v                                                (23)
+        a = a_0 + S qdd                                                  (24)
+        S^T I S qdd = S^T (f_a - I a_0 - v x I v)                        (26)
+
+    Args:
+        robot, q, v, tau, wrenches: As in `legged.forward_dynamics`; dense, O(n^3).
+
+    Source: Featherstone, Orin 2000, equations (23) to (26).
+    """
+    q, v, tau = read(robot, q=q, v=v, tau=tau)
+    links = links_at(robot, q, "absolute")
+    whole = _matrices(links)
+    with stage("2 right side"):
+        a_0, bias = _bias(links, whole, q, v, wrenches)
+        own = added(robot, [friction_forces(body, v) + spring_forces(body, q) for body in robot.bodies])
+        rest = tau - own - whole.spin.T @ a_0 - whole.S.T @ (whole.I @ a_0 + bias)
+    with stage("3 solution"):
+        return finite(robot, "the forward dynamics", solve_symmetric(whole.mass, rest))
+
+
+def _matrices(links: Links) -> GlobalForm:
+    robot = links.robot
+    n, nv, kind = len(robot.bodies), robot.nv, np.result_type(*links.I, *links.h)
+    P, H, I, spin = (np.zeros((6 * n, m), dtype=kind) for m in (6 * n, nv, 6 * n, nv))
+    reflected = np.zeros((nv, nv))
+    for body in outward(robot):
+        k = slice(6 * body.index, 6 * body.index + 6)
+        P[k, k] = np.eye(6)
+        if body.parent >= 0:
+            P[k, 6 * body.parent : 6 * body.parent + 6] = -matrix(links.X[body.index])
+        H[k, body.v], spin[k, body.v] = links.h[body.index], links.H[body.index]
+        I[k, k] = links.I[body.index]
+        reflected[body.v, body.v] += body.reflected
+    return GlobalForm(P, H, I, spin, reflected)
+
+
+def _substituted(P: Array, B: Array) -> Array:
+    """Return P^-1 B for a lower triangular P with ones on the diagonal, block by block."""
+    X = B.astype(np.result_type(P, B))
+    for k in range(0, len(P), 6):
+        for j in range(0, k, 6):
+            if np.any(P[k : k + 6, j : j + 6] != 0):
+                X[k : k + 6] = X[k : k + 6] - P[k : k + 6, j : j + 6] @ X[j : j + 6]
+    return X
+
+
+def _bias(links: Links, whole: GlobalForm, q: Array, v: Array, wrenches: Wrenches) -> tuple[Array, Array]:
+    """Return (a_0, v x I v less external forces), composite vectors."""
+    robot, t, outside = links.robot, velocities(links, v), links.wrenches(wrenches)
+    Hd_qd, p = [], []
+    for body in outward(robot):
+        k = body.index
+        moves = body.parent >= 0 and body.nv
+        Hd_qd.append(cross_motion(t[k], links.h[k] @ v[body.v]) if moves else np.zeros(6))
+        momentum = links.I[k] @ t[k] + (links.H[k] @ v[body.v] if body.nv else 0.0)
+        p.append(cross_force(t[k], momentum) - outside.get(k, np.zeros(6)))
+    Hd_qd[0] = base_bias(links, q, v)
+    a_0 = _substituted(whole.P, np.concatenate(Hd_qd)[:, None])[:, 0]
+    return a_0, np.concatenate(p)
