@@ -8,16 +8,21 @@ A derivative with respect to q is along the manifold, as `legged.integrate` move
 base turns and moves in its own axes, a ball joint turns in its child's. `check` compares with exact differentiation.
 """
 
-from legged.algorithms.derivatives.checking import Checked, check
+from legged.algorithms.derivatives.checking import Checked, check, differentiated
 from legged.algorithms.derivatives.forward import ForwardDerivatives, inverse_inertia, of_forward_dynamics
 from legged.algorithms.derivatives.inverse import InverseDerivatives, of_inverse_dynamics
+from legged.algorithms.derivatives.kinematics import FrameDerivatives, jacobian_rate, of_frame_motion
 
 __all__ = [
     "Checked",
     "ForwardDerivatives",
+    "FrameDerivatives",
     "InverseDerivatives",
     "check",
+    "differentiated",
     "inverse_inertia",
+    "jacobian_rate",
     "of_forward_dynamics",
+    "of_frame_motion",
     "of_inverse_dynamics",
 ]

@@ -53,8 +53,8 @@ class Moving(NamedTuple):
     a: list[Array]
 
 
-def moving(links: Links, q: Array, v: Array, vdot: Array) -> Moving:
-    """Return how every body moves, in link coordinates.
+def moving(links: Links, q: Array, v: Array, vdot: Array, gravity: bool = True) -> Moving:
+    """Return how every body moves, in the coordinates of the links; without gravity if it is not wanted.
 
     Source: Singh, Russell, Wensing 2022, "Efficient analytical derivatives of rigid-body dynamics using spatial vector
     algebra", where v is that of body-fixed axes too, but all is written in one frame.
@@ -65,7 +65,8 @@ def moving(links: Links, q: Array, v: Array, vdot: Array) -> Moving:
         k = body.index
         if body.parent < 0:
             t = np.zeros(6)
-            a = join(np.zeros(3), -robot.base.pose(q)[0].T @ robot.gravity)
+            a = join(np.zeros(3), -robot.base.pose(q)[0].T @ robot.gravity) if gravity else np.zeros(6)
+            a = links.from_base @ a
         else:
             t, a = links.X[k] @ found.t[body.parent], links.X[k] @ found.a[body.parent]
         own = []

@@ -52,6 +52,8 @@ def differentiated(function: Callable[..., Array], robot: Robot, q: Array, v: Ar
     Args:
         function: Of (nq,), (nv,) and (nv,), over any element. robot: Whose configurations q are. q, v, x: Floats.
     """
+    if not robot.nv:
+        return (np.zeros((0, 0)),) * 3
     directions = np.eye(robot.nv)
     ways = (
         [(configuration_rate(robot, q, d), 0.0 * v, 0.0 * x) for d in directions],

@@ -55,7 +55,7 @@ def of_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: 
         vdot = factors.solve(tau - bias)
     by, shift = inverse_derivatives(robot, q, v, vdot, wrenches)
     with stage("solutions"):
-        by_q, by_v = (np.stack([-factors.solve(column) for column in items(d.T)], axis=1) for d in (by.q, by.v))
+        by_q, by_v = (-factors.each(d) for d in (by.q, by.v))
     if shift is not None:
         by_q[:6, :6] -= shift[0]
         by_v[:6, :6] -= shift[1]
@@ -100,6 +100,10 @@ class Factors:
     def solve(self, b: Array) -> Array:
         """Return M^-1 b, (nv,)."""
         return self.ways.back(solve_ltdl(self.L, self.D, self.ways, self.ways.vector(b)))
+
+    def each(self, B: Array) -> Array:
+        """Return M^-1 B, (nv, nv), column by column."""
+        return np.array([self.solve(column) for column in items(B.T)]).reshape(B.shape).T
 
     def inverse(self) -> Array:
         """Return M^-1 = Y D^-1 Y^T, (nv, nv), with Y = L^-1."""

@@ -1,0 +1,196 @@
+"""Derivatives are those of the recursions, and Pinocchio's; inertial parameters enter linearly; A v is momentum.
+
+Exact derivatives are those of truncated Taylor series, run through the modular recursions: rounding alone is between.
+"""
+
+import numpy as np
+import pytest
+from oracles.cases import random_case
+
+import legged
+import robots
+from legged.algorithms import centroidal, derivatives, regressor
+from legged.taylor import derivatives as parts
+from legged.taylor import moving
+
+SEEDS = [*range(6), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(6, 300))]
+DISPLACED = {"floating": slice(3, 6), "planar": slice(1, 3), "euler": slice(3, 6), "fixed": slice(0, 0)}
+
+
+def case(seed: int, physics: bool | None = None):
+    """Return a random robot in a state: every second one with joint physics, every fifth with joints that follow."""
+    rng = np.random.default_rng(seed)
+    robot = legged.random_tree(
+        seed,
+        int(rng.integers(1, 6)) if seed < 8 else int(rng.integers(1, 16)),
+        physics=seed % 2 == 1 if physics is None else physics,
+        shuffled=seed % 3 == 0,
+        coupled=seed % 5 == 4,
+    )
+    q = legged.random_configuration(robot, rng)
+    v, vdot, tau = rng.normal(size=(3, robot.nv))
+    return robot, q, v, vdot, tau, {robot.links[-1].name: rng.normal(size=6)}
+
+
+def apart(ours, theirs) -> float:
+    return float(np.abs(ours - theirs).max(initial=0.0) / max(np.abs(theirs).max(initial=0.0), 1e-300))
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_derivatives_are_exact(seed):
+    """Inverse dynamics to rounding; forward ones lose what the condition of the inertia matrix, up to 1e6, takes."""
+    robot, q, v, vdot, tau, wrenches = case(seed)
+    found = derivatives.check(robot, q, v, vdot, tau, wrenches)
+    assert max(found[:3]) < 1e-13 and max(found[3:]) < 1e-9, found
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_derivatives_are_pinocchios(seed):
+    pin = pytest.importorskip("pinocchio")
+    from oracles.pinocchio_model import pinocchio_twin
+
+    given = random_case(seed)
+    robot, twin = given.robot, pinocchio_twin(given.robot)
+    if not robot.nv:
+        return
+    model, data, force = twin.model, twin.data, twin.forces(robot, given.wrenches)
+    q, v, vdot, tau = twin.q(given.q), twin.v(given.v), twin.v(given.vdot), twin.v(given.tau)
+    inverse = derivatives.of_inverse_dynamics(robot, given.q, given.v, given.vdot, given.wrenches)
+    compare(inverse, pin.computeRNEADerivatives(model, data, q, v, vdot, force), twin)
+    forward = derivatives.of_forward_dynamics(robot, given.q, given.v, given.tau, given.wrenches)
+    theirs = pin.computeABADerivatives(model, data, q, v, tau, force)
+    compare((inverse.vdot @ d for d in forward), theirs, twin, inverse.vdot)
+
+
+def compare(ours, theirs, twin, inertia=None):
+    """As forces, if an inertia is given: Pinocchio's rates of a badly conditioned robot are off by up to 4e-9, known
+    from those that are zero."""
+    signs, order = np.outer(twin.v_sign, twin.v_sign), np.ix_(twin.v_index, twin.v_index)
+    by_q, by_v, third = theirs
+    for a, b in zip(ours, (by_q, by_v, symmetric(third)), strict=True):
+        b = b[order] * signs
+        assert apart(a, b if inertia is None else inertia @ b) < 1e-9
+
+
+def symmetric(upper):
+    """Return a matrix of which Pinocchio promises the upper triangle alone."""
+    return np.triu(upper) + np.triu(upper, 1).T
+
+
+def test_tangents_convert_to_pinocchios(tmp_path):
+    """By `legged.conversions`: with v' = T v for both velocities and displacements, and tau = T^T tau'."""
+    pin = pytest.importorskip("pinocchio")
+    robot = robots.spatial_quadruped()
+    model = pin.buildModelFromUrdf(str(legged.save_urdf(robot, tmp_path / "robot.urdf")), pin.JointModelFreeFlyer())
+    their, data = legged.conversions.pinocchio(robot, model), model.createData()
+    q = legged.random_configuration(robot, np.random.default_rng(1))
+    v, tau = np.random.default_rng(2).normal(size=(2, robot.nv))
+    T = np.stack([their.to_velocity(q, e) for e in np.eye(robot.nv)], axis=1)
+    found = derivatives.of_forward_dynamics(robot, q, v, tau)
+    at = their.to_configuration(q), their.to_velocity(q, v), their.to_force(q, tau)
+    by_q, by_v, inverse = pin.computeABADerivatives(model, data, *at)
+    assert apart(T @ found.q, by_q @ T) < 1e-9 and apart(T @ found.v, by_v @ T) < 1e-9
+    assert apart(T @ found.tau @ T.T, symmetric(inverse)) < 1e-9
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_place_in_the_world_changes_no_force(seed):
+    robot, q, v, vdot, tau, wrenches = case(seed)
+    where = DISPLACED[robot.base.kind]
+    assert not derivatives.of_inverse_dynamics(robot, q, v, vdot, wrenches).q[:, where].any()
+    assert not derivatives.of_forward_dynamics(robot, q, v, tau, wrenches).q[:, where].any()
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_inverse_of_the_inertia_matrix_is_that(seed):
+    robot, q, *_ = case(seed)
+    M, inverse = legged.inertia_matrix(robot, q), derivatives.inverse_inertia(robot, q)
+    assert np.abs(inverse @ M - np.eye(robot.nv)).max() < 1e-15 * np.linalg.cond(M) * robot.nv
+    assert np.array_equal(inverse, inverse.T)
+
+
+def test_slope_of_a_ball_joints_spring_is_smooth_where_its_series_ends():
+    from legged.algorithms.derivatives.passive import turning_rates
+
+    phi = np.array([0.6, -0.8, 0.0])
+    below, above = (turning_rates(size * phi) for size in (0.01 * (1 - 1e-12), 0.01 * (1 + 1e-12)))
+    assert np.abs(below - above).max() < 1e-13
+    assert np.array_equal(turning_rates(0.0 * phi), np.eye(3))
+
+
+def test_derivatives_compile_like_the_rest():
+    robot = robots.planar_biped()
+    q, v, tau = np.random.default_rng(0).normal(size=(3, robot.nv))
+    kernel = legged.compile(derivatives.of_forward_dynamics, robot)
+    for ours, plain in zip(kernel(q, v, tau), derivatives.of_forward_dynamics(robot, q, v, tau), strict=True):
+        assert apart(ours, plain) < 1e-11
+
+
+def test_a_derivative_costs_far_less_than_a_run_for_each_direction():
+    robot = robots.spatial_quadruped()
+    counts = [legged.count(f, robot) for f in (legged.inverse_dynamics, derivatives.of_inverse_dynamics)]
+    run, all_of_them = (c.M + c.A for c in counts)
+    assert all_of_them < 2 * robot.nv * run / 4
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_frames_move_by_their_derivatives(seed):
+    robot, q, v, vdot, *_ = case(seed)
+    frame = legged.Frame(robot.links[-1].name, at=np.array([0.1, -0.2, 0.3]), rotation=legged.rpy(0.3, 0.2, 0.1))
+    found = derivatives.of_frame_motion(robot, q, v, vdot, frame)
+    by = derivatives.differentiated
+    twist = by(lambda q, v, _: legged.frame_twist(robot, q, v, frame, "local"), robot, q, v, vdot)
+    rate = by(lambda q, v, x: legged.frame_acceleration(robot, q, v, x, frame, "local"), robot, q, v, vdot)
+    expected = (twist[0], rate[0], rate[1], twist[1])
+    for ours, exact in zip(found, expected, strict=True):
+        assert np.abs(ours - exact).max() < 1e-12 * max(1.0, np.abs(exact).max())
+    assert np.abs(found.jacobian - rate[2]).max() < 1e-12
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_jacobian_rate_is_the_rate_of_the_jacobian(seed):
+    robot, q, v, *_ = case(seed)
+    way = moving(q, legged.configuration_rate(robot, q, v), 0.0 * q)
+    _, exact, _ = parts(legged.frame_jacobian(robot, way, robot.links[-1].name))
+    found = derivatives.jacobian_rate(robot, q, v, robot.links[-1].name)
+    assert np.abs(found - exact).max() < 1e-13 * max(1.0, np.abs(exact).max())
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_inverse_dynamics_are_linear_in_the_inertial_parameters(seed):
+    robot, q, v, vdot, *_ = case(seed, physics=False)
+    Y, parameters = regressor.inverse_dynamics_regressor(robot, q, v, vdot), regressor.inertial_parameters(robot)
+    assert apart(Y @ parameters, legged.inverse_dynamics(robot, q, v, vdot)) < 1e-12
+
+
+def test_parameters_come_in_pinocchios_order():
+    pin = pytest.importorskip("pinocchio")
+    robot = random_case(3).robot
+    ours = regressor.inertial_parameters(robot).reshape(-1, len(regressor.PARAMETERS))
+    for link, row in zip(robot.links, ours, strict=True):
+        body = pin.Inertia(link.inertia.mass, np.asarray(link.inertia.center), np.asarray(link.inertia.tensor))
+        assert row == pytest.approx(body.toDynamicParameters(), abs=1e-14)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_centroidal_matrix_gives_momentum_and_its_rate(seed):
+    robot, q, v, vdot, *_ = case(seed)
+    found = centroidal.dynamics(robot, q, v)
+    scale = max(np.abs(found.rate).max(), np.abs(found.matrix).max(), robot.mass)
+    assert np.abs(centroidal.momentum_matrix(robot, q) - found.matrix).max() < 1e-13 * scale
+    assert apart(found.momentum, legged.momentum(robot, q, v)) < 1e-12
+    way = moving(q, legged.configuration_rate(robot, q, v), 0.0 * q)
+    _, exact, _ = parts(centroidal.momentum_matrix(robot, way))
+    assert np.abs(found.rate - exact).max() < 1e-12 * scale
+    rate = found.matrix @ vdot + found.bias
+    assert np.abs(rate - legged.momentum_rate(robot, q, v, vdot)).max() < 1e-12 * scale * robot.nv
+
+
+def test_in_flight_only_gravity_changes_the_momentum():
+    robot = robots.spatial_quadruped()
+    rng = np.random.default_rng(0)
+    q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
+    tau[:6] = 0.0
+    found = centroidal.dynamics(robot, q, v)
+    rate = found.matrix @ legged.forward_dynamics(robot, q, v, tau) + found.bias
+    assert rate == pytest.approx(np.concatenate([np.zeros(3), robot.mass * robot.gravity]), abs=1e-10)
