@@ -34,7 +34,10 @@ def test_every_example_is_tested():
     assert {path.stem for path in FOLDER.glob("*.py")} == set(WORDS)
 
 
-@pytest.mark.parametrize("name", sorted(WORDS))
+LONG = ("real_robots",)
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in sorted(WORDS)])
 def test_example_prints_what_it_says(name, capsys, monkeypatch, tmp_path):
     given = legged.save_urdf(robots.spatial_quadruped(), tmp_path / "dog.urdf") if name == "real_robots" else tmp_path
     monkeypatch.setattr(sys, "argv", [name, str(given)])

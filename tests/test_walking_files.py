@@ -14,6 +14,12 @@ from legged.sensors import sliding_per_stance
 
 FILES = all_urdfs()
 QUADRUPEDS = ("solo/solo12", "go2/", "anymal_b_simple/anymal", "hyq/", "a1/")
+
+
+def slow(*values):
+    return pytest.param(*values, marks=pytest.mark.slow)
+
+
 pytestmark = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
 
 
@@ -74,7 +80,7 @@ def test_a_robot_without_feet_has_no_home():
         home_of(robots.chain(3))
 
 
-@pytest.mark.parametrize(("name", "velocity"), [("g1/g1_29dof_rev", 0.15), ("talos/talos_reduced_box", -0.15)])
+@pytest.mark.parametrize(("name", "velocity"), [("g1/g1_29dof_rev", 0.15), slow("talos/talos_reduced_box", -0.15)])
 def test_humanoids_stand_under_a_small_push(name, velocity):
     robot = loaded(name)
     _, run = pushed(robot, Stand, Balanced, 4.0, (velocity, 0.0, 0.0))
@@ -83,6 +89,7 @@ def test_humanoids_stand_under_a_small_push(name, velocity):
     assert np.abs(run.base_position[:, 0]).max() > 0.01  # [m], and the push was felt
 
 
+@pytest.mark.slow
 def test_a_crawl_keeps_the_robot_level():
     robot = loaded("hyq/")
     gait, run = pushed(robot, Crawl, ComputedTorque, 4.0, (0.0, 0.1, 0.0))

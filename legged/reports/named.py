@@ -53,11 +53,12 @@ def robot_named(text: str, base: str | None = None) -> Robot:
 
 
 def ready_made() -> list[str]:
-    """Return the names of all robots of `robots` that need no argument."""
+    """Return the names of all trees of `robots` that need no argument; robots with closed loops are left out."""
     made = []
     for name in robots.__all__:
-        needed = [p for p in inspect.signature(getattr(robots, name)).parameters.values() if p.default is p.empty]
-        if not needed:
+        signature = inspect.signature(getattr(robots, name), eval_str=True)
+        needed = [p for p in signature.parameters.values() if p.default is p.empty]
+        if not needed and signature.return_annotation is Robot:
             made.append(name)
     return made
 
