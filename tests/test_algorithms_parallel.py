@@ -7,6 +7,7 @@ import pytest
 
 import legged
 import robots
+from benchmarks.parallel_forms import errors
 from legged.algorithms import articulated, constraint_force, divide_and_conquer, global_form, prefix, sparse_system
 from legged.algorithms.assemblies import Part, divided
 from legged.algorithms.complement import complement
@@ -254,3 +255,11 @@ def test_compiled_they_are_the_same():
     for method in (divide_and_conquer, sparse_system, constraint_force, global_form):
         vdot = legged.compile(method.forward_dynamics, robot)(q, v, tau)
         assert unbalanced(robot, q, v, tau, vdot) < 1e-11
+
+
+@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+def test_divide_and_conquer_is_less_accurate_but_useful():
+    """Featherstone 1999, part 2; inertias of handles are differences of what they are between."""
+    found = errors(64, 3.0)
+    assert found["articulated bodies"] < 1e-11
+    assert 10 * found["articulated bodies"] < found["divide and conquer"] < 1e-8

@@ -1,6 +1,5 @@
 """The equations of the whole robot at once: incidence matrix, mass matrix in three factors, projected equations.
 
-
 Composite vectors hold six numbers a body, in the order of `robot.bodies`. In absolute coordinates the incidence matrix
 holds ones and minus ones; in link coordinates transforms stand for the ones that lead from a parent to its child.
 """
