@@ -75,7 +75,7 @@ def test_rows_differentiate_to_their_jacobian_and_bias(name):
 
 
 @pytest.mark.parametrize("options", [{}, {"physics": True}, {"coupled": True}], ids=["plain", "physics", "coupled"])
-@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(s, marks=pytest.mark.slow) for s in range(2, 40))])
+@pytest.mark.parametrize("seed", [*range(2), *(pytest.param(s, marks=pytest.mark.slow) for s in range(2, 20))])
 @pytest.mark.parametrize("name", JOINTS)
 def test_three_methods_agree_and_obey_the_equations(seed, name, options):
     """Equations (15), (17) to (22); joints with springs, friction, rotors, and some that follow others."""
@@ -87,7 +87,8 @@ def test_three_methods_agree_and_obey_the_equations(seed, name, options):
     found = [loops.solve(closed, q, v, tau, wrenches, method=method) for method in METHODS]
     M, h = legged.inertia_matrix(robot, q), legged.bias_forces(robot, q, v, wrenches)
     L = loops.jacobian(closed, q)
-    scale = np.abs(found[0].vdot).max()
+    free = legged.forward_dynamics(robot, q, v, tau, wrenches)  # a loop may leave no motion at all
+    scale = max(np.abs(found[0].vdot).max(), np.abs(free).max())
     for solution in found:
         assert np.abs(solution.vdot - found[0].vdot).max() < 1e-9 * scale
         left = M @ solution.vdot + h - tau - L.T @ solution.multipliers

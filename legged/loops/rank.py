@@ -67,7 +67,8 @@ class Mobility:
 
     def __str__(self) -> str:
         spare = f"; superfluous: {', '.join(self.dependent)}" if self.dependent else ""
-        return f"{self.rows} constraints of rank {self.rank}, {self.freedoms} freedoms left{spare}"
+        left = "1 freedom" if self.freedoms == 1 else f"{self.freedoms} freedoms"
+        return f"{self.rows} constraints of rank {self.rank}, {left} left{spare}"
 
 
 def mobility(closed: ClosedRobot, q: Array) -> Mobility:
