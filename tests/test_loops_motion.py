@@ -100,6 +100,25 @@ def test_ten_seconds_of_a_tumbling_leg():
     assert loops.loop_errors(closed, run).max() < 1e-13
 
 
+def test_a_leg_of_five_bars_lands_and_bears_its_weight():
+    """Loops and a compliant floor in one run; the hips' servos hold the leg."""
+    closed = robots.five_bar_leg()
+    robot, angles = closed.robot, {"front_hip": 0.9, "front_knee": -1.5, "rear_hip": -0.9, "rear_knee": 1.5}
+    q = loops.assemble(closed, robot.state(joints=angles).q, hold=["front_hip", "rear_hip"])
+    q[2] = 1e-3 - legged.frame_pose(robot, q, "foot").position[2]
+    gains = np.array([0, 0, 0, 40.0, 0, 40.0, 0])
+    wanted = np.array(q)
+    floor, step = realistic_ground(robot, support=1), legged.RungeKutta4(5e-5)
+    run = loops.simulate(
+        closed, lambda t, q, v, w: gains * (wanted - q - 0.025 * v), until=1.0, q=q, ground=floor, integrator=step
+    )
+    weight = 9.81 * robot.mass
+    assert run.ground_force[:, 2].max() > 1.2 * weight  # it lands
+    assert run.ground_force[-1, 2] == pytest.approx(weight, rel=1e-3)
+    assert run.energy_drift < 1e-6
+    assert loops.loop_errors(closed, run).max() < 1e-13
+
+
 def test_delta_only_translates():
     """Three freedoms; its platform keeps level, and no row is superfluous."""
     closed = robots.delta()

@@ -1,0 +1,43 @@
+"""Random trees with a loop, closed at a random configuration."""
+
+import numpy as np
+
+import legged
+from legged import loops
+from legged.rotations import quaternion_matrix
+from legged.spatial import Array
+
+JOINTS = {
+    "ball": (legged.Spherical("closing"), 3),
+    "revolute": (legged.Revolute("closing", "y"), 5),
+    "universal": (legged.Universal("closing", "x", (0.6, 0.0, 0.8)), 4),
+    "prismatic": (legged.Prismatic("closing", (0.0, 0.6, 0.8)), 5),
+    "planar": (legged.Planar("closing", "x", "z"), 3),
+    "fixed": (legged.Fixed("closing"), 6),
+    "rod": (loops.Rod("closing", 0.7), 1),
+    "rolling": (loops.Rolling("closing", 0.2, "y"), 3),
+}
+
+
+def looped(seed: int, joint, **options) -> tuple[loops.ClosedRobot, Array, np.random.Generator]:
+    """Return a random tree with a loop between two links, closed at a random configuration."""
+    rng = np.random.default_rng(seed)
+    robot = legged.random_tree(seed, 9, shuffled=seed % 2 == 0, **options)
+    q = legged.random_configuration(robot, rng)
+    # The last link and the base part early, so that the loop has joints enough.
+    parent, child = robot.links[0].name, max(robot.links, key=lambda link: len(robot.ancestors(link.body))).name
+    turn, at = quaternion_matrix(_unit(rng)), rng.normal(size=3) * 0.3
+    R, o = legged.frame_pose(robot, q, legged.Frame(parent, at, turn))
+    gap = np.zeros(3)
+    if isinstance(joint, loops.Rod):
+        gap = joint.length * np.array([0.6, 0.0, 0.8])
+    elif isinstance(joint, loops.Rolling):
+        gap = np.array([0.1, joint.radius, 0.3])
+    R_child, o_child = legged.frame_pose(robot, q, child)
+    where = {"child_at": R_child.T @ (o + R @ gap - o_child), "child_rotation": R_child.T @ R}
+    return loops.close(robot, joint, parent=parent, child=child, at=at, rotation=turn, **where), q, rng
+
+
+def _unit(rng):
+    p = rng.normal(size=4)
+    return p / np.linalg.norm(p)

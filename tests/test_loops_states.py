@@ -1,0 +1,73 @@
+"""Closed loops: found from cycles, closed by Newton's iteration, refused with a reason."""
+
+import numpy as np
+import pytest
+from oracles.looped import looped
+
+import legged
+import robots
+from legged import loops
+from legged.errors import DefinitionError, LoopError, UnknownNameError
+
+
+def test_cycles_are_found_and_cut():
+    """The joint with friction stays in the tree, the ball with three freedoms closes the loop."""
+    friction = legged.JointPhysics(damping=0.1)
+    bar = {name: legged.Link(name, legged.box(1.0, (1, 0.1, 0.2), (0.5, 0, 0))) for name in "abc"}
+    builder = loops.LoopBuilder("triangle", legged.Link("base", legged.box(1, (1, 1, 1))))
+    builder.add(legged.Revolute("one", "y"), bar["a"], to="base")
+    builder.add(legged.Revolute("two", "y"), bar["b"], to="base").link(bar["c"])
+    builder.joint(legged.Spherical("three"), parent="a", child="c", at=(1, 0, 0))
+    builder.joint(legged.Revolute("four", "y", physics=friction), parent="b", child="c", at=(1, 0, 0))
+    closed = builder.build()
+    assert [loop.name for loop in closed.loops] == ["three"]
+    assert closed.cycle("three") == ("a", "base", "b", "c")
+    assert np.abs(loops.residual(closed, closed.robot.neutral())).max() == 0.0
+    with pytest.raises(DefinitionError, match="'four' closes a loop and has springs, friction"):
+        builder.build(cut=["four"])
+    with pytest.raises(UnknownNameError, match="joint named 'five'"):
+        builder.build(cut=["five"])
+    with pytest.raises(DefinitionError, match="turn a joint round"):
+        builder.link(legged.Link("loose")).build()
+
+
+def test_states_that_cannot_be_are_told():
+    closed = robots.four_bar(0.5, 0.2, 0.1, 0.1)  # the bars do not reach
+    with pytest.raises(LoopError, match="closes the loops of 'four-bar linkage'") as told:
+        loops.assemble(closed, [3.0, -2.0, 2.0])
+    assert told.value.residual > 0.05
+    closed = robots.four_bar()
+    q = loops.assemble(closed, [1.0, -0.5, 1.6])
+    with pytest.raises(LoopError, match="hold fewer joints") as told:
+        loops.consistent_velocity(closed, q, [1.0, 0, 0], hold=["crank joint", "pin"])
+    assert told.value.residual > 0.01
+    with pytest.raises(LoopError, match="`consistent_velocity` finds"):
+        loops.simulate(closed, until=0.1, q=q, v=[1.0, 0, 0])
+    with pytest.raises(LoopError, match="`assemble` finds"):
+        loops.simulate(closed, until=0.1, q=q + 0.1)
+
+
+def test_what_closes_no_loop_is_refused():
+    robot = robots.planar_biped()
+    with pytest.raises(DefinitionError, match="of kind free cannot close a loop"):
+        loops.close(robot, legged.Free("free"), parent="trunk", child="a_foot")
+    with pytest.raises(DefinitionError, match="which are one body"):
+        loops.close(robot, legged.Spherical("ball"), parent="a_heel", child="a_toe")
+    with pytest.raises(UnknownNameError, match="'a_foot'"):
+        loops.close(robot, legged.Spherical("ball"), parent="trunk", child="a_fot")
+    with pytest.raises(DefinitionError, match="two joints are named 'a_hip'"):
+        loops.close(robot, legged.Spherical("a_hip"), parent="trunk", child="a_foot")
+    with pytest.raises(UnknownNameError, match="method"):
+        loops.solve(robots.four_bar(), np.zeros(3), np.zeros(3), np.zeros(3), method="guessing")
+
+
+def test_states_brought_back_stay_near():
+    closed, q, rng = looped(4, legged.Universal("joint"))
+    robot, off = closed.robot, 1e-3
+    near = legged.integrate(robot, q, off * rng.normal(size=robot.nv))
+    v = rng.normal(size=robot.nv)
+    back, v_back = loops.projected(closed, near, v, iterations=3)
+    assert np.abs(loops.residual(closed, back)).max() < 1e-12  # 1e-3 squared three times
+    assert np.abs(loops.jacobian(closed, back) @ v_back).max() < 1e-10
+    assert legged.kinetic_energy(robot, back, v_back) <= legged.kinetic_energy(robot, back, v)
+    assert np.abs(legged.difference(robot, near, back)).max() < 100 * off
