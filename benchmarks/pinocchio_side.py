@@ -11,6 +11,7 @@ import legged
 from benchmarks.subjects import FORWARD, INERTIA, INVERSE
 from benchmarks.timing import Way, calls
 
+DERIVATIVES = "derivatives"
 LOOP = 64
 """States in a Python loop: enough, since they are done one after the other."""
 
@@ -43,7 +44,12 @@ class Pinocchio:
         self.model, self.data = self._twin.model, self._twin.data
         self._rows = [np.stack([self._twin.q(q) for q in states[0]])]
         self._rows += [np.stack([self._twin.v(x) for x in a]) for a in states[1:]]
-        self._functions = {FORWARD: pin.aba, INVERSE: pin.rnea, INERTIA: pin.crba}
+        self._functions = {
+            FORWARD: pin.aba,
+            INVERSE: pin.rnea,
+            INERTIA: pin.crba,
+            DERIVATIVES: pin.computeABADerivatives,
+        }
         self._parallel = {FORWARD: pin.abaInParallel, INVERSE: pin.rneaInParallel}
 
     def results(self, function: str, count: int) -> np.ndarray:
@@ -77,6 +83,22 @@ class Pinocchio:
                 algorithm(model, data, q, v, x)
 
         return Way(calls(over_all), len(few))
+
+    def derivatives(self) -> tuple[Way, list[np.ndarray]]:
+        """Return (the way of a Python loop that keeps derivatives by q, v and tau, its results in our order)."""
+        model, data, derive = self.model, self.data, self._functions[DERIVATIVES]
+        few = [self._arguments(DERIVATIVES, k) for k in range(min(LOOP, len(self._rows[0])))]
+        out = [np.empty((len(few), model.nv, model.nv)) for _ in range(3)]
+
+        def over_all() -> None:
+            for k, (q, v, x) in enumerate(few):
+                out[0][k], out[1][k], out[2][k] = derive(model, data, q, v, x)
+
+        over_all()
+        upper = np.triu(out[2])
+        whole = [out[0], out[1], upper + np.triu(upper, 1).swapaxes(1, 2)]
+        signs, (rows, columns) = np.outer(self._twin.v_sign, self._twin.v_sign), np.ix_(*2 * [self._twin.v_index])
+        return Way(calls(over_all), len(few)), [d[:, rows, columns] * signs for d in whole]
 
     def batch(self, function: str, threads: int = 1) -> tuple[Way, np.ndarray]:
         """Return (the way by Pinocchio's own function for batches, its results in our order)."""

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchmarks import batches, compiling, loops, one_state
+from benchmarks import batches, compiling, derivatives, loops, one_state
 from benchmarks.record import Quantity, Record
 from benchmarks.subjects import FORWARD, INERTIA, INVERSE, SUBJECTS
 from benchmarks.words import cell
@@ -51,6 +51,16 @@ TARGETS = (
     Target("Pinocchio from Python / machine code", 20, _robots("quadruped", one_state.KIND, FORWARD, _CODE)),
     *(_batch(function, batches.PYTHON_LOOP, 30) for function in (FORWARD, INVERSE)),
     *(_batch(function, batches.PARALLEL, 20) for function in (FORWARD, INVERSE)),
+    Target(
+        "derivatives: Pinocchio / ours, one state from Python",
+        1,
+        _robots("quadruped", derivatives.KIND, f"{derivatives.PINOCCHIO} / {derivatives.OURS}"),
+    ),
+    Target(
+        "derivatives: Pinocchio, loop, kept / ours, few, one core",
+        15,
+        _robots("quadruped", derivatives.KIND, f"{derivatives.KEPT} / {derivatives.FEW_ONE_CORE}"),
+    ),
     Target(
         "mj_step / ours, one core",
         20,
