@@ -26,7 +26,7 @@ def test_a_joint_leaves_its_freedoms_and_takes_the_rest(name):
 @pytest.mark.parametrize("name", JOINTS)
 def test_rows_differentiate_to_their_jacobian_and_bias(name):
     """Equations (16), (17), away from where the loop is closed: central differences along the motion."""
-    closed, q, rng = looped(5, JOINTS[name][0])
+    closed, q, rng = looped(5, JOINTS[name][0], bases=("floating",))  # both frames turn
     q = legged.integrate(closed.robot, q, 0.3 * rng.normal(size=closed.robot.nv))
     v, h = rng.normal(size=closed.robot.nv), 1e-5
     ahead, behind = (legged.integrate(closed.robot, q, step * v) for step in (h, -h))
