@@ -30,6 +30,7 @@ from controllers.gaits import (
 )
 from controllers.joint_servo import JointPD, JointPID
 from controllers.law import GaitLaw
+from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
 from controllers.suited_law import servo_gains, suited_law
 
 __all__ = [
@@ -47,7 +48,10 @@ __all__ = [
     "Leg",
     "NumericalGait",
     "OpenLoop",
+    "OperationalSpaceControl",
     "Pendulum",
+    "PointTask",
+    "PoseTask",
     "Posture",
     "Reference",
     "Stand",

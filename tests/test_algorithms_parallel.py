@@ -257,7 +257,7 @@ def test_compiled_they_are_the_same():
         assert unbalanced(robot, q, v, tau, vdot) < 1e-11
 
 
-@pytest.mark.skipif(np.finfo(np.longdouble).eps > 1e-18, reason="no extended precision here")
+@pytest.mark.skipif(bool(np.finfo(np.longdouble).eps > 1e-18), reason="no extended precision here")
 def test_divide_and_conquer_is_less_accurate_but_useful():
     """Featherstone 1999, part 2; inertias of handles are differences of what they are between."""
     found = errors(64, 3.0)

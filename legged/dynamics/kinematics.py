@@ -6,6 +6,7 @@ link's own axes, as the user defined them.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -76,14 +77,14 @@ def link_twists(robot: Robot, q: Array, v: Array) -> Array:
     return np.array(twists)
 
 
-def point_positions(robot: Robot, q: Array, points: list[tuple[str | int, Array]]) -> Array:
+def point_positions(robot: Robot, q: Array, points: Sequence[tuple[str | int, Array]]) -> Array:
     """Return the world positions, (n, 3), [m], of points given as (link, position in link axes)."""
     (q,) = read(robot, q=q)
     at = motion(robot, q)
     return np.array([at.origin[k] + at.rotation[k] @ r for k, r in items(on_bodies(robot, points))]).reshape(-1, 3)
 
 
-def point_motion(robot: Robot, q: Array, v: Array, points: list[tuple[str | int, Array]]) -> tuple[Array, Array]:
+def point_motion(robot: Robot, q: Array, v: Array, points: Sequence[tuple[str | int, Array]]) -> tuple[Array, Array]:
     """Return (positions, velocities) of points, both (n, 3), [m], [m/s], world axes."""
     q, v = read(robot, q=q, v=v)
     at = motion(robot, q, v)
@@ -118,7 +119,9 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
     return J
 
 
-def point_twist_rates(robot: Robot, q: Array, v: Array, vdot: Array, points: list[tuple[str | int, Array]]) -> Array:
+def point_twist_rates(
+    robot: Robot, q: Array, v: Array, vdot: Array, points: Sequence[tuple[str | int, Array]]
+) -> Array:
     """Return [omega dot of the link; acceleration of the point] for each point, (n, 6), world axes, no gravity in them.
 
     With vdot zero they are Jdot @ v, the velocity part, of the points' Jacobians.
@@ -137,7 +140,9 @@ def point_twist_rates(robot: Robot, q: Array, v: Array, vdot: Array, points: lis
     return np.array(found).reshape(-1, 6)
 
 
-def point_accelerations(robot: Robot, q: Array, v: Array, vdot: Array, points: list[tuple[str | int, Array]]) -> Array:
+def point_accelerations(
+    robot: Robot, q: Array, v: Array, vdot: Array, points: Sequence[tuple[str | int, Array]]
+) -> Array:
     """Return the accelerations of points, (n, 3), [m/s^2], world axes; arguments as in `point_twist_rates`."""
     return point_twist_rates(robot, q, v, vdot, points)[:, 3:]
 
@@ -185,7 +190,7 @@ def potential_energy(robot: Robot, q: Array):
     return springs - robot.mass * (robot.gravity @ center_of_mass(robot, q))
 
 
-def on_bodies(robot: Robot, points: list[tuple[str | int, Array]]) -> list[tuple[int, Array]]:
+def on_bodies(robot: Robot, points: Sequence[tuple[str | int, Array]]) -> list[tuple[int, Array]]:
     """Return (body, position in body axes) of each point."""
     found = []
     for link, point in points:
