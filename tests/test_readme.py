@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from oracles.urdfs import all_urdfs
 
 from legged.cli import main
 
@@ -46,6 +47,8 @@ def test_command_runs(command, monkeypatch, tmp_path, capsys):
         assert re.search(rf"^{arguments[0]}:", (ROOT / "Makefile").read_text(), flags=re.MULTILINE)
         return
     monkeypatch.chdir(tmp_path)
+    for name in (word for word in arguments if word.endswith(".urdf")):
+        (tmp_path / name).symlink_to(next(path for path in all_urdfs().values() if path.name == name))
     if program == "python":
         monkeypatch.setattr(sys, "argv", [arguments[0], *arguments[1:]])
         runpy.run_path(str(ROOT / arguments[0]), run_name="__main__")
