@@ -235,10 +235,15 @@ def test_the_complement_is_orthonormal_and_feels_nothing_of_the_joint(d):
 
 
 def test_systems_of_bodies_refuse_armature_and_chains_refuse_branches():
-    robot = robots.spatial_quadruped()
+    robot = two_arms(legged.FloatingBase())
     state = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv)
     with pytest.raises(DefinitionError, match="chains without branches"):
         constraint_force.forward_dynamics(robot, *state)
+    rods = robots.spatial_quadruped()
+    state = rods.neutral(), np.zeros(rods.nv), np.zeros(rods.nv)
+    for method in (divide_and_conquer, sparse_system, constraint_force):
+        with pytest.raises(DefinitionError, match="'leg1_thigh' has none about some axis, as a thin rod"):
+            method.forward_dynamics(rods, *state)
     builder = legged.RobotBuilder("geared", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))))
     physics, arm = legged.JointPhysics(armature=0.1), legged.Link("arm", legged.box(1, (0.3, 0.2, 0.1)))
     geared = builder.add(legged.Revolute("joint", "z", physics=physics), arm, to="base").build()

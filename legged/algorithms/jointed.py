@@ -23,6 +23,8 @@ from legged.robot.entries import placed
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, skew
 
+_NOTHING = 1e-14  # [m^2] per mass, and of the largest principal moment: inertia that is rounding
+
 
 @dataclass(frozen=True, eq=False)
 class Jointed:
@@ -70,8 +72,8 @@ def jointed(
         twists: Of each body, (6,), in its axes; found by a sweep outward if not given.
 
     Raises:
-        DefinitionError: for joints that follow others, gyroscopic rotors, and massless bodies with none or several
-            children.
+        DefinitionError: for joints that follow others, gyroscopic rotors, and bodies that have no inertia about some
+            axis; massless ones with one joint outward of them are taken out, others are not.
     """
     _refuse(robot, what)
     links = links_at(robot, q)
@@ -106,10 +108,23 @@ def _refuse(robot: Robot, what: str) -> None:
         children = len(robot.children[body.index])
         if _massless(body) and (body.index > 0 or body.nv > 0) and children != 1:
             raise DefinitionError(f"{what} needs inertia in {body.name!r}, which has {children} joints outward of it")
+        if not _massless(body) and (body.index > 0 or body.nv > 0) and _turns_freely(body):
+            raise DefinitionError(
+                f"{what} inverts each body's own inertia, but {body.name!r} has none about some axis, as a thin rod; "
+                f"give it a thickness, or use an algorithm that eliminates joints: legged.forward_dynamics"
+            )
 
 
 def _massless(body: Body) -> bool:
     return body.moments.mass == 0
+
+
+def _turns_freely(body: Body) -> bool:
+    """Tell whether a body with mass can turn about some axis through its centre of mass without inertia."""
+    mass, h, J = body.moments.mass, body.moments.h, body.moments.J
+    central = J - np.outer(h, h) / mass
+    moments = np.linalg.eigvalsh(np.trace(central) * np.eye(3) - central)
+    return bool(moments[0] <= _NOTHING * mass + _NOTHING * moments[2])
 
 
 def _with_joint(links: Links, body: Body, rates: Array, drive: Array, twist: Array, outside: Array | None) -> Jointed:

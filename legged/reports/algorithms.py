@@ -14,15 +14,25 @@ from typing import Any
 import numpy as np
 
 import legged
-from legged.algorithms import articulated, composite, newton_euler, operators, sparsity, unit_accelerations
+from legged.algorithms import (
+    articulated,
+    composite,
+    constraint_force,
+    divide_and_conquer,
+    newton_euler,
+    operators,
+    sparse_system,
+    sparsity,
+    unit_accelerations,
+)
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
-from legged.errors import UnknownNameError
+from legged.errors import DefinitionError, UnknownNameError
 from legged.reports.table import Table
 from legged.robot.base import FixedBase
 from legged.robot.robot import Robot
-from legged.trace import count
+from legged.trace import count, depth
 from robots import chain, tree
 
 ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
@@ -37,6 +47,9 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
         "articulated bodies, absolute": partial(articulated.forward_dynamics, coordinates="absolute"),
         "inertia matrix, L^T D L": sparsity.forward_dynamics,
         "spatial operators": operators.forward_dynamics,
+        "sparse system": sparse_system.forward_dynamics,
+        "constraint forces": constraint_force.forward_dynamics,
+        "divide and conquer": divide_and_conquer.forward_dynamics,
     },
     "inertia matrix": {
         "modular": inertia_matrix,
@@ -51,13 +64,16 @@ ARGUMENTS = {"inverse dynamics": 3, "forward dynamics": 3, "inertia matrix": 1}
 SIZES = (2, 4, 6, 8, 10, 12, 16, 20, 24, 30)
 NOTES = (
     "M: multiplications and divisions, A: additions, counted on the traced code that runs; sines are not counted.",
+    "Depth: the longest chain of operations of which each needs the one before, all of them counted.",
+    "Algorithms that refuse a robot, for its branches, rotors or couplings, are left out.",
     "The modular algorithms and the others share the regrouped inertias and the frames of the bodies.",
 )
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What an algorithm costs on a robot: counts, and microseconds for one state called from Python, if timed."""
+    """What an algorithm costs on a robot: counts, the longest chain of operations that wait for each other (`depth`),
+    and microseconds for one state called from Python, if timed."""
 
     robot: str
     n: int
@@ -65,11 +81,12 @@ class Cost:
     algorithm: str
     M: int
     A: int
+    depth: int
     time: float | None = None
 
 
 def costs(robot: Robot, algorithms: Iterable[str] | None = None, timed: bool = False) -> list[Cost]:
-    """Return what the algorithms cost on a robot.
+    """Return what the algorithms cost on a robot, but for those that refuse it.
 
     Args:
         robot: The robot. algorithms: Their names, or beginnings of them; all when None.
@@ -85,12 +102,21 @@ def costs(robot: Robot, algorithms: Iterable[str] | None = None, timed: bool = F
             raise UnknownNameError("algorithm", name, sorted(known))
     found = []
     for task, group in ALGORITHMS.items():
-        for name, function in group.items():
+        for name in group:
             if not chosen or name.startswith(chosen):
-                counts = count(function, robot)
-                time = microseconds(robot, task, function) if timed else None
-                found.append(Cost(robot.name, robot.nv, task, name, counts.M, counts.A, time))
+                found += _cost(robot, task, name, timed)
     return found
+
+
+def _cost(robot: Robot, task: str, name: str, timed: bool) -> list[Cost]:
+    """Return what an algorithm costs, or nothing if it refuses the robot: for its branches, rotors or couplings."""
+    function = ALGORITHMS[task][name]
+    try:
+        counts = count(function, robot)
+    except DefinitionError:
+        return []
+    time = microseconds(robot, task, function) if timed else None
+    return [Cost(robot.name, robot.nv, task, name, counts.M, counts.A, depth(function, robot), time)]
 
 
 def microseconds(robot: Robot, task: str, function: Callable[..., Any], calls: int = 2000) -> float:
@@ -115,8 +141,8 @@ def cost_table(found: Sequence[Cost]) -> Table:
         here = whole.get((c.robot, c.task))
         share = f"{(c.M + c.A) / here:.2f}" if here else ""
         time = "" if c.time is None else f"{c.time:.2f}"
-        rows.append((f"{c.robot}, {c.n} DoF", c.task, c.algorithm, str(c.M), str(c.A), share, time))
-    header = ("robot", "task", "algorithm", "M", "A", "M + A of modular", "one state [us]")
+        rows.append((f"{c.robot}, {c.n} DoF", c.task, c.algorithm, str(c.M), str(c.A), share, str(c.depth), time))
+    header = ("robot", "task", "algorithm", "M", "A", "M + A of modular", "depth", "one state [us]")
     return Table("The algorithms of the field", header, tuple(rows), NOTES, left=3)
 
 
@@ -124,8 +150,10 @@ def as_csv(found: Sequence[Cost]) -> str:
     """Return the costs as comma-separated values, a header first."""
     text = io.StringIO()
     writer = csv.writer(text)
-    writer.writerow(("robot", "n", "task", "algorithm", "M", "A", "time_us"))
-    writer.writerows((c.robot, c.n, c.task, c.algorithm, c.M, c.A, "" if c.time is None else c.time) for c in found)
+    writer.writerow(("robot", "n", "task", "algorithm", "M", "A", "depth", "time_us"))
+    writer.writerows(
+        (c.robot, c.n, c.task, c.algorithm, c.M, c.A, c.depth, "" if c.time is None else c.time) for c in found
+    )
     return text.getvalue()
 
 
