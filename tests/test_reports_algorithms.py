@@ -24,10 +24,10 @@ def test_every_algorithm_is_counted_and_the_modular_one_is_the_cheapest_of_its_t
         assert min(group.values()) == group["modular"]
 
 
-def test_divide_and_conquer_has_less_depth_and_more_operations_on_a_chain():
-    """Featherstone 1999."""
-    found = {c.algorithm: c for c in field.costs(robots.chain(15), ["articulated bodies", "divide"])}
-    serial, parallel = found["articulated bodies"], found["divide and conquer"]
+def test_constraint_forces_have_less_depth_and_more_operations_on_a_chain():
+    """Featherstone and Fijany 1999."""
+    found = {c.algorithm: c for c in field.costs(robots.chain(12), ["articulated bodies", "constraint"])}
+    serial, parallel = found["articulated bodies"], found["constraint forces"]
     assert parallel.depth < serial.depth and parallel.M > serial.M
 
 
