@@ -64,8 +64,8 @@ ARGUMENTS = {"inverse dynamics": 3, "forward dynamics": 3, "inertia matrix": 1}
 SIZES = (2, 4, 6, 8, 10, 12, 16, 20, 24, 30)
 NOTES = (
     "M: multiplications and divisions, A: additions, counted on the traced code that runs; sines are not counted.",
-    "Depth: the longest chain of operations of which each needs the one before, all of them counted.",
-    "Algorithms that refuse a robot, for its branches, rotors or couplings, are left out.",
+    "Depth: the longest chain of operations of which each needs the one before.",
+    "Algorithms that refuse a robot, for branches, rotors, couplings or thin rods, are left out.",
     "The modular algorithms and the others share the regrouped inertias and the frames of the bodies.",
 )
 
