@@ -114,6 +114,7 @@ def test_the_trunk_of_a_standing_quadruped_follows_a_pose(leaning):
     assert np.abs(slid).max() < 3e-3
 
 
+@pytest.mark.slow
 def test_a_foot_swings_while_three_stand(leaning):
     """From where the trunk leans: the middle of the mass is over the three feet that are left."""
     robot, q = robots.spatial_quadruped(), leaning.q[-1]
