@@ -91,7 +91,7 @@ class SpatialOperators:
         """D^-1, by solving with each joint's own block."""
 
         def act(x: Array) -> Array:
-            parts = ((body.v, solve_factored(self._D[body.index], x[body.v])) for body in self.robot.bodies)
+            parts = ((body.v, solve_factored(self.joint_factors(body), x[body.v])) for body in self.robot.bodies)
             return placed(self.robot.nv, parts)
 
         return Operator(self.robot.nv, self.robot.nv, act, act, "D^-1")
@@ -198,17 +198,17 @@ class SpatialOperators:
     def transmitted(self, body: Body, z: Array) -> Array:
         """Return (I - G(k) H(k)) z, (6,): what a link's force z leaves to its parent once its joint gives way."""
         h = self.axes(body)
-        return z - self.articulated[body.index] @ (h @ solve_factored(self._D[body.index], h.T @ z))
+        return z - self.articulated[body.index] @ (h @ solve_factored(self.joint_factors(body), h.T @ z))
 
     def received(self, body: Body, t: Array) -> Array:
         """Return (I - G(k) H(k))* t, (6,): the adjoint, how a twist arrives."""
         h = self.axes(body)
-        return t - h @ solve_factored(self._D[body.index], h.T @ (self.articulated[body.index] @ t))
+        return t - h @ solve_factored(self.joint_factors(body), h.T @ (self.articulated[body.index] @ t))
 
     def joint_mobility(self, body: Body) -> Array:
         """Return H*(k) D^-1(k) H(k), (6, 6)."""
         h = self.axes(body)
-        spread = np.array([solve_factored(self._D[body.index], row) for row in h]).reshape(6, body.nv)
+        spread = np.array([solve_factored(self.joint_factors(body), row) for row in h]).reshape(6, body.nv)
         return mirror(h @ spread.T)
 
     def _transmit(self, body: Body, z: Array) -> Array:
@@ -232,11 +232,7 @@ class SpatialOperators:
 
     def joint_factors(self, body: Body) -> tuple:
         """Return D(k) as (L, reciprocals of d), D(k) = L diag(d) L^T."""
-        return self._D[body.index]
-
-    @property
-    def _D(self) -> list[tuple]:
-        return self._riccati[1]
+        return self._riccati[1][body.index]
 
     @property
     def _size(self) -> int:
