@@ -231,3 +231,19 @@ def test_dynamics_of_random_robots_equal_plain_numpy(seed):
         alone = np.stack([kernel(*state) for state in zip(q, v, tau, strict=True)])
         assert np.array_equal(alone, together)
         assert np.array_equal(kernel.general(q[0], v[0], tau[0]), together[0])
+
+
+def test_numbers_that_stand_in_several_entries_come_out_in_all_of_them():
+    """Symmetric entries, constants, both zeros, an argument itself; in rows long enough to share and in short ones."""
+
+    def shared(x):
+        S = np.outer(x, x)
+        plain = np.array([0.0, -0.0, 1.5, *x[:2], 0.0, -0.0, 1.5, *x[:2]], dtype=object)
+        return S, S[::-1], plain, np.array([S[0, 1], 0.0], dtype=object), S[1, 0], np.stack([S, S.T])
+
+    x = np.random.default_rng(0).normal(size=(21, 5))
+    found = legged.compile(shared, None, x=5)(x)
+    for k, row in enumerate(x):
+        for batch, one in zip(found, shared(row), strict=True):
+            one = np.asarray(one, float)
+            assert np.array_equal(batch[k], one) and np.array_equal(np.signbit(batch[k]), np.signbit(one))

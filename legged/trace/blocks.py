@@ -21,6 +21,7 @@ from typing import NamedTuple
 from legged.trace.assembler import ATTRIBUTES, Value, Writer
 from legged.trace.graph import Graph
 from legged.trace.lowering import CORE
+from legged.trace.results import Place, standing
 from legged.trace.transposition import move_in, move_one, move_out
 
 ENTRY = "legged_batch"
@@ -37,6 +38,7 @@ class _Array(NamedTuple):
         place: Where its block is in the working memory.
         size: How many numbers a row has.
         columns: Those that are moved.
+        scattered: Whether some of its numbers stand in another entry's place.
     """
 
     number: int
@@ -44,6 +46,7 @@ class _Array(NamedTuple):
     place: int
     size: int
     columns: tuple[int, ...]
+    scattered: bool
 
 
 def work_size(graph: Graph, width: int, room: int) -> int:
@@ -55,24 +58,34 @@ def _arrays(graph: Graph, width: int) -> tuple[list[_Array], int]:
     """Return the arrays, and the size of all their blocks together. Columns that nothing depends on are not moved."""
     used = {a for node in graph.nodes for a in node.arguments if isinstance(a, int)}
     used.update(r for r in graph.results if isinstance(r, int))
+    there = standing_of(graph, width)
+    elsewhere = {place.array for place, stand in there.items() if place != stand}
     arrays, place, first = [], 0, 0
     for k, shape in enumerate([*(shape for _, shape in graph.inputs), *graph.outputs]):
         size, fetched = math.prod(shape), k < len(graph.inputs)
         columns = tuple(c for c in range(size) if not fetched or first + c in used)
-        arrays.append(_Array(k, fetched, place, size, columns))
+        arrays.append(_Array(k, fetched, place, size, columns, k in elsewhere))
         place += -(-size * width // 8) * 8
         first += size
     return arrays, place
+
+
+def standing_of(graph: Graph, width: int) -> dict[Place, Place]:
+    """Return where in the blocks the number of each entry of the results is."""
+    return standing(graph, width // 2)
 
 
 def assembly(graph: Graph, width: int) -> Iterator[str]:
     """Yield the function; the core and its declarations come from `lowering`."""
     arrays, size = _arrays(graph, width)
     moved = [array for array in arrays if array.columns]
+    there = standing_of(graph, width)
     for array in moved:
         starts = _starts(array, width)
-        numbers = ", ".join(f"i64 {c}" for c in starts)
-        yield f"@legged_columns{array.number} = internal constant [{len(starts)} x i64] [{numbers}]"
+        yield _table(f"legged_columns{array.number}", starts)
+        if array.scattered:
+            stand = [there[Place(array.number, c + i)] for c in starts for i in range(width // 2)]
+            yield _table(f"legged_vectors{array.number}", [arrays[p.array].place + p.entry * width for p in stand])
     w = Writer(width)
     w.label("start")
     w.let(f"alloca [{max(len(arrays), 1)} x ptr], align 8", "%table")
@@ -103,6 +116,10 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     yield f"define i64 @{ENTRY}(i64 %first, i64 %end, ptr %arrays, ptr %work) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
+
+
+def _table(name: str, numbers: Sequence[int]) -> str:
+    return f"@{name} = internal constant [{len(numbers)} x i64] [{', '.join(f'i64 {x}' for x in numbers)}]"
 
 
 def _finish(w: Writer) -> None:
@@ -177,10 +194,18 @@ def _move(w: Writer, array: _Array, where: _Rows) -> None:
     elif array.fetched:
         move_in(w, rows, block)
     else:
-        move_out(w, rows, block)
+        move_out(w, rows, _scattered(w, k, i) if array.scattered else [w.at(block, j * w.width) for j in range(half)])
     w.let(f"add i64 {i}, 1", f"%i_next{k}")
     w.line(f"br i1 {w.let(f'icmp slt i64 %i_next{k}, {count}')}, label %columns{k}, label %moved{k}")
     w.label(f"moved{k}")
+
+
+def _scattered(w: Writer, k: int, group: Value) -> list[Value]:
+    """Return where the vectors of a group of columns are, from the table of array k."""
+    half = w.width // 2
+    first = w.at(f"@legged_vectors{k}", w.let(f"mul i64 {group}, {half}"), "i64")
+    places = [w.let(f"load i64, ptr {w.at(first, j, 'i64')}, align 8") for j in range(half)]
+    return [w.at("%work", place) for place in places]
 
 
 def _starts(array: _Array, width: int) -> Sequence[int]:

@@ -15,13 +15,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 
 from legged.trace import elementary
 from legged.trace.assembler import ATTRIBUTES, Value, Writer
 from legged.trace.fusion import MERGED, NEGATED, fused
 from legged.trace.graph import Graph, Node, Operand
 from legged.trace.order import in_time, shortly_before_use
+from legged.trace.results import Place, results
 from legged.trace.rounds import Use, results_of, rounded, rounds, uses_of
 
 CORE = "legged_core"
@@ -80,12 +81,15 @@ class Core:
         room: How many numbers of working memory it takes.
     """
 
-    def __init__(self, graph: Graph, width: int, native: int):
-        self.graph, self.native = graph, native
+    def __init__(self, graph: Graph, width: int, native: int, stored: Container[Place] | None = None):
+        """Begin a core; for a block it may store results in some places alone."""
+        self.graph, self.native, self._stored = graph, native, stored
         self.w = Writer(width)
         self.called: set[str] = set()
         self.room = 0
         self._labels = itertools.count()
+        self._sums: list[Value] = []
+        self._waiting: dict[int, list[Place]] = {}  # results of a block that are yet to be stored
         self.ready: set[int] = set()
         self._places: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in numbers
         first = 0
@@ -112,7 +116,6 @@ class Core:
             self._call(calls)
         self.rest()
         wrong = self._wrong()
-        self._store()
         w.line(f"ret i64 {w.let(f'zext i{w.width} {w.mask(wrong)} to i64')}")
         return w.lines
 
@@ -124,6 +127,8 @@ class Core:
     def rest(self) -> None:
         """Compute what is left after the last call."""
         self.graph = fused(self.graph)
+        if self.w.width > 1:
+            self._waiting = {r.operand: r.places for r in results(self.graph) if isinstance(r.operand, int)}
         order = shortly_before_use(self.graph)
         left = [i for i in order if i not in self.ready and self.operation(i) not in elementary.CALLED]
         self.emit(in_time(self.graph, left))
@@ -138,6 +143,8 @@ class Core:
             if i not in self.ready:
                 self._instruction(i, self.graph.nodes[i - self.graph.input_size])
                 self.ready.add(i)
+                if i in self._waiting:
+                    self._put_away(i, self._waiting.pop(i))
 
     def value(self, operand: Operand) -> Value:
         """Return a value, loaded if this is its first use."""
@@ -245,17 +252,37 @@ class Core:
         return place
 
     def _wrong(self) -> Value:
-        """Return where one of the results is not finite: 0 x is zero for finite x alone; in four sums side by side."""
+        """Store the results that are left, and return where one of them all is not finite.
+
+        The arrays of one state may be arguments as well: all results are there before the first is stored. A block's
+        are apart, and have been stored as they came, so that few wait in memory.
+        """
+        left = results(self.graph)
+        if self.w.width > 1:
+            left = [r for r in left if isinstance(r.operand, float) or r.operand in self._waiting]
+        values = [self.value(r.operand) for r in left]
+        for value in values:
+            self._look_at(value)
+        for value, result in zip(values, left, strict=True):
+            self._store(value, result.places)
         w, zero = self.w, self.w.number(0.0)
-        values = [self.value(r) for r in self.graph.results]  # all loaded before the first is stored
-        sums = [zero] * 4
-        for k, value in enumerate(v for v in dict.fromkeys(values) if v.startswith("%")):
-            sums[k % 4] = w.multiply_add(value, zero, sums[k % 4])
+        sums = [*self._sums, *[zero] * 4]
         total = w.op("fadd", w.op("fadd", sums[0], sums[1]), w.op("fadd", sums[2], sums[3]))
         return w.compare("une", total, zero)
 
-    def _store(self) -> None:
-        results = iter(self.graph.results)
-        for k, shape in enumerate(self.graph.outputs, len(self.graph.inputs)):
-            for i in range(math.prod(shape)):
-                self.w.store(self.value(next(results)), f"%a{k}", i * self.w.width)
+    def _put_away(self, result: int, places: list[Place]) -> None:
+        value = self.value(result)
+        self._look_at(value)
+        self._store(value, places)
+
+    def _look_at(self, value: Value) -> None:
+        """Add 0 x, which is zero for finite x alone, to one of four sums side by side; constants are finite."""
+        if value.startswith("%"):
+            zero = self.w.number(0.0)
+            total = self._sums.pop(0) if len(self._sums) == 4 else zero
+            self._sums.append(self.w.multiply_add(value, zero, total))
+
+    def _store(self, value: Value, places: list[Place]) -> None:
+        for place in places:
+            if self._stored is None or place in self._stored:
+                self.w.store(value, f"%a{place.array}", place.entry * self.w.width)

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
+
 from legged.trace import backend, blocks, builtin, call_assembly, lowering
 from legged.trace.assembler import ATTRIBUTES
 from legged.trace.graph import Graph
 from legged.trace.packed import PackedCore
+from legged.trace.results import Place
 from legged.trace.rolled import RolledCore
 
 LARGE, HUGE = 10_000, 15_000
@@ -37,7 +40,8 @@ def batch(graph: Graph) -> str:
     """Return the program for a batch."""
     width = backend.width()
     work = f"@{WORK} = constant i64 {batch_work(graph)}"
-    return "\n".join([lowering.with_calls(core(graph, width)), *blocks.assembly(graph, width), work])
+    stored = set(blocks.standing_of(graph, width).values())
+    return "\n".join([lowering.with_calls(core(graph, width, stored)), *blocks.assembly(graph, width), work])
 
 
 def batch_work(graph: Graph) -> int:
@@ -51,11 +55,11 @@ def core_room(graph: Graph, width: int) -> int:
     return lowering.room(graph, width)
 
 
-def core(graph: Graph, width: int) -> lowering.Core:
-    """Return the core that suits a graph, for `width` states at once."""
+def core(graph: Graph, width: int, stored: Container[Place] | None = None) -> lowering.Core:
+    """Return the core that suits a graph, for `width` states at once; a block's may store in some places alone."""
     native, nodes = backend.width(), len(graph.nodes)
     if width > 1:
-        return RolledCore(graph, width, native) if nodes > LARGE_BATCH else lowering.Core(graph, width, width)
+        return RolledCore(graph, width, native) if nodes > LARGE_BATCH else lowering.Core(graph, width, width, stored)
     rolled = RolledCore(graph, 1, native) if nodes > LARGE else None
     if rolled and (nodes > HUGE or 4 * rolled.length < 3 * nodes):
         return rolled

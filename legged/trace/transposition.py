@@ -31,10 +31,10 @@ def move_in(w: Writer, rows: list[Value], block: Value) -> None:
         w.store(column, block, i * w.width)
 
 
-def move_out(w: Writer, rows: list[Value], block: Value) -> None:
-    """Move half as many vectors into the rows."""
+def move_out(w: Writer, rows: list[Value], vectors: list[Value]) -> None:
+    """Move half as many vectors as there are rows, wherever they are, into the rows."""
     half = w.width // 2
-    square = _transposed(w, [w.load(block, i * w.width) for i in range(half)])
+    square = _transposed(w, [w.load(vector) for vector in vectors])
     for i, row in enumerate(rows):
         part = _part(w, square[i % half], i // half * half)
         w.line(f"store <{half} x double> {part}, ptr {row}, align 8")
