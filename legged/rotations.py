@@ -101,7 +101,7 @@ def euler_rate_matrix(sequence: str, angles: Array) -> Array:
 
 
 def euler_angles(sequence: str, R: Array) -> Array:
-    """Return the three intrinsic angles, (3,), [rad], of a rotation matrix; the last is about zero where two axes align.
+    """Return the three intrinsic angles, (3,), [rad], of a rotation matrix; the last is near zero if two axes align.
 
     The last angle is what the first two leave of R, so that the three together are R to all digits even near there.
     """
