@@ -52,7 +52,7 @@ $(VENV)/test.stamp: pyproject.toml | $(VENV)/made
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/lint.stamp: pyproject.toml | $(VENV)/made
-	$(INSTALL) --editable '.[lint]'
+	$(INSTALL) --editable '.[lint,urdf]'
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/made:
