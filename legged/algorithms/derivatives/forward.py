@@ -9,9 +9,9 @@ import numpy as np
 
 from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.derivatives.inverse import inverse_derivatives
-from legged.algorithms.newton_euler import inverse_dynamics
 from legged.algorithms.sparsity import Ways, factor_ltdl, inverse_factor, solve_ltdl
 from legged.dynamics.arguments import Wrenches, finite, read
+from legged.dynamics.inverse import bias_forces
 from legged.robot.robot import Robot
 from legged.spatial import Array
 from legged.trace.labels import items, stage
@@ -49,7 +49,7 @@ def of_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: 
     Source: Carpentier, Mansard 2018, "Analytical derivatives of rigid body dynamics algorithms".
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
-    bias = inverse_dynamics(robot, q, v, np.zeros(robot.nv), wrenches)
+    bias = bias_forces(robot, q, v, wrenches)
     factors = Factors.of(robot, q)
     with stage("acceleration"):
         vdot = factors.solve(tau - bias)
