@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import os
+import subprocess
 import sys
 import weakref
 from typing import Any, NamedTuple
@@ -287,3 +289,14 @@ def test_dynamics_of_a_robot_on_both_ways():
     assert np.array_equal(kernel(q, v, tau), kernel.general(q, v, tau))
     with pytest.raises(ShapeError, match=rf"v must be \({robot.nv},\), one entry per degree of freedom, got shape"):
         kernel(q, v[:-1], tau)
+
+
+def test_a_process_ends_well_with_kernels_alive():
+    """Freed memory is filled with ones, where the C library can: what is read after it was freed is not by luck right."""
+    lines = (
+        "import builtins, legged",
+        "builtins.kept = legged.compile(lambda x: 2.0 * x, None, x=3)",  # outlives the modules
+        "builtins.kept([1.0, 2.0, 3.0])",
+    )
+    environment = {**os.environ, "MALLOC_PERTURB_": "255", "PYTHONMALLOC": "malloc"}
+    subprocess.run([sys.executable, "-c", "\n".join(lines)], env=environment, check=True)

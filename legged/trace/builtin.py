@@ -43,8 +43,6 @@ class _MethodDef(ctypes.Structure):
 
 
 _FAST_WITH_KEYWORDS = 0x0080 | 0x0002
-_definitions: list[_MethodDef] = []
-"""Python keeps pointers to them, so they are kept for ever."""
 
 
 def suits(graph: Graph) -> bool:
@@ -67,10 +65,11 @@ def make(
     table = _table(code)
     for k, value in enumerate(_context()):
         table[k] = value
-    _definitions.append(_MethodDef(name.encode(), code.address(ENTRY), _FAST_WITH_KEYWORDS, None))
+    definition = _MethodDef(name.encode(), code.address(ENTRY), _FAST_WITH_KEYWORDS, None)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))  # the function reads it even when it is deleted at exit
     create = ctypes.pythonapi.PyCFunction_NewEx
     create.restype, create.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    return create(ctypes.addressof(_definitions[-1]), (otherwise, share, form), None)
+    return create(ctypes.addressof(definition), (otherwise, share, form), None)
 
 
 def add_batch(code: Code, batch: Code, address: int, limit: int) -> None:
