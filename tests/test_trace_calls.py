@@ -292,7 +292,7 @@ def test_dynamics_of_a_robot_on_both_ways():
 
 
 def test_a_process_ends_well_with_kernels_alive():
-    """Freed memory is filled with ones, where the C library can: what is read after it was freed is not by luck right."""
+    """Freed memory is filled with ones, where the C library can: what is read there is not right by luck."""
     lines = (
         "import builtins, legged",
         "builtins.kept = legged.compile(lambda x: 2.0 * x, None, x=3)",  # outlives the modules
