@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Container, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 from legged.trace import elementary
 from legged.trace.assembler import ATTRIBUTES, Value, Writer
@@ -81,9 +81,10 @@ class Core:
         room: How many numbers of working memory it takes.
     """
 
-    def __init__(self, graph: Graph, width: int, native: int, stored: Container[Place] | None = None):
-        """Begin a core; for a block it may store results in some places alone."""
-        self.graph, self.native, self._stored = graph, native, stored
+    name = CORE
+
+    def __init__(self, graph: Graph, width: int, native: int):
+        self.graph, self.native = graph, native
         self.w = Writer(width)
         self.called: set[str] = set()
         self.room = 0
@@ -102,7 +103,7 @@ class Core:
         """Yield the function, line by line."""
         body = self._body()
         alone = self.w.width == 1
-        yield f"define internal i64 @{CORE}(ptr %arrays{'' if alone else ', ptr noalias %work'}) {ATTRIBUTES} {{"
+        yield f"define internal i64 @{self.name}(ptr %arrays{'' if alone else ', ptr noalias %work'}) {ATTRIBUTES} {{"
         if alone and self.room:
             yield f"  %work = alloca [{self.room} x double], align 64"
         yield from body
@@ -284,5 +285,4 @@ class Core:
 
     def _store(self, value: Value, places: list[Place]) -> None:
         for place in places:
-            if self._stored is None or place in self._stored:
-                self.w.store(value, f"%a{place.array}", place.entry * self.w.width)
+            self.w.store(value, f"%a{place.array}", place.entry * self.w.width)

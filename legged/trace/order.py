@@ -13,8 +13,9 @@ from collections.abc import Sequence
 
 from legged.trace.graph import Graph
 
-_WINDOW = 16
-"""Operations among which the next one is chosen. With more of them, more values wait in memory."""
+_NEAR, _FAR = 16, 100
+"""Operations among which the next one is chosen; as many more if all of the near ones wait long. With more near ones,
+more values wait in memory."""
 _LATENCY = 4.0
 _DIVISION = 24.0
 _STEP = 0.5
@@ -52,11 +53,13 @@ def in_time(graph: Graph, order: Sequence[int]) -> list[int]:
     needs = {i: [a for a in node.arguments if isinstance(a, int) and a in there] for i, node in nodes.items()}
     timed: list[int] = []
     rest = iter(order)
-    window = list(itertools.islice(rest, _WINDOW))
+    window = list(itertools.islice(rest, _FAR))
     now = 0.0
     while window:
         best, begin = 0, math.inf
         for k, i in enumerate(window):
+            if k >= _NEAR and begin <= now + _LATENCY:
+                break
             time = max([there[a] for a in needs[i]], default=0.0)
             if time < begin:
                 best, begin = k, time

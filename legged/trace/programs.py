@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
-from legged.trace import backend, blocks, builtin, call_assembly, lowering
+from legged.trace import backend, blocks, builtin, call_assembly, columns, lowering
 from legged.trace.assembler import ATTRIBUTES
 from legged.trace.graph import Graph
 from legged.trace.packed import PackedCore
-from legged.trace.results import Place
 from legged.trace.rolled import RolledCore
+from legged.trace.row_core import RowCore
 
 LARGE, HUGE = 10_000, 15_000
 """Nodes. For one state, graphs with more than the first run as tables of their forms (`rolled`) where that leaves less
@@ -39,15 +37,19 @@ def single(graph: Graph) -> str:
 def batch(graph: Graph) -> str:
     """Return the program for a batch."""
     width = backend.width()
+    if len(graph.nodes) > LARGE_BATCH:
+        core = [lowering.with_calls(RolledCore(graph, width, width)), *columns.assembly(graph, width)]
+    else:
+        core = [lowering.with_calls(RowCore(graph, width))]
     work = f"@{WORK} = constant i64 {batch_work(graph)}"
-    stored = set(blocks.standing_of(graph, width).values())
-    return "\n".join([lowering.with_calls(core(graph, width, stored)), *blocks.assembly(graph, width), work])
+    return "\n".join([*core, *blocks.assembly(graph, width), work])
 
 
 def batch_work(graph: Graph) -> int:
     """Return how many numbers of working memory the program for a batch takes."""
     width = backend.width()
-    return blocks.work_size(graph, width, core_room(graph, width))
+    room = core_room(graph, width) + (columns.work_size(graph, width) if len(graph.nodes) > LARGE_BATCH else 0)
+    return blocks.work_size(graph, width, room)
 
 
 def core_room(graph: Graph, width: int) -> int:
@@ -55,11 +57,11 @@ def core_room(graph: Graph, width: int) -> int:
     return lowering.room(graph, width)
 
 
-def core(graph: Graph, width: int, stored: Container[Place] | None = None) -> lowering.Core:
-    """Return the core that suits a graph, for `width` states at once; a block's may store in some places alone."""
+def core(graph: Graph, width: int) -> lowering.Core:
+    """Return the core that suits a graph, for `width` states at once."""
     native, nodes = backend.width(), len(graph.nodes)
     if width > 1:
-        return RolledCore(graph, width, native) if nodes > LARGE_BATCH else lowering.Core(graph, width, width, stored)
+        return RolledCore(graph, width, native) if nodes > LARGE_BATCH else lowering.Core(graph, width, width)
     rolled = RolledCore(graph, 1, native) if nodes > LARGE else None
     if rolled and (nodes > HUGE or 4 * rolled.length < 3 * nodes):
         return rolled

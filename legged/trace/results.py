@@ -1,7 +1,6 @@
 """Where the results of a graph go: which entries of which arrays hold the same number.
 
-Symmetric matrices and zeros that algebra guarantees make one number the result of several entries. In the working
-memory of a batch it stands once, for rows that are long enough to be moved several columns at a time, see `blocks`.
+Symmetric matrices and zeros that algebra guarantees make one number the result of several entries.
 """
 
 from __future__ import annotations
@@ -36,13 +35,3 @@ def results(graph: Graph) -> list[Result]:
             key = operand if isinstance(operand, int) else repr(operand)
             found.setdefault(key, Result(operand, [])).places.append(Place(k, i))
     return list(found.values())
-
-
-def standing(graph: Graph, least: int) -> dict[Place, Place]:
-    """Return where the number of each entry stands, if rows of at least so many entries hold none twice."""
-    sizes = {k: math.prod(shape) for k, shape in enumerate(graph.outputs, len(graph.inputs))}
-    found: dict[Place, Place] = {}
-    for _, places in results(graph):
-        long = [place for place in places if sizes[place.array] >= least]
-        found.update((place, long[0] if place in long else place) for place in places)
-    return found

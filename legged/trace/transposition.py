@@ -1,77 +1,109 @@
-"""Moving columns between rows, one for each state, and vectors, one for each column: assembly."""
+"""Columns of rows in registers: numbers that lie state by state become vectors with a lane for each state, and back."""
 
 from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from legged.trace.assembler import Value, Writer
 
 
-def move_one(w: Writer, rows: list[Value], block: Value, fetched: bool) -> None:
-    """Move one column, number by number.
+class Rows(NamedTuple):
+    """As many rows of numbers as a vector has lanes.
+
+    Attributes:
+        first: Where the first is.
+        step: Bytes from each to the next.
+    """
+
+    first: Value
+    step: Value
+
+    def at(self, w: Writer, column: int | Value) -> list[Value]:
+        """Return where a column's numbers are."""
+        rows = [w.at(self.first, w.let(f"mul i64 {self.step}, {lane}"), "i8") for lane in range(1, w.width)]
+        return [w.at(row, column) for row in (self.first, *rows)]
+
+
+def together(size: int, width: int) -> int:
+    """Return how many neighbours in a row are moved together: half a width, or one of a row that is shorter."""
+    return width // 2 if size >= width // 2 else 1
+
+
+def groups(columns: Iterable[int], size: int, width: int) -> list[int]:
+    """Return where to begin groups of neighbours that have all the columns in them; they may overlap.
 
     Args:
-        w: Where to write.
-        rows: Where the column's numbers are in the rows.
-        block: Where its vector is.
-        fetched: From the rows into the vector, rather than back.
+        columns: In ascending order.
+        size: How many there are in a row.
+        width: Of vectors.
     """
-    for lane, row in enumerate(rows):
-        there = w.at(block, lane)
-        source, target = (row, there) if fetched else (there, row)
-        w.line(f"store double {w.let(f'load double, ptr {source}, align 8')}, ptr {target}, align 8")
+    count = together(size, width)
+    starts: list[int] = []
+    for c in columns:
+        if not starts or c >= starts[-1] + count:
+            starts.append(min(c, size - count))
+    return starts
 
 
-def move_in(w: Writer, rows: list[Value], block: Value) -> None:
-    """Move half as many columns as there are rows into vectors with a lane for each row.
+def fetch(w: Writer, rows: Rows, start: int | Value, count: int) -> list[Value]:
+    """Return columns, half a width of them or one.
 
     The outermost step of the transposition, by which rows of the second half go to the upper lanes, is done in loading.
     """
-    half = w.width // 2
-    square = [_joined(w, _half(w, rows[i]), _half(w, rows[i + half])) for i in range(half)]
-    for i, column in enumerate(_transposed(w, square)):
-        w.store(column, block, i * w.width)
+    places, half = rows.at(w, start), w.width // 2
+    if count == 1:
+        return [_gathered(w, places)]
+    kind, both = f"<{half} x double>", _indices(range(w.width))
+    parts = [w.let(f"load {kind}, ptr {place}, align 8") for place in places]
+    pairs = zip(parts[:half], parts[half:], strict=True)
+    return _transposed(w, [w.let(f"shufflevector {kind} {a}, {kind} {b}, {both}") for a, b in pairs])
 
 
-def move_out(w: Writer, rows: list[Value], vectors: list[Value]) -> None:
-    """Move half as many vectors as there are rows, wherever they are, into the rows."""
-    half = w.width // 2
-    square = _transposed(w, [w.load(vector) for vector in vectors])
-    for i, row in enumerate(rows):
-        part = _part(w, square[i % half], i // half * half)
-        w.line(f"store <{half} x double> {part}, ptr {row}, align 8")
+def deliver(w: Writer, columns: Sequence[Value], rows: Rows, start: int | Value) -> None:
+    """Put columns into the rows, half a width of them or one."""
+    places, half = rows.at(w, start), w.width // 2
+    if len(columns) == 1:
+        _scatter(w, columns[0], places)
+        return
+    square = _transposed(w, [*columns])
+    for lane, place in enumerate(places):
+        indices = _indices(range(lane // half * half, lane // half * half + half))
+        part = w.let(f"shufflevector {w.real} {square[lane % half]}, {w.real} poison, {indices}")
+        w.line(f"store <{half} x double> {part}, ptr {place}, align 8")
 
 
-def _half(w: Writer, row: Value) -> Value:
-    return w.let(f"load <{w.width // 2} x double>, ptr {row}, align 8")
+def _gathered(w: Writer, places: list[Value]) -> Value:
+    vector = "poison"
+    for lane, place in enumerate(places):
+        number = w.let(f"load double, ptr {place}, align 8")
+        vector = w.let(f"insertelement {w.real} {vector}, double {number}, i64 {lane}")
+    return vector
 
 
-def _joined(w: Writer, a: Value, b: Value) -> Value:
-    kind = f"<{w.width // 2} x double>"
-    return w.let(f"shufflevector {kind} {a}, {kind} {b}, {_indices(list(range(w.width)))}")
+def _scatter(w: Writer, vector: Value, places: list[Value]) -> None:
+    for lane, place in enumerate(places):
+        w.line(f"store double {w.let(f'extractelement {w.real} {vector}, i64 {lane}')}, ptr {place}, align 8")
 
 
-def _part(w: Writer, a: Value, start: int) -> Value:
-    indices = _indices(list(range(start, start + w.width // 2)))
-    return w.let(f"shufflevector {w.real} {a}, {w.real} poison, {indices}")
-
-
-def _transposed(w: Writer, block: list[Value]) -> list[Value]:
+def _transposed(w: Writer, square: list[Value]) -> list[Value]:
     """Return the vectors with their lower and their upper halves transposed, each a square.
 
     Entries are exchanged across the diagonal at distance ..., 4, 2, 1 from each other.
     """
-    distance = len(block) // 2
+    distance = len(square) // 2
     while distance:
-        for i in range(len(block)):
+        for i in range(len(square)):
             if not i & distance:
-                a, b = block[i], block[i + distance]
+                a, b = square[i], square[i + distance]
                 low = [j if not j & distance else j - distance + w.width for j in range(w.width)]
                 high = [j + distance if not j & distance else j + w.width for j in range(w.width)]
-                block[i], block[i + distance] = (
+                square[i], square[i + distance] = (
                     w.let(f"shufflevector {w.real} {a}, {w.real} {b}, {_indices(order)}") for order in (low, high)
                 )
         distance //= 2
-    return block
+    return square
 
 
-def _indices(order: list[int]) -> str:
+def _indices(order: Sequence[int]) -> str:
     return f"<{len(order)} x i32> <{', '.join(f'i32 {j}' for j in order)}>"
