@@ -264,8 +264,9 @@ class Core:
         values = [self.value(r.operand) for r in left]
         for value in values:
             self._look_at(value)
-        for value, result in zip(values, left, strict=True):
-            self._store(value, result.places)
+        places = {place: value for value, result in zip(values, left, strict=True) for place in result.places}
+        for place in sorted(places):  # in the order of memory
+            self._store(places[place], [place])
         w, zero = self.w, self.w.number(0.0)
         sums = [*self._sums, *[zero] * 4]
         total = w.op("fadd", w.op("fadd", sums[0], sums[1]), w.op("fadd", sums[2], sums[3]))
