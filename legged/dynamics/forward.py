@@ -68,13 +68,31 @@ def accelerations(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrench
     with stage(STEP_1):
         w, f = outward_forces(robot, q, v, None, wrenches)
     with stage(STEP_2):
-        factors, phi_tilde = _inward(robot, q, X, w, f, tau, [_kept(body, extra) for body in robot.bodies])
+        factors, phi_tilde = _inward(robot, q, X, w, f, tau, [kept_of(body, extra) for body in robot.bodies])
     with stage(STEP_3):
         vdot = _outward(robot, q, X, factors, phi_tilde)
     return finite(robot, "the forward dynamics", vdot)
 
 
-def _kept(body: Body, extra: Array) -> Array:
+def velocity_jump(robot: Robot, q: Array, impulses: dict[int, Array], extra: Array) -> Array:
+    """Return (I + diag(extra))^-1 times the generalised impulse of wrenches on bodies, (nv,): how much v jumps.
+
+    Args:
+        robot: The robot; none of its joints follows another. q: Configuration, (nq,).
+        impulses: By body, [n; f], (6,), [N m s] and [N s], about the body's origin in its axes.
+        extra: As in `accelerations`.
+    """
+    X = transforms(robot, q)
+    w = [-impulses[k] if k in impulses else np.zeros(6) for k in range(len(robot.bodies))]
+    none = [np.zeros(body.nv) for body in robot.bodies]
+    with stage(STEP_2):
+        kept = [kept_of(body, extra) for body in robot.bodies]
+        factors, phi_tilde = _inward(robot, q, X, w, none, np.zeros(robot.nv), kept)
+    with stage(STEP_3):
+        return _outward(robot, q, X, factors, phi_tilde)
+
+
+def kept_of(body: Body, extra: Array) -> Array:
     """Return H^T P + I_r, (nv, nv), of a joint with extra inertia."""
     return body.kept + extra[body.v] * np.eye(body.nv)
 

@@ -13,7 +13,7 @@ from legged.robot.base import Base
 from legged.robot.body import Body
 from legged.robot.coupling import Coupling, resolve
 from legged.robot.frames import Placement, body_axes, joint_steps, origin_along
-from legged.robot.inertia import Inertia
+from legged.robot.inertia import Inertia, Vector
 from legged.robot.joint import Fixed, Follower, Joint, PlacedJoint, Stage
 from legged.robot.link import ContactPoint, Link, PlacedLink
 from legged.robot.modules import Module, check_modules, find_modules
@@ -21,6 +21,7 @@ from legged.robot.moments import moments_of, regroup
 from legged.robot.numbering import numbered
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.robot import Robot
+from legged.robot.shapes import Sphere
 from legged.robot.singular import refuse_singular
 from legged.spatial import Array
 
@@ -95,7 +96,7 @@ def assemble(
     placed = _placed_links(welds, named, last, frames)
     modules = _modules(named, welds, parts, bodies, placed)
     contacts = tuple(
-        ContactPoint(point, link.index, np.asarray(at))
+        _contact_point(point, link.index, at)
         for link in placed
         for point, at in _link(links, link.name).contacts.items()
     )
@@ -104,6 +105,12 @@ def assemble(
     robot = Robot(name, base, gravity, placed, joints, bodies, modules, contacts, tuple(connections), nq, nv, followers)
     refuse_singular(robot)
     return robot
+
+
+def _contact_point(name: str, link: int, at: Vector | Sphere) -> ContactPoint:
+    if isinstance(at, Sphere):
+        return ContactPoint(name, link, np.asarray(at.center), at.radius)
+    return ContactPoint(name, link, np.asarray(at))
 
 
 def _heads_only(partition: Sequence[Sequence[str]], head_of: dict[str, str]) -> list[list[str]]:
@@ -262,7 +269,8 @@ def _placed_links(welds, named, last: dict[str, int], frames: list[Placement]) -
     for head in (name for module in named for name in module):
         for link, place in welds[head].members:
             where = frames[last[head]] @ place
-            placed.append(PlacedLink(link.name, link.inertia, len(placed), last[head], where.rotation, where.position))
+            sits = last[head], where.rotation, where.position
+            placed.append(PlacedLink(link.name, link.inertia, len(placed), *sits, tuple(link.shapes)))
     return tuple(placed)
 
 

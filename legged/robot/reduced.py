@@ -16,9 +16,11 @@ from legged.errors import DefinitionError
 from legged.robot.builder import Connection, RobotBuilder
 from legged.robot.coupling import Coupling
 from legged.robot.frames import Placement
+from legged.robot.inertia import Vector
 from legged.robot.joint import Fixed, Joint, Stage
 from legged.robot.link import Link
 from legged.robot.robot import Robot
+from legged.robot.shapes import Sphere
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array, skew
 
@@ -87,10 +89,12 @@ def fused(robot: Robot) -> Robot:
 
 def links_of(robot: Robot) -> list[Link]:
     """Return the links as they were defined, contacts included, base first."""
-    contacts: list[dict[str, Array]] = [{} for _ in robot.links]
+    contacts: list[dict[str, Array | Sphere]] = [{} for _ in robot.links]
     for point in robot.contacts:
-        contacts[point.link][point.name] = point.position
-    return [Link(link.name, link.inertia, points) for link, points in zip(robot.links, contacts, strict=True)]
+        contacts[point.link][point.name] = point.definition
+    return [
+        Link(link.name, link.inertia, points, link.shapes) for link, points in zip(robot.links, contacts, strict=True)
+    ]
 
 
 def rebuilt(robot: Robot, links: list[Link], connections: Sequence[Connection]) -> Robot:
@@ -144,6 +148,13 @@ def _moved(stage: Stage, q: Array) -> Placement:
 
 def _with(carrier: Link, link: Link, place: Placement) -> Link:
     """Return a link with another welded to it at a place in its frame."""
-    points = {name: place.rotation @ at + place.position for name, at in link.contacts.items()}
+    points = {name: _moved_point(place, at) for name, at in link.contacts.items()}
+    shapes = [shape.moved(place.rotation, place.position) for shape in link.shapes]
     inertia = carrier.inertia + link.inertia.moved(place.rotation, place.position)
-    return Link(carrier.name, inertia, {**carrier.contacts, **points})
+    return Link(carrier.name, inertia, {**carrier.contacts, **points}, (*carrier.shapes, *shapes))
+
+
+def _moved_point(place: Placement, at: Vector | Sphere) -> Array | Sphere:
+    if isinstance(at, Sphere):
+        return at.moved(place.rotation, place.position)
+    return place.rotation @ at + place.position

@@ -59,16 +59,26 @@ def by_propagators(robot: Robot, q: Array, points: Points) -> Array:
     links, ends = links_at(robot, q), end_maps(robot, q, points)
     with stage("1 articulated inertias"):
         parts = articulated_inertias(links)
+    blocks = mobilities(links, parts, [(k, T.T) for k, T in ends])
+    return finite(robot, "the operational-space inertia", mirror(np.block(blocks)))
+
+
+def mobilities(links: Links, parts: Articulated, ends: Sequence[tuple[int, Array]]) -> list[list[Array]]:
+    """Return the blocks of J M^-1 J^T, (6, 6) each, those below the diagonal as zeros; see `by_propagators`.
+
+    Args:
+        links, parts: The robot's bodies, articulated.
+        ends: (body, what takes a wrench at the end to the body's origin and axes (6, 6)).
+    """
     with stage("2 spans"):
-        partings = _partings(robot, [k for k, _ in ends])
+        partings = _partings(links.robot, [k for k, _ in ends])
         between = {k: _span(links, parts, k, np.eye(6), partings - {k}) for k in sorted(partings)}
-        outer = [_span(links, parts, k, T.T, partings) for k, T in ends]
+        outer = [_span(links, parts, k, chi, partings) for k, chi in ends]
     with stage("3 blocks"):
         Omega: dict[int, Array] = {-1: np.zeros((6, 6))}
         for k, span in between.items():
             Omega[k] = _mobility(span, Omega)
-        blocks = _blocks(between, outer, Omega)
-    return finite(robot, "the operational-space inertia", mirror(np.block(blocks)))
+        return _blocks(between, outer, Omega)
 
 
 def end_maps(robot: Robot, q: Array, points: Points) -> list[tuple[int, Array]]:

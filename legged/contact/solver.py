@@ -1,0 +1,106 @@
+"""Impulses at contacts: Coulomb's law and complementarity by projected Gauss-Seidel, over any element.
+
+Velocities of contacts in their frames are u = A p + u_free, impulses p = [p_n, p_t1, p_t2]. At the fixed point
+
+    0 <= p_n  _|_  u_n - target >= 0,      |p_t| <= mu p_n,  and where it slides p_t = -mu p_n u_t / |u_t|.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.spatial import Array, sum_of
+from legged.trace.labels import item
+
+Blocks = list[list[Array | None]]
+_TINY = 1e-200  # keeps 0 / 0 away where an impulse vanishes anyway
+
+
+class Problem(NamedTuple):
+    """Contacts at one moment.
+
+    Attributes:
+        A: Contact-space inertia's inverse, m rows of (3, 3) blocks, [1/kg]; None where contacts cannot feel each other.
+        u_free: Velocities without impulses, (m, 3), [m/s], contact frames.
+        mu: Coefficient of friction.
+    """
+
+    A: Blocks
+    u_free: Array
+    mu: Any
+
+
+def velocities(problem: Problem, p: Array) -> Array:
+    """Return u = A p + u_free, (m, 3), [m/s]."""
+    return np.array([_velocity(problem, p, i) for i in range(len(problem.A))]).reshape(-1, 3)
+
+
+def swept(problem: Problem, target: Sequence[Any], p: Array, sweeps: int, before: int = 0) -> Array:
+    """Return impulses, (m, 3), [N s], after a number of sweeps over all contacts from p.
+
+    A contact first takes the normal impulse that brings it to its target, or none if it would have to pull; then a
+    tangential step against its sliding, cut to the disc mu p_n.
+
+    Args:
+        problem: The contacts. target: Normal velocities wanted where contacts press, (m,), [m/s].
+        p: Impulses to start from, (m, 3). sweeps: How many. before: How many there were, for labels.
+    """
+    scales = [_scales(row[i]) for i, row in enumerate(problem.A)]  # type: ignore[arg-type]
+    rows = list(p)
+    for sweep in range(before, before + sweeps):
+        for i, scale in enumerate(scales):
+            with item((sweep, i)):
+                rows[i] = _updated(problem, target[i], rows, i, scale)
+    return np.array(rows).reshape(-1, 3)
+
+
+def residual(problem: Problem, target: Sequence[Any], p: Array) -> Any:
+    """Return by how much the law is broken, [m/s]: the largest entry of the natural map in units of velocity.
+
+    |min(u_n - target, A_nn p_n)| and |a p_t - cut(a p_t - u_t)|, a the mean of A_tt's diagonal; zero at a solution.
+    """
+    worst: Any = 0.0
+    for i, (u, row) in enumerate(zip(velocities(problem, p), problem.A, strict=True)):
+        for miss in _misses(u, row[i], target[i], p[i], problem.mu):  # type: ignore[arg-type]
+            worst = np.maximum(worst, np.abs(miss))
+    return worst
+
+
+def _misses(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]:
+    a = 0.5 * (A[1, 1] + A[2, 2])
+    cut_1, cut_2 = cut(a * p[1] - u[1], a * p[2] - u[2], a * mu * p[0])
+    return [np.minimum(u[0] - target, A[0, 0] * p[0]), a * p[1] - cut_1, a * p[2] - cut_2]
+
+
+def _scales(A: Array) -> tuple[Any, Any]:
+    """Return the steps of a contact, per velocity: normal, tangential (the best for both axes of A_tt)."""
+    return 1.0 / A[0, 0], 2.0 / (A[1, 1] + A[2, 2])
+
+
+def _velocity(problem: Problem, p: Any, i: int) -> list[Any]:
+    """Return u of contact i, (3,); the newest impulse, of the contact before it, comes last in the sum."""
+    m = len(problem.A)
+    order = [*range(i, m), *range(i)]
+    blocks = [(problem.A[i][j], p[j]) for j in order]
+    return [
+        problem.u_free[i][k] + sum_of(block[k, c] * x[c] for block, x in blocks if block is not None for c in range(3))
+        for k in range(3)
+    ]
+
+
+def _updated(problem: Problem, target: Any, p: list[Array], i: int, scale: tuple[Any, Any]) -> Array:
+    u, A = _velocity(problem, p, i), problem.A[i][i]
+    assert A is not None
+    p_n = np.maximum(p[i][0] - scale[0] * (u[0] - target), 0.0)
+    jump = p_n - p[i][0]
+    p_1, p_2 = (p[i][k] - scale[1] * (u[k] + A[k, 0] * jump) for k in (1, 2))
+    return np.array([p_n, *cut(p_1, p_2, problem.mu * p_n)])
+
+
+def cut(x: Any, y: Any, limit: Any) -> tuple[Any, Any]:
+    """Return the point of the disc of radius `limit` that is nearest to (x, y)."""
+    factor = np.minimum(1.0, limit / (np.sqrt(x * x + y * y) + _TINY))
+    return factor * x, factor * y
