@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.contact.contacts import Contacts
 from legged.contact.free_body import FreeBody
-from legged.contact.impact import Contacts, Impact, impact
+from legged.contact.impact import Impact, impact
 from legged.contact.listing import pairs_of
 from legged.contact.pairs import Pair, Side
 from legged.contact.rigid import Rigid
@@ -116,7 +117,8 @@ class Scene:
         Raises:
             DefinitionError: for robots with joints that follow others.
         """
-        contacts = Contacts.of(self.robots, self.candidates, qs, extra, touches.frame, touches.point)
+        sides = [(candidate.first, candidate.second) for candidate in self.candidates]
+        contacts = Contacts.of(self.robots, sides, qs, extra, touches.frame, touches.point)
         return impact(self.ground, contacts, vs, v_free, h, touches.gap, guess)
 
     def wrenches(self, qs: Sequence[Array], touches: Touches, forces: Array) -> list[Array]:

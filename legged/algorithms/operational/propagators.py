@@ -24,8 +24,8 @@ class Span:
 
     Attributes:
         inner: That body, or -1 for the ground.
-        chi: Force propagator: from a force at the outer side to the inner body, (6, 6).
-        own: Mobility of the span's outer side when its inner one stands still, (6, 6).
+        chi: Force propagator: from n forces at the outer side to the inner body, (6, n); n is 6 between partings.
+        own: Mobility of the span's outer side when its inner one stands still, (n, n).
     """
 
     inner: int
@@ -64,11 +64,11 @@ def by_propagators(robot: Robot, q: Array, points: Points) -> Array:
 
 
 def mobilities(links: Links, parts: Articulated, ends: Sequence[tuple[int, Array]]) -> list[list[Array]]:
-    """Return the blocks of J M^-1 J^T, (6, 6) each, those below the diagonal as zeros; see `by_propagators`.
+    """Return the blocks of J M^-1 J^T, (n, n') each, those below the diagonal as zeros; see `by_propagators`.
 
     Args:
         links, parts: The robot's bodies, articulated.
-        ends: (body, what takes a wrench at the end to the body's origin and axes (6, 6)).
+        ends: (body, what takes n forces at the end to wrenches at the body's origin in its axes, (6, n)).
     """
     with stage("2 spans"):
         partings = _partings(links.robot, [k for k, _ in ends])
@@ -103,13 +103,14 @@ def _partings(robot: Robot, ends: list[int]) -> set[int]:
 
 
 def _span(links: Links, parts: Articulated, k: int, chi: Array, stops: set[int]) -> Span:
-    """Return the span that begins with a force on body k and ends at the first body inward among `stops`."""
-    own = np.zeros((6, 6))
+    """Return the span that begins with forces chi, (6, n), on body k and ends at the first body inward among `stops`."""
+    n = chi.shape[1]
+    own = np.zeros((n, n))
     while k >= 0 and k not in stops:
         with item(k):
             h, D, parent = links.h[k], parts.D[k], links.robot.bodies[k].parent
             g = h.T @ chi
-            own = own + mirror(g.T @ np.array([solve_factored(D, column) for column in g.T]).reshape(6, -1).T)
+            own = own + mirror(g.T @ np.array([solve_factored(D, column) for column in g.T]).reshape(n, -1).T)
             left = chi - parts.Psi[k] @ g
             chi, k = np.array([links.X[k].T @ column for column in left.T]).T, parent
     return Span(k, chi, own)
@@ -122,7 +123,7 @@ def _mobility(span: Span, Omega: dict[int, Array]) -> Array:
 def _blocks(between: dict[int, Span], outer: list[Span], Omega: dict[int, Array]) -> list[list[Array]]:
     """Return the blocks of the matrix, those below the diagonal as zeros."""
     ways = [_way(between, span) for span in outer]
-    blocks = [[np.zeros((6, 6)) for _ in outer] for _ in outer]
+    blocks = [[np.zeros((a.own.shape[0], b.own.shape[0])) for b in outer] for a in outer]
     for i, span in enumerate(outer):
         blocks[i][i] = _mobility(span, Omega)
         felt = {k: chi.T @ Omega[k] for k, chi in ways[i].items()}
