@@ -127,12 +127,12 @@ def articulate(
             P_0 = robot.base.motion_matrix(q)
             factors[k] = Articulated(np.zeros((6, 0)), factor_symmetric(mirror(P_0.T @ M_hat[k] @ P_0)))
             continue
-        factors[k], remaining = _eliminate(body, M_hat[k], body.kept if kept is None else kept[k])
+        factors[k], remaining = eliminate(body, M_hat[k], body.kept if kept is None else kept[k])
         M_hat[body.parent] = M_hat[body.parent] + X[k].pull(remaining)
     return factors, M_hat
 
 
-def _eliminate(body: Body, M_hat: Array, kept: Array) -> tuple[Articulated, Array]:
+def eliminate(body: Body, M_hat: Array, kept: Array) -> tuple[Articulated, Array]:
     """Return a joint's factors, and what its parent feels of the body: M^ - Psi^ Psi^T.
 
     Along the joint that is Psi (H^T P + I_r) - H: what its rotors keep back, nothing without any.
