@@ -86,6 +86,19 @@ def axis_matrix(axis: str, angle: Any) -> Array:
     return np.array(R)
 
 
+def axis_quaternion(axis: str, angle: Any) -> Array:
+    """Return the quaternion of a rotation about "x", "y" or "z" by an angle [rad], (4,), w first."""
+    parts: list[Any] = [np.cos(0.5 * angle), 0.0, 0.0, 0.0]
+    parts[1 + _AXES[axis]] = np.sin(0.5 * angle)
+    return np.array(parts)
+
+
+def euler_quaternion(sequence: str, angles: Array) -> Array:
+    """Return the quaternion, (4,), w first, of three intrinsic angles [rad] about the sequence's axes."""
+    first, second, third = (axis_quaternion(a, angle) for a, angle in zip(sequence, angles, strict=True))
+    return quaternion_product(quaternion_product(first, second), third)
+
+
 def euler_matrix(sequence: str, angles: Array) -> Array:
     """Return R = R_1 R_2 R_3, (3, 3), of three intrinsic angles [rad] about the sequence's axes."""
     first, second, third = (axis_matrix(a, angle) for a, angle in zip(sequence, angles, strict=True))
