@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from oracles.looped import JOINTS, looped
+from oracles.looped import JOINTS, looped, parallelogram
 
 import legged
 import robots
@@ -125,20 +125,6 @@ def test_four_bar_is_freudensteins(crank):
         assert loops.forward_dynamics(closed, q, v, [tau, 0, 0], method=method)[0] == pytest.approx(expected, rel=1e-10)
     kinetic = legged.kinetic_energy(closed.robot, q, v)
     assert kinetic == pytest.approx(0.5 * m * rate**2, rel=1e-11)
-
-
-def parallelogram(extra: bool):
-    """A coupler of 3 kg on cranks of 0.5 m and 1 kg, two or three, side by side."""
-    bar, crank = legged.rod(3.0, (0, 0, 0), (1, 0, 0)), legged.Link("first", legged.rod(1.0, (0, 0, 0), (0.5, 0, 0)))
-    builder = loops.LoopBuilder("parallelogram", legged.Link("ground", legged.point_mass(1)), base=legged.FixedBase())
-    builder.add(legged.Revolute("a", "-y"), crank, to="ground")
-    builder.add(legged.Revolute("b", "-y"), legged.Link("coupler", bar), to="first", at=(0.5, 0, 0))
-    for name, x in (("second", 1.0), ("third", 0.4))[: 1 + extra]:
-        other = legged.Link(name, crank.inertia)
-        builder.add(legged.Revolute(f"{name} foot", "-y"), other, to="ground", at=(x, 0, 0))
-        ends = {"at": (0.5, 0, 0), "child_at": (x, 0, 0)}
-        builder.close(legged.Revolute(f"{name} head", "-y"), parent=name, child="coupler", **ends)
-    return builder.build()
 
 
 @pytest.mark.parametrize("extra", [False, True])

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles.looped import parallelogram
 
 import legged
 import robots
@@ -48,6 +49,21 @@ def test_rank_tested_steps_are_the_compiled_ones():
     one, other = (loops.simulate(closed, until=0.01, q=q, v=v, compiled=how) for how in (None, False))
     assert one.engine == "compiled closed loop" != other.engine
     assert one.q[-1] == pytest.approx(other.q[-1], abs=1e-13)
+
+
+@pytest.mark.parametrize("extra", [False, True], ids=["two bars", "three bars"])
+def test_runs_start_in_and_pass_postures_of_another_rank(extra):
+    """Flat, a parallelogram has a freedom more; it swings on as it moved, and an extra bar stays without effect."""
+    closed = parallelogram(extra)
+    v = -6.0 * np.array([1, -1, *[1] * (1 + extra)])
+    run = loops.simulate(closed, until=0.6, q=np.zeros(3 + extra), v=v)
+    assert run.engine == "compiled closed loop"
+    found = loops.ranks(closed, run)
+    assert found[0] == 1 + extra and set(found[1:]) == {2 + extra}
+    assert run.q[-1, 0] < -np.pi  # past the next flat posture
+    assert run.q[:, 2:] == pytest.approx(np.repeat(run.q[:, :1], 1 + extra, axis=1), abs=1e-12)
+    assert loops.loop_errors(closed, run).max() < 1e-14
+    assert run.energy_drift < 1e-7 * run.kinetic.max()
 
 
 def test_work_in_is_the_rate_of_energy():

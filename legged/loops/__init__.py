@@ -11,8 +11,8 @@ from legged.loops.consistent import assemble, consistent_velocity, projected
 from legged.loops.constraints import acceleration, bias, jacobian, loop_wrenches, residual
 from legged.loops.dynamics import Solution, Stabilisation, active_forces, forward_dynamics, solve
 from legged.loops.loop import ClosedRobot, Loop, close
-from legged.loops.rank import Mobility, independent, mobility
-from legged.loops.simulation import loop_errors, simulate
+from legged.loops.rank import Mobility, independent, mobility, ordered
+from legged.loops.simulation import loop_errors, ranks, simulate
 from legged.loops.spanning import LoopBuilder
 from legged.loops.stance import standing
 
@@ -37,7 +37,9 @@ __all__ = [
     "loop_errors",
     "loop_wrenches",
     "mobility",
+    "ordered",
     "projected",
+    "ranks",
     "residual",
     "simulate",
     "solve",

@@ -13,8 +13,9 @@ from legged.loops.closing import guards_of
 from legged.loops.constraints import ends, jacobian, residual
 from legged.loops.dynamics import mass_inverse
 from legged.loops.loop import ClosedRobot
+from legged.loops.rank import factor_dependent
 from legged.robot.configuration import integrate
-from legged.spatial import Array, factor_symmetric, mirror, solve_factored
+from legged.spatial import Array, mirror, solve_factored
 
 _SMALLEST = 1e-3  # of a Newton step: shorter ones lead nowhere
 _NONE = 1e-8  # singular values below this, relative to the largest, are taken for none
@@ -96,7 +97,7 @@ def consistent_velocity(
 
 
 def projected(closed: ClosedRobot, q: Array, v: Array, iterations: int = 2) -> tuple[Array, Array]:
-    """Return (q, v) brought back onto the loops from nearby, over any element, for independent rows.
+    """Return (q, v) brought back onto the loops from nearby, over any element.
 
         q <- q - M^-1 phi'^T (phi' M^-1 phi'^T)^-1 phi,      then the same for v with phi' v
 
@@ -104,7 +105,7 @@ def projected(closed: ClosedRobot, q: Array, v: Array, iterations: int = 2) -> t
     takes energy but gives none.
 
     Args:
-        closed: The robot; traced values need independent rows, see `independent`. q: (nq,). v: (nv,).
+        closed: The robot; of superfluous rows the later ones are left out, see `ordered`. q: (nq,). v: (nv,).
         iterations: Newton steps for q; each squares the error.
     """
     robot, rows = closed.robot, list(closed.holonomic)
@@ -119,10 +120,7 @@ def _least_mass(closed: ClosedRobot, q: Array, J: Array, y: Array) -> Array:
     """Return x with J x = y and the least x^T M x, (nv,)."""
     inverse = mass_inverse(closed.robot, q)
     responses = np.array([inverse(row) for row in J])
-    A = mirror(J @ responses.T)
-    if A.dtype == object or y.dtype == object:
-        return responses.T @ solve_factored(factor_symmetric(A), y)
-    return responses.T @ _shortest(A, y)
+    return responses.T @ solve_factored(factor_dependent(mirror(J @ responses.T)), y)
 
 
 def _shortest(J: Array, y: Array) -> Array:

@@ -16,7 +16,7 @@ from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closing import drive_of
 from legged.loops.constraints import bias, ends, frames_jacobian, jacobian, residual
 from legged.loops.loop import ClosedRobot
-from legged.loops.rank import Independent, independent_rows, null_space
+from legged.loops.rank import Independent, factor_dependent, independent_rows, null_space
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored, solve_symmetric
 from legged.trace.labels import stage
@@ -92,8 +92,8 @@ def forward_dynamics(
 ) -> Array:
     """Return the acceleration of a robot with closed loops, (nv,); see `solve`. It can be traced, by elimination.
 
-    Plain numbers have the rank of their constraints tested. Traced values cannot: there the rows must be independent,
-    as those of `independent(closed, q)` are.
+    The rank of the constraints is tested: of plain numbers by singular values, of traced ones by pivots, in the order
+    of the rows, see `ordered`.
     """
     return solve(closed, q, v, tau, wrenches, method=method, stabilisation=stabilisation, loop_forces=loop_forces).vdot
 
@@ -143,6 +143,18 @@ def solve(
     return Solution(vdot, rows.spread @ lagrange, len(rows.L), rows.unmet)
 
 
+def by_pivots(closed: ClosedRobot, q: Array, v: Array, tau: Array, wrenches: Array, how: Stabilisation) -> Array:
+    """Return `forward_dynamics` by elimination whose rank test is that of pivots, traced or not: simulation's.
+
+    In the midst of a time step a state is a little off the loops, where superfluous rows are not quite so: the test by
+    pivots is wide enough for that, see `SMALLEST_PIVOT`.
+    """
+    J, c = jacobian(closed, q), demanded(closed, q, v, how)
+    b = tau - bias_forces(closed.robot, q, v, wrenches)
+    vdot, _ = elimination(closed.robot, q, Independent(J, c, np.eye(len(J)), 0.0), b, tested=False)
+    return finite(closed.robot, "the closed-loop dynamics", vdot)
+
+
 def direct(robot: Robot, q: Array, rows: Independent, b: Array) -> tuple[Array, Array]:
     """Return (vdot, lambda) of equation (20) as it stands; O((n + n_c)^3). Plain numbers only, since it pivots."""
     M, L, n = inertia_matrix(robot, q), rows.L, robot.nv
@@ -156,15 +168,26 @@ def direct(robot: Robot, q: Array, rows: Independent, b: Array) -> tuple[Array, 
     return x[:n], -x[n:]
 
 
-def elimination(robot: Robot, q: Array, rows: Independent, b: Array) -> tuple[Array, Array]:
-    """Return (vdot, lambda) by L M^-1 L^T lambda = c - L M^-1 b, equation (21); O(n n_c^2 + n_c^3)."""
+def elimination(
+    robot: Robot,
+    q: Array,
+    rows: Independent,
+    b: Array,
+    tested: bool = True,
+) -> tuple[Array, Array]:
+    """Return (vdot, lambda) by L M^-1 L^T lambda = c - L M^-1 b, equation (21); O(n n_c^2 + n_c^3).
+
+    Rows of which it is not tested whether they depend on each other, as no traced ones are, are tested by their pivots.
+    """
     L = rows.L
     inverse = mass_inverse(robot, q)
     free = inverse(b)
     if not len(L):
         return free, np.zeros(0)
     responses = np.array([inverse(row) for row in L])
-    force = solve_symmetric(mirror(L @ responses.T), rows.c - L @ free)
+    mobility = mirror(L @ responses.T)
+    factored = factor_symmetric if tested and mobility.dtype != object else factor_dependent
+    force = solve_factored(factored(mobility), rows.c - L @ free)
     return free + responses.T @ force, force
 
 

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.dynamics.arguments import read
 from legged.loops.constraints import jacobian
 from legged.loops.loop import ClosedRobot
-from legged.spatial import Array
+from legged.spatial import Array, is_zero, sum_of
+from legged.trace.where import where
 
 TOLERANCE = 1e-8
 """Singular values of phi' below this, relative to the largest, count as none."""
+SMALLEST_PIVOT = 1e-8
+"""Of a row's mobility: a smaller rest, beside the rows before it, counts as none. That is a sine of 1e-4 between rows,
+more than what superfluous rows part by in the midst of a time step, off the loops."""
+_NO_ROW = 1e-20  # of all rows' mobility: a row of rounding
 
 
 class Independent(NamedTuple):
@@ -42,6 +47,29 @@ def independent_rows(J: Array, c: Array) -> Independent:
     U, sizes, _ = np.linalg.svd(J, full_matrices=False)
     U = U[:, : _rank(sizes)]
     return Independent(U.T @ J, U.T @ c, U, float(np.abs(c - U @ (U.T @ c)).max()))
+
+
+def factor_dependent(S: Array) -> tuple[list[list[Any]], list[Any]]:
+    """Return factors as of `factor_symmetric` of rows' mobility, (rows, rows), of which some may be superfluous.
+
+    A row whose pivot vanishes depends on those before it: it gets no force. This rank test is one of numbers that run,
+    so that traced code has it, too. Rows in order of importance, see `ordered`, leave good pivots.
+
+    Args:
+        S: L M^-1 L^T, symmetric, positive semidefinite.
+    """
+    whole = sum_of(np.diagonal(S))
+    L: list[list[Any]] = [[0.0] * len(S) for _ in S]
+    reciprocal: list[Any] = []
+    for i in range(len(S)):
+        row: list[Any] = []
+        for k in range(i):
+            row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
+            L[i][k] = row[k] * reciprocal[k]
+        pivot = S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))
+        counts = (pivot > SMALLEST_PIVOT * S[i, i]) & (S[i, i] > _NO_ROW * whole)
+        reciprocal.append(0.0 if is_zero(S[i, i]) else where(counts, 1.0 / where(counts, pivot, 1.0), 0.0))
+    return L, reciprocal
 
 
 def null_space(L: Array) -> Array:
@@ -80,6 +108,14 @@ def mobility(closed: ClosedRobot, q: Array) -> Mobility:
     names = [f"{loop.name}: row {i}" for loop in closed.loops for i in range(1, len(loop.rows) + 1)]
     dependent = tuple(names[closed.rows[i]] for i in range(len(J)) if i not in kept)
     return Mobility(len(J), rank, closed.robot.nv - rank, sizes, dependent)
+
+
+def ordered(closed: ClosedRobot, q: Array) -> ClosedRobot:
+    """Return the robot with its rows in order of importance at a configuration: as many as are independent first."""
+    (q,) = read(closed.robot, q=q)
+    first = _chosen(jacobian(closed, q))
+    rest = [i for i in range(len(closed.rows)) if i not in first]
+    return replace(closed, rows=tuple(closed.rows[i] for i in (*first, *rest)))
 
 
 def independent(closed: ClosedRobot, q: Array) -> ClosedRobot:

@@ -13,9 +13,9 @@ from legged.errors import LoopError
 from legged.ground.ground import Ground
 from legged.loops.consistent import assemble, projected
 from legged.loops.constraints import jacobian, residual
-from legged.loops.dynamics import Stabilisation, forward_dynamics
+from legged.loops.dynamics import Stabilisation, by_pivots
 from legged.loops.loop import ClosedRobot
-from legged.loops.rank import independent
+from legged.loops.rank import independent_rows, ordered
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.disturbance import Push
@@ -40,7 +40,7 @@ class BoundLoop(ClosedLoop):
     """A robot with closed loops under a controller on a ground; friction of joints is explicit.
 
     Attributes:
-        closed: The robot's loops, whose rows are independent.
+        closed: The robot's loops, their rows in order of importance at the start.
         stabilisation: Of the accelerations.
     """
 
@@ -60,7 +60,7 @@ class BoundLoop(ClosedLoop):
 
     def _vdot(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
         tau = tau + stop_forces(self.robot, self._stops, q, v)
-        return forward_dynamics(self.closed, q, v, tau, wrenches, stabilisation=self.stabilisation)
+        return by_pivots(self.closed, q, v, tau, wrenches, self.stabilisation)
 
     def _slope(self, h: Any, q: Array, v: Array) -> Array:
         return np.zeros(self.robot.nv)
@@ -85,8 +85,8 @@ def simulate(
     """Return the motion of a robot with closed loops from t = 0 to `until`; `run.q` and the rest are its tree's.
 
     Accelerations obey the loops, with Baumgarte's terms; after each fixed step the state is brought back onto them.
-    `Stiff` has no such steps: it keeps to the loops by these terms alone. Compiled, the constraints keep the rank that
-    they have at the start; with `compiled=False` the rank is tested at every evaluation, which is slow.
+    `Stiff` has no such steps: it keeps to the loops by these terms alone. Which constraints are superfluous is decided
+    anew at every evaluation, compiled or not, so that a run may start in and pass through postures where that changes.
 
     Args:
         closed: The robot with its loops.
@@ -104,7 +104,6 @@ def simulate(
     q, v = initial_state(robot, controller, q, v)
     _refuse_open(closed, q, v)
     memory = adapted.start(robot, ground, q, v)
-    rows = closed if compiled is False else independent(closed, q)
     loop = BoundLoop(
         robot,
         adapted,
@@ -112,7 +111,7 @@ def simulate(
         len(memory),
         tuple(pushes),
         stick_figure(robot)[0],
-        closed=rows,
+        closed=ordered(closed, q),
         stabilisation=Stabilisation(time_constant),
     )
     s = loop.initial(v, memory)
@@ -125,6 +124,15 @@ def loop_errors(closed: ClosedRobot, run: Run) -> Array:
     """Return the largest row of phi at each sample of a run, (T,), [m] or 1."""
     phi = compile_function(partial(residual, closed), None, q=closed.robot.nq)
     return np.abs(phi(run.q)).max(axis=1, initial=0.0)
+
+
+def ranks(closed: ClosedRobot, run: Run) -> Array:
+    """Return the rank of the loops' constraints at each sample of a run, (T,): it falls where the loops gain a freedom.
+
+    At such a posture several motions fit, and the run takes the one that the velocities already have.
+    """
+    J = compile_function(partial(jacobian, closed), None, q=closed.robot.nq)(run.q)
+    return np.array([independent_rows(rows, np.zeros(len(rows))).L.shape[0] for rows in J])
 
 
 def _refuse_open(closed: ClosedRobot, q: Array, v: Array) -> None:

@@ -41,3 +41,17 @@ def looped(seed: int, joint, **options) -> tuple[loops.ClosedRobot, Array, np.ra
 def _unit(rng):
     p = rng.normal(size=4)
     return p / np.linalg.norm(p)
+
+
+def parallelogram(extra: bool):
+    """A coupler of 3 kg on cranks of 0.5 m and 1 kg, two or three, side by side."""
+    bar, crank = legged.rod(3.0, (0, 0, 0), (1, 0, 0)), legged.Link("first", legged.rod(1.0, (0, 0, 0), (0.5, 0, 0)))
+    builder = loops.LoopBuilder("parallelogram", legged.Link("ground", legged.point_mass(1)), base=legged.FixedBase())
+    builder.add(legged.Revolute("a", "-y"), crank, to="ground")
+    builder.add(legged.Revolute("b", "-y"), legged.Link("coupler", bar), to="first", at=(0.5, 0, 0))
+    for name, x in (("second", 1.0), ("third", 0.4))[: 1 + extra]:
+        other = legged.Link(name, crank.inertia)
+        builder.add(legged.Revolute(f"{name} foot", "-y"), other, to="ground", at=(x, 0, 0))
+        ends = {"at": (0.5, 0, 0), "child_at": (x, 0, 0)}
+        builder.close(legged.Revolute(f"{name} head", "-y"), parent=name, child="coupler", **ends)
+    return builder.build()
