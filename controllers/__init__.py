@@ -28,6 +28,7 @@ from controllers.gaits import (
     suited,
     swing_foot,
 )
+from controllers.held import Held
 from controllers.joint_servo import JointPD, JointPID
 from controllers.law import GaitLaw
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
@@ -42,6 +43,7 @@ __all__ = [
     "FootKinematics",
     "Gait",
     "GaitLaw",
+    "Held",
     "Home",
     "JointPD",
     "JointPID",

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from controllers.law import Gain, GaitLaw, per_joint
+from legged.contact.rigid import Rigid
 from legged.dynamics.inverse import floating_inverse_dynamics
+from legged.errors import DefinitionError
 from legged.ground.contact import contact_motion, contact_wrenches
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
@@ -43,9 +45,15 @@ class FeedForward(GaitLaw):
     def _fit_gains(self, n: int) -> None:
         self._kp, self._kd = per_joint("kp", self.kp, n), per_joint("kd", self.kd, n)
 
-    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
-        """Fit the law to the robot and return the memory: the reference base where the robot's own base is."""
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
+        """Fit the law to the robot and return the memory: the reference base where the robot's own base is.
+
+        Raises:
+            DefinitionError: The ground does not give. Others as in `GaitLaw.start`.
+        """
         super().start(robot, ground, q, v)
+        if isinstance(ground, Rigid):
+            raise DefinitionError("FeedForward predicts the forces of a ground that gives; a Rigid one has no such law")
         ground_memory = np.zeros(0) if ground is None else ground.memory(len(robot.contacts))
         return np.concatenate([q[: robot.base.nq], v[: robot.base.nv], ground_memory])
 

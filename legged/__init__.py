@@ -33,7 +33,18 @@ from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.random import random_tree
 from legged.robot.robot import Robot
 from legged.robot.state import State
-from legged.simulation import Fall, Push, Rollouts, Run, RungeKutta4, SemiImplicitEuler, Stiff, rollout, simulate
+from legged.simulation import (
+    Fall,
+    Push,
+    Rollouts,
+    Run,
+    RungeKutta4,
+    SemiImplicitEuler,
+    Stiff,
+    TimeStepping,
+    rollout,
+    simulate,
+)
 from legged.trace import Counts, Kernel, compile, count, where
 from legged.verification import verify
 from legged.version import __version__

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -13,11 +13,12 @@ import numpy as np
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.robot import Robot
 from legged.simulation.chart import normalised
-from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.closed_loop import ClosedLoop, Corners
 from legged.simulation.controller import Controller, adapt
-from legged.simulation.disturbance import Push
+from legged.simulation.disturbance import edges
 from legged.simulation.fall import Fall, Limits
 from legged.simulation.leaves import numbers, same, with_numbers
+from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.simulate import initial_state
 from legged.simulation.steps import stepped
 from legged.simulation.variation import Setting, Variation
@@ -38,20 +39,6 @@ class Member(NamedTuple):
     q: Array
     s: Array
     limits: Limits | None
-
-
-Corners = tuple[tuple[float, ...], tuple[float, ...]]
-"""Times at which a controller switches, and other times at which steps begin anew, [s]."""
-
-
-def corners(loop: ClosedLoop, until: float) -> Corners:
-    """Return the corners of a loop's motion."""
-    return tuple(float(t) for t in loop.controller.switches(until)), edges(loop.pushes)
-
-
-def edges(pushes: Sequence[Push]) -> tuple[float, ...]:
-    """Return when pushes begin and end, [s]."""
-    return tuple(float(edge) for push in pushes for edge in push.edges)
 
 
 class Starts(NamedTuple):
@@ -84,7 +71,7 @@ class Batch:
         setting = self.variation.member(i)
         q, v = self._state(i, setting)
         controller, memory = self._started(setting, q, v)
-        loop = ClosedLoop(self.robot, controller, setting.ground, len(memory), setting.pushes, list(nodes))
+        loop = self._loop(setting, controller, len(memory), list(nodes))
         return Member(loop, q, loop.initial(v, memory), self._limits(setting, q))
 
     @cached_property
@@ -101,7 +88,7 @@ class Batch:
         """
         steady, rows = self._starts_alike(), []
         states: dict[bytes, tuple[Array, Array]] = {}
-        started: dict[bytes, tuple[list[float], Array, tuple[float, ...]]] = {}
+        started: dict[bytes, tuple[list[float], Array, Corners]] = {}
         limits: dict[bytes, list[float]] = {}
         for i in range(self.variation.count):
             setting, who = self.variation.member(i), self.variation.key(i)
@@ -112,17 +99,31 @@ class Batch:
             controller = who if steady else at
             if controller not in started:
                 started[controller] = self._controller(i, setting, q, v)
-            mine, memory, switches = started[controller]
+            mine, memory, (switches, instants) = started[controller]
             judged = who + q.tobytes()
             if judged not in limits:
                 limits[judged] = numbers(self._limits(setting, q))[0]
             found = mine + numbers(setting.pushes)[0] + limits[judged]
-            state = np.concatenate([q, self.first.loop.initial(v, memory)])
-            rows.append((state, found, (switches, edges(setting.pushes))))
+            loop = self._loop(setting, self.first.loop.controller, len(memory), [])
+            self._refuse_other_bodies(i, setting)
+            rows.append(
+                (np.concatenate([q, loop.initial(v, memory)]), found, (switches, instants + edges(loop.pushes)))
+            )
         if len({(len(state), len(found)) for state, found, _ in rows}) > 1:
             raise TraceError("the members' controllers hold different numbers of numbers")
         found_states, found, corners = zip(*rows, strict=True)
         return Starts(np.array(found_states), np.array(found), corners)
+
+    def _loop(
+        self, setting: Setting, controller: Controller, memory: int, nodes: list[tuple[int, Array]]
+    ) -> ClosedLoop:
+        return closed_loop(self.robot, controller, setting.ground, memory, setting.pushes, nodes, setting.bodies)
+
+    def _refuse_other_bodies(self, i: int, setting: Setting) -> None:
+        """Raise TraceError if member i's bodies differ from those of member 0 in more than how they start."""
+        for mine, other in zip(setting.bodies, self.variation.member(0).bodies, strict=True):
+            if numbers((mine.inertia, mine.shapes))[0] != numbers((other.inertia, other.shapes))[0]:
+                raise TraceError(f"body {mine.name!r} of member {i} has another inertia or shape than that of member 0")
 
     def _state(self, i: int, setting: Setting) -> tuple[Array, Array]:
         q, v = (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
@@ -135,8 +136,8 @@ class Batch:
     def _limits(self, setting: Setting, q: Array) -> Limits | None:
         return None if self.fall is None else self.fall.limits(self.robot, setting.ground, q)
 
-    def _controller(self, i: int, setting: Setting, q: Array, v: Array) -> tuple[list[float], Array, tuple[float, ...]]:
-        """Return (the numbers of member i's controller and ground, its memory, its switches)."""
+    def _controller(self, i: int, setting: Setting, q: Array, v: Array) -> tuple[list[float], Array, Corners]:
+        """Return (the numbers of member i's controller and ground, its memory, its switches and instants)."""
         controller, memory = self._started(setting, q, v)
         found, others = numbers((controller, setting.ground))
         if len(others) != len(self._others):
@@ -144,7 +145,7 @@ class Batch:
         for (place, mine), (_, first) in zip(others, self._others, strict=True):
             if not same(mine, first):
                 raise TraceError(f"member {i} differs from member 0 in more than numbers: {place}")
-        return found, memory, tuple(float(t) for t in controller.switches(self.until))
+        return found, memory, replace(self.first.loop, controller=controller, pushes=()).corners(self.until)
 
     @cached_property
     def _others(self) -> list[tuple[str, Any]]:
@@ -192,7 +193,7 @@ class BatchLoop:
         values = self._numbers(parameters)
         controller, ground = with_numbers((own.controller, own.ground), values)
         pushes, limits = with_numbers(own.pushes, values), with_numbers(limits, values)
-        loop = ClosedLoop(self.batch.robot, controller, ground, own.memory, pushes)
+        loop = replace(own, controller=controller, ground=ground, pushes=pushes)
         after = stepped(loop, self.rule, clock, state)
         return after, 0.0 if limits is None else limits.verdict(self.batch.robot, ground, after[: self.batch.robot.nq])
 

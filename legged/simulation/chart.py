@@ -48,13 +48,26 @@ def push(robot: Robot, q: Array, v: Array, vdot: Array, h: Any) -> tuple[Array, 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Its rate, (nv,). h: Step, [s].
     """
-    v_next = v + h * vdot
+    return drift(robot, q, v + h * (vdot + turning(robot, v)), h)
+
+
+def drift(robot: Robot, q: Array, v: Array, h: Any) -> tuple[Array, Array]:
+    """Return (q, v) after a time h at constant velocity: a floating base's linear velocity in its new axes.
+
+    What a floating base that turns has of velocity at rest axes does not change, its components do.
+    """
+    moved = integrate(robot, q, h * v)
     if robot.base.kind != "floating":
-        return integrate(robot, q, h * v_next), v_next
-    u = v_next[3:6] + h * cross(v[:3], v[3:6])  # the new velocity of the base in its old axes
-    turn = quaternion_matrix(quaternion_exp(h * v_next[:3]))
-    q_next = integrate(robot, q, h * np.concatenate([v_next[:3], u, v_next[6:]]))
-    return q_next, np.concatenate([v_next[:3], turn.T @ u, v_next[6:]])
+        return moved, v
+    turn = quaternion_matrix(quaternion_exp(h * v[:3]))
+    return moved, np.concatenate([v[:3], turn.T @ v[3:6], v[6:]])
+
+
+def turning(robot: Robot, v: Array) -> Array:
+    """Return what makes of vdot the rate of v in axes at rest, (nv,): omega x v for a floating base's linear part."""
+    if robot.base.kind != "floating":
+        return np.zeros(robot.nv)
+    return np.concatenate([np.zeros(3), cross(v[:3], v[3:6]), np.zeros(robot.nv - 6)])
 
 
 def largest_turn(robot: Robot, xi: Array) -> float:

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.contact.rigid import Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
 from legged.dynamics.passive import friction_forces, friction_slopes
@@ -31,7 +32,7 @@ from legged.robot.entries import added
 from legged.robot.robot import Robot
 from legged.simulation.chart import chart_rate, normalised, push
 from legged.simulation.controller import Controller, full_torque
-from legged.simulation.disturbance import Push, push_wrenches
+from legged.simulation.disturbance import Push, edges, push_wrenches
 from legged.simulation.limits import Stop, motor_forces, stop_forces, stop_slopes, stops_of
 
 Array = np.ndarray
@@ -77,12 +78,24 @@ class Look(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What a run stores besides the state: forces of motors (nv,), contact points and forces (n, 3), and `Look`."""
+    """What a run stores of a moment besides q and v.
+
+    Attributes:
+        tau: Forces of motors, (nv,).
+        points, forces: Contact points, and the forces on them, (n, 3) each, [m], [N], world.
+        memory: The controller's, as a step from here begins with it.
+        look: Energies and poses.
+    """
 
     tau: Array
     points: Array
     forces: Array
+    memory: Array
     look: Look
+
+
+Corners = tuple[tuple[float, ...], tuple[float, ...]]
+"""Times at which a controller switches, and other times at which steps begin anew, [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,7 +113,7 @@ class ClosedLoop:
 
     robot: Robot
     controller: Controller
-    ground: Ground | None = None
+    ground: Ground | Rigid | None = None
     memory: int = 0
     pushes: Sequence[Push] = ()
     nodes: list[tuple[int, Array]] = field(default_factory=list)
@@ -108,7 +121,7 @@ class ClosedLoop:
     @property
     def ground_memory(self) -> int:
         """Length of the ground's memory."""
-        return 0 if self.ground is None else len(self.ground.memory(len(self.robot.contacts)))
+        return len(self.ground.memory(len(self.robot.contacts))) if isinstance(self.ground, Ground) else 0
 
     @property
     def size(self) -> int:
@@ -124,6 +137,19 @@ class ClosedLoop:
         bounds = np.cumsum([0, self.robot.nv, self.memory, self.ground_memory, WORKS])
         return Parts(*[s[..., i:j] for i, j in pairwise(bounds)])
 
+    def corners(self, until: float) -> Corners:
+        """Return the times at which steps begin anew: jumps of the reference, and clocks and edges of pushes."""
+        instants = tuple(float(t) for t in self.controller.instants(until))
+        return tuple(float(t) for t in self.controller.switches(until)), instants + edges(self.pushes)
+
+    def begun(self, t: Any, step: Any, q: Array, s: Array, contact: Array) -> Array:
+        """Return s as a step begins with it: a controller with a clock of its own may change its memory."""
+        if not self.controller.clocked:
+            return s
+        part, n = self.split(s), self.robot.nv
+        memory = self.controller.update(t, step, q, part.v, contact, part.memory)
+        return np.concatenate([part.v, memory, s[n + self.memory :]])
+
     # The pieces.
 
     def place(self, q_ref: Array, xi: Array) -> Array:
@@ -137,7 +163,7 @@ class ClosedLoop:
         if robot.contacts:
             points, velocities = contact_motion(robot, q, part.v)
             forces = 0.0 * points
-            if ground is not None:
+            if isinstance(ground, Ground):
                 forces, rate = ground.forces(points, velocities, part.ground_memory)
                 contact, power = contact_wrenches(robot, q, forces), (forces * velocities).sum()
         pushed, push_power = push_wrenches(robot, self.pushes, t, q, part.v) if self.pushes else (0.0, 0.0)
@@ -168,9 +194,9 @@ class ClosedLoop:
         force = stop_forces(self.robot, self._stops, q, v) - rubbing - self._slope(h, q, v) * (v_next - v)
         return 0.5 * (v + v_next) @ force
 
-    def look(self, q: Array, v: Array) -> Look:
+    def look(self, q: Array, s: Array) -> Look:
         """Return what a run stores of a state."""
-        robot = self.robot
+        robot, v = self.robot, self.split(s).v
         energies = kinetic_energy(robot, q, v), potential_energy(robot, q)
         return Look(*energies, *robot.base.pose(q[: robot.base.nq]), point_positions(robot, q, list(self.nodes)))
 
@@ -196,6 +222,7 @@ class ClosedLoop:
         """Return (q, s) a time h later by the semi-implicit Euler rule: velocities first, then positions."""
         n = self.robot.nv
         felt = self.feel(t, q, s)
+        s = self.begun(t, step, q, s, felt.contact)
         tau, memory_rate = self.act(t, step, q, s, felt.contact)
         q_next, v_next = self.stride(h, q, s[:n], tau, felt.wrenches)
         power = self._resistance(h, q, s[:n], v_next)
@@ -204,6 +231,8 @@ class ClosedLoop:
     def runge_kutta(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) a time h later by the classical Runge-Kutta rule in the chart around q."""
         n = self.robot.nv
+        if self.controller.clocked:
+            s = self.begun(t, step, q, s, self.feel(t, q, s).contact)
         y = np.concatenate([np.zeros(n), s])
         k_1 = self.rate(t, step, y, q)
         k_2 = self.rate(t + 0.5 * h, step, y + 0.5 * h * k_1, q)
@@ -215,8 +244,10 @@ class ClosedLoop:
     def observe(self, t: Any, step: Any, q: Array, s: Array) -> Observation:
         """Return what a run stores of one moment."""
         felt = self.feel(t, q, s)
+        s = self.begun(t, step, q, s, felt.contact)
         tau, _ = self.act(t, step, q, s, felt.contact)
-        return Observation(tau, felt.points, felt.forces, self.look(q, s[: self.robot.nv]))
+        part = self.split(s)
+        return Observation(tau, felt.points, felt.forces, part.memory, self.look(q, s))
 
     @cached_property
     def _stops(self) -> tuple[Stop, ...]:

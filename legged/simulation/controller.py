@@ -7,6 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from legged.contact.rigid import Rigid
 from legged.errors import ShapeError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
@@ -17,12 +18,13 @@ Array = np.ndarray
 class Controller(Protocol):
     """Torques from time, state and contact wrenches, with optional memory; everything over any element.
 
-    A controller may leave out all but `torque`. It may also have `initial_state(robot) -> (q, v)`, where runs then
+    A controller may leave out all but `torque`. One with `update` has a clock of its own and wants an integrator with
+    fixed steps. It may also have `initial_state(robot) -> (q, v)`, where runs then
     start that are given no state, and `reference(t, step) -> (joint positions, rates, accelerations)`, (nj,) each,
     which runs then record.
     """
 
-    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
         """Return the initial memory, (m,)."""
         ...
 
@@ -41,18 +43,31 @@ class Controller(Protocol):
         """Return the memory's rate, (m,)."""
         ...
 
+    def update(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the memory that a fixed step begins with, (m,), from the one that the step before ended with."""
+        ...
+
     def switches(self, until: float) -> Any:
         """Return the times before `until` at which the reference jumps, growing, [s]."""
         ...
 
+    def instants(self, until: float) -> Any:
+        """Return the times before `until` at which a fixed step must begin besides those, for `update`, [s]."""
+        ...
+
+    @property
+    def clocked(self) -> bool:
+        """Whether it has an `update` of its own."""
+        ...
+
 
 class _Adapted:
-    """A controller that has all four methods, made from one that may not."""
+    """A controller that has all methods, made from one that may not."""
 
     def __init__(self, given: Any):
         self.given = given
 
-    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
         start = getattr(self.given, "start", None)
         memory = None if start is None else start(robot, ground, q, v)
         return np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
@@ -61,12 +76,25 @@ class _Adapted:
         return self.given.torque(t, step, q, v, wrenches, memory)
 
     def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        rate = getattr(self.given, "rate", None)
-        return 0.0 * memory if rate is None or not len(memory) else rate(t, step, q, v, wrenches, memory)
+        rate: Any = getattr(self.given, "rate", None)
+        if not callable(rate) or not len(memory):  # `Held.rate`, for one, is a number
+            return 0.0 * memory
+        return np.asanyarray(rate(t, step, q, v, wrenches, memory))
+
+    def update(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        return self.given.update(t, step, q, v, wrenches, memory) if self.clocked else memory
 
     def switches(self, until: float) -> Any:
         switches = getattr(self.given, "switches", None)
         return () if switches is None else switches(until)
+
+    def instants(self, until: float) -> Any:
+        instants = getattr(self.given, "instants", None)
+        return () if instants is None else instants(until)
+
+    @property
+    def clocked(self) -> bool:
+        return hasattr(self.given, "update")
 
 
 class _Function(_Adapted):

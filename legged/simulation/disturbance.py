@@ -62,3 +62,8 @@ def push_wrenches(robot: Robot, pushes: Sequence[Push], t: Any, q: Array, v: Arr
         _, velocity = point_motion(robot, q, v, [(k, r)])
         power = power + force @ velocity[0]
     return np.stack(wrenches), power
+
+
+def edges(pushes: Sequence[Push]) -> tuple[float, ...]:
+    """Return when pushes begin and end, [s]."""
+    return tuple(float(edge) for push in pushes for edge in push.edges)

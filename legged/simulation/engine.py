@@ -13,6 +13,7 @@ from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.simulation.chart import largest_turn
 from legged.simulation.closed_loop import ClosedLoop, Felt, Look, Observation
 from legged.simulation.fixed import Piece
+from legged.simulation.rigid_loop import RigidLoop
 from legged.simulation.steps import Steps
 from legged.simulation.system import State
 from legged.trace import compile as compile_function
@@ -61,8 +62,21 @@ class CompiledPlant(ClosedLoop):
         shapes = {"h": (), "q": self.robot.nq, "v": self.robot.nv, "v_next": self.robot.nv}
         return self._compiled("resist", **shapes)(float(h), q, v, v_next)
 
-    def look(self, q: Array, v: Array) -> Look:
-        return self._compiled("look", q=self.robot.nq, v=self.robot.nv)(q, v)
+    def look(self, q: Array, s: Array) -> Look:
+        return self._compiled("look", q=self.robot.nq, s=self.size)(q, s)
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledScene(CompiledPlant, RigidLoop):
+    """The same of a loop on rigid ground."""
+
+    def leap(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> tuple[Array, Array]:
+        shapes = {"t": (), "h": (), "q": self.robot.nq, "s": self.size, "tau": self.robot.nv}
+        kernel = self._compiled("leap", **shapes, memory_rate=self.memory)
+        return kernel(float(t), float(h), q, s, tau, memory_rate)
+
+
+_PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: CompiledPlant, RigidLoop: CompiledScene}
 
 
 class Engine:
@@ -139,10 +153,11 @@ class Engine:
         """Return what a run stores of one state."""
         return self._observe(float(t), float(step) if self.whole else int(step), q, s)
 
-    def acceleration(self, state: State) -> Array:
-        """Return vdot of one state, (nv,); NaN where there is none."""
-        n = self.nv
-        return self.rate(state.t, state.step, np.concatenate([np.zeros(n), state.s]), state.q)[n : 2 * n]
+    def acceleration(self, state: State, memory: Array) -> Array:
+        """Return vdot of one state with this memory of the controller, (nv,); NaN where there is none."""
+        n, m = self.nv, self.loop.memory
+        s = np.concatenate([state.s[:n], memory, state.s[n + m :]])
+        return self.rate(state.t, state.step, np.concatenate([np.zeros(n), s]), state.q)[n : 2 * n]
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         """Return q, (nq,), quaternions of length one."""
@@ -165,8 +180,8 @@ def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engin
     Raises:
         TraceError: If compiled is True and cannot be.
     """
-    own = type(loop) is not ClosedLoop  # equations of its own, which the compiled pieces do not have
-    plant = loop if own else CompiledPlant(**{f.name: getattr(loop, f.name) for f in fields(loop)})
+    pieces = _PLANTS.get(type(loop))  # others have equations of their own, which no compiled pieces have
+    plant = loop if pieces is None else pieces(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     if compiled is False:
         return Engine(plant, False, "compiled robot, controller in Python (as asked)")
     try:
@@ -191,12 +206,16 @@ def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engin
 def _disagreement(one: Engine, other: Engine, q: Array, s: Array) -> float:
     """Return the largest relative difference between two engines' rates near a state, at a few times.
 
+    Of a controller with a clock of its own also between its memories.
+
     Near it and not at it: feet that just touch make of rounding errors what the square root of some ground laws is.
     """
     rng = np.random.default_rng(0)
     worst = 0.0
     for t in (0.0, 0.1, 0.37, 0.0):
         y = np.concatenate([np.zeros(one.nv), s]) + 1e-3 * rng.standard_normal(one.nv + len(s))
-        a, b = one.rate(t, 0, y, q), other.rate(t, 0, y, q)
-        worst = max(worst, float(np.abs(a - b).max() / (1.0 + np.abs(b).max())))
+        pairs = [(one.rate(t, 0, y, q), other.rate(t, 0, y, q))]
+        if one.loop.controller.clocked:
+            pairs.append((one.observe(t, 0, q, y[one.nv :]).memory, other.observe(t, 0, q, y[one.nv :]).memory))
+        worst = max(worst, *(float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs))
     return worst

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
@@ -34,7 +35,7 @@ class Fall:
         if not (self.height < 1.0 and self.tilt > 0.0):
             raise DefinitionError(f"a fall needs height < 1 and tilt > 0 rad, got {self.height} and {self.tilt}")
 
-    def watch(self, robot: Robot, ground: Ground | None, q: Array) -> Watch:
+    def watch(self, robot: Robot, ground: Ground | Rigid | None, q: Array) -> Watch:
         """Return the watch over a run that starts at q, (nq,)."""
         limits = self.limits(robot, ground, q)
 
@@ -44,7 +45,7 @@ class Fall:
 
         return look
 
-    def limits(self, robot: Robot, ground: Ground | None, q: Array) -> Limits:
+    def limits(self, robot: Robot, ground: Ground | Rigid | None, q: Array) -> Limits:
         """Return what a run that starts at q, (nq,), is judged by."""
         R, origin = _pose(robot, q)
         return Limits(self.height * float(_clearance(ground, origin)), R[2].copy(), self.tilt)
@@ -64,7 +65,7 @@ class Limits:
     up: Array
     tilt: float
 
-    def verdict(self, robot: Robot, ground: Ground | None, q: Array) -> Any:
+    def verdict(self, robot: Robot, ground: Ground | Rigid | None, q: Array) -> Any:
         """Return 0.0, or 1.0 for a base too low, 2.0 for one that leans too far; over any element."""
         R, origin = _pose(robot, q)
         leans = where(R[2] @ self.up < np.cos(self.tilt), 2.0, 0.0)
@@ -82,7 +83,7 @@ def _pose(robot: Robot, q: Array) -> tuple[Array, Array]:
     return robot.base.pose(q[: robot.base.nq])
 
 
-def _clearance(ground: Ground | None, origin: Array) -> Any:
+def _clearance(ground: Ground | Rigid | None, origin: Array) -> Any:
     return origin[2] - (ground.terrain.height(origin[0], origin[1]) if ground else 0.0)
 
 

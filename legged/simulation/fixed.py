@@ -1,4 +1,4 @@
-"""Fixed-step integrators, for contact-rich runs: semi-implicit Euler and Runge-Kutta of order four."""
+"""Fixed-step integrators, for contact-rich runs: semi-implicit Euler, Runge-Kutta of order four, and time stepping."""
 
 from __future__ import annotations
 
@@ -112,3 +112,14 @@ class RungeKutta4(FixedStep):
     """The classical method in a chart around each step's start: order 4, four evaluations a step."""
 
     rule: ClassVar[str] = "runge_kutta"
+
+
+@dataclass(frozen=True)
+class TimeStepping(FixedStep):
+    """Steps with impulses, for a `Rigid` ground: order 1 at contacts, 2 in flight; see `rigid_loop`.
+
+    Friction and stops of joints are implicit. Contacts do not limit the step; a controller's gains do.
+    """
+
+    step: float = 1e-3
+    rule: ClassVar[str] = "time_stepping"

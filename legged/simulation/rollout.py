@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from legged.contact.free_body import FreeBody
+from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.batch import Batch, BatchLoop, corners
+from legged.simulation.batch import Batch, BatchLoop
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
 from legged.simulation.disturbance import Push
@@ -21,9 +23,10 @@ from legged.simulation.fall import Fall
 from legged.simulation.fixed import FixedStep, SemiImplicitEuler
 from legged.simulation.plans import aligned
 from legged.simulation.progress import ProgressBar
+from legged.simulation.record import recorded
 from legged.simulation.rollouts import Rollouts
 from legged.simulation.run import Run
-from legged.simulation.simulate import _record, sample_times
+from legged.simulation.simulate import sample_times, suited
 from legged.simulation.skeleton import stick_figure
 from legged.simulation.system import Diverged, Segment, State, segments
 from legged.simulation.variation import Setting, Variation
@@ -41,11 +44,12 @@ def rollout(
     controller: ControllerLike | Any = None,
     *,
     until: float,
-    ground: Ground | None = None,
+    ground: Ground | Rigid | None = None,
     q: Any = None,
     v: Any = None,
     vary: Mapping[str, Any] | None = None,
     pushes: Sequence[Push] = (),
+    bodies: Sequence[FreeBody] = (),
     integrator: FixedStep | None = None,
     sample: float = 0.01,
     fall: Fall | bool | None = None,
@@ -64,12 +68,13 @@ def rollout(
     `simulate` with the same integrator, but for rounding.
 
     Args:
-        robot, controller, ground, pushes, until, sample: As in `simulate`.
+        robot, controller, ground, pushes, bodies, until, sample: As in `simulate`.
         q, v: Initial state, (nq,) and (nv,) for all or (B, nq) and (B, nv); as in `simulate` if left out.
-        vary: What differs between members: the name of a number in "controller", "gait" (the controller's), "ground"
-            or "pushes" -> a value per member, (B,), or (B, ...) for a field that holds an array. For example
-            "controller.kp", "gait.period", "ground.friction.coefficient", "pushes.0.impulse" (B, 3), "pushes.0.at".
-        integrator: `SemiImplicitEuler(...)` by default, or `RungeKutta4(...)`.
+        vary: What differs between members: the name of a number in "controller", "gait" (the controller's), "ground",
+            "pushes" or "bodies" -> a value per member, (B,), or (B, ...) for a field that holds an array. For example
+            "controller.kp", "gait.period", "ground.friction.coefficient", "pushes.0.impulse" (B, 3), "pushes.0.at",
+            "bodies.0.velocity" (B, 3).
+        integrator: `SemiImplicitEuler(...)` by default, or `RungeKutta4(...)`; on a `Rigid` ground `TimeStepping(...)`.
         fall: When a member has fallen: a `Fall`, or False for never; as in `simulate` if left out.
         compiled: True to insist on one kernel, False to run every member by itself with its controller in Python,
             None for the kernel if it is possible; `Rollouts.engine` tells.
@@ -81,15 +86,15 @@ def rollout(
         NotFiniteError: A state, a value or a time is not finite. DefinitionError: A value that its field cannot have.
     """
     times = sample_times(until, sample)
-    integrator = SemiImplicitEuler() if integrator is None else integrator
-    if not isinstance(integrator, FixedStep):
-        raise DefinitionError(f"a rollout needs an integrator with a fixed step, got {integrator}")
-    given = Setting(controller, ground, tuple(pushes))
+    steps = suited(integrator, ground, bodies, SemiImplicitEuler())
+    if not isinstance(steps, FixedStep):
+        raise DefinitionError(f"a rollout needs an integrator with a fixed step, got {steps}")
+    given = Setting(controller, ground, tuple(pushes), tuple(bodies))
     variation = Variation.of(given, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     if fall is None:
         fall = ground is not None and robot.base.kind != "fixed"
     judge = fall if isinstance(fall, Fall) else Fall() if fall else None
-    task = Task(Batch(robot, variation, q, v, judge, until), integrator, times)
+    task = Task(Batch(robot, variation, q, v, judge, until), steps, times)
     with ProgressBar(robot.name, until, progress) as bar:
         name, members = task.simulated(compiled, threads, bar.reach)
     return task.result(name, members)
@@ -178,7 +183,7 @@ class Task:
         return Members(stored[:, -1], np.array([outcome for _, outcome in every]), stored)
 
     def _segments(self, loop: ClosedLoop) -> list[Segment]:
-        return segments(self.times, *corners(loop, float(self.times[-1])))
+        return segments(self.times, *loop.corners(float(self.times[-1])))
 
     def result(self, name: str, members: Members) -> Rollouts:
         """Return the record of the members at the end."""
@@ -214,8 +219,7 @@ class Task:
 
     def run(self, runs: Rollouts, i: int) -> Run:
         """Return member i as a run, seen by the plain equations."""
-        nodes, edges, modules = stick_figure(self.batch.robot)
-        loop = self.batch.member(i, nodes).loop
+        loop = self.batch.member(i, stick_figure(self.batch.robot)[0]).loop
         numbers = {p.sample: p.number for p in self.integrator.pieces(self._segments(loop))}
         here = np.isfinite(runs.q[i]).all(axis=1)
         states = [
@@ -226,7 +230,7 @@ class Task:
         ]
         ended = f"{runs.reasons[i]} at t = {runs.when[i]:.3f} s" if runs.fallen[i] else ""
         controller = getattr(loop.controller, "given", loop.controller)
-        return _record(Engine(loop, False, runs.engine), self.integrator, controller, states, ended, edges, modules)
+        return recorded(Engine(loop, False, runs.engine), self.integrator, controller, states, ended)
 
 
 def _base_positions(robot: Robot, q: Array, known: Array) -> Array:

@@ -6,37 +6,19 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from legged.errors import LeggedError, UnknownNameError
-from legged.rotations import euler_angles
+from legged.rotations import euler_angles, quaternion_matrix
+from legged.simulation.histories import BodyHistory, ContactHistory, JointHistory
 
 Array = np.ndarray
 
 
-class JointHistory(NamedTuple):
-    """What a joint did during a run; each (T,), or (T, n) for a joint with several entries.
-
-    Attributes:
-        position: Its entries of q, [rad] or [m].
-        velocity: Its entries of v, [rad/s] or [m/s].
-        torque: Its entries of tau, [N m] or [N].
-        reference: The position that the controller wanted, or None if it does not tell.
-    """
-
-    position: Array
-    velocity: Array
-    torque: Array
-    reference: Array | None
-
-
-class ContactHistory(NamedTuple):
-    """Where a contact point was, (T, 3), [m], and the ground's force on it, (T, 3), [N]; world axes."""
-
-    position: Array
-    force: Array
+GROUND = "ground"
+"""What a contact is against that touches no link and no body."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,19 +36,24 @@ class Run:
         reference: Joint positions that the controller wanted, (T, nj); (T, 0) if it does not tell.
         memory, ground_memory: States of controller (T, m) and ground (T, g).
         contact_points: Where the contact points were, (T, n, 3), [m].
-        contact_forces: The ground's forces on them, (T, n, 3), [N].
-        kinetic, potential: Energies, (T,), [J].
-        actuator_work, ground_work, push_work: Work done on the robot since the start, (T,), [J].
+        contact_forces: The forces on them, (T, n, 3), [N]; on rigid ground, means over the step that ended there.
+        kinetic, potential: Energies, (T,), [J], those of free bodies among them.
+        actuator_work, ground_work, push_work: Work done on robot and bodies since the start, (T,), [J]; the ground's is
+            that of all contacts.
         joint_work: That of friction and stops in the joints.
         base_position: Of the base's origin, (T, 3), [m].
         base_rotation: Base axes to world axes, (T, 3, 3).
         joint_names, joint_q, joint_v: Joints, and where each one's entries of q and v begin and end, (joints, 2).
         contact_names: Of the contact points.
+        contact_on, contact_against: The link or free body that each is on, and that it meets, or `GROUND`.
         skeleton: Nodes of the stick figure, (T, k, 3), [m].
         edges: Pairs of nodes to join by lines, (e, 2).
         edge_modules: The module that each line belongs to, (e,).
         ground_lines: Lines on the ground, (n, k, 3), [m], the first its profile along x; (0, k, 3) without ground.
         ground_normal: Unit normal of that ground on average, (3,).
+        bodies: Names of the free bodies.
+        body_q, body_v: Their configurations [quaternion, position], (T, bodies, 7), and velocities [angular; linear] in
+            their own axes, (T, bodies, 6).
     """
 
     robot: str
@@ -96,11 +83,16 @@ class Run:
     joint_q: Array
     joint_v: Array
     contact_names: tuple[str, ...]
+    contact_on: tuple[str, ...]
+    contact_against: tuple[str, ...]
     skeleton: Array
     edges: Array
     edge_modules: Array
     ground_lines: Array
     ground_normal: Array
+    bodies: tuple[str, ...]
+    body_q: Array
+    body_v: Array
 
     def __len__(self) -> int:
         return len(self.times)
@@ -137,15 +129,16 @@ class Run:
 
     @property
     def ground_force(self) -> Array:
-        """Sum of the contact forces, (T, 3), [N]."""
-        return self.contact_forces.sum(axis=1)
+        """Sum of the ground's forces on the robot, (T, 3), [N]."""
+        return self.contact_forces[:, self._underfoot].sum(axis=1)
 
     @property
     def centre_of_pressure(self) -> Array:
-        """Mean of the contact points weighted by normal forces, (T, 3), [m]; NaN in flight."""
+        """Mean of the robot's points on the ground weighted by normal forces, (T, 3), [m]; NaN in flight."""
         from legged.ground.ground import centre_of_pressure
 
-        return centre_of_pressure(self.contact_points, self.contact_forces, self.ground_normal)
+        feet = self._underfoot
+        return centre_of_pressure(self.contact_points[:, feet], self.contact_forces[:, feet], self.ground_normal)
 
     @property
     def mean_velocity(self) -> Array:
@@ -173,9 +166,22 @@ class Run:
         k = _index("contact point", name, self.contact_names)
         return ContactHistory(self.contact_points[:, k], self.contact_forces[:, k])
 
+    def body(self, name: str) -> BodyHistory:
+        """Return how a free body moved: `.position`, `.rotation`, `.velocity`, `.spin`; or raise UnknownNameError."""
+        k = _index("free body", name, self.bodies)
+        q, v = self.body_q[:, k], self.body_v[:, k]
+        R = np.array([quaternion_matrix(p) for p in q[:, :4]])
+        return BodyHistory(q[:, 4:], R, *(np.einsum("tij,tj->ti", R, part) for part in (v[:, 3:], v[:, :3])))
+
     def at(self, t: float) -> int:
         """Return the index of the sample nearest to time t, [s]."""
         return int(np.abs(self.times - t).argmin())
+
+    @property
+    def _underfoot(self) -> list[int]:
+        """The contacts of the robot with the ground."""
+        sides = enumerate(zip(self.contact_on, self.contact_against, strict=True))
+        return [k for k, (on, against) in sides if against == GROUND and on not in self.bodies]
 
     @property
     def _first_joint(self) -> int:
@@ -188,7 +194,7 @@ class Run:
     def save(self, path: str | Path) -> Path:
         """Write everything to a compressed npz file and return its path."""
         path = Path(path).with_suffix(".npz")
-        stored: dict[str, Any] = {f.name: np.asarray(getattr(self, f.name)) for f in fields(self)}
+        stored: dict[str, Any] = {f.name: _storable(getattr(self, f.name)) for f in fields(self)}
         np.savez_compressed(path, **stored)
         return path
 
@@ -206,7 +212,7 @@ class Run:
             return Run(**{f.name: _restored(file[f.name]) for f in fields(Run)})
 
     def to_csv(self, path: str | Path) -> Path:
-        """Write one row per sample: time, q, v, torques, base pose, contact forces, energies; return the path."""
+        """Write a row per sample: time, q, v, torques, base pose, contact forces, bodies, energies; return the path."""
         path = Path(path)
         columns = dict(self._columns_by_name())
         with path.open("w", newline="") as file:
@@ -241,6 +247,9 @@ class Run:
             for i, axis in enumerate("xyz"):
                 yield f"{name}_{axis}", self.contact_points[:, k, i]
                 yield f"{name}_f{axis}", self.contact_forces[:, k, i]
+        for k, name in enumerate(self.bodies):
+            yield from ((f"{name}_q[{i}]", self.body_q[:, k, i]) for i in range(7))
+            yield from ((f"{name}_v[{i}]", self.body_v[:, k, i]) for i in range(6))
         for name in ("kinetic", "potential", "actuator_work", "ground_work", "push_work", "joint_work"):
             yield name, getattr(self, name)
 
@@ -253,6 +262,10 @@ def _index(what: str, name: str, names: tuple[str, ...]) -> int:
 
 def _alone(columns: Array) -> Array:
     return columns[:, 0] if columns.shape[1] == 1 else columns
+
+
+def _storable(value: Any) -> Array:
+    return np.asarray(value, dtype=str) if isinstance(value, tuple) else np.asarray(value)
 
 
 def _restored(array: Array) -> Any:

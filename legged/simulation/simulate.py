@@ -7,19 +7,23 @@ from typing import Any
 
 import numpy as np
 
+from legged.contact.free_body import FreeBody
+from legged.contact.rigid import Rigid
 from legged.dynamics.arguments import read
-from legged.errors import LeggedError, NotFiniteError, SimulationError
+from legged.errors import DefinitionError, NotFiniteError, SimulationError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.disturbance import Push
 from legged.simulation.engine import Engine, choose
 from legged.simulation.fall import Fall, Watch
+from legged.simulation.fixed import FixedStep, TimeStepping
 from legged.simulation.limits import check_range
 from legged.simulation.progress import ProgressBar
+from legged.simulation.record import recorded
+from legged.simulation.rigid_loop import RigidLoop, closed_loop
 from legged.simulation.run import Run
-from legged.simulation.skeleton import ground_under, stick_figure
+from legged.simulation.skeleton import stick_figure
 from legged.simulation.stiff import Stiff
 from legged.simulation.system import Diverged, Integrator, State, segments
 
@@ -31,13 +35,14 @@ def simulate(
     controller: ControllerLike | Any = None,
     *,
     until: float,
-    ground: Ground | None = None,
+    ground: Ground | Rigid | None = None,
     q: Any = None,
     v: Any = None,
     integrator: Integrator | None = None,
     sample: float = 0.01,
     fall: Fall | Watch | bool | None = None,
     pushes: Sequence[Push] = (),
+    bodies: Sequence[FreeBody] = (),
     compiled: bool | None = None,
     progress: bool | None = None,
 ) -> Run:
@@ -51,14 +56,16 @@ def simulate(
         controller: A callable tau = controller(t, q, v, wrenches), an object as `Controller` describes, or None for
             no torques.
         until: End of the run, [s].
-        ground: What the contact points meet; None for none.
+        ground: What the contact points meet, a `Ground` that gives or a `Rigid` one; None for none.
         q, v: Initial configuration (nq,) and velocity (nv,). Without q, the controller's `initial_state(robot)`, or
             the neutral configuration; without v, rest.
-        integrator: `Stiff(...)` by default, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`.
+        integrator: `Stiff(...)` by default, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`; on a `Rigid`
+            ground `TimeStepping(step=...)`.
         sample: Time between stored states, [s].
         fall: When to give up: a `Fall`, a callable (t, q, v) -> what happened or nothing, False for never. By default
             `Fall()` for a robot with a free base on a ground.
         pushes: Disturbances.
+        bodies: Free bodies beside the robot, on a `Rigid` ground.
         compiled: True to insist on one compiled kernel for the whole loop, False to run the controller in Python
             (if it has side effects, say), None to compile what can be compiled; `run.engine` tells.
         progress: Show a progress bar; by default if the run is long and stderr is a terminal.
@@ -67,15 +74,37 @@ def simulate(
         SimulationError: The robot fell, or the solution diverged; `error.run` is the run up to there.
         ShapeError, NotFiniteError: The initial state, a time or the controller's answer has no sense.
         StateError: A joint starts beyond its stop.
+        DefinitionError: Ground, integrator, bodies and controller do not go together.
     """
     times = sample_times(until, sample)
+    integrator = suited(integrator, ground, bodies, Stiff())
     adapted = adapt(controller)
     q, v = initial_state(robot, controller, q, v)
     memory = adapted.start(robot, ground, q, v)
-    loop = ClosedLoop(robot, adapted, ground, len(memory), tuple(pushes), stick_figure(robot)[0])
+    parts = adapted, ground, len(memory), tuple(pushes), stick_figure(robot)[0], tuple(bodies)
+    loop = closed_loop(robot, *parts)
     s = loop.initial(v, memory)
     engine = choose(loop, q, s, compiled)
-    return follow(engine, controller, q, s, times, Stiff() if integrator is None else integrator, fall, progress)
+    return follow(engine, controller, q, s, times, integrator, fall, progress)
+
+
+def suited(
+    integrator: Integrator | None, ground: Ground | Rigid | None, bodies: Sequence[FreeBody], otherwise: Integrator
+) -> Integrator:
+    """Return the integrator, or the one that a ground has by default: `otherwise`, or `TimeStepping` if it is rigid.
+
+    Raises:
+        DefinitionError: They do not go together.
+    """
+    rigid = isinstance(ground, Rigid)
+    if bodies and not rigid:
+        raise DefinitionError("free bodies need a ground to touch them by: give ground=Rigid(...)")
+    if integrator is None:
+        return TimeStepping() if rigid else otherwise
+    if rigid != isinstance(integrator, TimeStepping):
+        wanted = "a Rigid ground needs TimeStepping(...)" if rigid else "TimeStepping(...) needs a Rigid ground"
+        raise DefinitionError(f"{wanted}, got {integrator} on {type(ground).__name__ if ground else 'no ground'}")
+    return integrator
 
 
 def follow(
@@ -91,10 +120,18 @@ def follow(
     """Return the motion of a closed loop that has been started, from (q, s), sampled at times; see `simulate`."""
     loop, until = engine.loop, float(times[-1])
     robot = loop.robot
+    if isinstance(loop.ground, Rigid) and not isinstance(loop, RigidLoop):
+        raise DefinitionError(
+            f"robot {robot.name!r} has closed loops, which impulses of a Rigid ground do not know yet"
+        )
+    if loop.controller.clocked and not isinstance(integrator, FixedStep):
+        raise DefinitionError(
+            f"a controller with a clock of its own needs an integrator with fixed steps, got {integrator}"
+        )
     watch = _watch(fall, robot, loop.ground, q)
-    plan = segments(times, list(loop.controller.switches(until)), [edge for push in loop.pushes for edge in push.edges])
+    plan = segments(times, *loop.corners(until))
     states, ended = _march(robot, integrator.march(engine, q, s, plan), watch, until, progress)
-    run = _record(engine, integrator, controller, states, ended, *stick_figure(robot)[1:])
+    run = recorded(engine, integrator, controller, states, ended)
     if ended:
         raise SimulationError(f"{ended}; the run up to there is in error.run", run)
     return run
@@ -123,7 +160,7 @@ def initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array,
     return q, v
 
 
-def _watch(fall: Fall | Watch | bool | None, robot: Robot, ground: Ground | None, q: Array) -> Watch | None:
+def _watch(fall: Fall | Watch | bool | None, robot: Robot, ground: Ground | Rigid | None, q: Array) -> Watch | None:
     if fall is None:
         fall = ground is not None and robot.base.kind != "fixed"
     if fall is True:
@@ -150,64 +187,3 @@ def _march(
         except Diverged as error:
             return kept, f"the solution diverged at t = {error.t:.6g} s: {error}"
     return kept, ""
-
-
-def _record(
-    engine: Engine,
-    integrator: Integrator,
-    controller: Any,
-    states: list[State],
-    ended: str,
-    edges: Array,
-    modules: Array,
-) -> Run:
-    loop, robot = engine.loop, engine.loop.robot
-    seen = [engine.observe(*state) for state in states]
-    parts = loop.split(np.array([state.s for state in states]))
-    skeleton = np.array([o.look.skeleton for o in seen])
-    lines, normal = ground_under(loop.ground, skeleton)
-    return Run(
-        robot=robot.name,
-        engine=engine.name,
-        integrator=str(integrator),
-        ended=ended,
-        times=np.array([state.t for state in states]),
-        steps=np.array([state.step for state in states]),
-        q=np.array([state.q for state in states]),
-        v=parts.v,
-        vdot=np.array([engine.acceleration(state) for state in states]),
-        tau=np.array([o.tau for o in seen]),
-        reference=_reference(controller, states),
-        memory=parts.memory,
-        ground_memory=parts.ground_memory,
-        contact_points=np.array([o.points for o in seen]),
-        contact_forces=np.array([o.forces for o in seen]),
-        kinetic=np.array([o.look.kinetic for o in seen]),
-        potential=np.array([o.look.potential for o in seen]),
-        actuator_work=parts.works[:, 0],
-        ground_work=parts.works[:, 1],
-        push_work=parts.works[:, 2],
-        joint_work=parts.works[:, 3],
-        base_position=np.array([o.look.base_position for o in seen]),
-        base_rotation=np.array([o.look.base_rotation for o in seen]),
-        joint_names=tuple(joint.name for joint in robot.joints),
-        joint_q=np.array([(joint.q.start, joint.q.stop) for joint in robot.joints], dtype=int).reshape(-1, 2),
-        joint_v=np.array([(joint.v.start, joint.v.stop) for joint in robot.joints], dtype=int).reshape(-1, 2),
-        contact_names=tuple(contact.name for contact in robot.contacts),
-        skeleton=skeleton,
-        edges=edges,
-        edge_modules=modules,
-        ground_lines=lines,
-        ground_normal=normal,
-    )
-
-
-def _reference(controller: Any, states: list[State]) -> Array:
-    """Return the joint positions that the controller wants at each state, (T, nj), or (T, 0) if it does not tell."""
-    reference = getattr(controller, "reference", None)
-    if reference is None:
-        return np.zeros((len(states), 0))
-    try:
-        return np.array([reference(state.t, state.step)[0] for state in states], dtype=float)
-    except LeggedError:
-        return np.zeros((len(states), 0))

@@ -1,18 +1,26 @@
-"""The stick figure of a robot, and the piece of ground that it moved over."""
+"""The stick figure of a robot, the bodies around it, and the piece of ground that they moved over."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from legged.contact.free_body import FreeBody
+from legged.contact.rigid import Rigid
 from legged.ground.ground import Ground
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
+from legged.robot.shapes import Box, Shape
 
 Array = np.ndarray
 _SAME = 1e-6  # [m], closer points are one
 _GRID = 0.25  # [m], between lines on the ground
 _MOST_LINES = 60  # in one direction
 _ON_LINE = 300  # points
+_AROUND = 16  # points of a circle
+FREE = -1
+"""The number of the module that lines of free bodies belong to."""
 
 
 class _Sketch:
@@ -30,16 +38,16 @@ class _Sketch:
         self.edges.append((a, b))
 
 
-def stick_figure(robot: Robot) -> tuple[list[tuple[int, Array]], Array, Array]:
-    """Return (nodes, edges, modules) of a robot's stick figure.
+def stick_figure(robot: Robot, bodies: Sequence[FreeBody] = ()) -> tuple[list[tuple[int, Array]], Array, Array]:
+    """Return (nodes, edges, modules) of a robot's stick figure, and of free bodies beside it.
 
     A link is drawn from its own origin to the joints and contact points on it, or around them if there are three and
     more; a link with none, on through its centre of mass; a base with all its joints in one place, as the rod that has
-    its largest inertia.
+    its largest inertia. Shapes are drawn as their outlines.
 
     Returns:
-        nodes: (link index, position in link axes) each. edges: (e, 2), pairs of nodes. modules: (e,), the module that
-            each edge belongs to.
+        nodes: (link index, position in link axes) of each of the robot's; behind these come the bodies', see `outline`.
+        edges: (e, 2), pairs of nodes. modules: (e,), the module that each edge belongs to, `FREE` for bodies.
     """
     sketch = _Sketch()
     origins = [sketch.node(link.index, np.zeros(3)) for link in robot.links]
@@ -61,9 +69,39 @@ def stick_figure(robot: Robot) -> tuple[list[tuple[int, Array]], Array, Array]:
             ends = [sketch.node(0, center + side * _half_rod(link.inertia)) for side in (-1.0, 1.0)]
             sketch.line(origins[0], ends[0])
             sketch.line(origins[0], ends[1])
+    for link in robot.links:
+        points, lines = outline(link.shapes)
+        marks = [sketch.node(link.index, point) for point in points]
+        for a, b in lines:
+            sketch.line(marks[a], marks[b])
     module_of = {body: module.index for module in robot.modules for body in module.bodies}
     modules = [module_of[robot.links[sketch.nodes[b][0]].body] for _, b in sketch.edges]
-    return sketch.nodes, np.array(sketch.edges, dtype=int).reshape(-1, 2), np.array(modules, dtype=int)
+    edges, behind = sketch.edges, len(sketch.nodes)
+    for body in bodies:
+        points, lines = outline(body.shapes)
+        edges = edges + [(behind + a, behind + b) for a, b in lines]
+        modules += [FREE] * len(lines)
+        behind += len(points)
+    return sketch.nodes, np.array(edges, dtype=int).reshape(-1, 2), np.array(modules, dtype=int)
+
+
+def outline(shapes: Sequence[Shape]) -> tuple[Array, list[tuple[int, int]]]:
+    """Return (points (k, 3), [m], in the shapes' axes; pairs of them to join): edges of boxes, circles of spheres."""
+    points: list[Array] = []
+    lines: list[tuple[int, int]] = []
+    for shape in shapes:
+        first = len(points)
+        if isinstance(shape, Box):
+            points += list(shape.corners)
+            lines += [(first + i, first + i + bit) for bit in (1, 2, 4) for i in range(8) if not i & bit]
+            continue
+        angles = np.arange(_AROUND) * (2.0 * np.pi / _AROUND)
+        for axis in range(3):
+            circle = np.roll(np.array([np.cos(angles), np.sin(angles), 0.0 * angles]), axis, axis=0).T
+            begin = len(points)
+            points += list(shape.center + shape.radius * circle)
+            lines += [(begin + i, begin + (i + 1) % _AROUND) for i in range(_AROUND)]
+    return np.array(points).reshape(-1, 3), lines
 
 
 def _half_rod(inertia: Inertia) -> Array:
@@ -100,7 +138,7 @@ def _outline(sketch: _Sketch, marks: list[int]) -> None:
         sketch.line(marks[a], marks[b])
 
 
-def ground_under(ground: Ground | None, skeleton: Array) -> tuple[Array, Array]:
+def ground_under(ground: Ground | Rigid | None, skeleton: Array) -> tuple[Array, Array]:
     """Return (lines (n, k, 3) [m], mean unit normal (3,)) of the ground around a moving stick figure, world axes.
 
     The first line is the profile along x under the middle of the motion; the others are a grid with lines at whole

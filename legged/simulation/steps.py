@@ -21,7 +21,7 @@ def stepped(loop: ClosedLoop, rule: str, clock: Any, state: Array) -> Array:
     """Return the state [q; s] after a step, by a method of `ClosedLoop`, over any element.
 
     Args:
-        loop: The equations. rule: "semi_implicit" or "runge_kutta".
+        loop: The equations. rule: "semi_implicit", "runge_kutta" or "time_stepping".
         clock: [t, h, step number]. state: [q; s].
     """
     t, h, number = clock

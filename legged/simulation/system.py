@@ -58,7 +58,7 @@ class System(Protocol):
         ...
 
     def stepper(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
-        """Return the function (t, h, step, q, s) -> (q, s) of a rule: "semi_implicit" or "runge_kutta"."""
+        """Return the function (t, h, step, q, s) -> (q, s) of a rule, a method of `ClosedLoop`."""
         ...
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
@@ -102,9 +102,9 @@ def segments(samples: Array, switches: Sequence[float], corners: Sequence[float]
     """
     begin, until = float(samples[0]), float(samples[-1])
     inside = sorted({float(t) for t in (*switches, *corners) if begin < t < until})
-    bounds, found = [begin, *inside, until], []
-    for start, end in pairwise(bounds):
-        wanted = (samples >= start) & ((samples <= end) if end == until else (samples < end))
-        step = sum(begin < float(t) <= start for t in switches)
-        found.append(Segment(step, start, end, samples[wanted]))
-    return found
+    bounds = np.array([begin, *inside, until])
+    first = np.searchsorted(samples, bounds)
+    first[-1] = len(samples)
+    passed = np.searchsorted(sorted(float(t) for t in switches if t > begin), bounds, side="right")
+    pieces = zip(pairwise(bounds.tolist()), pairwise(first.tolist()), passed.tolist(), strict=False)
+    return [Segment(step, start, end, samples[i:j]) for (start, end), (i, j), step in pieces]

@@ -1,4 +1,4 @@
-"""What differs between the members of a rollout: named fields of controller, gait, ground and pushes."""
+"""What differs between the members of a rollout: named fields of controller, gait, ground, pushes and free bodies."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.contact.free_body import FreeBody
+from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
 from legged.ground.ground import Ground
 from legged.simulation.disturbance import Push
@@ -20,8 +22,9 @@ class Setting(NamedTuple):
     """What one member runs with."""
 
     controller: Any
-    ground: Ground | None
+    ground: Ground | Rigid | None
     pushes: tuple[Push, ...]
+    bodies: tuple[FreeBody, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,8 +82,9 @@ class Variation:
         return setting
 
     def key(self, i: int) -> bytes:
-        """Return bytes that are the same for members that differ in nothing but pushes."""
-        return b"".join(values[i].tobytes() for name, values in self.values.items() if not name.startswith("pushes."))
+        """Return bytes that are the same for members that differ in nothing but pushes and free bodies."""
+        own = (values for name, values in self.values.items() if name.split(".")[0] not in ("pushes", "bodies"))
+        return b"".join(values[i].tobytes() for values in own)
 
 
 def _path(name: str) -> list[str]:

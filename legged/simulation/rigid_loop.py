@@ -1,0 +1,193 @@
+"""The closed loop on rigid ground, with free bodies beside the robot: one time step with impulses, over any element.
+
+Moreau's rule in leapfrog form: positions meet the contacts in the middle of the step, velocities at its ends,
+
+    q_m = q (+) h/2 v,    v_f = v + h vdot(q_m, v),    v+ = v_f + M^-1 J^T p,    q+ = q_m (+) h/2 v+,
+
+where the impulses p are those of `legged.contact`, at q_m. Forces of joints that depend on their rate, friction and
+stops, are taken at the end of the step. Velocity terms are those in the middle of the step, so that free flight errs by
+the square of h, and not at all where nothing turns.
+
+The state has the bodies behind the rest,
+
+    s = [v | controller's memory | forces of the last step | works | q and v of each body],
+
+and the ground's memory holds the forces on the scene's candidates in their frames, (m, 3), [N]: the next step's guess,
+what controllers feel, and what a run reports. Works are those of the mean of the velocities before and after.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from legged.contact.free_body import FreeBody
+from legged.contact.rigid import Rigid
+from legged.contact.scene import Scene
+from legged.dynamics.forward import accelerations
+from legged.dynamics.kinematics import kinetic_energy, link_twists, point_positions, potential_energy
+from legged.dynamics.passive import friction_forces
+from legged.ground.ground import Ground
+from legged.robot.entries import added
+from legged.robot.robot import Robot
+from legged.simulation.chart import drift, normalised, turning
+from legged.simulation.closed_loop import ClosedLoop, Felt, Look
+from legged.simulation.controller import Controller
+from legged.simulation.disturbance import Push, push_wrenches
+from legged.simulation.limits import stop_forces
+from legged.simulation.skeleton import outline
+
+Array = np.ndarray
+Pair = tuple[Array, Array]
+
+
+@dataclass(frozen=True, eq=False)
+class RigidLoop(ClosedLoop):
+    """A robot under a controller on a `Rigid` ground, among free bodies.
+
+    Attributes:
+        bodies: The free bodies, as they start.
+    """
+
+    bodies: Sequence[FreeBody] = ()
+
+    @cached_property
+    def scene(self) -> Scene:
+        """What may touch what; its robots are this one and the bodies."""
+        assert isinstance(self.ground, Rigid)
+        return Scene.of(self.robot, self.ground, self.bodies)
+
+    @property
+    def ground_memory(self) -> int:
+        """Length of the forces of the last step."""
+        return 3 * len(self.scene.candidates)
+
+    @property
+    def size(self) -> int:
+        return super().size + sum(robot.nq + robot.nv for robot in self.scene.robots[1:])
+
+    def initial(self, v: Array, memory: Array) -> Array:
+        states = [part for body in self.bodies for part in body.state()]
+        return np.concatenate([super().initial(v, memory), *states])
+
+    def states(self, q: Array, s: Array) -> list[Pair]:
+        """Return (q, v) of the robot and of each body."""
+        found, at = [(q, s[: self.robot.nv])], super().size
+        for robot in self.scene.robots[1:]:
+            found.append((s[at : at + robot.nq], s[at + robot.nq : at + robot.nq + robot.nv]))
+            at += robot.nq + robot.nv
+        return found
+
+    # The pieces.
+
+    def feel(self, t: Any, q: Array, s: Array) -> Felt:
+        """Return what the forces of the last step do here, and the pushes; impulses' power is not told."""
+        qs, memory = [x for x, _ in self.states(q, s)], self.split(s).ground_memory
+        touches, forces = self.scene.touches(qs), memory.reshape(-1, 3)
+        contact = self.scene.wrenches(qs, touches, forces)[0]
+        world = np.array([frame.T @ f for frame, f in zip(touches.frame, forces, strict=True)]).reshape(-1, 3)
+        pushed, power = push_wrenches(self.robot, self.pushes, t, q, self.split(s).v) if self.pushes else (0.0, 0.0)
+        return Felt(contact, contact + pushed, touches.point, world, 0.0 * memory, np.stack([0.0, power]))
+
+    def leap(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> Pair:
+        """Return (q, s) a time h later under the forces tau of motors, (nv,)."""
+        part, scene = self.split(s), self.scene
+        starts = zip(scene.robots, self.states(q, s), strict=True)
+        middle = [drift(robot, *state, 0.5 * h) for robot, state in starts]
+        qs, vs = [x for x, _ in middle], [v for _, v in middle]
+        slope = self._slope(h, *middle[0])
+        free = [self._free(h, t, tau, slope, *middle[0])]
+        free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
+        touches, guess = scene.touches(qs), h * part.ground_memory.reshape(-1, 3)
+        extra = [h * slope, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
+        impact = scene.impulses(qs, vs, free, extra, h, touches, guess)
+        means = [0.5 * (v + after) for v, after in zip(vs, impact.v_next, strict=True)]
+        works = self._works(t, h, tau, middle[0], impact.v_next[0], means[0])
+        works[1] = self._ground_work(qs, means, touches, impact.p)
+        ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
+        ends = [(normalised(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
+        (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
+        memory = part.memory + h * memory_rate
+        forces = (impact.p / h).reshape(-1)
+        return q_next, np.concatenate([v_next, memory, forces, part.works + np.stack(works), *others])
+
+    def look(self, q: Array, s: Array) -> Look:
+        own, states = super().look(q, s), self.states(q, s)[1:]
+        kinetic, potential, nodes = own.kinetic, own.potential, [own.skeleton]
+        for robot, body, (x, v) in zip(self.scene.robots[1:], self.bodies, states, strict=True):
+            kinetic, potential = kinetic + kinetic_energy(robot, x, v), potential + potential_energy(robot, x)
+            if self.nodes:
+                nodes.append(point_positions(robot, x, [(0, node) for node in outline(body.shapes)[0]]))
+        return own._replace(kinetic=kinetic, potential=potential, skeleton=np.concatenate(nodes))
+
+    # Together.
+
+    def rate(self, t: Any, step: Any, y: Array, q_ref: Array) -> Array:
+        """Return the time derivative of y under the forces of the last step; bodies stand still."""
+        return np.concatenate([super().rate(t, step, y, q_ref), np.zeros(self.size - super().size)])
+
+    def time_stepping(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> Pair:
+        """Return (q, s) a time h later by the rule above."""
+        felt = self.feel(t, q, s)
+        s = self.begun(t, step, q, s, felt.contact)
+        tau, memory_rate = self.act(t, step, q, s, felt.contact)
+        return self.leap(t, h, q, s, tau, memory_rate)
+
+    def _free(self, h: Any, t: Any, tau: Array, slope: Array, q: Array, v: Array) -> Array:
+        """Return the velocity after a step without contacts, at q in the middle of it."""
+        robot = self.robot
+        wrenches = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0] if self.pushes else None
+        known = tau + stop_forces(robot, self._stops, q, v), wrenches, h * slope
+        return flight(robot, h, q, v, *known)
+
+    def _works(self, t: Any, h: Any, tau: Array, middle: Pair, v_next: Array, mean: Array) -> list[Any]:
+        """Return the works of a step, [J], less the ground's."""
+        q, v = middle
+        pushed = push_wrenches(self.robot, self.pushes, t + 0.5 * h, q, mean)[1] if self.pushes else 0.0
+        return [h * (tau @ mean), 0.0, h * pushed, h * self._resistance(h, q, v, v_next)]
+
+    def _ground_work(self, qs: list[Array], means: list[Array], touches: Any, p: Array) -> Any:
+        """Return the work of impulses on robot and bodies, [J]."""
+        work = 0.0
+        for robot, q, v, w in zip(self.scene.robots, qs, means, self.scene.wrenches(qs, touches, p), strict=True):
+            work = work + (w * link_twists(robot, q, v)).sum()
+        return work
+
+
+def flight(robot: Robot, h: Any, q: Array, v: Array, tau: Any = None, wrenches: Any = None, extra: Any = None) -> Array:
+    """Return the velocity after a step h without contacts, (nv,), its linear part in axes that do not turn.
+
+    Velocity terms are taken in the middle of the step, at a first guess of it; friction of joints is taken at v, and
+    the rest of it comes with `extra`.
+
+    Args:
+        robot: The robot. h: [s]. q: In the middle of the step, (nq,). v: Before it, (nv,).
+        tau, wrenches, extra: As in `accelerations`; none if left out.
+    """
+    tau, extra = (np.zeros(robot.nv) if x is None else x for x in (tau, extra))
+    half = v + 0.5 * h * (accelerations(robot, q, v, tau, wrenches, extra) + turning(robot, v))
+    if any(body.rubs for body in robot.bodies):
+        tau = tau + _rubbing(robot, half) - _rubbing(robot, v)
+    return v + h * (accelerations(robot, q, half, tau, wrenches, extra) + turning(robot, half))
+
+
+def _rubbing(robot: Robot, v: Array) -> Array:
+    return added(robot, [friction_forces(body, v) for body in robot.bodies])
+
+
+def closed_loop(
+    robot: Robot,
+    controller: Controller,
+    ground: Ground | Rigid | None,
+    memory: int,
+    pushes: Sequence[Push],
+    nodes: list[tuple[int, Array]],
+    bodies: Sequence[FreeBody],
+) -> ClosedLoop:
+    """Return the closed loop that suits a ground."""
+    parts = robot, controller, ground, memory, pushes, nodes
+    return RigidLoop(*parts, bodies) if isinstance(ground, Rigid) else ClosedLoop(*parts)
