@@ -80,7 +80,7 @@ class FeedForward(GaitLaw):
         robot, base = self.robot, self.robot.base
         q, v = self.reference_state(t, step, memory)
         ground_memory = memory[base.nq + base.nv :]
-        if self._ground is None or not robot.contacts:
+        if not isinstance(self._ground, Ground) or not robot.contacts:
             ground_rate, wrenches = ground_memory, None
         else:
             forces, ground_rate = self._ground.forces(*contact_motion(robot, q, v), ground_memory)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from controllers.law import Gain, GaitLaw, per_joint
+from legged.contact.rigid import Rigid
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 
@@ -51,7 +52,7 @@ class JointPID(JointPD):
         super()._fit_gains(n)
         self._ki = per_joint("ki", self.ki, n)
 
-    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
         """Fit the law to the robot and return the memory, no error yet."""
         super().start(robot, ground, q, v)
         return np.zeros(robot.nj)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from controllers.gaits.gait import Reference, check_joints
+from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
@@ -28,10 +29,10 @@ class GaitLaw:
 
     gait: Reference
     _robot: Robot | None = field(default=None, init=False, repr=False)
-    _ground: Ground | None = field(default=None, init=False, repr=False)
+    _ground: Ground | Rigid | None = field(default=None, init=False, repr=False)
     _fitted: Reference | None = field(default=None, init=False, repr=False)
 
-    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
         """Fit the gait and the gains to the robot and return the initial memory, (0,).
 
         Raises:

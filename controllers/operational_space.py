@@ -11,6 +11,7 @@ import numpy as np
 from controllers.law import GaitLaw
 from legged import taylor
 from legged.algorithms.operational import OperationalSpace
+from legged.contact.rigid import Rigid
 from legged.dynamics.frames import frame_pose
 from legged.dynamics.inverse import inverse_dynamics
 from legged.dynamics.kinematics import point_jacobian
@@ -116,7 +117,7 @@ class OperationalSpaceControl(GaitLaw):
     foot: float = 20.0
     _feet: list[tuple[int, Array]] = field(default_factory=list, init=False, repr=False)
 
-    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
         """Fit the law to a robot and return the initial memory, (0,).
 
         Raises:

@@ -18,6 +18,7 @@ from controllers.gaits.leg import Leg
 from controllers.gaits.posture import Stand
 from controllers.law import GaitLaw
 from legged import taylor
+from legged.contact.rigid import Rigid
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
@@ -74,7 +75,7 @@ class Balanced(GaitLaw):
     _home: Array = field(default_factory=lambda: np.zeros(0), init=False, repr=False)
     _capture: Capture | None = field(default=None, init=False, repr=False)
 
-    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
         """Fit the gait to the robot and return the initial memory, (0,).
 
         Raises:
