@@ -1,0 +1,142 @@
+"""Laws held at a fixed rate: when they are asked, what they hold, and that nothing else changes it."""
+
+import numpy as np
+import pytest
+
+import controllers
+import legged
+import robots
+from legged.contact import Rigid
+from legged.errors import DefinitionError, LeggedError
+from legged.ground import KelvinVoigt, VectorFriction
+from legged.ground.ground import Ground
+
+ROUNDING = 1e-12
+RULES = [legged.SemiImplicitEuler(7e-4), legged.RungeKutta4(3e-3), legged.TimeStepping(7e-4)]
+
+
+def hopper(integrator):
+    """A light robot over a ground of the integrator's kind."""
+    ground = (
+        Rigid()
+        if isinstance(integrator, legged.TimeStepping)
+        else Ground(KelvinVoigt(3e3, 60.0), VectorFriction(0.7, 50.0))
+    )
+    robot = robots.planar_hopper()
+    q = robot.neutral()
+    q[2] = 0.63
+    return {"robot": robot, "ground": ground, "q": q, "integrator": integrator, "fall": False}
+
+
+def servo(t, q, v, wrenches):
+    return np.stack([-40.0 * q[3] - 2.0 * v[3], -2000.0 * (q[4] - 0.01 * np.sin(9.0 * t)) - 60.0 * v[4]])
+
+
+@pytest.mark.parametrize("integrator", RULES)
+def test_a_held_law_is_asked_at_whole_multiples_of_its_period_whatever_steps_and_samples_are(integrator):
+    asked = []
+
+    def law(t, q, v, wrenches):
+        asked.append(float(t))
+        return servo(t, q, v, wrenches)
+
+    legged.simulate(
+        **hopper(integrator), controller=controllers.Held(law, rate=130.0), until=0.1, sample=0.0037, compiled=False
+    )
+    times = np.unique(np.round(asked, 9))
+    np.testing.assert_allclose(times, np.arange(14) / 130.0, atol=1e-9)  # 0.1 s are 13 periods
+
+
+def test_between_its_instants_a_held_law_is_a_constant_torque():
+    robot = robots.planar_hopper()
+    law = controllers.Held(servo, rate=50.0)
+    options = {"until": 0.02, "integrator": legged.RungeKutta4(1e-3), "sample": 0.02}
+    run = legged.simulate(robot, law, **options | {"until": 0.1})
+    q, v = run.q[0], run.v[0]
+    for k in range(5):
+        tau = servo(0.02 * k, q, v, None)
+        np.testing.assert_allclose(run.joint_tau[k], tau, atol=ROUNDING)
+        piece = legged.simulate(robot, lambda t, q, v, wrenches, tau=tau: tau, q=q, v=v, **options)
+        q, v = piece.q[-1], piece.v[-1]
+    np.testing.assert_allclose(run.q[-1], q, atol=ROUNDING)
+    np.testing.assert_allclose(run.v[-1], v, atol=1e3 * ROUNDING)  # after five starts with rounded states
+
+
+@pytest.mark.parametrize("integrator", [legged.SemiImplicitEuler(2e-3), legged.TimeStepping(2e-3)])
+def test_a_law_held_for_one_step_is_the_law_itself_with_its_memory(integrator):
+    robot = robots.spatial_quadruped()
+    law = controllers.JointPID(controllers.Stand(hip_height=0.55), kp=400.0, ki=50.0, kd=4.0)
+    held = controllers.Held(law, rate=500.0)
+    rigid = isinstance(integrator, legged.TimeStepping)
+    ground = Rigid(friction=0.7) if rigid else Ground(KelvinVoigt(3e4, 600.0), VectorFriction(0.7, 50.0))
+    options = {"ground": ground, "until": 0.1, "integrator": integrator}
+    own, other = (legged.simulate(robot, x, **options) for x in (law, held))
+    assert other.engine == "compiled closed loop"
+    np.testing.assert_allclose(other.q, own.q, atol=1e-9)
+    np.testing.assert_allclose(other.tau[:-1], own.tau[:-1], atol=1e-6)  # [N m], of some tens
+    np.testing.assert_allclose(other.reference, own.reference)
+    assert other.memory.shape[1] == robot.nv + own.memory.shape[1]
+
+
+@pytest.mark.parametrize("integrator", [legged.RungeKutta4(1e-3), legged.TimeStepping(1e-3)])
+def test_sample_times_change_nothing_of_a_held_motion(integrator):
+    options = hopper(integrator) | {"controller": controllers.Held(servo, rate=250.0), "until": 0.4}
+    coarse, fine = (legged.simulate(sample=sample, **options) for sample in (0.1, 0.002))
+    np.testing.assert_allclose(fine.q[::50], coarse.q, atol=ROUNDING)
+
+
+def test_members_of_a_rollout_are_held_as_runs_are_each_at_its_own_rate():
+    robot = robots.planar_hopper()
+    law = controllers.JointPD(controllers.Posture([0.1, 0.0]), kp=40.0, kd=2.0)
+    rates, gains = [100.0, 250.0, 333.0], [30.0, 40.0, 50.0]
+    options = {"until": 0.3, "integrator": legged.SemiImplicitEuler(1e-3)}
+    runs = legged.rollout(
+        robot,
+        controllers.Held(law, rate=100.0),
+        vary={"controller.rate": rates, "controller.law.kp": gains},
+        compiled=True,
+        **options,
+    )
+    for i, (rate, kp) in enumerate(zip(rates, gains, strict=True)):
+        one = controllers.Held(controllers.JointPD(controllers.Posture([0.1, 0.0]), kp=kp, kd=2.0), rate=rate)
+        np.testing.assert_allclose(runs.q[i], legged.simulate(robot, one, **options).q, atol=1e-10)
+
+
+class Counting:
+    """A law that counts in secret how often it was asked."""
+
+    def __init__(self):
+        self.count = 0
+
+    def torque(self, t, step, q, v, wrenches, memory):
+        self.count += 1
+        return np.array([0.01 * self.count, 0.0])
+
+
+def test_a_held_law_that_keeps_a_state_of_its_own_runs_in_python():
+    robot = robots.planar_hopper()
+    run = legged.simulate(
+        robot, controllers.Held(Counting(), rate=100.0), until=0.05, integrator=legged.SemiImplicitEuler(1e-3)
+    )
+    assert "keep a state" in run.engine
+
+
+def test_a_held_law_hides_nothing_of_the_law_but_its_switches():
+    robot, law = robots.spatial_quadruped(), controllers.JointPD(controllers.Trot(hip_height=0.5))
+    held = controllers.Held(law)
+    np.testing.assert_array_equal(held.initial_state(robot)[0], law.initial_state(robot)[0])
+    np.testing.assert_array_equal(held.switches(2.1), law.switches(2.1))
+    assert not hasattr(controllers.Held(servo), "reference") and not hasattr(controllers.Held(servo), "initial_state")
+
+
+def test_a_clock_needs_fixed_steps_and_a_rate():
+    robot = robots.planar_hopper()
+    with pytest.raises(DefinitionError, match="clock of its own needs an integrator with fixed steps"):
+        legged.simulate(robot, controllers.Held(servo), until=0.1)
+    for rate in (0.0, -1.0, np.nan, np.inf):
+        with pytest.raises(DefinitionError, match="positive rate"):
+            controllers.Held(servo, rate=rate)
+    with pytest.raises(DefinitionError, match="cannot be held again"):
+        controllers.Held(controllers.Held(servo))
+    with pytest.raises(LeggedError, match="knows no robot yet"):
+        controllers.Held(servo).update(0.0, 0, np.zeros(5), np.zeros(5), None, np.zeros(5))
