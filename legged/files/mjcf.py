@@ -51,6 +51,12 @@ def read(path: str | Path) -> Description:
     Raises:
         FileError: where MuJoCo is not installed, and for all that its compiler refuses, missing meshes among it.
     """
+    model, notes = compiled(path)
+    return describe(model, str(path), notes)
+
+
+def compiled(path: str | Path) -> tuple[Any, tuple[str, ...]]:
+    """Return (the `mujoco.MjModel` of a file, its compiler's warnings). Errors as `read`."""
     source = str(path)
     try:
         mujoco: Any = import_module("mujoco")
@@ -61,7 +67,12 @@ def read(path: str | Path) -> Description:
             model = mujoco.MjModel.from_xml_path(source)
         except (ValueError, OSError) as error:
             raise FileError(source, _refusal(str(error))) from error
-    return describe(model, source, tuple(f"MuJoCo's compiler warns: {words}" for words in warnings))
+    return model, tuple(f"MuJoCo's compiler warns: {words}" for words in warnings)
+
+
+def body_names(model: Any) -> list[str]:
+    """Return the links' names of a compiled model's bodies: MuJoCo lets bodies go unnamed."""
+    return _names([model.body(i).name for i in range(model.nbody)], "body")[0]
 
 
 def _refusal(words: str) -> str:

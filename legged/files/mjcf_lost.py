@@ -61,7 +61,8 @@ def _equalities(model: Any, physics: Physics, joint_names: list[str]) -> Iterato
             continue
         kind, name = int(model.eq_type[i]), model.equality(i).name or f"number {i}"
         if _EQUALITIES.get(kind) != "joint":
-            yield f"equality {name!r} of the kind {_EQUALITIES.get(kind, 'flex')}"
+            hint = " (legged.loops.load makes a loop of it)" if kind in (0, 1) else ""
+            yield f"equality {name!r} of the kind {_EQUALITIES.get(kind, 'flex')}{hint}"
         elif model.eq_obj2id[i] < 0:
             yield f"equality {name!r}, which holds joint {joint_names[model.eq_obj1id[i]]!r} where it is"
         else:

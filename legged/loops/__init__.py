@@ -10,6 +10,7 @@ from legged.loops.closing import Rod, Rolling
 from legged.loops.consistent import assemble, consistent_velocity, projected
 from legged.loops.constraints import acceleration, bias, jacobian, loop_wrenches, residual
 from legged.loops.dynamics import Solution, Stabilisation, active_forces, forward_dynamics, solve
+from legged.loops.files import load
 from legged.loops.loop import ClosedRobot, Loop, close
 from legged.loops.rank import Mobility, independent, mobility, ordered
 from legged.loops.simulation import loop_errors, ranks, simulate
@@ -34,6 +35,7 @@ __all__ = [
     "forward_dynamics",
     "independent",
     "jacobian",
+    "load",
     "loop_errors",
     "loop_wrenches",
     "mobility",

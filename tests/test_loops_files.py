@@ -1,0 +1,79 @@
+"""Loops from MJCF: equality constraints of bodies and sites are closing joints, where MuJoCo has them."""
+
+import numpy as np
+import pytest
+
+import legged
+from legged import loops
+from legged.errors import FileError
+
+mujoco = pytest.importorskip("mujoco")
+
+ARM = """<body name="{side}1" pos="{x} 0 1">{first}<geom size="0.1" pos="0.1 0 0"/>
+  <body name="{side}2" pos="0.3 0 0.1"><joint name="{side}b" type="ball"/><geom type="box" size="0.1 0.2 0.3"/>
+    <body name="{side}3" pos="0 0.3 0.1" quat="1 0.3 0.2 0.1"><joint name="{side}c" axis="0 1 1"/>
+      <geom type="box" size="0.3 0.2 0.1" pos="0 0.1 0.2"/>
+      <site name="{side} tip" pos="0.1 0.2 0.3" quat="1 0 0.4 0.1"/></body></body></body>"""
+ARMS = ARM.format(side="l", x=-0.2, first='<joint name="la" axis="1 2 3"/>')
+ARMS += ARM.format(side="r", x=0.2, first='<freejoint name="ra"/>')  # so that it reaches anything
+ALONE = '<option jacobian="dense"><flag contact="disable"/></option>'
+EQUALITIES = {
+    "connect": '<connect name="e" body1="l3" body2="r2" anchor="0.1 0.2 0.3"/>',
+    "connect, world": '<connect name="e" body1="r3" anchor="0.1 0.2 0.3"/>',
+    "connect, sites": '<connect name="e" site1="l tip" site2="r tip"/>',
+    "weld": '<weld name="e" body1="l3" body2="r2" anchor="0.1 0.2 0.3" relpose="0.3 0.2 0.1 1 0.2 0.3 -0.1"/>',
+    "weld, world": '<weld name="e" body1="r3"/>',
+    "weld, sites": '<weld name="e" site1="l tip" site2="r tip"/>',
+}
+
+
+def arms(tmp_path, equality):
+    path = tmp_path / "arms.xml"
+    path.write_text(f"<mujoco>{ALONE}<worldbody>{ARMS}</worldbody><equality>{equality}</equality></mujoco>")
+    model = mujoco.MjModel.from_xml_path(str(path))
+    return loops.load(path), model, mujoco.MjData(model)
+
+
+@pytest.mark.parametrize("name", EQUALITIES)
+def test_equalities_are_open_by_what_mujoco_says_and_bind_the_same_motions(name, tmp_path):
+    closed, model, data = arms(tmp_path, EQUALITIES[name])
+    to_mujoco = legged.conversions.mujoco(closed.robot, model)
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        q = legged.random_configuration(closed.robot, rng)
+        data.qpos[:] = to_mujoco.to_configuration(q)
+        mujoco.mj_forward(model, data)
+        phi = loops.residual(closed, q)
+        assert np.linalg.norm(phi[:3]) == pytest.approx(np.linalg.norm(data.efc_pos[:3]), rel=1e-9)
+    near = legged.integrate(closed.robot, closed.robot.neutral(), 0.2 * rng.normal(size=closed.robot.nv))
+    q = loops.assemble(closed, near)
+    data.qpos[:] = to_mujoco.to_configuration(q)
+    mujoco.mj_forward(model, data)
+    assert np.abs(data.efc_pos).max() < 1e-9  # a weld's turn is closed, too
+    theirs = data.efc_J.reshape(-1, model.nv)
+    v = loops.consistent_velocity(closed, q, rng.normal(size=closed.robot.nv))
+    assert np.abs(theirs @ to_mujoco.to_velocity(q, v)).max() < 1e-9 * np.abs(v).max()
+    assert loops.mobility(closed, q).rank == np.linalg.matrix_rank(theirs, 1e-8)
+
+
+def test_what_is_no_equality_of_bodies_makes_no_loop(tmp_path):
+    closed, *_ = arms(tmp_path, '<weld name="off" body1="l3" body2="r2" active="false"/>')
+    assert closed.loops == ()
+    closed, *_ = arms(tmp_path, '<joint joint1="la" joint2="lc"/>')
+    assert closed.loops == () and closed.robot.nv == 14
+    urdf = legged.save_urdf(legged.random_tree(0, 3, joints=("revolute",)), tmp_path / "tree.urdf")
+    assert loops.load(urdf).loops == ()
+
+
+def test_a_free_body_held_to_the_world_cannot_be_bolted_elsewhere(tmp_path):
+    path = tmp_path / "buoy.xml"
+    path.write_text(
+        '<mujoco><worldbody><body name="buoy" pos="0 0 1"><freejoint/><geom size="0.1"/></body></worldbody>'
+        '<equality><connect name="chain" body1="buoy" anchor="0 0 0.1"/></equality></mujoco>'
+    )
+    closed = loops.load(path)
+    q = closed.robot.neutral()
+    q[6] = 1.0
+    assert np.abs(loops.residual(closed, q)).max() < 1e-12
+    with pytest.raises(FileError, match="'chain' holds the robot to the world, but base='fixed'"):
+        loops.load(path, base="fixed")
