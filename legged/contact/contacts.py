@@ -79,7 +79,7 @@ class Contacts:
         ).reshape(-1, 3)
 
     def inertia(self) -> Blocks:
-        """Return A = J (I + diag(extra))^-1 J^T, (m, m) blocks (3, 3), [1/kg]; None between contacts of no common robot."""
+        """Return A = J (I + diag(extra))^-1 J^T, blocks (3, 3), [1/kg]; None for contacts that share no robot."""
         at = [self._at_ends(n) for n in range(len(self.robots))]
         m = len(self.handles)
         blocks: Blocks = [[None] * m for _ in range(m)]

@@ -9,7 +9,7 @@ import numpy as np
 
 from legged.contact.contacts import Contacts
 from legged.contact.rigid import Rigid
-from legged.contact.solver import Problem, residual, swept, velocities
+from legged.contact.solver import Course, Problem, residual, swept, velocities
 from legged.spatial import Array
 from legged.trace.labels import stage
 from legged.trace.where import where
@@ -63,16 +63,17 @@ def _solved(
 
     Half of the sweeps go to the problem without restitution; with it the other half goes on from there.
     """
+    course = Course.at(guess)
     if isinstance(ground.restitution, float) and ground.restitution == 0.0:
-        return swept(problem, rest, guess, ground.sweeps), rest
+        return swept(problem, rest, course, ground.sweeps).p, rest
     first = ground.sweeps - ground.sweeps // 2
-    soft = swept(problem, rest, guess, first)
+    soft = swept(problem, rest, course, first)
     target = []
     for velocity, d, u in zip(rest, gap, approach, strict=True):
         bounces = (d < h * u) & (u > ground.threshold)
         target.append(where(bounces, np.maximum(ground.restitution * u, velocity), velocity))
     hard = swept(problem, target, soft, ground.sweeps - first, first)
-    return soft + _share(problem, soft, hard) * (hard - soft), target
+    return soft.p + _share(problem, soft.p, hard.p) * (hard.p - soft.p), target
 
 
 def _share(problem: Problem, soft: Array, hard: Array) -> Any:

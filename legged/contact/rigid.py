@@ -30,7 +30,7 @@ class Rigid:
     friction: float = 0.8
     restitution: float = 0.0
     terrain: Terrain = field(default_factory=Flat)
-    sweeps: int = 20
+    sweeps: int = 10
     threshold: float = 0.05
     recovery: float = 0.05
     pairs: tuple[tuple[str, str], ...] | None = None

@@ -16,6 +16,7 @@ from legged.spatial import Array, sum_of
 from legged.trace.labels import item
 
 Blocks = list[list[Array | None]]
+REACH = 2.0  # of changes, at most, by which a sweep starts farther on
 _TINY = 1e-200  # keeps 0 / 0 away where an impulse vanishes anyway
 
 
@@ -38,23 +39,63 @@ def velocities(problem: Problem, p: Array) -> Array:
     return np.array([_velocity(problem, p, i) for i in range(len(problem.A))]).reshape(-1, 3)
 
 
-def swept(problem: Problem, target: Sequence[Any], p: Array, sweeps: int, before: int = 0) -> Array:
-    """Return impulses, (m, 3), [N s], after a number of sweeps over all contacts from p.
+class Course(NamedTuple):
+    """How far a solution is, each (m, 3), [N s].
+
+    Attributes:
+        p: Impulses after the last sweep; they obey the cones.
+        change: By how much that sweep changed them; None before the first.
+        start: Where the next sweep begins.
+    """
+
+    p: Array
+    change: Array | None
+    start: Array
+
+    @classmethod
+    def at(cls, guess: Array) -> Course:
+        """Return the course before the first sweep."""
+        return cls(guess, None, guess)
+
+
+def swept(problem: Problem, target: Sequence[Any], course: Course, sweeps: int, before: int = 0) -> Course:
+    """Return the course after more sweeps over all contacts.
 
     A contact first takes the normal impulse that brings it to its target, or none if it would have to pull; then a
-    tangential step against its sliding, cut to the disc mu p_n.
+    tangential step against its sliding, cut to the disc mu p_n. Between sweeps, see `_mixed`.
 
     Args:
         problem: The contacts. target: Normal velocities wanted where contacts press, (m,), [m/s].
-        p: Impulses to start from, (m, 3). sweeps: How many. before: How many there were, for labels.
+        course: So far. sweeps: How many more. before: How many there were, for labels.
     """
     scales = [_scales(row[i]) for i, row in enumerate(problem.A)]  # type: ignore[arg-type]
-    rows = list(p)
+    weights = np.array([[1.0 / n**2, 1.0 / t**2, 1.0 / t**2] for n, t in scales]).reshape(-1, 3)
     for sweep in range(before, before + sweeps):
+        rows = list(course.start)
         for i, scale in enumerate(scales):
             with item((sweep, i)):
                 rows[i] = _updated(problem, target[i], rows, i, scale)
-    return np.array(rows).reshape(-1, 3)
+        with item((sweep, -1)):
+            course = _mixed(weights, course, np.array(rows).reshape(-1, 3))
+    return course
+
+
+def _mixed(weights: Array, course: Course, p: Array) -> Course:
+    """Return the course after a sweep that took course.start to p, with a start for the next.
+
+    Where changes f of one sweep and the next are alike, the next starts farther on, p - t (p - p_before) with the t
+    between -REACH and 0 that makes f - t (f - f_before) least in units of velocity.
+
+    Source: Anderson's mixing of one step, Walker, Ni, "Anderson acceleration for fixed-point iterations", SIAM Journal
+        on Numerical Analysis 49(4), 2011.
+    """
+    change = p - course.start
+    if course.change is None:
+        return Course(p, change, p)
+    bend = change - course.change
+    weighed = weights * bend
+    t = (weighed * change).sum() / ((weighed * bend).sum() + _TINY)
+    return Course(p, change, p - np.minimum(np.maximum(t, -REACH), 0.0) * (p - course.p))
 
 
 def residual(problem: Problem, target: Sequence[Any], p: Array) -> Any:

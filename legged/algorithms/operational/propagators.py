@@ -103,7 +103,7 @@ def _partings(robot: Robot, ends: list[int]) -> set[int]:
 
 
 def _span(links: Links, parts: Articulated, k: int, chi: Array, stops: set[int]) -> Span:
-    """Return the span that begins with forces chi, (6, n), on body k and ends at the first body inward among `stops`."""
+    """Return the span that begins with forces chi, (6, n), on body k and ends at the next body among `stops`."""
     n = chi.shape[1]
     own = np.zeros((n, n))
     while k >= 0 and k not in stops:
