@@ -62,18 +62,25 @@ def info(
     base: BaseName = None,
     seed: Annotated[int | None, typer.Option(help="Conditioning at a random configuration, not at zero.")] = None,
 ) -> None:
-    """Show a robot's modules, links, masses and conditioning."""
+    """Show a robot's modules, links, masses, conditioning and closed loops."""
     import numpy as np
 
+    from legged.reports import closed
     from legged.reports import info as report
-    from legged.reports.named import robot_named
+    from legged.reports.named import any_robot_named
     from legged.robot.configuration import random_configuration
+    from legged.robot.robot import Robot
 
-    chosen = robot_named(robot, base)
-    q = chosen.neutral() if seed is None else random_configuration(chosen, np.random.default_rng(seed))
+    chosen = any_robot_named(robot, base)
+    tree = chosen if isinstance(chosen, Robot) else chosen.robot
+    q = tree.neutral() if seed is None else random_configuration(tree, np.random.default_rng(seed))
     where = "all joints at zero" if seed is None else f"random configuration {seed}"
-    tables = report.module_table(chosen), report.link_table(chosen), report.conditioning_table(chosen, q, where)
-    _show(report.headline(chosen), *(table.text() for table in tables))
+    if not isinstance(chosen, Robot):
+        q, where = closed.closed_configuration(chosen, seed)
+    tables = [report.module_table(tree), report.link_table(tree), report.conditioning_table(tree, q, where)]
+    if not isinstance(chosen, Robot):
+        tables.append(closed.loop_table(chosen, q))
+    _show(report.headline(tree), *(table.text() for table in tables))
 
 
 @app.command()
@@ -129,8 +136,9 @@ def count(
     if algorithms is not None:
         _compare(algorithms, robots, base, times, output)
         return
-    from legged.reports import counts
-    from legged.reports.named import ready_made, robot_named
+    from legged.reports import closed, counts
+    from legged.reports.named import any_robot_named, ready_made, robot_named
+    from legged.robot.robot import Robot
 
     if robot in ("all", "families"):
         measured = [] if robot == "families" else [counts.measure(robot_named(name, base)) for name in ready_made()]
@@ -140,7 +148,11 @@ def count(
             _show(counts.literature_table(12).text())
         _figure_7(measured, output)
         return
-    measured = [counts.measure(robot_named(robot, base))]
+    chosen = any_robot_named(robot, base)
+    if not isinstance(chosen, Robot):
+        _show(closed.count_table(chosen).text())
+        chosen = chosen.robot  # the spanning tree
+    measured = [counts.measure(chosen)]
     _show(counts.robot_table(measured).text())
     for task in ("inverse", "forward"):
         _show(*(counts.part_table(measured[0], task, by).text() for by in ("stage", "module")))

@@ -31,6 +31,17 @@ def test_info_shows_modules_masses_and_conditioning(cli):
     assert "Conditioning of the articulated modules, all joints at zero" in out
 
 
+def test_robots_with_closed_loops_are_shown_and_counted_and_elsewhere_refused(cli):
+    status, out, _ = cli("info four_bar")
+    assert status == 0
+    assert "closing pin  revolute  coupler  rocker  coupler, crank, ground, rocker            5" in out
+    assert "5 constraints of rank 2, 1 freedom left" in out
+    status, out, _ = cli("count four_bar")
+    assert status == 0 and "forward dynamics with closed loops, 5 constraints" in out
+    status, _, err = cli("verify four_bar")
+    assert status == 1 and "closed loops, which this command does not know; `legged info` and `legged count` do" in err
+
+
 def test_info_takes_arguments_a_base_and_a_random_configuration(cli):
     status, out, _ = cli("info 'chain(3, twist=0.5)' --base fixed --seed 3")
     assert status == 0

@@ -14,6 +14,8 @@ from typing import Any
 import robots
 from legged.errors import DefinitionError, UnknownNameError
 from legged.files.load import load
+from legged.loops import ClosedRobot
+from legged.loops import load as load_closed
 from legged.robot.base import Base, FixedBase, FloatingBase, PlanarBase
 from legged.robot.robot import Robot
 
@@ -22,10 +24,27 @@ BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase, "p
 
 
 def robot_named(text: str, base: str | None = None) -> Robot:
-    """Return the robot that a text names: one of `robots`, or `file.py:function`, or a URDF or MJCF file.
+    """Return the tree that a text names: one of `robots`, or `file.py:function`, or a URDF or MJCF file.
+
+    Args, Raises: As of `any_robot_named`; DefinitionError for a function that gives a robot with closed loops, too.
+    """
+    if text.lower().endswith(FILES):
+        return load(text, base)
+    made = any_robot_named(text, base)
+    if isinstance(made, ClosedRobot):
+        raise DefinitionError(
+            f"{text!r} has closed loops, which this command does not know; `legged info` and `legged count` do, and "
+            f"`legged.loops` in Python"
+        )
+    return made
+
+
+def any_robot_named(text: str, base: str | None = None) -> Robot | ClosedRobot:
+    """Return the robot that a text names, with its loops if it has some.
 
     Args:
-        text: As above; arguments are plain Python numbers, strings and tuples.
+        text: One of `robots`, or `file.py:function`, or a URDF or MJCF file; arguments are plain Python numbers,
+            strings and tuples.
         base: A key of `BASES` instead of the robot's own base, for a function that takes `base`.
 
     Raises:
@@ -33,7 +52,8 @@ def robot_named(text: str, base: str | None = None) -> Robot:
         FileError: a URDF or MJCF file that `legged.load` refuses.
     """
     if text.lower().endswith(FILES):
-        return load(text, base)
+        closed = load_closed(text, base)
+        return closed if closed.loops else closed.robot
     where, _, call = text.rpartition(":")
     name, positional, keywords = _parsed(call)
     make = _function(where, name)
@@ -47,7 +67,7 @@ def robot_named(text: str, base: str | None = None) -> Robot:
         usage = f"{name}{inspect.signature(make)}"
         raise DefinitionError(f"robot {text!r} cannot be made: {error}; it is {usage}") from error
     made = make(*positional, **keywords)
-    if not isinstance(made, Robot):
+    if not isinstance(made, (Robot, ClosedRobot)):
         raise DefinitionError(f"{text!r} gives {type(made).__name__}, not a Robot; build it with RobotBuilder")
     return made
 
