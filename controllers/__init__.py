@@ -1,6 +1,6 @@
 """Control laws and gaits: what plugs in on top of a robot."""
 
-from controllers.balance import Balanced
+from controllers.balance import Balanced, Limits, WorkspaceBalance
 from controllers.computed_torque import ComputedTorque
 from controllers.feed_forward import FeedForward, OpenLoop
 from controllers.gaits import (
@@ -48,6 +48,7 @@ __all__ = [
     "JointPD",
     "JointPID",
     "Leg",
+    "Limits",
     "NumericalGait",
     "OpenLoop",
     "OperationalSpaceControl",
@@ -60,6 +61,7 @@ __all__ = [
     "Tripod",
     "Trot",
     "Walk",
+    "WorkspaceBalance",
     "authors_tripod",
     "authors_trot",
     "home_of",

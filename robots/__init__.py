@@ -9,6 +9,7 @@ from robots.hexapod import hexapod
 from robots.hopper import planar_hopper
 from robots.humanoid import humanoid
 from robots.planar_biped import planar_biped
+from robots.spatial_biped import spatial_biped
 from robots.spatial_quadruped import spatial_quadruped
 from robots.tree import tree
 
@@ -22,6 +23,7 @@ __all__ = [
     "humanoid",
     "planar_biped",
     "planar_hopper",
+    "spatial_biped",
     "spatial_quadruped",
     "tree",
 ]

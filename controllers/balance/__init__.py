@@ -1,5 +1,6 @@
-"""Balance on a floor that does not give: feedback of trunk and feet, added to a gait."""
+"""Balance: feedback of trunk and feet on top of a gait, and workspace control of a trunk over feet that stand."""
 
 from controllers.balance.balanced import Balanced
+from controllers.balance.workspace import Limits, Plan, WorkspaceBalance
 
-__all__ = ["Balanced"]
+__all__ = ["Balanced", "Limits", "Plan", "WorkspaceBalance"]

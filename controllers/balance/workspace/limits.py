@@ -1,0 +1,132 @@
+"""Beyond algorithm 5: wrenches that the ground can give and the motors can pass on, by a quadratic programme."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from controllers.balance.workspace.feet import Foot, seen_from
+from controllers.balance.workspace.passes import Outward
+from legged.errors import DefinitionError, LeggedError, MissingError
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+_EVEN = 1e-9  # price of the points' forces beside the feet's wrenches: it shares a wrench among the points of a sole
+_TOLERANCE = 1e-10  # of weight, by which limits may be passed
+_SOFT = 1e6  # price of what the wanted wrench is missed by, where it cannot be had, beside the feet's wrenches
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the ground and the motors allow.
+
+    The feet's wrenches are made of forces at their contact points, each inside a friction pyramid about the vertical,
+
+        |f_x|, |f_y| <= mu f_z / sqrt(2),      f_z >= 0
+
+    which lies in the friction cone, so that no foot pulls, slides or tips: the centre of pressure stays in the sole. Of
+    all such wrenches those of least norm are taken that give the wanted wrench, as in algorithm 5. If there are none,
+    the wanted wrench is missed by as little as can be, in the sum of squares of [N m] and [N].
+
+    Attributes:
+        friction: mu.
+        torques: Whether joints of the stance keep to their motors' `effort`.
+
+    Solved by daqp, a dual active-set solver: exact to rounding on small dense problems, fast, a wheel without
+    dependencies, MIT.
+    """
+
+    friction: float = 0.6
+    torques: bool = True
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.friction) and self.friction > 0.0):
+            raise DefinitionError(f"friction must be above 0, got {self.friction}: feet could give no more than weight")
+
+
+class Programme:
+    """The quadratic programme of the limits on a robot.
+
+    Raises:
+        MissingError: daqp is not installed.
+    """
+
+    def __init__(self, limits: Limits, robot: Robot):
+        self.limits, self._solve = limits, _solver()
+        self._weight = robot.mass * float(np.linalg.norm(robot.gravity)) or 1.0
+        self._efforts = np.full(robot.nv, np.inf)
+        for body in robot.bodies:
+            for entry, effort, _ in body.motors:
+                self._efforts[entry] = effort
+
+    def share(self, G: Array, wanted: Array, weights: Array, S: Array, T: Array, own: Array) -> Array:
+        """Return the feet's wrenches, (rows,), as `least_norm` does.
+
+        Args:
+            G: (n0, rows). wanted: (n0,). weights: (rows,).
+            S: (rows, 3 points), see `of_points`.
+            T: (nv, rows), the feet's wrenches to torques. own: Torques that joints have beside these, (nv,).
+        """
+        pyramid = _pyramid(S.shape[1] // 3, self.limits.friction)
+        A, most = pyramid, np.zeros(len(pyramid))
+        if self.limits.torques:
+            bound = np.isfinite(self._efforts)
+            room = np.concatenate([(self._efforts - own)[bound], (self._efforts + own)[bound]])
+            A = np.vstack([A, T[bound] @ S, -T[bound] @ S])
+            most = np.concatenate([most, np.maximum(room, 0.0) / self._weight])
+        H = S.T @ (S / weights[:, None]) + _EVEN * np.eye(S.shape[1])
+        return self._weight * (S @ self._least(H, G @ S, wanted / self._weight, A, most))
+
+    def _least(self, H: Array, G: Array, wanted: Array, A: Array, most: Array) -> Array:
+        """Return the forces p of least p^T H p with G p = wanted and A p <= most; with G p near wanted if none are."""
+        rows, upper = np.vstack([A, G]), np.concatenate([most, wanted])
+        lower = np.concatenate([np.full(len(A), -np.inf), wanted])
+        sense = np.array([0] * len(A) + [5] * len(G), dtype=np.int32)
+        p, _, flag, _ = self._solve(H, np.zeros(len(H)), rows, upper, lower, sense, primal_tol=_TOLERANCE)
+        if flag < 1:
+            soft = H + _SOFT * G.T @ G
+            p, _, flag, _ = self._solve(
+                soft, -_SOFT * G.T @ wanted, A, most, lower[: len(A)], sense[: len(A)], primal_tol=_TOLERANCE
+            )
+        if flag < 1 or not np.isfinite(p).all():
+            raise LeggedError(f"the quadratic programme of the feet's forces was not solved; daqp ended with {flag}")
+        return p
+
+
+def of_points(robot: Robot, out: Outward, feet: Sequence[Foot], R: Array) -> Array:
+    """Return S, (rows, 3 points): forces at the feet's contact points, world axes, to the feet's wrenches, base axes.
+
+    Args:
+        robot: The robot. out: The outward pass. feet: The feet. R: Base axes to world axes.
+    """
+    blocks = []
+    for foot in feet:
+        turn, (link, shift) = out.R[foot.body], foot.frame
+        arms = [turn @ (shift + link @ robot.contacts[i].position - foot.center) for i in foot.contacts]
+        blocks.append(np.concatenate([seen_from(arm, (3, 4, 5)) @ R.T for arm in arms], axis=1)[list(foot.rows)])
+    S = np.zeros((sum(len(b) for b in blocks), sum(b.shape[1] for b in blocks)), dtype=R.dtype)
+    row = column = 0
+    for block in blocks:
+        S[row : row + len(block), column : column + block.shape[1]] = block
+        row, column = row + len(block), column + block.shape[1]
+    return S
+
+
+def _pyramid(points: int, friction: float) -> Array:
+    """Return A, (5 points, 3 points), with A p <= 0 for forces inside their pyramids."""
+    side = friction / np.sqrt(2.0)
+    one = np.array([[1.0, 0.0, -side], [-1.0, 0.0, -side], [0.0, 1.0, -side], [0.0, -1.0, -side], [0.0, 0.0, -1.0]])
+    return np.kron(np.eye(points), one)
+
+
+def _solver() -> Callable[..., Any]:
+    try:
+        from daqp import solve
+    except ImportError as error:
+        raise MissingError(
+            "limits of WorkspaceBalance need the solver daqp, which is not installed: pip install 'legged[qp]'"
+        ) from error
+    return solve

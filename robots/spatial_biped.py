@@ -1,0 +1,87 @@
+"""The biped of Wendlandt 1997: 13 bodies, 12 joints, 18 degrees of freedom, with the proportions of a person."""
+
+import numpy as np
+
+from legged import Base, Inertia, JointPhysics, Limb, Link, Revolute, Robot, RobotBuilder, State, box, sphere
+from legged.robot.shapes import Box
+
+HEIGHT, MASS = 1.72, 70.0  # [m], [kg]: of the person; with this height the paper's initial pose is just off the ground
+THIGH, SHANK, ANKLE, FOOT = 0.245 * HEIGHT, 0.246 * HEIGHT, 0.039 * HEIGHT, 0.152 * HEIGHT  # [m]; ankle over the sole
+HIPS, TRUNK = 0.191 * HEIGHT, 0.626 * 0.288 * HEIGHT  # [m], hip to hip; from there up to the trunk's centre of mass
+HEEL, SOLE = 0.25 * FOOT, 0.055 * HEIGHT  # [m], heel behind the ankle; breadth of the foot
+CHEST = (0.2, 0.259 * HEIGHT, 0.6)  # [m], the part of the trunk that things may hit, around its centre of mass
+BETWEEN = sphere(
+    0.1, 0.03
+)  # [kg], [m]: each body between crossing axes, its mass taken from the segment beyond or above
+KNEE = JointPhysics(lower=np.radians(-150.0), upper=0.0)
+CROUCH = (0.0, 40.0, 0.0, -77.4595, 0.0, 42.4595)  # [degrees], of a leg's joints where the paper's experiment begins
+
+
+def spatial_biped(base: Base | None = None) -> Robot:
+    """Return the biped: a trunk on two legs with hips of three intersecting axes, knees, and ankles of two axes.
+
+    Names end with the paper's numbers: body 1 is the trunk, its origin at its centre of mass; the left leg has 2 to 7,
+    the right leg 8 to 13; joint k carries body k. A hip turns about x, y, z (joints 2, 3, 4 and 8, 9, 10), a knee
+    about y (5, 11), an ankle about x, y (6, 7 and 12, 13). Bodies 2, 3, 6 and 8, 9, 12 stand between such axes.
+
+    It faces -x, unlike other robots here, with its left leg at -y: the paper's joint angles put flat feet under a trunk
+    that leans 5 degrees about -y if they turn about +y, which bends the knees to -x; and when the paper's is pushed
+    towards -x, its heels rise. At zero it stands upright.
+
+    Args:
+        base: Of the trunk; floating with a quaternion by default.
+
+    Source: Bodies, joints and pose are those of Wendlandt 1997, sections 2 and 4, which gives no lengths and masses.
+        These are fractions of a person's, Winter, "Biomechanics and Motor Control of Human Movement", 4th edition
+        2009, Figure 4.1 and Table 4.1, whose head, arms and trunk are body 1. Depths of segments are ours.
+    """
+    trunk = Link("trunk_1", _trunk(), shapes=(Box(CHEST),))
+    biped = RobotBuilder("spatial biped", trunk, base=base)
+    for side, sign, first in (("left", -1.0, 2), ("right", 1.0, 8)):
+        biped.attach(_leg(first), to="trunk_1", at=(0.0, sign * HIPS / 2, -TRUNK), prefix=f"{side}_")
+    return biped.build()
+
+
+def crouch(robot: Robot) -> State:
+    """Return the state in which the paper's experiment begins: at rest, soles level and 1.6 mm over the ground."""
+    angles = np.radians(CROUCH + CROUCH)
+    joints = {joint.name: angle for joint, angle in zip(robot.joints, angles, strict=True)}
+    lean = np.radians([0.0, -5.0, 0.0])
+    return robot.state(base_position=(0.0, 0.0, 1.035), base_orientation=lean, joints=joints)
+
+
+def _leg(first: int) -> Limb:
+    names = ("hip", "hip", "thigh", "shank", "ankle", "foot")
+    hip_x, hip_y, thigh, shank, ankle, foot = (f"{name}_{first + k}" for k, name in enumerate(names))
+    joints = ("hip_x", "hip_y", "hip_z", "knee", "ankle_x", "ankle_y")
+    x, y, z, knee, roll, pitch = (f"{name}_{first + k}" for k, name in enumerate(joints))
+    inertias = _segment(0.1 * MASS - 0.2, THIGH, 0.323, 0.07), _segment(0.0465 * MASS - 0.1, SHANK, 0.302, 0.05)
+    return (
+        Limb()
+        .add(Revolute(x, "x"), Link(hip_x, BETWEEN))
+        .add(Revolute(y, "y"), Link(hip_y, BETWEEN))
+        .add(Revolute(z, "z"), Link(thigh, inertias[0]))
+        .add(Revolute(knee, "y", physics=KNEE), Link(shank, inertias[1]), at=(0.0, 0.0, -THIGH))
+        .add(Revolute(roll, "x"), Link(ankle, BETWEEN), at=(0.0, 0.0, -SHANK))
+        .add(Revolute(pitch, "y"), _foot(foot))
+    )
+
+
+def _trunk() -> Inertia:
+    """Return a box as deep and broad as the chest, as high as its radius of gyration about y asks for."""
+    deep, broad, _ = CHEST
+    high = np.sqrt(12 * (0.496 * 0.288 * HEIGHT) ** 2 - deep**2)
+    return box(0.678 * MASS, (deep, broad, high))
+
+
+def _segment(mass: float, length: float, gyration: float, radius: float) -> Inertia:
+    """Return a segment that hangs from its joint: its radius of gyration is a fraction of its length."""
+    across, along = mass * (gyration * length) ** 2, mass * radius**2 / 2
+    return Inertia(mass, (0.0, 0.0, -0.433 * length), (across, across, along))
+
+
+def _foot(name: str) -> Link:
+    ends = {"heel": HEEL, "toe": HEEL - FOOT}
+    sides = {"left": -SOLE / 2, "right": SOLE / 2}
+    sole = {f"{end}_{side}": (x, y, -ANKLE) for end, x in ends.items() for side, y in sides.items()}
+    return Link(name, box(0.0145 * MASS, (FOOT, SOLE, ANKLE), (HEEL - FOOT / 2, 0.0, -ANKLE / 2)), sole)
