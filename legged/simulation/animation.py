@@ -16,11 +16,13 @@ from legged.errors import LeggedError
 from legged.simulation.camera import Camera, camera_for, force_scale, stick_size, visible_ground
 from legged.simulation.player import PAGE
 from legged.simulation.run import Run
+from legged.simulation.skeleton import FREE
 
 Array = np.ndarray
 _MODULES = ("#2f6db5", "#3f9a86", "#7a62b8", "#b08a1e", "#5b7f3a", "#a3567e")
 _BODY, _FORCE, _GROUND, _EARTH, _PATH = "#1f3d66", "#c8502d", "#b9b9b9", "#e9e6df", "#8fb3d9"
-_OTHERS = (_BODY, _FORCE, _GROUND, _EARTH, _PATH, "black")
+_FREE = "#8a6f4d"
+_OTHERS = (_BODY, _FREE, _FORCE, _GROUND, _EARTH, _PATH, "black")
 
 
 def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0) -> Path:
@@ -55,8 +57,9 @@ def _moments(run: Run, fps: float, speed: float) -> list[int]:
 
 
 def _edge_colours(run: Run) -> list[str]:
-    """Return a colour for each line of the stick figure: dark for the base, one for each module."""
-    return [_BODY if k == 0 else _MODULES[(k - 1) % len(_MODULES)] for k in run.edge_modules.tolist()]
+    """Return a colour for each line of the stick figure: dark for the base, one for each module, one for free bodies."""
+    known = {0: _BODY, FREE: _FREE}
+    return [known.get(k, _MODULES[(k - 1) % len(_MODULES)]) for k in run.edge_modules.tolist()]
 
 
 class _Stage:
@@ -87,8 +90,8 @@ class _Stage:
         self.ax.add_collection(LineCollection(lines, colors=_GROUND, linewidths=1.2 if camera.side else 0.6))
 
     def _middle(self) -> Array:
-        """Return where to look at each moment, (T, 2): the figure's middle, smoothed over time."""
-        picture = self.camera.picture(self.run.skeleton)
+        """Return where to look at each moment, (T, 2): the robot's middle, smoothed over time."""
+        picture = self.camera.picture(self.run.figure)
         middle = (picture.min(axis=1) + picture.max(axis=1)) / 2
         n = max(1, len(self.run) // 20)
         padded = np.pad(middle, ((n, n), (0, 0)), mode="edge")

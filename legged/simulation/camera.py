@@ -50,8 +50,8 @@ def visible_ground(run: Run, camera: Camera) -> list[Array]:
 
 
 def stick_size(run: Run) -> float:
-    """Return the size of the stick figure, [m]: the diagonal of the box around it at the start."""
-    return float(np.linalg.norm(np.ptp(run.skeleton[0], axis=0))) or 1.0
+    """Return the size of the robot's stick figure, [m]: the diagonal of the box around it at the start."""
+    return float(np.linalg.norm(np.ptp(run.figure[0], axis=0))) or 1.0
 
 
 def force_scale(run: Run) -> float:

@@ -47,6 +47,7 @@ def recorded(engine: Engine, integrator: Integrator, controller: Any, states: li
         ground_memory=parts.ground_memory,
         contact_points=np.array([o.points for o in seen]),
         contact_forces=np.array([o.forces for o in seen]),
+        contact_residual=parts.ground_memory[:, -1] if isinstance(loop, RigidLoop) else np.zeros(len(states)),
         kinetic=np.array([o.look.kinetic for o in seen]),
         potential=np.array([o.look.potential for o in seen]),
         actuator_work=parts.works[:, 0],

@@ -10,10 +10,11 @@ the square of h, and not at all where nothing turns.
 
 The state has the bodies behind the rest,
 
-    s = [v | controller's memory | forces of the last step | works | q and v of each body],
+    s = [v | controller's memory | ground's memory | works | q and v of each body],
 
-and the ground's memory holds the forces on the scene's candidates in their frames, (m, 3), [N]: the next step's guess,
-what controllers feel, and what a run reports. Works are those of the mean of the velocities before and after.
+and the ground's memory holds the forces of the last step on the scene's candidates in their frames, (m, 3), [N], the
+next step's guess and what controllers feel, and the solver's residual, [m/s]. Works are those of the mean of the
+velocities before and after.
 """
 
 from __future__ import annotations
@@ -63,8 +64,12 @@ class RigidLoop(ClosedLoop):
 
     @property
     def ground_memory(self) -> int:
-        """Length of the forces of the last step."""
-        return 3 * len(self.scene.candidates)
+        """Length of the forces of the last step with their residual."""
+        return 3 * len(self.scene.candidates) + 1
+
+    def forces(self, s: Array) -> Array:
+        """Return the forces of the last step, (m, 3), [N], in contact frames."""
+        return self.split(s).ground_memory[:-1].reshape(-1, 3)
 
     @property
     def size(self) -> int:
@@ -86,12 +91,12 @@ class RigidLoop(ClosedLoop):
 
     def feel(self, t: Any, q: Array, s: Array) -> Felt:
         """Return what the forces of the last step do here, and the pushes; impulses' power is not told."""
-        qs, memory = [x for x, _ in self.states(q, s)], self.split(s).ground_memory
-        touches, forces = self.scene.touches(qs), memory.reshape(-1, 3)
+        qs, part = [x for x, _ in self.states(q, s)], self.split(s)
+        touches, forces = self.scene.touches(qs), self.forces(s)
         contact = self.scene.wrenches(qs, touches, forces)[0]
         world = np.array([frame.T @ f for frame, f in zip(touches.frame, forces, strict=True)]).reshape(-1, 3)
-        pushed, power = push_wrenches(self.robot, self.pushes, t, q, self.split(s).v) if self.pushes else (0.0, 0.0)
-        return Felt(contact, contact + pushed, touches.point, world, 0.0 * memory, np.stack([0.0, power]))
+        pushed, power = push_wrenches(self.robot, self.pushes, t, q, part.v) if self.pushes else (0.0, 0.0)
+        return Felt(contact, contact + pushed, touches.point, world, 0.0 * part.ground_memory, np.stack([0.0, power]))
 
     def leap(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> Pair:
         """Return (q, s) a time h later under the forces tau of motors, (nv,)."""
@@ -102,7 +107,7 @@ class RigidLoop(ClosedLoop):
         slope = self._slope(h, *middle[0])
         free = [self._free(h, t, tau, slope, *middle[0])]
         free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
-        touches, guess = scene.touches(qs), h * part.ground_memory.reshape(-1, 3)
+        touches, guess = scene.touches(qs), h * self.forces(s)
         extra = [h * slope, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
         impact = scene.impulses(qs, vs, free, extra, h, touches, guess)
         means = [0.5 * (v + after) for v, after in zip(vs, impact.v_next, strict=True)]
@@ -112,8 +117,8 @@ class RigidLoop(ClosedLoop):
         ends = [(normalised(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
         (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
         memory = part.memory + h * memory_rate
-        forces = (impact.p / h).reshape(-1)
-        return q_next, np.concatenate([v_next, memory, forces, part.works + np.stack(works), *others])
+        ground = np.concatenate([(impact.p / h).reshape(-1), np.stack([impact.residual])])
+        return q_next, np.concatenate([v_next, memory, ground, part.works + np.stack(works), *others])
 
     def look(self, q: Array, s: Array) -> Look:
         own, states = super().look(q, s), self.states(q, s)[1:]

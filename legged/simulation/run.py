@@ -13,6 +13,7 @@ import numpy as np
 from legged.errors import LeggedError, UnknownNameError
 from legged.rotations import euler_angles, quaternion_matrix
 from legged.simulation.histories import BodyHistory, ContactHistory, JointHistory
+from legged.simulation.skeleton import FREE
 
 Array = np.ndarray
 
@@ -37,6 +38,7 @@ class Run:
         memory, ground_memory: States of controller (T, m) and ground (T, g).
         contact_points: Where the contact points were, (T, n, 3), [m].
         contact_forces: The forces on them, (T, n, 3), [N]; on rigid ground, means over the step that ended there.
+        contact_residual: By how much the law of rigid contact was broken in that step, (T,), [m/s]; zeros on others.
         kinetic, potential: Energies, (T,), [J], those of free bodies among them.
         actuator_work, ground_work, push_work: Work done on robot and bodies since the start, (T,), [J]; the ground's is
             that of all contacts.
@@ -46,9 +48,9 @@ class Run:
         joint_names, joint_q, joint_v: Joints, and where each one's entries of q and v begin and end, (joints, 2).
         contact_names: Of the contact points.
         contact_on, contact_against: The link or free body that each is on, and that it meets, or `GROUND`.
-        skeleton: Nodes of the stick figure, (T, k, 3), [m].
+        skeleton: Nodes of the stick figure and behind them of free bodies, (T, k, 3), [m].
         edges: Pairs of nodes to join by lines, (e, 2).
-        edge_modules: The module that each line belongs to, (e,).
+        edge_modules: The module that each line belongs to, (e,), or `FREE`.
         ground_lines: Lines on the ground, (n, k, 3), [m], the first its profile along x; (0, k, 3) without ground.
         ground_normal: Unit normal of that ground on average, (3,).
         bodies: Names of the free bodies.
@@ -71,6 +73,7 @@ class Run:
     ground_memory: Array
     contact_points: Array
     contact_forces: Array
+    contact_residual: Array
     kinetic: Array
     potential: Array
     actuator_work: Array
@@ -144,6 +147,12 @@ class Run:
     def mean_velocity(self) -> Array:
         """Of the base's origin over the run, (3,), [m/s]."""
         return (self.base_position[-1] - self.base_position[0]) / self.duration
+
+    @property
+    def figure(self) -> Array:
+        """The nodes of the robot's own stick figure, (T, k, 3), [m]: the skeleton less that of free bodies."""
+        free = self.edges[self.edge_modules == FREE]
+        return self.skeleton[:, : free.min()] if free.size else self.skeleton
 
     def base_angles(self, sequence: str = "xyz") -> Array:
         """Return the base's intrinsic angles, (T, 3), [rad]: base axes to world is R_1 R_2 R_3 about these axes."""
