@@ -22,8 +22,6 @@ from legged.trace.rounds import rounded
 from legged.trace.row_core import ROWS, array_sizes
 
 ENTRY = "legged_batch"
-_SHORT = 200
-"""Numbers in all rows of a state: more for eight states would fill the first cache before they are needed."""
 
 
 class _Array(NamedTuple):
@@ -74,13 +72,10 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     w.let(f"call i64 @{ROWS}(ptr %rows, ptr %room)", "%wrong")
     for array in results:
         _copy_if_needed(w, array, False)
-    for array in arrays if sum(sizes) <= _SHORT else []:
-        _ask_ahead(w, array, array in results)
     _finish(w)
     for name, takes in (("smin.i64", 2), ("smax.i64", 2)):
         yield f"declare i64 @llvm.{name}({', '.join(['i64'] * takes)})"
     yield "declare i64 @llvm.cttz.i64(i64, i1)"
-    yield "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
     yield from _copy(width)
     yield f"define i64 @{ENTRY}(i64 %first, i64 %end, ptr %arrays, ptr %work) {ATTRIBUTES} {{"
     yield from w.lines
@@ -113,14 +108,6 @@ def _copy_if_needed(w: Writer, array: _Array, inward: bool) -> None:
     w.line(f"call void @legged_copy(i1 {str(inward).lower()}, {described})")
     w.line(f"br label %copied{k}")
     w.label(f"copied{k}")
-
-
-def _ask_ahead(w: Writer, array: _Array, written: bool) -> None:
-    """Ask for the rows of the next block, line of cache by line, to be read or written; they often lie end to end."""
-    state = w.let(f"add i64 %k, {w.width}")
-    row = w.at(array.base, w.let(f"mul i64 {state}, {array.stride}"), "i8")
-    for number in range(0, array.size * w.width, 8):
-        w.line(f"call void @llvm.prefetch.p0(ptr {w.at(row, number)}, i32 {int(written)}, i32 3, i32 1)")
 
 
 def _finish(w: Writer) -> None:

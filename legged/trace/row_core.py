@@ -4,21 +4,27 @@
 
 `arrays` holds two numbers for each argument and then for each result: the address of the first state's row, and the
 bytes from one state's row to the next. Some columns are loaded and transposed in registers when the first of them is
-needed; results wait until all are there, and go into their rows end to end.
+needed; results go into their rows when the last of some neighbours is there, so that few wait in memory.
+
+Meanwhile the memory of the next block is asked for, line of cache by line: it takes its time to come, results that
+exceed the caches more than their computation, and a processor waits for a few dozen lines at once only.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 from legged.trace import transposition
 from legged.trace.assembler import Value
 from legged.trace.graph import Graph, Operand
 from legged.trace.lowering import Core
-from legged.trace.results import Place
+from legged.trace.results import Place, results
 from legged.trace.transposition import Rows
 
 ROWS = "legged_rows"
+Group = tuple[Place, ...]
+"""Neighbours in a row of results, which are moved together."""
 
 
 def array_sizes(graph: Graph) -> list[int]:
@@ -38,12 +44,41 @@ class RowCore(Core):
         self._columns: dict[int, Value] = {}
         self._sources = _sources(graph, width)
         self._found: dict[Place, Value] = {}
+        for operand, places in results(graph):
+            if isinstance(operand, float):
+                self._found.update(dict.fromkeys(places, self.w.number(operand)))
+        self._groups: dict[Place, list[Group]] = {}
+        for group in _result_groups(graph, width):
+            for place in group:
+                self._groups.setdefault(place, []).append(group)
+        self._delivered: set[Group] = set()
+
+    def lines(self) -> Iterator[str]:
+        yield transposition.ASKING
+        yield from super().lines()
 
     def load_arrays(self) -> None:
         for k in range(len(self.graph.inputs) + len(self.graph.outputs)):
             first = self.w.let(f"load ptr, ptr {self.w.at('%arrays', 2 * k, 'i64')}, align 8")
             step = self.w.let(f"load i64, ptr {self.w.at('%arrays', 2 * k + 1, 'i64')}, align 8")
             self._arrays.append(Rows(first, step))
+
+    def rest(self) -> None:
+        begun = len(self.w.lines)
+        super().rest()
+        self._ask_ahead(begun)
+
+    def _ask_ahead(self, begun: int) -> None:
+        """Ask for the next block's rows, one line of cache every few lines of assembly from line `begun` on."""
+        lines, asks = self.w.lines[begun:], []
+        del self.w.lines[begun:]
+        for array, size in zip(self._arrays, array_sizes(self.graph), strict=True):
+            columns = range(0, size, transposition.LINE)
+            asks += [(row, column) for row in array.following(self.w).at(self.w, 0) for column in columns]
+        for n, line in enumerate(lines):
+            self.w.lines.append(line)
+            for row, column in asks[n * len(asks) // len(lines) : (n + 1) * len(asks) // len(lines)]:
+                transposition.ask(self.w, self.w.at(row, column))
 
     def value(self, operand: Operand) -> Value:
         """Return a value; an input is loaded with its neighbours."""
@@ -57,18 +92,21 @@ class RowCore(Core):
         return self._columns[operand]
 
     def _store(self, value: Value, places: list[Place]) -> None:
-        """Keep a number until all are there."""
+        """Keep a number until its neighbours are there, then put them into their rows."""
         self._found.update(dict.fromkeys(places, value))
+        for group in [group for place in places for group in self._groups[place]]:
+            if group not in self._delivered and all(place in self._found for place in group):
+                self._delivered.add(group)
+                array, column = group[0]
+                transposition.deliver(self.w, [self._found[place] for place in group], self._arrays[array], column)
 
-    def _wrong(self) -> Value:
-        """Put all results into their rows, end to end, and return where one of them is not finite."""
-        wrong, inputs = super()._wrong(), len(self.graph.inputs)
-        for k, size in enumerate(array_sizes(self.graph)[inputs:], inputs):
-            count = transposition.together(size, self.w.width)
-            for c in transposition.groups(range(size), size, self.w.width):
-                columns = [self._found[Place(k, c + i)] for i in range(count)]
-                transposition.deliver(self.w, columns, self._arrays[k], c)
-        return wrong
+
+def _result_groups(graph: Graph, width: int) -> Iterator[Group]:
+    """Yield the groups in which results go into their rows; the last of a row may overlap."""
+    for k, size in list(enumerate(array_sizes(graph)))[len(graph.inputs) :]:
+        count = transposition.together(size, width)
+        for start in transposition.groups(range(size), size, width):
+            yield tuple(Place(k, column) for column in range(start, start + count))
 
 
 def _sources(graph: Graph, width: int) -> dict[int, tuple[int, int, range]]:

@@ -7,6 +7,12 @@ from typing import NamedTuple
 
 from legged.trace.assembler import Value, Writer
 
+LINE = 8
+"""Numbers in a line of cache."""
+
+ASKING = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
+"""What `ask` needs to be declared."""
+
 
 class Rows(NamedTuple):
     """As many rows of numbers as a vector has lanes.
@@ -18,6 +24,10 @@ class Rows(NamedTuple):
 
     first: Value
     step: Value
+
+    def following(self, w: Writer) -> Rows:
+        """Return as many rows behind these."""
+        return Rows(w.at(self.first, w.let(f"mul i64 {self.step}, {w.width}"), "i8"), self.step)
 
     def at(self, w: Writer, column: int | Value) -> list[Value]:
         """Return where a column's numbers are."""
@@ -71,6 +81,15 @@ def deliver(w: Writer, columns: Sequence[Value], rows: Rows, start: int | Value)
         indices = _indices(range(lane // half * half, lane // half * half + half))
         part = w.let(f"shufflevector {w.real} {square[lane % half]}, {w.real} poison, {indices}")
         w.line(f"store <{half} x double> {part}, ptr {place}, align 8")
+
+
+def ask(w: Writer, place: Value) -> None:
+    """Ask for a line of cache that will be read or written, into the second cache.
+
+    As one to be read: nobody else has it, so it may be written as well. Asking for it to be written would put it into
+    the first cache, where values that wait are.
+    """
+    w.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
 
 
 def _gathered(w: Writer, places: list[Value]) -> Value:
