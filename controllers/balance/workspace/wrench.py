@@ -95,7 +95,7 @@ def desired_acceleration(now: Pose, wanted: Pose, gains: Gains, R: Array, center
 
     Args:
         now, wanted: The central body's motion and set point; `now` needs no accelerations.
-        gains: K. R: Body axes to world axes, (3, 3). center: Origin to the point of the set point, (3,), [m], body axes.
+        gains: K. R: Body axes to world axes, (3, 3). center: Origin to the set point's point, (3,), [m], body axes.
 
     Source: Wendlandt 1997, algorithm 4.
     """
