@@ -57,9 +57,10 @@ def _moments(run: Run, fps: float, speed: float) -> list[int]:
 
 
 def _edge_colours(run: Run) -> list[str]:
-    """Return a colour for each line of the stick figure: dark for the base, one for each module, one for free bodies."""
+    """Return a colour for each line: dark for the base, one for each module, one for all free bodies."""
     known = {0: _BODY, FREE: _FREE}
-    return [known.get(k, _MODULES[(k - 1) % len(_MODULES)]) for k in run.edge_modules.tolist()]
+    modules = run.edge_modules.tolist()
+    return [known[k] if k in known else _MODULES[(k - 1) % len(_MODULES)] for k in modules]
 
 
 class _Stage:

@@ -1,0 +1,79 @@
+"""Time stepping without contact: what free flight must keep, and how fast its error falls."""
+
+import numpy as np
+import pytest
+
+import legged
+from legged.contact import Rigid
+from legged.simulation.limits import STOP_TIME
+
+SPIN = np.array([3.0, 5.0, -4.0, 1.0, 2.0, 3.0])
+
+
+def thrown(step, until=1.0, **options):
+    """A brick that tumbles; its axes are the world's at the start."""
+    brick = legged.RobotBuilder("brick", legged.Link("brick", legged.box(2.0, (0.1, 0.2, 0.4)))).build()
+    q = brick.neutral()
+    q[6] = 10.0
+    options = {"q": q, "v": SPIN, "until": until, "fall": False, **options}
+    return legged.simulate(brick, ground=Rigid(), integrator=legged.TimeStepping(step), **options)
+
+
+def order(errors):
+    return np.log2(errors[:-1] / errors[1:])
+
+
+def test_a_ballistic_flight_is_exact_whatever_tumbles():
+    run = thrown(0.01)
+    t = run.times[:, None]
+    path = run.q[0, 4:] + SPIN[3:] * t + 0.5 * np.array([0.0, 0.0, -9.81]) * t**2
+    np.testing.assert_allclose(run.q[:, 4:], path, atol=1e-12)  # rounding of some hundred steps
+
+
+def test_energy_of_a_tumbling_body_errs_by_the_square_of_the_step():
+    drifts = np.array([thrown(step).energy_drift for step in (4e-3, 2e-3, 1e-3)])
+    assert drifts[-1] < 1e-5  # [J], of 8 J of rotation
+    assert order(drifts)[-1] > 1.9
+
+
+def test_where_a_tumbling_body_ends_errs_by_the_square_of_the_step():
+    exact = thrown(1e-4, sample=1.0).q[-1, :4]
+    errors = np.array([1.0 - abs(thrown(step, sample=1.0).q[-1, :4] @ exact) for step in (8e-3, 4e-3, 2e-3)])
+    assert (order(np.sqrt(errors)) > 1.8).all()  # the sine of half the angle between the two
+
+
+def test_a_robot_in_flight_keeps_momentum_as_its_legs_move():
+    robot = legged.random_tree(seed=3, links=6, bases=("floating",))
+    rng = np.random.default_rng(0)
+    q, v, moved = legged.random_configuration(robot, rng), rng.normal(size=robot.nv), []
+    q[6] = 50.0  # above the ground
+    for step in (2e-3, 1e-3, 5e-4):
+        options = {"q": q, "v": v, "until": 0.4, "sample": 0.4, "fall": False, "integrator": legged.TimeStepping(step)}
+        run = legged.simulate(robot, ground=Rigid(), **options)
+        before, after = (legged.momentum(robot, q, u) for q, u in zip(run.q[[0, -1]], run.v[[0, -1]], strict=True))
+        after[3:] -= robot.mass * robot.gravity * run.duration
+        moved.append(np.abs(after - before).max())
+    assert (order(np.array(moved)) > 1.7).all()
+
+
+def test_time_stepping_agrees_with_runge_kutta_in_flight_and_at_stops():
+    physics = legged.JointPhysics(damping=0.02, friction=0.05, lower=-0.5, upper=0.5)
+    builder = legged.RobotBuilder("arm", legged.Link("base"), base=legged.FixedBase())
+    arm = legged.Link("arm", legged.rod(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, -0.5)))
+    robot = builder.attach(legged.Limb().add(legged.Revolute("shoulder", "y", physics=physics), arm), to="base").build()
+    options = {"v": np.array([6.0]), "until": 0.5, "fall": False}
+    wanted = legged.simulate(robot, integrator=legged.RungeKutta4(5e-5), **options)
+    for step in (2e-3, 1e-3, 2.5e-4):
+        run = legged.simulate(robot, ground=Rigid(), integrator=legged.TimeStepping(step), **options)
+        # A stop sets in half a step early or late, with its whole damper; 1 / e^2 of that speed leaves it.
+        speed = 6.0 * step / (2.0 * STOP_TIME) / np.e**2  # [rad/s]
+        assert np.abs(run.q - wanted.q).max() < 0.4 * speed  # [rad], in the time that is left
+        assert run.energy_drift < 1e-4 * 3.0  # [J], of the energy at the start
+
+
+@pytest.mark.parametrize("step", [1e-3, 2e-3])
+def test_a_push_does_the_work_that_the_books_say(step):
+    push = legged.Push("brick", (0.0, 3.0, 1.0), at=0.1, duration=0.2, point=(0.02, 0.0, 0.05))
+    run = thrown(step, pushes=[push])
+    assert run.push_work[-1] > 1.0
+    assert run.energy_drift < 1e-3 * run.push_work[-1] * (step / 1e-3) ** 2
