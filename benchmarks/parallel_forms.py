@@ -8,7 +8,8 @@ in extended precision; the largest error relative to the largest acceleration.
 from __future__ import annotations
 
 import argparse
-from types import ModuleType
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -20,11 +21,12 @@ from legged.errors import LeggedError
 from legged.reports.table import Table
 from legged.trace import depth
 
-METHODS: dict[str, ModuleType] = {
-    "articulated bodies": articulated,
-    "sparse system": sparse_system,
-    "constraint forces": constraint_force,
-    "divide and conquer": divide_and_conquer,
+METHODS: dict[str, Callable[..., np.ndarray]] = {
+    "articulated bodies": articulated.forward_dynamics,
+    "sparse system": sparse_system.forward_dynamics,
+    "constraint forces": constraint_force.forward_dynamics,
+    "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
+    "divide and conquer, pivoted": divide_and_conquer.forward_dynamics,
 }
 SPREADS = {"straight": 0.1, "coiled": 3.0}
 """Joint angles are drawn from -spread to spread, [rad]."""
@@ -36,8 +38,8 @@ def depths(most: int) -> Table:
     for n in sizes(8, most):
         robot, row = robots.chain(n - 1, twist=0.7), [str(n)]
         for method in METHODS.values():
-            counts = legged.count(method.forward_dynamics, robot)
-            row += [str(depth(method.forward_dynamics, robot)), str(counts.M + counts.A)]
+            counts = legged.count(method, robot)
+            row += [str(depth(method, robot)), str(counts.M + counts.A)]
         rows.append(tuple(row))
     header = ("bodies", *(part for name in METHODS for part in (f"{name}: depth", "M + A")))
     return Table("Depth of forward dynamics", header, tuple(rows))
@@ -70,7 +72,7 @@ def errors(n: int, spread: float, seed: int = 0) -> dict[str, float]:
     exact = articulated.forward_dynamics(robot, *(extended(x) for x in (q, still, tau)))
     found = {}
     for name, method in METHODS.items():
-        apart = method.forward_dynamics(robot, q, still, tau) - exact
+        apart = method(robot, q, still, tau) - exact
         found[name] = float(np.abs(apart).max() / np.abs(exact).max())
     return found
 

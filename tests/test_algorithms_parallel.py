@@ -1,5 +1,6 @@
 """Divide and conquer and the algorithms of global analysis: right, refused where they must be, and of what depth."""
 
+from functools import partial
 from itertools import pairwise
 
 import numpy as np
@@ -17,6 +18,7 @@ from legged.algorithms.operators import SpatialOperators, closed_chain
 from legged.errors import DefinitionError, SingularError
 from legged.trace import depth
 
+VERSIONS = tuple(divide_and_conquer.VERSIONS)
 SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 300))]
 
 
@@ -37,15 +39,26 @@ def unbalanced(robot, q, v, tau, vdot, wrenches=None) -> float:
     return np.abs(needed - tau).max(initial=0) / max(scale, 1e-300)
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("seed", SEEDS)
-def test_divide_and_conquer_is_forward_dynamics(seed):
+def test_divide_and_conquer_is_forward_dynamics(seed, version):
     robot, q, v, tau, wrenches = case(seed)
-    vdot = divide_and_conquer.forward_dynamics(robot, q, v, tau, wrenches)
+    vdot = divide_and_conquer.forward_dynamics(robot, q, v, tau, wrenches, version=version)
     assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
 
 
+@pytest.mark.parametrize("make", [robots.spatial_quadruped, robots.planar_biped])
+def test_pivoted_about_their_roots_assemblies_take_thin_rods(make):
+    """The paper's robots, whose links have no inertia about their own axis."""
+    robot, rng = make(), np.random.default_rng(0)
+    q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
+    vdot = divide_and_conquer.forward_dynamics(robot, q, v, tau)
+    assert unbalanced(robot, q, v, tau, vdot) < 1e-11
+
+
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("base", [legged.FixedBase(), legged.FloatingBase(), legged.PlanarBase()])
-def test_divide_and_conquer_knows_armature_friction_and_springs(base):
+def test_divide_and_conquer_knows_armature_friction_and_springs(base, version):
     physics = legged.JointPhysics(damping=0.3, friction=0.2, armature=0.1, stiffness=2.0, rest=0.5)
     builder = legged.RobotBuilder("sprung", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))), base=base)
     for side in range(2):
@@ -57,7 +70,7 @@ def test_divide_and_conquer_knows_armature_friction_and_springs(base):
     robot = builder.build()
     rng = np.random.default_rng(0)
     q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
-    vdot = divide_and_conquer.forward_dynamics(robot, q, v, tau)
+    vdot = divide_and_conquer.forward_dynamics(robot, q, v, tau, version=version)
     assert unbalanced(robot, q, v, tau, vdot) < 1e-11
 
 
@@ -69,10 +82,12 @@ def test_velocities_by_doubling_are_those_of_the_sweep(seed):
         assert ours == pytest.approx(swept, abs=1e-12 * max(1.0, np.abs(v).max(initial=0)) * len(robot.bodies))
 
 
-def test_depth_of_divide_and_conquer_is_that_of_the_halvings():
+@pytest.mark.parametrize("version", VERSIONS)
+def test_depth_of_divide_and_conquer_is_that_of_the_halvings(version):
     """As often as the bodies double, the same is added; the articulated bodies' depth doubles with them."""
     sizes = (3, 7, 15)  # links on a floating base: 4, 8, 16 bodies
-    depths = [depth(divide_and_conquer.forward_dynamics, robots.chain(n, twist=0.7)) for n in sizes]
+    method = partial(divide_and_conquer.forward_dynamics, version=version)
+    depths = [depth(method, robots.chain(n, twist=0.7)) for n in sizes]
     assert depths[1] - depths[0] == pytest.approx(depths[2] - depths[1], rel=0.05)
     serial = [depth(articulated.forward_dynamics, robots.chain(n, twist=0.7)) for n in sizes]
     assert serial[2] - serial[1] == pytest.approx(2 * (serial[1] - serial[0]), rel=0.05)
@@ -103,15 +118,16 @@ def two_arms(base):
     return builder.build()
 
 
+@pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("base", [legged.FixedBase(), legged.FloatingBase()])
-def test_a_loop_is_closed_where_the_robot_meets_the_ground(base):
+def test_a_loop_is_closed_where_the_robot_meets_the_ground(base, version):
     """Against the closed chain of the spatial operator algebra."""
     robot, rng = two_arms(base), np.random.default_rng(0)
     q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
     ends = ("left_link6", np.array([0, 0, 0.3])), ("right_link6", np.array([0, 0.1, 0.3]))
     L = legged.point_jacobian(robot, q, *ends[0]) - legged.point_jacobian(robot, q, *ends[1])
     v = v - np.linalg.pinv(L) @ L @ v  # ends that move alike
-    ours = divide_and_conquer.forward_dynamics(robot, q, v, tau, closing=ends)
+    ours = divide_and_conquer.forward_dynamics(robot, q, v, tau, closing=ends, version=version)
     theirs, _ = closed_chain(robot, q, v, tau, *ends)
     assert np.abs(ours - theirs).max() < 1e-9 * np.abs(theirs).max()
     assert np.abs(ours - legged.forward_dynamics(robot, q, v, tau)).max() > 1e-2 * np.abs(theirs).max()
@@ -241,9 +257,10 @@ def test_systems_of_bodies_refuse_armature_and_chains_refuse_branches():
         constraint_force.forward_dynamics(robot, *state)
     rods = robots.spatial_quadruped()
     state = rods.neutral(), np.zeros(rods.nv), np.zeros(rods.nv)
-    for method in (divide_and_conquer, sparse_system, constraint_force):
+    inverse = partial(divide_and_conquer.forward_dynamics, version="inverse")
+    for method in (inverse, sparse_system.forward_dynamics, constraint_force.forward_dynamics):
         with pytest.raises(DefinitionError, match="'leg1_thigh' has none about some axis, as a thin rod"):
-            method.forward_dynamics(rods, *state)
+            method(rods, *state)
     builder = legged.RobotBuilder("geared", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))))
     physics, arm = legged.JointPhysics(armature=0.1), legged.Link("arm", legged.box(1, (0.3, 0.2, 0.1)))
     geared = builder.add(legged.Revolute("joint", "z", physics=physics), arm, to="base").build()
@@ -267,4 +284,5 @@ def test_divide_and_conquer_is_less_accurate_but_useful():
     """Featherstone 1999, part 2; inertias of handles are differences of what they are between."""
     found = errors(64, 3.0)
     assert found["articulated bodies"] < 1e-11
-    assert 10 * found["articulated bodies"] < found["divide and conquer"] < 1e-8
+    assert 10 * found["articulated bodies"] < found["divide and conquer, inverse"] < 1e-8
+    assert found["divide and conquer, pivoted"] < 0.1 * found["divide and conquer, inverse"]

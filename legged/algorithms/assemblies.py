@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+GROUND = -1
+"""What stands for the ground among the bodies' places."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -20,6 +23,11 @@ class Part:
     outer: Part | int
     joint: int
     handles: tuple[int, ...]
+
+    @property
+    def root(self) -> int:
+        """Its body nearest to the ground, or the ground."""
+        return self.inner.root if isinstance(self.inner, Part) else self.inner
 
     @property
     def levels(self) -> int:

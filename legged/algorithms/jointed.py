@@ -61,6 +61,7 @@ def jointed(
     what: str,
     *,
     twists: Sequence[Array] | None = None,
+    any_inertia: bool = False,
 ) -> tuple[list[Jointed], Array]:
     """Return (bodies with inertia, parent before child, acceleration of the ground (6,) in the base's coordinates).
 
@@ -70,12 +71,13 @@ def jointed(
         robot, q, v, tau, wrenches: As in `legged.forward_dynamics`, read.
         what: The algorithm, for messages.
         twists: Of each body, (6,), in its axes; found by a sweep outward if not given.
+        any_inertia: Whether bodies with mass may have no inertia about some axis.
 
     Raises:
         DefinitionError: for joints that follow others, gyroscopic rotors, and bodies that have no inertia about some
             axis; massless ones with one joint outward of them are taken out, others are not.
     """
-    _refuse(robot, what)
+    _refuse(robot, what, any_inertia)
     links = links_at(robot, q)
     t = velocities(links, v) if twists is None else twists
     outside = links.wrenches(wrenches)
@@ -100,7 +102,7 @@ def jointed(
     return found, base_bias(links, q, v)
 
 
-def _refuse(robot: Robot, what: str) -> None:
+def _refuse(robot: Robot, what: str, any_inertia: bool) -> None:
     refuse_followers(robot, what)
     if any(body.spin.any() for body in robot.bodies):
         raise DefinitionError(f"{what} knows no rotors that couple with the turning of their link")
@@ -108,7 +110,7 @@ def _refuse(robot: Robot, what: str) -> None:
         children = len(robot.children[body.index])
         if _massless(body) and (body.index > 0 or body.nv > 0) and children != 1:
             raise DefinitionError(f"{what} needs inertia in {body.name!r}, which has {children} joints outward of it")
-        if not _massless(body) and (body.index > 0 or body.nv > 0) and _turns_freely(body):
+        if not any_inertia and not _massless(body) and (body.index > 0 or body.nv > 0) and _turns_freely(body):
             raise DefinitionError(
                 f"{what} inverts each body's own inertia, but {body.name!r} has none about some axis, as a thin rod; "
                 f"give it a thickness, or use an algorithm that eliminates joints: legged.forward_dynamics"

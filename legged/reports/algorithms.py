@@ -49,7 +49,8 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
         "spatial operators": operators.forward_dynamics,
         "sparse system": sparse_system.forward_dynamics,
         "constraint forces": constraint_force.forward_dynamics,
-        "divide and conquer": divide_and_conquer.forward_dynamics,
+        "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
+        "divide and conquer, pivoted": divide_and_conquer.forward_dynamics,
     },
     "inertia matrix": {
         "modular": inertia_matrix,
