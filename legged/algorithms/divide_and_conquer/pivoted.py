@@ -7,7 +7,7 @@ That handle's body is the assembly's root. With its acceleration a, and forces f
 
 So I is the articulated-body inertia of the serial algorithm, with its accuracy, and Phi the mobility of what hangs on
 a held root: the equations of the first version, pivoted about the root. Single bodies give their own inertia, and
-Phi = 0; nothing of a body is inverted. Assemblies of a chain are joined by sums of positive semidefinite matrices alone,
+Phi = 0; nothing of a body is inverted. Assemblies of a chain are joined by sums of positive semidefinite matrices,
 where the first version takes differences: that is what it gains in accuracy.
 
 Source: the idea of a more accurate version is Featherstone's, 1999, part 2, whose text we do not have; these equations
