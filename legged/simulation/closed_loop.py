@@ -132,6 +132,10 @@ class ClosedLoop:
         """Return s at the start."""
         return np.concatenate([v, memory, np.zeros(self.ground_memory + WORKS)])
 
+    def shaken(self, s: Array, noise: Array) -> Array:
+        """Return a state near s, as far as noise, (size,), can be added to it."""
+        return s + noise
+
     def split(self, s: Array) -> Parts:
         """Return the pieces of s, (..., size)."""
         bounds = np.cumsum([0, self.robot.nv, self.memory, self.ground_memory, WORKS])

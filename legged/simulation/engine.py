@@ -70,6 +70,9 @@ class CompiledPlant(ClosedLoop):
 class CompiledScene(CompiledPlant, RigidLoop):
     """The same of a loop on rigid ground."""
 
+    def resist(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
+        return RigidLoop.resist(self, h, q, v, v_next)  # a part of `leap`, which is compiled whole
+
     def leap(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> tuple[Array, Array]:
         shapes = {"t": (), "h": (), "q": self.robot.nq, "s": self.size, "tau": self.robot.nv}
         kernel = self._compiled("leap", **shapes, memory_rate=self.memory)
@@ -213,7 +216,8 @@ def _disagreement(one: Engine, other: Engine, q: Array, s: Array) -> float:
     rng = np.random.default_rng(0)
     worst = 0.0
     for t in (0.0, 0.1, 0.37, 0.0):
-        y = np.concatenate([np.zeros(one.nv), s]) + 1e-3 * rng.standard_normal(one.nv + len(s))
+        noise = 1e-3 * rng.standard_normal(one.nv + len(s))
+        y = np.concatenate([noise[: one.nv], one.loop.shaken(s, noise[one.nv :])])
         pairs = [(one.rate(t, 0, y, q), other.rate(t, 0, y, q))]
         if one.loop.controller.clocked:
             pairs.append((one.observe(t, 0, q, y[one.nv :]).memory, other.observe(t, 0, q, y[one.nv :]).memory))

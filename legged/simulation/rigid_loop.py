@@ -79,6 +79,11 @@ class RigidLoop(ClosedLoop):
         states = [part for body in self.bodies for part in body.state()]
         return np.concatenate([super().initial(v, memory), *states])
 
+    def shaken(self, s: Array, noise: Array) -> Array:
+        """Return a state near s in which bodies are where they were: their quaternions have length one."""
+        own = super().size
+        return np.concatenate([s[:own] + noise[:own], s[own:]])
+
     def states(self, q: Array, s: Array) -> list[Pair]:
         """Return (q, v) of the robot and of each body."""
         found, at = [(q, s[: self.robot.nv])], super().size
