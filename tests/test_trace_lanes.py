@@ -118,3 +118,22 @@ def test_a_state_alone_and_in_a_batch_differ_by_rounding_at_most():
     kernel = legged.compile(legged.forward_dynamics, robot)
     alone = np.array([kernel(*state) for state in zip(q, v, tau, strict=True)])
     assert np.abs(alone - kernel(q, v, tau)).max() <= 1e-13 * np.abs(alone).max()
+
+
+def test_a_constant_is_not_the_value_of_that_number():
+    """Modules that multiply by 4.0 beside modules that multiply by the value number 4, an input."""
+
+    def alike(x):
+        shared, out = x[4], []
+        for k in range(4):
+            with legged.trace.labels.module(k + 1):
+                a = (x[k] + 0.3) * (x[k] + k) * (x[k] * x[k] + 0.1 * k)
+                out.append(a * (a + 1.5) * (4.0 if k == 3 else shared) + a * (x[k] - (4.0 if k else shared)))
+        return np.array(out)
+
+    x = np.array([0.3, -0.7, 1.1, 0.4, 2.5])
+    kernel = legged.compile(alike, None, x=(5,))
+    assert lanes.plan(kernel.graph, (), 8) is not None
+    assert kernel(x) == pytest.approx(alike(x), rel=1e-14)
+    assert lanes.Entry(4.0, 1) != lanes.Entry(4, 1) and lanes.Entry(4, 1) == lanes.Entry(4, 1)
+    assert len({lanes.Entry(4.0, 1), lanes.Entry(4, 1)}) == 2

@@ -26,10 +26,21 @@ _LARGEST = 10_000  # nodes: finding out who waits for whom takes memory that gro
 
 
 class Entry(NamedTuple):
-    """What one lane of a vector holds: sign * value of the operand."""
+    """What one lane of a vector holds: sign * value of the operand. The constant 20.0 is not the value number 20."""
 
     operand: Operand
     sign: int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Entry) or isinstance(self.operand, float) != isinstance(other.operand, float):
+            return False
+        return self.operand == other.operand and self.sign == other.sign
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
 
 
 class Pack(NamedTuple):
