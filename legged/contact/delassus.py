@@ -17,24 +17,22 @@ from legged.algorithms.articulated import Articulated, refuse_followers
 from legged.algorithms.links import links_at
 from legged.algorithms.operational.propagators import mobilities
 from legged.dynamics.forward import articulate, kept_of
-from legged.dynamics.kinematics import Motion
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
 
 class End(NamedTuple):
-    """Where a body is held: rows of G, (n, 6), are what of its twist, at its origin in world axes, is meant."""
+    """Where a body is held: rows of G, (n, 6), are what of its twist, in its own axes, is meant."""
 
     body: int
     G: Array
 
 
-def mobilities_at(robot: Robot, q: Array, poses: Motion, extra: Array, ends: Sequence[End]) -> list[list[Array]]:
+def mobilities_at(robot: Robot, q: Array, extra: Array, ends: Sequence[End]) -> list[list[Array]]:
     """Return the blocks of G J (I + diag(extra))^-1 J^T G^T between ends, (n, n'), those below the diagonal as zeros.
 
     Args:
-        robot: The robot. q: Configuration, (nq,). poses: Where its bodies are there.
-        extra: Added to the joints' own inertia, (nv,).
+        robot: The robot. q: Configuration, (nq,). extra: Added to the joints' own inertia, (nv,).
         ends: Where it is held.
 
     Raises:
@@ -45,7 +43,7 @@ def mobilities_at(robot: Robot, q: Array, poses: Motion, extra: Array, ends: Seq
     factors, M_hat = articulate(robot, q, links.X, [kept_of(body, extra) for body in robot.bodies])
     Psi = [np.zeros((6, robot.base.nv)), *(f.Psi for f in factors[1:])]
     parts = Articulated(M_hat, Psi, [f.I_hat for f in factors], Psi)
-    return mobilities(links, parts, [(end.body, turned(poses.rotation[end.body].T) @ end.G.T) for end in ends])
+    return mobilities(links, parts, [(end.body, end.G.T) for end in ends])
 
 
 def turned(R: Array) -> Array:

@@ -26,11 +26,13 @@ class Impact(NamedTuple):
         p: Impulses on the first sides, (m, 3), [N s], contact frames.
         v_next: Velocities of each robot after them, (nv,).
         residual: By how much the law is broken, [m/s]; see `legged.contact.solver.residual`.
+        work: What the impulses do over the step, [J]: p . u, u the mean of the velocities before and after it.
     """
 
     p: Array
     v_next: list[Array]
     residual: Any
+    work: Any
 
 
 def impact(
@@ -45,19 +47,20 @@ def impact(
         guess: Impulses to start from, (m, 3), [N s].
     """
     if not len(gap):
-        return Impact(np.zeros((0, 3)), list(v_free), 0.0)
+        return Impact(np.zeros((0, 3)), list(v_free), 0.0, 0.0)
     with stage("contact problem"):
-        approach, free = -contacts.velocities(vs)[:, 0], contacts.velocities(v_free)
+        before, free = contacts.velocities(vs), contacts.velocities(v_free)
         problem = Problem(contacts.inertia(), free, ground.friction)
         rest = [_resting(ground, d, h) for d in gap]
     with stage("contact solver"):
-        p, target = _solved(ground, problem, rest, approach, h, gap, guess)
+        p, target = _solved(ground, problem, rest, before, h, gap, guess)
     with stage("contact response"):
-        return Impact(p, contacts.after(v_free, p), residual(problem, target, p))
+        work = 0.5 * (p * (before + velocities(problem, p))).sum()
+        return Impact(p, contacts.after(v_free, p), residual(problem, target, p), work)
 
 
 def _solved(
-    ground: Rigid, problem: Problem, rest: list[Any], approach: Array, h: Any, gap: Array, guess: Array
+    ground: Rigid, problem: Problem, rest: list[Any], before: Array, h: Any, gap: Array, guess: Array
 ) -> tuple[Array, list[Any]]:
     """Return (impulses, the normal velocities that they aim at).
 
@@ -69,24 +72,23 @@ def _solved(
     first = ground.sweeps - ground.sweeps // 2
     soft = swept(problem, rest, course, first)
     target = []
-    for velocity, d, u in zip(rest, gap, approach, strict=True):
+    for velocity, d, u in zip(rest, gap, -before[:, 0], strict=True):
         bounces = (d < h * u) & (u > ground.threshold)
         target.append(where(bounces, np.maximum(ground.restitution * u, velocity), velocity))
     hard = swept(problem, target, soft, ground.sweeps - first, first)
-    return soft.p + _share(problem, soft.p, hard.p) * (hard.p - soft.p), target
+    return soft.p + _share(problem, before, soft.p, hard.p) * (hard.p - soft.p), target
 
 
-def _share(problem: Problem, soft: Array, hard: Array) -> Any:
+def _share(problem: Problem, before: Array, soft: Array, hard: Array) -> Any:
     """Return how far to go from the impulses without restitution to those with it, 0 to 1, so that no energy comes.
 
-    Impulses p change the kinetic energy by p . (u_free + u) / 2, which those without restitution never raise, while
-    Newton's law of restitution with friction may (Kane's paradox). Between the two every mean obeys the cones.
+    Over a step impulses p do the work p . (u_before + u) / 2. Without restitution they take energy, while Newton's law
+    of restitution with friction may bring some (Kane's paradox). Between the two every mean obeys the cones.
     """
     step, u = hard - soft, velocities(problem, soft)
     du = velocities(problem, hard) - u
-    start = 0.5 * (soft * (problem.u_free + u)).sum()
-    spare = np.maximum(-start, 0.0)
-    a, b = (step * du).sum(), (step * u).sum()
+    spare = np.maximum(-0.5 * (soft * (before + u)).sum(), 0.0)
+    a, b = (step * du).sum(), (step * (u + 0.5 * (before - problem.u_free))).sum()
     root = np.sqrt(b * b + 2.0 * a * spare)
     return where(b + 0.5 * a <= spare, 1.0, 2.0 * spare / (b + root + _TINY))
 
