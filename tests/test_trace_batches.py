@@ -13,7 +13,7 @@ import pytest
 import legged
 from legged.errors import NotFiniteError, ShapeError
 from legged.robot.configuration import random_configuration
-from legged.trace import Kernel, backend, batches, cache, compile
+from legged.trace import Kernel, backend, batches, cache, compile, programs, record
 
 WIDTH = backend.width()
 
@@ -247,3 +247,34 @@ def test_numbers_that_stand_in_several_entries_come_out_in_all_of_them():
         for batch, one in zip(found, shared(row), strict=True):
             one = np.asarray(one, float)
             assert np.array_equal(batch[k], one) and np.array_equal(np.signbit(batch[k]), np.signbit(one))
+
+
+@pytest.mark.parametrize("size", [1, WIDTH - 1, WIDTH + 1, 5 * WIDTH + 3])
+def test_rows_of_constants_arguments_and_both_come_out_whole(rng, size):
+    """Nothing is computed, so no neighbour comes last."""
+
+    def given(x):
+        constants = np.arange(1.0, size + 1.0)
+        mixed = constants.astype(object)
+        mixed[::3] = x[::3]
+        return constants.astype(object), x, mixed, x[::-1]
+
+    kernel = compile(given, x=size)
+    for x in (rng.normal(size=(WIDTH + 3, size)), rng.normal(size=(3 * WIDTH, size))):
+        for batch, *one in zip(kernel(x), *map(given, x), strict=True):
+            assert np.array_equal(batch, np.array(one, dtype=float))
+
+
+def test_every_line_of_the_next_block_is_asked_for_once_and_all_along():
+    """Of arrays of 20, of no and of 9 x 9 numbers: three lines of cache, none and eleven for each state."""
+
+    def program(x, y):
+        products = np.outer(x[:9], x[9:18])
+        return products @ products + y.sum()
+
+    text = programs.batch(record(program, {"x": (20,), "y": (0,)})).splitlines()
+    asked = np.flatnonzero(["call void @llvm.prefetch" in line for line in text])
+    work = np.flatnonzero(["call" in line and "@llvm.fmuladd" in line for line in text])
+    assert len(asked) == WIDTH * (3 + 11)
+    before = np.searchsorted(work, asked) / len(work)  # share of the work that is done
+    assert np.allclose(before, np.linspace(0.0, 1.0, len(asked)), atol=0.2)
