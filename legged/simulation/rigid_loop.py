@@ -27,10 +27,11 @@ from typing import Any
 import numpy as np
 
 from legged.contact.free_body import FreeBody
+from legged.contact.impact import Impact
 from legged.contact.rigid import Rigid
 from legged.contact.scene import Scene
 from legged.dynamics.forward import accelerations
-from legged.dynamics.kinematics import kinetic_energy, link_twists, point_positions, potential_energy
+from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
 from legged.dynamics.passive import friction_forces
 from legged.ground.ground import Ground
 from legged.robot.entries import added
@@ -115,9 +116,7 @@ class RigidLoop(ClosedLoop):
         touches, guess = scene.touches(qs), h * self.forces(s)
         extra = [h * slope, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
         impact = scene.impulses(qs, vs, free, extra, h, touches, guess)
-        means = [0.5 * (v + after) for v, after in zip(vs, impact.v_next, strict=True)]
-        works = self._works(t, h, tau, middle[0], impact.v_next[0], means[0])
-        works[1] = self._ground_work(qs, means, touches, impact.p)
+        works = self._works(t, h, tau, *middle[0], impact)
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
         ends = [(normalised(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
         (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
@@ -154,18 +153,12 @@ class RigidLoop(ClosedLoop):
         known = tau + stop_forces(robot, self._stops, q, v), wrenches, h * slope
         return flight(robot, h, q, v, *known)
 
-    def _works(self, t: Any, h: Any, tau: Array, middle: Pair, v_next: Array, mean: Array) -> list[Any]:
-        """Return the works of a step, [J], less the ground's."""
-        q, v = middle
+    def _works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
+        """Return the works of a step, [J], at q in the middle of it."""
+        v_next = impact.v_next[0]
+        mean = 0.5 * (v + v_next)
         pushed = push_wrenches(self.robot, self.pushes, t + 0.5 * h, q, mean)[1] if self.pushes else 0.0
-        return [h * (tau @ mean), 0.0, h * pushed, h * self._resistance(h, q, v, v_next)]
-
-    def _ground_work(self, qs: list[Array], means: list[Array], touches: Any, p: Array) -> Any:
-        """Return the work of impulses on robot and bodies, [J]."""
-        work = 0.0
-        for robot, q, v, w in zip(self.scene.robots, qs, means, self.scene.wrenches(qs, touches, p), strict=True):
-            work = work + (w * link_twists(robot, q, v)).sum()
-        return work
+        return [h * (tau @ mean), impact.work, h * pushed, h * self._resistance(h, q, v, v_next)]
 
 
 def flight(robot: Robot, h: Any, q: Array, v: Array, tau: Any = None, wrenches: Any = None, extra: Any = None) -> Array:
