@@ -266,7 +266,7 @@ def test_rows_of_constants_arguments_and_both_come_out_whole(rng, size):
 
 
 def test_every_line_of_the_next_block_is_asked_for_once_and_all_along():
-    """Of arrays of 20, of no and of 9 x 9 numbers: three lines of cache, none and eleven for each state."""
+    """Of arrays of 20, of no and of 9 x 9 numbers a state, eight of which are a line of cache."""
 
     def program(x, y):
         products = np.outer(x[:9], x[9:18])
@@ -275,6 +275,6 @@ def test_every_line_of_the_next_block_is_asked_for_once_and_all_along():
     text = programs.batch(record(program, {"x": (20,), "y": (0,)})).splitlines()
     asked = np.flatnonzero(["call void @llvm.prefetch" in line for line in text])
     work = np.flatnonzero(["call" in line and "@llvm.fmuladd" in line for line in text])
-    assert len(asked) == WIDTH * (3 + 11)
+    assert len(asked) == -(-WIDTH * 20 // 8) + -(-WIDTH * 81 // 8)
     before = np.searchsorted(work, asked) / len(work)  # share of the work that is done
     assert np.allclose(before, np.linspace(0.0, 1.0, len(asked)), atol=0.2)

@@ -69,16 +69,19 @@ class RowCore(Core):
         self._ask_ahead(begun)
 
     def _ask_ahead(self, begun: int) -> None:
-        """Ask for the next block's rows, one line of cache every few lines of assembly from line `begun` on."""
+        """Ask for the next block's rows, one line of cache every few lines of assembly from line `begun` on.
+
+        As if they lay end to end, which they mostly do.
+        """
         lines, asks = self.w.lines[begun:], []
         del self.w.lines[begun:]
         for array, size in zip(self._arrays, array_sizes(self.graph), strict=True):
-            columns = range(0, size, transposition.LINE)
-            asks += [(row, column) for row in array.following(self.w).at(self.w, 0) for column in columns]
+            behind = array.behind(self.w)
+            asks += [(behind, number) for number in range(0, size * self.w.width, transposition.LINE)]
         for n, line in enumerate(lines):
             self.w.lines.append(line)
-            for row, column in asks[n * len(asks) // len(lines) : (n + 1) * len(asks) // len(lines)]:
-                transposition.ask(self.w, self.w.at(row, column))
+            for behind, number in asks[n * len(asks) // len(lines) : (n + 1) * len(asks) // len(lines)]:
+                transposition.ask(self.w, self.w.at(behind, number))
 
     def value(self, operand: Operand) -> Value:
         """Return a value; an input is loaded with its neighbours."""

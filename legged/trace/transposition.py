@@ -25,9 +25,9 @@ class Rows(NamedTuple):
     first: Value
     step: Value
 
-    def following(self, w: Writer) -> Rows:
-        """Return as many rows behind these."""
-        return Rows(w.at(self.first, w.let(f"mul i64 {self.step}, {w.width}"), "i8"), self.step)
+    def behind(self, w: Writer) -> Value:
+        """Return where the row behind the last of these is."""
+        return w.at(self.first, w.let(f"mul i64 {self.step}, {w.width}"), "i8")
 
     def at(self, w: Writer, column: int | Value) -> list[Value]:
         """Return where a column's numbers are."""
