@@ -212,8 +212,8 @@ class BatchLoop:
         chosen = sorted({0, count // 2, count - 1})
         nq, times = self.batch.robot.nq, min(count, 2)  # the same code that the rollout runs, of one or of many
         for t in (0.0, 0.1, 0.37):
-            states = self.states[chosen] + 1e-3 * rng.standard_normal((len(chosen), self.states.shape[1]))
-            states[:, :nq] = [normalised(self.batch.robot, q) for q in states[:, :nq]]
+            noise = 1e-3 * rng.standard_normal((len(chosen), self.states.shape[1]))
+            states = np.array([self._near(*pair) for pair in zip(self.states[chosen], noise, strict=True)])
             members = Members.at(np.repeat(states, times, axis=0), 1)
             schedule = Schedule(np.array([[[t, h, 1.0, 0.0]]]), np.array([0]))
             parameters = (
@@ -229,6 +229,12 @@ class BatchLoop:
                 rate, other = ((y[nq:] - states[k, nq:]) / h for y in (members.stored[times * k, 0], plain))
                 worst = max(worst, float(np.abs(rate - other).max() / (1.0 + np.abs(other).max())))
         return worst
+
+    def _near(self, state: Array, noise: Array) -> Array:
+        """Return a state near another, (n,), its quaternions of length one."""
+        robot, loop = self.batch.robot, self.batch.first.loop
+        q = normalised(robot, state[: robot.nq] + noise[: robot.nq])
+        return np.concatenate([q, loop.shaken(state[robot.nq :], noise[robot.nq :])])
 
     def _plain(self, i: int, clock: Array, state: Array) -> Array:
         """Return member i's state after a step by the plain equations; NaN where it has none."""
