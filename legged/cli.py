@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from legged.cli_balance import balance
 from legged.errors import LeggedError, SimulationError
 
 app = typer.Typer(
@@ -201,6 +202,7 @@ _gait_command(
 _gait_command("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg at a time.")
 _gait_command("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn.")
 _gait_command("stand", "Stand", "humanoid", "Let a robot stand.")
+app.command()(balance)
 
 
 def _go(
