@@ -1,4 +1,4 @@
-"""The experiment of Wendlandt 1997, section 4: a biped rises from a crouch, is hit by a block, and keeps its balance."""
+"""The experiment of Wendlandt 1997, section 4: a biped rises from a crouch, is hit by a block, and keeps balance."""
 
 from __future__ import annotations
 
