@@ -11,6 +11,7 @@ axes and from A's centre.
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,7 +48,7 @@ def box_box(a: Array, b: Array, C: Array, d: Array) -> Spots:
         a, b: Half edges, (3,), [m]. C: (3, 3). d: (3,), [m].
     """
     face, edge = _faces(a, b, C, d), _edges(a, b, C, d)
-    crossed = edge.axis > face.axis + FACES_FIRST * min(*a, *b)
+    crossed = edge.axis > face.axis + FACES_FIRST * _shortest(a, b)
     gaps = [where(crossed, edge.axis + (FAR if k else 0.0), gap) for k, gap in enumerate(face.gaps)]
     points = [where(crossed, edge.points[0], point) for point in face.points]
     return Spots(where(crossed, edge.axis, face.axis), where(crossed, edge.n, face.n), gaps, points)
@@ -57,7 +58,7 @@ def _faces(a: Array, b: Array, C: Array, d: Array) -> Spots:
     """Return the spots for the best face normal: corners of the overlap of the face and the one turned to it."""
     e, size = C.T @ d, np.abs(C)
     of_a, of_b = np.abs(d) - a - size @ b, np.abs(e) - b - size.T @ a
-    by_b = largest(of_b)[1] > largest(of_a)[1] + FACES_FIRST * min(*a, *b)
+    by_b = largest(of_b)[1] > largest(of_a)[1] + FACES_FIRST * _shortest(a, b)
     r, own, D = where(by_b, b, a), where(by_b, a, b), where(by_b, C.T, C)
     x, separations = where(by_b, -e, d), where(by_b, of_b, of_a)
     first, best = largest(separations)
@@ -112,6 +113,10 @@ def _edge_axis(a: Array, b: Array, C: Array, d: Array, i: int, j: int) -> tuple[
     scale_n = sign_of(along) * scale
     n[i1], n[i2] = -C[i2, j] * scale_n, C[i1, j] * scale_n
     return where(skewed, (np.abs(along) - size) * scale, -1e9), np.array(n)
+
+
+def _shortest(a: Array, b: Array) -> Any:
+    return reduce(np.minimum, [*a, *b])
 
 
 def largest(x: Array) -> tuple[tuple[Any, Any], Any]:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from legged.algorithms.articulated import Articulated, refuse_followers
+from legged.algorithms.articulated import Articulated
 from legged.algorithms.links import links_at
 from legged.algorithms.operational.propagators import mobilities
 from legged.dynamics.forward import articulate, kept_of
@@ -34,11 +34,7 @@ def mobilities_at(robot: Robot, q: Array, extra: Array, ends: Sequence[End]) -> 
     Args:
         robot: The robot. q: Configuration, (nq,). extra: Added to the joints' own inertia, (nv,).
         ends: Where it is held.
-
-    Raises:
-        DefinitionError: for joints that follow others.
     """
-    refuse_followers(robot, "the contact-space inertia")
     links = links_at(robot, q)
     factors, M_hat = articulate(robot, q, links.X, [kept_of(body, extra) for body in robot.bodies])
     Psi = [np.zeros((6, robot.base.nv)), *(f.Psi for f in factors[1:])]

@@ -9,7 +9,7 @@ import numpy as np
 from legged.spatial import Array
 from legged.trace.where import where
 
-_ANGLE = 0.3  # [rad], of the first direction: on no symmetry of boxes that lie straight or at half a right angle
+_COS, _SIN = np.cos(0.3), np.sin(0.3)  # of the first direction, which is on no usual symmetry
 _NONE = -1e9  # [m], how far a corner that is not there reaches
 _DEEP = 10.0  # by how much being deep counts more than being far out, so that the deepest corner is not missed
 _TINY = 1e-12  # [m], edges shorter than this cross no line
@@ -25,9 +25,10 @@ class Corner(NamedTuple):
 
 
 def corners_of_overlap(r: Array, f: Array, e_1: Array, e_2: Array, empty: Any) -> list[Corner]:
-    """Return four corners of a parallelogram's overlap with a rectangle: deep ones, far out in four directions.
+    """Return four corners of a parallelogram's overlap with a rectangle.
 
-    With faces parallel they are four different corners; turned by more than a few degrees, some may be the same one.
+    One far out in some direction, the one farthest from it, and those farthest to the sides of the line between them;
+    with parallel faces they differ. Depth counts more: of faces tilted by more than a few degrees some are the same.
 
     Vectors are (height over the rectangle's plane, y, z) from the rectangle's centre. Where nothing overlaps, the
     corners are its centre, at the height `empty`.
@@ -38,17 +39,24 @@ def corners_of_overlap(r: Array, f: Array, e_1: Array, e_2: Array, empty: Any) -
         empty: Height to tell where nothing overlaps, [m].
     """
     corners = [*_clipped(r, f, e_1, e_2), *_clipped(r, f, e_2, e_1), *_covered(r, f, e_1, e_2)]
-    found = []
-    for k in range(4):
-        c, s = np.cos(_ANGLE + k * np.pi / 2), np.sin(_ANGLE + k * np.pi / 2)
-        best, reach = Corner(False, 0.0, 0.0, empty), _NONE
-        for corner in corners:
-            own = where(corner.real, c * corner.y + s * corner.z - _DEEP * corner.height, _NONE)
-            farther = own > reach
-            best = Corner(False, *(where(farther, x, y) for x, y in zip(corner[1:], best[1:], strict=True)))
-            reach = where(farther, own, reach)
-        found.append(best)
-    return found
+    per_size = 1.0 / (r[0] + r[1])
+    one = _best(corners, [_COS * c.y + _SIN * c.z for c in corners], empty)
+    off = [(c.y - one.y, c.z - one.z) for c in corners]
+    two = _best(corners, [per_size * (y * y + z * z) for y, z in off], empty)
+    dy, dz = per_size * (two.y - one.y), per_size * (two.z - one.z)
+    beside = [dy * z - dz * y for y, z in off]
+    return [one, two, _best(corners, beside, empty), _best(corners, [-x for x in beside], empty)]
+
+
+def _best(corners: list[Corner], merits: list[Any], empty: Any) -> Corner:
+    """Return the corner of the largest merit, [m], less its height; the rectangle's centre if none is there."""
+    best, reach = Corner(False, 0.0, 0.0, empty), _NONE
+    for corner, merit in zip(corners, merits, strict=True):
+        own = where(corner.real, merit - _DEEP * corner.height, _NONE)
+        farther = own > reach
+        best = Corner(False, *(where(farther, x, y) for x, y in zip(corner[1:], best[1:], strict=True)))
+        reach = where(farther, own, reach)
+    return best
 
 
 def _clipped(r: Array, f: Array, along: Array, across: Array) -> list[Corner]:

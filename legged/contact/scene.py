@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.algorithms.articulated import refuse_followers
 from legged.contact.contacts import Contacts
 from legged.contact.free_body import FreeBody
 from legged.contact.impact import Impact, impact
@@ -71,9 +72,10 @@ class Scene:
         """Return the scene of a robot and free bodies, under the robot's gravity.
 
         Raises:
-            DefinitionError: for two bodies or links of one name, or a ground that is not rigid.
+            DefinitionError: for two things of one name, pairs that cannot touch, joints that follow others.
             UnknownNameError: for a pair of names that are not there.
         """
+        refuse_followers(robot, "rigid contact")
         robots = (robot, *(body.robot(robot.gravity) for body in bodies))
         return cls(robots, ground, pairs_of(robots, ground.pairs))
 

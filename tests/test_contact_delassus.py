@@ -1,0 +1,157 @@
+"""Contact-space inertia and what impulses do to robots: recursions beside dense matrices, on random trees."""
+
+import numpy as np
+import pytest
+
+import legged
+from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
+from legged.contact.contacts import Contacts
+from legged.contact.pairs import Side
+from legged.dynamics.forward import accelerations
+from legged.errors import DefinitionError
+from legged.robot.random import random_tree
+
+
+def frames(rng, m):
+    """Return m random rotations."""
+    return np.array([np.linalg.qr(rng.normal(size=(3, 3)))[0] for _ in range(m)])
+
+
+def case(seed: int):
+    """Return random trees, contacts anywhere on and between them, and the dense J, (3 m, all nv), of the contacts."""
+    rng = np.random.default_rng(seed)
+    robots = [random_tree(seed, int(rng.integers(1, 8)), physics=seed % 2 == 1), random_tree(seed + 1000, 3)]
+    qs = [legged.random_configuration(robot, rng) for robot in robots]
+    extra = [np.r_[np.zeros(robot.base.nv), rng.uniform(0.0, 2.0, robot.nj)] for robot in robots]
+    m = int(rng.integers(1, 6))
+    F, points = frames(rng, m), rng.normal(size=(m, 3))
+    if m > 2:
+        F[1] = F[0]  # two contacts of one frame
+    sides, J = [], np.zeros((3 * m, sum(robot.nv for robot in robots)))
+    for i in range(m):
+        one = side(robots, 0, rng)
+        other = [None, side(robots, 1, rng), side(robots, 0, rng)][int(rng.integers(3))]
+        sides.append((one, other))
+        for end, sign in ((one, 1.0), (other, -1.0)):
+            if end is not None:
+                J[3 * i : 3 * i + 3] += sign * F[i] @ dense(robots, qs, end, points[i])
+    return robots, qs, extra, Contacts.of(robots, sides, qs, extra, F, points), J, rng
+
+
+def side(robots, number, rng):
+    link = robots[number].links[int(rng.integers(len(robots[number].links)))]
+    return Side(number, link.index, link.body)
+
+
+def dense(robots, qs, end, point):
+    """Return the Jacobian of a point in the world that moves with a link, (3, all nv)."""
+    robot, q = robots[end.robot], qs[end.robot]
+    R, o = legged.link_poses(robot, q)
+    J = legged.point_jacobian(robot, q, end.link, R[end.link].T @ (point - o[end.link]))[3:]
+    before = sum(other.nv for other in robots[: end.robot])
+    after = sum(other.nv for other in robots[end.robot + 1 :])
+    return np.hstack([np.zeros((3, before)), J, np.zeros((3, after))])
+
+
+def inertias(robots, qs, extra):
+    """Return M + diag(extra) of all robots, (all nv, all nv)."""
+    n = [robot.nv for robot in robots]
+    M = np.zeros((sum(n), sum(n)))
+    for k, (robot, q, more) in enumerate(zip(robots, qs, extra, strict=True)):
+        at = slice(sum(n[:k]), sum(n[: k + 1]))
+        M[at, at] = legged.inertia_matrix(robot, q) + np.diag(more)
+    return M
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_contact_space_inertia_is_that_of_dense_matrices(seed):
+    robots, qs, extra, contacts, J, _ = case(seed)
+    M, m = inertias(robots, qs, extra), len(contacts.handles)
+    A = np.block([[np.zeros((3, 3)) if block is None else block for block in row] for row in contacts.inertia()])
+    expected = J @ np.linalg.solve(M, J.T)
+    assert A.shape == (3 * m, 3 * m)
+    assert np.array_equal(A, A.T)
+    rounding = 1e-14 * np.linalg.cond(M)  # of the dense solution
+    assert np.abs(A - expected).max() <= max(rounding, 1e-12) * max(np.abs(expected).max(), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_impulses_move_robots_as_dense_matrices_say(seed):
+    robots, qs, extra, contacts, J, rng = case(seed)
+    vs = [rng.normal(size=robot.nv) for robot in robots]
+    p = rng.normal(size=(len(contacts.handles), 3))
+    M, after = inertias(robots, qs, extra), np.concatenate(contacts.after(vs, p))
+    expected = np.concatenate(vs) + np.linalg.solve(M, J.T @ p.ravel())
+    rounding = max(1e-14 * np.linalg.cond(M), 1e-12)
+    assert np.abs(after - expected).max() <= rounding * max(np.abs(expected).max(), 1.0)
+    assert np.abs(contacts.velocities(vs).ravel() - J @ np.concatenate(vs)).max() < 1e-11 * max(np.abs(J).max(), 1.0)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_impulses_are_forces_of_a_short_time(seed):
+    """A force p / h held over a step h moves the robot as the impulse p does, and its wrenches are told to match."""
+    rng = np.random.default_rng(seed)
+    robot = random_tree(seed, 6, physics=False)
+    q, none = legged.random_configuration(robot, rng), np.zeros(robot.nv)
+    contact = robot.links[-1]
+    named = robot_with_point(robot, contact.name, rng.normal(size=3))
+    scene = Scene.of(named, Rigid())
+    touches, p = scene.touches([q]), rng.normal(size=(1, 3))
+    (wrenches,) = scene.wrenches([q], touches, p)
+    held = accelerations(named, q, none, none, wrenches, none) - accelerations(named, q, none, none, None, none)
+    sides = [(candidate.first, candidate.second) for candidate in scene.candidates]
+    contacts = Contacts.of(scene.robots, sides, [q], [none], touches.frame, touches.point)
+    (jump,) = contacts.after([none], p)
+    assert np.abs(jump - held).max() < 1e-9 * max(np.abs(held).max(), 1.0)
+
+
+def robot_with_point(robot, link: str, at):
+    """Return the robot with one contact point."""
+    from legged.robot.link import Link
+    from legged.robot.reduced import links_of, rebuilt
+
+    links = [Link(x.name, x.inertia, {"tip": at} if x.name == link else {}) for x in links_of(robot)]
+    return rebuilt(robot, links, robot.connections)
+
+
+def momenta(robots, qs, vs):
+    """Return [angular momentum about the world's origin; linear], (6,), of all robots together."""
+    total = np.zeros(6)
+    for robot, q, v in zip(robots, qs, vs, strict=True):
+        own, c = legged.momentum(robot, q, v), legged.center_of_mass(robot, q)
+        total += np.r_[own[:3] + np.cross(c, own[3:]), own[3:]]
+    return total
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_impulses_inside_a_scene_keep_its_momentum(seed):
+    """Robot, box and ball hit each other in free space, with friction and restitution: linear and angular momentum."""
+    rng = np.random.default_rng(seed)
+    hand = legged.Link("hand", legged.box(3, (0.3, 0.2, 0.1)), shapes=[Box((0.3, 0.2, 0.1))])
+    builder = legged.RobotBuilder("arm", hand)
+    finger = legged.Link("finger", legged.box(0.5, (0.1, 0.1, 0.3)), shapes=[Sphere(0.08, (0, 0, 0.15))])
+    robot = builder.add(legged.Revolute("knuckle", "x"), finger, to="hand", at=(0.0, 0.1, 0.05)).build()
+    cube = FreeBody("cube", legged.box(1.0, (0.2, 0.2, 0.2)), [Box((0.2, 0.2, 0.2))])
+    ball = FreeBody("ball", legged.sphere(0.4, 0.1), [Sphere(0.1)])
+    pairs = (("hand", "cube"), ("finger", "cube"), ("ball", "cube"), ("ball", "hand"), ("ball", "finger"))
+    scene = Scene.of(robot, Rigid(0.5, 0.7, pairs=pairs), [cube, ball])
+    qs = [legged.random_configuration(r, rng) for r in scene.robots]
+    vs = [rng.normal(size=r.nv) for r in scene.robots]
+    for r, q, v in zip(scene.robots, qs, vs, strict=True):
+        v[3:6] = -20.0 * r.base.pose(q)[0].T @ q[4:7]  # all meet at the origin after 0.05 s
+    extra = [np.zeros(r.nv) for r in scene.robots]
+    touches = scene.touches(qs)
+    impact = scene.impulses(qs, vs, vs, extra, 0.05, touches, np.zeros((len(scene.candidates), 3)))
+    assert np.abs(impact.p).max() > 1e-3  # they do hit
+    before, after = momenta(scene.robots, qs, vs), momenta(scene.robots, qs, impact.v_next)
+    assert np.abs(after - before).max() < 1e-12 * max(np.abs(before).max(), np.abs(impact.p).max())
+
+
+def test_joints_that_follow_others_are_refused():
+    builder = legged.RobotBuilder("gripper", legged.Link("palm", legged.box(1, (0.1, 0.1, 0.1))))
+    for name in ("left", "right"):
+        tip = legged.Link(name, legged.box(0.1, (0.02, 0.02, 0.1)), {f"{name}_tip": (0, 0, -0.1)})
+        builder.add(legged.Revolute(f"{name}_joint", "x"), tip, to="palm")
+    robot = builder.couple("right_joint", "left_joint", -1.0).build()
+    with pytest.raises(DefinitionError, match="right_joint"):
+        Scene.of(robot, Rigid())
