@@ -48,9 +48,10 @@ def rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
     A call belongs to the round after the last call that it depends on. Only what calls need is computed before them:
     few values have to survive a call.
     """
-    levels = [0] * graph.input_size
+    inputs = graph.input_size
+    levels = [0] * inputs
     calls: dict[int, list[int]] = {}
-    for i, (operation, arguments, _) in enumerate(graph.nodes, graph.input_size):
+    for i, (operation, arguments, _) in enumerate(graph.nodes, inputs):
         level = max((levels[a] for a in arguments if isinstance(a, int)), default=0)
         if operation in elementary.CALLED:
             calls.setdefault(level, []).append(i)
@@ -60,11 +61,11 @@ def rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
     for _, indices in sorted(calls.items()):
         done.update(indices)
         needed: set[int] = set()
-        waiting = [a for i in indices for a in graph.nodes[i - graph.input_size].arguments]
+        waiting = [a for i in indices for a in graph.nodes[i - inputs].arguments]
         while waiting:
             a = waiting.pop()
-            if isinstance(a, int) and a >= graph.input_size and a not in done:
+            if isinstance(a, int) and a >= inputs and a not in done:
                 done.add(a)
                 needed.add(a)
-                waiting += graph.nodes[a - graph.input_size].arguments
+                waiting += graph.nodes[a - inputs].arguments
         yield indices, sorted(needed)
