@@ -1,6 +1,7 @@
 """Modelling, analysing, simulating and controlling legged robots."""
 
 from legged import conversions, taylor
+from legged.contact import FreeBody, Rigid
 from legged.denoc.conditioning import conditioning
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist

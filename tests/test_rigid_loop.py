@@ -1,0 +1,216 @@
+"""Runs and rollouts on rigid ground: the same motion however it is asked for, and what their records hold."""
+
+import csv
+import dataclasses
+
+import numpy as np
+import pytest
+
+import controllers
+import legged
+import robots
+from legged import loops
+from legged.contact import Box, FreeBody, Rigid, Sphere
+from legged.errors import DefinitionError, SimulationError, TraceError, UnknownNameError
+from legged.ground import KelvinVoigt, VectorFriction
+from legged.ground.ground import Ground
+from legged.simulation.animation import frame
+
+STEP = legged.TimeStepping(2e-3)
+GROUND = Rigid(friction=0.5, restitution=0.3)
+
+
+def bat():
+    """An arm with a ball at its end, and a tip that reaches the ground."""
+    tip = Sphere(0.05, (0.0, 0.0, -0.5))
+    arm = legged.Link("arm", legged.rod(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, -0.5)), shapes=[tip])
+    physics = legged.JointPhysics(damping=0.1, friction=0.05, lower=-1.2, upper=1.2, effort=8.0)
+    builder = legged.RobotBuilder("bat", legged.Link("post"), base=legged.FixedBase())
+    shoulder = legged.Limb().add(legged.Revolute("shoulder", "y", physics=physics), arm, at=(0.0, 0.0, 0.9))
+    return builder.attach(shoulder, to="post").build()
+
+
+def pitch(**changes):
+    """A ball that comes flying at the bat."""
+    ball = FreeBody(
+        "ball", legged.sphere(0.2, 0.06), [Sphere(0.06)], position=(0.6, 0.01, 0.5), velocity=(-3.0, 0.0, 0.5)
+    )
+    return dataclasses.replace(ball, **changes)
+
+
+def swing(t, q, v, wrenches):
+    return np.stack([4.0 * np.sin(6.0 * t) - 0.5 * v[0]])
+
+
+def batted(controller=swing, **options):
+    options = {"ground": GROUND, "until": 0.8, "bodies": [pitch()], "integrator": STEP} | options
+    return legged.simulate(bat(), controller, **options)
+
+
+@pytest.fixture(scope="module")
+def run():
+    return batted()
+
+
+def close(one, two, tolerance=1e-10):
+    np.testing.assert_allclose(one, two, atol=tolerance * (1.0 + np.abs(two).max()))
+
+
+def test_the_bat_hits_the_ball_and_the_ball_the_ground(run):
+    assert run.engine == "compiled closed loop"
+    assert run.contact_names == ("ball", "arm-ball")
+    assert (run.contact_on, run.contact_against) == (("ball", "arm"), ("ground", "ball"))
+    forces = batted(sample=STEP.step).contact_forces
+    assert (np.abs(forces).max(axis=(0, 2)) > 50.0).all()  # [N]
+    assert np.abs(run.ground_force).max() == 0.0  # the robot itself does not touch it
+
+
+def test_energies_and_works_of_robot_and_bodies_add_up(run):
+    push = legged.Push("arm", (0.5, 0.0, 0.0), at=0.05, duration=0.2, point=(0.0, 0.0, -0.4))
+    pushed = [batted(pushes=[push], integrator=legged.TimeStepping(step)) for step in (2e-3, 1e-3)]
+    for work in ("actuator_work", "ground_work", "push_work", "joint_work"):
+        assert np.abs(getattr(pushed[0], work)).max() > 0.02, work
+    assert pushed[1].energy_drift < 0.01 * pushed[1].kinetic.max()
+    assert run.ground_work[-1] < 0.0 and np.diff(run.ground_work).max() < 1e-9
+
+
+def test_a_controller_in_python_moves_the_scene_as_the_compiled_loop_does(run):
+    plain = batted(compiled=False)
+    for name in ("q", "v", "body_q", "body_v", "contact_forces", "skeleton", "vdot", "contact_residual"):
+        close(getattr(plain, name), getattr(run, name), 1e-9)
+
+
+def test_sample_times_change_nothing(run):
+    finer = batted(sample=2e-3)
+    close(finer.q[::5], run.q)
+    close(finer.body_q[::5], run.body_q)
+
+
+def test_members_of_a_rollout_move_as_runs_do_whatever_varies():
+    rng, count = np.random.default_rng(0), 5
+    vary = {
+        "bodies.0.velocity": rng.normal((-3.0, 0.0, 0.5), 0.3, (count, 3)),
+        "bodies.0.position": rng.normal((0.6, 0.0, 0.5), 0.02, (count, 3)),
+        "ground.friction": rng.uniform(0.2, 0.8, count),
+        "ground.restitution": rng.uniform(0.1, 0.7, count),
+    }
+    options = {"until": 0.5, "integrator": STEP}
+    runs = legged.rollout(bat(), swing, ground=GROUND, bodies=[pitch()], vary=vary, compiled=True, **options)
+    assert runs.engine.startswith("compiled rollout")
+    for i in (1, 4):
+        ball = pitch(velocity=vary["bodies.0.velocity"][i], position=vary["bodies.0.position"][i])
+        ground = Rigid(friction=vary["ground.friction"][i], restitution=vary["ground.restitution"][i])
+        one, other = runs.run(i), batted(ground=ground, bodies=[ball], compiled=False, **options)
+        for name in ("q", "v", "body_q", "body_v", "contact_forces", "ground_work", "tau"):
+            close(getattr(one, name), getattr(other, name), 1e-9)
+
+
+def test_a_member_does_not_depend_on_batch_or_threads():
+    speeds = np.array([[-3.0 - 0.1 * k, 0.0, 0.5] for k in range(11)])
+    options = {"ground": GROUND, "bodies": [pitch()], "until": 0.4, "integrator": STEP, "compiled": True}
+    whole = legged.rollout(bat(), swing, vary={"bodies.0.velocity": speeds}, threads=1, **options)
+    shared = legged.rollout(bat(), swing, vary={"bodies.0.velocity": speeds}, threads=2, **options)
+    part = legged.rollout(bat(), swing, vary={"bodies.0.velocity": speeds[3:7]}, **options)
+    np.testing.assert_array_equal(shared.rest, whole.rest)
+    np.testing.assert_array_equal(part.rest, whole.rest[3:7])
+
+
+def test_members_whose_bodies_weigh_differently_run_one_by_one():
+    options = {"ground": GROUND, "bodies": [pitch()], "until": 0.3, "integrator": STEP}
+    vary = {"bodies.0.inertia.mass": np.array([0.2, 0.4])}
+    with pytest.raises(TraceError, match="body 'ball' of member 1 has another inertia or shape"):
+        legged.rollout(bat(), swing, vary=vary, compiled=True, **options)
+    runs = legged.rollout(bat(), swing, vary=vary, **options)
+    heavy = dataclasses.replace(pitch().inertia, mass=0.4)
+    close(runs.q[1], batted(bodies=[pitch(inertia=heavy)], until=0.3, compiled=False).q)
+
+
+def test_a_controller_feels_the_forces_of_the_step_before():
+    felt = []
+
+    def law(t, q, v, wrenches):
+        felt.append((float(t), np.array(wrenches)))
+        return swing(t, q, v, wrenches)
+
+    run = batted(law, compiled=False, sample=2e-3, until=0.4)
+    wrench = {round(t, 6): w for t, w in felt}
+    arm = int(np.abs(run.contact_forces[:, 1]).max(axis=1).argmax())
+    force = run.contact_forces[arm, 1]
+    assert np.linalg.norm(force) > 1.0
+    w = wrench[round(run.times[arm], 6)][1]
+    np.testing.assert_allclose(np.linalg.norm(w[3:]), np.linalg.norm(force), rtol=1e-9)
+
+
+def test_a_run_with_bodies_is_saved_and_read_again(run, tmp_path):
+    again = legged.Run.load(run.save(tmp_path / "run"))
+    assert again.bodies == ("ball",) and again.contact_against == run.contact_against
+    np.testing.assert_array_equal(again.body_q, run.body_q)
+    with run.to_csv(tmp_path / "run.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert float(rows[7]["ball_q[6]"]) == run.body_q[7, 0, 6]
+
+
+def test_a_body_is_found_by_name_with_velocities_in_the_world(run):
+    ball = run.body("ball")
+    np.testing.assert_array_equal(ball.position[0], (0.6, 0.01, 0.5))
+    np.testing.assert_allclose(ball.velocity[0], (-3.0, 0.0, 0.5), atol=1e-12)
+    flight = slice(0, 10)
+    t = run.times[flight, None]
+    path = ball.position[0] + ball.velocity[0] * t + 0.5 * np.array([0.0, 0.0, -9.81]) * t**2
+    np.testing.assert_allclose(ball.position[flight], path, atol=1e-12)
+    with pytest.raises(UnknownNameError, match="free body named 'bal'"):
+        run.body("bal")
+
+
+def test_pictures_show_bodies_and_follow_the_robot(run):
+    assert run.skeleton.shape[1] > run.figure.shape[1]
+    ball = run.skeleton[:, run.figure.shape[1] :]
+    distance = np.linalg.norm(ball - run.body("ball").position[:, None], axis=2)
+    np.testing.assert_allclose(distance, 0.06, atol=1e-9)
+    brick = batted(bodies=[FreeBody("brick", legged.box(1.0, (0.1, 0.2, 0.3)), [Box((0.1, 0.2, 0.3))])], until=0.01)
+    corners = brick.skeleton[0, brick.figure.shape[1] :]
+    assert corners.shape == (8, 3) and len(brick.edges) == len(run.edges) - 3 * 16 + 12
+    assert len(frame(run, 0.3).axes) == 1
+
+
+def test_a_robot_that_collapses_on_rigid_ground_has_fallen():
+    robot = robots.spatial_quadruped()
+    q, _ = controllers.JointPD(controllers.Stand(hip_height=0.55)).initial_state(robot)
+    with pytest.raises(SimulationError, match="fell below"):
+        legged.simulate(robot, ground=Rigid(), q=q, until=2.0)
+
+
+def test_what_does_not_go_together_is_refused():
+    gives = Ground(KelvinVoigt(3e3, 60.0), VectorFriction(0.7, 50.0))
+    with pytest.raises(DefinitionError, match="Rigid ground needs TimeStepping"):
+        batted(integrator=legged.RungeKutta4())
+    with pytest.raises(DefinitionError, match=r"TimeStepping.* needs a Rigid ground, got .* on Ground"):
+        batted(ground=gives, bodies=[])
+    with pytest.raises(DefinitionError, match=r"needs a Rigid ground, got .* on no ground"):
+        legged.rollout(bat(), swing, until=0.1, integrator=STEP)
+    with pytest.raises(DefinitionError, match="free bodies need a ground"):
+        batted(ground=gives, integrator=None)
+    linkage = robots.four_bar()
+    q = loops.assemble(linkage, [1.0, -0.7, 1.5], hold=["crank joint"])
+    with pytest.raises(DefinitionError, match="closed loops"):
+        loops.simulate(linkage, q=q, until=0.1, ground=Rigid(), integrator=STEP)
+    law = controllers.FeedForward(controllers.Trot(hip_height=0.5))
+    with pytest.raises(DefinitionError, match="ground that gives"):
+        legged.simulate(robots.spatial_quadruped(), law, ground=Rigid(), until=0.1)
+
+
+def test_a_rigid_ground_is_stepped_on_without_being_told_how():
+    assert batted(integrator=None, until=0.01).integrator == str(legged.TimeStepping())
+    runs = legged.rollout(bat(), swing, ground=GROUND, until=0.01)
+    assert runs.integrator == str(legged.TimeStepping())
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("step", [1e-3, 2e-3])
+def test_a_quadruped_trots_on_rigid_ground(step):
+    robot = robots.spatial_quadruped()
+    law = controllers.Balanced(controllers.Trot(period=0.35, stride=0.1, clearance=0.05, hip_height=0.5))
+    run = legged.simulate(robot, law, ground=Rigid(friction=0.7), until=10.0, integrator=legged.TimeStepping(step))
+    weight = robot.mass * 9.81
+    assert abs(run.ground_force[run.times > 2.0][:, 2].mean() / weight - 1.0) < 0.01
+    assert 0.2 < run.mean_velocity[0] < 0.4 and abs(run.mean_velocity[1]) < 0.01  # [m/s], 0.1 m in 0.35 s
