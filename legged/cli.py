@@ -44,7 +44,7 @@ GroundName = Annotated[
     ),
 ]
 TerrainName = Annotated[str, typer.Option("--terrain", help="flat, slope:DEGREES or steps:RISE[,RUN].")]
-COMPARED = "chain(6); chain(12); tree(12, branching=2); planar_biped; spatial_quadruped; humanoid"
+COMPARED = "chain(6); chain(12); tree(12, branching=2); planar_biped; spatial_quadruped; humanoid; chain(30)"
 Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for figures and data.")]
 
 
@@ -128,7 +128,7 @@ def count(
         typer.Option(help="Compare the algorithms of the field: `all`, or beginnings of their names with commas."),
     ] = None,
     robots: Annotated[
-        str, typer.Option(help="With --algorithms: robots as in `info`, split by semicolons.")
+        str, typer.Option(help="With --algorithms: robots as in `info`, split by semicolons, or all shipped ones: all.")
     ] = COMPARED,
     times: Annotated[bool, typer.Option("--times", help="With --algorithms: compile and time them, too.")] = False,
     output: Output = None,
@@ -162,15 +162,19 @@ def count(
 
 def _compare(algorithms: str, robots: str, base: str | None, times: bool, output: Path | None) -> None:
     from legged.reports import algorithms as field
-    from legged.reports.algorithm_page import write
-    from legged.reports.named import robot_named
+    from legged.reports.algorithm_page import compared, write
+    from legged.reports.algorithm_tables import crossover_table, cubic_table, published_table
+    from legged.reports.named import ready_made, robot_named
 
+    chosen = ready_made() if robots == "all" else [name.strip() for name in robots.split(";")]
     names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
-    found = [cost for name in robots.split(";") for cost in field.costs(robot_named(name.strip(), base), names, times)]
-    tables = [field.cost_table(found), *([field.crossover_table()] if names is None else [])]
+    found = [cost for name in chosen for cost in field.costs(robot_named(name, base), names, times)]
+    tables = compared(found)
+    if names is None:
+        tables += [crossover_table(), cubic_table(found), published_table(12)]
     _show(*(table.text() for table in tables))
     if output is not None:
-        for path in write(output, found, tables):
+        for path in write(output, found, whole=names is None):
             print(path)
 
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from legged.dynamics.inertia import inertia_matrix
 from legged.reports import style
-from legged.reports.algorithms import FAMILIES, SIZES, growth
+from legged.reports.algorithms import ALGORITHMS, FAMILIES, SIZES, Cost, growth
 from legged.robot.base import Base, FixedBase, FloatingBase
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
-from robots import tree
+from legged.trace import count_and_depth
+from robots import chain, tree
 
 SHOWN = {
     "modular": ("black", "-"),
@@ -21,6 +22,14 @@ SHOWN = {
     "spatial operators": (style.GREEN, ":"),
     "inertia matrix, L^T D L": (style.ORANGE, "-"),
 }
+PARALLEL = {
+    "articulated bodies": (style.BLUE, "--"),
+    "sparse system": (style.GREY, "-."),
+    "constraint forces": (style.GREEN, ":"),
+    "divide and conquer, inverse": (style.ORANGE, "-"),
+    "divide and conquer, pivoted": (style.RED, "-"),
+}
+BODIES = (4, 8, 16, 32)
 LINKS = (2, 4, 8, 16, 32)
 STUDY: dict[str, dict[str, Callable[[int], Robot]]] = {
     "branching, fixed base": {f"{b:g}": lambda n, b=b: _study(n, b, 1.0, FixedBase()) for b in (1, 1.5, 2, 4)},
@@ -29,6 +38,18 @@ STUDY: dict[str, dict[str, Callable[[int], Robot]]] = {
 }
 """Panel -> curve -> robot of n links."""
 _CONFIGURATIONS = 20
+_COLOURS = (
+    "black",
+    style.BLUE,
+    "#7fb8dd",
+    style.ORANGE,
+    style.GREEN,
+    style.PURPLE,
+    style.GREY,
+    "#e8a33d",
+    style.RED,
+    "#f0a8a8",
+)
 
 
 def _study(n: int, branching: float, taper: float, base: Base) -> Robot:
@@ -43,6 +64,41 @@ def growth_figure() -> Figure:
             ax.plot(SIZES, growth(family, name), dashes, color=colour, linewidth=1.5, label=name)
         style.label(ax, f"Forward dynamics: {family}", "links without the base, n", "operations, M + A")
     return style.legend(made)
+
+
+def depth_figure() -> Figure:
+    """Return depth and operations of forward dynamics of chains on a floating base over the number of bodies."""
+    made = style.figure(1, 2, width=9.5, height=3.8)
+    chains = [chain(n - 1, twist=0.7) for n in BODIES]
+    for name, (colour, dashes) in PARALLEL.items():
+        function = ALGORITHMS["forward dynamics"][name]
+        found = [count_and_depth(function, robot) for robot in chains]
+        for ax, values in zip(made.axes, ([d for _, d in found], [c.M + c.A for c, _ in found]), strict=True):
+            ax.loglog(BODIES, values, dashes, marker="o", markersize=3, color=colour, linewidth=1.5, label=name)
+    for ax, title in zip(made.axes, ("Depth", "Operations, M + A"), strict=True):
+        style.label(ax, f"Forward dynamics of a chain: {title.lower()}", "bodies, the base among them", title)
+        ax.set_xticks(BODIES, [str(n) for n in BODIES])
+        ax.minorticks_off()
+    return style.legend(made, columns=3)
+
+
+def time_figure(found: Sequence[Cost]) -> Figure:
+    """Return the times of forward dynamics on each robot, a group of bars each."""
+    timed = [c for c in found if c.task == "forward dynamics" and c.time is not None]
+    robots = list(dict.fromkeys(c.robot for c in timed))
+    names = list(dict.fromkeys(c.algorithm for c in timed))
+    made = style.figure(1, 1, width=11.0, height=4.4)
+    (ax,) = made.axes
+    width = 0.85 / max(1, len(names))
+    for k, name in enumerate(names):
+        own = [
+            (robots.index(c.robot) + (k - len(names) / 2 + 0.5) * width, c.time) for c in timed if c.algorithm == name
+        ]
+        ax.bar(*zip(*own, strict=True), width=width, color=_COLOURS[k % len(_COLOURS)], label=name)
+    ax.set_yscale("log")
+    ax.set_xticks(range(len(robots)), robots)
+    style.label(ax, "Forward dynamics, one state, compiled", "", "time [us]")
+    return style.legend(made, columns=4)
 
 
 def condition_numbers(robot: Robot, configurations: int = _CONFIGURATIONS) -> np.ndarray:

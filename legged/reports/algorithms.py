@@ -16,11 +16,16 @@ import numpy as np
 import legged
 from legged.algorithms import (
     articulated,
+    centroidal,
     composite,
     constraint_force,
+    derivatives,
     divide_and_conquer,
+    global_form,
     newton_euler,
+    operational,
     operators,
+    regressor,
     sparse_system,
     sparsity,
     unit_accelerations,
@@ -29,10 +34,9 @@ from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import DefinitionError, UnknownNameError
-from legged.reports.table import Table
 from legged.robot.base import FixedBase
 from legged.robot.robot import Robot
-from legged.trace import count, depth
+from legged.trace import count, count_and_depth
 from robots import chain, tree
 
 ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
@@ -47,6 +51,7 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
         "articulated bodies, absolute": partial(articulated.forward_dynamics, coordinates="absolute"),
         "inertia matrix, L^T D L": sparsity.forward_dynamics,
         "spatial operators": operators.forward_dynamics,
+        "global form": global_form.forward_dynamics,
         "sparse system": sparse_system.forward_dynamics,
         "constraint forces": constraint_force.forward_dynamics,
         "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
@@ -59,16 +64,34 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
         "unit accelerations, moving links": unit_accelerations.from_moving_links,
         "unit accelerations, inverse dynamics": unit_accelerations.from_inverse_dynamics,
     },
+    "inverse inertia at the ends": {
+        "force propagators": lambda robot, q: operational.by_propagators(robot, q, ends(robot)),
+        "sparse factors": lambda robot, q: operational.by_factors(robot, q, ends(robot)),
+        "operators' recursion": lambda robot, q: operational.by_operators(robot, q, ends(robot)),
+    },
+    "derivatives": {
+        "of inverse dynamics": derivatives.of_inverse_dynamics,
+        "of forward dynamics": derivatives.of_forward_dynamics,
+    },
+    "others": {
+        "regressor": regressor.inverse_dynamics_regressor,
+        "centroidal dynamics": centroidal.dynamics,
+    },
 }
 """Task -> name of the algorithm -> function of a robot."""
-ARGUMENTS = {"inverse dynamics": 3, "forward dynamics": 3, "inertia matrix": 1}
+ARGUMENTS = {
+    "inverse dynamics": 3,
+    "forward dynamics": 3,
+    "inertia matrix": 1,
+    "inverse inertia at the ends": 1,
+    "derivatives": 3,
+    "regressor": 3,
+    "centroidal dynamics": 2,
+}
+"""How many of (q, v, vdot or tau) the functions of a task, or one of its own, take."""
+MOST_TIMED = 20_000
+"""Operations; more are counted but not compiled, which would take minutes."""
 SIZES = (2, 4, 6, 8, 10, 12, 16, 20, 24, 30)
-NOTES = (
-    "M: multiplications and divisions, A: additions, counted on the traced code that runs; sines are not counted.",
-    "Depth: the longest chain of operations of which each needs the one before.",
-    "Algorithms that refuse a robot, for branches, rotors, couplings or thin rods, are left out.",
-    "The modular algorithms and the others share the regrouped inertias and the frames of the bodies.",
-)
 
 
 @dataclass(frozen=True)
@@ -84,6 +107,16 @@ class Cost:
     A: int
     depth: int
     time: float | None = None
+
+    @property
+    def total(self) -> int:
+        """M + A."""
+        return self.M + self.A
+
+
+def ends(robot: Robot) -> list[tuple[int, np.ndarray]]:
+    """Return the last links of the robot's limbs, as points at their origins: ends for operational space."""
+    return [(link.index, np.zeros(3)) for link in robot.links if not robot.graph.out_degree(link.name)]
 
 
 def costs(robot: Robot, algorithms: Iterable[str] | None = None, timed: bool = False) -> list[Cost]:
@@ -113,17 +146,23 @@ def _cost(robot: Robot, task: str, name: str, timed: bool) -> list[Cost]:
     """Return what an algorithm costs, or nothing if it refuses the robot: for its branches, rotors or couplings."""
     function = ALGORITHMS[task][name]
     try:
-        counts = count(function, robot)
+        counts, waiting = count_and_depth(function, robot)
     except DefinitionError:
         return []
-    time = microseconds(robot, task, function) if timed else None
-    return [Cost(robot.name, robot.nv, task, name, counts.M, counts.A, depth(function, robot), time)]
+    arguments = ARGUMENTS.get(name, ARGUMENTS.get(task, 3))
+    short = counts.M + counts.A <= MOST_TIMED
+    time = microseconds(robot, arguments, function) if timed and short else None
+    return [Cost(robot.name, robot.nv, task, name, counts.M, counts.A, waiting, time)]
 
 
-def microseconds(robot: Robot, task: str, function: Callable[..., Any], calls: int = 2000) -> float:
-    """Return the median time of a compiled function called with one state from Python, [us], over ten runs of calls."""
+def microseconds(robot: Robot, arguments: int, function: Callable[..., Any], calls: int = 2000) -> float:
+    """Return the median time of a compiled function called with one state from Python, [us], over ten runs of calls.
+
+    Args:
+        robot: The robot. arguments: How many of (q, v, vdot or tau) the function takes. function: It. calls: In all.
+    """
     rng = np.random.default_rng(0)
-    state = (legged.random_configuration(robot, rng), *rng.normal(size=(2, robot.nv)))[: ARGUMENTS[task]]
+    state = (legged.random_configuration(robot, rng), *rng.normal(size=(2, robot.nv)))[:arguments]
     kernel = legged.compile(function, robot)
     times = []
     for _ in range(10):
@@ -132,19 +171,6 @@ def microseconds(robot: Robot, task: str, function: Callable[..., Any], calls: i
             kernel(*state)
         times.append((perf_counter() - start) / (calls // 10))
     return 1e6 * median(times)
-
-
-def cost_table(found: Sequence[Cost]) -> Table:
-    """Return the costs as a table, the modular algorithm's share beside each."""
-    whole = {(c.robot, c.task): c.M + c.A for c in found if c.algorithm == "modular"}
-    rows = []
-    for c in found:
-        here = whole.get((c.robot, c.task))
-        share = f"{(c.M + c.A) / here:.2f}" if here else ""
-        time = "" if c.time is None else f"{c.time:.2f}"
-        rows.append((f"{c.robot}, {c.n} DoF", c.task, c.algorithm, str(c.M), str(c.A), share, str(c.depth), time))
-    header = ("robot", "task", "algorithm", "M", "A", "M + A of modular", "depth", "one state [us]")
-    return Table("The algorithms of the field", header, tuple(rows), NOTES, left=3)
 
 
 def as_csv(found: Sequence[Cost]) -> str:
@@ -179,25 +205,15 @@ def growth(family: str, name: str, sizes: Sequence[int] = SIZES) -> list[int]:
 
 
 def crossover(family: str, first: str, second: str, sizes: Sequence[int] = SIZES) -> float | None:
-    """Return the number of links at which the first algorithm begins to cost more than the second, or None.
+    """Return the number of links from which on the first algorithm costs more than the second; None if it never does.
 
-    Between two sizes the counts are taken as straight lines.
+    Between two sizes the counts are taken as straight lines. The smallest size where it always does.
     """
     ahead = np.subtract(growth(family, first, sizes), growth(family, second, sizes)).astype(float)
-    for k in range(1, len(sizes)):
-        if ahead[k - 1] <= 0 < ahead[k]:
-            return float(np.interp(0.0, ahead[k - 1 : k + 1], sizes[k - 1 : k + 1]))
-    return float(sizes[0]) if ahead[0] > 0 else None
-
-
-def crossover_table(sizes: Sequence[int] = SIZES) -> Table:
-    """Return where the inertia-matrix method begins to cost more than the O(n) recursions, for each family."""
-    rows = []
-    for family in FAMILIES:
-        for linear in ("articulated bodies", "modular"):
-            found = crossover(family, "inertia matrix, L^T D L", linear, sizes)
-            last = growth(family, "inertia matrix, L^T D L", sizes)[-1] / growth(family, linear, sizes)[-1]
-            words = "never" if found is None else f"{found:.1f}"
-            rows.append((family, linear, words, f"{last:.2f}"))
-    header = ("tree", "O(n) algorithm", "crossover at n", f"cost at n = {sizes[-1]}")
-    return Table("The inertia-matrix method against recursion", header, tuple(rows), (), left=2)
+    if ahead[-1] <= 0:
+        return None
+    behind = np.flatnonzero(ahead <= 0)
+    if not behind.size:
+        return float(sizes[0])
+    k = int(behind[-1])
+    return float(np.interp(0.0, ahead[k : k + 2], sizes[k : k + 2]))

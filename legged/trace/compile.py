@@ -77,7 +77,14 @@ def depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> int
 
     On ever so many processors nothing is done sooner; `count` says how much there is to do. Arguments as in `compile`.
     """
-    return _traced(function, robot, _shapes(function, robot, shapes)).depth()
+    return count_and_depth(function, robot, **shapes)[1]
+
+
+@kept()
+def count_and_depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> tuple[Counts, int]:
+    """Return what `count` and `depth` do, of one tracing."""
+    graph = _traced(function, robot, _shapes(function, robot, shapes))
+    return count_graph(graph), graph.depth()
 
 
 def _traced(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape]) -> Graph:
