@@ -36,7 +36,7 @@ def near_boxes(seed, gap):
     """Return half edges, turn and place of two random boxes brought to a distance, and that distance by MuJoCo."""
     rng = np.random.default_rng(seed)
     a, b = rng.uniform(0.05, 0.3, (2, 3))
-    R, u = Rotation.random(random_state=seed).as_matrix(), rng.normal(size=3)
+    R, u = Rotation.from_quat(rng.normal(size=4)).as_matrix(), rng.normal(size=3)
     pair, (low, high) = Pair(a, "box", b), (0.0, 2.0 / np.linalg.norm(u))
     for _ in range(30):
         middle = 0.5 * (low + high)
