@@ -101,7 +101,7 @@ def energy_figure(run: Run) -> Figure:
         "kinetic": run.kinetic,
         "potential, from start": run.potential - run.potential[0],
         "work of actuators": run.actuator_work,
-        "work of the ground": run.ground_work,
+        "work of contacts" if run.bodies else "work of the ground": run.ground_work,
     }
     if np.any(run.push_work):
         curves["work of pushes"] = run.push_work
