@@ -79,9 +79,9 @@ def feet_figure(run: Run, names: Sequence[str], events: Sequence[float], until: 
 
 
 def marks(hit: Hit | None, feet: Sequence[Foot]) -> list[float]:
-    """Return the times that figures mark: the hit, and when feet rise first and land last, [s]."""
+    """Return the times that figures mark: the hit, and when feet rise first and land first, [s]."""
     times = [] if hit is None else [hit.time]
-    return [*times, *(t for foot in feet for t in (*foot.rises[:1], *foot.lands[-1:]))]
+    return [*times, *(t for foot in feet for t in (*foot.rises[:1], *foot.lands[:1]))]
 
 
 def _joints(run: Run, events: Sequence[float], values, unit: str) -> Figure:
