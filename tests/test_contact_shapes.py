@@ -11,7 +11,7 @@ from legged.contact.box_box import box_box
 from legged.contact.frames import frame_of, sign_of
 from legged.contact.touch import sphere_box, sphere_sphere
 from legged.errors import DefinitionError
-from legged.ground import Slope
+from legged.ground import Slope, paper_ground
 from legged.trace import compile as compile_function
 
 WORLD = """<mujoco><worldbody><body><freejoint/><geom type="box" size="{} {} {}"/></body>
@@ -159,6 +159,13 @@ def test_a_round_foot_touches_below_its_centre():
     assert np.allclose(touches.point, [[0.0, 0.2, 0.4]])
     assert np.allclose(touches.gap, 0.4)
     assert robot.contacts[0].radius == 0.1
+
+
+def test_a_compliant_ground_refuses_round_feet():
+    foot = legged.Link("ball", legged.sphere(1.0, 0.1), {"sole": Sphere(0.1)})
+    robot = legged.RobotBuilder("roller", foot).build()
+    with pytest.raises(DefinitionError, match="'sole' is a ball"):
+        legged.simulate(robot, ground=paper_ground(robot), until=0.01)
 
 
 def test_traced_distances_are_the_plain_ones():

@@ -64,18 +64,18 @@ def _solved(
 ) -> tuple[Array, list[Any]]:
     """Return (impulses, the normal velocities that they aim at).
 
-    Half of the sweeps go to the problem without restitution; with it the other half goes on from there.
+    A third of the sweeps goes to the problem without restitution; with it the others go on from there.
     """
     course = Course.at(guess)
     if isinstance(ground.restitution, float) and ground.restitution == 0.0:
         return swept(problem, rest, course, ground.sweeps).p, rest
-    first = ground.sweeps - ground.sweeps // 2
+    first = max(1, ground.sweeps // 3)
     soft = swept(problem, rest, course, first)
     target = []
     for velocity, d, u in zip(rest, gap, -before[:, 0], strict=True):
         bounces = (d < h * u) & (u > ground.threshold)
         target.append(where(bounces, np.maximum(ground.restitution * u, velocity), velocity))
-    hard = swept(problem, target, soft, ground.sweeps - first, first)
+    hard = swept(problem, target, soft, max(1, ground.sweeps - first), first)
     return soft.p + _share(problem, before, soft.p, hard.p) * (hard.p - soft.p), target
 
 

@@ -5,10 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from legged.dynamics.kinematics import link_poses, point_motion
+from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import cross
 
 Array = np.ndarray
+
+
+def refuse_round_feet(robot: Robot) -> None:
+    """Raise DefinitionError for contact points with a radius, which only a rigid ground knows."""
+    for contact in robot.contacts:
+        if contact.radius:
+            raise DefinitionError(
+                f"contact point {contact.name!r} is a ball of radius {contact.radius:g} m, and a compliant ground "
+                f"knows points alone; take a legged.Rigid ground, or a point"
+            )
 
 
 def contact_motion(robot: Robot, q: Array, v: Array) -> tuple[Array, Array]:

@@ -33,6 +33,7 @@ from legged.contact.scene import Scene
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
 from legged.dynamics.passive import friction_forces
+from legged.ground.contact import refuse_round_feet
 from legged.ground.ground import Ground
 from legged.robot.entries import added
 from legged.robot.robot import Robot
@@ -192,5 +193,7 @@ def closed_loop(
     bodies: Sequence[FreeBody],
 ) -> ClosedLoop:
     """Return the closed loop that suits a ground."""
+    if isinstance(ground, Ground):
+        refuse_round_feet(robot)
     parts = robot, controller, ground, memory, pushes, nodes
     return RigidLoop(*parts, bodies) if isinstance(ground, Rigid) else ClosedLoop(*parts)
