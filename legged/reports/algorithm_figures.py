@@ -96,9 +96,19 @@ def time_figure(found: Sequence[Cost]) -> Figure:
         ]
         ax.bar(*zip(*own, strict=True), width=width, color=_COLOURS[k % len(_COLOURS)], label=name)
     ax.set_yscale("log")
+    marks = [m for m in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0) if _reaches(timed, m)]
+    ax.set_yticks(marks, [f"{m:g}" for m in marks])
+    ax.minorticks_off()
+    ax.grid(False, axis="x")
     ax.set_xticks(range(len(robots)), robots)
     style.label(ax, "Forward dynamics, one state, compiled", "", "time [us]")
     return style.legend(made, columns=4)
+
+
+def _reaches(timed: Sequence[Cost], mark: float) -> bool:
+    """Tell whether a mark lies among the times, or next to them."""
+    times = [c.time for c in timed if c.time is not None]
+    return 0.5 * min(times) <= mark <= 1.5 * max(times)
 
 
 def condition_numbers(robot: Robot, configurations: int = _CONFIGURATIONS) -> np.ndarray:

@@ -89,7 +89,7 @@ ARGUMENTS = {
     "centroidal dynamics": 2,
 }
 """How many of (q, v, vdot or tau) the functions of a task, or one of its own, take."""
-MOST_TIMED = 20_000
+MOST_TIMED = 40_000
 """Operations; more are counted but not compiled, which would take minutes."""
 SIZES = (2, 4, 6, 8, 10, 12, 16, 20, 24, 30)
 

@@ -42,7 +42,8 @@ def forward_dynamics(
         robot, q, v, tau, wrenches: As in `legged.forward_dynamics`.
         closing: Two ends, (link, position (3,) [m] in link axes), that are one: a loop, closed where the robot meets
             the ground. They must meet and move alike, see `operators.closed_chain`.
-        version: "pivoted", more accurate, which takes thin rods, too; or "inverse", the first, with less depth.
+        version: "pivoted", more accurate on long chains, which takes thin rods, too; or "inverse", the first, with
+            less depth.
 
     Raises:
         As `legged.forward_dynamics`; DefinitionError for joints that follow others, gyroscopic rotors, and massless
