@@ -170,3 +170,46 @@ def test_traced_steps_are_the_plain_ones():
             state += [q, rng.normal(size=r.nv)]
         for ours, plain in zip(kernel(*state), step(*state), strict=True):
             assert np.abs(ours - plain).max() < 1e-9 * max(np.abs(plain).max(), 1.0)
+
+
+def kinetic(scene, qs, vs):
+    return sum(legged.kinetic_energy(robot, q, v) for robot, q, v in zip(scene.robots, qs, vs, strict=True))
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
+@pytest.mark.parametrize("seed", range(15))
+def test_random_impacts_of_a_scene_bring_no_energy_and_their_work_is_its_change(seed, restitution):
+    """Robot, block and ball fall on each other and the ground anyhow; overlaps are left as they are."""
+    rng = np.random.default_rng(seed)
+    ground = Rigid(rng.uniform(0.0, 1.2), restitution, threshold=0.0, recovery=0.0)
+    scene = Scene.of(dog(), ground, [block(), ball()])
+    qs, vs = [], []
+    for robot, height in zip(scene.robots, (0.5, 0.3, 0.2), strict=True):
+        q, v = legged.random_configuration(robot, rng), rng.normal(size=robot.nv)
+        q[4:7] = 0.1 * q[4:7] + [0.0, 0.0, height]
+        v[3:6] = robot.base.pose(q)[0].T @ (rng.normal(size=3) - [0.0, 0.0, 4.0])
+        qs.append(q)
+        vs.append(v)
+    guess = rng.normal(size=(len(scene.candidates), 3)) * rng.integers(2)
+    extra = [np.zeros(robot.nv) for robot in scene.robots]
+    impact = scene.impulses(qs, vs, vs, extra, 0.05, scene.touches(qs), guess)
+    before, after = kinetic(scene, qs, vs), kinetic(scene, qs, impact.v_next)
+    assert np.abs(impact.p).max() > 0.01  # they do meet
+    assert abs(after - before - impact.work) < 1e-11 * before
+    assert impact.work <= 1e-12 * before
+
+
+@pytest.mark.parametrize("step", [1e-3, 2e-3])
+def test_what_starts_inside_the_ground_comes_up_no_faster_than_told(step):
+    """2 cm deep: it is out within a second, hops no higher than its speed of recovery takes it, and lies on the top."""
+    size = np.array([0.2, 0.2, 0.1])
+    feet = {f"corner{k}": corner for k, corner in enumerate(Box(size).corners) if corner[2] < 0.0}
+    robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box(2.0, size), feet)).build()
+    q = robot.neutral()
+    q[6] = 0.03
+    options = {"ground": Rigid(recovery=0.05), "integrator": legged.TimeStepping(step), "fall": False}
+    run = legged.simulate(robot, q=q, until=1.5, **options)
+    height = run.q[:, 6] - 0.05
+    assert np.abs(run.v[:, 5]).max() < 0.05 + 1e-9
+    assert height.max() < 0.05**2 / (2 * 9.81) + 0.05 * step
+    assert np.abs(height[run.time > 1.0]).max() < 1e-6
