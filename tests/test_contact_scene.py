@@ -212,4 +212,4 @@ def test_what_starts_inside_the_ground_comes_up_no_faster_than_told(step):
     height = run.q[:, 6] - 0.05
     assert np.abs(run.v[:, 5]).max() < 0.05 + 1e-9
     assert height.max() < 0.05**2 / (2 * 9.81) + 0.05 * step
-    assert np.abs(height[run.time > 1.0]).max() < 1e-6
+    assert np.abs(height[run.times > 1.0]).max() < 1e-6
