@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from legged.cli_balance import balance
+from legged.cli_disturbances import disturbances
 from legged.errors import LeggedError, SimulationError
 
 app = typer.Typer(
@@ -125,7 +126,9 @@ def count(
     base: BaseName = None,
     algorithms: Annotated[
         str | None,
-        typer.Option(help="Compare the algorithms of the field: `all`, or beginnings of their names with commas."),
+        typer.Option(
+            help="Compare the algorithms of the field: `all` (minutes), or beginnings of their names with commas."
+        ),
     ] = None,
     robots: Annotated[
         str, typer.Option(help="With --algorithms: robots as in `info`, split by semicolons, or all shipped ones: all.")
@@ -207,6 +210,7 @@ _gait_command("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg
 _gait_command("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn.")
 _gait_command("stand", "Stand", "humanoid", "Let a robot stand.")
 app.command()(balance)
+app.command()(disturbances)
 
 
 def _go(
