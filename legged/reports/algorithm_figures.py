@@ -75,8 +75,8 @@ def depth_figure() -> Figure:
         found = [count_and_depth(function, robot) for robot in chains]
         for ax, values in zip(made.axes, ([d for _, d in found], [c.M + c.A for c, _ in found]), strict=True):
             ax.loglog(BODIES, values, dashes, marker="o", markersize=3, color=colour, linewidth=1.5, label=name)
-    for ax, title in zip(made.axes, ("Depth", "Operations, M + A"), strict=True):
-        style.label(ax, f"Forward dynamics of a chain: {title.lower()}", "bodies, the base among them", title)
+    for ax, title in zip(made.axes, ("depth", "operations, M + A"), strict=True):
+        style.label(ax, f"Forward dynamics of a chain: {title}", "bodies, the base among them", title)
         ax.set_xticks(BODIES, [str(n) for n in BODIES])
         ax.minorticks_off()
     return style.legend(made, columns=3)
@@ -96,6 +96,7 @@ def time_figure(found: Sequence[Cost]) -> Figure:
         ]
         ax.bar(*zip(*own, strict=True), width=width, color=_COLOURS[k % len(_COLOURS)], label=name)
     ax.set_yscale("log")
+    ax.set_axisbelow(True)
     marks = [m for m in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0) if _reaches(timed, m)]
     ax.set_yticks(marks, [f"{m:g}" for m in marks])
     ax.minorticks_off()

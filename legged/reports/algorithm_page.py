@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from legged.reports import algorithm_tables as tables
@@ -24,12 +25,17 @@ INTRODUCTION = (
 def compared(found: Sequence[Cost]) -> list[Table]:
     """Return the tables of what was measured: a task each, then depth, and times if there are some."""
     tasks = [task for task in ALGORITHMS if any(c.task == task for c in found)]
-    made = [tables.task_table(found, task) for task in tasks]
+    made = _noted_once([tables.task_table(found, task) for task in tasks])
     if "forward dynamics" in tasks:
         made.append(tables.depth_table(found))
     if any(c.time is not None for c in found):
-        made += [tables.time_table(found, task) for task in tasks]
+        made += _noted_once([tables.time_table(found, task) for task in tasks])
     return made
+
+
+def _noted_once(alike: list[Table]) -> list[Table]:
+    """Return tables that share their notes with these below the first alone."""
+    return [alike[0], *(replace(table, notes=()) for table in alike[1:])] if alike else []
 
 
 def write(folder: Path, found: Sequence[Cost], whole: bool = True) -> list[Path]:

@@ -35,6 +35,7 @@ def task_table(found: Sequence[Cost], task: str) -> Table:
     notes = (
         "Multiplications, divisions and additions, counted on the traced code that runs; sines are not counted.",
         "A dash: the algorithm refuses the robot, for its branches, couplings, rotors, or links that are thin rods.",
+        "The modular inertia matrix is composite bodies' by another derivation. Ends are the last links of all limbs.",
     )
     return _side_by_side(f"{task.capitalize()}: operations, M + A", found, task, lambda c: str(c.total), notes)
 
@@ -118,8 +119,9 @@ def cubic_table(found: Sequence[Cost]) -> Table:
             times = f"{cubic.time / linear.time:.2f}" if cubic.time and linear.time else "-"
             rows.append((robot, str(n), f"{cubic.total / linear.total:.2f}", times))
     notes = (
-        f"{CUBIC} over {LINEAR}, forward dynamics. Branches put zeros into the inertia matrix, and so the cubic method",
-        "stays close to the linear one on robots of short limbs, far from it on a chain of as many joints.",
+        f"{CUBIC} over {LINEAR}, forward dynamics. Branches put zeros into the inertia matrix, so that the",
+        "cubic method stays close to the linear one on robots of short limbs, far from it on a chain as long.",
+        "Times follow the machine, too: memory, vector lanes for alike limbs, and how large a kernel is.",
     )
     header = ("robot", "DoF", "operations, cubic over linear", "time, cubic over linear")
     return Table("The cubic method beside the linear one", header, tuple(rows), notes)

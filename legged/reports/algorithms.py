@@ -73,7 +73,7 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
         "of inverse dynamics": derivatives.of_inverse_dynamics,
         "of forward dynamics": derivatives.of_forward_dynamics,
     },
-    "others": {
+    "parameters and momentum": {
         "regressor": regressor.inverse_dynamics_regressor,
         "centroidal dynamics": centroidal.dynamics,
     },
