@@ -48,7 +48,7 @@ class Account:
         for foot in self.feet:
             rows.append((f"{foot.name} begins to rise", _times(foot.rises), self._paper("rises")))
         for foot in self.feet:
-            rows.append((f"{foot.name} is down again", _times(foot.lands), self._paper(foot.name)))
+            rows.append((f"{foot.name} lands", _times(foot.lands), self._paper(foot.name)))
         words = f"settled within {1e3 * NEAR:g} mm and {np.degrees(UPRIGHT):g} degree"
         when = settled(self.experiment)
         rows.append((words, f"{when:.3f}" if np.isfinite(when) else "never", "-"))
