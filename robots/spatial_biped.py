@@ -10,10 +10,10 @@ THIGH, SHANK, ANKLE, FOOT = 0.245 * HEIGHT, 0.246 * HEIGHT, 0.039 * HEIGHT, 0.15
 HIPS, TRUNK = 0.191 * HEIGHT, 0.626 * 0.288 * HEIGHT  # [m], hip to hip; from there up to the trunk's centre of mass
 HEEL, SOLE = 0.25 * FOOT, 0.055 * HEIGHT  # [m], heel behind the ankle; breadth of the foot
 CHEST = (0.2, 0.259 * HEIGHT, 0.6)  # [m], the part of the trunk that things may hit, around its centre of mass
-BETWEEN = sphere(
-    0.1, 0.03
-)  # [kg], [m]: each body between crossing axes, its mass taken from the segment beyond or above
-KNEE = JointPhysics(lower=np.radians(-150.0), upper=0.0)
+BETWEEN = sphere(0.1, 0.03)  # [kg], [m]: each body between crossing axes, its mass taken from thigh or shank
+# Of a leg's joints: ranges [degrees], efforts [N m] and the speed at which these are gone [rad/s].
+RANGES = ((-45.0, 45.0), (-30.0, 120.0), (-45.0, 45.0), (-150.0, 0.0), (-35.0, 35.0), (-50.0, 60.0))
+EFFORTS, SPEED = (150.0, 250.0, 80.0, 300.0, 60.0, 200.0), 20.0
 CROUCH = (0.0, 40.0, 0.0, -77.4595, 0.0, 42.4595)  # [degrees], of a leg's joints where the paper's experiment begins
 
 
@@ -24,22 +24,23 @@ def spatial_biped(base: Base | None = None) -> Robot:
     the right leg 8 to 13; joint k carries body k. A hip turns about x, y, z (joints 2, 3, 4 and 8, 9, 10), a knee
     about y (5, 11), an ankle about x, y (6, 7 and 12, 13). Bodies 2, 3, 6 and 8, 9, 12 stand between such axes.
 
-    It faces -x, unlike other robots here, with its left leg at -y: the paper's joint angles put flat feet under a trunk
-    that leans 5 degrees about -y if they turn about +y, which bends the knees to -x; and when the paper's is pushed
-    towards -x, its heels rise. At zero it stands upright.
+    It faces -x, unlike other robots here: the paper's joint angles put flat feet under a trunk that leans 5 degrees
+    about -y if they turn about +y, which bends the knees to -x; and pushed towards -x, its feet tip over their toes.
+    What the paper calls left is at +y all the same: hit at +y, it has that foot land last, as ours does. At zero it
+    stands upright.
 
     Args:
         base: Of the trunk; floating with a quaternion by default.
 
     Source: Bodies, joints and pose are those of Wendlandt 1997, sections 2 and 4, which gives no lengths and masses.
         These are fractions of a person's, Winter, "Biomechanics and Motor Control of Human Movement", 4th edition
-        2009, Figure 4.1 and Table 4.1, whose head, arms and trunk are body 1. Depths of segments are ours. The mass is
-        65 kg, a body-mass index of 22: with it the feet land in the paper's experiment when they do there, 0.1 s
+        2009, Figure 4.1 and Table 4.1, whose head, arms and trunk are body 1. Depths of segments, ranges and strengths
+        of joints are ours. The mass is 65 kg, a body-mass index of 22: with it the feet land in the paper's experiment when they do there, 0.1 s
         earlier with 75 kg and 0.07 s later with 60 kg.
     """
     trunk = Link("trunk_1", _trunk(), shapes=(Box(CHEST),))
     biped = RobotBuilder("spatial biped", trunk, base=base)
-    for side, sign, first in (("left", -1.0, 2), ("right", 1.0, 8)):
+    for side, sign, first in (("left", 1.0, 2), ("right", -1.0, 8)):
         biped.attach(_leg(first), to="trunk_1", at=(0.0, sign * HIPS / 2, -TRUNK), prefix=f"{side}_")
     return biped.build()
 
@@ -56,17 +57,24 @@ def _leg(first: int) -> Limb:
     names = ("hip", "hip", "thigh", "shank", "ankle", "foot")
     hip_x, hip_y, thigh, shank, ankle, foot = (f"{name}_{first + k}" for k, name in enumerate(names))
     joints = ("hip_x", "hip_y", "hip_z", "knee", "ankle_x", "ankle_y")
-    x, y, z, knee, roll, pitch = (f"{name}_{first + k}" for k, name in enumerate(joints))
+    x, y, z, knee, roll, pitch = (
+        Revolute(f"{name}_{first + k}", "xyzyxy"[k], physics=_physics(k)) for k, name in enumerate(joints)
+    )
     inertias = _segment(0.1 * MASS - 0.2, THIGH, 0.323, 0.07), _segment(0.0465 * MASS - 0.1, SHANK, 0.302, 0.05)
     return (
         Limb()
-        .add(Revolute(x, "x"), Link(hip_x, BETWEEN))
-        .add(Revolute(y, "y"), Link(hip_y, BETWEEN))
-        .add(Revolute(z, "z"), Link(thigh, inertias[0]))
-        .add(Revolute(knee, "y", physics=KNEE), Link(shank, inertias[1]), at=(0.0, 0.0, -THIGH))
-        .add(Revolute(roll, "x"), Link(ankle, BETWEEN), at=(0.0, 0.0, -SHANK))
-        .add(Revolute(pitch, "y"), _foot(foot))
+        .add(x, Link(hip_x, BETWEEN))
+        .add(y, Link(hip_y, BETWEEN))
+        .add(z, Link(thigh, inertias[0]))
+        .add(knee, Link(shank, inertias[1]), at=(0.0, 0.0, -THIGH))
+        .add(roll, Link(ankle, BETWEEN), at=(0.0, 0.0, -SHANK))
+        .add(pitch, _foot(foot))
     )
+
+
+def _physics(k: int) -> JointPhysics:
+    lower, upper = np.radians(RANGES[k])
+    return JointPhysics(lower=lower, upper=upper, effort=EFFORTS[k], speed=SPEED)
 
 
 def _trunk() -> Inertia:
@@ -84,6 +92,6 @@ def _segment(mass: float, length: float, gyration: float, radius: float) -> Iner
 
 def _foot(name: str) -> Link:
     ends = {"heel": HEEL, "toe": HEEL - FOOT}
-    sides = {"left": -SOLE / 2, "right": SOLE / 2}
+    sides = {"left": SOLE / 2, "right": -SOLE / 2}
     sole = {f"{end}_{side}": (x, y, -ANKLE) for end, x in ends.items() for side, y in sides.items()}
     return Link(name, box(0.0145 * MASS, (FOOT, SOLE, ANKLE), (HEEL - FOOT / 2, 0.0, -ANKLE / 2)), sole)

@@ -14,9 +14,9 @@ from legged.errors import DefinitionError, LeggedError, MissingError
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_EVEN = 1e-9  # price of the points' forces beside the feet's wrenches: it shares a wrench among the points of a sole
-_TOLERANCE = 1e-10  # of weight, by which limits may be passed
-_SOFT = 1e6  # price of what the wanted wrench is missed by, where it cannot be had, beside the feet's wrenches
+_EVEN = 1e-7  # price of the points' forces beside the feet's wrenches: it shares a wrench among the points of a sole
+_TOLERANCE = 1e-9  # of weight, by which limits may be passed
+_AT_MOST, _EQUAL, _SOLVED = 0, 5, 1  # daqp's numbers
 
 
 @dataclass(frozen=True)
@@ -70,30 +70,39 @@ class Programme:
             S: (rows, 3 points), see `of_points`.
             T: (nv, rows), the feet's wrenches to torques. own: Torques that joints have beside these, (nv,).
         """
-        pyramid = _pyramid(S.shape[1] // 3, self.limits.friction)
-        A, most = pyramid, np.zeros(len(pyramid))
+        scale = max(self._weight, float(np.abs(wanted).max()))
+        A = _pyramid(S.shape[1] // 3, self.limits.friction)
+        most = np.zeros(len(A))
         if self.limits.torques:
             bound = np.isfinite(self._efforts)
             room = np.concatenate([(self._efforts - own)[bound], (self._efforts + own)[bound]])
             A = np.vstack([A, T[bound] @ S, -T[bound] @ S])
-            most = np.concatenate([most, np.maximum(room, 0.0) / self._weight])
+            most = np.concatenate([most, np.maximum(room, 0.0) / scale])
         H = S.T @ (S / weights[:, None]) + _EVEN * np.eye(S.shape[1])
-        return self._weight * (S @ self._least(H, G @ S, wanted / self._weight, A, most))
+        return scale * (S @ self._least(H, G @ S, wanted / scale, A, most))
 
     def _least(self, H: Array, G: Array, wanted: Array, A: Array, most: Array) -> Array:
-        """Return the forces p of least p^T H p with G p = wanted and A p <= most; with G p near wanted if none are."""
-        rows, upper = np.vstack([A, G]), np.concatenate([most, wanted])
+        """Return the forces p of least p^T H p with A p <= most and G p = wanted, or with G p as near it as can be."""
+        p, solved = self._held(H, G, wanted, A, most)
+        if solved:
+            return p
+        none, even = (np.zeros((0, H.shape[1])), np.zeros(0)), _EVEN * np.eye(len(H))
+        near, solved = self._programme(G.T @ G + even, -G.T @ wanted, A, most, *none)
+        if not solved:
+            raise LeggedError("the quadratic programme of the feet's forces has no solution that daqp could find")
+        p, solved = self._held(H, G, G @ near, A, most)
+        return p if solved else near
+
+    def _held(self, H: Array, G: Array, wanted: Array, A: Array, most: Array) -> tuple[Array, bool]:
+        return self._programme(H, np.zeros(len(H)), A, most, G, wanted)
+
+    def _programme(self, H: Array, f: Array, A: Array, most: Array, G: Array, wanted: Array) -> tuple[Array, bool]:
+        """Return (p of least p^T H p / 2 + f^T p with A p <= most and G p = wanted, whether there is one)."""
         lower = np.concatenate([np.full(len(A), -np.inf), wanted])
-        sense = np.array([0] * len(A) + [5] * len(G), dtype=np.int32)
-        p, _, flag, _ = self._solve(H, np.zeros(len(H)), rows, upper, lower, sense, primal_tol=_TOLERANCE)
-        if flag < 1:
-            soft = H + _SOFT * G.T @ G
-            p, _, flag, _ = self._solve(
-                soft, -_SOFT * G.T @ wanted, A, most, lower[: len(A)], sense[: len(A)], primal_tol=_TOLERANCE
-            )
-        if flag < 1 or not np.isfinite(p).all():
-            raise LeggedError(f"the quadratic programme of the feet's forces was not solved; daqp ended with {flag}")
-        return p
+        sense = np.array([_AT_MOST] * len(A) + [_EQUAL] * len(G), dtype=np.int32)
+        rows, upper = np.vstack([A, G]), np.concatenate([most, wanted])
+        p, _, flag, _ = self._solve(H, f, rows, upper, lower, sense, primal_tol=_TOLERANCE)
+        return p, flag == _SOLVED and bool(np.isfinite(p).all())
 
 
 def of_points(robot: Robot, out: Outward, feet: Sequence[Foot], R: Array) -> Array:
