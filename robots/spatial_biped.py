@@ -35,8 +35,8 @@ def spatial_biped(base: Base | None = None) -> Robot:
     Source: Bodies, joints and pose are those of Wendlandt 1997, sections 2 and 4, which gives no lengths and masses.
         These are fractions of a person's, Winter, "Biomechanics and Motor Control of Human Movement", 4th edition
         2009, Figure 4.1 and Table 4.1, whose head, arms and trunk are body 1. Depths of segments, ranges and strengths
-        of joints are ours. The mass is 65 kg, a body-mass index of 22: with it the feet land in the paper's experiment when they do there, 0.1 s
-        earlier with 75 kg and 0.07 s later with 60 kg.
+        of joints are ours. The mass is 65 kg, a body-mass index of 22: with it the feet land in the paper's experiment
+        when they do there, 0.1 s earlier with 75 kg and 0.07 s later with 60 kg.
     """
     trunk = Link("trunk_1", _trunk(), shapes=(Box(CHEST),))
     biped = RobotBuilder("spatial biped", trunk, base=base)
