@@ -110,6 +110,15 @@ def test_a_dropped_block_comes_to_rest_and_stays(seed):
     assert (run.kinetic + run.potential <= run.kinetic[0] + run.potential[0] + 1e-4).all()  # [J], of free flight
 
 
+def test_contacts_of_a_planar_robot_are_solved_though_nothing_moves_across_its_plane():
+    points = {"heel": (-0.1, 0.0, -0.05), "toe": (0.1, 0.0, -0.05)}
+    link = legged.Link("block", legged.box(2.0, 2.0 * HALF), points)
+    robot = legged.RobotBuilder("block", link, base=legged.PlanarBase()).build()
+    run = run_on(robot, Rigid(friction=0.6), np.array([0.4, 0.0, 0.2]), 1.0, v=np.array([1.0, 0.3, 0.0]), sample=1e-3)
+    assert run.contact_residual.max() < 1e-6  # [m/s]
+    assert np.abs(run.v[-1]).max() < 1e-9
+
+
 @pytest.mark.slow
 def test_a_block_at_rest_has_not_moved_after_a_minute():
     robot = block()

@@ -117,8 +117,13 @@ def _misses(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]:
 
 
 def _scales(A: Array) -> tuple[Any, Any]:
-    """Return the steps of a contact, per velocity: normal, tangential (the best for both axes of A_tt)."""
-    return 1.0 / A[0, 0], 2.0 / (A[1, 1] + A[2, 2])
+    """Return the steps of a contact, per velocity: normal, and tangential, the best for both axes of A_tt.
+
+    An axis along which impulses move next to nothing, as across the plane of a planar robot, counts as a third of the
+    other: the best step for both would only throw the other to and fro.
+    """
+    stiff, soft = np.minimum(A[1, 1], A[2, 2]), np.maximum(A[1, 1], A[2, 2])
+    return 1.0 / A[0, 0], 2.0 / (soft + np.maximum(stiff, soft / 3.0))
 
 
 def _velocity(problem: Problem, p: Any, i: int) -> list[Any]:
