@@ -109,18 +109,19 @@ def projected(closed: ClosedRobot, q: Array, v: Array, iterations: int = 2) -> t
         iterations: Newton steps for q; each squares the error.
     """
     robot, rows = closed.robot, list(closed.holonomic)
+    leading = None if closed.leading is None else sum(i < closed.leading for i in rows)
     for _ in range(iterations if rows else 0):
-        step = _least_mass(closed, q, jacobian(closed, q)[rows], residual(closed, q)[rows])
+        step = _least_mass(closed, q, jacobian(closed, q)[rows], residual(closed, q)[rows], leading)
         q = integrate(robot, q, -step)
     J = jacobian(closed, q)
-    return q, v - _least_mass(closed, q, J, J @ v) if len(J) else v
+    return q, v - _least_mass(closed, q, J, J @ v, closed.leading) if len(J) else v
 
 
-def _least_mass(closed: ClosedRobot, q: Array, J: Array, y: Array) -> Array:
+def _least_mass(closed: ClosedRobot, q: Array, J: Array, y: Array, leading: int | None) -> Array:
     """Return x with J x = y and the least x^T M x, (nv,)."""
     inverse = mass_inverse(closed.robot, q)
     responses = np.array([inverse(row) for row in J])
-    return responses.T @ solve_factored(factor_dependent(mirror(J @ responses.T)), y)
+    return responses.T @ solve_factored(factor_dependent(mirror(J @ responses.T), leading), y)
 
 
 def _shortest(J: Array, y: Array) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -146,12 +147,13 @@ def solve(
 def by_pivots(closed: ClosedRobot, q: Array, v: Array, tau: Array, wrenches: Array, how: Stabilisation) -> Array:
     """Return `forward_dynamics` by elimination whose rank test is that of pivots, traced or not: simulation's.
 
-    In the midst of a time step a state is a little off the loops, where superfluous rows are not quite so: the test by
-    pivots is wide enough for that, see `SMALLEST_PIVOT`.
+    In the midst of a time step a state is a little off the loops, where superfluous rows are not quite so: for rows
+    that were superfluous at the start, of a robot that is `ordered`, the test is wide enough for that.
     """
     J, c = jacobian(closed, q), demanded(closed, q, v, how)
     b = tau - bias_forces(closed.robot, q, v, wrenches)
-    vdot, _ = elimination(closed.robot, q, Independent(J, c, np.eye(len(J)), 0.0), b, tested=False)
+    rows = Independent(J, c, np.eye(len(J)), 0.0)
+    vdot, _ = elimination(closed.robot, q, rows, b, partial(factor_dependent, leading=closed.leading))
     return finite(closed.robot, "the closed-loop dynamics", vdot)
 
 
@@ -173,11 +175,13 @@ def elimination(
     q: Array,
     rows: Independent,
     b: Array,
-    tested: bool = True,
+    factored: Callable[[Array], tuple[list[list[Any]], list[Any]]] | None = None,
 ) -> tuple[Array, Array]:
     """Return (vdot, lambda) by L M^-1 L^T lambda = c - L M^-1 b, equation (21); O(n n_c^2 + n_c^3).
 
-    Rows of which it is not tested whether they depend on each other, as no traced ones are, are tested by their pivots.
+    Args:
+        robot, q, rows, b: The tree, its configuration, constraints, and forces tau - h.
+        factored: Factors L M^-1 L^T. By default rows are taken for tested, but for traced ones: their pivots tell.
     """
     L = rows.L
     inverse = mass_inverse(robot, q)
@@ -186,7 +190,7 @@ def elimination(
         return free, np.zeros(0)
     responses = np.array([inverse(row) for row in L])
     mobility = mirror(L @ responses.T)
-    factored = factor_symmetric if tested and mobility.dtype != object else factor_dependent
+    factored = factored or (factor_dependent if mobility.dtype == object else factor_symmetric)
     force = solve_factored(factored(mobility), rows.c - L @ free)
     return free + responses.T @ force, force
 

@@ -61,11 +61,13 @@ class ClosedRobot:
         robot: The spanning tree; q, v, tau are its own.
         loops: The joints left out of the tree.
         rows: Which rows are imposed, of all loops' one after the other; see `independent`.
+        leading: How many of the first rows are independent where the robot was `ordered`; None if it was not.
     """
 
     robot: Robot
     loops: tuple[Loop, ...]
     rows: tuple[int, ...]
+    leading: int | None = None
 
     def __repr__(self) -> str:
         return f"<ClosedRobot {self.robot.name!r}: {self.robot.nv} DoF of its tree, {len(self.rows)} constraints>"
@@ -123,7 +125,7 @@ class ClosedRobot:
             raise DefinitionError(f"joint {joint.name!r} joins {parent!r} and {child!r}, which are one body")
         first = sum(len(other.rows) for other in self.loops)
         rows = (*self.rows, *range(first, first + len(loop.rows)))
-        return replace(self, loops=(*self.loops, loop), rows=rows)
+        return replace(self, loops=(*self.loops, loop), rows=rows, leading=None)
 
 
 def close(

@@ -15,9 +15,11 @@ from legged.trace.where import where
 
 TOLERANCE = 1e-8
 """Singular values of phi' below this, relative to the largest, count as none."""
-SMALLEST_PIVOT = 1e-8
-"""Of a row's mobility: a smaller rest, beside the rows before it, counts as none. That is a sine of 1e-4 between rows,
-more than what superfluous rows part by in the midst of a time step, off the loops."""
+SMALLEST_PIVOT = 1e-12
+"""Of a row's mobility: a smaller rest, beside the rows before it, counts as none; it is a squared sine."""
+AWAKENING_PIVOT = 1e-6
+"""The same for rows that were superfluous at the start of a run: in the midst of a time step, a little off the loops,
+such rows are not quite so."""
 _NO_ROW = 1e-20  # of all rows' mobility: a row of rounding
 
 
@@ -49,7 +51,7 @@ def independent_rows(J: Array, c: Array) -> Independent:
     return Independent(U.T @ J, U.T @ c, U, float(np.abs(c - U @ (U.T @ c)).max()))
 
 
-def factor_dependent(S: Array) -> tuple[list[list[Any]], list[Any]]:
+def factor_dependent(S: Array, leading: int | None = None) -> tuple[list[list[Any]], list[Any]]:
     """Return factors as of `factor_symmetric` of rows' mobility, (rows, rows), of which some may be superfluous.
 
     A row whose pivot vanishes depends on those before it: it gets no force. This rank test is one of numbers that run,
@@ -57,6 +59,8 @@ def factor_dependent(S: Array) -> tuple[list[list[Any]], list[Any]]:
 
     Args:
         S: L M^-1 L^T, symmetric, positive semidefinite.
+        leading: How many rows are known to be independent near by; later ones must differ from these clearly. All
+            when None.
     """
     whole = sum_of(np.diagonal(S))
     L: list[list[Any]] = [[0.0] * len(S) for _ in S]
@@ -67,7 +71,8 @@ def factor_dependent(S: Array) -> tuple[list[list[Any]], list[Any]]:
             row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
             L[i][k] = row[k] * reciprocal[k]
         pivot = S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))
-        counts = (pivot > SMALLEST_PIVOT * S[i, i]) & (S[i, i] > _NO_ROW * whole)
+        least = SMALLEST_PIVOT if leading is None or i < leading else AWAKENING_PIVOT
+        counts = (pivot > least * S[i, i]) & (S[i, i] > _NO_ROW * whole)
         reciprocal.append(0.0 if is_zero(S[i, i]) else where(counts, 1.0 / where(counts, pivot, 1.0), 0.0))
     return L, reciprocal
 
@@ -115,7 +120,7 @@ def ordered(closed: ClosedRobot, q: Array) -> ClosedRobot:
     (q,) = read(closed.robot, q=q)
     first = _chosen(jacobian(closed, q))
     rest = [i for i in range(len(closed.rows)) if i not in first]
-    return replace(closed, rows=tuple(closed.rows[i] for i in (*first, *rest)))
+    return replace(closed, rows=tuple(closed.rows[i] for i in (*first, *rest)), leading=len(first))
 
 
 def independent(closed: ClosedRobot, q: Array) -> ClosedRobot:
@@ -124,7 +129,8 @@ def independent(closed: ClosedRobot, q: Array) -> ClosedRobot:
     At other configurations, the rows left out may be no superfluous ones: `mobility` tells.
     """
     (q,) = read(closed.robot, q=q)
-    return replace(closed, rows=tuple(closed.rows[i] for i in sorted(_chosen(jacobian(closed, q)))))
+    rows = tuple(closed.rows[i] for i in sorted(_chosen(jacobian(closed, q))))
+    return replace(closed, rows=rows, leading=None)
 
 
 def _rank(sizes: Array) -> int:
