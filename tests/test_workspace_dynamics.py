@@ -50,11 +50,11 @@ def test_the_big_base_approaches_the_exact_workspace_dynamics_in_first_order(nam
         errors.append(missed(law.plan(0.0, q, v), P, z))
     for error in np.array(errors).T:
         # From where the error is small to where rounding, c times that of a base of one trunk, is not small beside it.
-        small, sharp = error[:-1] < 0.01, error[1:] > 100 * ROUNDING * sizes[1:]
+        small, sharp = error[:-1] < 0.01, error[1:] > 1000 * ROUNDING * sizes[1:]
         orders = np.log10(error[:-1] / error[1:])[small & sharp]
         assert len(orders) >= 2
         assert orders == pytest.approx(1.0, abs=0.05)
-        assert error[-1] < 2 * error[3] * sizes[3] / sizes[-1] + 10 * ROUNDING * sizes[-1]
+        assert error[-1] < 2 * error[3] * sizes[3] / sizes[-1] + 300 * ROUNDING * sizes[-1]
 
 
 @pytest.mark.parametrize("name", SIX_WAYS)
