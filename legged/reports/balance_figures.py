@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from legged.reports import style
@@ -12,6 +13,9 @@ from legged.reports.balance import Experiment
 from legged.reports.balance_events import Foot, Hit
 from legged.rotations import quaternion_of
 from legged.simulation import Run
+from legged.simulation.camera import camera_for, force_scale
+from legged.simulation.run import GROUND
+from legged.simulation.skeleton import FREE
 
 COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.GREY)
 
@@ -76,6 +80,28 @@ def feet_figure(run: Run, names: Sequence[str], events: Sequence[float], until: 
     for ax in made.axes:
         _mark(ax, [t for t in events if t <= until])
     return style.legend(made)
+
+
+def snapshots(run: Run, times: Sequence[float]) -> Figure:
+    """Return stick figures at some times, [s], with the ground's forces."""
+    camera, scale = camera_for(run), force_scale(run)
+    shown = camera.picture(run.skeleton[[run.at(t) for t in times]]).reshape(-1, 2)
+    (left, bottom), (right, top) = shown.min(axis=0) - 0.05, shown.max(axis=0) + 0.05  # [m]
+    made = style.figure(1, len(times), width=1.6 * len(times), height=1.6 * (top - bottom) / (right - left) + 0.3)
+    floor = [k for k, against in enumerate(run.contact_against) if against == GROUND]
+    for ax, t in zip(made.axes, times, strict=True):
+        k = run.at(t)
+        points = run.contact_points[k, floor]
+        forces = camera.picture(np.stack([points, points + scale * run.contact_forces[k, floor]], axis=1))
+        ax.add_collection(LineCollection(list(forces), colors=style.RED, linewidths=1.2))
+        for modules, colour in (([0], "black"), ([FREE], style.ORANGE), ([1], style.BLUE), ([2], style.GREEN)):
+            edges = run.edges[np.isin(run.edge_modules, modules)]
+            lines = camera.picture(run.skeleton[k])[edges]
+            ax.add_collection(LineCollection(list(lines), colors=colour, linewidths=2.0, capstyle="round"))
+        ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
+        ax.set_axis_off()
+        ax.set_title(f"{run.times[k]:.3f} s", fontsize=9)
+    return made
 
 
 def marks(hit: Hit | None, feet: Sequence[Foot]) -> list[float]:

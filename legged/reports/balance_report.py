@@ -120,11 +120,18 @@ class Account:
             "figure-4-joint-torques": balance_figures.figure_4(run, marks),
             "figure-5-position": balance_figures.figure_5(self.experiment, marks),
             "figure-6-orientation": balance_figures.figure_6(self.experiment, marks),
+            "snapshots": balance_figures.snapshots(run, self._moments()),
             "feet": balance_figures.feet_figure(run, [foot.name for foot in self.feet], marks),
         }
         paths = [style.save(figure, folder / f"{name}.png") for name, figure in figures.items()]
         paths += [run.animate(folder / f"animation.{kind}", fps=20.0, speed=0.5) for kind in ("gif", "html")]
         return [*paths, run.save(folder / "run.npz")]
+
+    def _moments(self) -> list[float]:
+        """Return the times of the snapshots, [s]: the start, the hit, some while feet are up, after, and the end."""
+        end = self.run.times[-1]
+        first = self.hit.time if self.hit else 0.1
+        return [t for t in (0.0, first, *(first + dt for dt in (0.06, 0.15, 0.3)), 0.6, 1.0) if t < end] + [end]
 
     def _paper(self, key: str) -> str:
         return f"{PAPER[key]:.2f}" if key in PAPER else "-"
