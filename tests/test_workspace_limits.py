@@ -42,7 +42,7 @@ def in_the_world(plan, q):
 
 def moved(seed, amount):
     robot, rng = biped(), np.random.default_rng(seed)
-    q, v = crouch(robot)
+    q, _ = crouch(robot)
     return legged.integrate(robot, q, amount * rng.normal(size=robot.nv)), amount * rng.normal(size=robot.nv)
 
 
@@ -81,7 +81,7 @@ def test_feet_neither_pull_nor_slide_nor_tip(seed, friction):
 def test_what_cannot_be_had_is_missed_by_as_little_as_can_be():
     """A trunk that should dash sideways over ice: friction gives what it can, and the rest is missed, without NaN."""
     limited, free = plans(Limits(friction=0.02), position=(0.0, 3.0, 1.1), kp=100.0)
-    q = crouch(biped()).q
+    q, _ = crouch(biped())
     wanted, had = in_the_world(free, q)[:, 3:].sum(axis=0), in_the_world(limited, q)[:, 3:].sum(axis=0)
     assert wanted[1] > 5000.0
     assert had[1] == pytest.approx(0.02 / np.sqrt(2.0) * had[2], rel=1e-4)

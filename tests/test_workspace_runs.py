@@ -49,7 +49,7 @@ def test_the_trunk_of_a_quadruped_comes_back_after_a_push():
 
 
 def test_a_set_point_may_move():
-    """The quadruped's trunk on a circle, and turning, on rigid ground; gains, without settling time, let it lag by little."""
+    """The quadruped's trunk circles and turns on rigid ground; its rates are wanted too, so that it does not lag."""
 
     def place(t):
         grown = 0.03 * (1 - np.exp(-4 * t)) ** 2
