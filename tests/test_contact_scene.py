@@ -213,3 +213,22 @@ def test_what_starts_inside_the_ground_comes_up_no_faster_than_told(step):
     assert np.abs(run.v[:, 5]).max() < 0.05 + 1e-9
     assert height.max() < 0.05**2 / (2 * 9.81) + 0.05 * step
     assert np.abs(height[run.times > 1.0]).max() < 1e-6
+
+
+def test_what_cannot_move_takes_no_impulse_and_no_harm():
+    """The base of a fixed robot inside the ground, and its hand that falls on it: numbers, not NaN, traced or not."""
+    base = legged.Link("post", legged.box(5.0, (0.1, 0.1, 0.5)), {"sole": (0.0, 0.0, -0.1)})
+    hand = legged.Link("hand", legged.rod(1.0, (0, 0, 0), (0.5, 0, 0)), {"tip": (0.5, 0.0, 0.0)})
+    builder = legged.RobotBuilder("bat", base, base=legged.FixedBase())
+    robot = builder.add(legged.Revolute("wrist", "y"), hand, to="post", at=(0.0, 0.0, 0.0)).build()
+    scene = Scene.of(robot, Rigid(restitution=0.5))
+
+    def step(q, v):
+        impact = scene.impulses([q], [v], [v], [np.zeros(1)], 1e-3, scene.touches([q]), np.zeros((2, 3)))
+        return impact.p, impact.v_next[0]
+
+    for function in (step, compile_function(step, None, q=(1,), v=(1,))):
+        p, v = function(np.zeros(1), np.ones(1))  # turning about +y takes the tip down
+        assert np.array_equal(p[0], np.zeros(3))
+        assert p[1, 0] > 0.0
+        assert np.allclose(v, -0.5)

@@ -14,9 +14,11 @@ import numpy as np
 
 from legged.spatial import Array, sum_of
 from legged.trace.labels import item
+from legged.trace.where import where
 
 Blocks = list[list[Array | None]]
 REACH = 2.0  # of changes, at most, by which a sweep starts farther on
+IMMOVABLE = 1e-9  # [1/kg]: what follows an impulse by less does not follow
 _TINY = 1e-200  # keeps 0 / 0 away where an impulse vanishes anyway
 
 
@@ -68,8 +70,9 @@ def swept(problem: Problem, target: Sequence[Any], course: Course, sweeps: int, 
         problem: The contacts. target: Normal velocities wanted where contacts press, (m,), [m/s].
         course: So far. sweeps: How many more. before: How many there were, for labels.
     """
-    scales = [_scales(row[i]) for i, row in enumerate(problem.A)]  # type: ignore[arg-type]
-    weights = np.array([[1.0 / n**2, 1.0 / t**2, 1.0 / t**2] for n, t in scales]).reshape(-1, 3)
+    mobilities = [_mobility(row[i]) for i, row in enumerate(problem.A)]  # type: ignore[arg-type]
+    scales = [(_step(n), _step(t)) for n, t in mobilities]
+    weights = np.array([[n * n, t * t, t * t] for n, t in mobilities]).reshape(-1, 3)
     for sweep in range(before, before + sweeps):
         rows = list(course.start)
         for i, scale in enumerate(scales):
@@ -116,14 +119,20 @@ def _misses(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]:
     return [np.minimum(u[0] - target, A[0, 0] * p[0]), a * p[1] - cut_1, a * p[2] - cut_2]
 
 
-def _scales(A: Array) -> tuple[Any, Any]:
-    """Return the steps of a contact, per velocity: normal, and tangential, the best for both axes of A_tt.
+def _mobility(A: Array) -> tuple[Any, Any]:
+    """Return how much a contact's velocity follows its impulses: along n, and along both tangents the mean of A_tt.
 
     An axis along which impulses move next to nothing, as across the plane of a planar robot, counts as a third of the
     other: the best step for both would only throw the other to and fro.
     """
     stiff, soft = np.minimum(A[1, 1], A[2, 2]), np.maximum(A[1, 1], A[2, 2])
-    return 1.0 / A[0, 0], 2.0 / (soft + np.maximum(stiff, soft / 3.0))
+    return A[0, 0], 0.5 * (soft + np.maximum(stiff, soft / 3.0))
+
+
+def _step(mobility: Any) -> Any:
+    """Return an impulse per velocity, [kg]; none where nothing moves, as on the base of a fixed robot."""
+    moves = mobility > IMMOVABLE
+    return where(moves, 1.0 / where(moves, mobility, 1.0), 0.0)
 
 
 def _velocity(problem: Problem, p: Any, i: int) -> list[Any]:
