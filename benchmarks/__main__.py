@@ -16,6 +16,7 @@ from pathlib import Path
 
 from benchmarks import (
     accuracy,
+    balance,
     batches,
     compare,
     compiling,
@@ -39,6 +40,7 @@ KINDS: dict[str, Callable[[Record, Settings], list[Table]]] = {
     "derivatives": derivatives.measure,
     "flight": flight.measure,
     "loops": loops.measure,
+    "balance": balance.measure,
     "compiling": compiling.measure,
     "growth": growth.measure,
 }

@@ -3,7 +3,7 @@
 import importlib
 from collections.abc import Callable
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 from xml.etree import ElementTree
 
 import numpy as np
@@ -110,13 +110,19 @@ def _add_feet(spec: Any, robot: legged.Robot, stand: Stand) -> None:
         point.parent.add_geom(**sphere, pos=point.pos, friction=friction)
 
 
+class Modelled(Protocol):
+    """What has a model of MuJoCo's."""
+
+    model: Any
+
+
 def rolled_out(
-    twin: MujocoTwin, states: np.ndarray, controls: np.ndarray, steps: int, threads: int = 1
+    twin: Modelled, states: np.ndarray, controls: np.ndarray, steps: int, threads: int = 1
 ) -> Callable[[], np.ndarray]:
     """Return what runs `mujoco.rollout` and returns the last states.
 
     Args:
-        twin: The robot. states: A row [time, qpos, qvel] for each member. controls: The motors' inputs, (B, nu).
+        twin: The scene. states: A row [time, qpos, qvel] for each member. controls: The motors' inputs, (B, nu).
         steps: How many. threads: How many share the members.
     """
     module, model = mujoco(), twin.model

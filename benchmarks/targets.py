@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchmarks import batches, compiling, derivatives, loops, one_state
+from benchmarks import balance, batches, compiling, derivatives, loops, one_state
 from benchmarks.record import Quantity, Record
 from benchmarks.subjects import FORWARD, INERTIA, INVERSE, SUBJECTS
 from benchmarks.words import cell
@@ -71,6 +71,13 @@ TARGETS = (
         200,
         tuple((loops.KIND, case, f"{loops.ONE}, {loops.REAL_TIME}") for case in (loops.TROT, loops.BALANCED)),
     ),
+    Target("from Python [us]", 5, ((balance.KIND, balance.LAW, "us"),), at_most=True),
+    Target(
+        "one robot, times real time",
+        50,
+        tuple((balance.KIND, balance.EXPERIMENT, f"{step}, {balance.REAL_TIME}") for step in balance.STEPS),
+    ),
+    Target("cold start included [s]", 60, ((balance.MAP, balance.THROWS, balance.COLD),), at_most=True),
     Target("cold start [s]", 0.5, _robots("quadruped", compiling.KIND, compiling.COLD), at_most=True),
     Target("cold start [s]", 1.5, _robots("humanoid", compiling.KIND, compiling.COLD), at_most=True),
     Target(

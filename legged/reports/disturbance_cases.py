@@ -24,6 +24,8 @@ STAND = "stand"
 GAITS = (STAND, "walk", "trot", "tripod")
 JOLT = {STAND: 0.25, "walk": 0.5, "trot": 1.2, "tripod": 1.2}
 """What the hardest push adds to the speed of the whole robot, if nothing else is asked for, [m/s]."""
+SLOW = 1.0 / 6.0
+"""Of the fastest throw: the slowest. Slower ones come from high above, and late."""
 LEVEL = Settled(np.inf, float(np.radians(10.0)))
 """What it takes to have settled on a gait, which a push may take elsewhere."""
 
@@ -78,8 +80,10 @@ class Case:
         """What comes from all around."""
         link, body = self.robot.links[0].name, Throw().body
         most = self.most or JOLT[self.gait] * self.robot.mass / (body.inertia.mass if self.throw else 1.0)
+        if self.throw:
+            return Throws(body, np.linspace(SLOW * most, most, self.sizes), link)
         sizes = most * np.arange(1, self.sizes + 1) / self.sizes
-        return Throws(body, sizes, link) if self.throw else Pushes(Push(link, (0.0, 0.0, 0.0), self.at), sizes)
+        return Pushes(Push(link, (0.0, 0.0, 0.0), self.at), sizes)
 
     def map(self) -> DisturbanceMap:
         """Return the map."""
