@@ -66,7 +66,8 @@ def _paper_table(record: Record, settings: Settings) -> Table:
     for (what, how), taken in race(ways, settings.rounds).items():
         timed = how == "us"
         spread = taken.spread(1e6) if timed else Times(tuple(t / LENGTH for t in taken.rounds)).rate()
-        record.add((KIND, what, how if timed else f"{how}, {REAL_TIME}"), "us" if timed else RATIO, spread)
+        name = (what, how) if timed else (what, how, REAL_TIME)
+        record.add((KIND, *name), "us" if timed else RATIO, spread)
         found = cell(record.quantities[-1])
         rows.append((what, f"{found} us" if timed else f"{found} {REAL_TIME}", "" if timed else how, PAPER[what]))
     notes = (
@@ -221,7 +222,7 @@ def _seconds(run: Callable[[], Any]) -> Spread:
 
 def _map_table(record: Record) -> Table:
     notes = (
-        "Seconds on the wall, all cores: biped, block thrown from 50 directions at 20 speeds, steps of 2 ms with the law",
-        "at each. Cold traces and compiles; warm finds machine code in its cache; the loop alone has both already.",
+        "Seconds on the wall, all cores: biped, block thrown from 50 directions at 20 speeds, steps of 2 ms with the",
+        "law at each. Cold traces and compiles; warm finds machine code in its cache; the loop alone has both already.",
     )
     return table(record, MAP, ("what",), {how: how for how in (COLD, WARM, ALONE)}, "Disturbance map", notes)

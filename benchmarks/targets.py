@@ -75,7 +75,7 @@ TARGETS = (
     Target(
         "one robot, times real time",
         50,
-        tuple((balance.KIND, balance.EXPERIMENT, f"{step}, {balance.REAL_TIME}") for step in balance.STEPS),
+        tuple((balance.KIND, balance.EXPERIMENT, step, balance.REAL_TIME) for step in balance.STEPS),
     ),
     Target("cold start included [s]", 60, ((balance.MAP, balance.THROWS, balance.COLD),), at_most=True),
     Target("cold start [s]", 0.5, _robots("quadruped", compiling.KIND, compiling.COLD), at_most=True),
