@@ -130,10 +130,12 @@ def test_without_a_block_it_rises_and_its_feet_stay():
 
 @pytest.mark.slow
 def test_twenty_random_throws_are_survived():
-    """From behind, within 30 degrees, up to 8 N s; from elsewhere up to 1.4 N s, beyond which some are not."""
+    """From behind, within 30 degrees, up to 8.5 N s; from elsewhere up to 3.5 N s. Of 400 more, the least that was not
+    survived had 9.1 N s and 3.9 N s.
+    """
     rng = np.random.default_rng(20)
     azimuth = np.concatenate([np.radians(rng.uniform(-30.0, 30.0, 10)), np.radians(rng.uniform(30.0, 330.0, 10))])
-    speed = np.concatenate([rng.uniform(2.0, 8.0, 10), rng.uniform(0.9, 1.4, 10)]) / Throw().mass
+    speed = np.concatenate([rng.uniform(2.0, 8.5, 10), rng.uniform(1.0, 3.5, 10)]) / Throw().mass
     aim = np.stack([0.0 * speed, rng.uniform(-0.05, 0.05, 20), 1.1 + rng.uniform(-0.1, 0.15, 20)], axis=1)
     source = np.stack([np.cos(azimuth), np.sin(azimuth), 0.0 * azimuth], axis=1)
     rise = 0.5 * 9.81 * 0.5 / speed[:, None] * np.array([0.0, 0.0, 1.0])  # in free fall through the aim
