@@ -202,6 +202,7 @@ def test_traced_distances_are_the_plain_ones():
         (lambda: Rigid(sweeps=0), "sweeps"),
         (lambda: Rigid(threshold=-1.0), "threshold"),
         (lambda: Rigid(recovery=float("inf")), "recovery"),
+        (lambda: Rigid(pairs=("foot", "terrain")), "two names each"),
     ],
 )
 def test_what_cannot_be_is_refused_in_words(make, words):

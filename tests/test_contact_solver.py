@@ -128,7 +128,8 @@ def test_impacts_never_bring_energy(seed, restitution):
     m = len(contacts.A)
     guess = np.abs(rng.normal(size=(m, 3))) * rng.integers(2) / np.abs(np.array(contacts.A)).max()
     ground = Rigid(contacts.mu, restitution, threshold=0.0)
-    p, _ = _solved(ground, contacts, [0.0] * m, contacts.u_free, 1e-3, np.zeros(m), guess)
+    p, u, _ = _solved(ground, contacts, [0.0] * m, contacts.u_free, 1e-3, np.zeros(m), guess)
+    assert np.abs(u - velocities(contacts, p)).max() < 1e-12 * np.abs(contacts.u_free).max()
     assert change_of_energy(contacts, p) <= 1e-13 * np.abs(p * contacts.u_free).sum()
     assert (np.hypot(p[:, 1], p[:, 2]) <= contacts.mu * p[:, 0] + 1e-12 * np.abs(p).max()).all()
 
@@ -150,9 +151,9 @@ def test_one_frictionless_contact_bounces_as_told(restitution):
     free = np.array([[-2.0, 0.4, 0.1]])
     contacts = contacts._replace(u_free=free)
     solve = partial(_solved, before=free, h=1e-3, gap=[0.0], guess=np.zeros((1, 3)))
-    p, _ = solve(Rigid(0.0, restitution), contacts, [0.0])
+    p, _, _ = solve(Rigid(0.0, restitution), contacts, [0.0])
     assert abs(velocities(contacts, p)[0, 0] - restitution * 2.0) < 1e-14
-    p, _ = solve(Rigid(0.0, restitution, threshold=3.0), contacts, [0.0])
+    p, _, _ = solve(Rigid(0.0, restitution, threshold=3.0), contacts, [0.0])
     assert abs(velocities(contacts, p)[0, 0]) < 1e-14  # slower than the threshold: no bounce
 
 
@@ -173,7 +174,7 @@ def test_traced_impulses_are_the_plain_ones():
 
     def solve(A, free, guess):
         blocks = [[A[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] for j in range(3)] for i in range(3)]
-        p, aims = _solved(Rigid(0.6, 0.5), Problem(blocks, free, 0.6), [0.0] * 3, free, 1e-3, np.zeros(3), guess)
+        p, _, aims = _solved(Rigid(0.6, 0.5), Problem(blocks, free, 0.6), [0.0] * 3, free, 1e-3, np.zeros(3), guess)
         return p, residual(Problem(blocks, free, 0.6), aims, p)
 
     kernel = compile_function(solve, None, A=(9, 9), free=(3, 3), guess=(3, 3))

@@ -9,7 +9,7 @@ import numpy as np
 
 from legged.contact.contacts import Contacts
 from legged.contact.rigid import Rigid
-from legged.contact.solver import Course, Problem, residual, swept, velocities
+from legged.contact.solver import Course, Problem, missed, swept, velocities
 from legged.spatial import Array
 from legged.trace.labels import stage
 from legged.trace.where import where
@@ -53,22 +53,23 @@ def impact(
         problem = Problem(contacts.inertia(), free, ground.friction)
         rest = [_resting(ground, d, h) for d in gap]
     with stage("contact solver"):
-        p, target = _solved(ground, problem, rest, before, h, gap, guess)
+        p, u, target = _solved(ground, problem, rest, before, h, gap, guess)
     with stage("contact response"):
-        work = 0.5 * (p * (before + velocities(problem, p))).sum()
-        return Impact(p, contacts.after(v_free, p), residual(problem, target, p), work)
+        work = 0.5 * (p * (before + u)).sum()
+        return Impact(p, contacts.after(v_free, p), missed(problem, target, p, u), work)
 
 
 def _solved(
     ground: Rigid, problem: Problem, rest: list[Any], before: Array, h: Any, gap: Array, guess: Array
-) -> tuple[Array, list[Any]]:
-    """Return (impulses, the normal velocities that they aim at).
+) -> tuple[Array, Array, list[Any]]:
+    """Return (impulses, the contacts' velocities with them (m, 3), the normal velocities that they aim at).
 
     A third of the sweeps goes to the problem without restitution; with it the others go on from there.
     """
     course = Course.at(guess)
     if isinstance(ground.restitution, float) and ground.restitution == 0.0:
-        return swept(problem, rest, course, ground.sweeps).p, rest
+        p = swept(problem, rest, course, ground.sweeps).p
+        return p, velocities(problem, p), rest
     first = max(1, ground.sweeps // 3)
     soft = swept(problem, rest, course, first)
     target = []
@@ -76,19 +77,25 @@ def _solved(
         bounces = (d < h * u) & (u > ground.threshold)
         target.append(where(bounces, np.maximum(ground.restitution * u, velocity), velocity))
     hard = swept(problem, target, soft, max(1, ground.sweeps - first), first)
-    return soft.p + _share(problem, before, soft.p, hard.p) * (hard.p - soft.p), target
+    u, more = velocities(problem, soft.p), hard.p - soft.p
+    du = velocities(problem, hard.p) - u
+    share = _share(soft.p, before + u, more, du, u + 0.5 * (before - problem.u_free))
+    return soft.p + share * more, u + share * du, target
 
 
-def _share(problem: Problem, before: Array, soft: Array, hard: Array) -> Any:
+def _share(p: Array, twice_mean: Array, more: Array, du: Array, rate: Array) -> Any:
     """Return how far to go from the impulses without restitution to those with it, 0 to 1, so that no energy comes.
 
     Over a step impulses p do the work p . (u_before + u) / 2. Without restitution they take energy, while Newton's law
     of restitution with friction may bring some (Kane's paradox). Between the two every mean obeys the cones.
+
+    Args:
+        p, twice_mean: Impulses without restitution, and u_before + u.
+        more, du: What restitution adds to impulses and velocities.
+        rate: The work changes by share more . rate + share^2 more . du / 2.
     """
-    step, u = hard - soft, velocities(problem, soft)
-    du = velocities(problem, hard) - u
-    spare = np.maximum(-0.5 * (soft * (before + u)).sum(), 0.0)
-    a, b = (step * du).sum(), (step * (u + 0.5 * (before - problem.u_free))).sum()
+    spare = np.maximum(-0.5 * (p * twice_mean).sum(), 0.0)
+    a, b = (more * du).sum(), (more * rate).sum()
     root = np.sqrt(b * b + 2.0 * a * spare)
     return where(b + 0.5 * a <= spare, 1.0, 2.0 * spare / (b + root + _TINY))
 

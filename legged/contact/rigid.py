@@ -36,6 +36,8 @@ class Rigid:
     pairs: tuple[tuple[str, str], ...] | None = None
 
     def __post_init__(self) -> None:
+        for name in ("friction", "restitution", "threshold", "recovery"):
+            object.__setattr__(self, name, float(getattr(self, name)))
         for name in ("friction", "threshold", "recovery"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0.0):
@@ -44,6 +46,9 @@ class Rigid:
             raise DefinitionError(f"the restitution of a rigid ground must lie between 0 and 1, got {self.restitution}")
         if int(self.sweeps) != self.sweeps or self.sweeps < 1:
             raise DefinitionError(f"the solver needs a whole number of sweeps, 1 or more, got {self.sweeps}")
+        for pair in self.pairs or ():
+            if isinstance(pair, str) or len(pair) != 2:
+                raise DefinitionError(f"pairs must be two names each, as (('foot', 'terrain'),), got {pair!r}")
 
     def __str__(self) -> str:
         law = f"mu = {self.friction:g}, restitution {self.restitution:g}, {self.sweeps} sweeps"

@@ -102,12 +102,20 @@ def _mixed(weights: Array, course: Course, p: Array) -> Course:
 
 
 def residual(problem: Problem, target: Sequence[Any], p: Array) -> Any:
-    """Return by how much the law is broken, [m/s]: the largest entry of the natural map in units of velocity.
+    """Return by how much impulses p, (m, 3), break the law, [m/s]; see `missed`."""
+    return missed(problem, target, p, velocities(problem, p))
 
-    |min(u_n - target, A_nn p_n)| and |a p_t - cut(a p_t - u_t)|, a the mean of A_tt's diagonal; zero at a solution.
+
+def missed(problem: Problem, target: Sequence[Any], p: Array, velocity: Array) -> Any:
+    """Return the largest entry of the natural map in units of velocity, [m/s], zero at a solution.
+
+    |min(u_n - target, A_nn p_n)| and |a p_t - cut(a p_t - u_t)|, a the mean of A_tt's diagonal.
+
+    Args:
+        problem: The contacts. target: As in `swept`. p: Impulses, (m, 3), and the velocities with them, (m, 3).
     """
     worst: Any = 0.0
-    for i, (u, row) in enumerate(zip(velocities(problem, p), problem.A, strict=True)):
+    for i, (u, row) in enumerate(zip(velocity, problem.A, strict=True)):
         for miss in _misses(u, row[i], target[i], p[i], problem.mu):  # type: ignore[arg-type]
             worst = np.maximum(worst, np.abs(miss))
     return worst
