@@ -1,5 +1,6 @@
 """The workspace controller's laws: errors, distribution, torques, stances; counted, compiled, and refused."""
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -11,7 +12,7 @@ import legged
 import robots
 from controllers import WorkspaceBalance
 from controllers.balance.workspace.wrench import Gains, Pose, desired_acceleration, gain_matrix, wanted_pose
-from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
+from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError, SingularError, UnknownNameError
 from legged.rotations import axis_quaternion, quaternion_exp, quaternion_matrix, quaternion_product
 from legged.spatial import skew
 from robots.spatial_biped import crouch
@@ -332,6 +333,16 @@ def test_robots_that_it_cannot_balance_are_refused():
         WorkspaceBalance().start(chain, None, chain.neutral(), np.zeros(chain.nv))
     with pytest.raises(LeggedError, match="call start"):
         WorkspaceBalance().plan(0.0, chain.neutral(), np.zeros(chain.nv))
+
+
+def test_feet_that_come_to_stand_in_one_place_are_an_error_not_a_nan():
+    robot = robots.spatial_quadruped()
+    q, v = robot.neutral(), np.zeros(robot.nv)
+    law = WorkspaceBalance(stance=("leg1_foot", "leg2_foot", "leg3_foot"), others=lambda t, q, v: np.zeros(robot.nj))
+    law.start(robot, None, q, v)
+    merged = replace(law._workspace, feet=law._workspace.feet[:1] * 3)
+    with pytest.raises(SingularError, match="cannot hold its base"):
+        merged.plan(0.0, q, v)
 
 
 def test_gains_are_numbers_diagonals_or_matrices():

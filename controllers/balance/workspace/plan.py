@@ -18,7 +18,7 @@ from controllers.balance.workspace.passes import STAGE_1, Outward, outward_pass
 from controllers.balance.workspace.poses import base_pose
 from controllers.balance.workspace.posture import Servo
 from controllers.balance.workspace.wrench import STAGE_4, Gains, Path, desired_acceleration, wanted_pose
-from legged.errors import LeggedError
+from legged.errors import LeggedError, SingularError
 from legged.robot.entries import added
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
@@ -80,6 +80,9 @@ class Workspace:
 
         Args:
             t: [s]. q, v: The state. wrenches: On the links, (n_links, 6), [n; f] about their origins in their axes.
+
+        Raises:
+            SingularError: where feet that stand cannot hold the base.
         """
         if self.programme is not None:
             return self._limited(self.programme, t, q, v, wrenches)
@@ -94,7 +97,16 @@ class Workspace:
             brought = [(foot.body, G_f @ f) for foot, G_f, f in zip(self.feet, G, forces, strict=True)]
         tau = joint_torques(self.robot, out, brought)
         total = added(self.robot, [own + found.tau.get(k, 0.0) for k, own in enumerate(tau)])
-        return Plan(found.P, found.z, acceleration, wrench, forces, total)
+        return Plan(found.P, found.z, acceleration, wrench, forces, self._finite(total))
+
+    def _finite(self, tau: Array) -> Array:
+        """Return the torques, or raise SingularError where plain ones are not numbers."""
+        if tau.dtype != object and not np.isfinite(tau.astype(float)).all():
+            raise SingularError(
+                f"the feet {[foot.name for foot in self.feet]} of robot {self.robot.name!r} stand where they "
+                f"cannot hold its base, or a joint meets no inertia"
+            )
+        return tau
 
     def _limited(self, programme: Programme, t: Any, q: Array, v: Array, wrenches: Array | None) -> Plan:
         """Return the plan whose forces keep to limits; what the quadratic programme needs comes from a kernel."""
