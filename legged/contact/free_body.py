@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from legged.errors import DefinitionError
+from legged.robot.base import FloatingBase
 from legged.robot.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia, Vector
 from legged.robot.link import Link, vector3
@@ -57,6 +58,5 @@ class FreeBody:
 
     def state(self) -> tuple[Array, Array]:
         """Return (q (7,), v (6,)) of `robot` at the start."""
-        robot = self.robot()
         q = np.concatenate([self.quaternion, np.asarray(self.position)])
-        return q, robot.base.velocity(q, np.asarray(self.spin), np.asarray(self.velocity))
+        return q, FloatingBase().velocity(q, np.asarray(self.spin), np.asarray(self.velocity))

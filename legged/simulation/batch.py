@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.contact.free_body import FreeBody
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.robot import Robot
 from legged.simulation.chart import normalised
@@ -71,7 +72,8 @@ class Batch:
         setting = self.variation.member(i)
         q, v = self._state(i, setting)
         controller, memory = self._started(setting, q, v)
-        loop = self._loop(setting, controller, len(memory), list(nodes))
+        parts = controller, setting.ground, len(memory), setting.pushes, list(nodes), setting.bodies
+        loop = closed_loop(self.robot, *parts)
         return Member(loop, q, loop.initial(v, memory), self._limits(setting, q))
 
     @cached_property
@@ -104,24 +106,21 @@ class Batch:
             if judged not in limits:
                 limits[judged] = numbers(self._limits(setting, q))[0]
             found = mine + numbers(setting.pushes)[0] + limits[judged]
-            loop = self._loop(setting, self.first.loop.controller, len(memory), [])
             self._refuse_other_bodies(i, setting)
-            rows.append(
-                (np.concatenate([q, loop.initial(v, memory)]), found, (switches, instants + edges(loop.pushes)))
-            )
+            state = np.concatenate([q, self.first.loop.initial(v, memory, setting.bodies)])
+            rows.append((state, found, (switches, instants + edges(setting.pushes))))
         if len({(len(state), len(found)) for state, found, _ in rows}) > 1:
             raise TraceError("the members' controllers hold different numbers of numbers")
         found_states, found, corners = zip(*rows, strict=True)
         return Starts(np.array(found_states), np.array(found), corners)
 
-    def _loop(
-        self, setting: Setting, controller: Controller, memory: int, nodes: list[tuple[int, Array]]
-    ) -> ClosedLoop:
-        return closed_loop(self.robot, controller, setting.ground, memory, setting.pushes, nodes, setting.bodies)
+    @cached_property
+    def _first_bodies(self) -> tuple[FreeBody, ...]:
+        return self.variation.member(0).bodies
 
     def _refuse_other_bodies(self, i: int, setting: Setting) -> None:
         """Raise TraceError if member i's bodies differ from those of member 0 in more than how they start."""
-        for mine, other in zip(setting.bodies, self.variation.member(0).bodies, strict=True):
+        for mine, other in zip(setting.bodies, self._first_bodies, strict=True):
             if numbers((mine.inertia, mine.shapes))[0] != numbers((other.inertia, other.shapes))[0]:
                 raise TraceError(f"body {mine.name!r} of member {i} has another inertia or shape than that of member 0")
 

@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.contact.free_body import FreeBody
 from legged.contact.rigid import Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
@@ -128,8 +129,8 @@ class ClosedLoop:
         """Length of s."""
         return self.robot.nv + self.memory + self.ground_memory + WORKS
 
-    def initial(self, v: Array, memory: Array) -> Array:
-        """Return s at the start."""
+    def initial(self, v: Array, memory: Array, bodies: Sequence[FreeBody] | None = None) -> Array:
+        """Return s at the start; with free bodies as they start here, or as these others do."""
         return np.concatenate([v, memory, np.zeros(self.ground_memory + WORKS)])
 
     def shaken(self, s: Array, noise: Array) -> Array:

@@ -77,8 +77,8 @@ class RigidLoop(ClosedLoop):
     def size(self) -> int:
         return super().size + sum(robot.nq + robot.nv for robot in self.scene.robots[1:])
 
-    def initial(self, v: Array, memory: Array) -> Array:
-        states = [part for body in self.bodies for part in body.state()]
+    def initial(self, v: Array, memory: Array, bodies: Sequence[FreeBody] | None = None) -> Array:
+        states = [part for body in (self.bodies if bodies is None else bodies) for part in body.state()]
         return np.concatenate([super().initial(v, memory), *states])
 
     def shaken(self, s: Array, noise: Array) -> Array:

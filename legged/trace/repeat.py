@@ -108,6 +108,13 @@ class Repeat:
         self._code = cache.load(self.graph, program)
         return self._code.function(loop.ENTRY, *types)
 
+    def _room(self, width: int) -> int:
+        """Return how many numbers of working memory `width` states take; counted once, since large graphs take long."""
+        known = self.__dict__.setdefault("_rooms", {})
+        if width not in known:
+            known[width] = loop.work_size(self.graph, width)
+        return known[width]
+
     def run(self, members: Members, parameters: Array, schedule: Schedule, threads: int | None = None) -> None:
         """Take the members through a schedule; they are changed in place.
 
@@ -127,7 +134,7 @@ class Repeat:
         places = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
         rows = np.concatenate([[len(schedule.rows)], schedule.rows]).astype(np.int64)
         function, width = (self._lanes, backend.width()) if count > 1 else (self._one, 1)
-        room = loop.work_size(self.graph, width) + 8
+        room = self._room(width) + 8
 
         def piece(first: int, end: int) -> int:
             work = np.empty(room)
