@@ -18,7 +18,7 @@ WORDS = {  # the example -> what it must print
         "they agree to integration accuracy",
         "first to part: 'base moved' at t = 0.021 s",
     ),
-    "disturbance_map": ("compiled rollout", "1104 trots of 4 s", "wrote disturbance_map.png"),
+    "disturbance_map": ("compiled rollout", "1104 runs of 4 s", "wrote disturbance_map.png"),
     "operation_counts": ("the paper: 2568 M, 2478 A", "2 inward", "power of the joints: 12 M", "compiled: 24 W"),
     "own_controller": ("compiled closed loop: stood for 2 s",),
     "own_gait": ("squatted for 2 s, trunk between 0.40 m and 0.50 m",),
