@@ -173,6 +173,26 @@ def test_pictures_show_bodies_and_follow_the_robot(run):
     assert len(frame(run, 0.3).axes) == 1
 
 
+@pytest.mark.parametrize("damping", [1.0, 1e4])
+def test_a_joint_as_stiff_as_it_may_be_bears_contact_in_steps_of_any_length(damping):
+    """A leg whose damper is 5000 times what an explicit step of 2 ms bears."""
+    physics = legged.JointPhysics(damping=damping, friction=1.0)
+    foot = legged.Link("foot", legged.rod(0.5, (0.0, 0.0, 0.0), (0.0, 0.0, -0.4)), {"toe": (0.0, 0.0, -0.4)})
+    slide = legged.Limb().add(legged.Prismatic("slide", "-z", physics=physics), foot)
+    trunk = legged.Link("trunk", legged.box(4.0, (0.2, 0.2, 0.2)))
+    robot = legged.RobotBuilder("post", trunk, base=legged.PlanarBase()).attach(slide, to="trunk").build()
+    q = np.array([0.0, 0.0, 0.6, 0.0])
+    runs = [
+        legged.simulate(robot, ground=Rigid(), q=q, until=0.3, integrator=legged.TimeStepping(step), fall=False)
+        for step in (2e-3, 5e-4)
+    ]
+    for run in runs:
+        assert run.contact_residual.max() < 1e-6 and run.joint_work[-1] < 0.0
+        assert run.energy_drift < 0.05 * abs(run.ground_work[-1] + run.joint_work[-1])
+        assert run.contact_points[:, 0, 2].min() > -1e-9  # [m]
+    close(runs[0].q[-1], runs[1].q[-1], 0.02)
+
+
 def test_a_robot_that_collapses_on_rigid_ground_has_fallen():
     robot = robots.spatial_quadruped()
     q, _ = controllers.JointPD(controllers.Stand(hip_height=0.55)).initial_state(robot)

@@ -23,7 +23,7 @@ class Rollouts:
         times: (T,), [s].
         q, v: Configurations (B, T, nq) and velocities (B, T, nv).
         rest: What else the state holds, (B, T, n): memories of controller and ground, work of actuators, ground,
-            pushes and joints [J].
+            pushes and joints [J], configuration (7,) and velocity (6,) of each free body.
         base_position: Of the base's origin, (B, T, 3), [m].
         fallen: Which members did not reach the end, (B,), bool: they fell, or their next state was not finite.
         when: When they ended, (B,), [s]; NaN for those that did not.
