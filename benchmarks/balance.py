@@ -72,7 +72,7 @@ def _paper_table(record: Record, settings: Settings) -> Table:
         rows.append((what, f"{found} us" if timed else f"{found} {REAL_TIME}", "" if timed else how, PAPER[what]))
     notes = (
         f"The experiment: {LENGTH:g} s from the crouch, impacts and all; the law held at 500 Hz; without compiling.",
-        "Contact alone: 8 corners of feet, 8 of the block, 4 places between block and chest; articulated inertias,",
+        "Contact alone: 8 corners of feet, 4 of the block, 4 places between block and chest; articulated inertias,",
         "contact-space inertia, solver and response, but not the smooth dynamics.",
     )
     return Table("The paper's experiment", ("", "here", "step", "paper"), tuple(rows), notes, left=1)
@@ -189,7 +189,7 @@ def _standing_table(record: Record) -> Table:
     shown = {way: way for way in (ONE, BATCH, ALL_CORES, MJ_ONE, MJ_BATCH, MJ_ALL)}
     notes = (
         f"Steps a second of {FINE}, and ratios of times; biped of 18 degrees of freedom on eight corners, a block on",
-        f"the floor, mu = {mujoco_scene.FRICTION:g}; batches of {MEMBERS}. Ours: 20 contacts always, and the law.",
+        f"the floor, mu = {mujoco_scene.FRICTION:g}; batches of {MEMBERS}. Ours: 16 contacts always, and the law.",
         "MuJoCo: the 12 that touch, its default solver, elliptic cones, implicitfast; servos in place of the law.",
     )
     return table(record, STAND, ("how",), shown, "Standing on rigid ground", notes)

@@ -22,7 +22,7 @@ from legged.simulation.fixed import TimeStepping
 
 STAND = "stand"
 GAITS = (STAND, "walk", "trot", "tripod")
-JOLT = {STAND: 0.25, "walk": 0.5, "trot": 1.2, "tripod": 1.2}
+JOLT = {STAND: 0.3, "walk": 0.5, "trot": 1.2, "tripod": 1.2}
 """What the hardest push adds to the speed of the whole robot, if nothing else is asked for, [m/s]."""
 SLOW = 1.0 / 6.0
 """Of the fastest throw: the slowest. Slower ones come from high above, and late."""
