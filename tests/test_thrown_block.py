@@ -116,8 +116,8 @@ def test_step_and_sweeps_hardly_matter(account, change):
     rows = [[run.at(t) for t in times] for run in (here, there)]
     p, p_other = (run.base_position[k] for run, k in zip((here, there), rows, strict=True))
     q, q_other = (run.joint_positions[k] for run, k in zip((here, there), rows, strict=True))
-    assert np.abs(p - p_other).max() < 1e-3  # [m]
-    assert np.degrees(np.abs(q - q_other)).max() < 2.0
+    assert np.abs(p - p_other).max() < 5e-4  # [m], of 13 cm that it moves
+    assert np.degrees(np.abs(q - q_other)).max() < 1.0  # of 30 that the knees turn
     assert np.abs(p - p_other)[-1].max() < 1e-5 and settled(other) < 1.0
 
 
@@ -169,6 +169,7 @@ def test_what_is_asked_for_is_what_is_built():
 # The command.
 
 
+@pytest.mark.slow
 def test_the_command_prints_events_beside_the_papers_and_writes_figures_animations_and_the_run(tmp_path):
     found = CliRunner().invoke(app, ["balance", "--duration", "0.2", "-o", str(tmp_path)])
     assert found.exit_code == 0, found.output

@@ -15,7 +15,7 @@ Array = np.ndarray
 RISEN = 1e-3  # [m], height over the ground at which a point of a foot has risen
 NEAR, UPRIGHT = 0.01, float(np.radians(1.0))  # [m], [rad]: errors of a robot that has settled
 STOOD = 0.05  # [s], by when the feet have landed that start slightly above the ground
-LATE = 1.0  # [s], how long before the end the drift of the feet is measured
+LATE = 1.0  # [s], how long before the end the drift of the feet is measured, if the run is as long
 
 
 class Hit(NamedTuple):

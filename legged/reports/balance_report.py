@@ -65,7 +65,7 @@ class Account:
         for foot in self.feet:
             tips = f"{1e3 * foot.highest:.1f} mm, its lowest point {1e3 * foot.front:.1f} mm"
             rows.append((f"{foot.name} rose", tips))
-            slid = f"{1e3 * foot.slip:.2f} mm, in the last second {1e3 * foot.drift:.1g} mm/s"
+            slid = f"{1e3 * foot.slip:.2f} mm, in the end at {1e3 * foot.drift:.1g} mm/s"
             rows.append((f"{foot.name} slid", slid))
         rows += [
             ("error of the base in the end", f"{1e3 * away[-1]:.2g} mm, {np.degrees(angle[-1]):.2g} degrees"),
@@ -80,7 +80,7 @@ class Account:
     def cost_table(self) -> Table:
         """Return what the motion and the law cost, beside the paper's."""
         took, law = self.experiment.seconds(), self.law_seconds()
-        length, counts = self.run.duration, self.law_counts
+        length, counts = self.experiment.duration, self.law_counts
         faster = f"{1e3 * took:.0f} ms, {length / took:.0f} times faster than life"
         slower = f"{PAPER_RUN:.0f} s, {PAPER_RUN / 3:.0f} times slower than life"
         rows = [
