@@ -67,7 +67,7 @@ def test_it_settles_at_its_set_point(account):
 
 def test_feet_slide_in_impacts_alone_and_never_creep(account):
     for foot in account.feet:
-        assert foot.slip < 5e-3  # [m]: they slide while they tip and land, off the friction cone
+        assert foot.slip < 5e-3  # [m]: they slide by 1 to 2 mm as they land
         assert foot.drift < 1e-6  # [m/s]: standing, they are inside it; what is left are the law's last motions
 
 
