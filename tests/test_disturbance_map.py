@@ -1,6 +1,7 @@
 """Disturbance maps: what comes from all around, what is survived, and what is written."""
 
 import csv
+import sys
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import legged
 import robots
 from controllers import WorkspaceBalance
+from legged.cli import main
 from legged.contact import Box, FreeBody, Rigid
 from legged.errors import DefinitionError, UnknownNameError
 from legged.reports.disturbance_cases import Case, write
@@ -143,6 +145,17 @@ def test_table_figure_and_rows_tell_of_every_run(quadruped, tmp_path):
     assert found[5]["from_deg"] == "90.00" and found[5]["impulse [N s]"] == "4" and found[-1]["why"]
     (mesh,) = figure(case.robot, quadruped).axes[0].collections
     assert mesh.get_array().size == quadruped.outcomes.size
+
+
+def test_the_command_prints_the_map_and_writes_it(capsys, monkeypatch, tmp_path):
+    size = ("--directions", "3", "--sizes", "2", "--duration", "0.4", "--most", "4", "--output", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["legged", "disturbances", "spatial_quadruped", *size])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    printed = capsys.readouterr().out
+    assert not ended.value.code
+    assert "6 runs of 0.4 s" in printed and "pushes.png" in printed
+    assert (tmp_path / "pushes.csv").read_text().count("\n") == 7
 
 
 @pytest.mark.slow
