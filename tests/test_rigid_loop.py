@@ -12,7 +12,7 @@ import robots
 from legged import loops
 from legged.contact import Box, FreeBody, Rigid, Sphere
 from legged.errors import DefinitionError, SimulationError, TraceError, UnknownNameError
-from legged.ground import KelvinVoigt, VectorFriction
+from legged.ground import Flat, KelvinVoigt, VectorFriction
 from legged.ground.ground import Ground
 from legged.simulation.animation import frame
 
@@ -78,6 +78,20 @@ def test_a_controller_in_python_moves_the_scene_as_the_compiled_loop_does(run):
     plain = batted(compiled=False)
     for name in ("q", "v", "body_q", "body_v", "contact_forces", "skeleton", "vdot", "contact_residual"):
         close(getattr(plain, name), getattr(run, name), 1e-9)
+
+
+@dataclasses.dataclass(frozen=True)
+class Pit(Flat):
+    """Level ground up to a far edge, by a function that cannot be traced."""
+
+    def height(self, x, y):
+        return super().height(x, y) - np.searchsorted([100.0], x)
+
+
+def test_a_terrain_that_cannot_be_traced_runs_in_python(run):
+    plain = batted(ground=dataclasses.replace(GROUND, terrain=Pit()), until=0.1)
+    assert "controller in Python" in plain.engine
+    close(plain.q, run.q[: len(plain)])
 
 
 def test_sample_times_change_nothing(run):

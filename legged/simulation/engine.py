@@ -73,10 +73,16 @@ class CompiledScene(CompiledPlant, RigidLoop):
     def resist(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
         return RigidLoop.resist(self, h, q, v, v_next)  # a part of `leap`, which is compiled whole
 
-    def leap(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> tuple[Array, Array]:
+    @cached_property
+    def _leap(self) -> Callable[..., tuple[Array, Array]]:
         shapes = {"t": (), "h": (), "q": self.robot.nq, "s": self.size, "tau": self.robot.nv}
-        kernel = self._compiled("leap", **shapes, memory_rate=self.memory)
-        return kernel(float(t), float(h), q, s, tau, memory_rate)
+        try:
+            return self._compiled("leap", **shapes, memory_rate=self.memory)
+        except Exception:  # a terrain of the user's that cannot be traced, whatever it raised
+            return super().leap
+
+    def leap(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> tuple[Array, Array]:
+        return self._leap(float(t), float(h), q, s, tau, memory_rate)
 
 
 _PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: CompiledPlant, RigidLoop: CompiledScene}
