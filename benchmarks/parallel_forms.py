@@ -1,8 +1,8 @@
 """Depth and accuracy of the parallel forms of forward dynamics: `python -m benchmarks.parallel_forms`, some minutes.
 
-Depth is the longest chain of operations of which each needs the one before, on chains with a floating base. Accuracy is
-the error of accelerations from torques that random accelerations take, at rest, against the articulated-body algorithm
-in extended precision; the largest error relative to the largest acceleration.
+Depth is the longest chain of operations of which each needs the one before, on chains with a floating base and on
+four-bars one on another. Accuracy is the error of accelerations from torques that random accelerations take, at rest,
+against the articulated-body algorithm in extended precision; the largest error relative to the largest acceleration.
 """
 
 from __future__ import annotations
@@ -16,15 +16,22 @@ import numpy as np
 import legged
 import robots
 from benchmarks.growth import sizes
+from legged import loops
 from legged.algorithms import articulated, constraint_force, divide_and_conquer, sparse_system
 from legged.errors import LeggedError
 from legged.reports.table import Table
 from legged.trace import depth
+from legged.trace.compile import count_and_depth
 
 METHODS: dict[str, Callable[..., np.ndarray]] = {
     "articulated bodies": articulated.forward_dynamics,
     "sparse system": sparse_system.forward_dynamics,
     "constraint forces": constraint_force.forward_dynamics,
+    "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
+    "divide and conquer, pivoted": divide_and_conquer.forward_dynamics,
+}
+LOOPED: dict[str, Callable[..., np.ndarray]] = {
+    "elimination": loops.forward_dynamics,
     "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
     "divide and conquer, pivoted": divide_and_conquer.forward_dynamics,
 }
@@ -43,6 +50,40 @@ def depths(most: int) -> Table:
         rows.append(tuple(row))
     header = ("bodies", *(part for name in METHODS for part in (f"{name}: depth", "M + A")))
     return Table("Depth of forward dynamics", header, tuple(rows))
+
+
+def looped_depths(most: int) -> Table:
+    """Return depth and operations with closed loops over the number of four-bars, from 2 to `most`."""
+    rows = []
+    for n in sizes(2, most):
+        closed, row = four_bars(n), [str(n)]
+        for method in LOOPED.values():
+            traced, robot = partial(method, closed), closed.robot
+            counts, steps = count_and_depth(traced, None, q=robot.nq, v=robot.nv, tau=robot.nv)
+            row += [str(steps), str(counts.M + counts.A)]
+        rows.append(tuple(row))
+    header = ("four-bars", *(part for name in LOOPED for part in (f"{name}: depth", "M + A")))
+    return Table("Depth of forward dynamics with closed loops", header, tuple(rows))
+
+
+def four_bars(cells: int) -> loops.ClosedRobot:
+    """Return four-bars one on another, each twisted against the one before: four links and a loop of rank 2 a cell."""
+    bar = legged.box(1.0, (0.4, 0.05, 0.06), (0.2, 0, 0))
+    builder = loops.LoopBuilder("four-bars", legged.Link("seat 0", bar), base=legged.FixedBase())
+    for k in range(cells):
+        for name, to, x in (("crank", "seat", 0.0), ("coupler", "crank", 0.3), ("rocker", "seat", 0.4)):
+            link = legged.Link(f"{name} {k}", bar)
+            builder.add(legged.Revolute(f"{name} joint {k}", "-y"), link, to=f"{to} {k}", at=(x, 0, 0))
+        builder.close(
+            legged.Revolute(f"pin {k}", "-y"),
+            parent=f"rocker {k}",
+            child=f"coupler {k}",
+            at=(0.3, 0, 0),
+            child_at=(0.4, 0, 0),
+        )
+        seat = legged.Link(f"seat {k + 1}", bar)
+        builder.add(legged.Revolute(f"seat joint {k}", (0.6, 0.8, 0)), seat, to=f"coupler {k}", at=(0.2, 0, 0))
+    return builder.build()
 
 
 def accuracy(most: int) -> Table:
@@ -83,13 +124,15 @@ def extended(x: np.ndarray) -> np.ndarray:
 
 
 def main() -> None:
-    """Print both tables."""
+    """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--depth", type=int, default=256, help="bodies of the largest chain whose depth is measured")
     parser.add_argument("--accuracy", type=int, default=1024, help="links of the largest chain whose errors are")
+    parser.add_argument("--loops", type=int, default=32, help="four-bars of the longest row of them")
     given = parser.parse_args()
     print(accuracy(given.accuracy).markdown(), flush=True)
-    print(depths(given.depth).markdown())
+    print(depths(given.depth).markdown(), flush=True)
+    print(looped_depths(given.loops).markdown())
 
 
 if __name__ == "__main__":

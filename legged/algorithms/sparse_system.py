@@ -20,7 +20,7 @@ import numpy as np
 from legged.algorithms.complement import complement
 from legged.algorithms.jointed import Jointed, gathered, jointed, rates
 from legged.algorithms.links import links_at
-from legged.algorithms.prefix import velocities
+from legged.algorithms.prefix import motions
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
@@ -59,7 +59,7 @@ def constraints(
         DefinitionError: as `jointed`, and for armature and rotors: their forces are those of accelerations that
             the system does not have among its unknowns.
     """
-    twists = velocities(links_at(robot, q), v) if in_parallel else None
+    twists = motions(links_at(robot, q), q, v).twist if in_parallel else None
     bodies, a_0 = jointed(robot, q, v, tau, wrenches, what, twists=twists)
     if any(np.any(body.reflected) for body in bodies):
         raise DefinitionError(f"{what} has no joint accelerations, and so no place for armature and rotors")

@@ -9,12 +9,13 @@ Source: Featherstone 1999, part 1, and part 2 for trees and loops.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from legged.algorithms.assemblies import GROUND, Part, Whole
+from legged.algorithms.divide_and_conquer.closing import Closing, Parts, closing
 from legged.algorithms.jointed import Jointed, carried
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored, sum_of
 from legged.trace.labels import item
@@ -56,24 +57,37 @@ class Junction:
     D: tuple
 
 
-def assembled(whole: Whole, bodies: Sequence[Jointed], a_0: Array, junctions: dict[int, Junction]) -> Response:
-    """Return the response of an assembly from those of its parts, and note the junctions on the way."""
+class Joined(NamedTuple):
+    """How the parts of an assembly were joined, and its loops closed, if it has some."""
+
+    junction: Junction
+    loops: Closing | None
+
+
+def assembled(whole: Whole, parts: Parts, joined: dict[int, Joined]) -> Response:
+    """Return the response of an assembly from those of its parts, and note on the way how these were joined."""
     if isinstance(whole, int):
-        return _single(whole, bodies, a_0)
-    inner, outer = (assembled(part, bodies, a_0, junctions) for part in (whole.inner, whole.outer))
+        return _single(whole, parts)
+    inner, outer = (assembled(part, parts, joined) for part in (whole.inner, whole.outer))
     with item(whole.joint):
-        junctions[whole.joint] = junction = _junction(whole, bodies[whole.joint], inner, outer)
-        return _joined(whole, junction, inner, outer)
+        junction = _junction(whole, parts.bodies[whole.joint], inner, outer)
+        response, loops = _joined(whole, junction, inner, outer), None
+        if whole.loops:
+            groups = [parts.groups[g] for g in whole.loops]
+            loops = closing(groups, whole.open_handles, lambda i, j: response.Phi[i, j], lambda i: response.b[i])
+        joined[whole.joint] = Joined(junction, loops)
+        return response if loops is None else _closed(whole, response, loops)
 
 
-def _single(place: int, bodies: Sequence[Jointed], a_0: Array) -> Response:
+def _single(place: int, parts: Parts) -> Response:
     """Return the response of one body, or of the ground."""
     if place == GROUND:
-        return Response({(GROUND, GROUND): np.zeros((6, 6))}, {GROUND: a_0})
+        return Response({(GROUND, GROUND): np.zeros((6, 6))}, {GROUND: parts.a_0})
     with item(place):
-        factors = factor_symmetric(bodies[place].I)
+        body = parts.bodies[place]
+        factors = factor_symmetric(body.I)
         Phi = mirror(np.array([solve_factored(factors, unit) for unit in np.eye(6)]))
-        return Response({(place, place): Phi}, {place: -(Phi @ bodies[place].p)})
+        return Response({(place, place): Phi}, {place: -(Phi @ body.p)})
 
 
 def _junction(whole: Part, joint: Jointed, inner: Response, outer: Response) -> Junction:
@@ -94,18 +108,18 @@ def _junction(whole: Part, joint: Jointed, inner: Response, outer: Response) -> 
     W = mirror(V - V_h @ np.array([solve_factored(D, row) for row in V_h]).reshape(V_h.shape).T)
     gap = X @ inner.b[p] + joint.c - outer.b[k]
     gamma = W @ gap + V_h @ solve_factored(D, joint.tau)
-    G = {i: carried(X, inner.Phi[p, i]) if i in inner.b else -outer.Phi[k, i] for i in whole.handles}
+    G = {i: carried(X, inner.Phi[p, i]) if i in inner.b else -outer.Phi[k, i] for i in whole.open_handles}
     return Junction(joint, W, gamma, gap, G, V_h, D)
 
 
 def _joined(whole: Part, junction: Junction, inner: Response, outer: Response) -> Response:
     """Return the response of two assemblies with a joint between them."""
     Phi, b = {}, {}
-    for i in whole.handles:
+    for i in whole.open_handles:
         own, G = inner if i in inner.b else outer, junction.G[i]
         b[i] = own.b[i] - G.T @ junction.gamma
         felt = G.T @ junction.W
-        for j in whole.handles:
+        for j in whole.open_handles:
             if (j, i) in Phi:
                 Phi[i, j] = Phi[j, i].T
                 continue
@@ -116,18 +130,38 @@ def _joined(whole: Part, junction: Junction, inner: Response, outer: Response) -
     return Response(Phi, b)
 
 
-def released(whole: Whole, forces: dict[int, Array], junctions: dict[int, Junction], qdd: dict[int, Array]) -> None:
+def _closed(whole: Part, free: Response, loops: Closing) -> Response:
+    """Return the response of an assembly whose loops are closed, from that before.
+
+    Phi_ij - (N Phi_i)^T S^-1 N Phi_j with S = N Phi N^T, and b_i + (N Phi_i)^T S^-1 (c - N b).
+    """
+    given = {i: loops.solved(loops.felt[i]) for i in whole.handles}
+    Phi = {(i, j): free.Phi[i, j] - loops.felt[i].T @ given[j] for i in whole.handles for j in whole.handles}
+    for i in whole.handles:
+        Phi[i, i] = mirror(Phi[i, i])
+    lack = loops.solved(loops.lack)
+    return Response(Phi, {i: free.b[i] + loops.felt[i].T @ lack for i in whole.handles})
+
+
+def released(whole: Whole, joined: dict[int, Joined], qdd: dict[int, Array]) -> None:
+    """Find the joint accelerations of the whole robot."""
+    _released(whole, {}, joined, qdd)
+
+
+def _released(whole: Whole, forces: dict[int, Array], joined: dict[int, Joined], qdd: dict[int, Array]) -> None:
     """Find the joint accelerations inside an assembly from the forces at its handles, (6,) by place."""
     if isinstance(whole, int):
         return
     k = whole.joint
     with item(k):
-        joined = junctions[k]
-        opened = np.zeros(6) + sum_of(joined.G[i] @ forces[i] for i in whole.handles)
-        f = joined.gamma + joined.W @ opened
-        qdd[k] = solve_factored(joined.D, joined.joint.tau - joined.V_h.T @ (joined.gap + opened))
-        p = joined.joint.parent
-        forces_k = forces[k] + f if k in whole.handles else f
-        forces_p = forces[p] if p in whole.handles else np.zeros(6)
-    released(whole.inner, forces | {p: forces_p - joined.joint.X.T @ f}, junctions, qdd)
-    released(whole.outer, forces | {k: forces_k}, junctions, qdd)
+        junction, loops = joined[k]
+        if loops is not None:
+            forces = loops.pulled(forces, loops.lack)
+        opened = np.zeros(6) + sum_of(junction.G[i] @ forces[i] for i in whole.open_handles if i in forces)
+        f = junction.gamma + junction.W @ opened
+        qdd[k] = solve_factored(junction.D, junction.joint.tau - junction.V_h.T @ (junction.gap + opened))
+        p = junction.joint.parent
+        forces_k = forces[k] + f if k in forces else f
+        forces_p = forces[p] if p in forces else np.zeros(6)
+    _released(whole.inner, forces | {p: forces_p - junction.joint.X.T @ f}, joined, qdd)
+    _released(whole.outer, forces | {k: forces_k}, joined, qdd)

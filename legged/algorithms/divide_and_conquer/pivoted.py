@@ -16,13 +16,13 @@ are our derivation, and are those by which doubling algorithms for Riccati equat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.algorithms.assemblies import GROUND, Part, Whole
+from legged.algorithms.divide_and_conquer.closing import Closing, Parts, closing
 from legged.algorithms.jointed import Jointed, carried
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored, sum_of
 from legged.trace.labels import item
@@ -86,16 +86,37 @@ class Junction:
     outer: Response
 
 
-def assembled(whole: Whole, bodies: Sequence[Jointed], a_0: Array, junctions: dict[int, Junction]) -> Response:
-    """Return the response of an assembly from those of its parts, and note the junctions on the way."""
+class Joined(NamedTuple):
+    """How the parts of an assembly were joined, and its loops closed, if it has some.
+
+    Attributes:
+        junction: Between the parts. loops: As they are closed.
+        led: What the root's acceleration does to the loops' rows, (rows, 6).
+    """
+
+    junction: Junction
+    loops: Closing | None
+    led: Array
+
+
+def assembled(whole: Whole, parts: Parts, joined: dict[int, Joined]) -> Response:
+    """Return the response of an assembly from those of its parts, and note on the way how these were joined."""
     if whole == GROUND:
-        return Response(GROUND - 1, _STILL, np.zeros(6), {GROUND: _STILL}, {}, {GROUND: a_0})
+        return Response(GROUND - 1, _STILL, np.zeros(6), {GROUND: _STILL}, {}, {GROUND: parts.a_0})
     if isinstance(whole, int):
-        return Response(whole, bodies[whole].I, bodies[whole].p, {}, {}, {})
-    inner, outer = (assembled(part, bodies, a_0, junctions) for part in (whole.inner, whole.outer))
+        return Response(whole, parts.bodies[whole].I, parts.bodies[whole].p, {}, {}, {})
+    inner, outer = (assembled(part, parts, joined) for part in (whole.inner, whole.outer))
     with item(whole.joint):
-        junctions[whole.joint] = junction = _junction(bodies[whole.joint], inner, outer)
-        return _joined(whole, junction)
+        junction = _junction(parts.bodies[whole.joint], inner, outer)
+        response = _joined(whole, junction)
+        if not whole.loops:
+            joined[whole.joint] = Joined(junction, None, np.zeros((0, 6)))
+            return response
+        groups = [parts.groups[g] for g in whole.loops]
+        loops = closing(groups, whole.open_handles, response.mobility, response.free)
+        led = np.zeros((len(loops.lack), 6)) + sum_of(rows @ response.way(k).T for k, rows in loops.N.items())
+        joined[whole.joint] = Joined(junction, loops, led)
+        return _closed(whole, response, loops, led)
 
 
 def _junction(joint: Jointed, inner: Response, outer: Response) -> Junction:
@@ -151,9 +172,9 @@ def _joined(whole: Part, junction: Junction) -> Response:
     force = W @ alpha + Psi @ joint.tau + Z @ outer.p
     a = Z.T @ alpha + e @ joint.tau - Q @ outer.p
     way = carried(X, inner.way(p).T)
-    felt = {i: carried(X, inner.mobility(p, i)) for i in whole.handles if i == inner.root or i in inner.A}
+    felt = {i: carried(X, inner.mobility(p, i)) for i in whole.open_handles if i == inner.root or i in inner.A}
     A, b = {}, {}
-    for i in whole.handles:
+    for i in whole.open_handles:
         if i == inner.root:
             continue
         if i in felt:
@@ -179,23 +200,43 @@ def _joined(whole: Part, junction: Junction) -> Response:
     return Response(inner.root, mirror(inner.I + way.T @ (W @ way)), inner.p + way.T @ force, A, Phi, b)
 
 
-def released(whole: Whole, forces: dict[int, Array], junctions: dict[int, Junction], qdd: dict[int, Array]) -> None:
-    """Find the joint accelerations inside a tree from the forces at its handles, (6,) by place."""
-    _released(whole, np.zeros(6), forces, junctions, qdd)
+def _closed(whole: Part, free: Response, loops: Closing, led: Array) -> Response:
+    """Return the response of an assembly whose loops are closed, from that before.
+
+    With S = N Phi N^T and K = N A^T, which is `led`, rows without forces from outside lack c - N b - K a, so that
+    I + K^T S^-1 K, A_i - K^T S^-1 N Phi_i, Phi_ij - (N Phi_i)^T S^-1 N Phi_j take the places of I, A and Phi.
+    """
+    others = [i for i in whole.handles if i != free.root]
+    own, lack = loops.solved(led), loops.solved(loops.lack)
+    given = {i: loops.solved(loops.felt[i]) for i in others}
+    A = {i: free.A[i] - led.T @ given[i] for i in others}
+    b = {i: free.b[i] + loops.felt[i].T @ lack for i in others}
+    Phi = {(i, j): free.mobility(i, j) - loops.felt[i].T @ given[j] for i in others for j in others}
+    for i in others:
+        Phi[i, i] = mirror(Phi[i, i])
+    return Response(free.root, mirror(free.I + led.T @ own), free.p - led.T @ lack, A, Phi, b)
+
+
+def released(whole: Whole, joined: dict[int, Joined], qdd: dict[int, Array]) -> None:
+    """Find the joint accelerations of the whole robot."""
+    _released(whole, np.zeros(6), {}, joined, qdd)
 
 
 def _released(
-    whole: Whole, a: Array, forces: dict[int, Array], junctions: dict[int, Junction], qdd: dict[int, Array]
+    whole: Whole, a: Array, forces: dict[int, Array], joined: dict[int, Joined], qdd: dict[int, Array]
 ) -> None:
-    """Find the joint accelerations inside an assembly whose root accelerates by a, (6,)."""
+    """Find the joint accelerations inside an assembly from its root's, (6,), and forces at handles, (6,) by place."""
     if isinstance(whole, int):
         return
-    k, junction = whole.joint, junctions[whole.joint]
+    k = whole.joint
+    junction, loops, led = joined[k]
     joint, inner, outer = junction.joint, junction.inner, junction.outer
-    p, within = joint.parent, {i: forces[i] for i in whole.handles if i in forces}
-    near = {i: f for i, f in within.items() if i == inner.root or i in inner.A}
-    far = {i: f for i, f in within.items() if i not in near}
     with item(k):
+        if loops is not None:
+            forces = loops.pulled(forces, loops.lack - led @ a)
+        p, within = joint.parent, {i: forces[i] for i in whole.open_handles if i in forces}
+        near = {i: f for i, f in within.items() if i == inner.root or i in inner.A}
+        far = {i: f for i, f in within.items() if i not in near}
         a_p = inner.way(p).T @ a + inner.free(p) + sum_of(inner.mobility(p, i) @ f for i, f in near.items())
         alpha = joint.X @ a_p + joint.c
         pi = outer.p - sum_of(outer.way(i) @ f for i, f in far.items())
@@ -204,8 +245,8 @@ def _released(
         force = junction.J @ alpha + junction.slack @ pi
         near[p] = near.get(p, np.zeros(6)) - joint.X.T @ force
         a_k = alpha - junction.Phi @ force
-    _released(whole.inner, a, near, junctions, qdd)
-    _released(whole.outer, a_k, far, junctions, qdd)
+    _released(whole.inner, a, near, joined, qdd)
+    _released(whole.outer, a_k, far, joined, qdd)
 
 
 def _divided(D: tuple, columns: Array) -> Array:
