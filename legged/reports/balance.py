@@ -121,9 +121,9 @@ class Experiment:
     def run(self) -> Run:
         """The motion, a sample for each step; one that ended early tells why in `ended`."""
         engine, q, s = self._begun
-        times = sample_times(self.duration, self.step)
+        integrator, times = TimeStepping(self.step), sample_times(self.duration, self.step)
         try:
-            return follow(engine, self.law, q, s, times, TimeStepping(self.step), None, None)
+            return follow(engine, self.law, q, s, times, integrator, None, None)
         except SimulationError as error:
             if isinstance(error.run, Run) and len(error.run) > 1:
                 return error.run
