@@ -121,24 +121,31 @@ def thrown(step: float) -> Callable[[int], None]:
 
 
 def contact() -> Callable[[int], None]:
-    """Return what finds the impulses of one step of the biped that stands, a block on the floor beside it."""
+    """Return what finds the impulses of one step, see `problem`, from those of the step before."""
+    impulses, (q, v, x, u, guess) = problem()
+    kernel = legged.compile(impulses, None, q=len(q), v=len(v), x=len(x), u=len(u), guess=guess.shape)
+    for _ in range(20):
+        guess = kernel(q, v, x, u, guess)[0]
+    return calls(kernel, q, v, x, u, guess)
+
+
+def problem() -> tuple[Callable[..., tuple[Any, ...]], tuple[np.ndarray, ...]]:
+    """Return (what finds impulses, velocities after them and the residual, its arguments, the last a first guess).
+
+    The biped is on its feet with no torque at its joints, a block on the floor beside it.
+    """
     robot, ground, block = robots.spatial_biped(), Rigid(friction=0.3, restitution=0.2), mujoco_scene.BLOCK
-    scene = Scene.of(robot, ground, [block])
+    scene, h = Scene.of(robot, ground, [block]), STEPS[FINE]
     (q, v), (x, u) = controllers.WorkspaceBalance(mujoco_scene.POSITION).initial_state(robot), block.state()
-    fall = 1e-3 * np.concatenate([np.zeros(3), robot.gravity])
+    fall = h * np.concatenate([np.zeros(3), robot.gravity])
 
     def impulses(q: Any, v: Any, x: Any, u: Any, guess: Any) -> tuple[Any, ...]:
         touches: Touches = scene.touches([q, x])
         free = [v + np.concatenate([fall, np.zeros(robot.nv - 6)]), u + fall]
-        found = scene.impulses([q, x], [v, u], free, [np.zeros(robot.nv), np.zeros(6)], 1e-3, touches, guess)
+        found = scene.impulses([q, x], [v, u], free, [np.zeros(robot.nv), np.zeros(6)], h, touches, guess)
         return (found.p, *found.v_next, found.residual)
 
-    m = len(scene.candidates)
-    kernel = legged.compile(impulses, None, q=robot.nq, v=robot.nv, x=7, u=6, guess=(m, 3))
-    guess = np.zeros((m, 3))
-    for _ in range(20):
-        guess = kernel(q, v, x, u, guess)[0]
-    return calls(kernel, q, v, x, u, guess)
+    return impulses, (q, v, x, u, np.zeros((len(scene.candidates), 3)))
 
 
 # Standing, beside MuJoCo.

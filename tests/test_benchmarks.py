@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import compare, plots, targets
+from benchmarks import balance, compare, mujoco_scene, plots, targets
 from benchmarks.agreement import Disagreement, agree
 from benchmarks.growth import COMPILATION, LINKS, OURS_ONE, sizes
 from benchmarks.record import RATIO, Record, RecordError
@@ -137,3 +137,19 @@ def test_growth_is_drawn_from_a_record():
     lines = [plots.links(made).axes[k].lines[0] for k in (0, 2)]
     assert [np.asarray(line.get_xdata()).tolist() for line in lines] == 2 * [[4, 8, 16, 20]]
     assert np.asarray(lines[0].get_ydata()).tolist() == [8, 16, 32, 40]
+
+
+def test_mujocos_biped_stands_beside_ours_on_twelve_contacts_that_bear_its_weight():
+    pytest.importorskip("mujoco")
+    scene = mujoco_scene.settled(1e-3)  # raises if it does not
+    assert scene.model.nv == scene.robot.nv + 6 and abs(scene.data.qvel).max() < 0.01
+
+
+def test_the_contact_problem_that_is_timed_is_solved_and_bears_the_block():
+    impulses, (*state, guess) = balance.problem()
+    for _ in range(6):
+        guess = impulses(*state, guess)[0]
+    p, _, u_next, residual = impulses(*state, guess)
+    resting = p[8:12, 0].sum()  # the block's corners come behind the feet's
+    assert abs(resting - 1e-3 * 9.81 * mujoco_scene.BLOCK.inertia.mass) < 1e-6 and abs(u_next).max() < 1e-6
+    assert residual < 1e-6
