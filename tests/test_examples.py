@@ -19,6 +19,11 @@ WORDS = {  # the example -> what it must print
         "first to part: 'base moved' at t = 0.021 s",
     ),
     "disturbance_map": ("compiled rollout", "1104 runs of 4 s", "wrote disturbance_map.png"),
+    "feet_as_loops": (
+        "| double support | 0.1 | 0.089 | 0.03 | 0.033 |",
+        "| single support | 0.1 | 0.1 | 2.2e-05 | 0.026 |",
+        "wrote feet_as_loops.png",
+    ),
     "operation_counts": ("the paper: 2568 M, 2478 A", "2 inward", "power of the joints: 12 M", "compiled: 24 W"),
     "own_controller": ("compiled closed loop: stood for 2 s",),
     "own_gait": ("squatted for 2 s, trunk between 0.40 m and 0.50 m",),
@@ -34,7 +39,7 @@ def test_every_example_is_tested():
     assert {path.stem for path in FOLDER.glob("*.py")} == set(WORDS)
 
 
-LONG = ("real_robots",)
+LONG = ("feet_as_loops", "real_robots")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in sorted(WORDS)])

@@ -1,0 +1,86 @@
+"""A biped squats on both feet and sways on one: feet held as closed loops, and feet on floors that give way."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import legged
+import robots
+from legged import loops
+from legged.ground import realistic_ground
+from legged.reports import style
+from legged.reports.table import Table
+
+folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/feet_as_loops")
+robot = robots.planar_biped()
+weight, landed, pace = 9.81 * robot.mass, 1.0, np.pi  # [N], [s], [rad/s]
+FLOORS = {1e-3: style.ORANGE, 5e-4: style.BLUE, 1e-4: style.GREEN}  # how far it stands in each, [m]
+PHASES = {
+    "double support": ([0.6, -0.7, 0.1, 0.1, -0.7, 0.6], "ab"),
+    "single support": ([0.3, -0.6, 0.3, 0.5, -1.4, 0.9], "a"),
+}
+"""Joints of legs a and b, [rad], and the feet that stand."""
+
+
+def path(stands, q, phase):
+    """Return the joints as polynomials of s = -1 to 1, (6, powers), highest first: a squat, or the free leg's swing."""
+    if phase == "single support":
+        swing = np.array([0.0, 0.0, 0.0, 0.1, -0.2, 0.1])  # [rad]
+        return np.stack([swing, q[3:] + swing], axis=1)
+    steps = np.linspace(-1.0, 1.0, 9)
+    lowered = [loops.assemble(stands, q - [0, 0, 0.03 * (1 + s), *np.zeros(6)], hold_base=True)[3:] for s in steps]
+    return np.polyfit(steps, lowered, 4).T
+
+
+def servo(joints):
+    slopes = np.array([np.polyder(joint) for joint in joints])
+
+    def torque(t, q, v, wrenches):
+        s, rate = -np.cos(pace * t), pace * np.sin(pace * t)
+        wanted = sum(c * s**k for k, c in enumerate(joints.T[::-1]))
+        speed = sum(c * s**k for k, c in enumerate(slopes.T[::-1])) * rate
+        return 3000.0 * (wanted - q[3:]) + 60.0 * (speed - v[3:])  # [N m/rad], [N m s/rad]
+
+    return torque
+
+
+def loop_forces(stands, run):
+    """Return the forces that hold the contact points along a run, (T, points, 3), [N], world axes."""
+    found = []
+    for q, v, tau in zip(run.q, run.v, run.tau, strict=True):
+        multipliers = loops.solve(stands, q, v, tau).multipliers
+        found.append(loops.loop_wrenches(stands, q, multipliers)[:, 3:])
+    return np.array(found)
+
+
+rows, drawing = [], style.figure(2, 3, width=10.0, height=2.6, sharex=True)
+for axes, (phase, (posture, feet)) in zip((drawing.axes[:3], drawing.axes[3:]), PHASES.items(), strict=True):
+    q = np.concatenate([np.zeros(3), posture])
+    q[2] = -legged.frame_pose(robot, q, "a_heel").position[2]
+    contacts = [f"{foot}_{end}" for foot in feet for end in ("heel", "toe")]
+    stands = loops.standing(robot, q, contacts)
+    controller = servo(path(stands, q, phase))
+    bound = loops.simulate(stands, controller, until=4.0, q=q, integrator=legged.Stiff())
+    held = loop_forces(stands, bound)
+    late = bound.times > landed
+    for depth, color in FLOORS.items():
+        ground = realistic_ground(robot, penetration=depth)
+        run = legged.simulate(robot, controller, until=4.0, ground=ground, q=q)
+        felt = run.contact_forces[:, : len(contacts)]
+        height, hips = 1e3 * (run.q[:, 2] - bound.q[:, 2]), np.abs(run.q[late, 3:] - bound.q[late, 3:]).max()
+        foot, heel = (felt - held)[:, :2, 2].sum(axis=1), (felt - held)[:, 0, 2]
+        apart = (np.abs(x[late]).max() for x in (height, foot / weight, heel / weight))
+        rows.append((phase, f"{1e3 * depth:g}", *(f"{x:.2g}" for x in apart), f"{hips:.2g}"))
+        for ax, own in zip(axes, (1e3 * (run.q[:, 2] - q[2]), felt[:, :2, 2].sum(axis=1), felt[:, 0, 2]), strict=True):
+            ax.plot(run.times, own, color=color, linewidth=1.2, label=f"floor, stands {1e3 * depth:g} mm deep")
+    for ax, own in zip(axes, (1e3 * (bound.q[:, 2] - q[2]), held[:, :2, 2].sum(axis=1), held[:, 0, 2]), strict=True):
+        ax.plot(bound.times, own, "--", color="black", linewidth=1.0, label="loops")
+    for ax, what in zip(axes, ("trunk, rise [mm]", "load of foot a [N]", "load of its heel [N]"), strict=True):
+        style.label(ax, phase, "t [s]" if phase == "single support" else "", what)
+
+header = ("phase", "floor [mm]", "trunk [mm]", "foot's load [weight]", "heel's load [weight]", "joints [rad]")
+table = Table(f"Largest differences between floors and loops, after {landed:g} s", header, tuple(rows), left=1)
+print(table.markdown())
+style.save(style.legend(drawing), folder / "feet_as_loops.png")
+print("wrote feet_as_loops.png")
