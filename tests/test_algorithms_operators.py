@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from oracles.accelerations import accelerations_apart
 
 import legged
 import robots
@@ -122,13 +123,15 @@ def with_armature(seed: int):
 
 @pytest.mark.parametrize("seed", ALL_SEEDS)
 def test_forward_dynamics_by_filter_and_smoother(seed):
-    """Algorithm FD, equations (14) and (15), as forces."""
+    """Algorithm FD, equations (14) and (15), as forces and as accelerations."""
     robot, q, rng = case(seed)
     v, tau = rng.normal(size=(2, robot.nv))
     w = {robot.links[-1].name: rng.normal(size=6)}
-    needed = legged.inverse_dynamics(robot, q, v, soa.forward_dynamics(robot, q, v, tau, w), w)
+    vdot = soa.forward_dynamics(robot, q, v, tau, w)
+    needed = legged.inverse_dynamics(robot, q, v, vdot, w)
     scale = np.abs(np.array([*tau, *legged.bias_forces(robot, q, v, w)])).max(initial=0.0)
     assert np.abs(needed - tau).max(initial=0.0) <= 1e-9 * scale
+    assert accelerations_apart(robot, q, v, tau, w, vdot) <= 1e-9
 
 
 @pytest.mark.parametrize("seed", SEEDS)

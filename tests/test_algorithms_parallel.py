@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from oracles.accelerations import accelerations_apart
 from oracles.looped import JOINTS, looped, parallelogram
 
 import legged
@@ -48,6 +49,7 @@ def test_divide_and_conquer_is_forward_dynamics(seed, version):
     robot, q, v, tau, wrenches = case(seed)
     vdot = divide_and_conquer.forward_dynamics(robot, q, v, tau, wrenches, version=version)
     assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
+    assert accelerations_apart(robot, q, v, tau, wrenches, vdot) < 1e-9
 
 
 @pytest.mark.parametrize("make", [robots.spatial_quadruped, robots.planar_biped])
@@ -308,6 +310,7 @@ def test_the_projected_equations_of_all_bodies_are_forward_dynamics(seed):
     wrenches = {robot.links[-1].name: rng.normal(size=6)}
     vdot = global_form.forward_dynamics(robot, q, v, tau, wrenches)
     assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
+    assert accelerations_apart(robot, q, v, tau, wrenches, vdot) < 1e-9
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -316,6 +319,7 @@ def test_the_sparse_system_is_forward_dynamics_by_elimination_and_as_a_matrix(se
     robot, q, v, tau, wrenches = case(seed, 9)
     vdot = sparse_system.forward_dynamics(robot, q, v, tau, wrenches)
     assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
+    assert accelerations_apart(robot, q, v, tau, wrenches, vdot) < 1e-9
     whole = sparse_system.system(robot, q, v, tau, wrenches)
     joints, a_0 = sparse_system.constraints(robot, q, v, tau, wrenches, "this")
     a = np.linalg.solve(whole.matrix, whole.right)[: 6 * len(joints)].reshape(-1, 6)
@@ -344,6 +348,7 @@ def test_constraint_forces_of_a_chain_are_forward_dynamics(seed):
     wrenches = {robot.links[-1].name: rng.normal(size=6)}
     vdot = constraint_force.forward_dynamics(robot, q, v, tau, wrenches)
     assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
+    assert accelerations_apart(robot, q, v, tau, wrenches, vdot) < 1e-9
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 7, 8])
