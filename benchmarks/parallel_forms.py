@@ -128,7 +128,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--depth", type=int, default=256, help="bodies of the largest chain whose depth is measured")
     parser.add_argument("--accuracy", type=int, default=1024, help="links of the largest chain whose errors are")
-    parser.add_argument("--loops", type=int, default=32, help="four-bars of the longest row of them")
+    parser.add_argument("--loops", type=int, default=16, help="four-bars of the longest row of them")
     given = parser.parse_args()
     print(accuracy(given.accuracy).markdown(), flush=True)
     print(depths(given.depth).markdown(), flush=True)
