@@ -22,8 +22,10 @@ SNIPPETS = [
     for k, (language, code) in enumerate(BLOCKS)
     if language == "python"
 ]
+LINES = [line.partition("#") for language, code in BLOCKS if language == "sh" for line in code.splitlines() if line]
 COMMANDS = [
-    line.split("#")[0].strip() for language, code in BLOCKS if language == "sh" for line in code.splitlines() if line
+    pytest.param(command.strip(), marks=[pytest.mark.slow] if "some minutes" in words else [])
+    for command, _, words in LINES
 ]
 
 
