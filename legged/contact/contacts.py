@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.contact.delassus import End, mobilities_at, turned
+from legged.contact.groups import Arm, Blocks, Groups
 from legged.contact.pairs import Side
-from legged.contact.solver import Blocks
 from legged.dynamics.forward import velocity_jump
 from legged.dynamics.kinematics import Motion, motion
 from legged.robot.robot import Robot
@@ -92,19 +93,24 @@ class Contacts:
         found = [sum_of(handle.C @ seated[handle.seat] for handle in sides) for sides in items(self.handles)]
         return np.array(found).reshape(-1, 3)
 
-    def inertia(self) -> Blocks:
-        """Return A = J (I + diag(extra))^-1 J^T, blocks (3, 3), [1/kg]; None for contacts that share no robot."""
-        at = [self._at_ends(n) for n in range(len(self.robots))]
+    def inertia(self) -> tuple[Blocks, Groups]:
+        """Return A = J (I + diag(extra))^-1 J^T in two parts, [1/kg].
+
+        Blocks (3, 3) between contacts of a group, None between others, and what groups feel of each other.
+        """
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for i, sides in enumerate(self.handles):
+            groups.setdefault(tuple(seat for seat, _ in sides), []).append(i)
+        ends, arms = self._ends(list(groups.values()))
+        mobility = self._mobility(ends)
         m = len(self.handles)
-        blocks: Blocks = [[None] * m for _ in range(m)]
-        for i in items(range(m)):
-            for j in range(i, m):
-                parts = [found[i, j] for found in at if (i, j) in found]
-                if parts:
-                    block = sum_of(parts)
-                    blocks[i][j] = mirror(block) if i == j else block
-                    blocks[j][i] = blocks[i][j].T  # type: ignore[union-attr]
-        return blocks
+        near: Blocks = [[None] * m for _ in range(m)]
+        for group in groups.values():
+            self._couple(near, group, arms, mobility)
+        for group in groups.values():
+            for (a, _), (b, _) in product(arms[group[0]], repeat=2):
+                mobility[a][b] = None
+        return near, Groups(list(groups.values()), arms, mobility)
 
     def after(self, v_free: Sequence[Array], p: Array) -> list[Array]:
         """Return the velocities of each robot, (nv,), with impulses p, (m, 3), on top of v_free."""
@@ -120,39 +126,42 @@ class Contacts:
             for robot, q, extra, v, w in zip(self.robots, self.qs, self.extra, v_free, wrenches, strict=True)
         ]
 
-    def _at_ends(self, n: int) -> dict[tuple[int, int], Array]:
-        """Return robot n's part in the blocks (i, j), j not before i, of the inertia."""
-        ends = self._ends(n)
-        robot, q, extra = self.robots[n], self.qs[n], self.extra[n]
-        mobility = mobilities_at(robot, q, extra, [end for end, _ in ends]) if ends else []
-        held = [(i, a, C) for a, (_, contacts) in enumerate(ends) for i, C in contacts]
-        found: dict[tuple[int, int], Array] = {}
-        for j, b, C_j in items(held):
-            felt = [_block(mobility, a, b) @ C_j.T for a in range(len(ends))]
-            for i, a, C_i in held:
-                if i <= j:
-                    part = C_i @ felt[a]
-                    found[i, j] = found[i, j] + part if (i, j) in found else part
+    def _ends(self, groups: list[list[int]]) -> tuple[list[tuple[int, End]], list[list[Arm]]]:
+        """Return where groups hold bodies, (robot, end), and the arms of each contact; see `Groups`.
+
+        A group of several contacts holds a seat at its body's origin, six rows; one contact at its point, three.
+        """
+        ends: list[tuple[int, End]] = []
+        arms: list[list[Arm]] = [[] for _ in self.handles]
+        for group in groups:
+            for held in zip(*(self.handles[i] for i in group), strict=True):
+                robot, body, T = self.seats[held[0].seat]
+                alone = len(group) == 1
+                for i, (_, C) in zip(group, held, strict=True):
+                    arms[i].append((len(ends), np.eye(3) if alone else C))
+                ends.append((robot, End(body, held[0].C @ T if alone else T)))
+        return ends, arms
+
+    def _mobility(self, ends: list[tuple[int, End]]) -> Blocks:
+        """Return the twists of ends per wrench on ends, blocks (n, n'); None between robots."""
+        found: Blocks = [[None] * len(ends) for _ in ends]
+        for n, (robot, q, extra) in enumerate(zip(self.robots, self.qs, self.extra, strict=True)):
+            own = [number for number, (r, _) in enumerate(ends) if r == n]
+            blocks = mobilities_at(robot, q, extra, [ends[number][1] for number in own]) if own else []
+            for i, a in enumerate(own):
+                for j, b in enumerate(own[i:], i):
+                    found[a][b] = blocks[i][j]
+                    found[b][a] = blocks[i][j].T if i < j else blocks[i][i]
         return found
 
-    def _ends(self, n: int) -> list[tuple[End, list[tuple[int, Array]]]]:
-        """Return robot n's ends, each with its contacts and what takes the end's motion to the contact, (3, rows).
-
-        A seat with one contact is held there, three rows; one with several at its body's origin, six.
-        """
-        ends = []
-        for number, (r, k, T) in enumerate(self.seats):
-            on = [(i, C) for i, sides in enumerate(self.handles) for seat, C in sides if seat == number]
-            if r == n and len(on) > 1:
-                ends.append((End(k, T), on))
-            elif r == n:
-                ((i, C),) = on
-                ends.append((End(k, C @ T), [(i, np.eye(3))]))
-        return ends
-
-
-def _block(mobility: list[list[Array]], a: int, b: int) -> Array:
-    return mobility[a][b] if a <= b else mobility[b][a].T
+    def _couple(self, near: Blocks, group: list[int], arms: list[list[Arm]], mobility: Blocks) -> None:
+        """Set the blocks between the contacts of a group."""
+        for at, j in items(enumerate(group)):
+            felt = {a: sum_of(M @ C.T for b, C in arms[j] if (M := mobility[a][b]) is not None) for a, _ in arms[j]}
+            for i in group[: at + 1]:
+                block = sum_of(C @ felt[a] for a, C in arms[i])
+                near[i][j] = mirror(block) if i == j else block
+                near[j][i] = near[i][j].T  # type: ignore[union-attr]
 
 
 def _identity(x: Any) -> Any:

@@ -50,7 +50,8 @@ def impact(
         return Impact(np.zeros((0, 3)), list(v_free), 0.0, 0.0)
     with stage("contact problem"):
         before, free = contacts.velocities(vs), contacts.velocities(v_free)
-        problem = Problem(contacts.inertia(), free, ground.friction)
+        near, groups = contacts.inertia()
+        problem = Problem(near, free, ground.friction, groups)
         rest = [_resting(ground, d, h) for d in gap]
     with stage("contact solver"):
         p, u, target = _solved(ground, problem, rest, before, h, gap, guess)

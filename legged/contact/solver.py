@@ -12,33 +12,46 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.contact.groups import Blocks, Groups
 from legged.spatial import Array, sum_of
 from legged.trace.labels import item
 from legged.trace.where import where
 
-Blocks = list[list[Array | None]]
 REACH = 2.0  # of changes, at most, by which a sweep starts farther on
 IMMOVABLE = 1e-9  # [1/kg]: what follows an impulse by less does not follow
-_TINY = 1e-200  # keeps 0 / 0 away where an impulse vanishes anyway
+_TINY = 1e-300  # keeps 0 / 0 away where an impulse vanishes anyway
 
 
 class Problem(NamedTuple):
     """Contacts at one moment.
 
     Attributes:
-        A: Contact-space inertia's inverse, m rows of (3, 3) blocks, [1/kg]; None where contacts cannot feel each other.
+        A: Contact-space inertia's inverse, m rows of (3, 3) blocks, [1/kg]; None where contacts cannot feel each other,
+            or feel each other through `groups`.
         u_free: Velocities without impulses, (m, 3), [m/s], contact frames.
         mu: Coefficient of friction.
+        groups: Of contacts, and what they feel of each other.
     """
 
     A: Blocks
     u_free: Array
     mu: Any
+    groups: Groups = Groups((), (), [])
+
+    @property
+    def members(self) -> Sequence[Sequence[int]]:
+        """Contacts in the order in which they are updated, group by group."""
+        return self.groups.members or [range(len(self.A))]
 
 
 def velocities(problem: Problem, p: Array) -> Array:
     """Return u = A p + u_free, (m, 3), [m/s]."""
-    return np.array([_velocity(problem, p, i) for i in range(len(problem.A))]).reshape(-1, 3)
+    found: list[Any] = [None] * len(problem.A)
+    w = problem.groups.wrenches(p)
+    for group in problem.members:
+        for i, u in zip(group, problem.groups.moved(group, problem.u_free, w), strict=True):
+            found[i] = _velocity(problem, u, p, group, i)
+    return np.array(found).reshape(-1, 3)
 
 
 class Course(NamedTuple):
@@ -75,9 +88,16 @@ def swept(problem: Problem, target: Sequence[Any], course: Course, sweeps: int, 
     weights = np.array([[n * n, t * t, t * t] for n, t in mobilities]).reshape(-1, 3)
     for sweep in range(before, before + sweeps):
         rows = list(course.start)
-        for i, scale in enumerate(scales):
-            with item((sweep, i)):
-                rows[i] = _updated(problem, target[i], rows, i, scale)
+        with item((sweep, -2)):
+            w = problem.groups.wrenches(rows)
+        for g, group in enumerate(problem.members):
+            with item((sweep, g, 0)):
+                free = problem.groups.moved(group, problem.u_free, w)
+            for i, u in zip(group, free, strict=True):
+                with item((sweep, i)):
+                    rows[i] = _updated(problem, target[i], u, rows, group, i, scales[i])
+            with item((sweep, g, 1)):
+                w |= problem.groups.wrenches(rows, group)
         with item((sweep, -1)):
             course = _mixed(weights, course, np.array(rows).reshape(-1, 3))
     return course
@@ -143,27 +163,31 @@ def _step(mobility: Any) -> Any:
     return where(moves, 1.0 / where(moves, mobility, 1.0), 0.0)
 
 
-def _velocity(problem: Problem, p: Any, i: int) -> list[Any]:
-    """Return u of contact i, (3,); the newest impulse, of the contact before it, comes last in the sum."""
-    m = len(problem.A)
-    order = [*range(i, m), *range(i)]
-    blocks = [(problem.A[i][j], p[j]) for j in order]
-    return [
-        problem.u_free[i][k] + sum_of(block[k, c] * x[c] for block, x in blocks if block is not None for c in range(3))
-        for k in range(3)
-    ]
+def _velocity(problem: Problem, u: Array, p: Any, group: Sequence[int], i: int) -> Array:
+    """Return u of contact i, (3,), and what the impulses of its group add."""
+    return _pushed(problem, u, p, group, i) + problem.A[i][i] @ p[i]
 
 
-def _updated(problem: Problem, target: Any, p: list[Array], i: int, scale: tuple[Any, Any]) -> Array:
-    u, A = _velocity(problem, p, i), problem.A[i][i]
+def _pushed(problem: Problem, u: Array, p: Any, group: Sequence[int], i: int) -> Array:
+    """Return u of contact i, (3,), and what the others of its group add; the newest, the one before it, comes last."""
+    at = group.index(i)
+    blocks = [(problem.A[i][j], p[j]) for j in (*group[at + 1 :], *group[:at])]
+    terms = [(block, x) for block, x in blocks if block is not None]
+    return np.array([sum_of([u[k], *(block[k, c] * x[c] for block, x in terms for c in range(3))]) for k in range(3)])
+
+
+def _updated(
+    problem: Problem, target: Any, free: Array, p: list[Array], group: Sequence[int], i: int, scale: tuple[Any, Any]
+) -> Array:
+    u, A = _pushed(problem, free, p, group, i), problem.A[i][i]
     assert A is not None
-    p_n = np.maximum(p[i][0] - scale[0] * (u[0] - target), 0.0)
-    jump = p_n - p[i][0]
-    p_1, p_2 = (p[i][k] - scale[1] * (u[k] + A[k, 0] * jump) for k in (1, 2))
-    return np.array([p_n, *cut(p_1, p_2, problem.mu * p_n)])
+    _, a, b = p[i]
+    p_n = np.maximum(scale[0] * (target - A[0, 1] * a - A[0, 2] * b - u[0]), 0.0)
+    x, y = (p[i][k] - scale[1] * (A[k, 1] * a + A[k, 2] * b + u[k] + A[k, 0] * p_n) for k in (1, 2))
+    return np.array([p_n, *cut(x, y, problem.mu * p_n)])
 
 
 def cut(x: Any, y: Any, limit: Any) -> tuple[Any, Any]:
     """Return the point of the disc of radius `limit` that is nearest to (x, y)."""
-    factor = np.minimum(1.0, limit / (np.sqrt(x * x + y * y) + _TINY))
+    factor = np.minimum(1.0, limit / np.sqrt(_TINY + x * x + y * y))
     return factor * x, factor * y
