@@ -21,13 +21,15 @@ from benchmarks.settings import Settings
 from benchmarks.simulated import prepared, unharmed
 from benchmarks.timing import Spread, Times, Way, calls, race
 from benchmarks.words import cell, table
-from legged.contact import Rigid
+from legged.contact import FreeBody, Rigid, Sphere
 from legged.contact.scene import Scene, Touches
 from legged.reports.balance import paper_experiment
 from legged.reports.balance_report import PAPER_LAW, PAPER_RUN
 from legged.reports.disturbance_cases import Case
 from legged.reports.disturbance_map import DisturbanceMap
 from legged.reports.table import Table
+from legged.simulation.controller import adapt
+from legged.simulation.rigid_loop import RigidLoop
 from legged.trace.repeat import Members
 from legged.trace.threads import default_threads
 
@@ -49,7 +51,7 @@ THROWS = "1000 throws of 3 s"
 
 def measure(record: Record, settings: Settings) -> list[Table]:
     """Add law, experiment, contact, standing and maps to the record, and return them as tables."""
-    tables = [_paper_table(record, settings), _stages()]
+    tables = [_paper_table(record, settings), _stages(), _step_table()]
     _standing(record, settings.rounds)
     tables.append(_standing_table(record))
     _maps(record)
@@ -100,6 +102,37 @@ def _stages() -> Table:
     rows = [(name or "-", str(c.M), str(c.A), str(c.trigonometric)) for name, c in counts.by_stage.items()]
     rows.append(("all", str(counts.M), str(counts.A), str(counts.trigonometric)))
     return Table("Operations of the law", ("stage", "M", "A", "sines"), tuple(rows), ("M: with divisions.",))
+
+
+def _step_table() -> Table:
+    rows = [(words, *map(str, cost)) for words, cost in step_costs().items()]
+    notes = ("Multiplications, divisions and additions, M + A, without a law; restitution, ten sweeps.",)
+    return Table("Operations of a step of 1 ms", ("scene", "contacts", "all", "the solver"), tuple(rows), notes, left=1)
+
+
+def step_costs() -> dict[str, tuple[int, int, int]]:
+    """Return (contacts, operations of a step, the solver's among them) of the biped that meets more and more."""
+    robot, block = robots.spatial_biped(), mujoco_scene.BLOCK
+    ball = FreeBody("ball", legged.sphere(1.8, 0.05), [Sphere(0.05)], position=block.position)
+    soles = sorted({robot.links[contact.link].name for contact in robot.contacts})
+    chest = (*((sole, "terrain") for sole in soles), (robot.links[0].name, block.name))
+    return {
+        "feet of four corners": _step_cost(robot),
+        "and a ball that may hit trunk and ground": _step_cost(robot, ball),
+        "and a block that may hit the trunk": _step_cost(robot, block, pairs=chest),
+        "and a block that may hit trunk and ground": _step_cost(robot, block),
+    }
+
+
+def _step_cost(robot: legged.Robot, *bodies: FreeBody, pairs: Any = None) -> tuple[int, int, int]:
+    loop = RigidLoop(robot, adapt(None), Rigid(0.3, 0.2, pairs=pairs), 0, (), [], bodies)
+
+    def step(q: Any, s: Any, tau: Any) -> Any:
+        return loop.leap(0.0, STEPS[FINE], q, s, tau, np.zeros(0))
+
+    counts = legged.count(step, None, q=robot.nq, s=loop.size, tau=robot.nv)
+    solver = counts.by_stage["contact solver"]
+    return len(loop.scene.candidates), counts.M + counts.A, solver.M + solver.A
 
 
 def thrown(step: float) -> Callable[[int], None]:

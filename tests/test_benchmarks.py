@@ -153,3 +153,9 @@ def test_the_contact_problem_that_is_timed_is_solved_and_bears_the_block():
     resting = p[8:12, 0].sum()  # the block's corners come behind the feet's
     assert abs(resting - 1e-3 * 9.81 * mujoco_scene.BLOCK.inertia.mass) < 1e-6 and abs(u_next).max() < 1e-6
     assert residual < 1e-6
+
+
+def test_the_steps_whose_operations_are_counted_have_the_contacts_of_their_scenes():
+    contacts, operations, solver = zip(*balance.step_costs().values(), strict=True)
+    assert contacts == (8, 10, 12, 16)
+    assert (np.diff(operations) > 0).all() and (np.array(solver) < operations).all()

@@ -78,7 +78,7 @@ class Experiment:
     throw: Throw | None = Throw()
     friction: float = 0.3
     restitution: float = 0.2
-    sweeps: int = 6
+    sweeps: int = 10
     rate: float = 500.0
     step: float = 1e-3
     duration: float = 3.0
