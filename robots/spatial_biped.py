@@ -8,7 +8,7 @@ from legged.robot.shapes import Box
 HEIGHT, MASS = 1.72, 65.0  # [m], [kg]: of the person; with this height the paper's initial pose is just off the ground
 THIGH, SHANK, ANKLE, FOOT = 0.245 * HEIGHT, 0.246 * HEIGHT, 0.039 * HEIGHT, 0.152 * HEIGHT  # [m]; ankle over the sole
 HIPS, TRUNK = 0.191 * HEIGHT, 0.626 * 0.288 * HEIGHT  # [m], hip to hip; from there up to the trunk's centre of mass
-HEEL, SOLE = 0.25 * FOOT, 0.055 * HEIGHT  # [m], heel behind the ankle; breadth of the foot
+HEEL, SOLE = 0.25, 0.055 * HEIGHT  # heel behind the ankle, of the foot's length; [m], breadth of the foot
 CHEST = (0.2, 0.259 * HEIGHT, 0.6)  # [m], the part of the trunk that things may hit, around its centre of mass
 BETWEEN = sphere(0.1, 0.03)  # [kg], [m]: each body between crossing axes, its mass taken from thigh or shank
 # Of a leg's joints: ranges [degrees], efforts [N m] and the speed at which these are gone [rad/s].
@@ -17,7 +17,7 @@ EFFORTS, SPEED = (150.0, 250.0, 80.0, 300.0, 60.0, 200.0), 20.0
 CROUCH = (0.0, 40.0, 0.0, -77.4595, 0.0, 42.4595)  # [degrees], of a leg's joints where the paper's experiment begins
 
 
-def spatial_biped(base: Base | None = None) -> Robot:
+def spatial_biped(base: Base | None = None, mass: float = MASS, foot: float = FOOT) -> Robot:
     """Return the biped: a trunk on two legs with hips of three intersecting axes, knees, and ankles of two axes.
 
     Names end with the paper's numbers: body 1 is the trunk, its origin at its centre of mass; the left leg has 2 to 7,
@@ -31,6 +31,7 @@ def spatial_biped(base: Base | None = None) -> Robot:
 
     Args:
         base: Of the trunk; floating with a quaternion by default.
+        mass: Of the person, [kg]. foot: Length of the feet, [m].
 
     Source: Bodies, joints and pose are those of Wendlandt 1997, sections 2 and 4, which gives no lengths and masses.
         These are fractions of a person's, Winter, "Biomechanics and Motor Control of Human Movement", 4th edition
@@ -38,10 +39,10 @@ def spatial_biped(base: Base | None = None) -> Robot:
         of joints are ours. The mass is 65 kg, a body-mass index of 22: with it the feet land in the paper's experiment
         when they do there, 0.1 s earlier with 75 kg and 0.07 s later with 60 kg.
     """
-    trunk = Link("trunk_1", _trunk(), shapes=(Box(CHEST),))
+    trunk = Link("trunk_1", _trunk(mass), shapes=(Box(CHEST),))
     biped = RobotBuilder("spatial biped", trunk, base=base)
     for side, sign, first in (("left", 1.0, 2), ("right", -1.0, 8)):
-        biped.attach(_leg(first), to="trunk_1", at=(0.0, sign * HIPS / 2, -TRUNK), prefix=f"{side}_")
+        biped.attach(_leg(first, mass, foot), to="trunk_1", at=(0.0, sign * HIPS / 2, -TRUNK), prefix=f"{side}_")
     return biped.build()
 
 
@@ -53,14 +54,14 @@ def crouch(robot: Robot) -> State:
     return robot.state(base_position=(0.0, 0.0, 1.035), base_orientation=lean, joints=joints)
 
 
-def _leg(first: int) -> Limb:
+def _leg(first: int, mass: float, length: float) -> Limb:
     names = ("hip", "hip", "thigh", "shank", "ankle", "foot")
     hip_x, hip_y, thigh, shank, ankle, foot = (f"{name}_{first + k}" for k, name in enumerate(names))
     joints = ("hip_x", "hip_y", "hip_z", "knee", "ankle_x", "ankle_y")
     x, y, z, knee, roll, pitch = (
         Revolute(f"{name}_{first + k}", "xyzyxy"[k], physics=_physics(k)) for k, name in enumerate(joints)
     )
-    inertias = _segment(0.1 * MASS - 0.2, THIGH, 0.323, 0.07), _segment(0.0465 * MASS - 0.1, SHANK, 0.302, 0.05)
+    inertias = _segment(0.1 * mass - 0.2, THIGH, 0.323, 0.07), _segment(0.0465 * mass - 0.1, SHANK, 0.302, 0.05)
     return (
         Limb()
         .add(x, Link(hip_x, BETWEEN))
@@ -68,7 +69,7 @@ def _leg(first: int) -> Limb:
         .add(z, Link(thigh, inertias[0]))
         .add(knee, Link(shank, inertias[1]), at=(0.0, 0.0, -THIGH))
         .add(roll, Link(ankle, BETWEEN), at=(0.0, 0.0, -SHANK))
-        .add(pitch, _foot(foot))
+        .add(pitch, _foot(foot, 0.0145 * mass, length))
     )
 
 
@@ -77,11 +78,11 @@ def _physics(k: int) -> JointPhysics:
     return JointPhysics(lower=lower, upper=upper, effort=EFFORTS[k], speed=SPEED)
 
 
-def _trunk() -> Inertia:
+def _trunk(mass: float) -> Inertia:
     """Return a box as deep and broad as the chest, as high as its radius of gyration about y asks for."""
     deep, broad, _ = CHEST
     high = np.sqrt(12 * (0.496 * 0.288 * HEIGHT) ** 2 - deep**2)
-    return box(0.678 * MASS, (deep, broad, high))
+    return box(0.678 * mass, (deep, broad, high))
 
 
 def _segment(mass: float, length: float, gyration: float, radius: float) -> Inertia:
@@ -90,8 +91,9 @@ def _segment(mass: float, length: float, gyration: float, radius: float) -> Iner
     return Inertia(mass, (0.0, 0.0, -0.433 * length), (across, across, along))
 
 
-def _foot(name: str) -> Link:
-    ends = {"heel": HEEL, "toe": HEEL - FOOT}
+def _foot(name: str, mass: float, length: float) -> Link:
+    heel = HEEL * length
+    ends = {"heel": heel, "toe": heel - length}
     sides = {"left": SOLE / 2, "right": -SOLE / 2}
     sole = {f"{end}_{side}": (x, y, -ANKLE) for end, x in ends.items() for side, y in sides.items()}
-    return Link(name, box(0.0145 * MASS, (FOOT, SOLE, ANKLE), (HEEL - FOOT / 2, 0.0, -ANKLE / 2)), sole)
+    return Link(name, box(mass, (length, SOLE, ANKLE), (heel - length / 2, 0.0, -ANKLE / 2)), sole)

@@ -25,6 +25,7 @@ WORDS = {  # the example -> what it must print
         "wrote feet_as_loops.png",
     ),
     "operation_counts": ("the paper: 2568 M, 2478 A", "2 inward", "power of the joints: 12 M", "compiled: 24 W"),
+    "other_throws": ("| nothing | 0.115 | 0.35", "| a person of 75 kg | 0.133 | 0.26", "| restitution 0.4 | 0.10"),
     "own_controller": ("compiled closed loop: stood for 2 s",),
     "own_gait": ("squatted for 2 s, trunk between 0.40 m and 0.50 m",),
     "own_ground": ("Waves", "over the waves"),
@@ -39,7 +40,7 @@ def test_every_example_is_tested():
     assert {path.stem for path in FOLDER.glob("*.py")} == set(WORDS)
 
 
-LONG = ("feet_as_loops", "real_robots")
+LONG = ("feet_as_loops", "other_throws", "real_robots")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in sorted(WORDS)])
