@@ -52,7 +52,7 @@ $(VENV)/test.stamp: pyproject.toml | $(VENV)/made
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/lint.stamp: pyproject.toml | $(VENV)/made
-	$(INSTALL) --editable '.[lint,urdf]'
+	$(INSTALL) --editable '.[lint,urdf,qp]'
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/made:
