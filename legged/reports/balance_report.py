@@ -82,7 +82,7 @@ class Account:
         took, law = self.experiment.seconds(), self.law_seconds()
         length, counts = self.experiment.duration, self.law_counts
         faster = f"{1e3 * took:.0f} ms, {length / took:.0f} times faster than life"
-        slower = f"{PAPER_RUN:.0f} s, {PAPER_RUN / 3:.0f} times slower than life"
+        slower = f"{PAPER_RUN:.0f} s for 3 s, {PAPER_RUN / 3:.0f} times slower than life"
         rows = [
             (f"{length:g} s of motion, contacts and all", faster, slower),
             ("the law once", f"{1e6 * law:.1f} us", f"{1e3 * PAPER_LAW:.0f} ms"),
