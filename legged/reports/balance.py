@@ -84,12 +84,8 @@ class Experiment:
     duration: float = 3.0
 
     def __post_init__(self) -> None:
-        base = self.robot.links[0]
-        if self.throw is not None and not base.shapes:
-            raise DefinitionError(
-                f"nothing can hit robot {self.robot.name!r}: its link {base.name!r} has no shapes; give it some, "
-                f"Link(..., shapes=(Box(...),)), or throw nothing"
-            )
+        if self.throw is not None:
+            check_shapes(self.robot, "throw nothing")
 
     @cached_property
     def law(self) -> Held:
@@ -144,6 +140,16 @@ class Experiment:
         loop = closed_loop(self.robot, adapted, self.ground, len(memory), (), nodes, self.bodies)
         s = loop.initial(v, memory)
         return choose(loop, q, s, True), q, s
+
+
+def check_shapes(robot: Robot, instead: str) -> None:
+    """Raise DefinitionError, which tells what to do instead, for a robot whose base nothing thrown can hit."""
+    base = robot.links[0]
+    if not base.shapes:
+        raise DefinitionError(
+            f"nothing can hit robot {robot.name!r}: its link {base.name!r} has no shapes; give it some, "
+            f"Link(..., shapes=(Box(...),)), or {instead}"
+        )
 
 
 def paper_experiment(**given: Any) -> Experiment:

@@ -10,9 +10,9 @@ import numpy as np
 
 from controllers import WorkspaceBalance
 from legged.contact import Rigid
-from legged.errors import DefinitionError, UnknownNameError
+from legged.errors import UnknownNameError
 from legged.reports import scenario, style
-from legged.reports.balance import ORIENTATION, POSITION, Throw
+from legged.reports.balance import ORIENTATION, POSITION, Throw, check_shapes
 from legged.reports.disturbance_figure import figure
 from legged.reports.disturbance_map import DisturbanceMap, Settled, disturbance_map
 from legged.reports.disturbances import Disturbance, Pushes, Throws
@@ -60,11 +60,8 @@ class Case:
     def __post_init__(self) -> None:
         if self.gait not in GAITS:
             raise UnknownNameError("gait", self.gait, GAITS)
-        if self.throw and not self.robot.links[0].shapes:
-            raise DefinitionError(
-                f"nothing can hit robot {self.robot.name!r}: its link {self.robot.links[0].name!r} has no shapes; "
-                f"give it some, Link(..., shapes=(Box(...),)), or push it"
-            )
+        if self.throw:
+            check_shapes(self.robot, "push it")
 
     @property
     def law(self) -> Any:
