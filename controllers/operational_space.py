@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from controllers.footing import check_footing
 from controllers.law import GaitLaw
 from legged import taylor
 from legged.algorithms.operational import OperationalSpace
@@ -24,7 +25,6 @@ from legged.spatial import Array, join, mirror, solve_symmetric
 Pair = tuple[float, float]
 Path = Callable[[Any], Any]
 """From time to three numbers, a formula in NumPy; its two derivatives are found by `legged.taylor`."""
-_RANK = 1e-9  # of what the feet can bear: the least that counts
 
 
 @dataclass(frozen=True)
@@ -144,12 +144,9 @@ class OperationalSpaceControl(GaitLaw):
         n0 = robot.base.nv
         if n0 == 0 and self._feet:
             raise DefinitionError(f"robot {robot.name!r} has a fixed base: no foot of it stands")
-        sizes = np.linalg.svd(self._foot_rows(robot, q)[:, :n0], compute_uv=False) if self._feet else np.zeros(0)
-        if n0 and np.sum(sizes > _RANK * max(sizes, default=0.0)) < n0:
-            raise DefinitionError(
-                f"the base of robot {robot.name!r} moves in {n0} ways, which forces on the feet {list(self.standing)} "
-                f"cannot hold; let more of them stand"
-            )
+        if n0:
+            rows = self._foot_rows(robot, q)[:, :n0] if self._feet else np.zeros((0, n0))
+            check_footing(robot, self.standing, rows.T)
 
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the generalised forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""

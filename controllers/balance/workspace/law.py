@@ -16,13 +16,13 @@ from controllers.balance.workspace.plan import Plan, Workspace
 from controllers.balance.workspace.poses import standing_at, target_of
 from controllers.balance.workspace.posture import Servo
 from controllers.balance.workspace.wrench import Gain, Gains, Path, gain_matrix
+from controllers.footing import check_footing
 from legged.errors import DefinitionError, LeggedError, UnknownNameError
 from legged.ground.ground import Ground
 from legged.robot.link import vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_RANK = 1e-6  # of the largest singular value: wrenches that the feet can hardly give are none
 _GAINS = ("kp", "kv", "kp_turn", "kv_turn")
 
 
@@ -168,9 +168,4 @@ def _positive(name: str, value: float) -> float:
 
 def _check_feet(robot: Robot, feet: Sequence[Foot], q: Array) -> None:
     G = np.hstack(grasp(robot, outward_pass(robot, q, np.zeros(robot.nv)), feet))
-    sizes = np.linalg.svd(robot.base.motion_matrix(q[: robot.base.nq]).T @ G, compute_uv=False)
-    if np.sum(sizes > _RANK * sizes[0]) < robot.base.nv:
-        raise DefinitionError(
-            f"the base of robot {robot.name!r} moves in {robot.base.nv} ways, which the feet "
-            f"{[foot.name for foot in feet]} cannot hold; let more of them stand"
-        )
+    check_footing(robot, [foot.name for foot in feet], robot.base.motion_matrix(q[: robot.base.nq]).T @ G)
