@@ -101,7 +101,7 @@ def _edges(a: Array, b: Array, C: Array, d: Array) -> Spots:
 
 
 def _edge_axis(a: Array, b: Array, C: Array, d: Array, i: int, j: int) -> tuple[Any, Array]:
-    """Return (separation, unit vector from A to B) along e_i x C_j; a separation of -inf if they are parallel."""
+    """Return (separation, unit vector from A to B) along e_i x C_j; a separation of -1e9 if they are parallel."""
     i1, i2, j1, j2 = (i + 1) % 3, (i + 2) % 3, (j + 1) % 3, (j + 2) % 3
     square = C[i1, j] * C[i1, j] + C[i2, j] * C[i2, j]
     skewed = square > PARALLEL

@@ -20,7 +20,7 @@ class Rigid:
         friction: Coulomb's mu.
         restitution: Speed of parting over speed of approach, from 0 to 1.
         terrain: Where the surface is.
-        sweeps: Rounds of the solver over all contacts, a fixed number.
+        sweeps: Rounds of the solver over all contacts, a fixed number; with restitution two or more.
         threshold: Speed of approach below which nothing bounces, [m/s].
         recovery: Greatest speed at which bodies that overlap are parted, [m/s].
         pairs: Names of what may touch, two by two: links, free bodies, "terrain"; None for what is usual, see

@@ -12,8 +12,8 @@ from legged.errors import FileError, UnknownNameError
 from legged.files.description import Shape
 from legged.files.tree import Tree
 from legged.robot.frames import Placement
+from legged.robot.given import vector3
 from legged.robot.inertia import Vector
-from legged.robot.link import vector3
 from legged.spatial import Array
 
 Feet = Sequence[str] | Mapping[str, tuple[str, Vector]]

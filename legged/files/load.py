@@ -24,8 +24,8 @@ from legged.files.repair import repaired
 from legged.files.settle import settled
 from legged.files.tree import Tree, tree_of
 from legged.files.urdf import parse_urdf
+from legged.robot.given import vector3
 from legged.robot.inertia import Vector
-from legged.robot.link import vector3
 from legged.robot.robot import Robot
 
 

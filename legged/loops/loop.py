@@ -9,8 +9,8 @@ from legged.dynamics.frames import Frame, Pose
 from legged.dynamics.frames import placed as placed_frame
 from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closing import Closing, Row, rows_of
+from legged.robot.given import rotation3, vector3
 from legged.robot.inertia import Vector
-from legged.robot.link import rotation3, vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
 

@@ -12,9 +12,10 @@ from legged.robot.assemble import assemble
 from legged.robot.base import Base, FloatingBase
 from legged.robot.coupling import Coupling
 from legged.robot.frames import Placement
+from legged.robot.given import rotation3, vector3
 from legged.robot.inertia import Vector
 from legged.robot.joint import Joint
-from legged.robot.link import Link, rotation3, vector3
+from legged.robot.link import Link
 from legged.robot.robot import Robot
 from legged.rotations import euler_matrix
 from legged.spatial import Array

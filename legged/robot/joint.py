@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from legged.errors import DefinitionError
+from legged.robot.given import vector3
 from legged.robot.inertia import Vector
-from legged.robot.link import vector3
 from legged.robot.physics import JointPhysics
 from legged.spatial import Array
 

@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from legged.errors import DefinitionError
+from legged.robot.given import rotation3, vector3
 from legged.robot.inertia import Vector
 from legged.spatial import Array
 
@@ -29,7 +30,7 @@ class Sphere:
         if not (np.isfinite(radius) and radius > 0.0):
             raise DefinitionError(f"a sphere's radius must be a length above 0 m, got {self.radius}")
         object.__setattr__(self, "radius", radius)
-        object.__setattr__(self, "center", _three("a sphere's centre", self.center))
+        object.__setattr__(self, "center", vector3("a sphere's centre", self.center))
 
     def moved(self, rotation: Array, position: Array) -> Sphere:
         """Return the same sphere written in an outer frame: rotation (3, 3) and position (3,) of this frame in it."""
@@ -51,15 +52,12 @@ class Box:
     rotation: Array = field(default_factory=lambda: np.eye(3))
 
     def __post_init__(self) -> None:
-        size = _three("a box's size", self.size)
+        size = vector3("a box's size", self.size)
         if not (size > 0.0).all():
             raise DefinitionError(f"a box's edges must be longer than 0 m, got {self.size}")
-        R = np.asarray(self.rotation, float)
-        if R.shape != (3, 3) or np.linalg.det(R) < 0.0 or not np.abs(R.T @ R - np.eye(3)).max() < 1e-9:
-            raise DefinitionError(f"a box's rotation must be orthonormal and right-handed, (3, 3), got\n{R}")
         object.__setattr__(self, "size", size)
-        object.__setattr__(self, "center", _three("a box's centre", self.center))
-        object.__setattr__(self, "rotation", R)
+        object.__setattr__(self, "center", vector3("a box's centre", self.center))
+        object.__setattr__(self, "rotation", rotation3("a box's rotation", self.rotation))
 
     @property
     def half(self) -> Array:
@@ -78,10 +76,3 @@ class Box:
 
 
 Shape: TypeAlias = Sphere | Box
-
-
-def _three(what: str, value: Vector) -> Array:
-    array = np.asarray(value, float)
-    if array.shape != (3,) or not np.isfinite(array).all():
-        raise DefinitionError(f"{what} must be three finite numbers, got {value}")
-    return array
