@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import legged
-from legged.trace import backend, programs
-from legged.trace.assembler import ATTRIBUTES, Value, Writer
+from legged.compiler.codegen import llvm, selection
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer
 
 
 class Alone(NamedTuple):
@@ -28,7 +28,7 @@ def alone(kernel: legged.Kernel, arrays: Sequence[np.ndarray]) -> Alone:
     """Return the kernel's machine code for one state, without Python, on these arguments."""
     sizes = [math.prod(shape) for _, shape in kernel.graph.inputs]
     loops = [*_loop("free", sizes, False), *_loop("in_a_row", sizes, True)]
-    code = backend.Code(backend.machine_code("\n".join([programs.single(kernel.graph), *loops])))
+    code = llvm.Code(llvm.machine_code("\n".join([selection.single(kernel.graph), *loops])))
     given, used = ([_aligned(np.asarray(array, dtype=float)) for array in arrays] for _ in range(2))
     result = _aligned(np.zeros(kernel.graph.outputs[0]))
     tables = [_table([*used, result]), _table(given)]
@@ -69,7 +69,7 @@ def _loop(name: str, sizes: Sequence[int], waits: bool) -> list[str]:
     w.line("br label %again")
     w.label("again")
     w.let("phi i64 [0, %start], [%next, %again]", "%k")
-    w.let(f"call i64 @{programs.SINGLE}(ptr %arrays)", "%wrong")
+    w.let(f"call i64 @{selection.SINGLE}(ptr %arrays)", "%wrong")
     if waits:
         result = w.let(f"load ptr, ptr {w.at('%arrays', len(sizes), 'ptr')}, align 8")
         zero = w.op("fmul", w.load(result), w.number(0.0))

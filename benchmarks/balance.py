@@ -21,17 +21,17 @@ from benchmarks.settings import Settings
 from benchmarks.simulated import prepared, unharmed
 from benchmarks.timing import Spread, Times, Way, calls, race
 from benchmarks.words import cell, table
+from legged.app.balance import paper_experiment
+from legged.app.balance_report import PAPER_LAW, PAPER_RUN
+from legged.app.disturbance_cases import Case
+from legged.app.disturbance_map import DisturbanceMap
+from legged.app.table import Table
+from legged.compiler.runtime.stepping import Members
+from legged.compiler.runtime.threads import default_threads
 from legged.contact import FreeBody, Rigid, Sphere
 from legged.contact.scene import Scene, Touches
-from legged.reports.balance import paper_experiment
-from legged.reports.balance_report import PAPER_LAW, PAPER_RUN
-from legged.reports.disturbance_cases import Case
-from legged.reports.disturbance_map import DisturbanceMap
-from legged.reports.table import Table
 from legged.simulation.controller import adapt
 from legged.simulation.rigid_loop import RigidLoop
-from legged.trace.repeat import Members
-from legged.trace.threads import default_threads
 
 KIND, STAND, MAP = "balance", "standing on rigid ground", "disturbance map"
 LAW, EXPERIMENT, CONTACT = "law, from Python", "the thrown block", "contact alone, from Python"

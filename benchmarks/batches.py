@@ -13,9 +13,9 @@ from benchmarks.settings import Settings
 from benchmarks.subjects import FORWARD, FUNCTIONS, INVERSE, present
 from benchmarks.timing import Spread, Way, calls, in_threads, race
 from benchmarks.words import table
-from legged.reports.table import Table
-from legged.reports.timing import states
-from legged.trace.threads import default_threads
+from legged.app.table import Table
+from legged.app.timing import states
+from legged.compiler.runtime.threads import default_threads
 
 KIND = "batch"
 ONE_STATE, ONE_CORE, ALL_CORES = "ours, one state", "ours, one core", "ours, all cores"

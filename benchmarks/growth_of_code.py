@@ -22,11 +22,13 @@ import numpy as np
 
 import legged
 import robots
-from legged.reports.table import Table
-from legged.trace import Kernel, cache, programs, record
-from legged.trace.compile import ARGUMENTS
-from legged.trace.garbage import kept
-from legged.trace.simplify import simplify
+from legged.app.table import Table
+from legged.compiler import Kernel, record
+from legged.compiler.cache import disk
+from legged.compiler.codegen import selection
+from legged.compiler.compile import ARGUMENTS
+from legged.compiler.ir.garbage import kept
+from legged.compiler.passes.simplify import simplify
 
 BATCH, ROUNDS, LEAST = 64, 10, 0.01  # states, rounds, [s]
 LINKS = (12, 25, 50, 100, 200, 500, 1000)
@@ -44,7 +46,7 @@ def main() -> None:
     parser.add_argument("--straight", action="store_true", help="write every graph out, operation by operation")
     options = parser.parse_args()
     if options.straight:
-        programs.LARGE = programs.HUGE = programs.LARGE_BATCH = 1 << 60
+        selection.LARGE = selection.HUGE = selection.LARGE_BATCH = 1 << 60
     function = getattr(legged, options.function)
     rows = []
     for kind, build in subjects():
@@ -75,7 +77,7 @@ def measured(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str, ..
     clock.append(time.process_time())
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LEGGED_CACHE"] = folder
-        cache.clear()
+        disk.clear()
         kernel = Kernel(graph)
         clock.append(time.process_time())
         sizes = sections(next(Path(folder).glob("*.o")))

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.record import Record
-from legged.trace import backend
-from legged.trace.threads import default_threads
+from legged.compiler.codegen import llvm
+from legged.compiler.runtime.threads import default_threads
 from legged.version import __version__
 
 PROGRAMS = ("numpy", "llvmlite", "pin", "mujoco", "example-robot-data")
@@ -28,7 +28,7 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count() or 1,
         "threads": default_threads(),
-        "numbers in a vector": backend.width(),
+        "numbers in a vector": llvm.width(),
         "system": f"{platform.system()} {platform.machine()}",
     }
 
@@ -66,4 +66,4 @@ def _processor() -> str:
         name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
     except OSError:
         pass
-    return f"{name} ({backend.target_name().split()[1]})"
+    return f"{name} ({llvm.target_name().split()[1]})"

@@ -5,8 +5,8 @@ from pathlib import Path
 
 from benchmarks import growth, plots, targets
 from benchmarks.record import Record
-from legged.reports.page import Page
-from legged.reports.table import Table
+from legged.app.page import Page
+from legged.app.table import Table
 
 FIGURES = {
     growth.LINKS: ("growth_links", plots.links, "Time over the number of links; bands are the spread."),

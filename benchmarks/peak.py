@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import legged
 from benchmarks.timing import Way
-from legged.trace import backend, elementary
-from legged.trace.assembler import ATTRIBUTES, Writer
+from legged.compiler.codegen import elementary, llvm
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, Writer
 
 CHAINS = 16
 """Independent sums, enough to hide the latency of one instruction on every processor we know."""
@@ -20,8 +20,8 @@ def multiply_adds(width: int | None = None) -> Way:
     Args:
         width: Numbers in a vector; by default as many as the processor takes.
     """
-    width = width or backend.width()
-    code = backend.Code(backend.machine_code("\n".join(_assembly(width))))
+    width = width or llvm.width()
+    code = llvm.Code(llvm.machine_code("\n".join(_assembly(width))))
     numbers = (ctypes.c_double * width)(*[0.5] * width)
 
     def run(times: int) -> None:

@@ -9,7 +9,7 @@ from matplotlib.ticker import MaxNLocator
 from benchmarks import growth
 from benchmarks.record import Quantity, Record
 from benchmarks.subjects import FORWARD
-from legged.reports import style
+from legged.app import style
 
 COLOURS = {
     growth.OURS_ONE: style.BLUE,

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 import legged
+from legged.compiler.runtime.stepping import Members
 from legged.contact import FreeBody, Rigid
 from legged.ground import Ground
 from legged.simulation.batch import Batch, BatchLoop
 from legged.simulation.rollout import Task
 from legged.simulation.variation import Setting, Variation
-from legged.trace.repeat import Members
 
 
 def prepared(

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from legged.trace import Kernel
-from legged.trace.threads import limited
+from legged.compiler import Kernel
+from legged.compiler.runtime.threads import limited
 
 LEAST = 0.02  # [s], of one way in one round
 _COARSE = time.get_clock_info("process_time").resolution > 1e-4  # Windows counts processor time in steps of 16 ms

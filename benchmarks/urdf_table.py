@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 
 import legged
+from legged.app.page import Page
+from legged.app.table import Table
 from legged.errors import FileError
 from legged.files.audit import Audit
-from legged.reports.page import Page
-from legged.reports.table import Table
 from tests.oracles.urdfs import STATES, Agreement, all_urdfs, compare, pinocchio_acceleration
 
 DOCS = Path(__file__).parent.parent / "docs"

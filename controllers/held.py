@@ -8,13 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.expression import Expression
+from legged.compiler.ir.where import where
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, LeggedError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.controller import Controller, ControllerLike, adapt, full_torque
-from legged.trace import where
-from legged.trace.expression import Expression
 
 Array = np.ndarray
 _ON_TIME = 1e-6  # of a period: an instant's distance from a whole number of them is rounding

@@ -8,10 +8,10 @@ import numpy as np
 import controllers
 import legged
 import robots
+from legged.app.disturbance_figure import figure
+from legged.app.disturbance_map import Settled, disturbance_map
+from legged.app.disturbances import Pushes
 from legged.ground import realistic_ground
-from legged.reports.disturbance_figure import figure
-from legged.reports.disturbance_map import Settled, disturbance_map
-from legged.reports.disturbances import Pushes
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/disturbance_map")
 robot = robots.spatial_quadruped()

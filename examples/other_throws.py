@@ -3,9 +3,9 @@
 from dataclasses import replace
 
 import robots
-from legged.reports.balance import ORIENTATION, POSITION, Experiment, Throw
-from legged.reports.balance_events import feet
-from legged.reports.table import Table
+from legged.app.balance import ORIENTATION, POSITION, Experiment, Throw
+from legged.app.balance_events import feet
+from legged.app.table import Table
 from robots.spatial_biped import FOOT, crouch
 
 

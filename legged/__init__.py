@@ -1,6 +1,8 @@
 """Modelling, analysing, simulating and controlling legged robots."""
 
 from legged import conversions, taylor
+from legged.compiler import Counts, Kernel, compile, count
+from legged.compiler.ir.where import where
 from legged.contact import FreeBody, Rigid
 from legged.denoc.conditioning import conditioning
 from legged.dynamics.forward import forward_dynamics
@@ -46,6 +48,5 @@ from legged.simulation import (
     rollout,
     simulate,
 )
-from legged.trace import Counts, Kernel, compile, count, where
 from legged.verification import verify
 from legged.version import __version__

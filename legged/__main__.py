@@ -1,5 +1,5 @@
 """`python -m legged` is the command `legged`."""
 
-from legged.cli import main
+from legged.app.cli import main
 
 main()

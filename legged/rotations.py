@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.spatial import Array, cross, skew
-from legged.trace.where import where
 
 _AXES = {"x": 0, "y": 1, "z": 2}
 

@@ -18,6 +18,7 @@ from controllers.gaits.leg import Leg
 from controllers.gaits.posture import Stand
 from controllers.law import GaitLaw
 from legged import taylor
+from legged.compiler.ir.where import where
 from legged.contact.rigid import Rigid
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
@@ -28,7 +29,6 @@ from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.rotations import level_error
 from legged.spatial import Array, cross, join, mirror, solve_symmetric, sum_of
-from legged.trace import where
 
 Pair = tuple[float, float]
 _REST = 0.1  # of a period: time left for a swing is never taken as less

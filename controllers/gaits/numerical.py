@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from controllers.gaits.gait import check_joints
+from legged.compiler.compile import compile
+from legged.compiler.runtime.kernel import Kernel
 from legged.dynamics.kinematics import point_accelerations, point_jacobian, point_positions
 from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot
-from legged.trace.compile import compile
-from legged.trace.kernel import Kernel
 
 Array = np.ndarray
 _RANK = 1e-8  # relative size of a singular value that counts as zero

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler import Expression
 from legged.errors import DefinitionError
-from legged.trace import Expression
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ import numpy as np
 
 from legged.algorithms.links import Links, base_bias, cross_force, cross_motion, links_at
 from legged.algorithms.newton_euler import velocities
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import inward, outward
@@ -15,7 +16,6 @@ from legged.errors import DefinitionError
 from legged.robot.entries import placed
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
-from legged.trace.labels import stage
 
 
 class Articulated(NamedTuple):

@@ -17,11 +17,11 @@ import numpy as np
 from legged.algorithms.composite import composite_inertias
 from legged.algorithms.derivatives.axes import Moving, columns, moving
 from legged.algorithms.links import Links, cross_force, links_at
+from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
-from legged.trace.labels import items
 
 
 class Centroidal(NamedTuple):

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.spatial import Array
-from legged.trace import where
 
 
 def complement(h: Array) -> Array:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from legged.algorithms.links import Links, links_at
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import read
 from legged.dynamics.sweeps import inward
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror
-from legged.trace.labels import stage
 
 
 def inertia_matrix(robot: Robot, q: Array, *, coordinates: str = "link") -> Array:

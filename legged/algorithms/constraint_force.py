@@ -17,11 +17,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from legged.algorithms.sparse_system import Constraint, constraints, joint_rates, right_sides
+from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
-from legged.trace.labels import item, stage
 
 WHAT = "the constraint-force algorithm"
 

@@ -13,13 +13,13 @@ import numpy as np
 from legged.algorithms.jointed import matrix
 from legged.algorithms.links import Links, base_bias, cross_force, cross_motion, links_at
 from legged.algorithms.newton_euler import velocities
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
 from legged.robot.entries import added
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror, solve_symmetric
-from legged.trace.labels import stage
 
 
 @dataclass(frozen=True, eq=False)

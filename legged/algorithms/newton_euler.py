@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from legged.algorithms.links import Links, base_bias, cross_force, cross_motion, links_at
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import inward, outward
 from legged.robot.entries import added
 from legged.robot.robot import Robot
 from legged.spatial import Array
-from legged.trace.labels import stage
 
 
 def inverse_dynamics(

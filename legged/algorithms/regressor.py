@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.compiler.ir.annotations import items, stage
 from legged.dynamics.arguments import read
 from legged.dynamics.sweeps import inward, transforms, twists_and_rates
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.spatial import Array, coupling, cross, join
-from legged.trace.labels import items, stage
 
 PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Of a link: mass [kg], first moment [kg m], and inertia about the link's origin [kg m^2], link axes."""

@@ -21,11 +21,11 @@ from legged.algorithms.complement import complement
 from legged.algorithms.jointed import Jointed, gathered, jointed, rates
 from legged.algorithms.links import links_at
 from legged.algorithms.prefix import motions
+from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
-from legged.trace.labels import item, stage
 
 WHAT = "the sparse system of bodies and constraints"
 

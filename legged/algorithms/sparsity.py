@@ -19,11 +19,11 @@ import numpy as np
 from legged.algorithms.articulated import refuse_followers
 from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.newton_euler import inverse_dynamics
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.robot.entries import placed
 from legged.robot.robot import Robot
 from legged.spatial import Array
-from legged.trace.labels import stage
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.contact.frames import sign_of
 from legged.contact.overlap import corners_of_overlap
 from legged.spatial import Array, sum_of
-from legged.trace.where import where
 
 FAR = 1.0  # [m], gap of points that are not in use, beyond that of the one that is
 PARALLEL = 1e-3  # square of the sine below which edges count as parallel: some face separates as well

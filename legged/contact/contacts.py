@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir.annotations import items
+from legged.compiler.ir.expression import Expression
 from legged.contact.delassus import End, mobilities_at, turned
 from legged.contact.groups import Arm, Blocks, Groups
 from legged.contact.pairs import Side
@@ -16,8 +18,6 @@ from legged.dynamics.forward import velocity_jump
 from legged.dynamics.kinematics import Motion, motion
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror, skew, sum_of
-from legged.trace.expression import Expression
-from legged.trace.labels import items
 
 Sides = tuple[Side, Side | None]
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.spatial import Array
-from legged.trace.where import where
 
 
 def frame_of(normal: Array, sign: Any = 1.0) -> Array:

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir.annotations import stage
+from legged.compiler.ir.where import where
 from legged.contact.contacts import Contacts
 from legged.contact.rigid import Rigid
 from legged.contact.solver import Course, Problem, missed, swept, velocities
 from legged.spatial import Array
-from legged.trace.labels import stage
-from legged.trace.where import where
 
 RECOVERED = 0.2
 """Share of an overlap that a step makes good, up to the speed `Rigid.recovery`."""

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.spatial import Array
-from legged.trace.where import where
 
 _COS, _SIN = np.cos(0.3), np.sin(0.3)  # of the first direction, which is on no usual symmetry
 _NONE = -1e9  # [m], how far a corner that is not there reaches

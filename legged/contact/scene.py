@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.algorithms.articulated import refuse_followers
+from legged.compiler.ir.annotations import items
 from legged.contact.contacts import Contacts
 from legged.contact.free_body import FreeBody
 from legged.contact.impact import Impact, impact
@@ -23,7 +24,6 @@ from legged.contact.rigid import Rigid
 from legged.dynamics.kinematics import motion
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
-from legged.trace.labels import items
 
 
 class Candidate(NamedTuple):

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir.annotations import item
+from legged.compiler.ir.where import where
 from legged.contact.groups import Blocks, Groups
 from legged.spatial import Array, sum_of
-from legged.trace.labels import item
-from legged.trace.where import where
 
 REACH = 2.0  # of changes, at most, by which a sweep starts farther on
 IMMOVABLE = 1e-9  # [1/kg]: what follows an impulse by less does not follow

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.contact.frames import sign_of
 from legged.spatial import Array
-from legged.trace.where import where
 
 _TINY = 1e-12  # [m], centres nearer than this have no direction to each other
 _UP = np.array([0.0, 0.0, 1.0])

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
@@ -14,7 +15,6 @@ from legged.robot.body import Body
 from legged.robot.entries import placed
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, factor_symmetric, mirror, solve_factored, solve_symmetric, with_rows
-from legged.trace.labels import stage
 
 
 @dataclass(eq=False)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import read
 from legged.dynamics.inverse import composite_masses
 from legged.dynamics.sweeps import outward, transforms
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror
-from legged.trace.labels import item, stage
 
 
 def inertia_matrix(robot: Robot, q: Array) -> Array:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
 from legged.robot.entries import added
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, solve_symmetric
-from legged.trace.labels import stage
 
 
 def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.passive import spring_energy
 from legged.dynamics.sweeps import outward, transforms, twists_and_rates
@@ -18,7 +19,6 @@ from legged.errors import ShapeError
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.spatial import Array, coupling, cross, join, sum_of
-from legged.trace.labels import items
 
 
 class Motion(NamedTuple):

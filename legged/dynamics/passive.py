@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.robot.body import Body
 from legged.robot.physics import CREEP
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
 from legged.spatial import Array, cross
-from legged.trace.where import where
 
 
 def friction_forces(body: Body, v: Array) -> Array:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from legged.compiler.ir.annotations import item, module
 from legged.dynamics.arguments import Wrenches, body_wrenches
 from legged.dynamics.passive import friction_forces, rotor_forces, spring_forces
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, coupling, cross, join
-from legged.trace.labels import item, module
 
 STEP_1 = "1 twists, rates, wrenches"
 STEP_2 = "2 inward"

@@ -15,8 +15,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.ground.normal import _not_negative, _positive
-from legged.trace import where
 
 Array = np.ndarray
 _TINY = 1e-200  # keeps 0 / 0 away where friction vanishes anyway

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.object_arrays import ExpressionArray
 from legged.errors import ShapeError
 from legged.ground.friction import FrictionLaw
 from legged.ground.normal import NormalLaw
 from legged.ground.terrain import Flat, Terrain
-from legged.trace.arrays import ExpressionArray
 
 Array = np.ndarray
 

@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.errors import DefinitionError
-from legged.trace import where
 
 
 class Terrain(Protocol):

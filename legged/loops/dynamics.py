@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.algorithms.operators import SpatialOperators
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
@@ -20,7 +21,6 @@ from legged.loops.loop import ClosedRobot
 from legged.loops.rank import Independent, factor_dependent, independent_rows, null_space
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored, solve_symmetric
-from legged.trace.labels import stage
 
 
 class Solution(NamedTuple):

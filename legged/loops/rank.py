@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.dynamics.arguments import read
 from legged.loops.constraints import jacobian
 from legged.loops.loop import ClosedRobot
 from legged.spatial import Array, is_zero, sum_of
-from legged.trace.where import where
 
 TOLERANCE = 1e-8
 """Singular values of phi' below this, relative to the largest, count as none."""

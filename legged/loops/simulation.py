@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler import compile as compile_function
 from legged.errors import LoopError
 from legged.ground.ground import Ground
 from legged.loops.consistent import assemble, projected
@@ -28,7 +29,6 @@ from legged.simulation.simulate import follow, initial_state, sample_times
 from legged.simulation.skeleton import stick_figure
 from legged.simulation.system import Integrator
 from legged.spatial import Array
-from legged.trace import compile as compile_function
 
 _OPEN = 1e-6  # [m] or 1; rates relative to the largest velocity
 PROJECTIONS = 2

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler import compile as compile_function
 from legged.dynamics.frames import Frame
 from legged.dynamics.kinematics import center_of_mass, momentum
 from legged.dynamics.momentum import required_wrench
@@ -18,7 +19,6 @@ from legged.sensors.points import caught, point_of_wrench, pressing
 from legged.sensors.support import support_margin
 from legged.simulation.run import Run
 from legged.spatial import Array
-from legged.trace import compile as compile_function
 
 _TOUCHING = 0.02  # of the robot's weight
 

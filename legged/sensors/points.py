@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass, momentum
 from legged.dynamics.momentum import required_wrench
 from legged.errors import SingularError
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross
-from legged.trace import where
 
 ORIGIN, UP = (0.0, 0.0, 0.0), (0.0, 0.0, 1.0)
 _PRESSING = 1e-9  # of the robot's weight: below, rounding decides

@@ -10,6 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir.expression import Expression
+from legged.compiler.ir.graph import Graph, record
+from legged.compiler.passes.hoist import hoist
+from legged.compiler.passes.simplify import simplify
+from legged.compiler.runtime.kernel import Kernel
+from legged.compiler.runtime.stepping import NOT_FINITE, Members, Repeat, Schedule
 from legged.contact.free_body import FreeBody
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.robot import Robot
@@ -23,12 +29,6 @@ from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.simulate import initial_state
 from legged.simulation.steps import stepped
 from legged.simulation.variation import Setting, Variation
-from legged.trace.expression import Expression
-from legged.trace.graph import Graph, record
-from legged.trace.hoist import hoist
-from legged.trace.kernel import Kernel
-from legged.trace.repeat import NOT_FINITE, Members, Repeat, Schedule
-from legged.trace.simplify import simplify
 
 Array = np.ndarray
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler import compile as compile_function
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.simulation.chart import largest_turn
 from legged.simulation.closed_loop import ClosedLoop, Felt, Look, Observation
@@ -16,7 +17,6 @@ from legged.simulation.fixed import Piece
 from legged.simulation.rigid_loop import RigidLoop
 from legged.simulation.steps import Steps
 from legged.simulation.system import State
-from legged.trace import compile as compile_function
 
 Array = np.ndarray
 NO_ANSWER = (NotFiniteError, SingularError)

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.trace import where
 
 Array = np.ndarray
 Watch = Callable[[float, Array, Array], Any]

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.object_arrays import ExpressionArray
 from legged.robot.robot import Robot
-from legged.trace.arrays import ExpressionArray
 
 Array = np.ndarray
 _OPAQUE = (Robot, type, FunctionType, MethodType, ModuleType, np.random.Generator)

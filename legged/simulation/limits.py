@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import StateError
 from legged.robot.body import Body
 from legged.robot.entries import added, vector
 from legged.robot.robot import Robot
-from legged.trace import where
 
 Array = np.ndarray
 STOP_TIME = 0.005

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from legged.compiler.runtime.stepping import Schedule
 from legged.simulation.fixed import Piece
-from legged.trace.repeat import Schedule
 
 
 def aligned(plans: Sequence[Sequence[Piece]], of: np.ndarray) -> Schedule:

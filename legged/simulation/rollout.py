@@ -9,6 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler import compile as compile_function
+from legged.compiler.codegen import llvm
+from legged.compiler.runtime.stepping import NOT_FINITE, Members, Schedule
 from legged.contact.free_body import FreeBody
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, TraceError
@@ -30,9 +33,6 @@ from legged.simulation.simulate import sample_times, suited
 from legged.simulation.skeleton import stick_figure
 from legged.simulation.system import Diverged, Segment, State, segments
 from legged.simulation.variation import Setting, Variation
-from legged.trace import backend
-from legged.trace import compile as compile_function
-from legged.trace.repeat import NOT_FINITE, Members, Schedule
 
 Array = np.ndarray
 _AGREEMENT = 1e-6  # relative; a step compiled and not differs by rounding, or by a state that a controller hides
@@ -116,7 +116,7 @@ class Task:
         if compiled is not False:
             loop, reason = self._traced()
             if loop is not None:
-                lanes = backend.width() if self.batch.variation.count > 1 else 1
+                lanes = llvm.width() if self.batch.variation.count > 1 else 1
                 return f"compiled rollout, {lanes} lane{'s' * (lanes > 1)}", self.compiled(loop, threads, reach)
             if compiled:
                 raise TraceError(f"the rollout cannot be compiled: {reason}")

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.runtime.stepping import Members, Repeat, Schedule
 from legged.simulation.chart import normalised
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.fixed import Piece
 from legged.simulation.system import State
-from legged.trace.repeat import Members, Repeat, Schedule
 
 Array = np.ndarray
 _AT_ONCE = 2e8  # operations in one call, some tenths of a second: the user may want to interrupt, or to see progress

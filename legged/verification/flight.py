@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged.compiler import compile as compile_function
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.kinematics import kinetic_energy, momentum, potential_energy
 from legged.robot.configuration import configuration_rate
 from legged.robot.robot import Robot
 from legged.spatial import Array
-from legged.trace import compile as compile_function
 
 DURATION = 0.05  # [s]
 _PRECISION = 1e-12  # of the solver, relative

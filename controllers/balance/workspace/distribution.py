@@ -8,9 +8,9 @@ import numpy as np
 
 from controllers.balance.workspace.feet import Foot, seen_from
 from controllers.balance.workspace.passes import Outward
+from legged.compiler.ir.annotations import item, stage
 from legged.robot.robot import Robot
 from legged.spatial import Array, Rotation, Shift, Transform, Turn, cross, join, mirror, solve_symmetric
-from legged.trace.labels import item, stage
 
 STAGE_5 = "5 distribution"
 STAGE_6 = "6 torques"

@@ -9,13 +9,13 @@ import numpy as np
 
 from controllers.balance.workspace.feet import Foot
 from controllers.balance.workspace.passes import Outward
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.forward import Articulated, eliminate
 from legged.dynamics.sweeps import inward
 from legged.robot.body import Body
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror, solve_factored
-from legged.trace.labels import stage
 
 STAGE_3 = "3 workspace dynamics"
 Drive = Callable[[Body, Array, Array], Array]

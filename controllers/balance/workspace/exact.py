@@ -10,11 +10,11 @@ import numpy as np
 from controllers.balance.workspace.dynamics import STAGE_3, Inward
 from controllers.balance.workspace.feet import Foot
 from controllers.balance.workspace.passes import Outward
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.sweeps import inward
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
-from legged.trace.labels import stage
 
 GIVE = 1e-13  # compliance of a foot, over the robot's mass at 1 m: legs that cannot move in all ways do not divide by 0
 

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.passive import friction_forces, rotor_forces, spring_forces
 from legged.dynamics.sweeps import base_rate, joint_rate, newton_euler, outward, transforms
 from legged.errors import DefinitionError
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, cross, join
-from legged.trace.labels import stage
 
 STAGE_1 = "1 initialisation"
 STAGE_2 = "2 velocities"

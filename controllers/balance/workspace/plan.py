@@ -18,13 +18,14 @@ from controllers.balance.workspace.passes import STAGE_1, Outward, outward_pass
 from controllers.balance.workspace.poses import base_pose
 from controllers.balance.workspace.posture import Servo
 from controllers.balance.workspace.wrench import STAGE_4, Gains, Path, desired_acceleration, wanted_pose
+from legged.compiler import Kernel, compile
+from legged.compiler.ir.annotations import stage
+from legged.compiler.ir.where import where
 from legged.errors import LeggedError, SingularError
 from legged.robot.entries import added
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
 from legged.spatial import Array, sum_of
-from legged.trace import Kernel, compile, where
-from legged.trace.labels import stage
 
 _BARELY = 1e-6  # weight of a foot in the air beside those that stand: it gives what they cannot
 

@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged import taylor
+from legged.compiler.ir.annotations import stage
+from legged.compiler.ir.where import where
 from legged.errors import DefinitionError, NotFiniteError, ShapeError
 from legged.rotations import euler_quaternion, quaternion_conjugate, quaternion_matrix, quaternion_product
 from legged.spatial import Array, coupling, cross, join
-from legged.trace import where
-from legged.trace.labels import stage
 
 STAGE_4 = "4 desired wrench"
 Path = Callable[[Any], Any]

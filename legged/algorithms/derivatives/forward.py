@@ -10,11 +10,11 @@ import numpy as np
 from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.derivatives.inverse import inverse_derivatives
 from legged.algorithms.sparsity import Ways, factor_ltdl, inverse_factor, solve_ltdl
+from legged.compiler.ir.annotations import items, stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inverse import bias_forces
 from legged.robot.robot import Robot
 from legged.spatial import Array
-from legged.trace.labels import items, stage
 
 WHAT = "the derivative of the forward dynamics"
 

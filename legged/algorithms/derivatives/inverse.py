@@ -11,11 +11,11 @@ from legged.algorithms.derivatives.axes import Axes, Moving, columns, moving
 from legged.algorithms.derivatives.coriolis import Coriolis, coriolis
 from legged.algorithms.derivatives.passive import friction_tangents, spring_tangent
 from legged.algorithms.links import Links, cross_force, links_at
+from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.sweeps import inward, newton_euler
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
-from legged.trace.labels import item, stage
 
 
 class InverseDerivatives(NamedTuple):

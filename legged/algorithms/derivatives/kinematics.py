@@ -9,11 +9,11 @@ import numpy as np
 
 from legged.algorithms.derivatives.axes import Axes, Moving, columns, moving
 from legged.algorithms.links import cross_motion, links_at
+from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, Placed, placed
 from legged.robot.robot import Robot
 from legged.spatial import Array, Rotation, Shift, Transform, cross, join
-from legged.trace.labels import items
 
 
 class FrameDerivatives(NamedTuple):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.compiler.ir.where import where
 from legged.dynamics.passive import deflection
 from legged.robot.body import Body
 from legged.robot.physics import CREEP
 from legged.spatial import Array, skew
-from legged.trace.where import where
 
 
 def friction_tangents(body: Body, v: Array) -> Array:

@@ -11,12 +11,12 @@ from legged.algorithms.divide_and_conquer.closing import Parts, groups_of
 from legged.algorithms.jointed import jointed, rates
 from legged.algorithms.links import links_at
 from legged.algorithms.prefix import motions
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.errors import UnknownNameError
 from legged.loops.loop import ClosedRobot
 from legged.robot.robot import Robot
 from legged.spatial import Array
-from legged.trace.labels import stage
 
 WHAT = "the divide-and-conquer algorithm"
 VERSIONS: dict[str, ModuleType] = {"inverse": inverse, "pivoted": pivoted}

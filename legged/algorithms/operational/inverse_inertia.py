@@ -8,11 +8,11 @@ from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.operational.propagators import Points
 from legged.algorithms.operators import SpatialOperators, tip_mobility
 from legged.algorithms.sparsity import Ways, factor_ltl
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import finite, read
 from legged.dynamics.kinematics import point_jacobian
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror
-from legged.trace.labels import stage
 
 
 def by_factors(robot: Robot, q: Array, points: Points) -> Array:

@@ -9,11 +9,11 @@ import numpy as np
 
 from legged.algorithms.articulated import Articulated, articulated_inertias, refuse_followers
 from legged.algorithms.links import Links, links_at
+from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import finite, read
 from legged.dynamics.kinematics import motion, on_bodies
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror, skew, solve_factored
-from legged.trace.labels import item, stage
 
 Points = Sequence[tuple[str | int, Array]]
 

@@ -1,0 +1,219 @@
+"""The algorithms of the field side by side: what each costs on a robot, counted and timed."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from statistics import median
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import legged
+from legged.algorithms import (
+    articulated,
+    centroidal,
+    composite,
+    constraint_force,
+    derivatives,
+    divide_and_conquer,
+    global_form,
+    newton_euler,
+    operational,
+    operators,
+    regressor,
+    sparse_system,
+    sparsity,
+    unit_accelerations,
+)
+from legged.compiler import count, count_and_depth
+from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.inverse import inverse_dynamics
+from legged.errors import DefinitionError, UnknownNameError
+from legged.robot.base import FixedBase
+from legged.robot.robot import Robot
+from robots import chain, tree
+
+ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
+    "inverse dynamics": {
+        "modular": inverse_dynamics,
+        "Newton-Euler": newton_euler.inverse_dynamics,
+        "Newton-Euler, absolute": partial(newton_euler.inverse_dynamics, coordinates="absolute"),
+    },
+    "forward dynamics": {
+        "modular": forward_dynamics,
+        "articulated bodies": articulated.forward_dynamics,
+        "articulated bodies, absolute": partial(articulated.forward_dynamics, coordinates="absolute"),
+        "inertia matrix, L^T D L": sparsity.forward_dynamics,
+        "spatial operators": operators.forward_dynamics,
+        "global form": global_form.forward_dynamics,
+        "sparse system": sparse_system.forward_dynamics,
+        "constraint forces": constraint_force.forward_dynamics,
+        "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
+        "divide and conquer, pivoted": divide_and_conquer.forward_dynamics,
+    },
+    "inertia matrix": {
+        "modular": inertia_matrix,
+        "composite bodies": composite.inertia_matrix,
+        "composite bodies, absolute": partial(composite.inertia_matrix, coordinates="absolute"),
+        "unit accelerations, moving links": unit_accelerations.from_moving_links,
+        "unit accelerations, inverse dynamics": unit_accelerations.from_inverse_dynamics,
+    },
+    "inverse inertia at the ends": {
+        "force propagators": lambda robot, q: operational.by_propagators(robot, q, ends(robot)),
+        "sparse factors": lambda robot, q: operational.by_factors(robot, q, ends(robot)),
+        "operators' recursion": lambda robot, q: operational.by_operators(robot, q, ends(robot)),
+    },
+    "derivatives": {
+        "of inverse dynamics": derivatives.of_inverse_dynamics,
+        "of forward dynamics": derivatives.of_forward_dynamics,
+    },
+    "parameters and momentum": {
+        "regressor": regressor.inverse_dynamics_regressor,
+        "centroidal dynamics": centroidal.dynamics,
+    },
+}
+"""Task -> name of the algorithm -> function of a robot."""
+ARGUMENTS = {
+    "inverse dynamics": 3,
+    "forward dynamics": 3,
+    "inertia matrix": 1,
+    "inverse inertia at the ends": 1,
+    "derivatives": 3,
+    "regressor": 3,
+    "centroidal dynamics": 2,
+}
+"""How many of (q, v, vdot or tau) the functions of a task, or one of its own, take."""
+MOST_TIMED = 40_000
+"""Operations; more are counted but not compiled, which would take minutes."""
+SIZES = (2, 4, 6, 8, 10, 12, 16, 20, 24, 30)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What an algorithm costs on a robot: counts, the longest chain of operations that wait for each other (`depth`),
+    and microseconds for one state called from Python, if timed."""
+
+    robot: str
+    n: int
+    task: str
+    algorithm: str
+    M: int
+    A: int
+    depth: int
+    time: float | None = None
+
+    @property
+    def total(self) -> int:
+        """M + A."""
+        return self.M + self.A
+
+
+def ends(robot: Robot) -> list[tuple[int, np.ndarray]]:
+    """Return the last links of the robot's limbs, as points at their origins: ends for operational space."""
+    return [(link.index, np.zeros(3)) for link in robot.links if not robot.graph.out_degree(link.name)]
+
+
+def costs(robot: Robot, algorithms: Iterable[str] | None = None, timed: bool = False) -> list[Cost]:
+    """Return what the algorithms cost on a robot, but for those that refuse it.
+
+    Args:
+        robot: The robot. algorithms: Their names, or beginnings of them; all when None.
+        timed: Whether to compile and time them as well.
+
+    Raises:
+        UnknownNameError: for a name that is none's.
+    """
+    chosen = tuple(algorithms or ())
+    known = {name for group in ALGORITHMS.values() for name in group}
+    for name in chosen:
+        if not any(other.startswith(name) for other in known):
+            raise UnknownNameError("algorithm", name, sorted(known))
+    found = []
+    for task, group in ALGORITHMS.items():
+        for name in group:
+            if not chosen or name.startswith(chosen):
+                found += _cost(robot, task, name, timed)
+    return found
+
+
+def _cost(robot: Robot, task: str, name: str, timed: bool) -> list[Cost]:
+    """Return what an algorithm costs, or nothing if it refuses the robot: for its branches, rotors or couplings."""
+    function = ALGORITHMS[task][name]
+    try:
+        counts, waiting = count_and_depth(function, robot)
+    except DefinitionError:
+        return []
+    arguments = ARGUMENTS.get(name, ARGUMENTS.get(task, 3))
+    short = counts.M + counts.A <= MOST_TIMED
+    time = microseconds(robot, arguments, function) if timed and short else None
+    return [Cost(robot.name, robot.nv, task, name, counts.M, counts.A, waiting, time)]
+
+
+def microseconds(robot: Robot, arguments: int, function: Callable[..., Any], calls: int = 2000) -> float:
+    """Return the median time of a compiled function called with one state from Python, [us], over ten runs of calls.
+
+    Args:
+        robot: The robot. arguments: How many of (q, v, vdot or tau) the function takes. function: It. calls: In all.
+    """
+    rng = np.random.default_rng(0)
+    state = (legged.random_configuration(robot, rng), *rng.normal(size=(2, robot.nv)))[:arguments]
+    kernel = legged.compile(function, robot)
+    times = []
+    for _ in range(10):
+        start = perf_counter()
+        for _ in range(calls // 10):
+            kernel(*state)
+        times.append((perf_counter() - start) / (calls // 10))
+    return 1e6 * median(times)
+
+
+def as_csv(found: Sequence[Cost]) -> str:
+    """Return the costs as comma-separated values, a header first."""
+    text = io.StringIO()
+    writer = csv.writer(text)
+    writer.writerow(("robot", "n", "task", "algorithm", "M", "A", "depth", "time_us"))
+    writer.writerows(
+        (c.robot, c.n, c.task, c.algorithm, c.M, c.A, c.depth, "" if c.time is None else c.time) for c in found
+    )
+    return text.getvalue()
+
+
+FAMILIES: dict[str, Callable[[int], Robot]] = {
+    "chain, fixed base": partial(chain, twist=np.pi / 2, base=FixedBase()),
+    "chain, floating base": partial(chain, twist=np.pi / 2),
+    "binary tree, fixed base": partial(tree, branching=2, base=FixedBase()),
+    "binary tree, floating base": partial(tree, branching=2),
+}
+"""Families of trees over which the crossover of forward dynamics is looked for."""
+
+
+@cache
+def _operations(family: str, n: int, name: str) -> int:
+    counts = count(ALGORITHMS["forward dynamics"][name], FAMILIES[family](n))
+    return counts.M + counts.A
+
+
+def growth(family: str, name: str, sizes: Sequence[int] = SIZES) -> list[int]:
+    """Return M + A of a forward dynamics over the number of links of a family."""
+    return [_operations(family, n, name) for n in sizes]
+
+
+def crossover(family: str, first: str, second: str, sizes: Sequence[int] = SIZES) -> float | None:
+    """Return the number of links from which on the first algorithm costs more than the second; None if it never does.
+
+    Between two sizes the counts are taken as straight lines. The smallest size where it always does.
+    """
+    ahead = np.subtract(growth(family, first, sizes), growth(family, second, sizes)).astype(float)
+    if ahead[-1] <= 0:
+        return None
+    behind = np.flatnonzero(ahead <= 0)
+    if not behind.size:
+        return float(sizes[0])
+    k = int(behind[-1])
+    return float(np.interp(0.0, ahead[k : k + 2], sizes[k : k + 2]))

@@ -1,0 +1,110 @@
+"""Beyond the paper: walking and trotting on a floor that does not give, with and without balance, and a push."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from matplotlib.figure import Figure
+
+import robots
+from controllers import Gait
+from legged.app import style
+from legged.app.scenario import BALANCED_GAITS, Scenario, lean
+from legged.app.table import Table
+from legged.ground import Ground, realistic_ground
+from legged.robot.robot import Robot
+from legged.simulation import Push, Run, Stiff
+
+LAWS = {"balanced": style.BLUE, "computed-torque": style.RED}
+PUSHES = {"planar biped": (0.1, 0.0, 0.0), "spatial quadruped": (0.0, 0.3, 0.0)}
+"""Change of velocity that the push would give the whole robot, [m/s]: the biped forward, the quadruped sideways."""
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """A robot on its gait on a stiff floor, pushed, and its runs by control law."""
+
+    robot: Robot
+    gait: Gait
+    ground: Ground
+    push: Push
+    runs: dict[str, Run]
+
+
+def stiff_floor_runs(duration: float = 20.0) -> list[Beyond]:
+    """Return the runs of biped and quadruped; the push comes after two fifths of the duration, [s]."""
+    shown = []
+    for robot, gait in (
+        (robots.planar_biped(), BALANCED_GAITS["Walk"]),
+        (robots.spatial_quadruped(), BALANCED_GAITS["Trot"]),
+    ):
+        ground = realistic_ground(robot)
+        push = Push("trunk", tuple(robot.mass * np.array(PUSHES[robot.name])), at=0.4 * duration)
+        runs = {
+            law: Scenario(robot, gait, law, ground, duration, [push]).run(integrator=Stiff(rtol=1e-4, atol=1e-6))
+            for law in LAWS
+        }
+        shown.append(Beyond(robot, gait, ground, push, runs))
+    return shown
+
+
+def stiff_floor_table(shown: list[Beyond]) -> Table:
+    """Return how the runs went."""
+    rows = []
+    for case in shown:
+        plan = case.gait.stride / case.gait.period
+        for law, run in case.runs.items():
+            speed = float(run.mean_velocity[0])
+            rows.append(
+                (
+                    f"{case.robot.name}, {law}",
+                    f"{run.duration:.2f}" + (", fell" if run.ended else ""),
+                    f"{speed:.3f}",
+                    f"{plan:.3f}",
+                    f"{100 * (speed / plan - 1):+.1f} %",
+                    f"{np.degrees(lean(run).max()):.2f}",
+                    f"{1e3 * _standing_penetration(case):.2f}",
+                )
+            )
+    header = (
+        "robot and law",
+        "upright [s]",
+        "speed [m/s]",
+        "planned",
+        "off",
+        "lean [deg]",
+        "standing penetration [mm]",
+    )
+    pushes = ", ".join(f"{case.robot.name} {np.linalg.norm(case.push.impulse):.2g} N s" for case in shown)
+    notes = (
+        f"Pushes at t = {shown[0].push.at:g} s on the trunk: {pushes}. Friction coefficient 0.8, with sticking.",
+        "balanced: feedback of trunk and foot placement added to the gait (controllers.Balanced).",
+        "computed-torque: the paper's law alone, on the same gait, floor and push.",
+    )
+    return Table("On a stiff floor", header, tuple(rows), notes)
+
+
+def _standing_penetration(case: Beyond) -> float:
+    """Return how deep the contact points sink, [m], when half of them carry the weight."""
+    weight = case.robot.mass * float(np.linalg.norm(case.robot.gravity))
+    return case.ground.normal.rest_penetration(weight / (len(case.robot.contacts) // 2))
+
+
+def stiff_floor_figure(shown: list[Beyond]) -> Figure:
+    """Return advance beyond the plan's line, and lean, over time."""
+    made = style.figure(2, len(shown), width=10.0, height=2.6, sharex=True)
+    for column, case in enumerate(shown):
+        advance, leaning = made.axes[column], made.axes[len(shown) + column]
+        for law, run in case.runs.items():
+            colour = LAWS[law]
+            advance.plot(run.times, run.base_position[:, 0] - run.base_position[0, 0], color=colour, label=law)
+            leaning.plot(run.times, np.degrees(lean(run)), color=colour, linewidth=0.9)
+        end = case.runs["balanced"].times[-1]
+        advance.plot([0, end], [0, end * case.gait.stride / case.gait.period], ":", color="black", label="plan")
+        for ax in (advance, leaning):
+            ax.axvline(case.push.at, color=style.GREY, linewidth=1.0, linestyle="--", label="push")
+        leaning.set_ylim(0, 1.3 * np.degrees(max(lean(case.runs["balanced"]).max(), 0.08)))
+        style.label(advance, case.robot.name, "", "advance [m]" if column == 0 else "")
+        style.label(leaning, "", "time [s]", "lean of the trunk [degree]" if column == 0 else "")
+    return style.legend(made)

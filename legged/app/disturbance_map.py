@@ -1,0 +1,169 @@
+"""Disturbance maps: how hard a push or a throw, from where, a robot survives, by one rollout over directions and sizes.
+
+pushes = Pushes(legged.Push("trunk_1", (0.0, 0.0, 0.0), at=0.2), np.linspace(0.5, 12.0, 24))
+found = disturbance_map(robot, controllers.WorkspaceBalance(), pushes, ground=Rigid(friction=0.3))
+print(found.table().text())
+"""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from legged.app.disturbances import Disturbance
+from legged.app.table import Table
+from legged.compiler import compile as compile_function
+from legged.errors import DefinitionError
+from legged.robot.robot import Robot
+from legged.simulation.rollout import rollout
+from legged.simulation.rollouts import Rollouts
+from legged.simulation.simulate import initial_state
+
+Array = np.ndarray
+FELL, UNSETTLED, SURVIVED = 0, 1, 2
+OUTCOMES = ("fell", "did not settle", "survived")
+"""In words, by number."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What it is to have settled: to be, over the last part of a run, near where the robot is that was left alone.
+
+    Attributes:
+        position: Largest distance of the base's origin from there, [m]; infinite not to ask.
+        turn: Largest angle of the base from its attitude there, [rad].
+        window: Length of that last part, [s].
+    """
+
+    position: float = 0.02
+    turn: float = float(np.radians(2.0))
+    window: float = 0.2
+
+    def __str__(self) -> str:
+        near = f"within {1e3 * self.position:g} mm and " if np.isfinite(self.position) else "within "
+        return f"{near}{np.degrees(self.turn):.3g} degrees of the robot left alone for the last {self.window:g} s"
+
+
+@dataclass(frozen=True, eq=False)
+class DisturbanceMap:
+    """What came of disturbances of n sizes from m directions.
+
+    Attributes:
+        robot, law: In words.
+        disturbance: What disturbed it.
+        angles: Directions that disturbances come from, (m,), [rad], from +x towards +y.
+        outcomes: (n, m): `FELL`, `UNSETTLED` or `SURVIVED`, see `OUTCOMES`.
+        settled: What it took to survive besides not to fall.
+        q: Where the robot started, (nq,).
+        runs: All members, size by size, and last the robot that was left alone.
+    """
+
+    robot: str
+    law: str
+    disturbance: Disturbance
+    angles: Array
+    outcomes: Array
+    settled: Settled
+    q: Array
+    runs: Rollouts
+
+    @cached_property
+    def boundary(self) -> Array:
+        """The size up to which all sizes are survived, by direction, (m,); 0 if not even the smallest is."""
+        survived = self.outcomes == SURVIVED
+        first = np.where(survived.all(axis=0), len(survived), np.argmin(survived, axis=0))
+        return np.concatenate([[0.0], self.disturbance.sizes])[first]
+
+    def table(self, compass: int = 8) -> Table:
+        """Return the boundary in some directions of equal distance, or the nearest that there are."""
+        wanted = 2 * np.pi * np.arange(compass) / compass
+        nearest = sorted({int(np.abs(_wrapped(self.angles - angle)).argmin()) for angle in wanted})
+        unit, sizes = self.disturbance.unit, self.disturbance.sizes
+        rows = [(f"{np.degrees(self.angles[k]):.0f}", f"{self.boundary[k]:.3g}") for k in nearest]
+        rows += [("weakest", f"{self.boundary.min():.3g}"), ("median", f"{np.median(self.boundary):.3g}")]
+        rows += [("strongest", f"{self.boundary.max():.3g}")]
+        counts = ", ".join(f"{np.sum(self.outcomes == k)} {words}" for k, words in enumerate(OUTCOMES))
+        notes = (
+            f"{self.outcomes.size} runs of {self.runs.times[-1]:g} s, {counts}; {self.runs.engine}.",
+            f"Sizes from {sizes[0]:.3g} to {sizes[-1]:.3g} {unit}; directions are those it comes from, from +x to +y.",
+            f"Survived: never fallen, and {self.settled}.",
+        )
+        return Table(f"{self.robot}, {self.law}", ("from [degrees]", f"survives [{unit}]"), tuple(rows), notes)
+
+    def write_csv(self, path: Path) -> Path:
+        """Write a row for each run, and return the path."""
+        path.parent.mkdir(parents=True, exist_ok=True)
+        degrees, sizes = np.degrees(self.angles), self.disturbance.sizes
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(
+                ["from_deg", f"{self.disturbance.words} [{self.disturbance.unit}]", "outcome", "end_s", "why"]
+            )
+            for i, (outcome, when, why) in enumerate(
+                zip(self.outcomes.ravel().tolist(), self.runs.when, self.runs.reasons, strict=False)
+            ):
+                size, angle = divmod(i, len(degrees))
+                end = f"{when:.3f}" if np.isfinite(when) else ""
+                writer.writerow([f"{degrees[angle]:.2f}", f"{sizes[size]:.6g}", OUTCOMES[outcome], end, why])
+        return path
+
+
+def disturbance_map(
+    robot: Robot,
+    law: Any,
+    disturbance: Disturbance,
+    *,
+    directions: int = 48,
+    until: float = 3.0,
+    settled: Settled | None = None,
+    q: Any = None,
+    v: Any = None,
+    **options: Any,
+) -> DisturbanceMap:
+    """Return what comes of a disturbance from all around, size by size.
+
+    Args:
+        robot, law: As `legged.rollout` takes them.
+        disturbance: `Pushes` or `Throws`.
+        directions: How many, at equal angles, the first +x. until: Length of the runs, [s].
+        settled: What it takes to survive besides not to fall.
+        q, v: Where the robot starts, (nq,), (nv,). options: More for `legged.rollout`: ground, integrator, fall, ...
+
+    Raises:
+        DefinitionError: The robot falls if it is left alone, or there are fewer than 3 directions.
+    """
+    if directions < 3:
+        raise DefinitionError(f"a map needs 3 directions or more, got {directions}")
+    q, v = initial_state(robot, law, q, v)
+    angles = 2 * np.pi * np.arange(directions) / directions
+    sizes, around = (np.append(grid.ravel(), 0.0) for grid in np.meshgrid(disturbance.sizes, angles, indexing="ij"))
+    source = np.stack([np.cos(around), np.sin(around), 0.0 * around], axis=1)
+    given = {"pushes": disturbance.pushes, "bodies": disturbance.bodies, "sample": 0.05} | options
+    runs = rollout(robot, law, q=q, v=v, until=until, vary=disturbance.vary(robot, q, source, sizes), **given)
+    if runs.fallen[-1]:
+        raise DefinitionError(f"robot {robot.name!r} falls when it is left alone: {runs.reasons[-1]}; nothing to map")
+    settled = settled or Settled()
+    outcomes = np.where(runs.fallen, FELL, np.where(_calm(robot, runs, settled), SURVIVED, UNSETTLED))[:-1]
+    words = type(getattr(law, "law", law)).__name__
+    return DisturbanceMap(robot.name, words, disturbance, angles, outcomes.reshape(-1, directions), settled, q, runs)
+
+
+def _calm(robot: Robot, runs: Rollouts, settled: Settled) -> Array:
+    """Return which members have settled, (B,), bool."""
+    late = runs.times >= runs.times[-1] - settled.window - 1e-9
+    away = np.linalg.norm(runs.base_position[:, late] - runs.base_position[-1, late], axis=2)
+    n = robot.base.nq
+    bases = np.where(np.isfinite(runs.q[:, late, :n]), runs.q[:, late, :n], robot.neutral()[:n])
+    R = compile_function(lambda base: robot.base.pose(base)[0], None, base=n)(bases)
+    cosine = 0.5 * (np.einsum("btij,tij->bt", R, R[-1]) - 1.0)
+    turned = np.arccos(np.clip(cosine, -1.0, 1.0))
+    return (~(away > settled.position) & ~(turned > settled.turn)).all(axis=1)
+
+
+def _wrapped(angle: Array) -> Array:
+    return (angle + np.pi) % (2 * np.pi) - np.pi

@@ -1,0 +1,279 @@
+"""The paper's demonstrations and tables, computed here and placed beside what the paper reports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import controllers
+import robots
+from controllers import Gait
+from legged.app import beyond, counts, paper_data, paper_figures, simulation_timing, timing
+from legged.app.count_figure import figure_7
+from legged.app.page import Page
+from legged.app.scenario import Scenario, joint_error, lean
+from legged.app.table import Table
+from legged.ground import paper_ground
+from legged.robot.robot import Robot
+from legged.simulation import Run
+from legged.version import __version__
+
+Say = Callable[[str], None]
+LAWS = ("computed-torque", "feed-forward", "none")
+AGREED = 4.0  # [s], how long feed-forward and computed torque are compared: what the paper's figures show
+LEFT = 2.0  # [degree], a joint error with which a robot has left its gait
+
+
+@dataclass(frozen=True)
+class Demonstration:
+    """A robot on its gait on the authors' ground, and its runs by controller."""
+
+    robot: Robot
+    gait: Gait
+    runs: dict[str, Run]
+
+    @property
+    def controlled(self) -> dict[str, Run]:
+        """The runs with feedback."""
+        return {name: run for name, run in self.runs.items() if name != "none"}
+
+    @property
+    def left_at(self) -> float:
+        """When the run without control has left its gait, [s]; infinity for never."""
+        run = self.runs["none"]
+        left = np.flatnonzero(np.degrees(joint_error(run)) > LEFT)
+        return float(run.times[left[0]]) if len(left) else np.inf
+
+
+def demonstrate(robot: Robot, gait: Gait, duration: float, say: Say = print) -> Demonstration:
+    """Return the runs of a robot on its gait under each controller, on the authors' ground."""
+    runs = {}
+    for name in LAWS:
+        runs[name] = Scenario(robot, gait, name, paper_ground(robot), duration).run()
+        say(f"  {robot.name}, {name}: {runs[name].ended or f'upright for {duration:g} s'}")
+    return Demonstration(robot, gait, runs)
+
+
+def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
+    """Run everything, print the main results, write figures and `report.md` into a folder, and return its path.
+
+    Args:
+        folder: Where to write; made if need be. duration: Of the runs, [s]; the paper has 12. say: Prints a line.
+    """
+    page = Page(folder, "The paper's demonstrations, computed here")
+    page.text(
+        "Shah, Saha, Dutt, *Modular framework for dynamic modeling and analyses of legged robots* (2012). Robots, "
+        "gaits, ground and gains are the paper's, completed from the authors' toolbox; see `docs/paper.md`. What the "
+        "paper's figures show is taken from their captions and the text, since its pictures were not at hand."
+    )
+    say("Simulating")
+    biped = demonstrate(robots.planar_biped(), controllers.paper_walk(), duration, say)
+    quadruped = demonstrate(robots.spatial_quadruped(), controllers.paper_trot(), duration, say)
+    results = run_table([biped, quadruped])
+    say(f"\n{results.text()}\n")
+    page.heading("Walking and trotting")
+    page.table(results)
+    used = biped.runs["computed-torque"]
+    page.text(f"Made with legged {__version__}: {used.engine}, {used.integrator}.")
+    _biped_figures(page, biped)
+    _quadruped_figures(page, quadruped)
+    _after(page, biped, quadruped)
+    _references(page, biped, say)
+    _stiff_floor(page, duration * 5 / 3, say)
+    _counts(page, say)
+    _times(page, biped, quadruped, say)
+    _moving(page, biped, quadruped)
+    path = page.write()
+    say(f"report: {path}\nfigures: {folder / 'figures'}, {len(page.figures)} of them")
+    say(f"animations, for a browser: {folder / 'animations'}\nruns, for legged.Run.load: {folder / 'runs'}")
+    return path
+
+
+def run_table(demonstrations: list[Demonstration]) -> Table:
+    """Return how each run went."""
+    rows = []
+    for shown in demonstrations:
+        for name, run in shown.runs.items():
+            early, height = run.times <= AGREED, run.base_position[:, 2]
+            rows.append(
+                (
+                    f"{shown.robot.name}, {name}",
+                    f"{run.duration:.2f}" + (", fell" if run.ended else ""),
+                    f"{run.base_position[-1, 0] - run.base_position[0, 0]:.3f}",
+                    f"{height.min():.3f} to {height.max():.3f}",
+                    f"{np.degrees(lean(run).max()):.1f}",
+                    f"{np.degrees(joint_error(run)[early].max()):.0e}",
+                    f"{np.degrees(joint_error(run).max()):.0e}",
+                    f"{run.energy_drift:.0e}",
+                )
+            )
+    header = (
+        "robot and controller",
+        "upright [s]",
+        "distance [m]",
+        "base height [m]",
+        "lean [deg]",
+        f"error to {AGREED:g} s",
+        "to end [deg]",
+        "energy drift [J]",
+    )
+    notes = (
+        f"Error: the largest of any joint against its reference, in the first {AGREED:g} s and to the end.",
+        "The gaits plan 0.3 m/s. Controller none replays the torques of the inverse dynamics without feedback.",
+    )
+    return Table("Runs on the authors' ground", header, tuple(rows), notes)
+
+
+def _biped_figures(page: Page, biped: Demonstration) -> None:
+    page.heading("Planar biped: Figures 11 to 14")
+    page.text("**Figure 11.** The paper: six curves from inverse kinematics, both legs alike, half a cycle apart.")
+    page.figure(paper_figures.figure_11(biped.gait), "figure-11-biped-references", "Figure 11, computed here")
+    none = biped.runs["none"]
+    page.text(
+        "**Figure 12.** The paper: without control the motion is uncontrollable after 1 s. Here the largest joint "
+        f"error passes {LEFT:g} degrees at {biped.left_at:.2f} s, and {none.ended or 'the biped did not fall'}."
+    )
+    leg = ("a_hip", "a_knee", "a_ankle")
+    page.figure(paper_figures.figure_12(none, leg), "figure-12-biped-no-control", "Figure 12, computed here")
+    run = biped.runs["computed-torque"]
+    page.text(
+        "**Figure 13.** The paper: the trunk moves forward in a stable periodic motion, shown for 4 s of 12 s. "
+        f"Here computed torque keeps it up for {run.duration:g} s; then x = {run.base_position[-1, 0]:.3f} m."
+    )
+    page.figure(paper_figures.figure_13(biped.controlled), "figure-13-biped-trunk", "Figure 13, computed here")
+    page.text(f"**Figure 14.** The paper: both controllers match closely. Here {_agreement(biped)}.")
+    joints = paper_figures.figure_joints(biped.controlled, leg, ("hip", "knee", "ankle"))
+    page.figure(joints, "figure-14-biped-joints", "Figure 14, computed here")
+
+
+def _quadruped_figures(page: Page, quadruped: Demonstration) -> None:
+    page.heading("Spatial quadruped: Figures 16 and 17")
+    run = quadruped.runs["computed-torque"]
+    page.text(
+        "**Figure 16.** The paper: the trunk travels forward in a periodic motion. Here it stays up for "
+        f"{run.duration:g} s and reaches x = {run.base_position[-1, 0]:.3f} m."
+    )
+    page.figure(paper_figures.figure_16(quadruped.controlled), "figure-16-quadruped-trunk", "Figure 16, computed here")
+    page.text(f"**Figure 17.** The paper: joint angles follow under both laws. Here {_agreement(quadruped)}.")
+    names = ("hip abduction", "hip", "knee")
+    joints = paper_figures.figure_joints(quadruped.controlled, ("leg4_hip", "leg4_knee"), names)
+    page.figure(joints, "figure-17-quadruped-joints", "Figure 17 (leg 4, module M4), computed here")
+
+
+def _agreement(shown: Demonstration) -> str:
+    """Return how closely the two controllers agree as long as the paper's figures last."""
+    one, other = shown.controlled.values()
+    n = int(min((one.times <= AGREED).sum(), (other.times <= AGREED).sum()))
+    apart = np.degrees(np.abs(one.joint_positions[:n] - other.joint_positions[:n]).max())
+    return f"they differ by at most {apart:.1g} degrees in the first {one.times[n - 1]:g} s"
+
+
+def _after(page: Page, *shown: Demonstration) -> None:
+    page.heading("Beyond 4 s")
+    page.text(
+        "Computed torque holds the joints to the solver's tolerance for as long as it runs. Feed-forward feeds back "
+        "joints only, and its reference trunk does not know the robot's: small errors grow from step to step, so that "
+        "what happens late depends on tolerances. The paper ran 12 s and shows 4."
+    )
+    errors = {one.robot.name: one.runs for one in shown}
+    page.figure(paper_figures.figure_errors(errors), "joint-errors", "Largest joint error over the whole of the runs")
+
+
+def _references(page: Page, biped: Demonstration, say: Say) -> None:
+    robot = robots.spatial_quadruped()
+    authors = Scenario(robot, controllers.authors_trot(), "computed-torque", paper_ground(robot), 2.0).run()
+    tables = reference_tables(authors, biped.runs["computed-torque"])
+    page.heading("Against the authors' own numbers")
+    for table in tables:
+        page.table(table)
+        say(f"{table.text()}\n")
+
+
+def reference_tables(quadruped: Run, biped: Run) -> tuple[Table, Table]:
+    """Return tables of the authors' output for the quadruped, and of an independent computation for the biped."""
+    theirs, ours = [], []
+    for t, row in paper_data.QUADRUPED.items():
+        i = quadruped.at(t)
+        values = (*quadruped.base_position[i], *quadruped.base_angles("xyz")[i])
+        theirs += _two_rows(t, row, values, 6)
+    for t, row in paper_data.BIPED.items():
+        if t > biped.times[-1] + 1e-9:
+            continue
+        i = biped.at(t)
+        values = (*biped.base_position[i, [0, 2]], float(np.degrees(biped.base_angles("xyz")[i, 1])))
+        ours += _two_rows(t, row, values, 4)
+    one = ("t [s]", "x [m]", "y [m]", "z [m]", "roll [rad]", "pitch [rad]", "yaw [rad]")
+    two = ("t [s]", "x [m]", "z [m]", "phi [deg]")
+    return (
+        Table("Quadruped, swing height 0.09 m: the authors' output, and here", one, tuple(theirs)),
+        Table("Biped: independent computation on the authors' ground, and here", two, tuple(ours)),
+    )
+
+
+def _two_rows(t: float, wanted, got, digits: int) -> list[tuple[str, ...]]:
+    return [
+        (f"{t:g}, theirs", *(f"{value:.{digits}f}" for value in wanted)),
+        (f"{t:g}, here", *(f"{value + 0.0:.{digits}f}" for value in got)),
+    ]
+
+
+def _moving(page: Page, *shown: Demonstration) -> None:
+    """Write the runs and their animations beside the page."""
+    for name in ("animations", "runs"):
+        (page.folder / name).mkdir(parents=True, exist_ok=True)
+    page.heading("Runs and animations")
+    lines = []
+    for one in shown:
+        for law, run in one.runs.items():
+            name = f"{one.robot.name}-{law}".replace(" ", "-")
+            run.save(page.folder / "runs" / f"{name}.npz")
+            run.animate(page.folder / "animations" / f"{name}.html")
+            lines.append(f"- [{one.robot.name}, {law}](animations/{name}.html), [data](runs/{name}.npz)")
+    page.text("\n".join(lines))
+
+
+def _stiff_floor(page: Page, duration: float, say: Say) -> None:
+    shown = beyond.stiff_floor_runs(duration)
+    table = beyond.stiff_floor_table(shown)
+    page.heading("Beyond the paper: a stiff floor, a push, and balance")
+    page.text(
+        "The authors' ground is soft and very viscous, and their laws never feed the trunk back. On a floor that does "
+        "not give, the gait needs feedback of trunk and foot placement; the bare law is shown beside it."
+    )
+    page.table(table)
+    for case in shown:
+        page.text("```text\n" + str(case.ground) + "\n```")
+    page.figure(beyond.stiff_floor_figure(shown), "stiff-floor", "A stiff floor and a push, with and without balance")
+    say(f"{table.text()}\n")
+
+
+def _counts(page: Page, say: Say) -> None:
+    measured = [
+        counts.measure(robot) for robot in (robots.planar_biped(), robots.spatial_quadruped(), robots.hexapod())
+    ]
+    page.heading("Operation counts: Table 1 and Figure 7")
+    for table in (counts.family_table(), counts.robot_table(measured)):
+        page.table(table)
+        say(f"{table.text()}\n")
+    page.text(
+        "The cubic formula is for a chain; branching, as in a robot with short legs, makes the inertia matrix sparse "
+        "and that route cheaper. Featherstone's curve is our reading of the paper's straightforward floating base: six "
+        "more joints in front of a fixed one."
+    )
+    page.figure(figure_7(measured), "figure-07-operations", "Figure 7, computed here")
+    page.table(counts.literature_table(12))
+
+
+def _times(page: Page, biped: Demonstration, quadruped: Demonstration, say: Say) -> None:
+    say("Timing")
+    subjects = [biped.robot, quadruped.robot, robots.humanoid(), robots.chain(12, twist=0.7)]
+    acceleration = timing.acceleration_table([timing.compare(robot, rounds=5) for robot in subjects])
+    cases = [(shown.robot, shown.gait, paper_ground(shown.robot)) for shown in (biped, quadruped)]
+    laws = {"feed-forward": controllers.FeedForward, "computed-torque": controllers.ComputedTorque}
+    page.heading("Times: Table 2")
+    for table in (acceleration, simulation_timing.simulation_table(cases, laws)):
+        page.table(table)
+        say(f"{table.text()}\n")

@@ -1,0 +1,148 @@
+"""Table 2 of the paper: time for the acceleration, recursive O(n) against O(n^3), both measured here.
+
+Only ratios travel from one computer to another, so the two routes are timed in turns in one run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from legged.app.table import Table
+from legged.compiler import compile as compile_function
+from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.inverse import bias_forces
+from legged.robot.configuration import random_configuration
+from legged.robot.robot import Robot
+from legged.spatial import Array, solve_symmetric
+
+PAPER_ACCELERATION = {"planar biped": (2.88, 2.40), "spatial quadruped": (4.48, 3.49)}
+"""Table 2: milliseconds for one acceleration, (O(n^3), O(n)), feed-forward rows."""
+PAPER_SIMULATION = {
+    ("planar biped", "feed-forward"): (5034, 4312),
+    ("planar biped", "computed-torque"): (2920, 2241),
+    ("spatial quadruped", "feed-forward"): (16170, 10443),
+    ("spatial quadruped", "computed-torque"): (9675, 7031),
+}
+"""Table 2: milliseconds for one second of simulation, (O(n^3), O(n))."""
+BATCH = 1024
+
+
+def cubic_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Any = None) -> Array:
+    """Return vdot, (nv,), by the O(n^3) route: form I and h, solve I vdot = tau - h."""
+    b = tau - bias_forces(robot, q, v, wrenches)
+    inertia = inertia_matrix(robot, q)
+    return solve_symmetric(inertia, b) if b.dtype == object else np.linalg.solve(inertia, b)
+
+
+def compiled_cubic(robot: Robot) -> Callable[[Array, Array, Array], Array]:
+    """Return the O(n^3) route as two kernels: I and tau - h, then a dense solve that knows no zeros of I."""
+    form = compile_function(lambda robot, q, v, tau: (inertia_matrix(robot, q), tau - bias_forces(robot, q, v)), robot)
+    solve = compile_function(solve_symmetric, None, S=(robot.nv, robot.nv), b=robot.nv)
+    return lambda q, v, tau: solve(*form(q, v, tau, threads=1), threads=1)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Times of several ways to one result on one robot, [s] for one state.
+
+    Attributes:
+        robot: Its name. plain_linear, plain_cubic: NumPy code as written, O(n) and O(n^3).
+        linear, cubic: Compiled. tree_cubic: Compiled with the solve, which then skips the zeros of a tree's I.
+    """
+
+    robot: str
+    plain_linear: float
+    plain_cubic: float
+    linear: float
+    cubic: float
+    tree_cubic: float
+
+
+def compare(robot: Robot, rounds: int = 7) -> Comparison:
+    """Return the times of both routes, plain and compiled; the best of some rounds, taken in turns."""
+    q, v, tau = states(robot, BATCH)
+    linear = compile_function(forward_dynamics, robot)
+    cubic = compiled_cubic(robot)
+    tree_cubic = compile_function(cubic_forward_dynamics, robot)
+    assert np.allclose(linear(q, v, tau), cubic(q, v, tau), rtol=1e-6, atol=1e-6)
+    ways = [
+        lambda: forward_dynamics(robot, q[0], v[0], tau[0]),
+        lambda: cubic_forward_dynamics(robot, q[0], v[0], tau[0]),
+        lambda: linear(q, v, tau, threads=1),
+        lambda: cubic(q, v, tau),
+        lambda: tree_cubic(q, v, tau, threads=1),
+    ]
+    best = race(ways, rounds)
+    return Comparison(robot.name, *best[:2], *(t / BATCH for t in best[2:]))
+
+
+def states(robot: Robot, number: int, seed: int = 0) -> tuple[Array, Array, Array]:
+    """Return random (q, v, tau), each with a leading axis of states."""
+    rng = np.random.default_rng(seed)
+    q = np.stack([random_configuration(robot, rng) for _ in range(number)])
+    return q, rng.normal(size=(number, robot.nv)), rng.normal(size=(number, robot.nv))
+
+
+def race(ways: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02) -> list[float]:
+    """Return the best processor time of one call of each way, [s]; a round calls each way for `least` seconds."""
+    repeats = []
+    for way in ways:
+        way()
+        repeats.append(max(1, int(least / max(_time(way, 1), 1e-9))))
+    best = [np.inf] * len(ways)
+    for _ in range(rounds):
+        for k, (way, times) in enumerate(zip(ways, repeats, strict=True)):
+            best[k] = min(best[k], _time(way, times) / times)
+    return best
+
+
+def _time(way: Callable[[], Any], times: int) -> float:
+    begun = time.thread_time()
+    for _ in range(times):
+        way()
+    return time.thread_time() - begun
+
+
+def acceleration_table(comparisons: Sequence[Comparison]) -> Table:
+    """Return Table 2, first half: how much faster the recursion is, here and in the paper."""
+    rows = []
+    for c in comparisons:
+        paper = PAPER_ACCELERATION.get(c.robot)
+        rows.append(
+            (
+                c.robot,
+                ratio(c.plain_cubic, c.plain_linear),
+                ratio(c.cubic, c.linear),
+                ratio(c.tree_cubic, c.linear),
+                ratio(*paper) if paper else "-",
+                f"{1e6 * c.linear:.2f}",
+                f"{c.plain_linear / c.linear:.0f}",
+            )
+        )
+    header = (
+        "robot",
+        "plain NumPy",
+        "compiled",
+        "compiled, tree solve",
+        "paper",
+        "O(n) compiled [us]",
+        "plain / compiled",
+    )
+    notes = (
+        "Time of the O(n^3) route (form I and h, solve) over that of the O(n) recursion, for one acceleration.",
+        f"Processor time, best of several rounds in turns, one core; compiled code gets {BATCH} states a call.",
+        "Compiled O(n^3): a kernel for I and h, one for the solve; I, with all its zeros, goes through memory.",
+        "Tree solve: all in one kernel, which keeps I in registers and skips the zeros that branching puts into it.",
+    )
+    return Table("Table 2: time for one acceleration, O(n^3) over O(n)", header, tuple(rows), notes)
+
+
+def ratio(slow: float, fast: float) -> str:
+    """Return slow / fast in words."""
+    return f"{slow / fast:.2f}"

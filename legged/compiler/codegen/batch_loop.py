@@ -1,0 +1,170 @@
+"""Batches: assembly that runs a core over the rows of the users' arrays, `width` states at a time.
+
+    int64 legged_batch(int64 first, int64 end, const Array *arrays, double *work)
+
+for the states first, ..., end - 1. `arrays` describes the arguments and then the results, three 64-bit numbers each:
+the address of the first state's row; bytes from one state's row to the next; and the address of a table with every
+state's offset in bytes, or zero if rows are evenly spaced. It returns the first state with a result that is not finite,
+or -1.
+
+The core wants rows that are evenly spaced (`row_core`). Others are copied, and so are those of fewer states than lanes,
+the last of which is repeated. The last block begins among the states of the one before if need be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer
+from legged.compiler.codegen.streamed import ROWS, array_sizes
+from legged.compiler.ir.graph import Graph
+from legged.compiler.passes.call_batching import rounded
+
+ENTRY = "legged_batch"
+
+
+class _Array(NamedTuple):
+    """An argument or a result, and what the code knows of it.
+
+    Attributes:
+        number: Its place among them.
+        size: How many numbers a row has.
+        base, stride: Where its first row is, and bytes from each to the next.
+        copied: Whether rows are copied.
+        copy: Where to.
+    """
+
+    number: int
+    size: int
+    base: Value
+    stride: Value
+    copied: Value
+    copy: Value
+
+
+def work_size(graph: Graph, width: int, room: int) -> int:
+    """Return how many numbers of working memory the function takes, `room` of them for the core."""
+    return rounded(width * sum(array_sizes(graph)), 8) + room
+
+
+def assembly(graph: Graph, width: int) -> Iterator[str]:
+    """Yield the function; the core comes from elsewhere."""
+    w, sizes = Writer(width), array_sizes(graph)
+    w.label("start")
+    w.let("sub i64 %end, %first", "%count")
+    w.line(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %any, label %done")
+    w.label("any")
+    w.let(f"alloca [{2 * max(len(sizes), 1)} x i64], align 64", "%rows")
+    w.let("sub i64 %count, 1", "%last")
+    w.let(f"icmp slt i64 %count, {width}", "%few")
+    w.let(f"call i64 @llvm.smax.i64(i64 {w.let(f'sub i64 %end, {width}')}, i64 %first)", "%final")
+    arrays = [_array(w, k, size, width * sum(sizes[:k])) for k, size in enumerate(sizes) if size]
+    w.let(f"getelementptr inbounds double, ptr %work, i64 {rounded(width * sum(sizes), 8)}", "%room")
+    w.line("br label %block")
+    w.label("block")
+    w.let("phi i64 [%first, %any], [%k_next, %fine]", "%k")
+    arguments, results = ([a for a in arrays if (a.number < len(graph.inputs)) == own] for own in (True, False))
+    for array in arrays:
+        _point(w, array)
+    for array in arguments:
+        _copy_if_needed(w, array, True)
+    w.let(f"call i64 @{ROWS}(ptr %rows, ptr %room)", "%wrong")
+    for array in results:
+        _copy_if_needed(w, array, False)
+    _finish(w)
+    for name, takes in (("smin.i64", 2), ("smax.i64", 2)):
+        yield f"declare i64 @llvm.{name}({', '.join(['i64'] * takes)})"
+    yield "declare i64 @llvm.cttz.i64(i64, i1)"
+    yield from _copy(width)
+    yield f"define i64 @{ENTRY}(i64 %first, i64 %end, ptr %arrays, ptr %work) {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
+def _array(w: Writer, k: int, size: int, place: int) -> _Array:
+    """Find out what the code needs to know of an array, once, and tell the core how far apart the rows are."""
+    base = w.let(f"load ptr, ptr {w.at('%arrays', 3 * k, 'i64')}, align 8")
+    stride, table = (w.let(f"load i64, ptr {w.at('%arrays', 3 * k + i, 'i64')}, align 8") for i in (1, 2))
+    copied = w.let(f"or i1 %few, {w.let(f'icmp ne i64 {table}, 0')}")
+    step = w.let(f"select i1 {copied}, i64 {8 * size}, i64 {stride}")
+    w.line(f"store i64 {step}, ptr {w.at('%rows', 2 * k + 1, 'i64')}, align 8")
+    copy = w.let(f"getelementptr inbounds double, ptr %work, i64 {place}")
+    return _Array(k, size, base, stride, copied, copy)
+
+
+def _point(w: Writer, array: _Array) -> None:
+    """Tell the core where a block's rows are."""
+    row = w.at(array.base, w.let(f"mul i64 %k, {array.stride}"), "i8")
+    place = w.let(f"select i1 {array.copied}, ptr {array.copy}, ptr {row}")
+    w.line(f"store ptr {place}, ptr {w.at('%rows', 2 * array.number, 'i64')}, align 8")
+
+
+def _copy_if_needed(w: Writer, array: _Array, inward: bool) -> None:
+    k = array.number
+    w.line(f"br i1 {array.copied}, label %copy{k}, label %copied{k}")
+    w.label(f"copy{k}")
+    described = f"ptr {w.at('%arrays', 3 * k, 'i64')}, i64 %k, i64 %last, ptr {array.copy}, i64 {array.size}"
+    w.line(f"call void @legged_copy(i1 {str(inward).lower()}, {described})")
+    w.line(f"br label %copied{k}")
+    w.label(f"copied{k}")
+
+
+def _finish(w: Writer) -> None:
+    """Look at the core's verdict, and go on with the next block."""
+    w.line(f"br i1 {w.let('icmp eq i64 %wrong, 0')}, label %fine, label %bad")
+    w.label("bad")
+    lane = w.let("call i64 @llvm.cttz.i64(i64 %wrong, i1 true)")
+    w.line(f"ret i64 {w.let(f'add i64 %k, {lane}')}")
+    w.label("fine")
+    w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 %k, {w.width}')}, i64 %final)", "%k_next")
+    w.line(f"br i1 {w.let('icmp slt i64 %k, %final')}, label %block, label %done")
+    w.label("done")
+    w.line("ret i64 -1")
+
+
+def _copy(width: int) -> Iterator[str]:
+    """Yield the function that copies a block's rows of n numbers to or from where they lie end to end."""
+    w = Writer(1)
+    w.label("start")
+    base = w.let("load ptr, ptr %array, align 8")
+    stride, offsets = (w.let(f"load i64, ptr {w.at('%array', i, 'i64')}, align 8") for i in (1, 2))
+    table = w.let(f"inttoptr i64 {offsets} to ptr")
+    w.line("br label %row")
+    w.label("row")
+    w.let("phi i64 [0, %start], [%lane_next, %copied]", "%lane")
+    state = w.let(f"add i64 %k, {w.let('call i64 @llvm.smin.i64(i64 %lane, i64 %last)')}")
+    even = w.let(f"mul i64 {state}, {stride}")
+    w.line(f"br i1 {w.let(f'icmp eq i64 {offsets}, 0')}, label %found, label %uneven")
+    w.label("uneven")
+    uneven = w.let(f"load i64, ptr {w.at(table, state, 'i64')}, align 8")
+    w.line("br label %found")
+    w.label("found")
+    there = w.at(base, w.let(f"phi i64 [{even}, %row], [{uneven}, %uneven]"), "i8")
+    here = w.at("%block", w.let("mul i64 %lane, %n"))
+    source, target = (w.let(f"select i1 %inward, ptr {a}, ptr {b}") for a, b in ((there, here), (here, there)))
+    several = w.let(f"icmp sge i64 %n, {width // 2}")
+    w.line(f"br i1 {several}, label %several, label %single")
+    for name, count in (("several", width // 2), ("single", 1)):
+        _copy_row(w.of_width(count), name, source, target)
+    w.label("copied")
+    w.let("add i64 %lane, 1", "%lane_next")
+    w.line(f"br i1 {w.let(f'icmp slt i64 %lane_next, {width}')}, label %row, label %end")
+    w.label("end")
+    w.line("ret void")
+    parameters = "i1 %inward, ptr %array, i64 %k, i64 %last, ptr %block, i64 %n"
+    yield f"define internal void @legged_copy({parameters}) noinline {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
+def _copy_row(w: Writer, name: str, source: Value, target: Value) -> None:
+    """Copy n numbers, a vector at a time, the last one overlapping."""
+    w.label(name)
+    final = w.let(f"sub i64 %n, {w.width}")
+    w.line(f"br label %{name}_next")
+    w.label(f"{name}_next")
+    i = w.let(f"phi i64 [0, %{name}], [%{name}_i, %{name}_next]")
+    w.store(w.load(source, i), target, i)
+    w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 {i}, {w.width}')}, i64 {final})", f"%{name}_i")
+    w.line(f"br i1 {w.let(f'icmp slt i64 {i}, {final}')}, label %{name}_next, label %copied")

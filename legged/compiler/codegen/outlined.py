@@ -1,0 +1,287 @@
+"""The core of a large graph as code for its forms, run over tables of their instances: see `segments` and `storage`.
+
+Code is as long as the forms together, and the tables hold a row for each segment: where its neighbours' values are, in
+bytes from the beginning of the memory, and its constants. What is the same in all rows stands in the code.
+
+    void legged_kindK(double *work, int32 *rows, double *numbers, int64 count)      one form, `count` rows of it
+    void legged_steps(double *work, int64 first, int64 end)                         steps, each a form and its rows
+    void legged_collect(double *work, int32 *places, int64 count, double *target)   values for a call, side by side
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from legged.compiler.codegen import elementary
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer, constant
+from legged.compiler.codegen.scalar import CORE, Core
+from legged.compiler.ir.graph import Graph, Operand
+from legged.compiler.passes.call_batching import rounded
+from legged.compiler.passes.outline.bundles import Kind, Phase, Row, in_rows
+from legged.compiler.passes.outline.memory_plan import Call, Storage
+from legged.compiler.passes.outline.tables import BYTES, Column, Table
+from legged.compiler.passes.outline.templates import in_phases
+from legged.compiler.passes.scheduling import shortly_before_use
+
+
+class _KindCore(Core):
+    """The operations of one kind of rows, as a function."""
+
+    def __init__(self, kind: Kind, table: Table, width: int, native: int):
+        super().__init__(kind.form.graph(table.fixed), width * kind.lanes, native)
+        self.kind, self.table = kind, table
+        self._pointers: dict[int, Value] = {-1: "%work"}
+
+    def function(self, name: str, blocks: list[list[int]]) -> Iterator[str]:
+        """Yield the function; outputs are stored as soon as they are there."""
+        w = self.w
+        w.label("start")
+        self._begin_loop()
+        outputs = self._outputs(blocks)
+        for i in shortly_before_use(self.graph):
+            self.emit([i])
+            if i in outputs:
+                column, place = outputs[i]
+                w.store(self.value(i), self._pointer(column.entry), column.rest // BYTES + place * w.width)
+        w.line(f"br i1 {w.let('icmp slt i64 %k_next, %count')}, label %loop, label %end")
+        w.label("end")
+        w.line("ret void")
+        yield f"define internal void @{name}(ptr noalias %work, ptr %rows, ptr %numbers, i64 %count) {ATTRIBUTES} {{"
+        yield from w.lines
+        yield "}"
+
+    def _outputs(self, blocks: list[list[int]]) -> dict[int, tuple[Column, int]]:
+        """Return (where its block is, place in it) of each node that is an output."""
+        first = self.graph.input_size
+        pairs = zip(self.table.outputs, blocks, strict=True)
+        return {first + k: (column, place) for column, block in pairs for place, k in enumerate(block)}
+
+    def _begin_loop(self) -> None:
+        w = self.w
+        w.line("br label %loop")
+        w.label("loop")
+        for name, first in (("k", "0"), ("row", "%rows"), ("number", "%numbers")):
+            kind = "i64" if name == "k" else "ptr"
+            w.let(f"phi {kind} [{first}, %start], [%{name}_next, %loop]", f"%{name}")
+        w.let("add i64 %k, 1", "%k_next")
+        w.let(f"getelementptr inbounds i32, ptr %row, i64 {self.table.entries.shape[1]}", "%row_next")
+        w.let(f"getelementptr inbounds double, ptr %number, i64 {self.table.numbers.shape[1]}", "%number_next")
+
+    def value(self, operand: Operand) -> Value:
+        """Return a value, loaded at its first use."""
+        size = self.kind.form.size
+        if isinstance(operand, float) or operand in self.ready or operand >= self.graph.input_size:
+            return super().value(operand)
+        self.ready.add(operand)
+        name = f"%v{operand}"
+        if operand < size:
+            return self._operand(self.table.operands[operand], name)
+        place = self.table.varying[operand - size]
+        return self.w.load("%number", place, name) if self.kind.lanes > 1 else self.w.spread("%number", place, name)
+
+    def _operand(self, column: Column, name: Value) -> Value:
+        w, rest = self.w, column.rest // BYTES
+        if column.lanes == "together":
+            return w.load(self._pointer(column.entry), rest, name)
+        if column.lanes == "shared":
+            return w.spread(self._pointer(column.entry), rest, name)
+        vector = "poison"
+        for lane in range(w.width):
+            number = w.let(f"load double, ptr {w.at(self._pointer(column.entry + lane), rest)}, align 8")
+            last = name if lane == w.width - 1 else None
+            vector = w.let(f"insertelement {w.real} {vector}, double {number}, i64 {lane}", last)
+        return vector
+
+    def _pointer(self, entry: int) -> Value:
+        """Return the place that an entry of the row tells."""
+        w = self.w
+        if entry not in self._pointers:
+            distance = w.let(f"load i32, ptr {w.at('%row', entry, 'i32')}, align 4")
+            self._pointers[entry] = w.at("%work", w.let(f"sext i32 {distance} to i64"), "i8")
+        return self._pointers[entry]
+
+
+class RolledCore(Core):
+    """A core whose code is that of its kinds of rows.
+
+    Attributes:
+        length: How many operations the code has.
+    """
+
+    def __init__(self, graph: Graph, width: int, native: int):
+        super().__init__(graph, width, native)
+        lanes = native if width == 1 else 1
+        self._phases = [Phase(in_rows(segments, lanes), calls) for segments, calls in in_phases(graph)]
+        self._kinds: dict[Kind, list[Row]] = {}
+        for phase in self._phases:
+            for row in phase.rows:
+                self._kinds.setdefault(row.kind, []).append(row)
+        self.length = sum(len(kind.form.nodes) for kind in self._kinds)
+        self._storage = Storage(graph, self._phases, width, native)
+        self._table: list[int] = []
+        self._numbers: list[float] = []
+        self._steps: list[tuple[int, int, int, int]] = []
+
+    def lines(self) -> Iterator[str]:
+        tables = {kind: Table(kind, rows, self._storage, self.w.width) for kind, rows in self._kinds.items()}
+        for k, (kind, table) in enumerate(tables.items()):
+            core = _KindCore(kind, table, self.w.width, self.native)
+            yield from core.function(f"legged_kind{k}", self._storage.blocks[kind.form])
+        ends = self._make_steps(tables)
+        main = self._main(ends)
+        yield from _run_steps(len(tables))
+        yield from _collect(self.w.width)
+        yield _data("table", np.array(self._table, dtype=np.int32))
+        yield _data("numbers", np.array(self._numbers, dtype=float))
+        yield _data("steps_table", np.array(self._steps, dtype=np.int32))
+        yield "declare ptr @legged_allocate(i64)"
+        yield "declare void @legged_release(ptr)"
+        yield "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
+        unused = "" if self.w.width == 1 else ", ptr noalias %_"
+        yield f"define internal i64 @{CORE}(ptr %arrays{unused}) {ATTRIBUTES} {{"
+        yield from main
+        yield "}"
+
+    def _make_steps(self, tables: dict[Kind, Table]) -> list[int]:
+        """Lay the tables end to end and write down the steps; return where those of each phase end."""
+        numbers = {kind: k for k, kind in enumerate(tables)}
+        starts = {}
+        for kind, table in tables.items():
+            starts[kind] = len(self._table), len(self._numbers)
+            self._table += table.entries.ravel().tolist()
+            self._numbers += table.numbers.ravel().tolist()
+        done = dict.fromkeys(tables, 0)
+        ends = []
+        for phase in self._phases:
+            for kind, group in itertools.groupby(phase.rows, lambda row: row.kind):
+                (entry, number), first, count = starts[kind], done[kind], len(list(group))
+                entry += first * tables[kind].entries.shape[1]
+                number += first * tables[kind].numbers.shape[1]
+                self._steps.append((numbers[kind], entry, number, count))
+                done[kind] += count
+            ends.append(len(self._steps))
+        return ends
+
+    def _main(self, ends: list[int]) -> list[str]:
+        """Return the core's body; where no memory can be had, its answer counts as not finite."""
+        w, storage = self.w, self._storage
+        self.load_arrays()
+        size = storage.size * BYTES * w.width
+        raw = w.let(f"call ptr @legged_allocate(i64 {size + 128})")
+        w.line(f"br i1 {w.let(f'icmp eq ptr {raw}, null')}, label %full, label %run")
+        w.label("full")
+        w.line("ret i64 1")
+        w.label("run")
+        address = w.let(f"add i64 {w.let(f'ptrtoint ptr {raw} to i64')}, 63")
+        w.let(f"inttoptr i64 {w.let(f'and i64 {address}, -64')} to ptr", "%work")
+        self._fetch()
+        for first, end, calls in zip([0, *ends], ends, storage.calls, strict=False):
+            if end > first:
+                w.line(f"call void @legged_steps(ptr %work, i64 {first}, i64 {end})")
+            for call in calls:
+                self._call_by_table(call)
+        wrong = self._deliver()
+        w.line(f"call void @legged_release(ptr {raw})")
+        w.line(f"ret i64 {wrong}")
+        return w.lines
+
+    def _fetch(self) -> None:
+        """Copy the inputs into the memory, and the constants that are values there."""
+        w, start = self.w, 0
+        for k, (_, shape) in enumerate(self.graph.inputs):
+            count = math.prod(shape)
+            target = w.at("%work", start * w.width)
+            size = count * BYTES * w.width
+            w.line(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 %a{k}, i64 {size}, i1 false)")
+            start += count
+        for x, place in self._storage.constants.items():
+            w.store(w.number(x), "%work", place * w.width)
+
+    def _call_by_table(self, call: Call) -> None:
+        w = self.w
+        self.called.add(call.function)
+        size = len(call.uses) * w.width
+        padded = rounded(size, self.native)
+        for k, place in enumerate(call.inputs):
+            operands = [use.arguments[k] for use in call.uses]
+            self._copy(operands, w.at("%work", place * w.width))
+            for extra in range(size, padded):
+                w.line(f"store double {constant(1.0)}, ptr {w.at('%work', place * w.width + extra)}, align 8")
+        pointers = [f"ptr {w.at('%work', place * w.width)}" for place in (*call.inputs, *call.outputs)]
+        count = padded if call.function in elementary.FORMULAS else size
+        w.line(f"call void @legged_{call.function}({', '.join(pointers)}, i64 {count})")
+
+    def _copy(self, operands: Sequence[Operand], target: Value) -> Value:
+        """Copy values to where they are to lie side by side; return a bit for each lane with one that is not finite."""
+        table = self.w.at("@legged_table", len(self._table), "i32")
+        self._table += [self._storage.place(x) * BYTES * self.w.width for x in operands]
+        return self.w.let(f"call i64 @legged_collect(ptr %work, ptr {table}, i64 {len(operands)}, ptr {target})")
+
+    def _deliver(self) -> Value:
+        """Copy the results to where they belong; return a bit for each lane with one that is not finite."""
+        wrong, results = "0", iter(self.graph.results)
+        for k, shape in enumerate(self.graph.outputs, len(self.graph.inputs)):
+            if count := math.prod(shape):
+                bits = self._copy(list(itertools.islice(results, count)), f"%a{k}")
+                wrong = self.w.let(f"or i64 {wrong}, {bits}")
+        return wrong
+
+
+def _run_steps(kinds: int) -> Iterator[str]:
+    """Yield the function that runs steps, one after the other."""
+    w = Writer(1)
+    w.label("start")
+    w.line("br label %loop")
+    w.label("loop")
+    w.let("phi i64 [%first, %start], [%k_next, %next]", "%k")
+    step = w.at("@legged_steps_table", w.let("mul i64 %k, 4"), "i32")
+    form, row, number, count = (w.let(f"load i32, ptr {w.at(step, entry, 'i32')}, align 4") for entry in range(4))
+    rows, numbers, count = (w.let(f"sext i32 {x} to i64") for x in (row, number, count))
+    rows, numbers = w.at("@legged_table", rows, "i32"), w.at("@legged_numbers", numbers)
+    w.line(f"switch i32 {form}, label %next [{' '.join(f'i32 {k}, label %do{k}' for k in range(kinds))}]")
+    for k in range(kinds):
+        w.label(f"do{k}")
+        w.line(f"call void @legged_kind{k}(ptr %work, ptr {rows}, ptr {numbers}, i64 {count})")
+        w.line("br label %next")
+    w.label("next")
+    w.let("add i64 %k, 1", "%k_next")
+    w.line(f"br i1 {w.let('icmp slt i64 %k_next, %end')}, label %loop, label %done")
+    w.label("done")
+    w.line("ret void")
+    yield f"define internal void @legged_steps(ptr noalias %work, i64 %first, i64 %end) {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
+def _collect(width: int) -> Iterator[str]:
+    """Yield the function that copies values side by side; x - x has no bits set for finite x alone."""
+    w = Writer(width)
+    w.label("start")
+    w.line("br label %loop")
+    w.label("loop")
+    w.let("phi i64 [0, %start], [%k_next, %loop]", "%k")
+    w.let(f"phi {w.whole} [{w.integer(0)}, %start], [%seen_next, %loop]", "%seen")
+    place = w.let(f"load i32, ptr {w.at('%places', '%k', 'i32')}, align 4")
+    value = w.load(w.at("%work", w.let(f"sext i32 {place} to i64"), "i8"))
+    w.line(f"store {w.real} {value}, ptr {w.at('%target', '%k', w.real)}, align 8")
+    bits = w.as_bits(w.op("fsub", value, value))
+    w.let(f"or {w.whole} %seen, {bits}", "%seen_next")
+    w.let("add i64 %k, 1", "%k_next")
+    w.line(f"br i1 {w.let('icmp slt i64 %k_next, %count')}, label %loop, label %end")
+    w.label("end")
+    wrong = w.let(f"icmp ne {w.whole} %seen_next, {w.integer(0) if width == 1 else 'zeroinitializer'}")
+    w.line(f"ret i64 {w.let(f'zext i{width} {w.mask(wrong)} to i64')}")
+    yield f"define internal i64 @legged_collect(ptr %work, ptr %places, i64 %count, ptr %target) {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
+def _data(name: str, array: np.ndarray) -> str:
+    """Return the definition of a table, byte by byte: numbers in words would take long to read."""
+    content = array.tobytes()
+    text = "\\" + content.hex("\\") if content else ""
+    return f'@legged_{name} = internal constant [{len(content)} x i8] c"{text}", align 64'

@@ -1,0 +1,140 @@
+"""`compile`, `count` and `depth`: what to do with a function of a robot and arrays."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from legged.compiler.cache import graphs
+from legged.compiler.ir.garbage import kept
+from legged.compiler.ir.graph import Graph, Shape, record
+from legged.compiler.passes.counting import Counts, count_graph
+from legged.compiler.passes.simplify import simplify
+from legged.compiler.runtime.kernel import Kernel
+from legged.errors import TraceError, UnknownNameError
+
+
+class Known(NamedTuple):
+    """What an argument of a usual name is: its shape for a robot, and its entries in words."""
+
+    shape: Callable[[Any], Shape]
+    meaning: str
+
+
+_POSITION = Known(lambda robot: (robot.nq,), "one entry per position coordinate")
+_MOTION = Known(lambda robot: (robot.nv,), "one entry per degree of freedom")
+_JOINTS = Known(lambda robot: (robot.nv - robot.base.nv,), "one entry per joint coordinate")
+_SCALAR = Known(lambda robot: (), "")
+
+ARGUMENTS: dict[str, Known] = {
+    "q": _POSITION,
+    **dict.fromkeys(("v", "qd", "vdot", "qdd", "acceleration", "tau", "force", "forces"), _MOTION),
+    **dict.fromkeys(("joint_positions", "joint_rates", "joint_accelerations", "joint_torques"), _JOINTS),
+    **dict.fromkeys(("t", "time", "step"), _SCALAR),
+    "wrenches": Known(lambda robot: (len(robot.links), 6), "one row [n; f] per link"),
+}
+"""Names of arguments whose shape follows from the robot."""
+
+
+@kept()
+def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Kernel:
+    """Return function(robot, *arrays) compiled to machine code, as a kernel that is called with the arrays.
+
+        forward = legged.compile(legged.forward_dynamics, robot)
+        vdot = forward(q, v, tau)
+
+    The function is run once on traced values. Its arguments' shapes follow from their names, `q`, `v`, `tau` and the
+    others in `ARGUMENTS`; those of other arguments are given by keyword, `gain=(12,)`. An argument with a default value
+    keeps it unless its shape is given; `True` stands for the shape that follows from its name: `wrenches=True`.
+    What it became is kept on disk, see `legged.compiler.cache`: a function that is known, with all that it reads, is not
+    run again.
+
+    Args:
+        function: Plain NumPy code that does not branch on values, except by `legged.where`.
+        robot: Its first argument; None for a function of arrays alone.
+        shapes: Shapes that do not follow from names; () or a number of entries for scalars and vectors.
+
+    Raises:
+        TraceError: If a shape is missing, or the function does what cannot be traced.
+        UnknownNameError: If a shape is given for an argument that the function does not have.
+    """
+    shapes = _shapes(function, robot, shapes)
+    graph = graphs.graph_of((function, robot, tuple(shapes.items())), lambda: _traced(function, robot, shapes))
+    meanings = {name: ARGUMENTS[name].meaning for name, _ in graph.inputs if robot is not None and name in ARGUMENTS}
+    return Kernel(graph, _name(function), meanings)
+
+
+@kept()
+def count(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Counts:
+    """Return how many operations function(robot, *arrays) costs once compiled; the arguments are those of `compile`."""
+    return count_graph(_traced(function, robot, _shapes(function, robot, shapes)))
+
+
+@kept()
+def depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> int:
+    """Return the length of function(robot, *arrays)'s longest chain of operations, each of which needs the one before.
+
+    On ever so many processors nothing is done sooner; `count` says how much there is to do. Arguments as in `compile`.
+    """
+    return count_and_depth(function, robot, **shapes)[1]
+
+
+@kept()
+def count_and_depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> tuple[Counts, int]:
+    """Return what `count` and `depth` do, of one tracing."""
+    graph = _traced(function, robot, _shapes(function, robot, shapes))
+    return count_graph(graph), graph.depth()
+
+
+def _traced(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape]) -> Graph:
+    signature = inspect.signature(function)
+
+    def traced(*arrays: Any) -> Any:
+        bound = signature.bind_partial(*(() if robot is None else (robot,)))
+        extra = {}
+        for name, array in zip(shapes, arrays, strict=True):
+            (bound.arguments if name in signature.parameters else extra)[name] = array
+        return function(*bound.args, **bound.kwargs, **extra)
+
+    return simplify(record(traced, shapes))
+
+
+def _shapes(function: Callable[..., Any], robot: Any, given: Mapping[str, Any]) -> dict[str, Shape]:
+    """Return name and shape of every argument to trace."""
+    parameters = list(inspect.signature(function).parameters.values())[robot is not None :]
+    variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = {p.name: p for p in parameters if p.kind not in variable}
+    extra = [name for name in given if name not in named]
+    if extra and not any(p.kind == inspect.Parameter.VAR_KEYWORD for p in parameters):
+        raise UnknownNameError(f"argument of {_name(function)}", extra[0], named)
+    shapes = {}
+    for name, parameter in named.items():
+        if name in given:
+            shapes[name] = _given(name, given[name], robot)
+        elif parameter.default is inspect.Parameter.empty:
+            shapes[name] = _usual(name, robot)
+    return shapes | {name: _given(name, given[name], robot) for name in extra}
+
+
+def _given(name: str, shape: Any, robot: Any) -> Shape:
+    if shape is True:
+        return _usual(name, robot)
+    try:
+        return (int(shape),) if isinstance(shape, int) else tuple(int(n) for n in shape)
+    except (TypeError, ValueError):
+        raise TraceError(f"the shape of {name} must be a tuple of whole numbers, got {shape!r}") from None
+
+
+def _usual(name: str, robot: Any) -> Shape:
+    if robot is None or name not in ARGUMENTS:
+        follows = "" if robot is None else f" ({', '.join(ARGUMENTS)} have one)"
+        raise TraceError(
+            f"the shape of argument {name!r} does not follow from its name{follows}; give it by keyword, "
+            f"for example {name}=(3,), or {name}=() for a scalar"
+        )
+    return ARGUMENTS[name].shape(robot)
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)

@@ -1,0 +1,188 @@
+"""`Graph`: a traced function as a list of operations on numbers; and `record`, which traces one."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir.annotations import Label
+from legged.compiler.ir.expression import Expression, number
+from legged.compiler.ir.object_arrays import ExpressionArray
+from legged.compiler.ir.operations import evaluate
+from legged.compiler.ir.pytree import Rebuild, flatten
+from legged.compiler.ir.tracer import Tracer
+from legged.errors import LeggedError, ShapeError, TraceError
+
+Shape = tuple[int, ...]
+Operand = int | float
+"""What a node takes and an output is: an int is the number of a value, a float is a constant."""
+
+
+class Node(NamedTuple):
+    """One operation. Its arguments are numbers of earlier values (int) and constants (float)."""
+
+    operation: str
+    arguments: tuple[Operand, ...]
+    label: Label = Label()
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A function of arrays without branches: inputs, operations in an order that works, outputs.
+
+    Value number i is the i-th number of the inputs laid end to end for i < `input_size`, and the result of
+    `nodes[i - input_size]` above that. No node is dead, and no two are equal.
+
+    Attributes:
+        inputs: Name and shape of each input.
+        nodes: The operations, arguments before uses.
+        outputs: Shape of each output array.
+        results: What the outputs laid end to end are made of.
+        rebuild: Puts output arrays back into the structure that the function returned.
+    """
+
+    inputs: tuple[tuple[str, Shape], ...]
+    nodes: tuple[Node, ...]
+    outputs: tuple[Shape, ...]
+    results: tuple[Operand, ...]
+    rebuild: Rebuild = field(compare=False, repr=False)
+
+    @property
+    def input_size(self) -> int:
+        """How many numbers go in."""
+        return sum(math.prod(shape) for _, shape in self.inputs)
+
+    @property
+    def output_size(self) -> int:
+        """How many numbers come out."""
+        return len(self.results)
+
+    @property
+    def is_bare(self) -> bool:
+        """Whether the function returns one array, and not several or a tuple of one."""
+        return self.rebuild is next
+
+    @property
+    def size(self) -> int:
+        """How many operations there are."""
+        return len(self.nodes)
+
+    @cached_property
+    def digest(self) -> str:
+        """A name that another graph has only if it computes the same in the same way, whatever the labels."""
+        nodes = [(node.operation, node.arguments) for node in self.nodes]
+        whole = [shape for _, shape in self.inputs], nodes, self.outputs, self.results
+        return hashlib.sha256(repr(whole).encode()).hexdigest()
+
+    def values(self, *arrays: Any) -> list[float]:
+        """Return the value of every input number and every node, by plain Python arithmetic."""
+        values = [float(x) for array in self._checked(arrays) for x in array.flat]
+        for operation, arguments, _ in self.nodes:
+            values.append(evaluate(operation, *[a if isinstance(a, float) else values[a] for a in arguments]))
+        return values
+
+    def evaluate(self, *arrays: Any) -> Any:
+        """Return what the traced function returns for these arrays, by plain Python arithmetic: slow, for checking."""
+        values = self.values(*arrays)
+        numbers = iter([r if isinstance(r, float) else float(values[r]) for r in self.results])
+        return self.rebuild(self._arrays(numbers))
+
+    def _arrays(self, numbers: Iterator[float]) -> Iterator[Any]:
+        for shape in self.outputs:
+            array = np.array([next(numbers) for _ in range(math.prod(shape))]).reshape(shape)
+            yield array if shape else array[()]
+
+    def _checked(self, arrays: Sequence[Any]) -> list[np.ndarray]:
+        if len(arrays) != len(self.inputs):
+            raise ShapeError(f"expected {len(self.inputs)} arguments ({', '.join(n for n, _ in self.inputs)})")
+        checked = [np.asarray(array, dtype=float) for array in arrays]
+        for array, (name, shape) in zip(checked, self.inputs, strict=True):
+            if array.shape != shape:
+                raise ShapeError(f"{name} must be {shape}, got shape {array.shape}")
+        return checked
+
+    def depth(self) -> int:
+        """Return the length of the longest chain of operations of which each needs the one before."""
+        depths = [0] * self.input_size
+        for operation, arguments, _ in self.nodes:
+            below = max((depths[a] for a in arguments if isinstance(a, int)), default=0)
+            depths.append(below + (operation != "negate"))
+        return max((depths[r] for r in self.results if isinstance(r, int)), default=0)
+
+
+def record(function: Callable[..., Any], shapes: Mapping[str, Shape], leading: Sequence[Any] = ()) -> Graph:
+    """Return the graph of function(*leading, *arrays), traced.
+
+    Args:
+        function: Plain NumPy code that does not branch on values, except by `legged.where`.
+        shapes: Name and shape of each traced array, in order. Shape () stands for a scalar.
+        leading: Arguments before them that are passed as they are, a robot for example.
+
+    Raises:
+        TraceError: If the function does what cannot be traced; the message says what to do instead.
+    """
+    tracer = Tracer()
+    arrays = [_input(tracer, tuple(shape)) for shape in shapes.values()]
+    with tracer:
+        outputs, rebuild = flatten(_traced(function, [*leading, *arrays]))
+        nodes, results = finish(tracer, [_entry(x) for output in outputs for x in output.flat])
+    inputs = tuple((name, tuple(shape)) for name, shape in shapes.items())
+    return Graph(inputs, nodes, tuple(output.shape for output in outputs), results, rebuild)
+
+
+def _input(tracer: Tracer, shape: Shape) -> Any:
+    entries = np.empty(math.prod(shape), dtype=object)
+    entries[:] = [tracer.input() for _ in entries]
+    return entries.reshape(shape).view(ExpressionArray) if shape else entries[0]
+
+
+def _traced(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
+    try:
+        return function(*arguments)
+    except LeggedError:
+        raise
+    except TypeError as error:
+        if "ufunc" not in str(error):
+            raise
+        raise TraceError(
+            f"NumPy cannot do this with traced values: {error}. Arrays that mix traced values and plain numbers want "
+            "np.stack or np.concatenate rather than np.array; of np.linalg only norm can be traced"
+        ) from error
+
+
+def _entry(value: Any) -> Any:
+    entry = number(value)
+    if entry is NotImplemented:
+        raise TraceError(f"a traced function returns numbers and arrays of numbers, got an entry {value!r}")
+    return entry
+
+
+def finish(tracer: Tracer, results: Sequence[Expression | float]) -> tuple[tuple[Node, ...], tuple[Operand, ...]]:
+    """Return the nodes that the results need, and the results, both with values numbered as `Graph` does."""
+    alive = bytearray(len(tracer.nodes))
+    for x in results:
+        if isinstance(x, Expression):
+            alive[x.index] = True
+    for x in reversed(tracer.nodes):
+        if alive[x.index]:
+            for a in x.arguments:
+                if isinstance(a, Expression):
+                    alive[a.index] = True
+    inputs = [x for x in tracer.nodes if x.operation == "input"]
+    numbers = {x.index: i for i, x in enumerate(inputs)}
+    nodes = []
+    for x in tracer.nodes:
+        if alive[x.index] and x.operation != "input":
+            numbers[x.index] = len(numbers)
+            nodes.append(Node(x.operation, _operands(x.arguments, numbers), x.label))
+    return tuple(nodes), _operands(results, numbers)
+
+
+def _operands(arguments: Sequence[Expression | float], numbers: Mapping[int, int]) -> tuple[Operand, ...]:
+    return tuple([numbers[a.index] if isinstance(a, Expression) else a for a in arguments])

@@ -1,0 +1,242 @@
+"""`Kernel`: a compiled function of arrays."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.cache import disk
+from legged.compiler.codegen import c99, selection
+from legged.compiler.codegen.cpython import builtin
+from legged.compiler.ir.graph import Graph, Shape
+from legged.compiler.ir.pytree import form_of
+from legged.compiler.passes.counting import Counts, count_graph
+from legged.compiler.runtime.batches import Batch, is_writable
+from legged.compiler.runtime.diagnosis import explain
+from legged.compiler.runtime.threads import limited
+from legged.errors import ShapeError
+
+_FLOAT = np.dtype(float)
+
+
+class Argument(NamedTuple):
+    """One argument of a kernel: its name, its shape for one state, and in words what its entries are."""
+
+    name: str
+    shape: Shape
+    meaning: str = ""
+
+    def wanted(self) -> str:
+        """Return the shape in words."""
+        shape = str(self.shape) if self.shape else "a number"
+        return f"{shape}, {self.meaning}," if self.meaning else f"{shape},"
+
+
+class _Workspace:
+    """Room for one state: numbers in, numbers out, and views of them with the arrays' shapes."""
+
+    def __init__(self, kernel: Kernel):
+        graph = kernel.graph
+        self.input, self.output = np.zeros(graph.input_size), np.zeros(graph.output_size)
+        self.inputs = tuple(views(self.input, kernel.shapes))
+        self.outputs = tuple(views(self.output, graph.outputs))
+        addresses = [array.ctypes.data for array in (*self.inputs, *self.outputs)]
+        table = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
+        self.run = partial(kernel.code.short_function(selection.SINGLE, ctypes.c_void_p), table)
+
+
+def views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
+    """Return arrays of the given shapes that together are the last axis of `numbers`."""
+    ends = np.cumsum([math.prod(shape) for shape in shapes], dtype=int)
+    lead = numbers.shape[:-1]
+    return [
+        numbers[..., end - math.prod(shape) : end].reshape((*lead, *shape))
+        for end, shape in zip(ends.tolist(), shapes, strict=True)
+    ]
+
+
+class Kernel:
+    """A function compiled to machine code; call it with the arrays that it was traced for.
+
+    Every array may have leading axes before its own; they broadcast as NumPy's do, and the results carry them.
+
+    Attributes:
+        name: Of the function.
+        graph: What was traced.
+        arguments: Names, shapes and meanings of the arguments.
+        code: The machine code.
+
+    Raises:
+        ShapeError: On a call with the wrong number of arguments or a wrong shape.
+        NotFiniteError: If an answer is not finite because an argument is not, or is out of a function's domain.
+        SingularError: If an answer is not finite because of a division by zero.
+    """
+
+    def __init__(self, graph: Graph, name: str = "kernel", meanings: Mapping[str, str] | None = None):
+        self.name, self.graph = name, graph
+        self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
+        self.shapes = tuple(a.shape for a in self.arguments)
+        self.code = disk.load(graph, selection.single)
+        self._built_in = builtin.suits(graph) and builtin.available()
+        self._idle: list[_Workspace] = []
+        if self._built_in:
+            call = builtin.make(name, self.code, self.general, self._batch.share, form_of(graph.rebuild))
+            kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
+            object.__setattr__(self, "__class__", kind)  # calls look at the class only
+
+    def __repr__(self) -> str:
+        return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
+
+    def __fingerprint__(self) -> tuple[Any, ...]:
+        """Return everything that the results depend on, see `fingerprint`."""
+        return self.name, self.graph.inputs, self.graph.digest, self.graph.rebuild
+
+    @cached_property
+    def counts(self) -> Counts:
+        """How many operations one state costs."""
+        return count_graph(self.graph)
+
+    def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
+        """Return what the function returns.
+
+        Args:
+            arrays: The arguments, in order or by name.
+            out: An array, or a tuple of arrays, that takes the numbers and is returned.
+            threads: How many threads may share a batch, see `batches`; by default as many as there are processors.
+        """
+        return self.general(*arrays, out=out, threads=threads, **named)
+
+    def general(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
+        """Return the same by way of ctypes; ordinary calls are shortened by `builtin`."""
+        if threads is not None:
+            with limited(threads):
+                return self(*arrays, **named) if out is None else self(*arrays, out=out, **named)
+        if named:
+            arrays = self._in_order(arrays, named)
+        work = self._workspace()
+        try:
+            if not self._take(work, arrays):
+                return self._many(arrays, out)
+            if work.run():
+                raise explain(self, work.input)
+            if out is not None:
+                return _put(work.outputs, out)
+            return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in work.outputs)
+        finally:
+            self._idle.append(work)
+
+    def to_c(self, path: str | Path, precision: str = "double", name: str | None = None) -> c99.Source:
+        """Write the function as C99, for a computer without Python, and return where: path.c and path.h.
+
+        Args:
+            path: Where to, without the ending, or with it.
+            precision: "double" or "float".
+            name: What the function is called in C; this kernel's name by default.
+        """
+        meanings = {a.name: a.meaning for a in self.arguments}
+        return c99.write(self.graph, name or self.name, path, precision, meanings)
+
+    def _workspace(self) -> _Workspace:
+        try:
+            return self._idle.pop()  # popping is atomic, so threads never share a workspace
+        except IndexError:
+            return _Workspace(self)
+
+    def _take(self, work: _Workspace, arrays: Sequence[Any]) -> bool:
+        """Copy the arguments of one state into the workspace; False if they are anything else."""
+        if len(arrays) != len(self.shapes):
+            return False
+        for view, shape, array in zip(work.inputs, self.shapes, arrays, strict=True):
+            fits = type(array) is np.ndarray and array.dtype is _FLOAT and array.shape == shape
+            if not fits and (shape or not isinstance(array, float)):
+                return False
+            view[...] = array
+        return True
+
+    def _many(self, arrays: Sequence[Any], out: Any) -> Any:
+        """Return the results for any states, after checking and converting the arguments."""
+        checked = [self._checked(argument, array) for argument, array in zip(self.arguments, arrays, strict=False)]
+        if len(arrays) != len(self.arguments):
+            names = ", ".join(a.name for a in self.arguments)
+            raise ShapeError(f"{self.name} takes {len(self.arguments)} arguments ({names}), got {len(arrays)}")
+        lead = self._leading(checked)
+        shapes = [(*lead, *shape) for shape in self.graph.outputs]
+        results = [
+            target if is_writable(target, checked, shape, len(shape) - len(lead)) else np.empty(shape)
+            for target, shape in zip(_targets(out, shapes), shapes, strict=True)
+        ]
+        bad = self._batch.run(checked, results, lead)
+        if bad >= 0:
+            state = tuple(int(i) for i in np.unravel_index(bad, lead)) if lead else ()
+            numbers = [
+                np.broadcast_to(a, (*lead, *s))[state].ravel() for a, s in zip(checked, self.shapes, strict=True)
+            ]
+            raise explain(self, np.concatenate(numbers, dtype=float), state)
+        if out is not None:
+            return _put(results, out)
+        return self.graph.rebuild(array if array.ndim else array[()] for array in results)
+
+    @cached_property
+    def _batch(self) -> Batch:
+        function = self.code.short_function(selection.SINGLE, ctypes.c_void_p)
+        return Batch(
+            self.graph,
+            lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),
+            partial(builtin.add_batch, self.code) if self._built_in else lambda *code: None,
+        )
+
+    def _checked(self, argument: Argument, array: Any) -> np.ndarray:
+        try:
+            checked = np.asarray(array)
+            if checked.dtype.kind not in "fiub":
+                raise TypeError(f"got {checked.dtype} entries")
+        except (TypeError, ValueError) as error:
+            raise ShapeError(f"{argument.name} must hold real numbers: {error}") from error
+        size = len(argument.shape)
+        if checked.shape[checked.ndim - size :] != argument.shape or checked.ndim < size:
+            raise ShapeError(f"{argument.name} must be {argument.wanted()} got shape {checked.shape}")
+        return checked
+
+    def _leading(self, arrays: Sequence[np.ndarray]) -> Shape:
+        leads = [array.shape[: array.ndim - len(a.shape)] for a, array in zip(self.arguments, arrays, strict=True)]
+        try:
+            return np.broadcast_shapes(*leads)
+        except ValueError:
+            found = ", ".join(f"{a.name} {lead}" for a, lead in zip(self.arguments, leads, strict=True))
+            raise ShapeError(f"the leading axes of the arguments do not broadcast: {found}") from None
+
+    def _in_order(self, arrays: Sequence[Any], named: dict[str, Any]) -> tuple[Any, ...]:
+        names = [a.name for a in self.arguments]
+        missing = [n for n in names[len(arrays) :] if n not in named]
+        unknown = [n for n in named if n not in names[len(arrays) :]]
+        if missing or unknown:
+            raise ShapeError(f"{self.name} takes {', '.join(names)}; missing: {missing}, not known or twice: {unknown}")
+        return (*arrays, *[named[n] for n in names[len(arrays) :]])
+
+
+def _targets(out: Any, shapes: Sequence[Shape]) -> Sequence[Any]:
+    """Return the arrays of `out` one by one, all None if there is none, after checking their number and shapes."""
+    if out is None:
+        return [None] * len(shapes)
+    targets = out if isinstance(out, tuple) else (out,)
+    if len(targets) != len(shapes):
+        raise ShapeError(f"out must be a tuple of {len(shapes)} arrays")
+    for target, shape in zip(targets, shapes, strict=True):
+        if not isinstance(target, np.ndarray) or target.shape != shape:
+            raise ShapeError(f"out must be an array of shape {shape}, got {np.shape(target)}")
+    return targets
+
+
+def _put(results: Sequence[np.ndarray], out: Any) -> Any:
+    """Copy the results into the arrays of `out` and return it."""
+    targets = _targets(out, [result.shape for result in results])
+    for target, result in zip(targets, results, strict=True):
+        if target is not result:
+            target[...] = result
+    return out

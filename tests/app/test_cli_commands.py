@@ -1,0 +1,185 @@
+"""The command line: what it prints, what it writes, and how it refuses."""
+
+import shlex
+import sys
+
+import pytest
+
+import legged
+from legged.app.cli import main
+
+
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    """Return a function that runs a command line and gives (exit status, stdout, stderr)."""
+
+    def run(line: str) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["legged", *shlex.split(line)])
+        with pytest.raises(SystemExit) as ended:
+            main()
+        out, err = capsys.readouterr()
+        return int(ended.value.code or 0), out, err
+
+    return run
+
+
+def test_info_shows_modules_masses_and_conditioning(cli):
+    status, out, _ = cli("info spatial_quadruped")
+    assert status == 0
+    assert "9 links, 18 degrees of freedom, 12 kg" in out
+    assert "M4      M0      leg4_thigh, leg4_shank  universal, revolute" in out
+    assert "Conditioning of the articulated modules, all joints at zero" in out
+
+
+def test_robots_with_closed_loops_are_shown_and_counted_and_elsewhere_refused(cli):
+    status, out, _ = cli("info four_bar")
+    assert status == 0
+    assert "closing pin  revolute  coupler  rocker  coupler, crank, ground, rocker            5" in out
+    assert "5 constraints of rank 2, 1 freedom left" in out
+    status, out, _ = cli("count four_bar")
+    assert status == 0 and "forward dynamics with closed loops, 5 constraints" in out
+    status, _, err = cli("verify four_bar")
+    assert status == 1 and "closed loops, which this command does not know; `legged info` and `legged count` do" in err
+
+
+def test_info_takes_arguments_a_base_and_a_random_configuration(cli):
+    status, out, _ = cli("info 'chain(3, twist=0.5)' --base fixed --seed 3")
+    assert status == 0
+    assert "3-link chain: 4 links, 3 degrees of freedom" in out
+    assert "random configuration 3" in out
+
+
+def test_info_reads_a_robot_from_a_file(cli, tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text(
+        "from legged import *\n"
+        "def pendulum(mass=2.0):\n"
+        "    arm = Limb().add(Revolute('pivot', '-y'), Link('arm', rod(mass, (0, 0, 0), (0, 0, -1))))\n"
+        "    return RobotBuilder('pendulum', Link('base'), base=FixedBase()).attach(arm, to='base').build()\n"
+    )
+    assert "1 degrees of freedom, 2 kg" in cli(f"info {file}:pendulum")[1]
+    assert "1 degrees of freedom, 3 kg" in cli(f"info '{file}:pendulum(mass=3.0)'")[1]
+
+
+def test_count_of_a_robot_is_beside_the_paper_and_split_by_stage_and_module(cli):
+    status, out, _ = cli("count planar_biped")
+    counts = legged.count(legged.forward_dynamics, _biped())
+    assert status == 0
+    assert f"{counts.M}     1314  {counts.A}     1272" in out
+    assert "planar biped: forward dynamics by stage" in out
+    assert "planar biped: inverse dynamics by module" in out
+
+
+def _biped():
+    import robots
+
+    return robots.planar_biped()
+
+
+def test_count_of_families_gives_table_1(cli, tmp_path):
+    status, out, _ = cli(f"count families --output {tmp_path}")
+    assert status == 0
+    assert "164n + 60" in out and "300n - 267" in out and "measured, arbitrary twist" in out
+    assert (tmp_path / "figure-07-operations.png").stat().st_size > 10_000
+
+
+def test_count_of_all_has_every_ready_made_robot_and_the_literature(cli, monkeypatch):
+    from legged.app import counts
+    from legged.app.named import ready_made, robot_named
+
+    monkeypatch.setattr(counts, "family_table", lambda bases: counts.literature_table(6))  # tested above
+    status, out, _ = cli("count all")
+    assert status == 0
+    assert "planar_biped" in ready_made() and "chain" not in ready_made()
+    for name in ready_made():
+        assert f"{robot_named(name).name}, n = " in out
+    assert "Hollerbach 1980" in out
+
+
+@pytest.mark.parametrize(
+    "gait, robot",
+    [("walk", "planar biped"), ("trot", "spatial quadruped"), ("crawl", "spatial"), ("tripod", "hexapod")],
+)
+def test_gait_commands_simulate_their_robot(cli, gait, robot):
+    status, out, _ = cli(f"{gait} --duration 0.3")
+    assert status == 0
+    assert robot in out and "0.30 s" in out and "largest joint error" in out
+
+
+def test_walk_writes_data_figures_and_an_animation(cli, tmp_path):
+    status, out, _ = cli(f"walk --controller feed-forward --duration 0.5 --output {tmp_path / 'out'}")
+    assert status == 0
+    names = {path.name for path in (tmp_path / "out").iterdir()}
+    assert {"run.npz", "run.csv", "trunk.png", "joints.png", "animation.gif"} <= names
+    assert str(tmp_path / "out" / "run.npz") in out
+    run = legged.Run.load(tmp_path / "out" / "run.npz")
+    assert run.robot == "planar biped" and run.duration == pytest.approx(0.5)
+
+
+def test_a_fall_ends_with_status_1_after_the_results(cli, tmp_path):
+    status, out, err = cli(f"walk --controller none --duration 3 --output {tmp_path}")
+    assert status == 1
+    assert "SimulationError: the trunk leaned over" in err
+    assert "largest lean of the base" in out and (tmp_path / "run.npz").exists()
+
+
+def test_terrain_and_ground_are_chosen_by_words(cli):
+    _, out, _ = cli("trot --duration 0.2 --terrain slope:-3 --ground realistic")
+    assert "slope of -3 degrees" in out and "bristle" in out
+    _, out, _ = cli("trot --duration 0.2 --terrain steps:0.02,0.5")
+    assert "+0.02 m at 0.5 m, +0.02 m at 1 m" in out
+
+
+@pytest.mark.parametrize(
+    "line, words",
+    [
+        ("info planar_bipd", "there is no robot named 'planar_bipd'; did you mean 'planar_biped'?"),
+        ("info chain", "robot 'chain' cannot be made: missing a required argument: 'n'; it is chain(n: int"),
+        ("info 'chain(3'", "'chain(3' names no robot; write planar_biped, 'chain(12)' or file.py:function"),
+        ("info 'chain(open)'", "names no robot"),
+        ("info planar_biped --base fixed", "robot 'planar_biped' cannot be made: got an unexpected keyword argument"),
+        ("info 'chain(2)' --base wheels", "there is no base named 'wheels'; there are: floating, fixed, planar"),
+        ("info nowhere.py:f", "there is no file 'nowhere.py' to take a robot from"),
+        ("walk --controller pid", "there is no controller named 'pid'"),
+        ("walk --ground ice", "there is no ground named 'ice'"),
+        ("walk --terrain hills", "terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in metres, got 'hills'"),
+        ("walk --terrain slope:x", "got 'slope:x'"),
+        ("walk --duration -1", "until must be a positive number of seconds, got -1.0"),
+        ("walk planar_hopper", "leg"),
+    ],
+)
+def test_mistakes_are_one_line_and_status_1(cli, line, words):
+    status, _, err = cli(line)
+    assert status == 1
+    assert words in err
+    assert "Traceback" not in err and "Error: " in err
+
+
+def test_a_robot_file_that_fails_says_why(cli, tmp_path):
+    file = tmp_path / "bad.py"
+    file.write_text("1 / 0\n")
+    assert f"'{file}' does not run: ZeroDivisionError: division by zero" in cli(f"info {file}:f")[2]
+    file.write_text("def f():\n    return 3\n")
+    assert "gives int, not a Robot; build it with RobotBuilder" in cli(f"info {file}:f")[2]
+    assert f"there is no function in {file} named 'g'" in cli(f"info {file}:g")[2]
+
+
+def test_cache_shows_and_clears_compiled_code(cli, tmp_path, monkeypatch):
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    assert cli("cache") == (0, f"{tmp_path}: no compiled code\n", "")
+    (tmp_path / "00000000-1.o").write_bytes(bytes(200_000))
+    status, out, _ = cli("cache --clear")
+    assert status == 0
+    assert "1 pieces of compiled code, 0 traced functions (0 of 1 files current), 0.2 MB\ndeleted: 1\n" in out
+    assert not list(tmp_path.iterdir())
+
+
+def test_verify_prints_the_laws_and_fails_loudly(cli, monkeypatch):
+    status, out, _ = cli("verify planar_biped --states 1")
+    assert status == 0
+    assert "inverse of forward dynamics: the torques" in out
+    monkeypatch.setattr("legged.verification.checks.ROUNDING", 1e-30)
+    status, out, err = cli("verify planar_biped --states 1")
+    assert status == 1
+    assert "VerificationError: the dynamics of robot 'planar biped' break their laws" in err
+    assert "FAILED" in err

@@ -1,0 +1,91 @@
+"""The report of `make run`, on short runs; what it must show at full length is in the paper's own tests."""
+
+import re
+
+import numpy as np
+import pytest
+
+import controllers
+import robots
+from legged.app import beyond, paper, paper_data, paper_figures, scenario, simulation_timing, timing
+from legged.app.timing import Comparison
+
+
+@pytest.fixture(scope="module")
+def short(tmp_path_factory):
+    """Return (folder, page, printed lines) of a report on short runs, its timings replaced."""
+    folder, lines = tmp_path_factory.mktemp("results"), []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(timing, "compare", lambda robot, rounds: Comparison(robot.name, 3.0, 6.0, 1.0, 2.0, 1.5))
+        patch.setattr(simulation_timing, "simulation_times", lambda *_: (2.0, 1.0))
+        path = paper.report(folder, 1.2, lines.append)
+    return folder, path.read_text(), "\n".join(lines)
+
+
+def test_report_has_every_figure_and_table_of_the_paper(short):
+    folder, page, _ = short
+    for number in ("07", "11", "12", "13", "14", "16", "17"):
+        (path,) = (folder / "figures").glob(f"figure-{number}-*.png")
+        assert path.stat().st_size > 10_000
+        assert f"figures/{path.name}" in page
+    for words in ("Table 1: operations for n links", "Table 2: time for one acceleration", "On a stiff floor"):
+        assert words in page
+
+
+def test_report_shows_only_figures_that_it_wrote(short):
+    folder, page, _ = short
+    shown = re.findall(r"!\[[^]]*\]\((figures/[^)]+)\)", page)
+    assert len(shown) == len(set(shown)) == 9
+    linked = re.findall(r"\]\(((?:animations|runs)/[^)]+)\)", page)
+    assert len(linked) == 12  # two robots, three laws, an animation and the data of each
+    assert all((folder / path).exists() for path in [*shown, *linked])
+
+
+def test_report_prints_its_results_and_where_it_is(short):
+    folder, _, printed = short
+    assert "planar biped, computed-torque: upright for 1.2 s" in printed
+    assert f"report: {folder / 'report.md'}" in printed
+    assert "164n + 60" in printed and "0.5, theirs" in printed
+
+
+def test_reference_tables_agree_where_the_runs_are_the_same(short):
+    _, page, _ = short
+    rows = re.findall(r"\| 0.5, (?:theirs|here) \|(.+)\|", page)
+    theirs, ours = ([float(cell) for cell in row.split("|")] for row in rows[:2])
+    assert theirs == list(paper_data.QUADRUPED[0.5])
+    assert ours == pytest.approx(theirs, abs=1e-4)  # [m], [rad]
+
+
+def test_leaving_the_gait_is_seen_in_the_run_without_control():
+    shown = paper.demonstrate(robots.planar_biped(), controllers.paper_walk(), 1.6, lambda words: None)
+    assert 1.0 < shown.left_at < 1.3
+    assert set(shown.controlled) == {"computed-torque", "feed-forward"}
+
+
+def test_a_fall_keeps_its_run_and_says_why():
+    robot = robots.planar_biped()
+    run = scenario.Scenario(robot, controllers.paper_walk(), "none", scenario.ground_named("paper", robot), 3.0).run()
+    assert run.ended.startswith("the trunk leaned over") and 1.5 < run.times[-1] < 2.5
+    rows = dict(scenario.summary(run, robot).rows)
+    assert "the trunk leaned over" in rows["simulated time"]
+
+
+def test_standing_joints_are_not_drawn_as_noise():
+    robot = robots.spatial_quadruped()
+    floor = scenario.ground_named("paper", robot)
+    run = scenario.Scenario(robot, controllers.paper_trot(), "feed-forward", floor, 0.3).run()
+    figure = paper_figures.figure_joints({"feed-forward": run}, ("leg4_hip",), ("abduction", "hip"))
+    assert np.ptp(figure.axes[0].get_ylim()) == pytest.approx(2.0)  # [degree], about a reference that stands still
+
+
+def test_stiff_floor_runs_are_compared_with_the_bare_law():
+    shown = beyond.stiff_floor_runs(0.5)
+    table = beyond.stiff_floor_table(shown)
+    assert [row[0] for row in table.rows] == [
+        "planar biped, balanced",
+        "planar biped, computed-torque",
+        "spatial quadruped, balanced",
+        "spatial quadruped, computed-torque",
+    ]
+    assert all(float(row[-1]) < 1.0 for row in table.rows)  # [mm] of standing penetration
+    assert len(beyond.stiff_floor_figure(shown).axes) == 4

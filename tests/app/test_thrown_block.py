@@ -1,0 +1,186 @@
+"""The experiment of Wendlandt 1997, section 4: hit by a block, the biped tips, lands and comes back."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+import legged
+import robots
+from legged.app.balance import BLOCK, Throw, paper_experiment, standing_experiment
+from legged.app.balance_events import errors, settled
+from legged.app.balance_report import PAPER, Account
+from legged.app.cli import app
+from legged.contact import Rigid
+from legged.errors import DefinitionError
+from legged.robot.shapes import Box
+from legged.simulation.run import GROUND
+
+
+@pytest.fixture(scope="module")
+def account():
+    return Account(paper_experiment())
+
+
+def touching(run):
+    """Samples at whose end the block touches the trunk."""
+    sides = zip(run.contact_on, run.contact_against, strict=True)
+    between = [k for k, pair in enumerate(sides) if BLOCK in pair and GROUND not in pair]
+    return np.flatnonzero((run.contact_forces[:, between] != 0.0).any(axis=(1, 2)))
+
+
+def turned_back(runs, position, velocity):
+    """How far each block has left its path in free flight before it reaches the ground, [m], horizontally."""
+    path = position[:, None, :2] + velocity[:, None, :2] * runs.times[:, None]
+    place = runs.rest[:, :, -9:-6]
+    off = np.linalg.norm(place[:, :, :2] - path, axis=2)
+    return np.where(place[:, :, 2] > 0.2, off, 0.0).max(axis=1)
+
+
+# What the paper tells.
+
+
+def test_the_block_hits_when_the_papers_does(account):
+    assert account.hit.time == pytest.approx(PAPER["hit"], abs=0.01)
+
+
+def test_both_heels_rise_while_the_fronts_of_the_feet_stay_and_both_land_when_the_papers_do(account):
+    for foot in account.feet:
+        assert foot.rises[0] == pytest.approx(PAPER["rises"], abs=0.02)  # risen is 1 mm here, "begins" there
+        assert 0.01 < foot.highest < 0.1  # [m]
+        assert foot.front < 1e-4  # [m], less than any foot seen to leave the ground
+        # 5 kg more or less of a person shift the landing by as much:
+        assert foot.lands[0] == pytest.approx(PAPER[foot.name], abs=0.03)
+    left, right = account.feet  # the left one is at +y, as the block is
+    assert 0.01 < left.lands[0] - right.lands[0] < 0.03
+
+
+def test_it_settles_at_its_set_point(account):
+    away, angle = errors(account.experiment)
+    assert not account.run.ended and settled(account.experiment) < 1.0  # [s]
+    # Promised are 0.01 m and 1 degree; errors decay by exp(-3.5 t), from some cm and degrees by the factor 1e4
+    assert away[-1] < 1e-5  # [m]
+    assert np.degrees(angle[-1]) < 0.01
+
+
+def test_feet_slide_in_impacts_alone_and_never_creep(account):
+    for foot in account.feet:
+        assert foot.slip < 5e-3  # [m]: they slide by 1 to 2 mm as they land
+        assert foot.drift < 1e-6  # [m/s]: standing, they are inside it; what is left are the law's last motions
+
+
+# What no simulation may do.
+
+
+def test_the_hit_takes_energy_and_gives_none(account):
+    gained = np.diff(account.run.ground_work)[touching(account.run) - 1]
+    assert len(gained) >= 1 and (gained < 0.0).all()
+    assert gained.sum() < -0.5 * (0.5 * 1.8 * 4.5**2)  # [J]; more than half of the block's energy goes with e = 0.2
+
+
+def test_energy_adds_up_and_no_step_of_contact_gains_any_that_counts(account):
+    run = account.run
+    assert run.energy_drift < 0.02  # [J], of 110 J turned over: works are those of mean velocities
+    assert np.diff(run.ground_work).max() < 0.01  # [J]: contacts that overlap by some micrometres are parted
+
+
+def test_momentum_passes_from_the_block_to_the_robot(account):
+    run, robot = account.run, account.experiment.robot
+    first, last = touching(run)[0] - 1, touching(run)[-1]
+    swing = [legged.momentum(robot, run.q[k], run.v[k])[3:] for k in (first, last)]
+    sides = zip(run.contact_on, run.contact_against, strict=True)
+    feet = [k for k, pair in enumerate(sides) if GROUND in pair and BLOCK not in pair]
+    steps = np.arange(first + 1, last + 1)
+    floor = run.contact_forces[steps][:, feet].sum(axis=(0, 1)) * account.experiment.step
+    weight = robot.mass * robot.gravity * account.experiment.step * len(steps)
+    passed = account.hit.impulse + floor + weight
+    np.testing.assert_allclose(swing[1] - swing[0], passed, atol=0.02)  # [N s] of 9; joints turn by h v as it passes
+
+
+def test_contacts_law_is_kept_but_for_moments_of_impact(account):
+    residual = account.run.contact_residual
+    assert np.quantile(residual, 0.95) < 1e-3 and residual.max() < 0.1  # [m/s], of 4.5 m/s
+
+
+# Steps, other settings, other throws.
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("change", [{"step": 2e-3}, {"step": 5e-4}, {"sweeps": 30}])
+def test_step_and_sweeps_hardly_matter(account, change):
+    other = paper_experiment(**change)
+    here, there = account.run, other.run
+    times = here.times[::2]
+    rows = [[run.at(t) for t in times] for run in (here, there)]
+    p, p_other = (run.base_position[k] for run, k in zip((here, there), rows, strict=True))
+    q, q_other = (run.joint_positions[k] for run, k in zip((here, there), rows, strict=True))
+    assert np.abs(p - p_other).max() < 5e-4  # [m], of 13 cm that it moves
+    assert np.degrees(np.abs(q - q_other)).max() < 1.0  # of 30 that the knees turn
+    assert np.abs(p - p_other)[-1].max() < 1e-5 and settled(other) < 1.0
+
+
+@pytest.mark.slow
+def test_without_a_block_it_rises_and_its_feet_stay():
+    alone = Account(paper_experiment(throw=None, duration=1.0))
+    assert alone.hit is None and not any(foot.rises for foot in alone.feet)
+    assert errors(alone.experiment)[0][-1] < 1e-3  # [m]
+
+
+@pytest.mark.slow
+def test_twenty_random_throws_are_survived():
+    """From behind, within 30 degrees, up to 8.5 N s; from elsewhere up to 3.5 N s. Of 400 more, the least that was not
+    survived had 9.1 N s and 3.9 N s.
+    """
+    rng = np.random.default_rng(20)
+    azimuth = np.concatenate([np.radians(rng.uniform(-30.0, 30.0, 10)), np.radians(rng.uniform(30.0, 330.0, 10))])
+    speed = np.concatenate([rng.uniform(2.0, 8.5, 10), rng.uniform(1.0, 3.5, 10)]) / Throw().mass
+    aim = np.stack([0.0 * speed, rng.uniform(-0.05, 0.05, 20), 1.1 + rng.uniform(-0.1, 0.15, 20)], axis=1)
+    source = np.stack([np.cos(azimuth), np.sin(azimuth), 0.0 * azimuth], axis=1)
+    rise = 0.5 * 9.81 * 0.5 / speed[:, None] * np.array([0.0, 0.0, 1.0])  # in free fall through the aim
+    velocity = rise - speed[:, None] * source
+    x = paper_experiment()
+    runs = legged.rollout(
+        x.robot, x.law, q=x.start.q, ground=x.ground, bodies=x.bodies, until=4.0, sample=0.05, compiled=True,
+        vary={"bodies.0.position": aim + 0.5 * source, "bodies.0.velocity": velocity},
+    )  # fmt: skip
+    assert not runs.fallen.any()
+    assert (turned_back(runs, aim + 0.5 * source, velocity) > 0.02).all()  # [m]: the trunk was in the way of each
+    place, R = x.wanted
+    assert np.abs(runs.base_position[:, -1] - place).max() < 1e-3  # [m]
+    ends = np.array([x.robot.base.pose(q[:7])[0] for q in runs.q[:, -1]])
+    assert np.degrees(np.arccos(np.clip(0.5 * (np.einsum("bij,ij->b", ends, R) - 1.0), -1.0, 1.0))).max() < 0.1
+
+
+def test_a_robot_without_shapes_is_not_thrown_at():
+    with pytest.raises(DefinitionError, match="nothing can hit robot 'spatial quadruped': its link 'trunk' has no"):
+        standing_experiment(robots.spatial_quadruped())
+
+
+def test_what_is_asked_for_is_what_is_built():
+    x = replace(paper_experiment(friction=0.5, restitution=0.1, sweeps=4), throw=Throw(2.5, (0.2, 0.1, 0.3)))
+    assert isinstance(x.ground, Rigid) and (x.ground.friction, x.ground.restitution, x.ground.sweeps) == (0.5, 0.1, 4)
+    (block,) = x.bodies
+    (shape,) = block.shapes
+    assert isinstance(shape, Box) and tuple(shape.size) == (0.2, 0.1, 0.3) and block.inertia.mass == 2.5
+
+
+# The command.
+
+
+@pytest.mark.slow
+def test_the_command_prints_events_beside_the_papers_and_writes_figures_animations_and_the_run(tmp_path):
+    found = CliRunner().invoke(app, ["balance", "--duration", "0.2", "-o", str(tmp_path)])
+    assert found.exit_code == 0, found.output
+    assert re.search(r"the block hits the trunk +0\.0[78]\d +0\.08", found.output)
+    assert "left_foot_7 lands" in found.output and "times faster than life  2066 s" in found.output
+    assert legged.Run.load(tmp_path / "run.npz").bodies == (BLOCK,)
+    names = {path.name for path in tmp_path.iterdir()}
+    assert {"figure-3-joint-angles.png", "figure-6-orientation.png", "feet.png"} <= names
+    assert {"animation.gif", "animation.html"} <= names
+
+
+def test_the_command_asks_for_three_numbers():
+    found = CliRunner().invoke(app, ["balance", "--velocity", "-4.5,0"])
+    assert isinstance(found.exception, DefinitionError) and "--velocity takes three numbers" in str(found.exception)

@@ -1,0 +1,97 @@
+"""C export: what the system's compiler, if there is one, makes of it computes the same."""
+
+from __future__ import annotations
+
+import ctypes
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import legged
+from legged.compiler import Kernel, compile
+from legged.compiler.ir.where import where
+
+COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
+FLAGS = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC")
+
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler here")
+
+
+def run(kernel: Kernel, folder: Path, *arrays: np.ndarray, precision: str = "double") -> tuple[int, list[np.ndarray]]:
+    """Return what the kernel's C code returns, and the results."""
+    source, header = kernel.to_c(folder / "code", precision, name="function")
+    assert (source, header) == (folder / "code.c", folder / "code.h")
+    library = folder / f"{len(list(folder.iterdir()))}.so"  # a library that is loaded is not loaded again
+    subprocess.run([str(COMPILER), *FLAGS, "-o", str(library), str(source), "-lm"], check=True, timeout=120)
+    kind = np.dtype(precision if precision == "double" else "float32")
+    given = [np.ascontiguousarray(a, dtype=kind) for a in arrays]
+    results = [np.full(shape, np.nan, dtype=kind) for shape in kernel.graph.outputs]
+    pointers = [ctypes.c_void_p(a.ctypes.data) for a in (*given, *results)]
+    return ctypes.CDLL(str(library)).function(*pointers), results
+
+
+@needs_compiler
+@pytest.mark.parametrize(("precision", "tolerance"), [("double", 1e-12), ("float", 1e-3)])
+def test_dynamics_in_c_equal_the_kernels(tmp_path, precision, tolerance):
+    rng = np.random.default_rng(4)
+    robot = legged.random_tree(seed=3, links=7)
+    state = robot.neutral(), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    for function in (legged.inverse_dynamics, legged.forward_dynamics):
+        kernel = legged.compile(function, robot)
+        answer, (got,) = run(kernel, tmp_path, *state, precision=precision)
+        wanted = kernel(*state)
+        # rounding of a few hundred operations, magnified by the robot's condition
+        assert answer == 0 and np.max(np.abs(got - wanted)) < tolerance * np.max(np.abs(wanted))
+
+
+def everything(x, y, int, sin):
+    """Every operation, with arguments whose names mean something in C."""
+    a, b = x
+    return (
+        np.array([a + b, a - b, a * b, a / b, -a, abs(a), np.sqrt(b), np.floor(a), a**2.5, 1e-30 - b]),
+        np.stack([np.sin(a), np.cos(a), np.tan(a), np.arcsin(a), np.arccos(a), np.arctan(a), np.arctan2(a, -b)]),
+        {"more": (np.exp(a), np.log(b), np.sinh(a), np.cosh(a), np.tanh(a), np.zeros((0, 2)), 3.0)},
+        where((a < b) & ~(a <= 0.2) | (a == b), np.maximum(a, y), np.minimum(a, y)),
+        where(a != b, int[0, 1], sin),
+    )
+
+
+@needs_compiler
+def test_every_operation_is_exported(tmp_path):
+    kernel = compile(everything, x=2, y=2, int=(2, 2), sin=())
+    for a, b in ((0.3, 0.7), (0.9, 0.1), (0.5, 0.5)):
+        arrays = np.array([a, b]), np.array([0.4, 0.6]), np.eye(2) + 1.0, np.float64(2.0)
+        answer, got = run(kernel, tmp_path, *arrays)
+        numbers = np.concatenate([np.ravel(x) for x in got])
+        flat = kernel.graph.evaluate(*arrays)
+        wanted = np.concatenate(
+            [np.ravel(x) for x in (*flat[:2], *flat[2]["more"], *flat[3:])]  # in the order of the outputs
+        )
+        assert answer == 0 and numbers == pytest.approx(wanted, rel=1e-14)
+
+
+@needs_compiler
+def test_results_that_are_not_finite_are_reported(tmp_path):
+    kernel = compile(lambda x: 1.0 / x, x=2)
+    assert run(kernel, tmp_path, np.array([1.0, 2.0]))[0] == 0
+    assert run(kernel, tmp_path, np.array([1.0, 0.0]))[0] == 1
+
+
+def test_the_header_tells_the_arguments(tmp_path):
+    robot = legged.random_tree(seed=3, links=7)
+    kernel = legged.compile(legged.forward_dynamics, robot)
+    header = kernel.to_c(tmp_path / "forward.c").header.read_text()
+    assert f"int forward_dynamics(const double q[{robot.nq}], const double v[{robot.nv}]," in header
+    assert "q: " in header and "one entry per position coordinate" in header and "FORWARD_H" in header
+    assert "const float q[" in kernel.to_c(tmp_path / "single", "float").header.read_text()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["forward.c", "forward.h", "single.c", "single.h"]
+
+
+def test_another_precision_is_refused(tmp_path):
+    kernel = compile(lambda x: x + 1.0, x=2)
+    with pytest.raises(ValueError, match="precision must be 'double' or 'float', got 'half'"):
+        kernel.to_c(tmp_path / "code", "half")
+    assert not list(tmp_path.iterdir())

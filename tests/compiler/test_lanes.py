@@ -1,0 +1,141 @@
+"""Alike modules in the lanes of vectors: the same numbers, found from labels alone, for robots of every shape."""
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.compiler import record
+from legged.compiler.codegen import llvm
+from legged.compiler.ir.graph import Graph
+from legged.compiler.passes.call_batching import rounds
+from legged.compiler.passes.slp import packs
+
+LEGS = {"thigh": 1.0, "shank": 0.5}
+
+
+def plan_of(function, robot) -> tuple[Graph, packs.Plan | None]:
+    graph = legged.compile(function, robot).graph
+    early = {i for calls, needed in rounds(graph) for i in (*calls, *needed)}
+    return graph, packs.plan(graph, early, 8)
+
+
+def legged_table(legs: int, seed: int) -> legged.Robot:
+    """Return a body on any number of alike legs of random build, some of them turned the other way."""
+    rng = np.random.default_rng(seed)
+    leg = legged.Limb()
+    for name, mass in LEGS.items():
+        tensor = np.diag([0.02, 0.03, 0.04]) + 0.002 * (1 - np.eye(3))
+        link = legged.Link(name, legged.Inertia(mass, rng.uniform(-0.1, 0.1, 3), tensor))
+        axis = rng.normal(size=3)
+        leg.add(legged.Revolute(f"{name}_joint", axis / np.linalg.norm(axis)), link, at=rng.uniform(-0.3, 0.3, 3))
+    builder = legged.RobotBuilder("table", legged.Link("top", legged.box(3.0, (1.0, 0.5, 0.1))))
+    for k in range(legs):
+        turn = legged.rpy(0.0, 0.0, rng.uniform(-3, 3)) if k % 2 else None
+        builder.attach(leg, to="top", at=rng.uniform(-0.5, 0.5, 3), rotation=turn, prefix=f"{k}_")
+    return builder.build()
+
+
+def test_all_four_legs_of_a_quadruped_share_vectors():
+    graph, plan = plan_of(legged.forward_dynamics, robots.spatial_quadruped())
+    assert plan is not None
+    packed = sum(len(pack.nodes) for pack in plan.packs)
+    assert {len(pack.nodes) for pack in plan.packs} == {4}
+    of_legs = sum(node.label.module in (1, 2, 3, 4) for node in graph.nodes)
+    assert packed > 0.75 * of_legs  # what the base does for each leg in turn is labelled with the leg too
+
+
+def test_kinds_of_modules_are_packed_apart():
+    """A humanoid has two arms and two legs; each pair has its own vectors."""
+    graph, plan = plan_of(legged.forward_dynamics, robots.humanoid())
+    assert plan is not None
+    pairs = {tuple(graph.nodes[i - graph.input_size].label.module for i in pack.nodes) for pack in plan.packs}
+    assert {(3, 4), (5, 6)} <= {tuple(sorted(pair)) for pair in pairs}
+
+
+def test_nothing_is_computed_before_what_it_needs():
+    graph, plan = plan_of(legged.forward_dynamics, robots.hexapod())
+    assert plan is not None
+    early = {i for calls, needed in rounds(graph) for i in (*calls, *needed)}
+    done = set(range(graph.input_size)) | early
+    for item in plan.order:
+        nodes = [item] if isinstance(item, int) else item.nodes
+        for i in nodes:
+            arguments = graph.nodes[i - graph.input_size].arguments
+            assert all(a in done for a in arguments if isinstance(a, int))
+        done.update(nodes)
+    assert done == set(range(graph.input_size + len(graph.nodes)))
+
+
+@pytest.mark.parametrize("legs", [1, 2, 3, 5, 9])
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "inertia_matrix"])
+def test_packed_code_gives_the_plain_numbers(legs, name):
+    """Also with more legs than lanes, and with lanes left over."""
+    robot = legged_table(legs, seed=legs)
+    rng = np.random.default_rng(legs)
+    q, v, force = legged.random_configuration(robot, rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+    function = getattr(legged, name)
+    arguments = (q,) if name == "inertia_matrix" else (q, v, force)
+    plain, packed = function(robot, *arguments), legged.compile(function, robot)(*arguments)
+    assert np.abs(packed - plain).max() <= 1e-12 * np.abs(plain).max()
+
+
+def test_signs_of_lanes_are_kept():
+    """One module adds what the other subtracts, and multiplies by a negative number: still one vector."""
+
+    def mirrored(x, y):
+        results = []
+        for k, side in enumerate((1.0, -1.0)):
+            with legged.compiler.module(k):
+                a = x[2 * k] * x[2 * k + 1]
+                b = a + side * 0.25 * y
+                results.append(-(b * a) - side * 0.5 * a)
+        return np.stack(results)
+
+    graph = record(mirrored, {"x": (4,), "y": ()})
+    plan = packs.plan(graph, (), llvm.width())
+    assert plan is not None and len(plan.packs) >= 4
+    x, y = np.array([0.3, -1.2, 0.7, 2.0]), 0.9
+    assert legged.compile(mirrored, x=(4,), y=())(x, y) == pytest.approx(graph.evaluate(x, y), rel=1e-15)
+
+
+def test_modules_that_wait_for_each_other_stay_apart():
+    def chain(x):
+        total = x[0]
+        for k in range(4):
+            with legged.compiler.module(k):
+                total = total * x[k + 1] + 1.0
+        return total
+
+    graph = record(chain, {"x": (5,)})
+    assert packs.plan(graph, (), 8) is None
+
+
+def test_a_state_alone_and_in_a_batch_differ_by_rounding_at_most():
+    """Alone, modules share vectors; in a batch, states do. The sums are the same, fused otherwise here and there."""
+    robot = robots.spatial_quadruped()
+    rng = np.random.default_rng(3)
+    q = np.array([legged.random_configuration(robot, rng) for _ in range(9)])
+    v, tau = rng.normal(size=(2, 9, robot.nv))
+    kernel = legged.compile(legged.forward_dynamics, robot)
+    alone = np.array([kernel(*state) for state in zip(q, v, tau, strict=True)])
+    assert np.abs(alone - kernel(q, v, tau)).max() <= 1e-13 * np.abs(alone).max()
+
+
+def test_a_constant_is_not_the_value_of_that_number():
+    """Modules that multiply by 4.0 beside modules that multiply by the value number 4, an input."""
+
+    def alike(x):
+        shared, out = x[4], []
+        for k in range(4):
+            with legged.compiler.ir.annotations.module(k + 1):
+                a = (x[k] + 0.3) * (x[k] + k) * (x[k] * x[k] + 0.1 * k)
+                out.append(a * (a + 1.5) * (4.0 if k == 3 else shared) + a * (x[k] - (4.0 if k else shared)))
+        return np.array(out)
+
+    x = np.array([0.3, -0.7, 1.1, 0.4, 2.5])
+    kernel = legged.compile(alike, None, x=(5,))
+    assert packs.plan(kernel.graph, (), 8) is not None
+    assert kernel(x) == pytest.approx(alike(x), rel=1e-14)
+    assert packs.Entry(4.0, 1) != packs.Entry(4, 1) and packs.Entry(4, 1) == packs.Entry(4, 1)
+    assert len({packs.Entry(4.0, 1), packs.Entry(4, 1)}) == 2

@@ -1,0 +1,126 @@
+"""Merging products into sums, and the order of operations: fewer instructions and less waiting, the same values."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from legged.compiler import record
+from legged.compiler.ir.graph import Graph
+from legged.compiler.ir.operations import evaluate
+from legged.compiler.passes.fma_fusion import MERGED, fused
+from legged.compiler.passes.scheduling import in_time, shortly_before_use
+
+
+def sums_of_products(seed: int):
+    """Return a function of x (8,) that multiplies, adds and subtracts at random; every product may be used often."""
+
+    def program(x):
+        rng = np.random.default_rng(seed)
+        values = list(x)
+        for _ in range(50):
+            a, b = (values[i] for i in rng.integers(len(values), size=2))
+            values.append((a * b, a + b, a - b, 0.5 * a)[rng.integers(4)])
+        return np.stack(values[-6:])
+
+    return program
+
+
+def graph_of(seed: int) -> Graph:
+    return record(sums_of_products(seed), {"x": (8,)})
+
+
+def values_of(graph: Graph, x: np.ndarray) -> list[float]:
+    """Return the value of every number of a graph with merged nodes."""
+    merged = {
+        "product_plus": lambda a, b, c: a * b + c,
+        "product_minus": lambda a, b, c: a * b - c,
+        "minus_product": lambda a, b, c: c - a * b,
+    }
+    values = [float(entry) for entry in x]
+    for operation, arguments, _ in graph.nodes:
+        numbers = [a if isinstance(a, float) else values[a] for a in arguments]
+        values.append(merged[operation](*numbers) if operation in MERGED else evaluate(operation, *numbers))
+    return values
+
+
+def operations(function, **shapes) -> list[str]:
+    """Return what is left to compute of a function after merging, by name."""
+    graph = fused(record(function, shapes))
+    return sorted(graph.nodes[i - graph.input_size].operation for i in shortly_before_use(graph))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_merging_changes_no_value_and_never_adds_an_operation(seed):
+    graph = graph_of(seed)
+    merged = fused(graph)
+    x = np.random.default_rng(seed).uniform(-1.0, 1.0, 8)
+    assert values_of(merged, x) == values_of(graph, x)
+    assert len(shortly_before_use(merged)) <= len(shortly_before_use(graph))
+
+
+def test_one_product_of_a_sum_is_merged():
+    assert operations(lambda a, b, c, d: a * b + c * d, a=(), b=(), c=(), d=()) == ["multiply", "product_plus"]
+    assert operations(lambda a, b, c: c - a * b, a=(), b=(), c=()) == ["minus_product"]
+    assert operations(lambda a, b, c: a * b - (b + c), a=(), b=(), c=()) == ["add", "product_minus"]
+
+
+def test_a_product_that_two_sums_use_is_merged_into_both():
+    def both(a, b, c, d):
+        return (a * b + c) / (d + a * b)
+
+    assert operations(both, a=(), b=(), c=(), d=()) == ["divide", "product_plus", "product_plus"]
+
+
+def test_a_product_that_is_needed_itself_stays():
+    def needed(a, b, c):
+        return np.stack([a * b, a * b + c])
+
+    assert operations(needed, a=(), b=(), c=()) == ["add", "multiply"]
+    assert operations(lambda a, b, c: (a * b + c) / (a * b), a=(), b=(), c=()) == ["add", "divide", "multiply"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_orders_hold_what_the_results_need_after_what_it_needs(seed):
+    graph = graph_of(seed)
+    needed = {r for r in graph.results if isinstance(r, int)}
+    for i in range(graph.input_size + len(graph.nodes) - 1, graph.input_size - 1, -1):
+        if i in needed:
+            needed.update(a for a in graph.nodes[i - graph.input_size].arguments if isinstance(a, int))
+    depth_first = shortly_before_use(graph)
+    for order in (depth_first, in_time(graph, depth_first)):
+        assert sorted(order) == [i for i in sorted(needed) if i >= graph.input_size]
+        place = {i: k for k, i in enumerate(order)}
+        for i in order:
+            for a in graph.nodes[i - graph.input_size].arguments:
+                assert not isinstance(a, int) or a < graph.input_size or place[a] < place[i]
+
+
+def test_operations_that_wait_let_others_go_first():
+    """Four powers: each multiplication waits for the one before, but not for the other powers'."""
+
+    def powers(x):
+        y = x
+        for _ in range(4):
+            y = y * x
+        return y
+
+    graph = record(powers, {"x": (4,)})
+    one_by_one = shortly_before_use(graph)
+    together = in_time(graph, one_by_one)
+
+    def follows(order):
+        return sum(a in graph.nodes[b - graph.input_size].arguments for a, b in itertools.pairwise(order))
+
+    assert follows(one_by_one) == 12
+    assert follows(together) == 0
+
+
+def test_constants_are_no_numbers_of_values():
+    """A constant may be equal to the number of a value that is not there yet."""
+    graph = record(lambda x: np.stack([(x[0] + k) * x[1] for k in (2.0, 3.0, 4.0, 5.0)]), {"x": (2,)})
+    order = shortly_before_use(graph)
+    assert set(in_time(graph, order)) == set(order)
+    assert [graph.nodes[i - 2].operation for i in in_time(graph, order)][:4] == ["add"] * 4

@@ -1,0 +1,146 @@
+"""Large graphs as code for their forms, run over tables: the same numbers, and code that does not grow."""
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.compiler.codegen import selection
+from legged.compiler.ir.annotations import item
+from legged.compiler.ir.where import where
+from legged.compiler.passes.outline.bundles import in_rows
+from legged.compiler.passes.outline.templates import in_phases
+from legged.errors import NotFiniteError
+
+FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics", "inertia_matrix", "link_poses")
+
+
+@pytest.fixture(autouse=True)
+def everything_is_large(monkeypatch, tmp_path):
+    """Roll already what would be compiled in one piece."""
+    for name in ("LARGE", "HUGE", "LARGE_BATCH"):
+        monkeypatch.setattr(selection, name, 0)
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+
+
+def _flat(result):
+    return np.concatenate([np.ravel(x) for x in (result if isinstance(result, tuple) else (result,))])
+
+
+def _states(kernel, robot, count, rng):
+    """Return arrays of random arguments, a row for each state."""
+    q = np.array([legged.random_configuration(robot, rng) for _ in range(count)])
+    return [q if a.name == "q" else rng.normal(size=(count, *a.shape)) for a in kernel.arguments]
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+@pytest.mark.parametrize("seed", range(2))
+def test_rolled_code_gives_the_plain_numbers_for_one_state_and_for_many(name, seed):
+    """Rounding is 1e-16 an operation, of some hundred one after the other; 19 states leave a block unfilled."""
+    robot = legged.random_tree(seed, links=5) if seed else robots.centipede(3)
+    function = getattr(legged, name)
+    kernel = legged.compile(function, robot)
+    states = _states(kernel, robot, 19, np.random.default_rng(seed))
+    plain = np.array([_flat(function(robot, *state)) for state in zip(*states, strict=True)])
+    one = np.array([_flat(kernel(*state)) for state in zip(*states, strict=True)])
+    many = kernel(*states)
+    many = np.concatenate([x.reshape(19, -1) for x in (many if isinstance(many, tuple) else (many,))], axis=1)
+    assert np.abs(one - plain).max() <= 1e-12 * np.abs(plain).max()
+    assert np.abs(many - plain).max() <= 1e-12 * np.abs(plain).max()
+
+
+def test_alike_legs_share_rows_for_one_state():
+    """The head's two legs are not alike the six behind it, which fill a row of four lanes at least."""
+    graph = legged.compile(legged.forward_dynamics, robots.centipede(4)).graph
+    rows = [row for segments, _ in in_phases(graph) for row in in_rows(segments, 4) if row.lanes == 4]
+    modules = [{graph.nodes[s.nodes[0] - graph.input_size].label.module for s in row.segments} for row in rows]
+    assert max(map(len, modules)) == 4
+
+
+@pytest.mark.parametrize("signs", [(1, -1, 1), (-1, 1, 1), (-1, -1, -1)])
+def test_signs_of_constants_do_not_change_the_operations(signs):
+    """So a body on the left and one on the right have one form."""
+
+    def operations(c):
+        def law(x, y):
+            a = c[0] * x[0] + c[1] * x[1]
+            b = (c[2] * x[2] - a) * y[0] - c[0] * (x[1] * y[1])
+            return np.array([a, b, c[1] * b - c[2] * y[2]])
+
+        return [node.operation for node in legged.compile(law, x=(3,), y=(3,)).graph.nodes]
+
+    assert operations(np.array([0.3, 0.7, 1.9]) * signs) == operations(np.array([0.3, 0.7, 1.9]))
+
+
+def test_conditions_reach_across_segments():
+    """Memory between the segments holds numbers; a condition is computed again where it is needed."""
+
+    def law(x):
+        positive = (x[0] > 0.0) & ~(x[1] > 2.0)
+        total = x[0]
+        for k in range(100):
+            with item(k):
+                total = total * 0.9 + where(positive, x[k % 3], 0.25)
+        return where(positive, total, -total) + np.sin(total)
+
+    kernel = legged.compile(law, x=(3,))
+    rows = np.random.default_rng(1).normal(size=(20, 3)) * 2
+    assert kernel(rows) == pytest.approx([law(row) for row in rows], rel=1e-13)
+    assert [kernel(row) for row in rows] == pytest.approx([law(row) for row in rows], rel=1e-13)
+
+
+def test_functions_of_functions_and_constant_results():
+    """Calls come in rounds, one for sines of sines; results may be constants, arguments and the same value twice."""
+
+    def law(x, y):
+        inner = np.sin(x) * 2.0 + y
+        outer = np.arctan2(np.cos(inner), 0.5) + np.exp(np.tanh(inner))
+        return outer, np.array([0.0, 3.0, 0.0]), x, outer[0], np.zeros((0, 2))
+
+    kernel = legged.compile(law, x=(5,), y=(5,))
+    x, y = np.random.default_rng(2).normal(size=(2, 13, 5))
+    for k in range(13):
+        for rolled, plain in zip(kernel(x[k], y[k]), law(x[k], y[k]), strict=True):
+            assert np.shape(rolled) == np.shape(plain)
+            assert rolled == pytest.approx(plain, rel=1e-13)
+    assert kernel(x, y)[0] == pytest.approx(law(x, y)[0], rel=1e-13)
+
+
+def test_results_do_not_depend_on_batch_or_threads():
+    robot = legged.random_tree(4, links=4)
+    kernel = legged.compile(legged.forward_dynamics, robot)
+    states = _states(kernel, robot, 3000, np.random.default_rng(0))
+    whole = kernel(*states, threads=2)
+    assert np.array_equal(whole, kernel(*states, threads=1))
+    assert np.array_equal(whole[1000:1013], kernel(*[x[1000:1013] for x in states]))
+
+
+def test_a_state_without_a_finite_answer_is_named():
+    robot = robots.chain(3)
+    kernel = legged.compile(legged.inverse_dynamics, robot)
+    q, v, vdot = _states(kernel, robot, 21, np.random.default_rng(0))
+    v[17, 4] = np.nan
+    with pytest.raises(NotFiniteError, match="17"):
+        kernel(q, v, vdot)
+    with pytest.raises(NotFiniteError):
+        kernel(q[17], v[17], vdot[17])
+
+
+def _code(assembly):
+    """Return the instructions of a program: its tables are data."""
+    return [line for line in assembly.splitlines() if line.startswith("  ")]
+
+
+@pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics"])
+def test_code_for_a_uniform_chain_does_not_grow_with_its_length(name):
+    """The first and the last links have forms of their own."""
+    short, long = (legged.compile(getattr(legged, name), robots.chain(n, twist=0.7)).graph for n in (20, 50))
+    assert len(long.nodes) > 2 * len(short.nodes)
+    for program in (selection.single, selection.batch):
+        assert len(_code(program(long))) <= 1.02 * len(_code(program(short)))
+
+
+def test_code_for_the_inertia_matrix_of_a_chain_does_not_grow_though_its_entries_do():
+    short, long = (legged.compile(legged.inertia_matrix, robots.chain(n, twist=0.7)).graph for n in (12, 24))
+    assert len(long.nodes) > 3 * len(short.nodes)
+    assert len(_code(selection.batch(long))) <= 1.02 * len(_code(selection.batch(short)))

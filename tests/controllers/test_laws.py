@@ -1,0 +1,226 @@
+"""Control laws, one state at a time: what each says about torques, memory, gains and mistakes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from controllers import ComputedTorque, FeedForward, JointPD, JointPID, OpenLoop, Posture, Trot, paper_trot, paper_walk
+from legged.compiler.compile import compile as compiled
+from legged.errors import DefinitionError, LeggedError, NotFiniteError, ReachError, ShapeError
+from legged.ground import paper_ground
+from legged.ground.contact import contact_motion, contact_wrenches
+
+CASES = {
+    "biped": (robots.planar_biped(), paper_walk()),
+    "quadruped": (robots.spatial_quadruped(), paper_trot()),
+    "Euler quadruped": (robots.spatial_quadruped(legged.EulerBase("xyz")), paper_trot()),
+    "fixed quadruped": (robots.spatial_quadruped(legged.FixedBase()), paper_trot()),
+}
+LAWS = {"computed torque": ComputedTorque, "feed-forward": FeedForward, "PD": JointPD, "PID": JointPID}
+each_case = pytest.mark.parametrize("robot, gait", CASES.values(), ids=CASES)
+
+
+def started(law, robot, ground=None):
+    """Return (initial q, initial v, memory) of a law started on its gait."""
+    q, v = law.initial_state(robot)
+    return q, v, law.start(robot, ground, q, v)
+
+
+def disturbed(robot, q, v, seed):
+    """Return a state near (q, v), and wrenches on the links."""
+    rng = np.random.default_rng(seed)
+    near = legged.integrate(robot, q, rng.normal(size=robot.nv) * 0.05)
+    return near, v + rng.normal(size=robot.nv) * 0.3, rng.normal(size=(len(robot.links), 6))
+
+
+@each_case
+def test_computed_torque_makes_joint_errors_linear_whatever_acts_on_the_robot(robot, gait):
+    law = ComputedTorque(gait, kp=30.0, kd=7.0)
+    q, v, memory = started(law, robot)
+    for seed in range(3):
+        near, speed, wrenches = disturbed(robot, q, v, seed)
+        tau = law.torque(0.3, 0, near, speed, wrenches, memory)
+        vdot = legged.forward_dynamics(robot, near, speed, tau, wrenches)
+        wanted, rates, accelerations = law.reference(0.3, 0)
+        e, ed = wanted - near[robot.base.nq :], rates - speed[robot.base.nv :]
+        np.testing.assert_allclose(vdot[robot.base.nv :], accelerations + 30 * e + 7 * ed, rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(tau[: robot.base.nv], 0)
+
+
+def test_computed_torque_is_critically_damped_unless_told_otherwise():
+    robot, gait = CASES["biped"]
+    default, told = ComputedTorque(gait), ComputedTorque(gait, kp=49.0, kd=14.0)
+    q, v, memory = started(default, robot)
+    started(told, robot)
+    near, speed, wrenches = disturbed(robot, q, v, 1)
+    torques = [law.torque(0.3, 0, near, speed, wrenches, memory) for law in (default, told)]
+    np.testing.assert_allclose(*torques, rtol=1e-14)
+
+
+@each_case
+def test_feed_forward_and_computed_torque_agree_on_the_gait(robot, gait):
+    ground = paper_ground(robot)
+    laws = FeedForward(gait), ComputedTorque(gait), OpenLoop(gait)
+    q, v, memory = started(laws[0], robot, ground)
+    for law in laws[1:]:
+        started(law, robot, ground)
+    forces, _ = ground.forces(*contact_motion(robot, q, v))
+    wrenches = contact_wrenches(robot, q, forces)
+    torques = [law.torque(0.0, 0, q, v, wrenches, memory) for law in laws]
+    np.testing.assert_allclose(torques[0], torques[1], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(torques[2], torques[1], rtol=1e-9, atol=1e-9)
+
+
+@each_case
+def test_the_reference_base_of_feed_forward_moves_as_forward_dynamics_says(robot, gait):
+    ground = paper_ground(robot)
+    law = FeedForward(gait)
+    q, v, memory = started(law, robot, ground)
+    near, speed, _ = disturbed(robot, q, v, 2)
+    n = robot.base.nq + robot.base.nv
+    moved = np.concatenate([near[: robot.base.nq], speed[: robot.base.nv]])
+    reference_q, reference_v = law.reference_state(0.4, 0, moved)
+    wrenches = contact_wrenches(robot, reference_q, ground.forces(*contact_motion(robot, reference_q, reference_v))[0])
+    tau = OpenLoop.torque(law, 0.4, 0, reference_q, reference_v, wrenches, moved)
+    vdot = legged.forward_dynamics(robot, reference_q, reference_v, tau, wrenches)
+    rate = law.rate(0.4, 0, q, v, np.zeros((len(robot.links), 6)), moved)
+    assert rate.shape == memory.shape == (n,)
+    qd = legged.configuration_rate(robot, reference_q, reference_v)
+    np.testing.assert_allclose(rate, np.concatenate([qd[: robot.base.nq], vdot[: robot.base.nv]]), rtol=1e-8, atol=1e-8)
+
+
+def test_feed_forward_takes_a_quaternion_that_has_drifted_in_length():
+    robot, gait = CASES["quadruped"]
+    law = FeedForward(gait)
+    _, _, memory = started(law, robot)
+    stretched = memory.copy()
+    stretched[:4] *= 1.01
+    for a, b in zip(law.reference_state(0.1, 0, stretched), law.reference_state(0.1, 0, memory), strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-15)
+
+
+def test_open_loop_does_not_look_at_the_robot_and_feed_forward_does():
+    robot, gait = CASES["biped"]
+    open_loop, closed = OpenLoop(gait), FeedForward(gait, kp=49.0, kd=14.0)
+    q, v, memory = started(open_loop, robot)
+    started(closed, robot)
+    near, speed, wrenches = disturbed(robot, q, v, 3)
+    undisturbed = open_loop.torque(0.3, 0, q, v, wrenches, memory)
+    np.testing.assert_array_equal(open_loop.torque(0.3, 0, near, speed, 0 * wrenches, memory), undisturbed)
+    wanted, rates, _ = closed.reference(0.3, 0)
+    feedback = 49 * (wanted - near[3:]) + 14 * (rates - speed[3:])
+    np.testing.assert_allclose(
+        closed.torque(0.3, 0, near, speed, wrenches, memory)[3:] - undisturbed[3:], feedback, rtol=1e-12, atol=1e-12
+    )
+
+
+def test_feed_forward_remembers_the_grounds_memory_too():
+    robot, gait = CASES["quadruped"]
+    ground = legged.ground.realistic_ground(robot, stick=True)
+    law = FeedForward(gait)
+    q, v, memory = started(law, robot, ground)
+    size = len(ground.memory(len(robot.contacts)))
+    assert size > 0
+    assert memory.shape == (7 + 6 + size,)
+    assert law.rate(0.1, 0, q, v, np.zeros((len(robot.links), 6)), memory).shape == memory.shape
+
+
+def test_servos_are_springs_dampers_and_integrals():
+    robot, gait = CASES["quadruped"]
+    kp, kd, ki = (np.random.default_rng(4).uniform(1, 9, 12) for _ in range(3))
+    pd, pid = JointPD(gait, kp=kp, kd=kd), JointPID(gait, kp=kp, kd=kd, ki=ki)
+    q, v, nothing = started(pd, robot)
+    _, _, memory = started(pid, robot)
+    assert nothing.shape == (0,)
+    np.testing.assert_array_equal(memory, np.zeros(12))
+    near, speed, wrenches = disturbed(robot, q, v, 5)
+    wanted, rates, _ = pd.reference(0.3, 0)
+    e, ed = wanted - near[7:], rates - speed[6:]
+    tau = pd.torque(0.3, 0, near, speed, wrenches, nothing)
+    np.testing.assert_allclose(tau, [0] * 6 + list(kp * e + kd * ed), rtol=1e-13)
+    memory = np.linspace(-1, 1, 12)
+    np.testing.assert_allclose(pid.torque(0.3, 0, near, speed, wrenches, memory) - tau, [0] * 6 + list(ki * memory))
+    np.testing.assert_allclose(pid.rate(0.3, 0, near, speed, wrenches, memory), e)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+@each_case
+def test_traced_torques_and_rates_are_those_of_plain_numbers(robot, gait, law):
+    law, ground = law(gait), paper_ground(robot)
+    q, v, memory = started(law, robot, ground)
+
+    def both(t, step, q, v, wrenches, memory):
+        known = t, step, q, v, wrenches, memory
+        return law.torque(*known), law.rate(*known)
+
+    links = len(robot.links)
+    shapes = {"q": (robot.nq,), "v": (robot.nv,), "wrenches": (links, 6), "memory": (len(memory),)}
+    kernel = compiled(both, None, t=(), step=(), **shapes)
+    near, speed, wrenches = disturbed(robot, q, v, 6)
+    for t, step in ((0.3, 0), (1.4, 1)):
+        plain = both(t, step, near, speed, wrenches, memory)
+        for a, b in zip(kernel(t, float(step), near, speed, wrenches, memory), plain, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
+
+
+def test_a_law_asks_its_gait_for_switches_references_and_the_start():
+    robot, gait = CASES["biped"]
+    law = ComputedTorque(gait)
+    np.testing.assert_array_equal(law.switches(3.5), gait.switches(3.5))
+    for a, b in zip(law.initial_state(robot), gait.initial_state(robot), strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(law.reference(0.2)[0], gait.reference(0.2)[0])
+
+
+def test_a_gait_of_ones_own_needs_three_methods():
+    class Nod:
+        def reference(self, t, step=None):
+            return 0.1 * np.sin(t) * np.ones(6), 0.1 * np.cos(t) * np.ones(6), -0.1 * np.sin(t) * np.ones(6)
+
+        def switches(self, until):
+            return np.zeros(0)
+
+        def initial_state(self, robot):
+            return robot.neutral(), np.zeros(robot.nv)
+
+    robot = robots.planar_biped()
+    law = ComputedTorque(Nod())
+    q, v, memory = started(law, robot)
+    tau = law.torque(0.5, 0, q, v, np.zeros((7, 6)), memory)
+    vdot = legged.forward_dynamics(robot, q, v, tau)
+    expected = -0.1 * np.sin(0.5) + 49 * 0.1 * np.sin(0.5) + 14 * 0.1 * np.cos(0.5)
+    np.testing.assert_allclose(vdot[3:], expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "gains, error, words",
+    [
+        (
+            {"kp": np.ones(5)},
+            ShapeError,
+            r"kp must be one number or \(6,\), .* got shape \(5,\)",
+        ),
+        ({"kd": np.ones((6, 6))}, ShapeError, r"kd must be one number or \(6,\)"),
+        ({"kp": np.nan}, NotFiniteError, "kp must be finite"),
+        ({"kd": [1, 2, 3, 4, 5, -6]}, DefinitionError, r"kd must not be negative, got -6\.0"),
+    ],
+)
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_gains_of_the_wrong_kind_are_refused(law, gains, error, words):
+    robot, gait = CASES["biped"]
+    with pytest.raises(error, match=words):
+        started(law(gait, **gains), robot)
+
+
+def test_laws_refuse_what_they_cannot_follow():
+    robot = robots.planar_biped()
+    with pytest.raises(LeggedError, match="ComputedTorque knows no robot yet; call start"):
+        ComputedTorque(paper_walk()).torque(0.0, 0, np.zeros(9), np.zeros(9), np.zeros((7, 6)), np.zeros(0))
+    with pytest.raises(ReachError):
+        started(ComputedTorque(Trot(stride=0.9)), robots.spatial_quadruped())
+    law = JointPD(Posture(np.zeros(4)))
+    with pytest.raises(ShapeError, match=r"the gait's references must be \(6,\), .* got \(4,\)"):
+        law.start(robot, None, robot.neutral(), np.zeros(9))

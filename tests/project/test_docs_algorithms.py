@@ -1,0 +1,72 @@
+"""The tables of docs/algorithms.md tell the truth: all equations of the papers, code and tests that exist."""
+
+import importlib
+import re
+from functools import reduce
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[1]
+PAGE = (HERE.parent / "docs" / "algorithms.md").read_text(encoding="utf-8")
+SCOPES = ("", ".algorithms", ".algorithms.operational", ".algorithms.derivatives")
+"""Packages of `legged` within which the page names code."""
+PAPERS = {"Featherstone and Orin 2000": (29, 0), "Rodriguez, Jain and Kreutz-Delgado 1991": (26, 5)}
+"""How many numbered equations and lemmas each has."""
+
+
+def rows() -> list[tuple[str, str, str, str]]:
+    """Return (heading, first cell, code, test) of every row of the tables whose last columns are code and test."""
+    found, heading, inside = [], "", False
+    for line in PAGE.splitlines():
+        heading = line[3:] if line.startswith("## ") else heading
+        cells = [cell.strip() for cell in line.strip("| ").split(" | ")]
+        if not line.startswith("|"):
+            inside = False
+        elif cells[-2:] == ["code", "test"]:
+            inside = True
+        elif inside and not cells[0].startswith("---"):
+            found.append((heading, cells[0], *cells[-2:]))
+    return found
+
+
+ROWS = rows()
+CODE = sorted({name for *_, code, _ in ROWS for name in re.findall(r"`([^`]+)`", code)})
+TESTS = sorted({name for *_, test in ROWS for name in re.findall(r"`([^`]+)`", test)})
+DEFINED = {name for file in HERE.rglob("test_*.py") for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)}
+
+
+def exists(name: str) -> bool:
+    """Tell whether a file, or a module, function, class or attribute of the framework has a name."""
+    if "/" in name:
+        return (HERE.parent / name).is_file()
+    parts = name.split(".")
+    for scope in SCOPES:
+        for cut in range(len(parts), -1, -1):
+            try:
+                module = importlib.import_module(".".join([f"legged{scope}", *parts[:cut]]))
+                reduce(getattr, parts[cut:], module)
+            except (ImportError, AttributeError):
+                continue
+            return True
+    return False
+
+
+@pytest.mark.parametrize("paper", PAPERS)
+def test_every_equation_and_lemma_has_a_row_with_code_and_a_test(paper):
+    own = [(first, code, test) for heading, first, code, test in ROWS if heading.startswith(paper)]
+    told = " ".join(first for first, *_ in own)
+    equations, lemmas = PAPERS[paper]
+    assert {int(n) for n in re.findall(r"\((\d+)\)", told)} == set(range(1, equations + 1))
+    assert {int(n) for n in re.findall(r"lemma (\d+)", told)} == set(range(1, lemmas + 1))
+    assert own[0][2] != "same" and all("`" in code and ("`" in test or test == "same") for _, code, test in own)
+
+
+def test_code_that_the_tables_name_exists():
+    assert len(CODE) > 60
+    assert [name for name in CODE if not exists(name)] == []
+
+
+def test_tests_that_the_tables_name_exist():
+    files = {name for name in TESTS if "/" in name}
+    assert [name for name in TESTS if name not in DEFINED and not (name in files and exists(name))] == []
