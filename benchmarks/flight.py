@@ -35,7 +35,7 @@ THIN = 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Motors:
-    """Constant torques. Attributes: tau: Generalised forces, (nv,)."""
+    """Constant torques. Attributes: tau: Generalized forces, (nv,)."""
 
     tau: Any
 

@@ -2,7 +2,7 @@
 
 Standing under servos both programs do the same: the same robot, gains and step. Contact laws differ, and friction holds
 feet where they are, but all legs together carry the same weight: it is the angles by which they give way that must
-agree. The trots are ours alone: gait, control law, dynamics, contact, judgement of falls and integrator in one kernel,
+agree. The trots are ours alone: gait, control law, dynamics, contact, judgment of falls and integrator in one kernel,
 more work than MuJoCo's standing still.
 """
 

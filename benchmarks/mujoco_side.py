@@ -88,7 +88,7 @@ class MujocoTwin:
         return np.concatenate([[self.data.time], self.data.qpos, self.data.qvel])
 
     def controls(self, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """Return the motors' torques, (..., nu), for our generalised forces (..., nv); nothing drives the base."""
+        """Return the motors' torques, (..., nu), for our generalized forces (..., nv); nothing drives the base."""
         return self.their.to_force(q, tau)[..., self.model.nv - self.model.nu :]
 
     def forward_dynamics(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
@@ -110,14 +110,14 @@ def _add_feet(spec: Any, robot: legged.Robot, stand: Stand) -> None:
         point.parent.add_geom(**sphere, pos=point.pos, friction=friction)
 
 
-class Modelled(Protocol):
+class Modeled(Protocol):
     """What has a model of MuJoCo's."""
 
     model: Any
 
 
 def rolled_out(
-    twin: Modelled, states: np.ndarray, controls: np.ndarray, steps: int, threads: int = 1
+    twin: Modeled, states: np.ndarray, controls: np.ndarray, steps: int, threads: int = 1
 ) -> Callable[[], np.ndarray]:
     """Return what runs `mujoco.rollout` and returns the last states.
 

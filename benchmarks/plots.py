@@ -11,7 +11,7 @@ from benchmarks.record import Quantity, Record
 from benchmarks.subjects import FORWARD
 from legged.app import style
 
-COLOURS = {
+COLORS = {
     growth.OURS_ONE: style.BLUE,
     growth.OURS_BATCH: style.GREEN,
     growth.OURS_ALL: style.PURPLE,
@@ -36,7 +36,7 @@ def links(record: Record) -> Figure:
     last = made.axes[-1]
     for shape, mark in zip(growth.ROBOTS, ("-", "--"), strict=True):
         points = _over(record.below(growth.LINKS, shape), 2, FORWARD, growth.COMPILATION)
-        _line(last, f"{shape}s", points, colour="black", dashes=mark)
+        _line(last, f"{shape}s", points, color="black", dashes=mark)
     _logarithmic(last)
     style.label(last, "From the robot to its first result, cold", "links", "[s]")
     last.legend(fontsize=8, frameon=False)
@@ -82,15 +82,13 @@ def _over_first(quantity: Quantity, first: Quantity) -> Quantity:
     return quantity._replace(**{part: getattr(quantity, part) / first.median for part in ("median", "low", "high")})
 
 
-def _line(ax: Axes, label: str, points: Points, colour: str = "", dashes: str = "-") -> None:
+def _line(ax: Axes, label: str, points: Points, color: str = "", dashes: str = "-") -> None:
     if not points:
         return
-    colour = colour or COLOURS[label]
+    color = color or COLORS[label]
     x = [x for x, _ in points]
-    ax.plot(
-        x, [q.median for _, q in points], dashes, marker="o", markersize=3, color=colour, linewidth=1.3, label=label
-    )
-    ax.fill_between(x, [q.low for _, q in points], [q.high for _, q in points], color=colour, alpha=0.2, linewidth=0)
+    ax.plot(x, [q.median for _, q in points], dashes, marker="o", markersize=3, color=color, linewidth=1.3, label=label)
+    ax.fill_between(x, [q.low for _, q in points], [q.high for _, q in points], color=color, alpha=0.2, linewidth=0)
 
 
 def _logarithmic(ax: Axes) -> None:

@@ -24,7 +24,7 @@ WAYS_OUT: tuple[dict[str, Any], ...] = ({"repair": "weld"}, {"mimic": "free"})
 PROMISED = 1e-9
 HEADER = (
     "robot", "links", "DoF", "followers", "inverse", "forward", "as forces", "Pinocchio's", "inertia", "bias",
-    "centre", "condition", "suspicious", "harmless",
+    "center", "condition", "suspicious", "harmless",
 )  # fmt: skip
 
 
@@ -136,14 +136,14 @@ def _measures(book: Book) -> str:
 - *inverse*, *bias*: norm of the difference over the norm of the forces.
 - *inertia*: largest difference of two entries over the root of the product of their diagonal entries, which no unit and
   no small entry hides from.
-- *centre*: of mass, norm of the difference over its distance from the origin, or over 1 m where that is more.
+- *center*: of mass, norm of the difference over its distance from the origin, or over 1 m where that is more.
 - *forward*: norm of the difference over the norm of the acceleration. Accelerations are the inertia matrix's inverse
   times forces, so any two programs part by about 1e-16 times its *condition*, which is that of the matrix scaled to a
   unit diagonal.
 - *as forces*: Pinocchio's inverse dynamics of our acceleration, less the torques that were given, over the sum of the
   norms of torques and bias; *Pinocchio's* is the same of its own acceleration.
 
-Inverse dynamics, inertia matrix, bias and centre of mass agree to {worst:.0e} everywhere. Forward dynamics agree to
+Inverse dynamics, inertia matrix, bias and center of mass agree to {worst:.0e} everywhere. Forward dynamics agree to
 {PROMISED:.0e} but for: {beyond}. There points without inertia on lined-up axes make the matrix almost singular in
 some states, and Pinocchio's own acceleration misses the torques too.
 

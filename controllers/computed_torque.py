@@ -43,4 +43,4 @@ class ComputedTorque(GaitLaw):
         e, ed, qdd_d = self._errors(t, step, q, v)
         alpha_theta = qdd_d + self._kp * e + self._kd * ed
         _, tau_theta = floating_inverse_dynamics(self.robot, q, v, alpha_theta, wrenches)
-        return self._generalised(tau_theta)
+        return self._generalized(tau_theta)

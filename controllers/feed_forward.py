@@ -60,7 +60,7 @@ class FeedForward(GaitLaw):
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         e, ed, _ = self._errors(t, step, q, v)
         _, _, tau_id = self._reference_motion(t, step, memory)
-        return self._generalised(tau_id + self._kp * e + self._kd * ed)
+        return self._generalized(tau_id + self._kp * e + self._kd * ed)
 
     def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         base_rate, ground_rate, _ = self._reference_motion(t, step, memory)

@@ -16,7 +16,7 @@ def check_footing(robot: Robot, names: Sequence[str], G: Array) -> None:
 
     Args:
         robot: The robot. names: Of the feet, for the message.
-        G: Generalised forces on the base, [N m] and [N] in the order of its v, per entry of what the feet give,
+        G: Generalized forces on the base, [N m] and [N] in the order of its v, per entry of what the feet give,
             (base.nv, k).
     """
     sizes = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(0)

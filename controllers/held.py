@@ -63,7 +63,7 @@ class Held:
         return where(due, np.concatenate([tau, later]), memory)
 
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalised forces that are held, (nv,)."""
+        """Return the generalized forces that are held, (nv,)."""
         return memory[: len(v)]
 
     def instants(self, until: float) -> Array:

@@ -33,7 +33,7 @@ class JointPD(GaitLaw):
 
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         e, ed, _ = self._errors(t, step, q, v)
-        return self._generalised(self._kp * e + self._kd * ed)
+        return self._generalized(self._kp * e + self._kd * ed)
 
 
 @dataclass(eq=False)
@@ -58,7 +58,7 @@ class JointPID(JointPD):
         return np.zeros(robot.nj)
 
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return super().torque(t, step, q, v, wrenches, memory) + self._generalised(self._ki * memory)
+        return super().torque(t, step, q, v, wrenches, memory) + self._generalized(self._ki * memory)
 
     def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         e, _, _ = self._errors(t, step, q, v)

@@ -61,7 +61,7 @@ class GaitLaw:
         return self._robot
 
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalised forces, (nv,), [N m] or [N]; zeros in the base's rows."""
+        """Return the generalized forces, (nv,), [N m] or [N]; zeros in the base's rows."""
         raise NotImplementedError
 
     def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
@@ -86,7 +86,7 @@ class GaitLaw:
         wanted, rates, accelerations = self.reference(t, step)
         return wanted - q[base.nq :], rates - v[base.nv :], accelerations
 
-    def _generalised(self, joint_torques: Array) -> Array:
+    def _generalized(self, joint_torques: Array) -> Array:
         return np.concatenate([np.zeros(self.robot.base.nv), joint_torques])
 
 

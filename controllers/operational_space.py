@@ -149,7 +149,7 @@ class OperationalSpaceControl(GaitLaw):
             check_footing(robot, self.standing, rows.T)
 
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalised forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""
+        """Return the generalized forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""
         robot, n0 = self.robot, self.robot.base.nv
         space = self._space(q)
         speeds, start = space.J @ v, 3 * len(self._feet)
@@ -165,7 +165,7 @@ class OperationalSpaceControl(GaitLaw):
             rows = self._foot_rows(robot, q)
             G = rows[:, :n0].T
             tau = tau - rows.T @ (G.T @ solve_symmetric(mirror(G @ G.T), tau[:n0]))
-        return self._generalised(tau[n0:])
+        return self._generalized(tau[n0:])
 
     def _space(self, q: Array) -> OperationalSpace:
         """Return the operational space of the standing feet, then of the tasks."""

@@ -21,13 +21,13 @@ run = legged.simulate(robot, law, ground=realistic_ground(robot), until=2.4, sam
 seen = sensors.measure(robot, run, imu=legged.Frame("trunk", at=(0.1, 0.0, 0.05)))  # [m]
 felt = sensors.Noise(density=2e-3, bias=0.05).on(run.times, seen.specific_force)  # [m/s^2/sqrt(Hz)], [m/s^2]
 steady, pushed = (run.times > 0.4) & (run.times < 1.2), (run.times > 1.3) & (run.times < 1.4)
-apart = 1e3 * np.linalg.norm(seen.zero_moment_point - seen.centre_of_pressure, axis=1)  # [mm]
+apart = 1e3 * np.linalg.norm(seen.zero_moment_point - seen.center_of_pressure, axis=1)  # [mm]
 carried, weight = seen.forces[steady, :, 2].sum(axis=1).mean(), robot.mass * 9.81
 print(f"feet carry {carried:.0f} N on average, the robot weighs {weight:.0f} N")
 for name in seen.contact_names:
     print(f"{name} is down for {seen.foot(name).touching[steady].mean():.0%} of the time")
 print(f"the accelerometer reads {seen.specific_force[steady, 2].mean():.1f} m/s^2 upward on average")
-print(f"the zero-moment point is up to {np.nanmax(apart[steady]):.1f} mm from the centre of pressure, ", end="")
+print(f"the zero-moment point is up to {np.nanmax(apart[steady]):.1f} mm from the center of pressure, ", end="")
 print(f"{np.nanmax(apart[pushed]):.0f} mm under the push")
 
 figure = Figure(figsize=(9.0, 9.5), layout="constrained")
@@ -38,10 +38,10 @@ for k, name in enumerate(seen.contact_names):
     loads.fill_between(run.times, -12 - 8 * k, -6 - 8 * k, where=foot.touching, color=f"C{k}", linewidth=0)
 for i, axis in enumerate("xyz"):
     forces.plot(run.times, felt[:, i], color=f"C{i}", linewidth=0.6, label=f"accelerometer, {axis}")
-points = {"centre of mass": seen.center_of_mass, "capture point": seen.capture_point}
+points = {"center of mass": seen.center_of_mass, "capture point": seen.capture_point}
 for name, places in points.items():
     margins.plot(run.times, seen.margin(places), ".", markersize=1.5, label=name)
-for name, places in {**points, "centre of pressure": seen.centre_of_pressure}.items():
+for name, places in {**points, "center of pressure": seen.center_of_pressure}.items():
     above.plot(places[:, 0], places[:, 1], ".", markersize=1.5, label=name)
 loads.set(ylabel="load, and switches [N]", ylim=(-45, 150))
 forces.set(ylabel="[m/s$^2$]", ylim=(-10, 30))

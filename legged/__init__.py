@@ -1,4 +1,4 @@
-"""Modelling, analysing, simulating and controlling legged robots."""
+"""Modeling, analyzing, simulating and controlling legged robots."""
 
 from legged import conversions, taylor
 from legged.compiler import Counts, Kernel, compile, count

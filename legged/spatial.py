@@ -56,7 +56,7 @@ def mass_matrix(mass: Scalar, h: Array, inertia: Array) -> Array:
 
     Args:
         mass: m, [kg].
-        h: First moment of mass m d, d from O to the centre of mass, (3,), [kg m].
+        h: First moment of mass m d, d from O to the center of mass, (3,), [kg m].
         inertia: I, about O, (3, 3), [kg m^2].
 
     Source: Shah, Saha, Dutt 2012, eq. (19).

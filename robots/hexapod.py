@@ -18,7 +18,7 @@ def hexapod(base: Base | None = None) -> Robot:
     Args:
         base: Floating with a quaternion by default.
 
-    Source: masses, lengths and principal inertias of the authors' hexapod. Its trunk's centre of mass is put at the
+    Source: masses, lengths and principal inertias of the authors' hexapod. Its trunk's center of mass is put at the
     middle; their shipped model has it 0.5 m off, which looks like a leftover.
     """
     leg = (

@@ -2,14 +2,14 @@
 
 from legged import Limb, Link, PlanarBase, Revolute, Robot, RobotBuilder, rod
 
-HIP = (0.0, 0.0, -0.25)  # [m], below the trunk's centre of mass
+HIP = (0.0, 0.0, -0.25)  # [m], below the trunk's center of mass
 DOWN = (0.0, 0.0, -0.5)  # [m], thigh and shank
 
 
 def planar_biped() -> Robot:
     """Return the biped: trunk and legs a and b, each thigh, shank and flat foot with contacts at heel and toe.
 
-    The trunk's frame is at its centre of mass. Joints turn about -y, so a limb swings forward with a positive angle
+    The trunk's frame is at its center of mass. Joints turn about -y, so a limb swings forward with a positive angle
     and a knee bends with a negative one; at zero the legs hang straight down and the feet point forward.
 
     Source: Shah, Saha, Dutt 2012, section 5.1; slender rods, and a foot whose ankle is above its middle, as the

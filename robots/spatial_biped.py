@@ -7,9 +7,9 @@ from legged.robot.shapes import Box
 
 HEIGHT, MASS = 1.72, 65.0  # [m], [kg]: of the person; with this height the paper's initial pose is just off the ground
 THIGH, SHANK, ANKLE, FOOT = 0.245 * HEIGHT, 0.246 * HEIGHT, 0.039 * HEIGHT, 0.152 * HEIGHT  # [m]; ankle over the sole
-HIPS, TRUNK = 0.191 * HEIGHT, 0.626 * 0.288 * HEIGHT  # [m], hip to hip; from there up to the trunk's centre of mass
+HIPS, TRUNK = 0.191 * HEIGHT, 0.626 * 0.288 * HEIGHT  # [m], hip to hip; from there up to the trunk's center of mass
 HEEL, SOLE = 0.25, 0.055 * HEIGHT  # heel behind the ankle, of the foot's length; [m], breadth of the foot
-CHEST = (0.2, 0.259 * HEIGHT, 0.6)  # [m], the part of the trunk that things may hit, around its centre of mass
+CHEST = (0.2, 0.259 * HEIGHT, 0.6)  # [m], the part of the trunk that things may hit, around its center of mass
 BETWEEN = sphere(0.1, 0.03)  # [kg], [m]: each body between crossing axes, its mass taken from thigh or shank
 # Of a leg's joints: ranges [degrees], efforts [N m] and the speed at which these are gone [rad/s].
 RANGES = ((-45.0, 45.0), (-30.0, 120.0), (-45.0, 45.0), (-150.0, 0.0), (-35.0, 35.0), (-50.0, 60.0))
@@ -20,7 +20,7 @@ CROUCH = (0.0, 40.0, 0.0, -77.4595, 0.0, 42.4595)  # [degrees], of a leg's joint
 def spatial_biped(base: Base | None = None, mass: float = MASS, foot: float = FOOT) -> Robot:
     """Return the biped: a trunk on two legs with hips of three intersecting axes, knees, and ankles of two axes.
 
-    Names end with the paper's numbers: body 1 is the trunk, its origin at its centre of mass; the left leg has 2 to 7,
+    Names end with the paper's numbers: body 1 is the trunk, its origin at its center of mass; the left leg has 2 to 7,
     the right leg 8 to 13; joint k carries body k. A hip turns about x, y, z (joints 2, 3, 4 and 8, 9, 10), a knee
     about y (5, 11), an ankle about x, y (6, 7 and 12, 13). Bodies 2, 3, 6 and 8, 9, 12 stand between such axes.
 

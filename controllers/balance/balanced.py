@@ -42,13 +42,13 @@ class Balanced(GaitLaw):
     """A gait with trunk and foot-placement feedback: divergent-component feedback by pressure and by stepping.
 
     At every instant the base is asked to turn level, to keep its height and to accelerate as the pendulum over the
-    centre of pressure does that steers the divergent component of motion (`capture`); swinging feet are asked to land
+    center of pressure does that steers the divergent component of motion (`capture`); swinging feet are asked to land
     where the rest of the deviation is met, standing feet to stand. Joint accelerations for all this come from the
     leg's Jacobians (`limbs`), ground forces from a minimum-norm distribution (`forces`), torques from the dynamics:
     tau = I vdot + h - J^T f. Contact forces are not measured.
 
     The same object walks a planar biped on flat feet, trots a quadruped on points, and makes any of them stand (with a
-    `Stand`): then all feet carry, and pressure alone keeps the centre of mass over them. Gaits may be closed forms or
+    `Stand`): then all feet carry, and pressure alone keeps the center of mass over them. Gaits may be closed forms or
     numerical; joints of no leg are held where the gait has them at the start. A trot can only stop a fall
     across its diagonal by stepping, so a deviation grows by exp(omega T) in a step: keep the period short, 0.3 to
     0.4 s for hips at 0.5 m. Leave legs room to stretch: a step that ends with a straight knee cannot be corrected.
@@ -101,7 +101,7 @@ class Balanced(GaitLaw):
         """Return (q, v) at t = 0: the gait's, and as fast over the standing feet as its divergent component has to be.
 
         The gait's own speed is that of the base; legs that swing or stand move otherwise, and where they weigh much
-        the centre of mass would fall behind and be caught by stepping aside.
+        the center of mass would fall behind and be caught by stepping aside.
         """
         q, v = super().initial_state(robot)
         self.start(robot, None, q, v)
@@ -129,7 +129,7 @@ class Balanced(GaitLaw):
         return plan
 
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalised forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""
+        """Return the generalized forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""
         robot, inside = self.robot, t - step * self._plan.period
         carries = self._carrying(step)
         points, _ = contact_motion(robot, q, v)
@@ -161,14 +161,14 @@ class Balanced(GaitLaw):
     def _shift(self, q: Array, felt: Array, tau: Array, pressure: Array) -> Array:
         """Return what to add to the base's acceleration, (n0,), so that the ground can make the motion by pressure.
 
-        The ground's forces have no moment about horizontal axes through the centre of pressure. What such a turn of
+        The ground's forces have no moment about horizontal axes through the center of pressure. What such a turn of
         the base, joints locked, wants is that moment; moving the base sideways brings it to zero. So legs that swing
         take their reaction from the mass's way, not from the trunk's attitude.
 
         Args:
             q: Configuration, (nq,).
             felt: I d vdot / d vdot_0, (nv, n0). tau: I vdot + h so far, (nv,).
-            pressure: Where the centre of pressure should be, (3,), [m], world.
+            pressure: Where the center of pressure should be, (3,), [m], world.
         """
         robot, n0 = self.robot, self.robot.base.nv
         R, origin = robot.base.pose(q[: robot.base.nq])
@@ -205,7 +205,7 @@ class Balanced(GaitLaw):
         return sum_of(k * stance for k, stance in zip(carries, stances, strict=True)) / sum_of(carries)
 
     def _place(self, leg: Any) -> Array:
-        """Return where a leg stands, from the middle of all legs, (2,), [m]: there the centre of mass is."""
+        """Return where a leg stands, from the middle of all legs, (2,), [m]: there the center of mass is."""
         return np.array(leg.stance) - self._middle_of_all
 
     def _per_contact(self, carries: list[Any]) -> list[Any]:

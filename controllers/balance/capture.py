@@ -1,7 +1,7 @@
 """The divergent component of motion: what the fall of a walking robot comes down to, and how it is steered.
 
-A mass at constant height over a centre of pressure p obeys c'' = omega^2 (c - p). Its divergent component
-xi = c + c' / omega runs away from p, xi' = omega (xi - p); the rest of the motion follows it. Within a step the centre
+A mass at constant height over a center of pressure p obeys c'' = omega^2 (c - p). Its divergent component
+xi = c + c' / omega runs away from p, xi' = omega (xi - p); the rest of the motion follows it. Within a step the center
 of pressure moves xi as far as the support reaches; what is left decides where the next feet go.
 
 Source: Englsberger, Ott, Albu-Schaeffer, "Three-dimensional bipedal walking control based on divergent component of
@@ -26,11 +26,11 @@ class Capture:
     """The divergent component of a gait of equal steps, and its feedback.
 
     Attributes:
-        omega: sqrt(g / height of the centre of mass), [1/s].
+        omega: sqrt(g / height of the center of mass), [1/s].
         period: Duration of a step, [s].
         stride: What the supports move on in a step, [m].
-        gain: Feedback of xi on the centre of pressure; above 1 the fall is stopped.
-        reach: How far the centre of pressure may go, in units of the support's extent.
+        gain: Feedback of xi on the center of pressure; above 1 the fall is stopped.
+        reach: How far the center of pressure may go, in units of the support's extent.
         tracking: Share of the distance to the plan that one step makes good.
     """
 
@@ -57,14 +57,14 @@ class Capture:
         return xi - support.center[:2] - wanted
 
     def pressure(self, error: Array, support: Support) -> Array:
-        """Return where the centre of pressure should be, (2,), [m], world."""
+        """Return where the center of pressure should be, (2,), [m], world."""
         move = self.gain * support.reachable(error)
         return support.center[:2] + move * np.minimum(1.0, self.reach / support.size(move))
 
     def next_support(self, t: Any, step: Any, error: Array, support: Support, following: Support) -> Array:
-        """Return where the next support should be centred, (2,), [m], world.
+        """Return where the next support should be centered, (2,), [m], world.
 
-        The error that the centre of pressure cannot remove in the rest of the step grows and is met by the feet.
+        The error that the center of pressure cannot remove in the rest of the step grows and is met by the feet.
         Lagging behind the plan (step + 1) stride is made good along the next support by stepping nearer to the plan,
         since pressure will follow, and across it by stepping farther from it, since only the fall itself moves there.
         """

@@ -17,7 +17,7 @@ _HELD = 1e-7  # and an angular or vertical one: much
 def distribute(
     robot: Robot, q: Array, inertia: Array, tau: Array, follow: Array, weights: list[Any]
 ) -> tuple[Array, Array]:
-    """Return (generalised forces (nv,), ground forces (n, 3) [N] world) with nothing left to drive the base.
+    """Return (generalized forces (nv,), ground forces (n, 3) [N] world) with nothing left to drive the base.
 
     The wanted motion needs `tau`, base rows included, but nothing drives the base: the ground's forces f must,
 
@@ -30,7 +30,7 @@ def distribute(
 
     Args:
         robot: The robot. q: Configuration, (nq,).
-        inertia: Its generalised inertia matrix, (nv, nv).
+        inertia: Its generalized inertia matrix, (nv, nv).
         tau: I vdot + h of the wanted motion without ground forces, (nv,).
         follow: d vdot / d vdot_0, (nv, n0): the identity on top of how the joints follow.
         weights: 1 for a point that carries, 0 for one that does not, (n,).

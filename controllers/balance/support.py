@@ -1,4 +1,4 @@
-"""What the feet on the ground can do about a fall: where the centre of pressure may go."""
+"""What the feet on the ground can do about a fall: where the center of pressure may go."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from legged.spatial import Array, solve_symmetric, sum_of
 
-_WIDTH = 1e-2  # [m]: a support narrower than this cannot move its centre of pressure
+_WIDTH = 1e-2  # [m]: a support narrower than this cannot move its center of pressure
 
 
 @dataclass(frozen=True, eq=False)

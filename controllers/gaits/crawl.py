@@ -1,4 +1,4 @@
-"""The crawl: one leg at a time, with the centre of mass over the triangle of the other three."""
+"""The crawl: one leg at a time, with the center of mass over the triangle of the other three."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ class Crawl(Gait):
 
     Attributes:
         shifting: The part of a step that the shift takes, between 0 and 1.
-        lean: How far the centre of mass goes from the middle of all feet (0) to the middle of the supporting ones (1).
-        mass_offset: From the base's origin to the robot's centre of mass while the leg in turn swings, one (x, y) per
+        lean: How far the center of mass goes from the middle of all feet (0) to the middle of the supporting ones (1).
+        mass_offset: From the base's origin to the robot's center of mass while the leg in turn swings, one (x, y) per
             step of the cycle, [m]; without it, measured on the robot by `on`.
     """
 
@@ -104,7 +104,7 @@ class Crawl(Gait):
         return tuple(leg.name for leg in self.geometry) if shifts else self.supporting(step)
 
     def on(self, robot: Robot) -> Crawl:
-        """Return this gait for a robot: its legs, and where its centre of mass lies in the middle of each swing."""
+        """Return this gait for a robot: its legs, and where its center of mass lies in the middle of each swing."""
         fitted = super().on(robot)
         if self.mass_offset is not None:
             return fitted
@@ -115,7 +115,7 @@ class Crawl(Gait):
         return fitted
 
     def _measured(self, robot: Robot, step: int) -> tuple[float, float]:
-        """Return where the centre of mass is, (x, y), [m], relative to the base, in the middle of a swing."""
+        """Return where the center of mass is, (x, y), [m], relative to the base, in the middle of a swing."""
         t = (step + self.shifting + 0.5 * (1 - self.shifting)) * self.period
         position, _, _ = self.base(t, step)
         angles, rates, _ = self.reference(t, step)

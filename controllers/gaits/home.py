@@ -18,7 +18,7 @@ _NEAR = 1e-4  # [m], how near the search must come, before the last digits are s
 _EXACT = 1e-9  # [m], what these come to
 _LIKES_ZERO = 0.1, 1e-4  # [m/rad], what turning a joint counts beside a sole's distance: any, and one that pitches
 _BEND = 0.6  # [rad], both ways, where the search for knees begins
-_ROUNDS = 4  # of bringing the soles under the centre of mass; each gains a digit or two
+_ROUNDS = 4  # of bringing the soles under the center of mass; each gains a digit or two
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +67,7 @@ class Home:
 def home_of(robot: Robot, hip_height: float | None = None) -> Home:
     """Return a standing posture, every joint inside its limits.
 
-    The soles are level and lie so that the centre of mass is over their middle; joints that this leaves open stay as
+    The soles are level and lie so that the center of mass is over their middle; joints that this leaves open stay as
     near zero as they can. Knees that may bend either way point to the middle of the robot, and forward from there.
 
     Args:

@@ -70,7 +70,7 @@ class FootKinematics:
     ) -> Array:
         """Return joint positions, (joints,), that bring the points to their targets.
 
-            minimise |p(q) - targets|^2,   dq = (J^T J + lambda 1)^-1 J^T (targets - p)
+            minimize |p(q) - targets|^2,   dq = (J^T J + lambda 1)^-1 J^T (targets - p)
 
         with lambda lowered after every step that helps and raised after every one that does not (Levenberg,
         Marquardt). Which of several solutions is found depends on the start.

@@ -10,7 +10,7 @@ from controllers.gaits.leg import Leg
 
 
 def paper_biped() -> tuple[Leg, ...]:
-    """Return the legs of the planar 7-link biped: hips 0.25 m below the trunk's centre of mass, flat feet."""
+    """Return the legs of the planar 7-link biped: hips 0.25 m below the trunk's center of mass, flat feet."""
     return tuple(Leg(name, (0.0, 0.0, -0.25), thigh=0.5, shank=0.5, flat_foot=True) for name in ("a", "b"))
 
 

@@ -11,7 +11,7 @@ def paper_walk(printed: bool = False) -> Walk:
     With `printed`, exactly as the text has it: hips at z_c - l0 / 2 = 0.71 m (the pendulum still of z_c), and a swing
     that ends 0.1 m in the air. Without, as the authors' programs have it: hips at z_c, and 2 pi t / T in the height
     of the swing. The printed hip height lies within reach, but the biped topples in its second step, since the bent
-    legs carry the centre of mass ahead of the toes.
+    legs carry the center of mass ahead of the toes.
 
     Source:
         Shah, Saha, Dutt 2012, Appendix B.
@@ -24,7 +24,7 @@ def paper_walk(printed: bool = False) -> Walk:
 def paper_trot(printed: bool = False) -> Trot:
     """Return the trot of the spatial quadruped: T = 1 s, l_s = 0.3 m, h_f = 0.08 m, z_c = 0.5 m.
 
-    With `printed`, the swing is that of the text, which ends in the air. Hips and centre of mass of this trunk are
+    With `printed`, the swing is that of the text, which ends in the air. Hips and center of mass of this trunk are
     equally high, so that the two readings of z_c agree.
 
     Source:

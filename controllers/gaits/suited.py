@@ -76,5 +76,5 @@ def suited(kind: type[Gait], robot: Robot, *, home: Home | None = None, **given:
 
 
 def mass_height(robot: Robot, angles: Array) -> float:
-    """Return the height of the centre of mass over the base's origin, [m], at joint positions (nj,) on a level base."""
+    """Return the height of the center of mass over the base's origin, [m], at joint positions (nj,) on a level base."""
     return float(center_of_mass(robot, np.concatenate([robot.base.neutral(), angles]))[2])

@@ -37,7 +37,7 @@ class Articulated(NamedTuple):
 def forward_dynamics(
     robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None, *, coordinates: str = "link"
 ) -> Array:
-    """Return the acceleration under given generalised forces, (nv,), by the articulated-body algorithm.
+    """Return the acceleration under given generalized forces, (nv,), by the articulated-body algorithm.
 
         I_i^A = I_i + sum of (I_j^A - U_j D_j^-1 U_j^T),    U = I^A h,  D = h^T U             (12)
         p_i^A = p_i + sum of (p_j^a + U_j D_j^-1 u_j),      p^a = p^A + I^A hd qd             (13)

@@ -1,7 +1,7 @@
 """Centroidal momentum: its matrix A, the rate of that, and centroidal dynamics, hdot = A vdot + Adot v.
 
-h = [angular momentum about the centre of mass; linear momentum], world axes, as `legged.momentum` has it; hdot is the
-outside wrench about the centre of mass, gravity in it.
+h = [angular momentum about the center of mass; linear momentum], world axes, as `legged.momentum` has it; hdot is the
+outside wrench about the center of mass, gravity in it.
 
 Source: Orin, Goswami, Lee 2013, "Centroidal dynamics of a humanoid robot"; Wensing, Orin 2016, "Improved computation of
 the humanoid centroidal dynamics and application for whole-body control".
@@ -55,7 +55,7 @@ def dynamics(robot: Robot, q: Array, v: Array) -> Centroidal:
 
         A_i = I_i^C S_i + H_i,      Adot_i = (sum of t x I - I t x) S_i + I_i^C Sd_i + t x H_i
 
-    about the world's origin, over all that axis i carries, then about the centre of mass.
+    about the world's origin, over all that axis i carries, then about the center of mass.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).

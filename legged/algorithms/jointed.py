@@ -122,7 +122,7 @@ def _massless(body: Body) -> bool:
 
 
 def _turns_freely(body: Body) -> bool:
-    """Tell whether a body with mass can turn about some axis through its centre of mass without inertia."""
+    """Tell whether a body with mass can turn about some axis through its center of mass without inertia."""
     mass, h, J = body.moments.mass, body.moments.h, body.moments.J
     central = J - np.outer(h, h) / mass
     moments = np.linalg.eigvalsh(np.trace(central) * np.eye(3) - central)

@@ -17,7 +17,7 @@ from legged.spatial import Array
 def inverse_dynamics(
     robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None, *, coordinates: str = "link"
 ) -> Array:
-    """Return the generalised forces that produce an acceleration, (nv,), by the recursive Newton-Euler algorithm.
+    """Return the generalized forces that produce an acceleration, (nv,), by the recursive Newton-Euler algorithm.
 
         v_i   = v_p + h_i qd_i                                    (3)
         a_i   = a_p + h_i qdd_i + v_i x h_i qd_i                  (4)

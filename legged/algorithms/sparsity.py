@@ -41,7 +41,7 @@ class Ways:
     @classmethod
     def of(cls, robot: Robot) -> Ways:
         """Return the ways of a robot, whose joints of several degrees of freedom count one by one."""
-        refuse_followers(robot, "a factorisation along the branches")
+        refuse_followers(robot, "a factorization along the branches")
         order: list[int] = []
         parent: list[int] = []
         last: dict[int, int] = {-1: -1}

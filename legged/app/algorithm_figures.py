@@ -38,7 +38,7 @@ STUDY: dict[str, dict[str, Callable[[int], Robot]]] = {
 }
 """Panel -> curve -> robot of n links."""
 _CONFIGURATIONS = 20
-_COLOURS = (
+_COLORS = (
     "black",
     style.BLUE,
     "#7fb8dd",
@@ -60,8 +60,8 @@ def growth_figure() -> Figure:
     """Return M + A of forward dynamics over the number of links, one panel for each family of trees."""
     made = style.figure(2, 2, width=9.5, height=3.4)
     for ax, family in zip(made.axes, FAMILIES, strict=True):
-        for name, (colour, dashes) in SHOWN.items():
-            ax.plot(SIZES, growth(family, name), dashes, color=colour, linewidth=1.5, label=name)
+        for name, (color, dashes) in SHOWN.items():
+            ax.plot(SIZES, growth(family, name), dashes, color=color, linewidth=1.5, label=name)
         style.label(ax, f"Forward dynamics: {family}", "links without the base, n", "operations, M + A")
     return style.legend(made)
 
@@ -70,11 +70,11 @@ def depth_figure() -> Figure:
     """Return depth and operations of forward dynamics of chains on a floating base over the number of bodies."""
     made = style.figure(1, 2, width=9.5, height=3.8)
     chains = [chain(n - 1, twist=0.7) for n in BODIES]
-    for name, (colour, dashes) in PARALLEL.items():
+    for name, (color, dashes) in PARALLEL.items():
         function = ALGORITHMS["forward dynamics"][name]
         found = [count_and_depth(function, robot) for robot in chains]
         for ax, values in zip(made.axes, ([d for _, d in found], [c.M + c.A for c, _ in found]), strict=True):
-            ax.loglog(BODIES, values, dashes, marker="o", markersize=3, color=colour, linewidth=1.5, label=name)
+            ax.loglog(BODIES, values, dashes, marker="o", markersize=3, color=color, linewidth=1.5, label=name)
     for ax, title in zip(made.axes, ("depth", "operations, M + A"), strict=True):
         style.label(ax, f"Forward dynamics of a chain: {title}", "bodies, the base among them", title)
         ax.set_xticks(BODIES, [str(n) for n in BODIES])
@@ -94,7 +94,7 @@ def time_figure(found: Sequence[Cost]) -> Figure:
         own = [
             (robots.index(c.robot) + (k - len(names) / 2 + 0.5) * width, c.time) for c in timed if c.algorithm == name
         ]
-        ax.bar(*zip(*own, strict=True), width=width, color=_COLOURS[k % len(_COLOURS)], label=name)
+        ax.bar(*zip(*own, strict=True), width=width, color=_COLORS[k % len(_COLORS)], label=name)
     ax.set_yscale("log")
     ax.set_axisbelow(True)
     marks = [m for m in (0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0) if _reaches(timed, m)]
@@ -127,12 +127,12 @@ def condition_figure() -> Figure:
     empirical study of the joint space inertia matrix", International Journal of Robotics Research 23(9), 2004.
     """
     made = style.figure(1, len(STUDY), width=12.0, height=4.0)
-    colours = (style.BLUE, style.GREEN, style.ORANGE, style.RED)
+    colors = (style.BLUE, style.GREEN, style.ORANGE, style.RED)
     for ax, (panel, curves) in zip(made.axes, STUDY.items(), strict=True):
-        for (name, make), colour in zip(curves.items(), colours, strict=False):
+        for (name, make), color in zip(curves.items(), colors, strict=False):
             found = np.array([condition_numbers(make(n)) for n in LINKS])
-            ax.loglog(LINKS, np.median(found, axis=1), "o-", color=colour, markersize=3, linewidth=1.2, label=name)
-            ax.fill_between(LINKS, found.min(axis=1), found.max(axis=1), color=colour, alpha=0.15, linewidth=0)
+            ax.loglog(LINKS, np.median(found, axis=1), "o-", color=color, markersize=3, linewidth=1.2, label=name)
+            ax.fill_between(LINKS, found.min(axis=1), found.max(axis=1), color=color, alpha=0.15, linewidth=0)
         ax.set_xticks(LINKS, [str(n) for n in LINKS])
         ax.minorticks_off()
         ax.legend(title=panel.split(",")[0].split(" ")[0], fontsize=8, title_fontsize=8, frameon=False)

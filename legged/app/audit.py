@@ -14,11 +14,11 @@ WIDTH = 100
 
 
 def headline(audit: Audit) -> str:
-    """Return one line: name, mass, centre of mass, and what is to be read first."""
+    """Return one line: name, mass, center of mass, and what is to be read first."""
     x, y, z = audit.center
     counts = ", ".join(f"{len(audit.of(severity))} {severity}" for severity in ("singular", "suspicious", "harmless"))
     return (
-        f"{audit.name} ({audit.source}), {audit.base} base\n{audit.mass:.4g} kg, centre of mass ({x:.4g}, {y:.4g}, "
+        f"{audit.name} ({audit.source}), {audit.base} base\n{audit.mass:.4g} kg, center of mass ({x:.4g}, {y:.4g}, "
         f"{z:.4g}) m in the root's axes with all joints at zero\nFindings: {counts}"
     )
 

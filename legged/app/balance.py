@@ -29,7 +29,7 @@ from legged.spatial import Array
 from robots.spatial_biped import crouch, spatial_biped
 
 BLOCK = "block"
-POSITION = (-0.01, 0.0, 1.14)  # [m], of the trunk's centre of mass: the paper's set point
+POSITION = (-0.01, 0.0, 1.14)  # [m], of the trunk's center of mass: the paper's set point
 ORIENTATION = (0.0, float(np.radians(-15.0)), 0.0)  # [rad], 15 degrees about -y
 
 

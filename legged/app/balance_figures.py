@@ -17,7 +17,7 @@ from legged.simulation.camera import camera_for, force_scale
 from legged.simulation.run import GROUND
 from legged.simulation.skeleton import FREE
 
-COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.GREY)
+COLORS = (style.BLUE, style.ORANGE, style.GREEN, style.RED, style.PURPLE, style.GREY)
 
 
 def figure_3(run: Run, events: Sequence[float]) -> Figure:
@@ -40,7 +40,7 @@ def figure_5(experiment: Experiment, events: Sequence[float]) -> Figure:
     run, (place, _) = experiment.run, experiment.wanted
     made = style.figure(3, 1, height=1.9, sharex=True)
     for i, (ax, axis) in enumerate(zip(made.axes, "xyz", strict=True)):
-        ax.plot(run.times, 100.0 * run.base_position[:, i], color=COLOURS[i], label="base")
+        ax.plot(run.times, 100.0 * run.base_position[:, i], color=COLORS[i], label="base")
         ax.axhline(100.0 * place[i], linestyle="--", color="black", linewidth=0.9, label="set point")
         _mark(ax, events)
         style.label(ax, "", "", f"{axis} [cm]")
@@ -56,7 +56,7 @@ def figure_6(experiment: Experiment, events: Sequence[float]) -> Figure:
     wanted = quaternion_of(R)
     made = style.figure(2, 2, height=2.3, sharex=True)
     for k, (ax, name) in enumerate(zip(made.axes, ("q_0", "q_x", "q_y", "q_z"), strict=True)):
-        ax.plot(run.times, p[:, k], color=COLOURS[k], label="base")
+        ax.plot(run.times, p[:, k], color=COLORS[k], label="base")
         ax.axhline(wanted[k], linestyle="--", color="black", linewidth=0.9, label="set point")
         _mark(ax, events)
         style.label(ax, f"${name}$", "time [s]" if k > 1 else "")
@@ -69,11 +69,11 @@ def feet_figure(run: Run, names: Sequence[str], events: Sequence[float], until: 
     shown = run.times <= until
     for row, name in enumerate(names):
         own = [k for k, on in enumerate(run.contact_on) if on == name]
-        for colour, k in zip(COLOURS, own, strict=False):
+        for color, k in zip(COLORS, own, strict=False):
             label = run.contact_names[k].partition("_")[2] or run.contact_names[k]
             height, force = made.axes[2 * row], made.axes[2 * row + 1]
-            height.plot(run.times[shown], 1e3 * run.contact_points[shown, k, 2], color=colour, label=label)
-            force.plot(run.times[shown], run.contact_forces[shown, k, 2], color=colour, linewidth=0.9)
+            height.plot(run.times[shown], 1e3 * run.contact_points[shown, k, 2], color=color, label=label)
+            force.plot(run.times[shown], run.contact_forces[shown, k, 2], color=color, linewidth=0.9)
             force.set_ylim(-20.0, 1.1 * np.quantile(run.contact_forces[:, own, 2], 0.999) + 20.0)
         style.label(made.axes[2 * row], name, "time [s]", "height [mm]")
         style.label(made.axes[2 * row + 1], "", "time [s]", "vertical force [N]")
@@ -94,10 +94,10 @@ def snapshots(run: Run, times: Sequence[float]) -> Figure:
         points = run.contact_points[k, floor]
         forces = camera.picture(np.stack([points, points + scale * run.contact_forces[k, floor]], axis=1))
         ax.add_collection(LineCollection(list(forces), colors=style.RED, linewidths=1.2))
-        for modules, colour in (([0], "black"), ([FREE], style.ORANGE), ([1], style.BLUE), ([2], style.GREEN)):
+        for modules, color in (([0], "black"), ([FREE], style.ORANGE), ([1], style.BLUE), ([2], style.GREEN)):
             edges = run.edges[np.isin(run.edge_modules, modules)]
             lines = camera.picture(run.skeleton[k])[edges]
-            ax.add_collection(LineCollection(list(lines), colors=colour, linewidths=2.0, capstyle="round"))
+            ax.add_collection(LineCollection(list(lines), colors=color, linewidths=2.0, capstyle="round"))
         ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
         ax.set_axis_off()
         ax.set_title(f"{run.times[k]:.3f} s", fontsize=9)
@@ -119,7 +119,7 @@ def _joints(run: Run, events: Sequence[float], values, unit: str) -> Figure:
     for ax, (limb, names) in zip(made.axes, limbs.items(), strict=True):
         for k, name in enumerate(names):
             label = name.removeprefix(f"{limb}_") or name
-            ax.plot(run.times, values(name), color=COLOURS[k % len(COLOURS)], linewidth=1.2, label=label)
+            ax.plot(run.times, values(name), color=COLORS[k % len(COLORS)], linewidth=1.2, label=label)
         _mark(ax, events)
         ax.legend(fontsize=8, frameon=False, ncols=2, loc="best")
         style.label(ax, limb, "time [s]", unit if ax is made.axes[0] else "")

@@ -191,9 +191,9 @@ def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
         ground: GroundName = None,
         terrain: TerrainName = "flat",
         period: Annotated[float | None, typer.Option(help="Duration of a step, in seconds.")] = None,
-        stride: Annotated[float | None, typer.Option(help="Advance of the base in a step, in metres.")] = None,
-        clearance: Annotated[float | None, typer.Option(help="Height of swinging feet, in metres.")] = None,
-        hip_height: Annotated[float | None, typer.Option(help="Height of the hips, in metres.")] = None,
+        stride: Annotated[float | None, typer.Option(help="Advance of the base in a step, in meters.")] = None,
+        clearance: Annotated[float | None, typer.Option(help="Height of swinging feet, in meters.")] = None,
+        hip_height: Annotated[float | None, typer.Option(help="Height of the hips, in meters.")] = None,
         output: Output = None,
     ) -> None:
         given = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}

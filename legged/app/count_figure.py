@@ -19,22 +19,22 @@ def figure_7(robots: Sequence[Measured] = ()) -> Figure:
     n = list(range(1, SIZES[-1] + 1))
     made = style.figure(1, 2, width=10.0, height=4.8)
     for ax, letter, words in zip(made.axes, "MA", ("multiplications and divisions", "additions"), strict=True):
-        for formula, colour, dashes in (
+        for formula, color, dashes in (
             (formulas.MCMILLAN_ORIN_CUBIC, style.RED, "--"),
             (formulas.MCMILLAN_ORIN_LINEAR, style.GREY, "-."),
             (formulas.PROPOSED_FORWARD_FLOATING, "black", "-"),
         ):
             values = [formula.at(k)["MA".index(letter)] for k in n]
-            ax.plot(n, values, dashes, color=colour, linewidth=1.2, label=formula.algorithm)
+            ax.plot(n, values, dashes, color=color, linewidth=1.2, label=formula.algorithm)
         six_more = [formulas.FEATHERSTONE_FORWARD.at(k + 6)["MA".index(letter)] for k in n]
         ax.plot(
             n, six_more, ":", color=style.PURPLE, linewidth=1.2, label="Featherstone 1987, six more joints for the base"
         )
-        for (name, twist), colour, mark in zip(
+        for (name, twist), color, mark in zip(
             TWISTS.items(), (style.GREEN, style.BLUE, style.ORANGE), "v^o", strict=True
         ):
             values = [getattr(m.forward, letter) for m in family(twist)]
-            ax.plot(SIZES, values, mark, color=colour, markersize=5, label=f"measured: {name}")
+            ax.plot(SIZES, values, mark, color=color, markersize=5, label=f"measured: {name}")
         _mark(ax, [m for m in robots if m.floating], letter)
         ax.set_ylim(0, 1.15 * formulas.FEATHERSTONE_FORWARD.at(n[-1] + 6)["MA".index(letter)])
         style.label(ax, f"Forward dynamics, floating base: {words}", "links without the base, n")

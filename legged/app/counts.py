@@ -69,7 +69,7 @@ def measure(robot: Robot) -> Measured:
 
 
 def family(twist: float, floating: bool = True, sizes: Sequence[int] = SIZES) -> list[Measured]:
-    """Return the counts of chains of several lengths with one twist between neighbouring axes, [rad]."""
+    """Return the counts of chains of several lengths with one twist between neighboring axes, [rad]."""
     return [_measured_chain(n, twist, floating) for n in sizes]
 
 

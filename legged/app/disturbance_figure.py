@@ -14,7 +14,7 @@ from legged.app.disturbance_map import OUTCOMES, DisturbanceMap
 from legged.dynamics.kinematics import point_positions
 from legged.robot.robot import Robot
 
-COLOURS = ("#f0b49a", "#f6e7a1", "#8fc3e8")
+COLORS = ("#f0b49a", "#f6e7a1", "#8fc3e8")
 """By outcome."""
 SOLES = 0.16
 """Size of the robot's feet in the figure, over the map's."""
@@ -29,13 +29,13 @@ def figure(robot: Robot, found: DisturbanceMap) -> Figure:
     edges = np.concatenate([[max(0.0, 1.5 * sizes[0] - 0.5 * sizes[1])], _between(sizes)])
     norm = BoundaryNorm([-0.5, 0.5, 1.5, 2.5], 3)
     cells = np.append(angles, 2 * np.pi) - half
-    ax.pcolormesh(cells, edges, found.outcomes, cmap=ListedColormap(COLOURS), norm=norm, edgecolor="white", lw=0.15)
+    ax.pcolormesh(cells, edges, found.outcomes, cmap=ListedColormap(COLORS), norm=norm, edgecolor="white", lw=0.15)
     outer = np.concatenate([[edges[0]], edges[1:]])[np.searchsorted(sizes, found.boundary, side="right")]
     around = np.repeat(np.append(angles, angles[0] + 2 * np.pi), 2) + np.tile([-half, half], len(angles) + 1)
     ax.plot(around, np.repeat(np.append(outer, outer[0]), 2), color="black", linewidth=1.6)
     _axes(ax, found, edges[-1])
     _soles(ax, robot, found, edges[-1])
-    patches = [Patch(facecolor=COLOURS[k], label=words) for k, words in reversed(list(enumerate(OUTCOMES)))]
+    patches = [Patch(facecolor=COLORS[k], label=words) for k, words in reversed(list(enumerate(OUTCOMES)))]
     line = ax.plot([], [], color="black", linewidth=1.6, label="all below survived")[0]
     made.legend(handles=[*patches, line], fontsize=9, frameon=False, loc="outside lower center", ncols=4)
     return made

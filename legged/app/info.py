@@ -70,7 +70,7 @@ def conditioning_table(robot: Robot, q: np.ndarray, where: str) -> Table:
 
 
 def link_table(robot: Robot) -> Table:
-    """Return the links: joints, parents, masses, centres of mass."""
+    """Return the links: joints, parents, masses, centers of mass."""
     rows = []
     for link in robot.links:
         above = next(iter(robot.graph.in_edges(link.name, data=True)), None)
@@ -78,7 +78,7 @@ def link_table(robot: Robot) -> Table:
         mass, d = link.inertia.mass, link.inertia.center
         place = ", ".join(f"{x:g}" for x in d) if mass else "-"
         rows.append((link.name, above[0] if above else "-", joint, f"{mass:g}", place))
-    header = ("link", "parent", "joint (kind)", "mass [kg]", "centre of mass [m]")
+    header = ("link", "parent", "joint (kind)", "mass [kg]", "center of mass [m]")
     return Table(
-        "Links", header, tuple(rows), ("Centres of mass are in the link's own axes, from its origin.",), left=3
+        "Links", header, tuple(rows), ("Centers of mass are in the link's own axes, from its origin.",), left=3
     )

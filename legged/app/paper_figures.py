@@ -92,9 +92,9 @@ def figure_errors(runs: Mapping[str, Runs]) -> Figure:
     made = style.figure(1, len(runs), width=10.0, height=3.0, sharey=True)
     for ax, (robot, controlled) in zip(made.axes, runs.items(), strict=True):
         for name, run in controlled.items():
-            colour, dashes, _ = LOOKS[name]
+            color, dashes, _ = LOOKS[name]
             error = np.maximum(np.degrees(joint_error(run)), 1e-7)
-            ax.semilogy(run.times, error, dashes, color=colour, linewidth=1.2, label=_words(name))
+            ax.semilogy(run.times, error, dashes, color=color, linewidth=1.2, label=_words(name))
         style.label(ax, robot, "time [s]", "largest joint error [degree]")
     return style.legend(made)
 
@@ -102,19 +102,19 @@ def figure_errors(runs: Mapping[str, Runs]) -> Figure:
 def _trunk(axes: list[Axes], runs: Runs, *curves) -> None:
     for ax, (title, values) in zip(axes, curves, strict=True):
         for name, run in runs.items():
-            colour, dashes, width = LOOKS[name]
+            color, dashes, width = LOOKS[name]
             shown = run.times <= SHOWN
-            ax.plot(run.times[shown], values(run)[shown], dashes, color=colour, linewidth=width, label=_words(name))
+            ax.plot(run.times[shown], values(run)[shown], dashes, color=color, linewidth=width, label=_words(name))
         style.label(ax, title, "time [s]")
 
 
 def _joint(ax: Axes, runs: Runs, name: str, until: float, column: int = 0) -> None:
     for controller, run in runs.items():
-        colour, dashes, width = LOOKS[controller]
+        color, dashes, width = LOOKS[controller]
         shown = run.times <= until
         values = run.joint(name).position.reshape(len(run), -1)[:, column]
         ax.plot(
-            run.times[shown], np.degrees(values[shown]), dashes, color=colour, linewidth=width, label=_words(controller)
+            run.times[shown], np.degrees(values[shown]), dashes, color=color, linewidth=width, label=_words(controller)
         )
     first = next(iter(runs.values()))
     shown = first.times <= until

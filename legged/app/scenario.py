@@ -144,7 +144,7 @@ def ground_named(name: str, robot: Robot, terrain: Terrain | None = None) -> Gro
 
 
 def terrain_named(text: str) -> Terrain:
-    """Return a terrain from `flat`, `slope:DEGREES` (uphill along x) or `steps:RISE[,RUN]` in metres.
+    """Return a terrain from `flat`, `slope:DEGREES` (uphill along x) or `steps:RISE[,RUN]` in meters.
 
     Steps begin 0.5 m ahead and are 1 m long unless RUN says otherwise.
     """
@@ -161,7 +161,7 @@ def terrain_named(text: str) -> Terrain:
         run = numbers[1] if len(numbers) == 2 else 1.0
         edges = tuple(0.5 + run * k for k in range(50))
         return Steps(edges, (numbers[0],) * len(edges))
-    raise DefinitionError(f"terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in metres, got {text!r}")
+    raise DefinitionError(f"terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got {text!r}")
 
 
 def summary(run: Run, robot: Robot, gait: Gait | NumericalGait | None = None) -> Table:

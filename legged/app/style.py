@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#c1272d", "#7b4ea3", "#888888"
-"""Colours that stay apart for colour-blind readers."""
+"""Colors that stay apart for color-blind readers."""
 
 
 def figure(rows: int = 1, columns: int = 1, *, width: float = 7.0, height: float = 3.2, **options: Any) -> Figure:

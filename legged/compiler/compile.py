@@ -47,8 +47,7 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
     The function is run once on traced values. Its arguments' shapes follow from their names, `q`, `v`, `tau` and the
     others in `ARGUMENTS`; those of other arguments are given by keyword, `gain=(12,)`. An argument with a default value
     keeps it unless its shape is given; `True` stands for the shape that follows from its name: `wrenches=True`.
-    What it became is kept on disk, see `legged.compiler.cache`: a function that is known, with all that it reads, is not
-    run again.
+    Machine code and graphs are cached on disk, see `legged.compiler.cache`.
 
     Args:
         function: Plain NumPy code that does not branch on values, except by `legged.where`.

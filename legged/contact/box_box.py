@@ -5,8 +5,8 @@ separation gives the normal. If it is a face's, the points are corners of the ov
 gaps; if it is an edge pair's, one point touches and three lie far off. Where nothing overlaps, gaps are the separation,
 which is no more than the distance of the boxes.
 
-In kernels, a and b are half edges of the boxes A and B; C (3, 3) has B's axes as columns and d is B's centre, in A's
-axes and from A's centre.
+In kernels, a and b are half edges of the boxes A and B; C (3, 3) has B's axes as columns and d is B's center, in A's
+axes and from A's center.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FACES_FIRST = 0.02  # of the shortest half edge: by how much an edge pair must s
 
 
 class Spots(NamedTuple):
-    """Where two boxes touch, in A's axes from A's centre.
+    """Where two boxes touch, in A's axes from A's center.
 
     Attributes:
         axis: Separation along the normal, [m].

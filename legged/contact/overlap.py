@@ -30,12 +30,12 @@ def corners_of_overlap(r: Array, f: Array, e_1: Array, e_2: Array, empty: Any) -
     One far out in some direction, the one farthest from it, and those farthest to the sides of the line between them;
     with parallel faces they differ. Depth counts more: of faces tilted by more than a few degrees some are the same.
 
-    Vectors are (height over the rectangle's plane, y, z) from the rectangle's centre. Where nothing overlaps, the
-    corners are its centre, at the height `empty`.
+    Vectors are (height over the rectangle's plane, y, z) from the rectangle's center. Where nothing overlaps, the
+    corners are its center, at the height `empty`.
 
     Args:
         r: Half edges of the rectangle, (2,), [m].
-        f: Centre of the parallelogram, (3,). e_1, e_2: Half its edges, (3,), not upright.
+        f: Center of the parallelogram, (3,). e_1, e_2: Half its edges, (3,), not upright.
         empty: Height to tell where nothing overlaps, [m].
     """
     corners = [*_clipped(r, f, e_1, e_2), *_clipped(r, f, e_2, e_1), *_covered(r, f, e_1, e_2)]
@@ -49,7 +49,7 @@ def corners_of_overlap(r: Array, f: Array, e_1: Array, e_2: Array, empty: Any) -
 
 
 def _best(corners: list[Corner], merits: list[Any], empty: Any) -> Corner:
-    """Return the corner of the largest merit, [m], less its height; the rectangle's centre if none is there."""
+    """Return the corner of the largest merit, [m], less its height; the rectangle's center if none is there."""
     best, reach = Corner(False, 0.0, 0.0, empty), _NONE
     for corner, merit in zip(corners, merits, strict=True):
         own = where(corner.real, merit - _DEEP * corner.height, _NONE)

@@ -56,7 +56,7 @@ class Solid:
     shape: Shape
 
     def place(self, poses: Sequence[Motion]) -> tuple[Array, Array]:
-        """Return (shape's axes to world axes (3, 3), its centre in the world (3,))."""
+        """Return (shape's axes to world axes (3, 3), its center in the world (3,))."""
         R = poses[self.side.robot].rotation[self.side.body]
         own = R @ self.shape.rotation if isinstance(self.shape, Box) else R
         return own, self.side.point(poses, np.asarray(self.shape.center))
@@ -79,17 +79,17 @@ class BallOnTerrain:
     second: Side | None = None
 
     def touch(self, poses: Sequence[Motion], terrain: Terrain) -> list[Touch]:
-        """Return the touch; its gap is along the normal of the surface above or below the centre."""
-        centre = self.first.point(poses, self.center)
-        x, y, z = centre
+        """Return the touch; its gap is along the normal of the surface above or below the center."""
+        center = self.first.point(poses, self.center)
+        x, y, z = center
         normal = terrain.normal(x, y)
         gap = (z - terrain.height(x, y)) * normal[2] - self.radius
-        return [Touch(gap, frame_of(normal), centre - self.radius * normal)]
+        return [Touch(gap, frame_of(normal), center - self.radius * normal)]
 
 
 @dataclass(frozen=True, eq=False)
 class BoxOnTerrain:
-    """The four corners of a box's lowest face over the terrain; lowest by the surface's normal at its centre."""
+    """The four corners of a box's lowest face over the terrain; lowest by the surface's normal at its center."""
 
     box: Solid
     names: tuple[str, ...]
@@ -101,11 +101,11 @@ class BoxOnTerrain:
 
     def touch(self, poses: Sequence[Motion], terrain: Terrain) -> list[Touch]:
         """Return the four touches, the face's corners in turn."""
-        R, centre = self.box.place(poses)
-        along = R.T @ terrain.normal(centre[0], centre[1])
+        R, center = self.box.place(poses)
+        along = R.T @ terrain.normal(center[0], center[1])
         down, _ = largest(np.abs(along))
         (h, *half), axes = turned(down, _half(self.box)), turned(down, R.T)
-        middle = centre - (sign_of(turned(down, along)[0]) * h) * axes[0]
+        middle = center - (sign_of(turned(down, along)[0]) * h) * axes[0]
         corners = [middle + s * half[0] * axes[1] + t * half[1] * axes[2] for s, t in _AROUND]
         return [self._corner(corner, terrain) for corner in corners]
 

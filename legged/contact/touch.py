@@ -10,15 +10,15 @@ from legged.compiler.ir.where import where
 from legged.contact.frames import sign_of
 from legged.spatial import Array
 
-_TINY = 1e-12  # [m], centres nearer than this have no direction to each other
+_TINY = 1e-12  # [m], centers nearer than this have no direction to each other
 _UP = np.array([0.0, 0.0, 1.0])
 
 
 def sphere_sphere(radius: float, other: float, d: Array) -> tuple[Any, Array, Array]:
-    """Return (gap, normal from the other to the one (3,), point half way (3,) from the other's centre).
+    """Return (gap, normal from the other to the one (3,), point half way (3,) from the other's center).
 
     Args:
-        radius, other: [m]. d: The other's centre to the one's, (3,), [m].
+        radius, other: [m]. d: The other's center to the one's, (3,), [m].
     """
     distance, n = _direction(d, _UP)
     gap = distance - radius - other
@@ -26,12 +26,12 @@ def sphere_sphere(radius: float, other: float, d: Array) -> tuple[Any, Array, Ar
 
 
 def sphere_box(radius: float, half: Array, d: Array) -> tuple[Any, Array, Array]:
-    """Return (gap, normal from the box to the sphere (3,), point half way (3,)), in the box's axes from its centre.
+    """Return (gap, normal from the box to the sphere (3,), point half way (3,)), in the box's axes from its center.
 
-    A centre inside the box is pushed out through the nearest face.
+    A center inside the box is pushed out through the nearest face.
 
     Args:
-        radius: [m]. half: Half the box's edges, (3,), [m]. d: The box's centre to the sphere's, (3,), [m], box axes.
+        radius: [m]. half: Half the box's edges, (3,), [m]. d: The box's center to the sphere's, (3,), [m], box axes.
     """
     depth = np.array([np.abs(x) - h for x, h in zip(d, half, strict=True)])
     nearest = np.maximum(np.maximum(depth[0], depth[1]), depth[2])

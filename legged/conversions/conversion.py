@@ -41,7 +41,7 @@ class Conversion:
     """Vectors of a robot to and from another program; all take and return leading axes.
 
     Positions are (..., robot.nq) here and (..., nq) there; velocities, accelerations (rates of the components of the
-    velocity) and generalised forces (which have the same power) (..., robot.nv) and (..., nv).
+    velocity) and generalized forces (which have the same power) (..., robot.nv) and (..., nv).
 
     A joint that follows another (`robot.followers`) has coordinates of its own in a program that does not know so. It
     gets what it must have, and its force is left to the joint that it follows. In the other direction its coordinates
@@ -101,7 +101,7 @@ class Conversion:
         return self._place(self.robot.nv, "v", v, ours)
 
     def to_force(self, q: Any, tau: Any) -> Array:
-        """Return their generalised forces; q and tau are ours."""
+        """Return their generalized forces; q and tau are ours."""
         q, tau = self._ours(q=q, tau=tau)
 
         def theirs(p: Part) -> Array | float:
@@ -110,7 +110,7 @@ class Conversion:
         return self._place(self.nv, "their_v", tau, theirs)
 
     def from_force(self, q: Any, tau: Any) -> Array:
-        """Return our generalised forces; q and tau are theirs."""
+        """Return our generalized forces; q and tau are theirs."""
         q, tau = self._theirs(q=q, tau=tau)
         q = self.from_configuration(q)
         out = np.zeros((*tau.shape[:-1], self.robot.nv))

@@ -63,7 +63,7 @@ def _of_mujoco(model: Any) -> Iterator[TheirJoint]:
 
 
 def drake(robot: Robot, plant: Any) -> Conversion:
-    """Return the conversion between a robot's vectors and those of a finalised `MultibodyPlant` that holds it alone.
+    """Return the conversion between a robot's vectors and those of a finalized `MultibodyPlant` that holds it alone.
 
     Errors: `match`.
     """

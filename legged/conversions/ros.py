@@ -64,7 +64,7 @@ class RosConversion:
         return self.vectors.nq - len(self.names), self.vectors.nv - len(self.names)
 
     def joint_state(self, q: Any, v: Any, tau: Any = None) -> JointState:
-        """Return the joints' part of a state, and of generalised forces (none: zero)."""
+        """Return the joints' part of a state, and of generalized forces (none: zero)."""
         nq, nv = self._base
         effort = np.zeros_like(v) if tau is None else tau
         return JointState(
@@ -103,7 +103,7 @@ class RosConversion:
         return State(self.vectors.from_configuration(pose), self.vectors.from_velocity(pose, twist))
 
     def forces(self, q: Any, joints: Any) -> Array:
-        """Return generalised forces, (..., nv), of the efforts in a joint state at our q; the base has none."""
+        """Return generalized forces, (..., nv), of the efforts in a joint state at our q; the base has none."""
         effort = _entries(joints, "effort", self._order(joints.name))
         base = np.zeros((*effort.shape[:-1], self._base[1]))
         return self.vectors.from_force(self.vectors.to_configuration(q), np.concatenate([base, effort], axis=-1))

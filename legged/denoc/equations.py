@@ -91,13 +91,13 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
 
 
 def gravity_forces(robot: Robot, q: Array) -> Array:
-    """Return N^T w^E for the weights, (nv,): gravity as a generalised force, on the right of equation (23)."""
+    """Return N^T w^E for the weights, (nv,): gravity as a generalized force, on the right of equation (23)."""
     at = kinematics(robot, q)
     return complement_at(robot, at).T @ _weights(robot, at)
 
 
 def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
-    """Return tau^F = N^T w^F, (nv,): external wrenches as a generalised force. Eq. (24).
+    """Return tau^F = N^T w^F, (nv,): external wrenches as a generalized force. Eq. (24).
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -157,7 +157,7 @@ def floating_inverse_dynamics(
 
 
 def _weights(robot: Robot, at: Kinematics) -> Array:
-    """Return w^E of the weights, (6 n,): m g acts at the centre of mass, d from O_k, so w_k = [m d x g; m g]."""
+    """Return w^E of the weights, (6 n,): m g acts at the center of mass, d from O_k, so w_k = [m d x g; m g]."""
     w = [(np.cross(_first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in _mass_blocks(robot, at)]
     return np.array(w).ravel()
 

@@ -31,7 +31,7 @@ def xi(robot: Robot, i: int) -> tuple[int, ...]:
 
 
 def rows(robot: Robot, i: int) -> slice:
-    """Return the rows of module M_i in a generalised twist or wrench."""
+    """Return the rows of module M_i in a generalized twist or wrench."""
     bodies = robot.modules[i].bodies
     return slice(6 * bodies[0], 6 * bodies[-1] + 6)
 

@@ -26,7 +26,7 @@ class Articulated:
 
 
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
-    """Return the acceleration under given generalised forces: vdot with I vdot = tau - h.
+    """Return the acceleration under given generalized forces: vdot with I vdot = tau - h.
 
     I = U D U^T is solved factor by factor in O(n), never formed:
 
@@ -36,7 +36,7 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
 
     Args:
         robot: The robot.
-        q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalised forces, (nv,), base rows first.
+        q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces, (nv,), base rows first.
         wrenches: External wrenches on links, by name or (n_links, 6), [n; f] about each link's origin, link axes.
 
     Returns:
@@ -75,7 +75,7 @@ def accelerations(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrench
 
 
 def velocity_jump(robot: Robot, q: Array, impulses: dict[int, Array], extra: Array) -> Array:
-    """Return (I + diag(extra))^-1 times the generalised impulse of wrenches on bodies, (nv,): how much v jumps.
+    """Return (I + diag(extra))^-1 times the generalized impulse of wrenches on bodies, (nv,): how much v jumps.
 
     Args:
         robot: The robot; none of its joints follows another. q: Configuration, (nq,).

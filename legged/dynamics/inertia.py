@@ -1,4 +1,4 @@
-"""The generalised inertia matrix, and the conditioning of articulated modules."""
+"""The generalized inertia matrix, and the conditioning of articulated modules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from legged.spatial import Array, mirror
 
 
 def inertia_matrix(robot: Robot, q: Array) -> Array:
-    """Return the generalised inertia matrix I (GIM), (nv, nv), [kg m^2, kg m, kg].
+    """Return the generalized inertia matrix I (GIM), (nv, nv), [kg m^2, kg m, kg].
 
         I^(i,j) = P_i^T M~_i A_(i,j) P_j   for j on the way from i to the base, zero for other pairs
 

@@ -13,7 +13,7 @@ from legged.spatial import Array, Transform, solve_symmetric
 
 
 def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:
-    """Return the generalised forces that produce an acceleration, base rows included: tau = I vdot + C v - tau^F.
+    """Return the generalized forces that produce an acceleration, base rows included: tau = I vdot + C v - tau^F.
 
     What friction and springs of the joints take is part of them, see `JointPhysics`.
 
@@ -56,7 +56,7 @@ def floating_inverse_dynamics(
 ) -> tuple[Array, Array]:
     """Return (base acceleration, joint torques) when the joints accelerate as given and nothing drives the base.
 
-    The generalised inertia matrix is never formed:
+    The generalized inertia matrix is never formed:
 
         vdot_0  = -I_0^-1 h~_0                     (26)
         tau     = I_theta0 vdot_0 + h~_theta       (27)

@@ -1,4 +1,4 @@
-"""Poses, twists, Jacobians, centre of mass, momentum and energy: O(n) sweeps outward.
+"""Poses, twists, Jacobians, center of mass, momentum and energy: O(n) sweeps outward.
 
 World quantities are in world axes. A point on a link is given by the link's name or index and a position in the
 link's own axes, as the user defined them.
@@ -148,7 +148,7 @@ def point_accelerations(
 
 
 def center_of_mass(robot: Robot, q: Array) -> Array:
-    """Return the robot's centre of mass, (3,), [m], world axes."""
+    """Return the robot's center of mass, (3,), [m], world axes."""
     (q,) = read(robot, q=q)
     at = motion(robot, q)
     first = np.zeros(3)
@@ -158,7 +158,7 @@ def center_of_mass(robot: Robot, q: Array) -> Array:
 
 
 def momentum(robot: Robot, q: Array, v: Array) -> Array:
-    """Return [angular momentum about the centre of mass; linear momentum], (6,), [kg m^2/s, kg m/s], world axes."""
+    """Return [angular momentum about the center of mass; linear momentum], (6,), [kg m^2/s, kg m/s], world axes."""
     q, v = read(robot, q=q, v=v)
     at = motion(robot, q, v)
     c = center_of_mass(robot, q)
@@ -184,7 +184,7 @@ def kinetic_energy(robot: Robot, q: Array, v: Array):
 
 
 def potential_energy(robot: Robot, q: Array):
-    """Return the potential energy, [J]: in gravity, zero for a centre of mass at the world's origin, and in springs."""
+    """Return the potential energy, [J]: in gravity, zero for a center of mass at the world's origin, and in springs."""
     (q,) = read(robot, q=q)
     springs = sum_of(spring_energy(body, q) for body in robot.bodies)
     return springs - robot.mass * (robot.gravity @ center_of_mass(robot, q))

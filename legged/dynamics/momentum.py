@@ -37,7 +37,7 @@ def required_wrench(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
 
 
 def momentum_rate(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
-    """Return the rate of `momentum`, (6,): [of the angular about the centre of mass; of the linear], [N m], [N], world.
+    """Return the rate of `momentum`, (6,): [of the angular about the center of mass; of the linear], [N m], [N], world.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).

@@ -77,7 +77,7 @@ def joint_rate(body: Body, q: Array, v: Array, vdot: Array | None, t: Array, td:
 def newton_euler(body: Body, t: Array, td: Array) -> Array:
     """Return w = M td + Omega M E t, (6,), [n; f] about the body's origin, body axes, equation (17).
 
-    Regrouped around Phi = omegad~ + omega~ omega~, which the neighbours need as well: every point r of the body
+    Regrouped around Phi = omegad~ + omega~ omega~, which the neighbors need as well: every point r of the body
     accelerates by ao + Phi r, and with the moments of mass m, h = m d, J = sum of m r r^T,
 
         f = m ao + Phi h,      n = h x ao + axial(Phi J),

@@ -23,7 +23,7 @@ class Audit:
         decided: What was made of what the file leaves open.
         repaired: What was repaired, as the user asked.
         feet: With their contact points, and how they were found.
-        mass: Total, [kg]. center: Centre of mass with all joints at zero, (3,), [m], axes and origin of the root link.
+        mass: Total, [kg]. center: Center of mass with all joints at zero, (3,), [m], axes and origin of the root link.
         joints: Names in the order of v; followers: those that follow others.
         modules: Names of links, module by module. alike: Groups of numbers of modules that are alike.
         conditions: Of the modules' articulated inertias with all joints at zero, units taken out; see

@@ -34,8 +34,8 @@ class LinkEntry:
     Attributes:
         name: The file's.
         mass: [kg], or None where the file gives no inertia at all.
-        center: Link origin to centre of mass, (3,), [m], link axes.
-        tensor: Inertia about the centre of mass, (3, 3), [kg m^2], link axes.
+        center: Link origin to center of mass, (3,), [m], link axes.
+        tensor: Inertia about the center of mass, (3, 3), [kg m^2], link axes.
         shapes: Collision shapes.
     """
 

@@ -130,7 +130,7 @@ def _foot(tree: Tree, name: str, how: str) -> Foot:
         shapes = [(link, s) for link, s in (own or around) if s.kind == kind]
         if shapes:
             points = [point for link, s in shapes for point in _touching(tree, name, link, s)]
-            return Foot(name, f"{how}; {words}", _labelled(tree, name, points))
+            return Foot(name, f"{how}; {words}", _labeled(tree, name, points))
     return Foot(name, f"{how}; origin of the link, which has no sphere or box", {name: np.zeros(3)})
 
 
@@ -153,7 +153,7 @@ def _touching(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:
     return [back.rotation @ point + back.position for point in touching]
 
 
-def _labelled(tree: Tree, name: str, points: list[Array]) -> dict[str, Array]:
+def _labeled(tree: Tree, name: str, points: list[Array]) -> dict[str, Array]:
     """Return points by name: the link's, with front, rear, left and right after it where there are several."""
     if len(points) == 1:
         return {name: points[0]}

@@ -16,7 +16,7 @@ SEVERITIES = ("singular", "suspicious", "harmless")
 POOR = 1e10
 """Condition of a module from which on accelerations have less than six digits."""
 FAR = 1.0
-"""A radius of gyration, or a centre of mass this many sizes of the robot away, is suspicious."""
+"""A radius of gyration, or a center of mass this many sizes of the robot away, is suspicious."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ def _far(tree: Tree) -> Iterator[Finding]:
             words = f"its inertia is that of {inertia.mass:g} kg at {radius:.3g} m, and the robot measures {size:.3g} m"
             yield Finding("suspicious", "size", f"link {head!r}", words + "; wrong units?")
         if inertia.mass and distance > FAR * size > 0:
-            words = f"its centre of mass is {distance:.3g} m away, and the robot measures {size:.3g} m; wrong units?"
+            words = f"its center of mass is {distance:.3g} m away, and the robot measures {size:.3g} m; wrong units?"
             yield Finding("suspicious", "size", f"link {head!r}", words)
 
 

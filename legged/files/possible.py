@@ -33,7 +33,7 @@ class Fault:
 def fault_of(inertia: Inertia) -> Fault | None:
     """Return what keeps any body from having this inertia, or None.
 
-    A body's mass is not negative, and neither are the second moments of its mass about its centre along any axes: the
+    A body's mass is not negative, and neither are the second moments of its mass about its center along any axes: the
     eigenvalues of J = tr(I)/2 - I, which is the triangle inequality of the principal inertias.
     """
     if is_point(inertia):
@@ -59,9 +59,9 @@ def is_point(inertia: Inertia) -> bool:
 
 
 def nearest(inertia: Inertia) -> Inertia:
-    """Return the same mass and centre with the possible tensor whose second moments are nearest (Frobenius norm).
+    """Return the same mass and center with the possible tensor whose second moments are nearest (Frobenius norm).
 
-    The second moments about the centre of mass are positive semidefinite, and the nearest such matrix has their
+    The second moments about the center of mass are positive semidefinite, and the nearest such matrix has their
     negative eigenvalues replaced by zero.
     """
     tensor = np.asarray(inertia.tensor)
@@ -72,6 +72,6 @@ def nearest(inertia: Inertia) -> Inertia:
 
 
 def gyration_radius(inertia: Inertia) -> float:
-    """Return the largest distance from an axis through the centre at which all the mass would weigh the same, [m]."""
+    """Return the largest distance from an axis through the center at which all the mass would weigh the same, [m]."""
     largest = float(np.abs(np.linalg.eigvalsh(np.asarray(inertia.tensor))).max())
     return float(np.sqrt(largest / abs(inertia.mass))) if inertia.mass else 0.0

@@ -1,7 +1,7 @@
 """Compliant ground: terrain, normal laws, friction laws, and grounds with their constants chosen."""
 
 from legged.ground.friction import AxisFriction, BristleFriction, FrictionLaw, Frictionless, VectorFriction
-from legged.ground.ground import Ground, centre_of_pressure
+from legged.ground.ground import Ground, center_of_pressure
 from legged.ground.normal import AzadFeatherstone, HuntCrossley, KelvinVoigt, NormalLaw, PaperNormal
 from legged.ground.presets import paper_ground, realistic_ground
 from legged.ground.terrain import Flat, Slope, Steps, Terrain
@@ -22,7 +22,7 @@ __all__ = [
     "Steps",
     "Terrain",
     "VectorFriction",
-    "centre_of_pressure",
+    "center_of_pressure",
     "paper_ground",
     "realistic_ground",
 ]

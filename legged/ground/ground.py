@@ -107,7 +107,7 @@ def _dot(a: Array, b: Array) -> Any:
     return (a * b).sum(axis=-1)
 
 
-def centre_of_pressure(points: Array, forces: Array, normal: Any = (0.0, 0.0, 1.0)) -> Array:
+def center_of_pressure(points: Array, forces: Array, normal: Any = (0.0, 0.0, 1.0)) -> Array:
     """Return the mean of the contact points, weighted by their normal forces; NaN where none bears load.
 
         c = sum_i F_n,i r_i / sum_i F_n,i
@@ -118,7 +118,7 @@ def centre_of_pressure(points: Array, forces: Array, normal: Any = (0.0, 0.0, 1.
         normal: Unit normal of the surface, (3,), world.
 
     Returns:
-        The centre of pressure, (..., 3), [m], world.
+        The center of pressure, (..., 3), [m], world.
     """
     loads = np.asarray(forces, dtype=float) @ np.asarray(normal, dtype=float)
     total = loads.sum(axis=-1)

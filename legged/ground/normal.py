@@ -1,6 +1,6 @@
 """Normal force of a compliant contact from penetration and its rate, over any element.
 
-Every law has `force(penetration, rate)`: `penetration` p in metres, positive inside the ground; `rate` pdot in m/s,
+Every law has `force(penetration, rate)`: `penetration` p in meters, positive inside the ground; `rate` pdot in m/s,
 positive while sinking; the force, in newtons, pushes the point out. No law but the authors' ever pulls, and the
 authors' does so only at rebound speeds that no robot reaches.
 """

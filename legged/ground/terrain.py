@@ -1,6 +1,6 @@
 """Terrain: height and normal of the ground's surface, over any element.
 
-A terrain has `height(x, y)` and `normal(x, y)`; both take world coordinates in metres, as numbers, arrays of one shape
+A terrain has `height(x, y)` and `normal(x, y)`; both take world coordinates in meters, as numbers, arrays of one shape
 or tracing expressions. The normal is a unit vector that points out of the ground, with the three components last.
 """
 
@@ -87,7 +87,7 @@ class Slope:
 class Steps:
     """Level treads joined by short ramps: stairs, kerbs, ditches.
 
-    Along the heading, the surface climbs by `rises[k]` over the ramp that is centred on `edges[k]`. A ramp is a cubic
+    Along the heading, the surface climbs by `rises[k]` over the ramp that is centered on `edges[k]`. A ramp is a cubic
     (zero slope at both ends), since a vertical face would throw out any point that enters it.
 
     Attributes:

@@ -9,7 +9,7 @@ run = legged.loops.simulate(closed, controller, until=10.0, q=q)
 from legged.loops.closing import Rod, Rolling
 from legged.loops.consistent import assemble, consistent_velocity, projected
 from legged.loops.constraints import acceleration, bias, jacobian, loop_wrenches, residual
-from legged.loops.dynamics import Solution, Stabilisation, active_forces, forward_dynamics, solve
+from legged.loops.dynamics import Solution, Stabilization, active_forces, forward_dynamics, solve
 from legged.loops.files import load
 from legged.loops.loop import ClosedRobot, Loop, close
 from legged.loops.rank import Mobility, independent, mobility, ordered
@@ -25,7 +25,7 @@ __all__ = [
     "Rod",
     "Rolling",
     "Solution",
-    "Stabilisation",
+    "Stabilization",
     "acceleration",
     "active_forces",
     "assemble",

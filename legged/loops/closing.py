@@ -110,7 +110,7 @@ class Span:
 class Slip:
     """phi_dot = a . (velocity of C less that of P, both at the point of C's ball that touches P's plane).
 
-    The ball's centre is C's origin, the plane goes through P's; a and its normal n are in P axes.
+    The ball's center is C's origin, the plane goes through P's; a and its normal n are in P axes.
     """
 
     a: Array
@@ -161,7 +161,7 @@ class Rod:
 class Rolling:
     """A ball of the child that rolls without slipping on a plane of the parent, and keeps touching it.
 
-    The ball's centre is the child's frame origin; the plane goes through the parent's. In a planar robot it is a wheel.
+    The ball's center is the child's frame origin; the plane goes through the parent's. In a planar robot it is a wheel.
 
     Attributes:
         radius: Of the ball, [m]; zero is a point that stays where it touches.

@@ -41,7 +41,7 @@ class Solution(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Stabilisation:
+class Stabilization:
     """Baumgarte's: phi_ddot + (2/T) phi_dot + phi / T^2 = 0, so that errors die out, critically damped.
 
     Attributes:
@@ -55,11 +55,11 @@ class Stabilisation:
             raise DefinitionError(f"a time constant must be longer than 0 s, got {self.time_constant}")
 
 
-def demanded(closed: ClosedRobot, q: Array, v: Array, stabilisation: Stabilisation | None = None) -> Array:
-    """Return c, (rows,), with phi' vdot = c: the right side of equation (18), stabilised if wished."""
+def demanded(closed: ClosedRobot, q: Array, v: Array, stabilization: Stabilization | None = None) -> Array:
+    """Return c, (rows,), with phi' vdot = c: the right side of equation (18), stabilized if wished."""
     c = -bias(closed, q, v)
-    if stabilisation is not None:
-        rate = 1.0 / stabilisation.time_constant
+    if stabilization is not None:
+        rate = 1.0 / stabilization.time_constant
         c = c - 2.0 * rate * (jacobian(closed, q) @ v) - rate * rate * residual(closed, q)
     return c
 
@@ -88,7 +88,7 @@ def forward_dynamics(
     wrenches: Wrenches = None,
     *,
     method: str = "elimination",
-    stabilisation: Stabilisation | None = None,
+    stabilization: Stabilization | None = None,
     loop_forces: Mapping[str, Any] | None = None,
 ) -> Array:
     """Return the acceleration of a robot with closed loops, (nv,); see `solve`. It can be traced, by elimination.
@@ -96,7 +96,7 @@ def forward_dynamics(
     The rank of the constraints is tested: of plain numbers by singular values, of traced ones by pivots, in the order
     of the rows, see `ordered`.
     """
-    return solve(closed, q, v, tau, wrenches, method=method, stabilisation=stabilisation, loop_forces=loop_forces).vdot
+    return solve(closed, q, v, tau, wrenches, method=method, stabilization=stabilization, loop_forces=loop_forces).vdot
 
 
 def solve(
@@ -107,7 +107,7 @@ def solve(
     wrenches: Wrenches = None,
     *,
     method: str = "elimination",
-    stabilisation: Stabilisation | None = None,
+    stabilization: Stabilization | None = None,
     loop_forces: Mapping[str, Any] | None = None,
 ) -> Solution:
     """Return accelerations and multipliers of
@@ -121,7 +121,7 @@ def solve(
         closed: The robot with its loops.
         q, v, tau, wrenches: As in `legged.forward_dynamics`, of the spanning tree; q and v should fit the loops.
         method: "direct" solves (20); "elimination" takes (21), with M^-1 by O(n) recursions; "projection" takes (22).
-        stabilisation: `Stabilisation(...)`, or None.
+        stabilization: `Stabilization(...)`, or None.
         loop_forces: Of motors in the joints that close loops, see `active_forces`.
 
     Raises:
@@ -137,14 +137,14 @@ def solve(
     with stage("1 bias forces"):
         b = tau - bias_forces(robot, q, v, wrenches) + active_forces(closed, q, loop_forces or {})
     with stage("2 constraints"):
-        rows = independent_rows(jacobian(closed, q), demanded(closed, q, v, stabilisation))
+        rows = independent_rows(jacobian(closed, q), demanded(closed, q, v, stabilization))
     with stage("3 solution"):
         vdot, lagrange = METHODS[method](robot, q, rows, b)
     vdot = finite(robot, "the closed-loop dynamics", vdot)
     return Solution(vdot, rows.spread @ lagrange, len(rows.L), rows.unmet)
 
 
-def by_pivots(closed: ClosedRobot, q: Array, v: Array, tau: Array, wrenches: Array, how: Stabilisation) -> Array:
+def by_pivots(closed: ClosedRobot, q: Array, v: Array, tau: Array, wrenches: Array, how: Stabilization) -> Array:
     """Return `forward_dynamics` by elimination whose rank test is that of pivots, traced or not: simulation's.
 
     In the midst of a time step a state is a little off the loops, where superfluous rows are not quite so: for rows

@@ -14,7 +14,7 @@ from legged.errors import LoopError
 from legged.ground.ground import Ground
 from legged.loops.consistent import assemble, projected
 from legged.loops.constraints import jacobian, residual
-from legged.loops.dynamics import Stabilisation, by_pivots
+from legged.loops.dynamics import Stabilization, by_pivots
 from legged.loops.loop import ClosedRobot
 from legged.loops.rank import independent_rows, ordered
 from legged.simulation.closed_loop import ClosedLoop
@@ -41,11 +41,11 @@ class BoundLoop(ClosedLoop):
 
     Attributes:
         closed: The robot's loops, their rows in order of importance at the start.
-        stabilisation: Of the accelerations.
+        stabilization: Of the accelerations.
     """
 
     closed: ClosedRobot = field(kw_only=True)
-    stabilisation: Stabilisation = field(kw_only=True)
+    stabilization: Stabilization = field(kw_only=True)
 
     def semi_implicit(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
         return self._back(*super().semi_implicit(t, h, step, q, s))
@@ -60,7 +60,7 @@ class BoundLoop(ClosedLoop):
 
     def _vdot(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
         tau = tau + stop_forces(self.robot, self._stops, q, v)
-        return by_pivots(self.closed, q, v, tau, wrenches, self.stabilisation)
+        return by_pivots(self.closed, q, v, tau, wrenches, self.stabilization)
 
     def _slope(self, h: Any, q: Array, v: Array) -> Array:
         return np.zeros(self.robot.nv)
@@ -92,7 +92,7 @@ def simulate(
         closed: The robot with its loops.
         q, v: As in `legged.simulate`; they must fit the loops. Without q, `assemble` finds one near the neutral one.
         integrator: `RungeKutta4(step=1e-3)` by default, `SemiImplicitEuler(...)`, `Stiff(...)`.
-        time_constant: Of Baumgarte's terms, [s], see `Stabilisation`.
+        time_constant: Of Baumgarte's terms, [s], see `Stabilization`.
         controller, until, ground, sample, fall, pushes, compiled, progress: As in `legged.simulate`.
 
     Raises:
@@ -112,7 +112,7 @@ def simulate(
         tuple(pushes),
         stick_figure(robot)[0],
         closed=ordered(closed, q),
-        stabilisation=Stabilisation(time_constant),
+        stabilization=Stabilization(time_constant),
     )
     s = loop.initial(v, memory)
     engine = choose(loop, q, s, compiled)

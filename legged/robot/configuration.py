@@ -78,7 +78,7 @@ def _turn_between(a: Array, b: Array) -> Array:
 
 
 def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:
-    """Return a random q, (nq,): angles within a half turn, slides and positions within a metre, unit quaternions.
+    """Return a random q, (nq,): angles within a half turn, slides and positions within a meter, unit quaternions.
 
     Middle Euler angles stay 0.2 rad away from gimbal lock.
     """

@@ -1,4 +1,4 @@
-"""Mass, centre of mass and inertia of a link, and the simple shapes they come from."""
+"""Mass, center of mass and inertia of a link, and the simple shapes they come from."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class Inertia:
 
     Attributes:
         mass: [kg].
-        center: Link origin to centre of mass, (3,), [m], link axes.
-        tensor: Inertia about the centre of mass, (3, 3), [kg m^2], link axes.
+        center: Link origin to center of mass, (3,), [m], link axes.
+        tensor: Inertia about the center of mass, (3, 3), [kg m^2], link axes.
         checked: Whether it must be one that a body can have. Files carry impossible ones, which `legged.files`
             judges and reports; numbers must be finite and the tensor symmetric even then.
 
@@ -73,11 +73,11 @@ def _check(body: Inertia) -> None:
     mass, center, tensor = body.mass, np.asarray(body.center), np.asarray(body.tensor)
     if center.shape != (3,) or tensor.shape != (3, 3):
         raise InertiaError(
-            f"an inertia needs a centre (3,) and a tensor (3, 3) or its diagonal (3,), got {center.shape} and "
+            f"an inertia needs a center (3,) and a tensor (3, 3) or its diagonal (3,), got {center.shape} and "
             f"{tensor.shape}"
         )
     if not (np.isfinite(mass) and np.isfinite(center).all() and np.isfinite(tensor).all()):
-        raise InertiaError(f"mass, centre and inertia must be finite, got mass {mass}, centre {center}, {tensor}")
+        raise InertiaError(f"mass, center and inertia must be finite, got mass {mass}, center {center}, {tensor}")
     scale = np.abs(tensor).max()
     if np.abs(tensor - tensor.T).max() > 1e-9 * scale:
         raise InertiaError(f"the inertia tensor is not symmetric:\n{tensor}")
@@ -90,7 +90,7 @@ def _check(body: Inertia) -> None:
     a, b, c = np.linalg.eigvalsh(tensor)
     moments = f"principal inertias {a:.6g}, {b:.6g}, {c:.6g} kg m^2"
     if a < -1e-9 * scale:
-        raise InertiaError(f"{moments}: the tensor is not positive definite; about its centre of mass no body has this")
+        raise InertiaError(f"{moments}: the tensor is not positive definite; about its center of mass no body has this")
     if c > (a + b) * (1 + 1e-9):
         raise InertiaError(f"{moments}; no body has these, since the largest must not exceed the sum of the other two")
 

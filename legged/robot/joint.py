@@ -176,7 +176,7 @@ def euler_axes(sequence: str) -> tuple[str, str, str]:
     letters = tuple(sequence.lower())
     if len(letters) != 3 or set(letters) - set("xyz") or letters[0] == letters[1] or letters[1] == letters[2]:
         raise DefinitionError(
-            f"Euler sequence {sequence!r} must be three letters of x, y, z with no two neighbours alike, such as 'zxy'"
+            f"Euler sequence {sequence!r} must be three letters of x, y, z with no two neighbors alike, such as 'zxy'"
         )
     return letters[0], letters[1], letters[2]
 

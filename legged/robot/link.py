@@ -77,7 +77,7 @@ class PlacedLink:
 class ContactPoint:
     """A point of a link that may touch the ground: position (3,), [m], in the axes of link `link` (an index).
 
-    With a radius, [m], it is the centre of a round foot.
+    With a radius, [m], it is the center of a round foot.
     """
 
     name: str

@@ -75,9 +75,9 @@ def regroup(bodies: Sequence[Jointed]) -> list[Moments]:
     """Return, for each body, the moments of mass that the recursions need: fewer numbers, the same dynamics.
 
     Some mass moves with a joint's parent whatever the joint does: a mass distribution along a revolute axis (m, h_z
-    and J_zz of it), a point at the centre of a ball joint, the second moment of what a prismatic joint carries. It
+    and J_zz of it), a point at the center of a ball joint, the second moment of what a prismatic joint carries. It
     is counted to the parent, and so on inward, which leaves a revolute link seven constants instead of ten. Joint
-    forces, accelerations and the generalised inertia matrix are the same; wrenches inside joints are not.
+    forces, accelerations and the generalized inertia matrix are the same; wrenches inside joints are not.
 
     Source: base inertial parameters of Mayeda, Yoshida, Osuka 1990, and Khalil, Bennis, Gautier 1990.
     """

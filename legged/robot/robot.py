@@ -120,7 +120,7 @@ class Robot:
         return joint_values(self, q)
 
     def joint_rates(self, v: Array) -> dict[str, Any]:
-        """Return each joint's entries of a velocity, acceleration or generalised forces, (..., nv), by name."""
+        """Return each joint's entries of a velocity, acceleration or generalized forces, (..., nv), by name."""
         from legged.robot.state import joint_rates
 
         return joint_rates(self, v)

@@ -19,7 +19,7 @@ class Sphere:
 
     Attributes:
         radius: [m].
-        center: Link origin to its centre, (3,), [m], link axes.
+        center: Link origin to its center, (3,), [m], link axes.
     """
 
     radius: float
@@ -30,7 +30,7 @@ class Sphere:
         if not (np.isfinite(radius) and radius > 0.0):
             raise DefinitionError(f"a sphere's radius must be a length above 0 m, got {self.radius}")
         object.__setattr__(self, "radius", radius)
-        object.__setattr__(self, "center", vector3("a sphere's centre", self.center))
+        object.__setattr__(self, "center", vector3("a sphere's center", self.center))
 
     def moved(self, rotation: Array, position: Array) -> Sphere:
         """Return the same sphere written in an outer frame: rotation (3, 3) and position (3,) of this frame in it."""
@@ -43,7 +43,7 @@ class Box:
 
     Attributes:
         size: Its edges, (3,), [m], along its own axes.
-        center: Link origin to its centre, (3,), [m], link axes.
+        center: Link origin to its center, (3,), [m], link axes.
         rotation: Its axes to link axes, (3, 3); none by default.
     """
 
@@ -56,7 +56,7 @@ class Box:
         if not (size > 0.0).all():
             raise DefinitionError(f"a box's edges must be longer than 0 m, got {self.size}")
         object.__setattr__(self, "size", size)
-        object.__setattr__(self, "center", vector3("a box's centre", self.center))
+        object.__setattr__(self, "center", vector3("a box's center", self.center))
         object.__setattr__(self, "rotation", rotation3("a box's rotation", self.rotation))
 
     @property

@@ -17,7 +17,7 @@ SINGULAR = 1e-12
 """Least articulated inertia of a motion, in parts of the rigid inertia of all that the joint carries.
 
 Rounding leaves some 1e-16 of it where algebra says zero; the smallest inertia in a real machine, that of a gear of
-1e-8 kg m^2 whose shaft holds 10 kg at a metre, is 1e-9 of it.
+1e-8 kg m^2 whose shaft holds 10 kg at a meter, is 1e-9 of it.
 """
 SUSPECT = 1e-9
 """Below this a second look is worth its time: where joints outward happen to meet little inertia, rounding grows."""
@@ -108,7 +108,7 @@ def _least_inertia(body: Body, P: Array, M_hat: Array, M_tilde: Array) -> float:
     """Return the least x^T I^ x over motions x of P, in parts of the rigid inertia.
 
     Rotations are measured by the trace of the composite inertia about the body's origin and translations by the
-    composite mass, so that radians and metres can stand in one matrix.
+    composite mass, so that radians and meters can stand in one matrix.
     """
     Psi_hat = M_hat @ P + body.spin
     I_hat = P.T @ Psi_hat + body.kept

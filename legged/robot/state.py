@@ -100,7 +100,7 @@ def joint_values(robot: Robot, q: Array) -> dict[str, Any]:
 
 
 def joint_rates(robot: Robot, v: Array) -> dict[str, Any]:
-    """Return each joint's entries of a velocity, an acceleration or generalised forces (nv,), or of rows, by name."""
+    """Return each joint's entries of a velocity, an acceleration or generalized forces (nv,), or of rows, by name."""
     v = _last_axis("v", v, robot.nv)
     return {joint.name: v[..., joint.v.start] if joint.nv == 1 else v[..., joint.v] for joint in robot.joints}
 

@@ -34,7 +34,7 @@ class Foot(NamedTuple):
 class Readings:
     """What sensors read along a run, sampled as the run is; world axes but for the inertial unit's.
 
-    Points on the ground lie in the plane through the centre of pressure along the ground's mean normal; in flight the
+    Points on the ground lie in the plane through the center of pressure along the ground's mean normal; in flight the
     plane stays where it was. NaN stands for what does not exist: pressure points in flight, margins without feet.
 
     Attributes:
@@ -46,8 +46,8 @@ class Readings:
         forces: The ground's forces on them, (T, n, 3), [N].
         touching: Their switches, (T, n), bool.
         center_of_mass: (T, 3), [m].
-        centre_of_pressure: From the contact forces, (T, 3), [m].
-        zero_moment_point: From the motion, (T, 3), [m]; pushes move it away from the centre of pressure.
+        center_of_pressure: From the contact forces, (T, 3), [m].
+        zero_moment_point: From the motion, (T, 3), [m]; pushes move it away from the center of pressure.
         capture_point: (T, 3), [m].
     """
 
@@ -60,7 +60,7 @@ class Readings:
     forces: Array
     touching: Array
     center_of_mass: Array
-    centre_of_pressure: Array
+    center_of_pressure: Array
     zero_moment_point: Array
     capture_point: Array
 
@@ -100,7 +100,7 @@ def measure(robot: Robot, run: Run, imu: str | Frame | None = None, threshold: f
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
     normal = run.ground_normal
     seen = _seen(robot, run, robot.links[0].name if imu is None else imu)
-    pressed = run.centre_of_pressure
+    pressed = run.center_of_pressure
     origin = _held(pressed, run.contact_points)
     load = seen.wrench[:, 3:] @ normal
     load = np.where(load > pressing(robot), load, np.nan)
@@ -114,7 +114,7 @@ def measure(robot: Robot, run: Run, imu: str | Frame | None = None, threshold: f
         forces=run.contact_forces,
         touching=contact_switches(run.contact_forces @ normal, _TOUCHING * weight if threshold is None else threshold),
         center_of_mass=seen.center,
-        centre_of_pressure=pressed,
+        center_of_pressure=pressed,
         zero_moment_point=point_of_wrench(seen.wrench.T, load, origin.T, normal[:, None]).T,
         capture_point=caught(robot, seen.center.T, seen.velocity.T, origin.T, normal).T,
     )
@@ -142,7 +142,7 @@ def _seen(robot: Robot, run: Run, imu: str | Frame) -> _Seen:
 
 
 def _held(pressed: Array, points: Array) -> Array:
-    """Return the centre of pressure, (T, 3), in flight the one before, ahead of the first contact that one.
+    """Return the center of pressure, (T, 3), in flight the one before, ahead of the first contact that one.
 
     Without any contact, a place at the height of the lowest contact point at the start.
     """

@@ -1,4 +1,4 @@
-"""Points on the ground that tell about balance: zero-moment point, centre of pressure, capture point."""
+"""Points on the ground that tell about balance: zero-moment point, center of pressure, capture point."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def zero_moment_point(robot: Robot, q: Array, v: Array, vdot: Array, origin: Any
 
         p = o + n x (Ldot + (c - o) x f) / (n . f),      f = m (c_dd - g)
 
-    Where all contacts lie in the plane and nothing else acts on the robot, it is their centre of pressure.
+    Where all contacts lie in the plane and nothing else acts on the robot, it is their center of pressure.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
@@ -38,7 +38,7 @@ def zero_moment_point(robot: Robot, q: Array, v: Array, vdot: Array, origin: Any
 def pressure_point(robot: Robot, wrench: Array, origin: Any = ORIGIN, normal: Any = UP) -> Array:
     """Return the point of a plane about which a wrench only turns about the normal, (3,), [m], world.
 
-    Of `ground_wrench` it is the centre of pressure. For the other arguments and errors see `zero_moment_point`.
+    Of `ground_wrench` it is the center of pressure. For the other arguments and errors see `zero_moment_point`.
 
     Args:
         robot: Its weight tells what pressing is.
@@ -48,7 +48,7 @@ def pressure_point(robot: Robot, wrench: Array, origin: Any = ORIGIN, normal: An
     if wrench.dtype == object:
         load = where(load > least, load, 0.0)  # the kernel refuses the division
     elif load <= least:
-        raise SingularError(f"nothing presses on the ground (normal force {load:.3g} N): there is no centre of it")
+        raise SingularError(f"nothing presses on the ground (normal force {load:.3g} N): there is no center of it")
     return point_of_wrench(wrench, load, origin, normal)
 
 
@@ -66,28 +66,28 @@ def point_of_wrench(wrench: Array, load: Any, origin: Any, normal: Any) -> Array
 def capture_point(robot: Robot, q: Array, v: Array, origin: Any = ORIGIN, normal: Any = UP) -> Array:
     """Return where a foot must be for the robot to come to rest over it, on the ground, (3,), [m], world.
 
-        x = c + c_d sqrt(h / g),      h the centre of mass's height over the ground
+        x = c + c_d sqrt(h / g),      h the center of mass's height over the ground
 
-    The instantaneous capture point: exact for a linear inverted pendulum, whose centre of mass keeps its height.
+    The instantaneous capture point: exact for a linear inverted pendulum, whose center of mass keeps its height.
 
     Args:
         robot: The robot, gravity along -z. q: Configuration, (nq,). v: Velocity, (nv,).
         origin: A point of the ground, (3,), [m], world. normal: Its unit normal, (3,), world.
 
     Raises:
-        SingularError: for a centre of mass below the ground (a compiled kernel: NotFiniteError).
+        SingularError: for a center of mass below the ground (a compiled kernel: NotFiniteError).
 
     Source: Pratt, Carff, Drakunov, Goswami 2006, of the linear inverted pendulum.
     """
     q, v = read(robot, q=q, v=v)
     c, velocity = center_of_mass(robot, q), momentum(robot, q, v)[3:] / robot.mass
     if c.dtype != object and height(c, origin, normal) < 0.0:
-        raise SingularError(f"the centre of mass, at {c}, lies below the ground: there is no capture point")
+        raise SingularError(f"the center of mass, at {c}, lies below the ground: there is no capture point")
     return caught(robot, c, velocity, origin, normal)
 
 
 def caught(robot: Robot, c: Array, velocity: Array, origin: Any, normal: Any) -> Array:
-    """Return the capture point, (3,) or (3, T), of centres of mass and their velocities, (3,) or (3, T)."""
+    """Return the capture point, (3,) or (3, T), of centers of mass and their velocities, (3,) or (3, T)."""
     time = np.sqrt(height(c, origin, normal) / float(np.linalg.norm(robot.gravity)))
     x, y = c[0] + velocity[0] * time, c[1] + velocity[1] * time
     return np.array([x, y, c[2] - height((x, y, c[2]), origin, normal)])

@@ -43,8 +43,8 @@ def support_margin(point: Any, feet: Any) -> float:
     """Return how far a point lies inside the support polygon, [m]: the distance to its boundary, negative outside.
 
     Over two feet, or feet in a line, no point is inside: the margin is less the distance to the line between them. A
-    robot that moves slowly enough stands while the margin of its centre of mass is positive; whatever moves on flat
-    ground, the centre of pressure is never outside.
+    robot that moves slowly enough stands while the margin of its center of mass is positive; whatever moves on flat
+    ground, the center of pressure is never outside.
 
     Args:
         point: Any point, (2,) or (3,), [m]; z is ignored. feet: See `support_polygon`.

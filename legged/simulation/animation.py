@@ -56,8 +56,8 @@ def _moments(run: Run, fps: float, speed: float) -> list[int]:
     return [run.at(t) for t in np.arange(run.times[0], run.times[-1] + 1e-9, speed / fps)]
 
 
-def _edge_colours(run: Run) -> list[str]:
-    """Return a colour for each line: dark for the base, one for each module, one for all free bodies."""
+def _edge_colors(run: Run) -> list[str]:
+    """Return a color for each line: dark for the base, one for each module, one for all free bodies."""
     known = {0: _BODY, FREE: _FREE}
     modules = run.edge_modules.tolist()
     return [known[k] if k in known else _MODULES[(k - 1) % len(_MODULES)] for k in modules]
@@ -77,7 +77,7 @@ class _Stage:
         self._draw_ground(self.camera)
         base = self.camera.picture(run.base_position)
         self.ax.plot(base[:, 0], base[:, 1], color=_PATH, linewidth=0.8)
-        self.links = LineCollection([], colors=_edge_colours(run), linewidths=3.0, capstyle="round")
+        self.links = LineCollection([], colors=_edge_colors(run), linewidths=3.0, capstyle="round")
         self.forces = LineCollection([], colors=_FORCE, linewidths=1.6)
         self.ax.add_collection(self.forces)
         self.ax.add_collection(self.links)
@@ -127,9 +127,9 @@ def _gif(run: Run, path: Path, fps: float, speed: float) -> Path:
 
 
 def _palette() -> Image.Image:
-    """Return the colours of all pictures: those in use, each in steps to white."""
+    """Return the colors of all pictures: those in use, each in steps to white."""
     shades = np.linspace(0.0, 1.0, 12)[:, None]
-    rgb = [255 * ((1 - shades) * np.array(to_rgb(colour)) + shades) for colour in (*_MODULES, *_OTHERS)]
+    rgb = [255 * ((1 - shades) * np.array(to_rgb(color)) + shades) for color in (*_MODULES, *_OTHERS)]
     palette = Image.new("P", (1, 1))
     palette.putpalette(np.concatenate(rgb).round().astype(np.uint8).ravel().tolist())
     return palette
@@ -144,7 +144,7 @@ def _html(run: Run, path: Path, fps: float, speed: float) -> Path:
         "times": np.round(run.times[moments], 4).tolist(),
         "nodes": np.round(run.skeleton[moments], 4).tolist(),
         "edges": run.edges.tolist(),
-        "colours": _edge_colours(run),
+        "colors": _edge_colors(run),
         "points": np.round(run.contact_points[moments], 4).tolist(),
         "forces": np.round(run.contact_forces[moments] * force_scale(run), 4).tolist(),
         "base": np.round(run.base_position[moments], 4).tolist(),

@@ -19,7 +19,7 @@ from legged.compiler.runtime.stepping import NOT_FINITE, Members, Repeat, Schedu
 from legged.contact.free_body import FreeBody
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.robot import Robot
-from legged.simulation.chart import normalised
+from legged.simulation.chart import normalized
 from legged.simulation.closed_loop import ClosedLoop, Corners
 from legged.simulation.controller import Controller, adapt
 from legged.simulation.disturbance import edges
@@ -232,7 +232,7 @@ class BatchLoop:
     def _near(self, state: Array, noise: Array) -> Array:
         """Return a state near another, (n,), its quaternions of length one."""
         robot, loop = self.batch.robot, self.batch.first.loop
-        q = normalised(robot, state[: robot.nq] + noise[: robot.nq])
+        q = normalized(robot, state[: robot.nq] + noise[: robot.nq])
         return np.concatenate([q, loop.shaken(state[robot.nq :], noise[robot.nq :])])
 
     def _plain(self, i: int, clock: Array, state: Array) -> Array:

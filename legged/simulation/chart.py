@@ -75,7 +75,7 @@ def largest_turn(robot: Robot, xi: Array) -> float:
     return max((float(np.linalg.norm(xi[at])) for _, at in quaternion_blocks(robot)), default=0.0)
 
 
-def normalised(robot: Robot, q: Array) -> Array:
+def normalized(robot: Robot, q: Array) -> Array:
     """Return q with its quaternions scaled to length one."""
     scaled = list(q)
     for at, _ in quaternion_blocks(robot):

@@ -31,7 +31,7 @@ from legged.ground.ground import Ground
 from legged.robot.configuration import integrate
 from legged.robot.entries import added
 from legged.robot.robot import Robot
-from legged.simulation.chart import chart_rate, normalised, push
+from legged.simulation.chart import chart_rate, normalized, push
 from legged.simulation.controller import Controller, full_torque
 from legged.simulation.disturbance import Push, edges, push_wrenches
 from legged.simulation.limits import Stop, motor_forces, stop_forces, stop_slopes, stops_of
@@ -159,7 +159,7 @@ class ClosedLoop:
 
     def place(self, q_ref: Array, xi: Array) -> Array:
         """Return q, (nq,), its quaternions of length one, from the chart around q_ref."""
-        return normalised(self.robot, integrate(self.robot, q_ref, xi))
+        return normalized(self.robot, integrate(self.robot, q_ref, xi))
 
     def feel(self, t: Any, q: Array, s: Array) -> Felt:
         """Return contact points -> ground forces -> wrenches, and the pushes."""
@@ -175,7 +175,7 @@ class ClosedLoop:
         return Felt(contact, contact + pushed, points, forces, rate, np.stack([power, push_power]))
 
     def act(self, t: Any, step: Any, q: Array, s: Array, contact: Array) -> tuple[Array, Array]:
-        """Return (generalised forces (nv,), rate of the controller's memory): what it asks and motors can give."""
+        """Return (generalized forces (nv,), rate of the controller's memory): what it asks and motors can give."""
         part = self.split(s)
         known = t, step, q, part.v, contact, part.memory
         asked = full_torque(self.robot, self.controller.torque(*known))

@@ -29,7 +29,7 @@ class Controller(Protocol):
         ...
 
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalised forces, (nv,), or the joint torques alone, (nj,).
+        """Return the generalized forces, (nv,), or the joint torques alone, (nj,).
 
         Args:
             t: Time, [s]. step: How many of `switches` have passed.
@@ -126,13 +126,13 @@ def adapt(controller: Any) -> Controller:
 
 
 def full_torque(robot: Robot, torque: Any) -> Array:
-    """Return the generalised forces (nv,) from what a controller gave: (nv,), or (nj,) without the base's rows."""
+    """Return the generalized forces (nv,) from what a controller gave: (nv,), or (nj,) without the base's rows."""
     torque = np.asanyarray(torque)
     if torque.shape == (robot.nv,):
         return torque
     if torque.shape != (robot.nj,):
         raise ShapeError(
-            f"a controller of {robot.name!r} must return ({robot.nj},) joint torques or ({robot.nv},) generalised "
+            f"a controller of {robot.name!r} must return ({robot.nj},) joint torques or ({robot.nv},) generalized "
             f"forces, got shape {torque.shape}"
         )
     return np.concatenate([np.zeros(robot.base.nv), torque])

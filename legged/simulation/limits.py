@@ -43,7 +43,7 @@ class Stop:
     damping: float
 
     def force(self, q: Array, v: Array) -> Any:
-        """Return the generalised force on the joint's entry of v: it only pushes back into the range."""
+        """Return the generalized force on the joint's entry of v: it only pushes back into the range."""
         below, above = self._pushes(q, v)
         return self.body.ratio * (below - above)
 

@@ -41,15 +41,15 @@ function draw() {
   const unit = zoom * 0.55 * Math.min(view.width, view.height) / scene.span;
   const place = p => [view.width / 2 + unit * (dot(right, p) - dot(right, middle)),
                       view.height / 2 - unit * (dot(up, p) - dot(up, middle))];
-  const line = (points, colour, width) => {
-    pen.strokeStyle = colour; pen.lineWidth = width * scale; pen.lineCap = "round"; pen.beginPath();
+  const line = (points, color, width) => {
+    pen.strokeStyle = color; pen.lineWidth = width * scale; pen.lineCap = "round"; pen.beginPath();
     points.forEach((p, i) => { const [x, y] = place(p); i ? pen.lineTo(x, y) : pen.moveTo(x, y); });
     pen.stroke();
   };
   scene.ground.forEach(points => line(points, "#b9b9b9", scene.side ? 2 : 1));
   line(scene.base, "#8fb3d9", 1);
   scene.points[k].forEach((p, i) => line([p, p.map((x, j) => x + scene.forces[k][i][j])], "#c8502d", 2));
-  scene.edges.forEach(([a, b], i) => line([nodes[a], nodes[b]], scene.colours[i], 4));
+  scene.edges.forEach(([a, b], i) => line([nodes[a], nodes[b]], scene.colors[i], 4));
   clock.textContent = scene.title + "   t = " + scene.times[k].toFixed(2).padStart(6) + " s";
   at.value = k;
 }

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 
 from legged.simulation.run import Run
 
-COLOURS = ("#1f5a99", "#c8502d", "#3c8c50", "#8a5aa8", "#b08a1e", "#4a9aa8", "#7a7a7a", "#d06a9c")
+COLORS = ("#1f5a99", "#c8502d", "#3c8c50", "#8a5aa8", "#b08a1e", "#4a9aa8", "#7a7a7a", "#d06a9c")
 _WIDTH = 9.0  # [inch]
 
 
@@ -24,9 +24,9 @@ def trunk_figure(run: Run, sequence: str = "xyz") -> Figure:
     """
     figure, (places, angles) = _figure(2, f"{run.robot}: base")
     for i, axis in enumerate("xyz"):
-        places.plot(run.times, run.base_position[:, i], color=COLOURS[i], label=axis)
+        places.plot(run.times, run.base_position[:, i], color=COLORS[i], label=axis)
         turned = np.unwrap(run.base_angles(sequence)[:, i])
-        angles.plot(run.times, np.degrees(turned), color=COLOURS[i], label=f"angle {i + 1}, about {sequence[i]}")
+        angles.plot(run.times, np.degrees(turned), color=COLORS[i], label=f"angle {i + 1}, about {sequence[i]}")
     places.set_ylabel("position [m]")
     angles.set_ylabel("angle [degree]")
     return _finish(figure, (places, angles))
@@ -46,13 +46,13 @@ def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | No
         groups.setdefault(name.rsplit("_", 1)[-1], []).append(name)
     figure, axes = _figure(len(groups), title or f"{run.robot}: joints")
     for ax, (kind, members) in zip(axes, groups.items(), strict=True):
-        colour = 0
+        color = 0
         for name in members:
             for label, values, wanted in _joint_curves(run, name):
-                ax.plot(run.times, np.degrees(values), color=COLOURS[colour % len(COLOURS)], label=label)
+                ax.plot(run.times, np.degrees(values), color=COLORS[color % len(COLORS)], label=label)
                 if wanted is not None:
                     ax.plot(run.times, np.degrees(wanted), "--", color="black", linewidth=0.9)
-                colour += 1
+                color += 1
         ax.set_ylabel(f"{kind} [degree]")
     if run.reference.shape[1]:
         axes[0].plot([], [], "--", color="black", linewidth=0.9, label="reference")
@@ -73,9 +73,9 @@ def contact_figure(run: Run) -> Figure:
     figure, (vertical, horizontal) = _figure(2, f"{run.robot}: contact forces")
     forces = run.contact_forces
     for k, name in enumerate(run.contact_names):
-        colour = COLOURS[k % len(COLOURS)]
-        vertical.plot(run.times, forces[:, k, 2], color=colour, linewidth=0.9, label=name)
-        horizontal.plot(run.times, forces[:, k, 0], color=colour, linewidth=0.9)
+        color = COLORS[k % len(COLORS)]
+        vertical.plot(run.times, forces[:, k, 2], color=color, linewidth=0.9, label=name)
+        horizontal.plot(run.times, forces[:, k, 0], color=color, linewidth=0.9)
     total = run.ground_force
     vertical.plot(run.times, total[:, 2], color="black", linewidth=1.2, label="total")
     vertical.set_ylim(*_robust_limits(np.column_stack([total[:, 2], forces[..., 2]])))
@@ -107,8 +107,8 @@ def energy_figure(run: Run) -> Figure:
         curves["work of pushes"] = run.push_work
     if np.any(run.joint_work):
         curves["work of joints"] = run.joint_work
-    for colour, (name, values) in zip(COLOURS, curves.items(), strict=False):
-        energies.plot(run.times, values, color=colour, label=name)
+    for color, (name, values) in zip(COLORS, curves.items(), strict=False):
+        energies.plot(run.times, values, color=color, label=name)
     error.plot(run.times, run.energy_sum - run.energy_sum[0], color="black")
     energies.set_ylabel("[J]")
     error.set_ylabel("drift of the sum [J]")

@@ -37,7 +37,7 @@ from legged.ground.contact import refuse_round_feet
 from legged.ground.ground import Ground
 from legged.robot.entries import added
 from legged.robot.robot import Robot
-from legged.simulation.chart import drift, normalised, turning
+from legged.simulation.chart import drift, normalized, turning
 from legged.simulation.closed_loop import ClosedLoop, Felt, Look
 from legged.simulation.controller import Controller
 from legged.simulation.disturbance import Push, push_wrenches
@@ -119,7 +119,7 @@ class RigidLoop(ClosedLoop):
         impact = scene.impulses(qs, vs, free, extra, h, touches, guess)
         works = self._works(t, h, tau, *middle[0], impact)
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
-        ends = [(normalised(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
+        ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
         (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
         memory = part.memory + h * memory_rate
         ground = np.concatenate([(impact.p / h).reshape(-1), np.stack([impact.residual])])

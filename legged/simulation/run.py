@@ -33,7 +33,7 @@ class Run:
         steps: How many of the controller's switch times had passed, (T,).
         q, v: Configurations (T, nq) and velocities (T, nv).
         vdot: Accelerations under all that acted, (T, nv); NaN where a state had none.
-        tau: Generalised forces of the controller as its motors give them, (T, nv), base rows first.
+        tau: Generalized forces of the controller as its motors give them, (T, nv), base rows first.
         reference: Joint positions that the controller wanted, (T, nj); (T, 0) if it does not tell.
         memory, ground_memory: States of controller (T, m) and ground (T, g).
         contact_points: Where the contact points were, (T, n, 3), [m].
@@ -136,12 +136,12 @@ class Run:
         return self.contact_forces[:, self._underfoot].sum(axis=1)
 
     @property
-    def centre_of_pressure(self) -> Array:
+    def center_of_pressure(self) -> Array:
         """Mean of the robot's points on the ground weighted by normal forces, (T, 3), [m]; NaN in flight."""
-        from legged.ground.ground import centre_of_pressure
+        from legged.ground.ground import center_of_pressure
 
         feet = self._underfoot
-        return centre_of_pressure(self.contact_points[:, feet], self.contact_forces[:, feet], self.ground_normal)
+        return center_of_pressure(self.contact_points[:, feet], self.contact_forces[:, feet], self.ground_normal)
 
     @property
     def mean_velocity(self) -> Array:

@@ -42,7 +42,7 @@ def stick_figure(robot: Robot, bodies: Sequence[FreeBody] = ()) -> tuple[list[tu
     """Return (nodes, edges, modules) of a robot's stick figure, and of free bodies beside it.
 
     A link is drawn from its own origin to the joints and contact points on it, or around them if there are three and
-    more; a link with none, on through its centre of mass; a base with all its joints in one place, as the rod that has
+    more; a link with none, on through its center of mass; a base with all its joints in one place, as the rod that has
     its largest inertia. Shapes are drawn as their outlines.
 
     Returns:

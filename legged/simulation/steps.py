@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.runtime.stepping import Members, Repeat, Schedule
-from legged.simulation.chart import normalised
+from legged.simulation.chart import normalized
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.fixed import Piece
 from legged.simulation.system import State
@@ -26,7 +26,7 @@ def stepped(loop: ClosedLoop, rule: str, clock: Any, state: Array) -> Array:
     """
     t, h, number = clock
     q, s = getattr(loop, rule)(t, h, number, state[: loop.robot.nq], state[loop.robot.nq :])
-    return np.concatenate([normalised(loop.robot, q) if rule == "semi_implicit" else q, s])
+    return np.concatenate([normalized(loop.robot, q) if rule == "semi_implicit" else q, s])
 
 
 class Steps:

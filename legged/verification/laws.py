@@ -46,7 +46,7 @@ class Sample:
     compiled: Mapping[str, Callable[..., Any]]
 
     def apart(self, one: Array, two: Array, vdot: Array) -> float:
-        """Return how far two generalised forces are apart, in parts of the size of the terms."""
+        """Return how far two generalized forces are apart, in parts of the size of the terms."""
         size = float(np.max(np.abs(self.inertia) @ np.abs(vdot) + np.abs(self.bias), initial=0.0))
         return float(np.max(np.abs(one - two), initial=0.0)) / size if size else 0.0
 

@@ -117,7 +117,7 @@ def test_what_cannot_be_done_is_refused():
     )
     with pytest.raises(DefinitionError, match="eliminates joint by joint"):
         articulated.forward_dynamics(robot, q, v, tau)
-    with pytest.raises(DefinitionError, match="factorisation along the branches"):
+    with pytest.raises(DefinitionError, match="factorization along the branches"):
         sparsity.forward_dynamics(robot, q, v, tau)
     with pytest.raises(UnknownNameError, match="kind of coordinates"):
         composite.inertia_matrix(robot, q, coordinates="polar")

@@ -67,7 +67,7 @@ def test_jacobian_is_its_three_factors(seed):
 
 @pytest.mark.parametrize("seed", ALL_SEEDS)
 def test_mass_bias_and_jacobian_have_their_factors(seed):
-    """Equations (2) to (7): the Newton-Euler factorisation; with armature, what the paper has not."""
+    """Equations (2) to (7): the Newton-Euler factorization; with armature, what the paper has not."""
     robot, q, rng = case(seed)
     S, v = SpatialOperators(robot, q), rng.normal(size=robot.nv)
     same(S.mass, legged.inertia_matrix(robot, q))
@@ -210,7 +210,7 @@ def test_standing_feet_stay_where_they_are():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_diagonalised_equations_of_motion(seed):
+def test_diagonalized_equations_of_motion(seed):
     """Section 6: nu_dot + mu = epsilon, energy nu . nu / 2, power nu . epsilon; mu does no work without gravity."""
     robot, q, rng = case(seed, gravity=(0, 0, 0))
     v, tau = rng.normal(size=(2, robot.nv))
@@ -259,6 +259,6 @@ def test_operators_check_sizes_and_robots():
     with pytest.raises(ShapeError, match="cannot be added"):
         S.phi + S.H
     coupled = next(r for r in (legged.random_tree(s, coupled=True) for s in range(99)) if r.followers)
-    with pytest.raises(DefinitionError, match="innovations factorisation"):
+    with pytest.raises(DefinitionError, match="innovations factorization"):
         SpatialOperators(coupled, coupled.neutral())
     assert legged.count(soa.forward_dynamics, robot).M > legged.count(legged.forward_dynamics, robot).M

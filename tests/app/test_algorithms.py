@@ -39,7 +39,7 @@ def test_the_inertia_matrix_method_loses_to_recursion_on_chains_of_a_dozen_links
 
 
 @pytest.mark.parametrize("base", ["fixed", "floating"])
-def test_branches_favour_the_inertia_matrix_method(base):
+def test_branches_favor_the_inertia_matrix_method(base):
     """Featherstone 2005: a branched tree costs it much less than a chain of the same size."""
     (chain, tree) = (
         field.growth(f"{family}, {base} base", "inertia matrix, L^T D L", [16])[0]

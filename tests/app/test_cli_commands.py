@@ -142,7 +142,7 @@ def test_terrain_and_ground_are_chosen_by_words(cli):
         ("info nowhere.py:f", "there is no file 'nowhere.py' to take a robot from"),
         ("walk --controller pid", "there is no controller named 'pid'"),
         ("walk --ground ice", "there is no ground named 'ice'"),
-        ("walk --terrain hills", "terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in metres, got 'hills'"),
+        ("walk --terrain hills", "terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got 'hills'"),
         ("walk --terrain slope:x", "got 'slope:x'"),
         ("walk --duration -1", "until must be a positive number of seconds, got -1.0"),
         ("walk planar_hopper", "leg"),

@@ -255,7 +255,7 @@ def test_numbers_that_stand_in_several_entries_come_out_in_all_of_them():
 
 @pytest.mark.parametrize("size", [1, WIDTH - 1, WIDTH + 1, 5 * WIDTH + 3])
 def test_rows_of_constants_arguments_and_both_come_out_whole(rng, size):
-    """Nothing is computed, so no neighbour comes last."""
+    """Nothing is computed, so no neighbor comes last."""
 
     def given(x):
         constants = np.arange(1.0, size + 1.0)

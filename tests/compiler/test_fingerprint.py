@@ -485,7 +485,7 @@ def test_every_part_of_a_robot_counts():
 
 
 def test_descriptions_do_not_run_into_each_other():
-    """Different things in one list, so that no separator may be part of a neighbour."""
+    """Different things in one list, so that no separator may be part of a neighbor."""
     things: list[Any] = [
         *([], [[]], [[], []], (), [()], ["a", "b"], ["a\nb"], ["a'", "b"], [["a"], "b"], [["a", "b"]], "a", b"a"),
         *(None, [None], "None", 1, 1.0, True, np.float64(1.0), np.float32(1.0), np.int64(1), np.array(1.0)),

@@ -42,7 +42,7 @@ def test_all_four_legs_of_a_quadruped_share_vectors():
     packed = sum(len(pack.nodes) for pack in plan.packs)
     assert {len(pack.nodes) for pack in plan.packs} == {4}
     of_legs = sum(node.label.module in (1, 2, 3, 4) for node in graph.nodes)
-    assert packed > 0.75 * of_legs  # what the base does for each leg in turn is labelled with the leg too
+    assert packed > 0.75 * of_legs  # what the base does for each leg in turn is labeled with the leg too
 
 
 def test_kinds_of_modules_are_packed_apart():

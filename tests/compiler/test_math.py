@@ -118,7 +118,7 @@ def test_exponentials_overflow_and_vanish_where_they_should():
 
 
 @pytest.mark.parametrize("count", [1, 8, 600])
-def test_far_numbers_do_not_disturb_their_neighbours(count):
+def test_far_numbers_do_not_disturb_their_neighbors(count):
     """Few formulas are written out, many are a call; a state is alone or in a batch."""
     kernel = compile(lambda x: np.sin(x) + 2.0 * np.cos(x), x=(count,))
     x = np.linspace(-3.0, 3.0, 11 * count).reshape(11, count)

@@ -113,8 +113,8 @@ def test_shapes_keep_their_places_through_prefixes_fixed_joints_and_smaller_robo
         assert np.abs(ours - others).max() < 1e-14
     R, o = legged.link_poses(robot, q)
     k = robot.link("left_paw").index
-    centre = o[k] + R[k] @ [0.0, 0.1, 0.0]
-    gap = np.linalg.norm(centre - [0.3, 0.1, -0.2]) - 0.15
+    center = o[k] + R[k] @ [0.0, 0.1, 0.0]
+    gap = np.linalg.norm(center - [0.3, 0.1, -0.2]) - 0.15
     assert abs(whole.touches(qs).gap[2] - gap) < 1e-14
 
 

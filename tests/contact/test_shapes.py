@@ -105,7 +105,7 @@ def test_spheres_and_boxes_are_as_far_apart_as_mujoco_says(seed):
     assert np.allclose(point, d - (radius + gap / 2) * n)
 
 
-def test_a_centre_in_a_box_leaves_by_the_nearest_face():
+def test_a_center_in_a_box_leaves_by_the_nearest_face():
     gap, n, _ = sphere_box(0.1, np.array([0.3, 0.2, 0.4]), np.array([-0.05, -0.15, 0.1]))
     assert abs(gap + 0.15) < 1e-15
     assert np.array_equal(n, [0, -1, 0])
@@ -151,7 +151,7 @@ def test_a_box_over_a_slope_is_as_high_as_its_lowest_corner(seed):
     assert np.abs(touches.point[:, None] - corners).max(axis=-1).min(axis=1).max() < 1e-12
 
 
-def test_a_round_foot_touches_below_its_centre():
+def test_a_round_foot_touches_below_its_center():
     foot = legged.Link("ball", legged.sphere(1.0, 0.1), {"sole": Sphere(0.1, (0.0, 0.2, 0.0))})
     robot = legged.RobotBuilder("roller", foot).build()
     q = np.r_[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5]
@@ -188,7 +188,7 @@ def test_traced_distances_are_the_plain_ones():
     [
         (lambda: Sphere(0.0), "radius"),
         (lambda: Sphere(float("nan")), "radius"),
-        (lambda: Sphere(0.1, (0.0, 1.0)), "centre"),
+        (lambda: Sphere(0.1, (0.0, 1.0)), "center"),
         (lambda: Box((0.1, 0.0, 0.2)), "edges"),
         (lambda: Box((0.1, 0.2)), "size"),
         (lambda: Box((0.1, 0.1, 0.1), rotation=2.0 * np.eye(3)), "orthonormal"),

@@ -68,15 +68,15 @@ def test_distributed_forces_leave_nothing_to_drive_the_base(case):
     torque, forces = distribute(robot, q, inertia, tau, follow, weights)
     assert (forces[:, 2] >= 0).all() and np.abs(forces[np.array(weights) == 0]).max() == 0
     assert np.abs(torque[:n0]).max() == 0
-    generalised = torque + sum(
+    generalized = torque + sum(
         legged.point_jacobian(robot, q, point.link, point.position)[3:].T @ force
         for point, force in zip(robot.contacts, forces, strict=True)
     )
     # What is left must be a motion that the base gives way to: I follow d for some d.
     felt = inertia @ follow
-    d, *_ = np.linalg.lstsq(felt, generalised - tau, rcond=None)
+    d, *_ = np.linalg.lstsq(felt, generalized - tau, rcond=None)
     scale = np.abs(tau).max()
-    assert np.abs(felt @ d - (generalised - tau)).max() < 1e-9 * scale  # a 6x6 solve with weights 1e-7 to 1
+    assert np.abs(felt @ d - (generalized - tau)).max() < 1e-9 * scale  # a 6x6 solve with weights 1e-7 to 1
 
 
 @pytest.mark.parametrize(("case", "velocity"), [(biped_walk, (0.1, 0, 0)), (quadruped_trot, (0, 0.3, 0))])

@@ -16,7 +16,7 @@ INSTANTS = np.arange(0, 16, 0.05)  # [s], two cycles
 
 
 @pytest.mark.parametrize("gait", [Crawl(), Crawl(stride=-0.03), Crawl(lean=0.4, hip_height=0.42, period=1.0)])
-def test_the_centre_of_mass_stays_well_within_the_supporting_feet(gait):
+def test_the_center_of_mass_stays_well_within_the_supporting_feet(gait):
     gait = gait.on(ROBOT)
     margins = []
     for t in INSTANTS:

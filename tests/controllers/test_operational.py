@@ -19,7 +19,7 @@ STAND = controllers.Stand(hip_height=0.45)
 
 
 def circle(center, radius=0.05, rate=4.0):
-    """Return a path in the x-z plane that starts at rest on its centre."""
+    """Return a path in the x-z plane that starts at rest on its center."""
 
     def path(t):
         grown = radius * (1 - np.exp(-3 * t)) ** 2

@@ -36,7 +36,7 @@ def test_the_papers_experiment_begins_with_flat_feet_just_over_the_ground():
     q, v = crouch(BIPED)
     R, origins = legged.link_poses(BIPED, q)
     assert origins[0] == pytest.approx([0.0, 0.0, 1.035]) and not v.any()
-    assert BIPED.links[0].inertia.center == pytest.approx(np.zeros(3))  # the origin is the centre of mass
+    assert BIPED.links[0].inertia.center == pytest.approx(np.zeros(3))  # the origin is the center of mass
     assert R[0][:, 2] == pytest.approx([-np.sin(np.radians(5)), 0.0, np.cos(np.radians(5))])
     assert np.degrees(q[7:13]) == pytest.approx(CROUCH)
     assert R[6] == pytest.approx(np.eye(3), abs=1e-15) and R[12] == pytest.approx(np.eye(3), abs=1e-15)

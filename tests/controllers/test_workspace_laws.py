@@ -92,7 +92,7 @@ def test_a_trunk_on_its_moving_set_point_is_asked_for_the_set_points_acceleratio
 
 
 def test_the_point_of_the_set_point_accelerates_as_wanted():
-    """The trunk's centre of mass off its origin, and a point that the user names, not the origin."""
+    """The trunk's center of mass off its origin, and a point that the user names, not the origin."""
     robot, q, v = CASES["random 1"]
     for point in (None, (0.2, -0.1, 0.3)):
         law = WorkspaceBalance(position=(1.0, 2.0, 3.0), kp=7.0, kv=0.0, exact=True, point=point)
@@ -123,10 +123,10 @@ def test_feet_give_the_wanted_wrench_and_torques_are_their_jacobians_transposed(
         for f, foot in zip(plan.forces, feet, strict=True)
     ]
     J, _ = held_rows(robot, feet, q, v)
-    generalised = J.T @ np.concatenate(turned)
+    generalized = J.T @ np.concatenate(turned)
     wanted = robot.base.motion_matrix(q[: robot.base.nq]).T @ plan.wrench
-    assert np.abs(generalised[: robot.base.nv] - wanted).max() < 1e-10 * max(np.abs(wanted).max(), 1.0)
-    assert np.abs(plan.tau[robot.base.nv :] + generalised[robot.base.nv :]).max() < 1e-10 * np.abs(plan.tau).max()
+    assert np.abs(generalized[: robot.base.nv] - wanted).max() < 1e-10 * max(np.abs(wanted).max(), 1.0)
+    assert np.abs(plan.tau[robot.base.nv :] + generalized[robot.base.nv :]).max() < 1e-10 * np.abs(plan.tau).max()
 
 
 def padded(f, rows):
@@ -273,7 +273,7 @@ def test_its_operations_are_those_of_six_algorithms():
     law, robot, _, _ = biped()
     counts = legged.count(torques(law), robot)
     stages = [
-        "1 initialisation",
+        "1 initialization",
         "2 velocities",
         "3 workspace dynamics",
         "4 desired wrench",

@@ -66,7 +66,7 @@ def test_feet_neither_pull_nor_slide_nor_tip(seed, friction):
         n, f = wrench[:3], wrench[3:]
         assert f[2] > -ROOM * weight
         assert np.hypot(f[0], f[1]) < friction * f[2] + ROOM * weight
-        # The centre of pressure is in the sole's shadow: no corner of it is passed.
+        # The center of pressure is in the sole's shadow: no corner of it is passed.
         sole = np.array([c.position for c in robot.contacts if c.link == foot])
         arms = (sole - sole.mean(axis=0)) @ rotations[foot].T
         low = arms[:, 2].min()

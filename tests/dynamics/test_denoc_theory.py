@@ -134,10 +134,10 @@ def test_newton_euler_wrench_is_the_rate_of_each_bodys_momentum(seed):
 
 
 def test_equation_24_as_printed_misses_a_moment_where_masses_lie_off_the_origins():
-    """C v by N^T (Md N + M Nd) is wrong unless every centre of mass sits at its link's origin."""
+    """C v by N^T (Md N + M Nd) is wrong unless every center of mass sits at its link's origin."""
     robot = legged.random_tree(4, 5, joints=("revolute",), bases=("floating",))
     centered = (
-        legged.RobotBuilder("centred", legged.Link("a", legged.box(2.0, (0.1, 0.2, 0.3))))
+        legged.RobotBuilder("centered", legged.Link("a", legged.box(2.0, (0.1, 0.2, 0.3))))
         .add(legged.Revolute("j", "y"), legged.Link("b", legged.box(1.0, (0.3, 0.2, 0.1))), to="a", at=(0.1, 0.2, 0.3))
         .build()
     )
@@ -225,7 +225,7 @@ def test_conditioning_is_that_of_the_blocks_of_d(seed):
 
 
 def arm(unit, base=None):
-    """Return an arm with revolute and prismatic joints, lengths given in a unit of so many metres."""
+    """Return an arm with revolute and prismatic joints, lengths given in a unit of so many meters."""
     l = 1 / unit
     link = legged.Inertia(1.0, (0.1 * l, 0.0, 0.2 * l), np.array([0.02, 0.03, 0.025]) * l**2)
     return (
@@ -237,14 +237,14 @@ def arm(unit, base=None):
 
 
 def test_scaled_conditioning_does_not_depend_on_the_unit_of_length():
-    metres, millimetres = arm(1.0), arm(1e-3)
-    q = metres.neutral()
+    meters, millimetres = arm(1.0), arm(1e-3)
+    q = meters.neutral()
     q[7:] = 0.4, 0.2
     q_mm = q.copy()
     q_mm[8] *= 1e3
-    plain = legged.conditioning(metres, q)
+    plain = legged.conditioning(meters, q)
     assert legged.conditioning(millimetres, q_mm)[1] > 1e3 * plain[1]
-    wanted = legged.conditioning(metres, q, scaled=True)
+    wanted = legged.conditioning(meters, q, scaled=True)
     assert legged.conditioning(millimetres, q_mm, scaled=True) == pytest.approx(wanted, rel=1e-6)
 
 

@@ -156,7 +156,7 @@ def test_forces_that_hold_a_robot_still_are_the_slope_of_its_potential_energy(se
     assert denoc.gravity_forces(robot, q) == pytest.approx(-held, abs=ROUNDING * robot.mass * 100)
     for k, step in enumerate(np.eye(robot.nv)):
         slope = derivative(lambda t, d=step: legged.potential_energy(robot, legged.integrate(robot, q, t * d)))
-        assert held[k] == pytest.approx(slope, abs=1e-8 * robot.mass)  # of g times a metre: 1e-9
+        assert held[k] == pytest.approx(slope, abs=1e-8 * robot.mass)  # of g times a meter: 1e-9
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -69,7 +69,7 @@ def test_link_poses_twists_and_point_jacobians_are_pinocchios(seed):
     for link, R, o, t in zip(robot.links, rotations, origins, twists, strict=True):
         joint, place = twin.where[link.name]
         pose, motion = twin.data.oMi[joint] * place, place.actInv(twin.data.v[joint])
-        # lengths are metres and speeds a few m/s; forty links round off some 1e-14
+        # lengths are meters and speeds a few m/s; forty links round off some 1e-14
         assert pytest.approx(pose.rotation, abs=1e-12) == R
         assert o == pytest.approx(pose.translation, abs=1e-12)
         assert t == pytest.approx(np.concatenate([motion.angular, motion.linear]), abs=1e-11)
@@ -117,7 +117,7 @@ def test_dynamics_of_special_geometry_are_pinocchios(tilt):
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
 def test_forces_on_robots_of_millimetres_and_kilometres_are_pinocchios(scale):
-    """Beside metres of a base's place, inertias of 1e-9 kg m^2: compared as forces, each in parts of its own terms."""
+    """Beside meters of a base's place, inertias of 1e-9 kg m^2: compared as forces, each in parts of its own terms."""
     for seed in range(30):
         case = case_of(special_tree(seed, scale), seed)
         robot, q, v, vdot, wrenches = case.robot, case.q, case.v, case.vdot, case.wrenches

@@ -1,6 +1,6 @@
 """Robots from URDFs have Pinocchio's dynamics: random files, files of real robots, floating and fixed, mimic or not.
 
-Inverse dynamics, inertia matrix, bias and centre of mass agree to 1e-13 of their size; 1e-12 is asked and 1e-9 was
+Inverse dynamics, inertia matrix, bias and center of mass agree to 1e-13 of their size; 1e-12 is asked and 1e-9 was
 promised. Accelerations may lose what the condition of the inertia matrix takes: ten roundings times it.
 """
 

@@ -19,7 +19,7 @@ from legged.ground import (
     PaperNormal,
     Slope,
     VectorFriction,
-    centre_of_pressure,
+    center_of_pressure,
     paper_ground,
     realistic_ground,
 )
@@ -238,10 +238,10 @@ def test_laws_without_sense_are_refused(make):
         make()
 
 
-def test_centre_of_pressure_divides_by_load_and_is_nowhere_in_flight():
+def test_center_of_pressure_divides_by_load_and_is_nowhere_in_flight():
     points = np.array([[[0.0, 0, 0], [1.0, 0, 0]], [[0.0, 0, 1], [1.0, 0, 1]]])
     forces = np.array([[[5.0, 0, 1], [0, 0, 3]], [[0.0, 0, 0], [0, 0, 0]]])
-    cop = centre_of_pressure(points, forces)
+    cop = center_of_pressure(points, forces)
     np.testing.assert_allclose(cop[0], [0.75, 0.0, 0.0])
     assert np.isnan(cop[1]).all()
 

@@ -198,6 +198,6 @@ def test_baumgarte_terms_are_a_critically_damped_spring():
     robot, T = closed.robot, 0.1
     q = legged.integrate(robot, q, 1e-2 * rng.normal(size=robot.nv))
     v, tau = rng.normal(size=(2, robot.nv))
-    vdot = loops.forward_dynamics(closed, q, v, tau, stabilisation=loops.Stabilisation(T))
+    vdot = loops.forward_dynamics(closed, q, v, tau, stabilization=loops.Stabilization(T))
     wanted = -2 / T * (loops.jacobian(closed, q) @ v) - loops.residual(closed, q) / T**2
     assert loops.acceleration(closed, q, v, vdot) == pytest.approx(wanted, abs=1e-9 * np.abs(vdot).max())

@@ -36,7 +36,7 @@ def test_error_falls_with_the_fourth_power_of_the_step():
     assert 11.0 < ratio < 23.0  # 16, but for higher powers
 
 
-def test_stabilised_accelerations_alone_hold_the_loop():
+def test_stabilized_accelerations_alone_hold_the_loop():
     """`Stiff` projects nothing: Baumgarte's terms keep what its tolerance lets go."""
     closed, q, v = spinning_four_bar()
     run = loops.simulate(closed, until=3.0, q=q, v=v, integrator=legged.Stiff())

@@ -16,7 +16,7 @@ BATCHES = [range(start, start + BATCH) for start in range(0, COUNT, BATCH)]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A robot, a state (q, v), an acceleration, generalised forces and a wrench (n_links, 6) on every link."""
+    """A robot, a state (q, v), an acceleration, generalized forces and a wrench (n_links, 6) on every link."""
 
     robot: legged.Robot
     q: Array

@@ -40,7 +40,7 @@ def standing(
     """Return (q, forces on the contact points (n, 3), [N], world) after a robot has stood from q under a law tau(q, v).
 
     Args:
-        robot: The robot. law: Its generalised forces, (nv,). q: Start, at rest, (nq,). friction: mu.
+        robot: The robot. law: Its generalized forces, (nv,). q: Start, at rest, (nq,). friction: mu.
         until: How long, [s]. step: MuJoCo's, [s].
     """
     model = on_floor(robot, friction, step)

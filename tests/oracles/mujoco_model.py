@@ -11,7 +11,7 @@ FREE_FLIGHT = _OFF.mjDSBL_CONTACT | _OFF.mjDSBL_CONSTRAINT | _OFF.mjDSBL_ACTUATI
 
 
 def acceleration(model: mujoco.MjModel, qpos: Array, qvel: Array, force: Array) -> Array:
-    """Return qacc, (nv,), under applied generalised forces."""
+    """Return qacc, (nv,), under applied generalized forces."""
     model.opt.disableflags |= FREE_FLIGHT
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.qfrc_applied[:] = qpos, qvel, force
@@ -21,7 +21,7 @@ def acceleration(model: mujoco.MjModel, qpos: Array, qvel: Array, force: Array) 
 
 
 def inverse(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> Array:
-    """Return the generalised forces, (nv,), of an acceleration."""
+    """Return the generalized forces, (nv,), of an acceleration."""
     model.opt.disableflags |= FREE_FLIGHT
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.qacc[:] = qpos, qvel, qacc

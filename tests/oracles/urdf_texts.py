@@ -4,7 +4,7 @@ import numpy as np
 
 BIPED = """<?xml version="1.0"?>
 <robot name="biped">
-  <material name="grey"><color rgba="0.5 0.5 0.5 1"/></material>
+  <material name="gray"><color rgba="0.5 0.5 0.5 1"/></material>
   <link name="base_footprint"/>
   <link name="trunk">
     <inertial>
@@ -125,7 +125,7 @@ def random_urdf(seed: int) -> str:
 def _inertial(rng: np.random.Generator) -> str:
     points = rng.normal(size=(5, 3)) * rng.uniform(0.05, 0.3)
     second = points.T @ points
-    I = np.trace(second) * np.eye(3) - second  # that of five points of 1 kg, if their middle is taken for the centre
+    I = np.trace(second) * np.eye(3) - second  # that of five points of 1 kg, if their middle is taken for the center
     moments = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), I[np.triu_indices(3)], strict=True)
     words = " ".join(f'{name}="{float(x)!r}"' for name, x in moments)
     return f'<inertial>{_origin(rng)}<mass value="5"/><inertia {words}/></inertial>'

@@ -36,7 +36,7 @@ class Agreement:
             the norms of the torques and of the bias.
         their_forces: The same of Pinocchio's own acceleration.
         inertia: Largest |difference_ij| / sqrt(M_ii M_jj), which no unit and no small entry hides from.
-        center: Norm of the difference over the size of the robot's centre of mass, or 1 m.
+        center: Norm of the difference over the size of the robot's center of mass, or 1 m.
         condition: Of the inertia matrix scaled so, which is what forward dynamics may lose.
     """
 
@@ -119,7 +119,7 @@ def _disagreement(robot: legged.Robot, model: pin.Model, rng: np.random.Generato
 
 
 def _center(model: pin.Model, data: pin.Data, q: np.ndarray) -> np.ndarray:
-    """Return the centre of mass, (3,); Pinocchio's own leaves out what is fixed to the world."""
+    """Return the center of mass, (3,); Pinocchio's own leaves out what is fixed to the world."""
     ground = model.inertias[0]
     moving = pin.centerOfMass(model, data, q) if model.nv else np.zeros(3)
     mass = pin.computeTotalMass(model) if model.nv else 0.0

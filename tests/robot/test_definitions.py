@@ -162,8 +162,8 @@ def test_planar_joints_need_perpendicular_axes():
 
 
 @pytest.mark.parametrize("sequence", ["xx", "xxy", "xyy", "abc", "xyzx", ""])
-def test_euler_sequences_need_three_axes_and_no_two_neighbours_alike(sequence):
-    with refuses(DefinitionError, f"Euler sequence {sequence!r}", "no two neighbours alike"):
+def test_euler_sequences_need_three_axes_and_no_two_neighbors_alike(sequence):
+    with refuses(DefinitionError, f"Euler sequence {sequence!r}", "no two neighbors alike"):
         legged.EulerBase(sequence)
     with refuses(DefinitionError, f"Euler sequence {sequence!r}"):
         start().add(Spherical("ball", sequence), link(), to="trunk").build()
@@ -234,7 +234,7 @@ def test_gravity_and_contact_points_must_be_points():
         (1.0, (0, 0, 0), [[1, 0.5, 0], [0, 1, 0], [0, 0, 1]], ["not symmetric"]),
         (1.0, (0, 0, 0), [[1, 2, 0], [2, 1, 0], [0, 0, 1]], ["principal inertias -1, 1, 3", "not positive definite"]),
         (0.0, (0, 0, 0), (1, 1, 1), ["zero mass has a rotational inertia", "give it a mass"]),
-        (1.0, (0, 0), (1, 1, 1), ["a centre (3,)", "got (2,)"]),
+        (1.0, (0, 0), (1, 1, 1), ["a center (3,)", "got (2,)"]),
         (1.0, (0, 0, 0), (1, 1), ["a tensor (3, 3) or its diagonal (3,)"]),
     ],
 )
@@ -362,7 +362,7 @@ def test_a_massless_base_alone_is_refused():
 
 
 def test_a_small_gear_on_a_heavy_load_is_allowed():
-    """A gear of 1e-8 kg m^2 between coaxial joints, 10 kg at a metre beyond: 1e-9 of what it carries."""
+    """A gear of 1e-8 kg m^2 between coaxial joints, 10 kg at a meter beyond: 1e-9 of what it carries."""
     gear = Link("gear", Inertia(1e-3, (0, 0, 0), (0.6e-8, 0.6e-8, 1e-8)))
     load = Link("load", Inertia(10.0, (1.0, 0, 0), (0.1, 0.1, 0.1)))
     robot = start().add(Revolute("inner", "z"), gear, to="trunk").add(Revolute("outer", "z"), load, to="gear").build()

@@ -81,7 +81,7 @@ def test_graph_holds_every_link_and_joint_as_defined(seed):
     assert not moving
 
 
-def test_alike_legs_are_recognised_as_modules_of_one_kind():
+def test_alike_legs_are_recognized_as_modules_of_one_kind():
     assert robots.spatial_quadruped().alike_modules == ((1, 2, 3, 4),)
     assert robots.hexapod().alike_modules == ((1, 2, 3, 4, 5, 6),)
     robot = forked().build()

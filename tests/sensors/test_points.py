@@ -12,7 +12,7 @@ import robots
 from legged import sensors
 from legged.errors import NotFiniteError, ShapeError, SingularError
 from legged.ground import contact
-from legged.ground.ground import centre_of_pressure
+from legged.ground.ground import center_of_pressure
 
 SQUARE = np.array([(0.0, 0.0), (2.0, 0.0), (2.0, 2.0), (0.0, 2.0), (1.0, 1.0)])
 
@@ -51,14 +51,14 @@ def standing_feet(seed):
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_zero_moment_point_is_the_centre_of_pressure_of_feet_in_a_plane(seed):
+def test_zero_moment_point_is_the_center_of_pressure_of_feet_in_a_plane(seed):
     robot, q, v, normal, forces = standing_feet(seed)
     points, _ = contact.contact_motion(robot, q, v)
     wrenches = contact.contact_wrenches(robot, q, forces)
     tau = np.random.default_rng(seed).normal(size=robot.nv) * 5.0
     tau[:6] = 0.0
     vdot = legged.forward_dynamics(robot, q, v, tau, wrenches)
-    pressed = centre_of_pressure(points, forces, normal)
+    pressed = center_of_pressure(points, forces, normal)
     zmp = sensors.zero_moment_point(robot, q, v, vdot, origin=points[0], normal=normal)
     np.testing.assert_allclose(zmp, pressed, atol=1e-10)  # [m]
     felt = sensors.pressure_point(robot, sensors.ground_wrench(robot, q, wrenches), points[0], normal)
@@ -67,7 +67,7 @@ def test_zero_moment_point_is_the_centre_of_pressure_of_feet_in_a_plane(seed):
     assert np.linalg.norm(below - pressed + 0.05 * normal) > 1e-3  # the plane matters
 
 
-def test_at_rest_both_points_lie_under_the_centre_of_mass():
+def test_at_rest_both_points_lie_under_the_center_of_mass():
     robot = robots.humanoid()
     q, v = robot.state(base_position=(0.3, -0.2, 1.0), base_orientation=(0.1, 0.2, 0.3))
     c = legged.center_of_mass(robot, q)
@@ -76,7 +76,7 @@ def test_at_rest_both_points_lie_under_the_centre_of_mass():
 
 
 def test_capture_point_flees_from_the_pressure_of_a_pendulum():
-    """x_d = omega (x - p): put p there, and it stays. A rigid body is pushed through its centre, at constant height."""
+    """x_d = omega (x - p): put p there, and it stays. A rigid body is pushed through its center, at constant height."""
     body = legged.RobotBuilder("ball", legged.Link("ball", legged.sphere(3.0, 0.1))).build()
     q, v = body.state(base_position=(0.2, 0.1, 0.8), base_linear_velocity=(0.5, -0.3, 0.0))
     g, h, p = 9.81, 0.8, np.array([0.25, 0.0, 0.0])

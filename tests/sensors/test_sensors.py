@@ -27,7 +27,7 @@ def test_at_rest_the_accelerometer_reads_g_upward_whatever_its_axes():
         np.testing.assert_array_equal(sensors.gyro(robot, q, v, frame), np.zeros(3))
 
 
-def test_in_free_fall_it_reads_nothing_and_off_the_centre_of_a_spin_the_centripetal_force():
+def test_in_free_fall_it_reads_nothing_and_off_the_center_of_a_spin_the_centripetal_force():
     body = ball()
     omega, arm = np.array([0.0, 0.0, 2.0]), np.array([0.3, 0.0, 0.1])
     q, v = body.state(base_position=(0, 0, 5.0), base_linear_velocity=(1.0, 2.0, 3.0), base_angular_velocity=omega)
@@ -100,7 +100,7 @@ def test_trot_is_read_as_it_was_simulated(trot):
     np.testing.assert_allclose(seen.gyro[k], sensors.gyro(robot, q, v, mount), atol=1e-12)
     np.testing.assert_allclose(seen.specific_force[k], sensors.specific_force(robot, q, v, vdot, mount), atol=1e-9)
     np.testing.assert_allclose(seen.center_of_mass[k], legged.center_of_mass(robot, q), atol=1e-13)
-    origin = seen.centre_of_pressure[k]
+    origin = seen.center_of_pressure[k]
     point = sensors.zero_moment_point(robot, q, v, vdot, origin=origin)
     np.testing.assert_allclose(seen.zero_moment_point[k], point, atol=1e-10)
     np.testing.assert_allclose(seen.capture_point[k], sensors.capture_point(robot, q, v, origin=origin), atol=1e-12)
@@ -117,10 +117,10 @@ def test_trot_presses_inside_its_feet_and_where_its_motion_says(trot):
     seen = sensors.measure(robot, run, threshold=1e-6)  # [N]: every foot with any load counts
     loaded = seen.touching.any(axis=1)
     assert loaded.sum() > 0.9 * len(run)
-    margin = seen.margin(seen.centre_of_pressure)
+    margin = seen.margin(seen.center_of_pressure)
     assert margin[loaded].min() > -1e-9  # on the line of two feet, within rounding
     both = np.isfinite(seen.zero_moment_point[:, 0]) & loaded
-    apart = np.linalg.norm(seen.zero_moment_point - seen.centre_of_pressure, axis=1)[both]
+    apart = np.linalg.norm(seen.zero_moment_point - seen.center_of_pressure, axis=1)[both]
     assert apart.max() < 3e-4  # [m]: feet sink by tenths of a millimetre more or less, and are pulled sideways
     assert (
         np.nanmin(seen.margin(seen.capture_point)[settled(run)]) < -0.01

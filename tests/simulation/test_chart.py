@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import legged
-from legged.simulation.chart import chart_rate, largest_turn, normalised, push, quaternion_blocks
+from legged.simulation.chart import chart_rate, largest_turn, normalized, push, quaternion_blocks
 
 SEEDS = range(12)
 
@@ -54,10 +54,10 @@ def test_a_free_base_pushed_in_small_steps_keeps_its_world_velocity():
     np.testing.assert_allclose(R @ v[3:6], before, atol=1e-12)
 
 
-def test_normalised_touches_quaternions_only():
+def test_normalized_touches_quaternions_only():
     robot = legged.random_tree(3, links=6, joints=("ball", "revolute"), bases=("floating",))
     q = np.random.default_rng(0).normal(size=robot.nq)
-    scaled = normalised(robot, q)
+    scaled = normalized(robot, q)
     entries = [i for at, _ in quaternion_blocks(robot) for i in range(at.start, at.stop)]
     for at, _ in quaternion_blocks(robot):
         assert np.linalg.norm(scaled[at]) == pytest.approx(1.0, abs=1e-15)

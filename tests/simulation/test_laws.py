@@ -118,12 +118,12 @@ def test_a_robot_on_a_slope_stands_below_the_friction_angle_and_slides_above(fri
         assert moved[:, 0].min() > 0.5
 
 
-def test_centre_of_pressure_of_a_standing_robot_is_under_its_centre_of_mass():
+def test_center_of_pressure_of_a_standing_robot_is_under_its_center_of_mass():
     robot = robots.spatial_quadruped()
     q = standing(robot)
     run = simulate(robot, hold(robot, q, 400.0, 20.0), until=3.0, q=q, ground=realistic_ground(robot), sample=1.0)
-    centre = legged.center_of_mass(robot, run.q[-1])
-    np.testing.assert_allclose(run.centre_of_pressure[-1, :2], centre[:2], atol=1e-4)
+    center = legged.center_of_mass(robot, run.q[-1])
+    np.testing.assert_allclose(run.center_of_pressure[-1, :2], center[:2], atol=1e-4)
 
 
 def test_a_robot_dropped_on_a_step_stands_on_it():

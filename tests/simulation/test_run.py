@@ -310,7 +310,7 @@ def test_wrong_arguments_are_refused(robot):
     with pytest.raises(NotFiniteError, match="until must be a positive"):
         simulate(robot, until=0.0)
     with pytest.raises(
-        ShapeError, match=r"must return \(12,\) joint torques or \(18,\) generalised forces, got shape \(5,\)"
+        ShapeError, match=r"must return \(12,\) joint torques or \(18,\) generalized forces, got shape \(5,\)"
     ):
         simulate(robot, lambda t, q, v, w: np.zeros(5), until=0.1)
     with pytest.raises(TypeError, match="a controller is a callable"):

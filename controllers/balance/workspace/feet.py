@@ -54,7 +54,7 @@ class Foot:
     def big_base(self, central: Inertia) -> Array:
         """Return the mass matrix, (6, 6), body axes, of the central body put at the foot; of its mass alone at a point.
 
-        Source: Wendlandt 1997, algorithm 3, less the factor. The middle of the sole is its centre of mass here.
+        Source: Wendlandt 1997, algorithm 3, less the factor. The middle of the sole is its center of mass here.
         """
         R, r = self.frame
         tensor = central.tensor if any(row < 3 for row in self.rows) else np.zeros((3, 3))

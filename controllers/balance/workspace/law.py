@@ -10,7 +10,7 @@ import numpy as np
 
 from controllers.balance.workspace.distribution import grasp
 from controllers.balance.workspace.feet import Foot, central_body, feet_of
-from controllers.balance.workspace.limits import Limits, Programme
+from controllers.balance.workspace.limits import Limits, Program
 from controllers.balance.workspace.passes import check_tree, outward_pass
 from controllers.balance.workspace.plan import Plan, Workspace
 from controllers.balance.workspace.poses import standing_at, target_of
@@ -49,7 +49,7 @@ class WorkspaceBalance:
             than `touch` times the robot's weight: torques then jump when feet touch down.
         weights: How readily a foot takes load, by its name; 1 where none is given. One number, or one each for moments
             [1/m^2] and forces.
-        point: What `position` is of, (3,), [m], axes of the base's link; the trunk's centre of mass by default.
+        point: What `position` is of, (3,), [m], axes of the base's link; the trunk's center of mass by default.
         posture: Of joints that carry no stance: position, [1/s^2], velocity, [1/s]. They come back to where they were
             when the run started, and their torques count in the trunk's.
         others: Torques of these joints, (nj,), from (t, q, v), in place of the posture.
@@ -101,12 +101,12 @@ class WorkspaceBalance:
             Servo(robot, feet, self.posture, self.others, q),
             None if self.exact else _positive("big_base", self.big_base),
             self._touch(robot),
-            None if self.limits is None else Programme(self.limits, robot),
+            None if self.limits is None else Program(self.limits, robot),
         )
         return np.zeros(0)
 
     def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalised forces, (nv,); the base's rows are zero. `wrenches` count for a measured stance."""
+        """Return the generalized forces, (nv,); the base's rows are zero. `wrenches` count for a measured stance."""
         return self.plan(t, q, v, wrenches).tau
 
     def plan(self, t: Any, q: Array, v: Array, wrenches: Array | None = None) -> Plan:

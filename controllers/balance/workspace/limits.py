@@ -1,4 +1,4 @@
-"""Beyond algorithm 5: wrenches that the ground can give and the motors can pass on, by a quadratic programme."""
+"""Beyond algorithm 5: wrenches that the ground can give and the motors can pass on, by a quadratic program."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Limits:
 
         |f_x|, |f_y| <= mu f_z / sqrt(2),      f_z >= 0
 
-    which lies in the friction cone, so that no foot pulls, slides or tips: the centre of pressure stays in the sole. Of
+    which lies in the friction cone, so that no foot pulls, slides or tips: the center of pressure stays in the sole. Of
     all such wrenches those of least norm are taken that give the wanted wrench, as in algorithm 5. If there are none,
     the wanted wrench is missed by as little as can be, in the sum of squares of [N m] and [N].
 
@@ -47,8 +47,8 @@ class Limits:
             raise DefinitionError(f"friction must be above 0, got {self.friction}: feet could give no more than weight")
 
 
-class Programme:
-    """The quadratic programme of the limits on a robot.
+class Program:
+    """The quadratic program of the limits on a robot.
 
     Raises:
         MissingError: daqp is not installed.
@@ -89,7 +89,7 @@ class Programme:
         none, even = (np.zeros((0, H.shape[1])), np.zeros(0)), _EVEN * np.eye(len(H))
         near, solved = self._programme(G.T @ G + even, -G.T @ wanted, A, most, *none)
         if not solved:
-            raise LeggedError("the quadratic programme of the feet's forces has no solution that daqp could find")
+            raise LeggedError("the quadratic program of the feet's forces has no solution that daqp could find")
         p, solved = self._held(H, G, G @ near, A, most)
         return p if solved else near
 

@@ -14,7 +14,7 @@ from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, cross, join
 
-STAGE_1 = "1 initialisation"
+STAGE_1 = "1 initialization"
 STAGE_2 = "2 velocities"
 
 

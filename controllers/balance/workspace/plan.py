@@ -13,7 +13,7 @@ from controllers.balance.workspace.distribution import STAGE_5, grasp, joint_tor
 from controllers.balance.workspace.dynamics import Inward, inward_pass, loaded
 from controllers.balance.workspace.exact import stand_exactly
 from controllers.balance.workspace.feet import Foot
-from controllers.balance.workspace.limits import Programme, of_points
+from controllers.balance.workspace.limits import Program, of_points
 from controllers.balance.workspace.passes import STAGE_1, Outward, outward_pass
 from controllers.balance.workspace.poses import base_pose
 from controllers.balance.workspace.posture import Servo
@@ -38,7 +38,7 @@ class Plan(NamedTuple):
         acceleration: The wanted td, (6,), [omega dot; acceleration of the origin].
         wrench: P td + z, (6,), about the base's origin.
         forces: What each foot is to give, [n; f] at its place, (6,) each.
-        tau: Generalised forces, (nv,).
+        tau: Generalized forces, (nv,).
     """
 
     P: Array
@@ -61,7 +61,7 @@ class Workspace:
         servo: Of joints that carry no stance.
         big_base: c of algorithm 3, or None for feet that stand exactly.
         touch: Force above which a foot stands, [N], or None for all that always do.
-        programme: For limits of feet and motors, or None.
+        program: For limits of feet and motors, or None.
     """
 
     robot: Robot
@@ -74,7 +74,7 @@ class Workspace:
     servo: Servo
     big_base: float | None
     touch: float | None
-    programme: Programme | None
+    program: Program | None
 
     def plan(self, t: Any, q: Array, v: Array, wrenches: Array | None = None) -> Plan:
         """Return what the six algorithms find at a state; it can be traced, unless there are limits.
@@ -85,8 +85,8 @@ class Workspace:
         Raises:
             SingularError: where feet that stand cannot hold the base.
         """
-        if self.programme is not None:
-            return self._limited(self.programme, t, q, v, wrenches)
+        if self.program is not None:
+            return self._limited(self.program, t, q, v, wrenches)
         out = outward_pass(self.robot, q, v)
         loads = self._loads(wrenches)
         found = self._dynamics(t, q, v, out, loads)
@@ -109,22 +109,22 @@ class Workspace:
             )
         return tau
 
-    def _limited(self, programme: Programme, t: Any, q: Array, v: Array, wrenches: Array | None) -> Plan:
-        """Return the plan whose forces keep to limits; what the quadratic programme needs comes from a kernel."""
+    def _limited(self, program: Program, t: Any, q: Array, v: Array, wrenches: Array | None) -> Plan:
+        """Return the plan whose forces keep to limits; what the quadratic program needs comes from a kernel."""
         if np.asarray(q).dtype == object:
-            raise LeggedError("WorkspaceBalance with limits solves a quadratic programme, which cannot be traced")
+            raise LeggedError("WorkspaceBalance with limits solves a quadratic program, which cannot be traced")
         felt = np.zeros((len(self.robot.links), 6)) if wrenches is None else wrenches
         P, z, acceleration, wrench, G, wanted, weights, S, T, own = self._kernel(t, q, v, felt)
-        F = programme.share(G, wanted, weights, S, T, own)
+        F = program.share(G, wanted, weights, S, T, own)
         return Plan(P, z, acceleration, wrench, self._by_foot(F), T @ F + own)
 
     @cached_property
     def _kernel(self) -> Kernel:
-        """What a quadratic programme needs, compiled, see `_programme`."""
+        """What a quadratic program needs, compiled, see `_programme`."""
         return compile(lambda robot, t, q, v, wrenches: self._programme(t, q, v, wrenches), self.robot, wrenches=True)
 
     def _programme(self, t: Any, q: Array, v: Array, wrenches: Array) -> tuple[Array, ...]:
-        """Return (P, z, td, F) of `Plan`, and G, wanted, weights, S, T, own of `Programme.share`."""
+        """Return (P, z, td, F) of `Plan`, and G, wanted, weights, S, T, own of `Program.share`."""
         robot, out = self.robot, outward_pass(self.robot, q, v)
         loads = self._loads(wrenches)
         found = self._dynamics(t, q, v, out, loads)

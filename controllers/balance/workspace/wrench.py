@@ -90,7 +90,7 @@ def desired_acceleration(now: Pose, wanted: Pose, gains: Gains, R: Array, center
         omega_e = omega - R_e omega_d,   X_R = R_e omegad_d + omega x R_e omega_d - K_v omega_e - K_p q_e's vector
 
     The paper's wanted rate of the body velocity's components is X_c - omega x pd; ours is the acceleration itself, and
-    that of the origin instead of the centre of mass. The error of a turn by theta is sin(theta / 2): a small turn is
+    that of the origin instead of the center of mass. The error of a turn by theta is sin(theta / 2): a small turn is
     pulled back with K_p / 2.
 
     Args:

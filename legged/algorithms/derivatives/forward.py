@@ -24,7 +24,7 @@ class ForwardDerivatives(NamedTuple):
 
     Attributes:
         q: By a displacement along the manifold, as `legged.integrate` takes it. v: By the velocity.
-        tau: By the generalised forces: the inverse of the inertia matrix.
+        tau: By the generalized forces: the inverse of the inertia matrix.
     """
 
     q: Array

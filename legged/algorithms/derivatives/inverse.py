@@ -19,7 +19,7 @@ from legged.spatial import Array, cross, join
 
 
 class InverseDerivatives(NamedTuple):
-    """Derivatives of the generalised forces, (nv, nv) each, row i for tau[i].
+    """Derivatives of the generalized forces, (nv, nv) each, row i for tau[i].
 
     Attributes:
         q: By a displacement along the manifold, as `legged.integrate` takes it. v: By the velocity.

@@ -1,4 +1,4 @@
-"""The diagonalised equations of motion, in innovations and residuals (section 6)."""
+"""The diagonalized equations of motion, in innovations and residuals (section 6)."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def innovations(operators: SpatialOperators, tau: Array) -> Array:
     """Return epsilon = D^(-1/2) (I - H psi K) tau, (nv,), [W / sqrt(J)]: nu . epsilon is the power of the forces.
 
     Args:
-        operators: Of a robot at q. tau: Generalised forces, (nv,).
+        operators: Of a robot at q. tau: Generalized forces, (nv,).
 
     Source: Rodriguez, Jain, Kreutz-Delgado 1991, section 6; they print phi for psi.
     """
@@ -56,7 +56,7 @@ def innovations(operators: SpatialOperators, tau: Array) -> Array:
 
 
 def drift(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
-    """Return mu, (nv,), of the diagonalised equations of motion nu_dot + mu = epsilon.
+    """Return mu, (nv,), of the diagonalized equations of motion nu_dot + mu = epsilon.
 
         mu = D^(-1/2) (I - H psi K) C - d/dt (D^(1/2)* (I + H phi K)*) v
 

@@ -42,7 +42,7 @@ class SpatialOperators:
     q: Array
 
     def __post_init__(self) -> None:
-        refuse_followers(self.robot, "the innovations factorisation")
+        refuse_followers(self.robot, "the innovations factorization")
         if any(body.spin.any() for body in self.robot.bodies):
             raise DefinitionError("the spatial operators know no rotors that couple with the turning of their link")
         (q,) = read(self.robot, q=self.q)
@@ -161,7 +161,7 @@ class SpatialOperators:
 
     @cached_property
     def mass(self) -> Operator:
-        """The inertia matrix by the Newton-Euler factorisation, H phi M phi* H*, equation (3)."""
+        """The inertia matrix by the Newton-Euler factorization, H phi M phi* H*, equation (3)."""
         return self.H @ self.phi @ self.M @ self.phi.T @ self.H.T + self.reflected
 
     @cached_property

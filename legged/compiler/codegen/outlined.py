@@ -1,6 +1,6 @@
 """The core of a large graph as code for its forms, run over tables of their instances: see `segments` and `storage`.
 
-Code is as long as the forms together, and the tables hold a row for each segment: where its neighbours' values are, in
+Code is as long as the forms together, and the tables hold a row for each segment: where its neighbors' values are, in
 bytes from the beginning of the memory, and its constants. What is the same in all rows stands in the code.
 
     void legged_kindK(double *work, int32 *rows, double *numbers, int64 count)      one form, `count` rows of it

@@ -4,7 +4,7 @@
 
 `arrays` holds two numbers for each argument and then for each result: the address of the first state's row, and the
 bytes from one state's row to the next. Some columns are loaded and transposed in registers when the first of them is
-needed; results go into their rows when the last of some neighbours is there, so that few wait in memory.
+needed; results go into their rows when the last of some neighbors is there, so that few wait in memory.
 
 Meanwhile the memory of the next block is asked for, line of cache by line: it takes its time to come, results that
 exceed the caches more than their computation, and a processor waits for a few dozen lines at once only.
@@ -24,7 +24,7 @@ from legged.compiler.ir.graph import Graph, Operand
 
 ROWS = "legged_rows"
 Group = tuple[Place, ...]
-"""Neighbours in a row of results, which are moved together."""
+"""Neighbors in a row of results, which are moved together."""
 
 
 def array_sizes(graph: Graph) -> list[int]:
@@ -84,7 +84,7 @@ class RowCore(Core):
                 transpose.ask(self.w, self.w.at(behind, number))
 
     def value(self, operand: Operand) -> Value:
-        """Return a value; an input is loaded with its neighbours."""
+        """Return a value; an input is loaded with its neighbors."""
         if isinstance(operand, float) or operand >= self.graph.input_size:
             return super().value(operand)
         if operand not in self._columns:
@@ -95,7 +95,7 @@ class RowCore(Core):
         return self._columns[operand]
 
     def _store(self, value: Value, places: list[Place]) -> None:
-        """Keep a number until its neighbours are there, then put them into their rows."""
+        """Keep a number until its neighbors are there, then put them into their rows."""
         self._found.update(dict.fromkeys(places, value))
         for group in [group for place in places for group in self._groups[place]]:
             if group not in self._delivered and all(place in self._found for place in group):

@@ -36,12 +36,12 @@ class Rows(NamedTuple):
 
 
 def together(size: int, width: int) -> int:
-    """Return how many neighbours in a row are moved together: half a width, or one of a row that is shorter."""
+    """Return how many neighbors in a row are moved together: half a width, or one of a row that is shorter."""
     return width // 2 if size >= width // 2 else 1
 
 
 def groups(columns: Iterable[int], size: int, width: int) -> list[int]:
-    """Return where to begin groups of neighbours that have all the columns in them; they may overlap.
+    """Return where to begin groups of neighbors that have all the columns in them; they may overlap.
 
     Args:
         columns: In ascending order.

@@ -27,14 +27,14 @@ class Label(NamedTuple):
     item: Any = None
 
 
-class Labelled(Protocol):
+class Labeled(Protocol):
     """What carries the current label: the tracer of this thread."""
 
     label: Label
 
 
 class _Current(threading.local):
-    tracer: Labelled | None = None
+    tracer: Labeled | None = None
 
 
 current = _Current()
@@ -53,7 +53,7 @@ class _Nothing:
 class _Change:
     """A context in which the tracer's label has one field changed."""
 
-    def __init__(self, tracer: Labelled, **fields: Any):
+    def __init__(self, tracer: Labeled, **fields: Any):
         self.tracer, self.fields = tracer, fields
 
     def __enter__(self) -> None:
@@ -80,7 +80,7 @@ def module(index: Any) -> _Change | _Nothing:
 
 
 def item(key: Any) -> _Change | _Nothing:
-    """Return a context whose operations belong to one turn of a loop, which a key tells from its neighbours."""
+    """Return a context whose operations belong to one turn of a loop, which a key tells from its neighbors."""
     tracer = current.tracer
     return _nothing if tracer is None else _Change(tracer, item=key)
 

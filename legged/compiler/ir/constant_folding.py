@@ -98,16 +98,16 @@ def subtract(a: Number, b: Number) -> Number:
         return add(a, b.arguments[0])
     if a.operation == "negate":
         return negate(add(a.arguments[0], b))
-    cancelled = _cancelled(a, b)
-    if cancelled is not None:
-        return cancelled
+    canceled = _canceled(a, b)
+    if canceled is not None:
+        return canceled
     (ca, xa), (cb, xb) = _split(a), _split(b)
     if xa is xb:
         return _scale(ca - cb, xa)
     return _pair("subtract", a, b) if a.index <= b.index else negate(_pair("subtract", b, a))
 
 
-def _cancelled(a: Expression, b: Expression) -> Number | None:
+def _canceled(a: Expression, b: Expression) -> Number | None:
     """Return a - b where one of them is a sum or difference that holds the other, None elsewhere."""
     if a.operation == "add":
         if a.arguments[0] is b:

@@ -3,7 +3,7 @@
 Values that pass from one segment to another, or to calls and results, have places in one memory, counted in numbers;
 for a block of states each number is a vector. The outputs of a segment that live about equally long
 lie in one block, the lanes of each side by side, whose place is used again once all of them are done with. So alike
-neighbours find each other's values at equal distances, and a table needs an entry for each neighbour, not for each
+neighbors find each other's values at equal distances, and a table needs an entry for each neighbor, not for each
 value.
 """
 

@@ -114,7 +114,7 @@ def _next(heap: list[int], done: set[int]) -> int | None:
 
 
 def _fused(runs: list[list[int]], turns: Sequence[object], order: Iterable[int]) -> list[list[int]]:
-    """Return the nodes of the runs in this order, neighbours of one turn as one."""
+    """Return the nodes of the runs in this order, neighbors of one turn as one."""
     fused: list[list[int]] = []
     before: object = None
     for k in order:

@@ -4,11 +4,11 @@ The bodies of a robot do the same operations on other numbers. A graph's nodes, 
 wherever their label changes; a piece is then written with numbers of its own: what it takes from outside is its
 inputs, first its operands from elsewhere and then its constants, both in the order of their first use. Pieces that
 read the same when written so are instances of one *form*, which is a graph itself. Machine code is made for forms;
-an instance is a row of a table. How many forms there are depends on how many kinds of bodies and neighbourhoods a
+an instance is a row of a table. How many forms there are depends on how many kinds of bodies and neighborhoods a
 robot has, and not on how many bodies: those at the ends of a chain, for example, have forms of their own, since
 zeros have folded there.
 
-Pieces without an equal are joined to their neighbours: what repeats nothing is better compiled in one.
+Pieces without an equal are joined to their neighbors: what repeats nothing is better compiled in one.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _segments(graph: Graph, nodes: Sequence[int], forms: dict[Any, Form]) -> lis
 
 
 def _joined(segments: list[Segment]) -> Iterator[list[int]]:
-    """Yield the nodes of neighbouring segments, put together as far as `LARGEST` allows."""
+    """Yield the nodes of neighboring segments, put together as far as `LARGEST` allows."""
     run: list[int] = []
     for segment in segments:
         if len(run) + len(segment.nodes) > LARGEST and run:
