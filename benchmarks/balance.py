@@ -113,7 +113,7 @@ def _step_table() -> Table:
 def step_costs() -> dict[str, tuple[int, int, int]]:
     """Return (contacts, operations of a step, the solver's among them) of the biped that meets more and more."""
     robot, block = robots.spatial_biped(), mujoco_scene.BLOCK
-    ball = FreeBody("ball", legged.sphere(1.8, 0.05), [Sphere(0.05)], position=block.position)
+    ball = FreeBody("ball", legged.sphere_inertia(1.8, 0.05), [Sphere(0.05)], position=block.position)
     soles = sorted({robot.links[contact.link].name for contact in robot.contacts})
     chest = (*((sole, "terrain") for sole in soles), (robot.links[0].name, block.name))
     return {

@@ -68,7 +68,7 @@ def looped_depths(most: int) -> Table:
 
 def four_bars(cells: int) -> loops.ClosedRobot:
     """Return four-bars one on another, each twisted against the one before: four links and a loop of rank 2 a cell."""
-    bar = legged.box(1.0, (0.4, 0.05, 0.06), (0.2, 0, 0))
+    bar = legged.box_inertia(1.0, (0.4, 0.05, 0.06), (0.2, 0, 0))
     builder = loops.LoopBuilder("four-bars", legged.Link("seat 0", bar), base=legged.FixedBase())
     for k in range(cells):
         for name, to, x in (("crank", "seat", 0.0), ("coupler", "crank", 0.3), ("rocker", "seat", 0.4)):

@@ -3,17 +3,17 @@
 import numpy as np
 
 import legged
-from legged import Limb, Link, Revolute, RobotBuilder, box, rod
+from legged import Limb, Link, Revolute, RobotBuilder, box_inertia, rod_inertia
 
 SHIN = (0.0, 0.0, -0.4)  # [m]
 
 leg = (
     Limb()
-    .add(Revolute("yaw", "z"), Link("pelvis", box(0.5, (0.1, 0.1, 0.1))))
-    .add(Revolute("hip", "-y"), Link("thigh", rod(2.0, (0, 0, 0), SHIN)))
-    .add(Revolute("knee", "-y"), Link("shank", rod(1.5, (0, 0, 0), SHIN), {"foot": SHIN}), at=SHIN)
+    .add(Revolute("yaw", "z"), Link("pelvis", box_inertia(0.5, (0.1, 0.1, 0.1))))
+    .add(Revolute("hip", "-y"), Link("thigh", rod_inertia(2.0, (0, 0, 0), SHIN)))
+    .add(Revolute("knee", "-y"), Link("shank", rod_inertia(1.5, (0, 0, 0), SHIN), {"foot": SHIN}), at=SHIN)
 )
-biped = RobotBuilder("biped", Link("trunk", box(10.0, (0.2, 0.3, 0.5))))
+biped = RobotBuilder("biped", Link("trunk", box_inertia(10.0, (0.2, 0.3, 0.5))))
 for side, y in (("left_", 0.1), ("right_", -0.1)):
     biped.attach(leg, to="trunk", at=(0, y, -0.25), prefix=side)
 robot = biped.build()

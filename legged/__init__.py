@@ -29,7 +29,7 @@ from legged.files.mjcf_export import save_mjcf
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import Limb, RobotBuilder, rpy
 from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration
-from legged.robot.inertia import Inertia, box, cylinder, point_mass, rod, sphere
+from legged.robot.inertia import Inertia, box_inertia, cylinder_inertia, point_mass, rod_inertia, sphere_inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from legged.robot.link import Link
 from legged.robot.physics import JointPhysics, Rotor

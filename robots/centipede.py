@@ -1,6 +1,6 @@
 """A centipede: a trunk of alike segments, each with a pair of alike legs."""
 
-from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod
+from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod_inertia
 
 SEGMENT = Inertia(0.3, (-0.05, 0.0, 0.0), (1.6e-4, 3.7e-4, 3.7e-4))
 STEP = (-0.1, 0.0, 0.0)  # [m], from one segment to the next
@@ -34,7 +34,7 @@ def _leg(sign: float) -> Limb:
     coxa, femur, tibia = (0.0, sign * 0.02, 0.0), (0.0, sign * 0.05, 0.02), (0.0, sign * 0.02, -0.08)
     return (
         Limb()
-        .add(Revolute("swing", "z"), Link("coxa", rod(0.01, (0, 0, 0), coxa)))
-        .add(Revolute("lift", "x"), Link("femur", rod(0.02, (0, 0, 0), femur)), at=coxa)
-        .add(Revolute("knee", "x"), Link("tibia", rod(0.02, (0, 0, 0), tibia), {"foot": tibia}), at=femur)
+        .add(Revolute("swing", "z"), Link("coxa", rod_inertia(0.01, (0, 0, 0), coxa)))
+        .add(Revolute("lift", "x"), Link("femur", rod_inertia(0.02, (0, 0, 0), femur)), at=coxa)
+        .add(Revolute("knee", "x"), Link("tibia", rod_inertia(0.02, (0, 0, 0), tibia), {"foot": tibia}), at=femur)
     )

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from legged import FixedBase, Limb, Link, Revolute, Spherical, Universal, cylinder, rod, rpy
+from legged import FixedBase, Limb, Link, Revolute, Spherical, Universal, cylinder_inertia, rod_inertia, rpy
 from legged.loops import ClosedRobot, LoopBuilder
 
 BASE, PLATFORM = 0.2, 0.06  # [m], radii to the joints
@@ -17,17 +17,17 @@ def delta() -> ClosedRobot:
     """
     reach = BASE + ARM - PLATFORM
     tip = np.array([-reach, 0.0, -np.sqrt(ROD**2 - reach**2)])  # of a rod at zero, from the elbow
-    arm = Limb().add(Revolute("shoulder", "y"), Link("arm", rod(0.3, (0, 0, 0), (ARM, 0, 0))))
+    arm = Limb().add(Revolute("shoulder", "y"), Link("arm", rod_inertia(0.3, (0, 0, 0), (ARM, 0, 0))))
     for side, y in (("left", SPREAD / 2), ("right", -SPREAD / 2)):
-        bar = Link(f"{side}_rod", rod(0.1, (0, 0, 0), tip))
+        bar = Link(f"{side}_rod", rod_inertia(0.1, (0, 0, 0), tip))
         across = tuple(np.cross(tip, (0, 1, 0)) / ROD)
         arm.add(Universal(f"{side}_elbow", "y", across), bar, at=(ARM, y, 0), to="arm")
-    robot = LoopBuilder("delta", Link("base", cylinder(5.0, BASE, (0, 0, 0), (0, 0, 0.02))), base=FixedBase())
+    robot = LoopBuilder("delta", Link("base", cylinder_inertia(5.0, BASE, (0, 0, 0), (0, 0, 0.02))), base=FixedBase())
     corners = [(k, side, y) for k in range(3) for side, y in (("left", SPREAD / 2), ("right", -SPREAD / 2))]
     for k in range(3):
         turn = rpy(0.0, 0.0, 2 * np.pi * k / 3)
         robot.attach(arm, to="base", at=turn @ (BASE, 0, 0), rotation=turn, prefix=f"{'abc'[k]}_")
-    platform = Link("platform", cylinder(0.2, PLATFORM, (0, 0, 0), (0, 0, 0.01)))
+    platform = Link("platform", cylinder_inertia(0.2, PLATFORM, (0, 0, 0), (0, 0, 0.01)))
     for k, side, y in corners:
         turn = rpy(0.0, 0.0, 2 * np.pi * k / 3)
         corner, name = turn @ (PLATFORM, y, 0), f"{'abc'[k]}_{side}"

@@ -1,6 +1,6 @@
 """A planar leg of five bars: two motors at the hip, two thighs, two shanks that meet at the foot."""
 
-from legged import Base, Link, PlanarBase, Revolute, box, rod
+from legged import Base, Link, PlanarBase, Revolute, box_inertia, rod_inertia
 from legged.loops import ClosedRobot, LoopBuilder
 from legged.robot.inertia import Vector
 
@@ -17,14 +17,17 @@ def five_bar_leg(base: Base | None = None, gravity: Vector = (0.0, 0.0, -9.81)) 
     """
     thigh, shank = (0.0, 0.0, -0.15), (0.0, 0.0, -0.3)
     leg = LoopBuilder(
-        "five-bar leg", Link("trunk", box(3.0, (0.3, 0.15, 0.1))), base=base or PlanarBase(), gravity=gravity
+        "five-bar leg", Link("trunk", box_inertia(3.0, (0.3, 0.15, 0.1))), base=base or PlanarBase(), gravity=gravity
     )
     for side, x in (("front", 0.05), ("rear", -0.05)):
         foot = {"foot": shank} if side == "rear" else {}
         leg.add(
-            Revolute(f"{side}_hip", "-y"), Link(f"{side}_thigh", rod(0.2, (0, 0, 0), thigh)), to="trunk", at=(x, 0, 0)
+            Revolute(f"{side}_hip", "-y"),
+            Link(f"{side}_thigh", rod_inertia(0.2, (0, 0, 0), thigh)),
+            to="trunk",
+            at=(x, 0, 0),
         )
-        shin = Link(f"{side}_shank", rod(0.15, (0, 0, 0), shank), foot)
+        shin = Link(f"{side}_shank", rod_inertia(0.15, (0, 0, 0), shank), foot)
         leg.add(Revolute(f"{side}_knee", "-y"), shin, to=f"{side}_thigh", at=thigh)
     ends = {"at": shank, "child_at": shank}
     return leg.close(Revolute("ankle", "-y"), parent="rear_shank", child="front_shank", **ends).build()

@@ -1,6 +1,6 @@
 """A planar four-bar linkage: crank, coupler and rocker on the ground."""
 
-from legged import FixedBase, Link, Revolute, point_mass, rod
+from legged import FixedBase, Link, Revolute, point_mass, rod_inertia
 from legged.loops import ClosedRobot, LoopBuilder
 
 
@@ -13,7 +13,9 @@ def four_bar(ground: float = 0.5, crank: float = 0.2, coupler: float = 0.45, roc
     Args:
         ground, crank, coupler, rocker: Lengths between the joints, [m].
     """
-    bar = {name: rod(2.0 * length, (0, 0, 0), (length, 0, 0)) for name, length in _lengths(crank, coupler, rocker)}
+    bar = {
+        name: rod_inertia(2.0 * length, (0, 0, 0), (length, 0, 0)) for name, length in _lengths(crank, coupler, rocker)
+    }
     linkage = LoopBuilder("four-bar linkage", Link("ground", point_mass(1.0)), base=FixedBase())
     linkage.add(Revolute("crank joint", "-y"), Link("crank", bar["crank"]), to="ground")
     linkage.add(Revolute("pin", "-y"), Link("coupler", bar["coupler"]), to="crank", at=(crank, 0, 0))

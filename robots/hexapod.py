@@ -1,6 +1,6 @@
 """A hexapod with 13 links and 18 degrees of freedom, after the one in the authors' toolbox."""
 
-from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod
+from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod_inertia
 
 DOWN = (0.0, 0.0, -0.3)  # [m], thigh and shank
 HIPS = {
@@ -23,8 +23,8 @@ def hexapod(base: Base | None = None) -> Robot:
     """
     leg = (
         Limb()
-        .add(Revolute("hip", "-y"), Link("thigh", rod(1.0, (0, 0, 0), DOWN)))
-        .add(Revolute("knee", "-y"), Link("shank", rod(1.0, (0, 0, 0), DOWN), {"foot": DOWN}), at=DOWN)
+        .add(Revolute("hip", "-y"), Link("thigh", rod_inertia(1.0, (0, 0, 0), DOWN)))
+        .add(Revolute("knee", "-y"), Link("shank", rod_inertia(1.0, (0, 0, 0), DOWN), {"foot": DOWN}), at=DOWN)
     )
     trunk = Link("trunk", Inertia(2.0, (0, 0, 0), (0.041667, 0.166667, 0.208333)))
     robot = RobotBuilder("hexapod", trunk, base=base)

@@ -1,6 +1,6 @@
 """A planar hopper: a trunk on one telescopic leg, after Raibert's machine."""
 
-from legged import Limb, Link, PlanarBase, Prismatic, Revolute, Robot, RobotBuilder, box, rod
+from legged import Limb, Link, PlanarBase, Prismatic, Revolute, Robot, RobotBuilder, box_inertia, rod_inertia
 
 
 def planar_hopper() -> Robot:
@@ -8,11 +8,11 @@ def planar_hopper() -> Robot:
 
     At zero the foot is 0.6 m below the hip; a positive slide lengthens the leg.
     """
-    foot = Link("foot", rod(0.3, (0, 0, 0), (0, 0, -0.3)), {"toe": (0, 0, -0.3)})
+    foot = Link("foot", rod_inertia(0.3, (0, 0, 0), (0, 0, -0.3)), {"toe": (0, 0, -0.3)})
     leg = (
         Limb()
-        .add(Revolute("hip", "-y"), Link("thigh", rod(0.7, (0, 0, 0), (0, 0, -0.3))))
+        .add(Revolute("hip", "-y"), Link("thigh", rod_inertia(0.7, (0, 0, 0), (0, 0, -0.3))))
         .add(Prismatic("slide", "-z"), foot, at=(0, 0, -0.3))
     )
-    hopper = RobotBuilder("planar hopper", Link("trunk", box(5.0, (0.5, 0.2, 0.1))), base=PlanarBase())
+    hopper = RobotBuilder("planar hopper", Link("trunk", box_inertia(5.0, (0.5, 0.2, 0.1))), base=PlanarBase())
     return hopper.attach(leg, to="trunk").build()

@@ -1,6 +1,6 @@
 """The paper's planar biped: 7 links, 9 degrees of freedom (section 5.1, Figure 10)."""
 
-from legged import Limb, Link, PlanarBase, Revolute, Robot, RobotBuilder, rod
+from legged import Limb, Link, PlanarBase, Revolute, Robot, RobotBuilder, rod_inertia
 
 HIP = (0.0, 0.0, -0.25)  # [m], below the trunk's center of mass
 DOWN = (0.0, 0.0, -0.5)  # [m], thigh and shank
@@ -15,14 +15,14 @@ def planar_biped() -> Robot:
     Source: Shah, Saha, Dutt 2012, section 5.1; slender rods, and a foot whose ankle is above its middle, as the
     authors' model has them.
     """
-    foot = Link("foot", rod(0.2, (-0.075, 0, 0), (0.075, 0, 0)), {"heel": (-0.075, 0, 0), "toe": (0.075, 0, 0)})
+    foot = Link("foot", rod_inertia(0.2, (-0.075, 0, 0), (0.075, 0, 0)), {"heel": (-0.075, 0, 0), "toe": (0.075, 0, 0)})
     leg = (
         Limb()
-        .add(Revolute("hip", "-y"), Link("thigh", rod(1.0, (0, 0, 0), DOWN)))
-        .add(Revolute("knee", "-y"), Link("shank", rod(1.0, (0, 0, 0), DOWN)), at=DOWN)
+        .add(Revolute("hip", "-y"), Link("thigh", rod_inertia(1.0, (0, 0, 0), DOWN)))
+        .add(Revolute("knee", "-y"), Link("shank", rod_inertia(1.0, (0, 0, 0), DOWN)), at=DOWN)
         .add(Revolute("ankle", "-y"), foot, at=DOWN)
     )
-    trunk = Link("trunk", rod(5.0, HIP, (0.0, 0.0, 0.25)))
+    trunk = Link("trunk", rod_inertia(5.0, HIP, (0.0, 0.0, 0.25)))
     biped = RobotBuilder("planar biped", trunk, base=PlanarBase())
     for side in "ab":
         biped.attach(leg, to="trunk", at=HIP, prefix=f"{side}_")

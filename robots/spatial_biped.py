@@ -2,7 +2,19 @@
 
 import numpy as np
 
-from legged import Base, Inertia, JointPhysics, Limb, Link, Revolute, Robot, RobotBuilder, State, box, sphere
+from legged import (
+    Base,
+    Inertia,
+    JointPhysics,
+    Limb,
+    Link,
+    Revolute,
+    Robot,
+    RobotBuilder,
+    State,
+    box_inertia,
+    sphere_inertia,
+)
 from legged.robot.shapes import Box
 
 HEIGHT, MASS = 1.72, 65.0  # [m], [kg]: of the person; with this height the paper's initial pose is just off the ground
@@ -10,7 +22,7 @@ THIGH, SHANK, ANKLE, FOOT = 0.245 * HEIGHT, 0.246 * HEIGHT, 0.039 * HEIGHT, 0.15
 HIPS, TRUNK = 0.191 * HEIGHT, 0.626 * 0.288 * HEIGHT  # [m], hip to hip; from there up to the trunk's center of mass
 HEEL, SOLE = 0.25, 0.055 * HEIGHT  # heel behind the ankle, of the foot's length; [m], breadth of the foot
 CHEST = (0.2, 0.259 * HEIGHT, 0.6)  # [m], the part of the trunk that things may hit, around its center of mass
-BETWEEN = sphere(0.1, 0.03)  # [kg], [m]: each body between crossing axes, its mass taken from thigh or shank
+BETWEEN = sphere_inertia(0.1, 0.03)  # [kg], [m]: each body between crossing axes, its mass taken from thigh or shank
 # Of a leg's joints: ranges [degrees], efforts [N m] and the speed at which these are gone [rad/s].
 RANGES = ((-45.0, 45.0), (-30.0, 120.0), (-45.0, 45.0), (-150.0, 0.0), (-35.0, 35.0), (-50.0, 60.0))
 EFFORTS, SPEED = (150.0, 250.0, 80.0, 300.0, 60.0, 200.0), 20.0
@@ -82,7 +94,7 @@ def _trunk(mass: float) -> Inertia:
     """Return a box as deep and broad as the chest, as high as its radius of gyration about y asks for."""
     deep, broad, _ = CHEST
     high = np.sqrt(12 * (0.496 * 0.288 * HEIGHT) ** 2 - deep**2)
-    return box(0.678 * mass, (deep, broad, high))
+    return box_inertia(0.678 * mass, (deep, broad, high))
 
 
 def _segment(mass: float, length: float, gyration: float, radius: float) -> Inertia:
@@ -96,4 +108,4 @@ def _foot(name: str, mass: float, length: float) -> Link:
     ends = {"heel": heel, "toe": heel - length}
     sides = {"left": SOLE / 2, "right": -SOLE / 2}
     sole = {f"{end}_{side}": (x, y, -ANKLE) for end, x in ends.items() for side, y in sides.items()}
-    return Link(name, box(mass, (length, SOLE, ANKLE), (heel - length / 2, 0.0, -ANKLE / 2)), sole)
+    return Link(name, box_inertia(mass, (length, SOLE, ANKLE), (heel - length / 2, 0.0, -ANKLE / 2)), sole)

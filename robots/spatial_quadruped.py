@@ -1,6 +1,6 @@
 """The paper's spatial quadruped: 9 links, 18 degrees of freedom (section 5.2, Figure 15)."""
 
-from legged import Base, Limb, Link, Revolute, Robot, RobotBuilder, Universal, box, rod
+from legged import Base, Limb, Link, Revolute, Robot, RobotBuilder, Universal, box_inertia, rod_inertia
 
 DOWN = (0.0, 0.0, -0.3)  # [m], thigh and shank
 HIPS = {"leg1_": (-0.5, -0.25, 0), "leg2_": (-0.5, 0.25, 0), "leg3_": (0.5, -0.25, 0), "leg4_": (0.5, 0.25, 0)}  # [m]
@@ -19,10 +19,10 @@ def spatial_quadruped(base: Base | None = None) -> Robot:
     """
     leg = (
         Limb()
-        .add(Universal("hip", "x", "-y"), Link("thigh", rod(1.0, (0, 0, 0), DOWN)))
-        .add(Revolute("knee", "-y"), Link("shank", rod(1.0, (0, 0, 0), DOWN), {"foot": DOWN}), at=DOWN)
+        .add(Universal("hip", "x", "-y"), Link("thigh", rod_inertia(1.0, (0, 0, 0), DOWN)))
+        .add(Revolute("knee", "-y"), Link("shank", rod_inertia(1.0, (0, 0, 0), DOWN), {"foot": DOWN}), at=DOWN)
     )
-    quadruped = RobotBuilder("spatial quadruped", Link("trunk", box(4.0, (1.0, 0.5, 0.0))), base=base)
+    quadruped = RobotBuilder("spatial quadruped", Link("trunk", box_inertia(4.0, (1.0, 0.5, 0.0))), base=base)
     for prefix, hip in HIPS.items():
         quadruped.attach(leg, to="trunk", at=hip, prefix=prefix)
     return quadruped.build()

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from legged import Base, Link, Revolute, Robot, RobotBuilder, cylinder, rpy
+from legged import Base, Link, Revolute, Robot, RobotBuilder, cylinder_inertia, rpy
 
 
 def tree(
@@ -37,4 +37,4 @@ def tree(
 
 def _link(name: str, size: float) -> Link:
     """Return a cylinder of length `size` and mass size^3 along z."""
-    return Link(name, cylinder(size**3, 0.05 * size, (0, 0, 0), (0, 0, size)))
+    return Link(name, cylinder_inertia(size**3, 0.05 * size, (0, 0, 0), (0, 0, size)))

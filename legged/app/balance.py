@@ -12,7 +12,7 @@ from controllers import Held, WorkspaceBalance
 from legged.app.timing import race
 from legged.contact import FreeBody, Rigid
 from legged.errors import DefinitionError, SimulationError
-from legged.robot.inertia import box
+from legged.robot.inertia import box_inertia
 from legged.robot.robot import Robot
 from legged.robot.shapes import Box
 from legged.robot.state import State
@@ -54,7 +54,7 @@ class Throw:
     @property
     def body(self) -> FreeBody:
         """The block as a free body."""
-        inertia, shape = box(self.mass, self.size), Box(self.size)
+        inertia, shape = box_inertia(self.mass, self.size), Box(self.size)
         return FreeBody(BLOCK, inertia, (shape,), position=self.position, velocity=self.velocity, spin=self.spin)
 
 

@@ -1,7 +1,7 @@
 """Rigid contact: impacts, resting contact and friction between robots, free bodies and a terrain.
 
 ground = contact.Rigid(friction=0.3, restitution=0.2)
-block = contact.FreeBody("block", legged.box(1.8, (0.1, 0.1, 0.1)), [contact.Box((0.1, 0.1, 0.1))])
+block = contact.FreeBody("block", legged.box_inertia(1.8, (0.1, 0.1, 0.1)), [contact.Box((0.1, 0.1, 0.1))])
 scene = contact.Scene.of(robot, ground, bodies=[block])
 """
 

@@ -83,7 +83,7 @@ class Limb:
 class RobotBuilder:
     """Collects links, joints and limbs; `build()` checks them and returns the frozen robot.
 
-    builder = RobotBuilder("dog", Link("trunk", box(4.0, (1.0, 0.5, 0.0))), base=FloatingBase())
+    builder = RobotBuilder("dog", Link("trunk", box_inertia(4.0, (1.0, 0.5, 0.0))), base=FloatingBase())
     builder.attach(leg, to="trunk", at=(0.5, 0.25, 0.0), prefix="front_left_")
     robot = builder.build()
     """

@@ -100,7 +100,7 @@ def point_mass(mass: float, at: Vector = (0.0, 0.0, 0.0)) -> Inertia:
     return Inertia(mass, at)
 
 
-def rod(mass: float, start: Vector, end: Vector) -> Inertia:
+def rod_inertia(mass: float, start: Vector, end: Vector) -> Inertia:
     """Return a slender uniform rod between two points (3,) [m]: m l^2 / 12 across, nothing along."""
     start, end = np.asarray(start, float), np.asarray(end, float)
     along = end - start
@@ -108,21 +108,21 @@ def rod(mass: float, start: Vector, end: Vector) -> Inertia:
     return Inertia(mass, (start + end) / 2, tensor)
 
 
-def box(mass: float, size: Vector, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
+def box_inertia(mass: float, size: Vector, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
     """Return a uniform box with edges `size` (3,) [m] along the link's axes; an edge of zero makes it a plate."""
     x, y, z = np.square(np.asarray(size, float))
     return Inertia(mass, center, mass / 12 * np.array([y + z, x + z, x + y]))
 
 
-def cylinder(mass: float, radius: float, start: Vector, end: Vector) -> Inertia:
+def cylinder_inertia(mass: float, radius: float, start: Vector, end: Vector) -> Inertia:
     """Return a uniform solid cylinder of the given radius [m] between two points (3,) [m]."""
-    thin = rod(mass, start, end)
+    thin = rod_inertia(mass, start, end)
     along = np.asarray(end, float) - np.asarray(start, float)
     axis = along / np.linalg.norm(along)
     across = mass * radius**2 / 4 * (np.eye(3) + np.outer(axis, axis))
     return Inertia(mass, thin.center, np.asarray(thin.tensor) + across)
 
 
-def sphere(mass: float, radius: float, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
+def sphere_inertia(mass: float, radius: float, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
     """Return a uniform solid sphere of the given radius [m]."""
     return Inertia(mass, center, np.full(3, 0.4 * mass * radius**2))

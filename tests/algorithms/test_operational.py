@@ -49,16 +49,16 @@ def test_ends_on_one_body_on_the_base_and_on_a_way_to_another():
 
 def test_propagators_cost_less_the_more_ends_share_a_way():
     """Pairs of ends cost a product each, and not a way: from 2 to 4 ends the recursion grows faster."""
-    trunk = legged.RobotBuilder("fork", legged.Link("base", legged.box(2, (0.1, 0.2, 0.3))))
+    trunk = legged.RobotBuilder("fork", legged.Link("base", legged.box_inertia(2, (0.1, 0.2, 0.3))))
     at = "base"
     for k in range(8):
-        link = legged.Link(f"spine{k}", legged.box(1.0, (0.1, 0.1, 0.2)))
+        link = legged.Link(f"spine{k}", legged.box_inertia(1.0, (0.1, 0.1, 0.2)))
         at = trunk.add(legged.Revolute(f"spine{k}", "xyz"[k % 3]), link, to=at, at=(0, 0.1, 0.2)) and f"spine{k}"
     for side in range(4):
         last = at
         for k in range(3):
             name = f"arm{side}{k}"
-            link = legged.Link(name, legged.box(1.0, (0.1, 0.1, 0.2)))
+            link = legged.Link(name, legged.box_inertia(1.0, (0.1, 0.1, 0.2)))
             trunk.add(legged.Revolute(name, "xyz"[k % 3]), link, to=last, at=(0.1 * side, 0, 0.2))
             last = name
     robot = trunk.build()
@@ -122,8 +122,12 @@ def loaded(load: legged.Inertia | None):
     """Return an arm of seven joints, which may carry a load in its hand."""
     arm = legged.Limb()
     for k, axis in enumerate("zyzyzyx"):
-        arm.add(legged.Revolute(f"j{k}", axis), legged.Link(f"l{k}", legged.box(1, (0.1, 0.12, 0.3))), at=(0, 0, 0.3))
-    base = legged.Link("base", legged.box(5, (1, 0.3, 0.2)))
+        arm.add(
+            legged.Revolute(f"j{k}", axis),
+            legged.Link(f"l{k}", legged.box_inertia(1, (0.1, 0.12, 0.3))),
+            at=(0, 0, 0.3),
+        )
+    base = legged.Link("base", legged.box_inertia(5, (1, 0.3, 0.2)))
     builder = legged.RobotBuilder("arm", base, base=legged.FixedBase()).attach(arm, to="base")
     if load is not None:
         builder.add(legged.Fixed("grip"), legged.Link("load", load), to="l6", at=(0, 0, 0.2))
@@ -132,7 +136,7 @@ def loaded(load: legged.Inertia | None):
 
 def test_the_consistent_inverse_does_not_feel_the_load_but_the_inertia_does():
     """Featherstone and Khatib 1997: for a task of all six directions a load in the hand changes Lambda alone."""
-    light, heavy = loaded(None), loaded(legged.box(7.0, (0.2, 0.5, 0.1), (0.05, 0.1, 0.2)))
+    light, heavy = loaded(None), loaded(legged.box_inertia(7.0, (0.2, 0.5, 0.1), (0.05, 0.1, 0.2)))
     q = np.random.default_rng(1).normal(size=7)
     hand = [("l6", np.array([0.0, 0.02, 0.2]))]
     free, carrying = OperationalSpace(light, q, hand), OperationalSpace(heavy, q, hand)

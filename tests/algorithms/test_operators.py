@@ -116,8 +116,10 @@ def with_armature(seed: int):
     limb = legged.Limb()
     for k in range(4):
         joint = legged.Revolute(f"j{k}", "xyz"[k % 3], physics=legged.JointPhysics(armature=0.1 * (k + 1)))
-        limb.add(joint, legged.Link(f"l{k}", legged.box(1.0 + seed, (0.1, 0.2, 0.3))), at=(0, 0, -0.3 * (k > 0)))
-    base = legged.Link("base", legged.box(2, (0.3, 0.2, 0.1)))
+        limb.add(
+            joint, legged.Link(f"l{k}", legged.box_inertia(1.0 + seed, (0.1, 0.2, 0.3))), at=(0, 0, -0.3 * (k > 0))
+        )
+    base = legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1)))
     return legged.RobotBuilder("arm", base).attach(limb, to="base").build()
 
 
@@ -155,9 +157,9 @@ def two_arms():
     """Two arms of seven joints on one base, opposite each other."""
     arm = legged.Limb()
     for k, axis in enumerate("zyzyzyx"):
-        link = legged.Link(f"link{k}", legged.box(1.0, (0.1, 0.12, 0.3), (0, 0, 0.15)))
+        link = legged.Link(f"link{k}", legged.box_inertia(1.0, (0.1, 0.12, 0.3), (0, 0, 0.15)))
         arm.add(legged.Revolute(f"joint{k}", axis), link, at=(0, 0, 0.3 * (k > 0)))
-    base = legged.Link("base", legged.box(5.0, (1.0, 0.3, 0.2)))
+    base = legged.Link("base", legged.box_inertia(5.0, (1.0, 0.3, 0.2)))
     builder = legged.RobotBuilder("two arms", base, base=legged.FixedBase())
     for side, x in (("left_", -0.4), ("right_", 0.4)):
         builder.attach(arm, to="base", at=(x, 0, 0), prefix=side)
@@ -184,7 +186,7 @@ def test_arms_that_hold_a_body_are_one_system_with_it():
     q, v, tau = rng.normal(size=(3, robot.nv))
     points = [("left_link6", np.array([0, 0, 0.3])), ("right_link6", np.array([0, 0, 0.3]))]
     places = legged.point_positions(robot, q, points)
-    held = soa.HeldBody(legged.box(3.0, (0.4, 0.3, 0.2), (0.01, 0.02, 0.03)), places.mean(axis=0), np.zeros(3))
+    held = soa.HeldBody(legged.box_inertia(3.0, (0.4, 0.3, 0.2), (0.01, 0.02, 0.03)), places.mean(axis=0), np.zeros(3))
     v = 0 * v
     vdot, forces, alpha = soa.holding(robot, q, v, tau, points, held)
     rates = legged.point_twist_rates(robot, q, v, vdot, points)

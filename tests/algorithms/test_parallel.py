@@ -65,11 +65,11 @@ def test_pivoted_about_their_roots_assemblies_take_thin_rods(make):
 @pytest.mark.parametrize("base", [legged.FixedBase(), legged.FloatingBase(), legged.PlanarBase()])
 def test_divide_and_conquer_knows_armature_friction_and_springs(base, version):
     physics = legged.JointPhysics(damping=0.3, friction=0.2, armature=0.1, stiffness=2.0, rest=0.5)
-    builder = legged.RobotBuilder("sprung", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))), base=base)
+    builder = legged.RobotBuilder("sprung", legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1))), base=base)
     for side in range(2):
         last = "base"
         for k in range(3):
-            link = legged.Link(f"l{side}{k}", legged.box(1.0, (0.1, 0.2, 0.3)))
+            link = legged.Link(f"l{side}{k}", legged.box_inertia(1.0, (0.1, 0.2, 0.3)))
             builder.add(legged.Revolute(f"j{side}{k}", "xyz"[k], physics=physics), link, to=last, at=(0, 0.1, -0.3))
             last = link.name
     robot = builder.build()
@@ -116,9 +116,9 @@ def test_trees_are_divided_in_logarithmically_many_levels_with_few_handles(branc
 def two_arms(base):
     arm = legged.Limb()
     for k, axis in enumerate("zyzyzyx"):
-        link = legged.Link(f"link{k}", legged.box(1.0, (0.1, 0.12, 0.3), (0, 0, 0.15)))
+        link = legged.Link(f"link{k}", legged.box_inertia(1.0, (0.1, 0.12, 0.3), (0, 0, 0.15)))
         arm.add(legged.Revolute(f"joint{k}", axis), link, at=(0, 0, 0.3 * (k > 0)))
-    builder = legged.RobotBuilder("two arms", legged.Link("base", legged.box(5.0, (1.0, 0.3, 0.2))), base=base)
+    builder = legged.RobotBuilder("two arms", legged.Link("base", legged.box_inertia(5.0, (1.0, 0.3, 0.2))), base=base)
     for side, x in (("left_", -0.4), ("right_", 0.4)):
         builder.attach(arm, to="base", at=(x, 0, 0), prefix=side)
     return builder.build()
@@ -268,15 +268,17 @@ def test_what_divide_and_conquer_cannot_do_is_refused():
     still = np.zeros(coupled.nv)
     with pytest.raises(DefinitionError, match="joints that follow others"):
         divide_and_conquer.forward_dynamics(coupled, coupled.neutral(), still, still)
-    builder = legged.RobotBuilder("bare", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))))
+    builder = legged.RobotBuilder("bare", legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1))))
     builder.add(legged.Revolute("bare joint", "x"), legged.Link("massless"), to="base")
-    builder.add(legged.Revolute("joint", "y"), legged.Link("arm", legged.box(1, (0.3, 0.2, 0.1))), to="massless")
+    builder.add(
+        legged.Revolute("joint", "y"), legged.Link("arm", legged.box_inertia(1, (0.3, 0.2, 0.1))), to="massless"
+    )
     bare = loops.close(builder.build(), legged.Spherical("pin"), parent=None, child="massless")
     with pytest.raises(DefinitionError, match="'pin' closes a loop at 'massless', which has no mass"):
         divide_and_conquer.forward_dynamics(bare, bare.robot.neutral(), np.zeros(8), np.zeros(8))
     spinning = legged.JointPhysics(rotor=legged.Rotor(0.001, 2.0, True))
-    builder = legged.RobotBuilder("fan", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))))
-    blades = legged.Link("blades", legged.box(1, (0.3, 0.2, 0.1)))
+    builder = legged.RobotBuilder("fan", legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1))))
+    blades = legged.Link("blades", legged.box_inertia(1, (0.3, 0.2, 0.1)))
     builder.add(legged.Revolute("spin", "z", physics=spinning), blades, to="base")
     fan = builder.build()
     with pytest.raises(DefinitionError, match="rotors that couple"):
@@ -394,8 +396,8 @@ def test_systems_of_bodies_refuse_armature_and_chains_refuse_branches():
     for method in (inverse, sparse_system.forward_dynamics, constraint_force.forward_dynamics):
         with pytest.raises(DefinitionError, match="'leg1_thigh' has none about some axis, as a thin rod"):
             method(rods, *state)
-    builder = legged.RobotBuilder("geared", legged.Link("base", legged.box(2, (0.3, 0.2, 0.1))))
-    physics, arm = legged.JointPhysics(armature=0.1), legged.Link("arm", legged.box(1, (0.3, 0.2, 0.1)))
+    builder = legged.RobotBuilder("geared", legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1))))
+    physics, arm = legged.JointPhysics(armature=0.1), legged.Link("arm", legged.box_inertia(1, (0.3, 0.2, 0.1)))
     geared = builder.add(legged.Revolute("joint", "z", physics=physics), arm, to="base").build()
     state = geared.neutral(), np.zeros(geared.nv), np.zeros(geared.nv)
     for method in (sparse_system, constraint_force):

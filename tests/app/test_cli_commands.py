@@ -54,7 +54,7 @@ def test_info_reads_a_robot_from_a_file(cli, tmp_path):
     file.write_text(
         "from legged import *\n"
         "def pendulum(mass=2.0):\n"
-        "    arm = Limb().add(Revolute('pivot', '-y'), Link('arm', rod(mass, (0, 0, 0), (0, 0, -1))))\n"
+        "    arm = Limb().add(Revolute('pivot', '-y'), Link('arm', rod_inertia(mass, (0, 0, 0), (0, 0, -1))))\n"
         "    return RobotBuilder('pendulum', Link('base'), base=FixedBase()).attach(arm, to='base').build()\n"
     )
     assert "1 degrees of freedom, 2 kg" in cli(f"info {file}:pendulum")[1]

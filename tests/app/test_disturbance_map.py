@@ -34,7 +34,7 @@ def quadruped():
 
 def block(edge=0.1):
     size = (edge, edge, edge)
-    return FreeBody("block", legged.box(1.8, size), [Box(size)])
+    return FreeBody("block", legged.box_inertia(1.8, size), [Box(size)])
 
 
 def test_a_gentle_push_is_survived_and_one_of_its_weight_in_a_quarter_second_is_not(quadruped):

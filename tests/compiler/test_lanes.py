@@ -29,7 +29,7 @@ def legged_table(legs: int, seed: int) -> legged.Robot:
         link = legged.Link(name, legged.Inertia(mass, rng.uniform(-0.1, 0.1, 3), tensor))
         axis = rng.normal(size=3)
         leg.add(legged.Revolute(f"{name}_joint", axis / np.linalg.norm(axis)), link, at=rng.uniform(-0.3, 0.3, 3))
-    builder = legged.RobotBuilder("table", legged.Link("top", legged.box(3.0, (1.0, 0.5, 0.1))))
+    builder = legged.RobotBuilder("table", legged.Link("top", legged.box_inertia(3.0, (1.0, 0.5, 0.1))))
     for k in range(legs):
         turn = legged.rpy(0.0, 0.0, rng.uniform(-3, 3)) if k % 2 else None
         builder.attach(leg, to="top", at=rng.uniform(-0.5, 0.5, 3), rotation=turn, prefix=f"{k}_")

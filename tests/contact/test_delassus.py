@@ -136,12 +136,12 @@ def momenta(robots, qs, vs):
 def test_impulses_inside_a_scene_keep_its_momentum(seed):
     """Robot, box and ball hit each other in free space, with friction and restitution: linear and angular momentum."""
     rng = np.random.default_rng(seed)
-    hand = legged.Link("hand", legged.box(3, (0.3, 0.2, 0.1)), shapes=[Box((0.3, 0.2, 0.1))])
+    hand = legged.Link("hand", legged.box_inertia(3, (0.3, 0.2, 0.1)), shapes=[Box((0.3, 0.2, 0.1))])
     builder = legged.RobotBuilder("arm", hand)
-    finger = legged.Link("finger", legged.box(0.5, (0.1, 0.1, 0.3)), shapes=[Sphere(0.08, (0, 0, 0.15))])
+    finger = legged.Link("finger", legged.box_inertia(0.5, (0.1, 0.1, 0.3)), shapes=[Sphere(0.08, (0, 0, 0.15))])
     robot = builder.add(legged.Revolute("knuckle", "x"), finger, to="hand", at=(0.0, 0.1, 0.05)).build()
-    cube = FreeBody("cube", legged.box(1.0, (0.2, 0.2, 0.2)), [Box((0.2, 0.2, 0.2))])
-    ball = FreeBody("ball", legged.sphere(0.4, 0.1), [Sphere(0.1)])
+    cube = FreeBody("cube", legged.box_inertia(1.0, (0.2, 0.2, 0.2)), [Box((0.2, 0.2, 0.2))])
+    ball = FreeBody("ball", legged.sphere_inertia(0.4, 0.1), [Sphere(0.1)])
     pairs = (("hand", "cube"), ("finger", "cube"), ("ball", "cube"), ("ball", "hand"), ("ball", "finger"))
     scene = Scene.of(robot, Rigid(0.5, 0.7, pairs=pairs), [cube, ball])
     qs = [legged.random_configuration(r, rng) for r in scene.robots]
@@ -157,9 +157,9 @@ def test_impulses_inside_a_scene_keep_its_momentum(seed):
 
 
 def test_joints_that_follow_others_are_refused():
-    builder = legged.RobotBuilder("gripper", legged.Link("palm", legged.box(1, (0.1, 0.1, 0.1))))
+    builder = legged.RobotBuilder("gripper", legged.Link("palm", legged.box_inertia(1, (0.1, 0.1, 0.1))))
     for name in ("left", "right"):
-        tip = legged.Link(name, legged.box(0.1, (0.02, 0.02, 0.1)), {f"{name}_tip": (0, 0, -0.1)})
+        tip = legged.Link(name, legged.box_inertia(0.1, (0.02, 0.02, 0.1)), {f"{name}_tip": (0, 0, -0.1)})
         builder.add(legged.Revolute(f"{name}_joint", "x"), tip, to="palm")
     robot = builder.couple("right_joint", "left_joint", -1.0).build()
     with pytest.raises(DefinitionError, match="right_joint"):

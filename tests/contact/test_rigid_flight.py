@@ -12,7 +12,7 @@ SPIN = np.array([3.0, 5.0, -4.0, 1.0, 2.0, 3.0])
 
 def thrown(step, until=1.0, **options):
     """A brick that tumbles; its axes are the world's at the start."""
-    brick = legged.RobotBuilder("brick", legged.Link("brick", legged.box(2.0, (0.1, 0.2, 0.4)))).build()
+    brick = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, (0.1, 0.2, 0.4)))).build()
     q = brick.neutral()
     q[6] = 10.0
     options = {"q": q, "v": SPIN, "until": until, "fall": False, **options}
@@ -59,7 +59,7 @@ def test_a_robot_in_flight_keeps_momentum_as_its_legs_move():
 def test_time_stepping_agrees_with_runge_kutta_in_flight_and_at_stops():
     physics = legged.JointPhysics(damping=0.02, friction=0.05, lower=-0.5, upper=0.5)
     builder = legged.RobotBuilder("arm", legged.Link("base"), base=legged.FixedBase())
-    arm = legged.Link("arm", legged.rod(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, -0.5)))
+    arm = legged.Link("arm", legged.rod_inertia(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, -0.5)))
     robot = builder.attach(legged.Limb().add(legged.Revolute("shoulder", "y", physics=physics), arm), to="base").build()
     options = {"v": np.array([6.0]), "until": 0.5, "fall": False}
     wanted = legged.simulate(robot, integrator=legged.RungeKutta4(5e-5), **options)

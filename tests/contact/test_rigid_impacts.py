@@ -13,7 +13,7 @@ WEIGHTLESS = (0.0, 0.0, 0.0)
 def ball(radius=0.1, gravity=(0.0, 0.0, -G), mass=1.0):
     """A ball as a robot that touches the ground and other bodies."""
     shape = Sphere(radius)
-    link = legged.Link("ball", legged.sphere(mass, radius), {"skin": shape}, shapes=[shape])
+    link = legged.Link("ball", legged.sphere_inertia(mass, radius), {"skin": shape}, shapes=[shape])
     return legged.RobotBuilder("ball", link, gravity=gravity).build()
 
 
@@ -54,7 +54,9 @@ def test_a_ball_without_restitution_ends_on_the_surface_at_once():
 
 
 def thing(name, shape, mass, position, velocity, spin):
-    inertia = legged.sphere(mass, shape.radius) if isinstance(shape, Sphere) else legged.box(mass, shape.size)
+    inertia = (
+        legged.sphere_inertia(mass, shape.radius) if isinstance(shape, Sphere) else legged.box_inertia(mass, shape.size)
+    )
     return FreeBody(name, inertia, [shape], position=position, velocity=velocity, spin=spin)
 
 
@@ -161,7 +163,7 @@ def tilted(robot, angles, height):
 def test_a_rocking_block_never_gains_energy(restitution, friction):
     half = np.array([0.1, 0.1, 0.3])
     corners = {f"corner{k}": (x * 0.1, y * 0.1, -0.3) for k, (x, y) in enumerate([(1, 1), (1, -1), (-1, 1), (-1, -1)])}
-    robot = legged.RobotBuilder("block", legged.Link("block", legged.box(2.0, 2 * half), corners)).build()
+    robot = legged.RobotBuilder("block", legged.Link("block", legged.box_inertia(2.0, 2 * half), corners)).build()
     angles = np.linspace(0.02, 0.3, 8)
     height = 0.1 * np.sin(angles) + 0.3 * np.cos(angles)  # the lower edge on the ground
     runs = rolled_out(robot, Rigid(restitution=restitution, friction=friction), tilted(robot, angles, height))
@@ -175,8 +177,8 @@ def test_a_rocking_block_never_gains_energy(restitution, friction):
 @pytest.mark.parametrize("restitution, friction", [(0.0, 0.8), (0.5, 0.5), (0.9, 0.3), (1.0, 0.5)])
 def test_a_bouncing_dimer_never_gains_energy(restitution, friction):
     ends = {name: Sphere(0.02, (x, 0.0, 0.0)) for name, x in (("left", -0.2), ("right", 0.2))}
-    weights = [legged.sphere(0.1, 0.02, end.center) for end in ends.values()]
-    inertia = legged.rod(0.1, (-0.2, 0.0, 0.0), (0.2, 0.0, 0.0)) + weights[0] + weights[1]
+    weights = [legged.sphere_inertia(0.1, 0.02, end.center) for end in ends.values()]
+    inertia = legged.rod_inertia(0.1, (-0.2, 0.0, 0.0), (0.2, 0.0, 0.0)) + weights[0] + weights[1]
     robot = legged.RobotBuilder("dimer", legged.Link("dimer", inertia, ends)).build()
     rng = np.random.default_rng(1)
     q = tilted(robot, rng.uniform(-0.5, 0.5, 16), 0.4)

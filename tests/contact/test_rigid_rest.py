@@ -18,11 +18,11 @@ def block(lower_only=False):
     """A block that touches the ground with its corners."""
     corners = np.array(np.meshgrid(*[[-1, 1]] * 3)).T.reshape(-1, 3) * HALF
     points = {f"corner{i}": corner for i, corner in enumerate(corners) if corner[2] < 0.0 or not lower_only}
-    return legged.RobotBuilder("block", legged.Link("block", legged.box(2.0, 2.0 * HALF), points)).build()
+    return legged.RobotBuilder("block", legged.Link("block", legged.box_inertia(2.0, 2.0 * HALF), points)).build()
 
 
 def ball(radius=0.1):
-    link = legged.Link("ball", legged.sphere(3.0, radius), {"skin": Sphere(radius)})
+    link = legged.Link("ball", legged.sphere_inertia(3.0, radius), {"skin": Sphere(radius)})
     return legged.RobotBuilder("ball", link).build()
 
 
@@ -112,7 +112,7 @@ def test_a_dropped_block_comes_to_rest_and_stays(seed):
 
 def test_contacts_of_a_planar_robot_are_solved_though_nothing_moves_across_its_plane():
     points = {"heel": (-0.1, 0.0, -0.05), "toe": (0.1, 0.0, -0.05)}
-    link = legged.Link("block", legged.box(2.0, 2.0 * HALF), points)
+    link = legged.Link("block", legged.box_inertia(2.0, 2.0 * HALF), points)
     robot = legged.RobotBuilder("block", link, base=legged.PlanarBase()).build()
     run = run_on(robot, Rigid(friction=0.6), np.array([0.4, 0.0, 0.2]), 1.0, v=np.array([1.0, 0.3, 0.0]), sample=1e-3)
     assert run.contact_residual.max() < 1e-6  # [m/s]

@@ -23,11 +23,11 @@ def dog():
 
 
 def block(name="block", **start):
-    return FreeBody(name, legged.box(1.8, (0.1, 0.1, 0.1)), [Box((0.1, 0.1, 0.1))], **start)
+    return FreeBody(name, legged.box_inertia(1.8, (0.1, 0.1, 0.1)), [Box((0.1, 0.1, 0.1))], **start)
 
 
 def ball(name="ball", **start):
-    return FreeBody(name, legged.sphere(1.0, 0.1), [Sphere(0.1)], **start)
+    return FreeBody(name, legged.sphere_inertia(1.0, 0.1), [Sphere(0.1)], **start)
 
 
 def names(scene):
@@ -81,10 +81,14 @@ def test_named_pairs_stand_instead_of_the_usual_ones():
     ],
 )
 def test_pairs_that_cannot_be_are_refused_in_words(pairs, error, words):
-    trunk = legged.Link("trunk", legged.box(4, (0.5, 0.3, 0.1)), shapes=[Box((0.5, 0.3, 0.1))])
+    trunk = legged.Link("trunk", legged.box_inertia(4, (0.5, 0.3, 0.1)), shapes=[Box((0.5, 0.3, 0.1))])
     builder = legged.RobotBuilder("dog", trunk)
-    builder.add(legged.Fixed("stump"), legged.Link("tail", legged.sphere(0.1, 0.02), shapes=[Sphere(0.02)]), to="trunk")
-    builder.add(legged.Revolute("knee", "y"), legged.Link("shank", legged.rod(1, (0, 0, 0), (0, 0, -1))), to="trunk")
+    builder.add(
+        legged.Fixed("stump"), legged.Link("tail", legged.sphere_inertia(0.1, 0.02), shapes=[Sphere(0.02)]), to="trunk"
+    )
+    builder.add(
+        legged.Revolute("knee", "y"), legged.Link("shank", legged.rod_inertia(1, (0, 0, 0), (0, 0, -1))), to="trunk"
+    )
     with pytest.raises(error, match=words):
         Scene.of(builder.build(), Rigid(pairs=pairs), [block()])
 
@@ -98,10 +102,14 @@ def test_names_must_differ():
 
 def test_shapes_keep_their_places_through_prefixes_fixed_joints_and_smaller_robots():
     """A paw welded to a shank a quarter turn about x from it: one body, or one link, it touches the same."""
-    paw = legged.Link("paw", legged.sphere(0.2, 0.05), {"tip": Sphere(0.03, (0, 0.1, 0))}, [Sphere(0.05, (0, 0.1, 0))])
-    limb = legged.Limb().add(legged.Revolute("hip", "y"), legged.Link("shank", legged.rod(1, (0, 0, 0), (0, 0, -0.3))))
+    paw = legged.Link(
+        "paw", legged.sphere_inertia(0.2, 0.05), {"tip": Sphere(0.03, (0, 0.1, 0))}, [Sphere(0.05, (0, 0.1, 0))]
+    )
+    limb = legged.Limb().add(
+        legged.Revolute("hip", "y"), legged.Link("shank", legged.rod_inertia(1, (0, 0, 0), (0, 0, -0.3)))
+    )
     limb.add(legged.Fixed("wrist"), paw, at=(0, 0, -0.3), rotation=legged.rpy(-np.pi / 2, 0, 0))
-    builder = legged.RobotBuilder("hopper", legged.Link("trunk", legged.box(2, (0.2, 0.2, 0.2))))
+    builder = legged.RobotBuilder("hopper", legged.Link("trunk", legged.box_inertia(2, (0.2, 0.2, 0.2))))
     robot = builder.attach(limb, to="trunk", prefix="left_").build()
     q = legged.random_configuration(robot, np.random.default_rng(0))
     stone = ball(position=(0.3, 0.1, -0.2))
@@ -137,7 +145,7 @@ def test_wrenches_of_inner_contacts_cancel_and_those_of_the_ground_carry(seed):
 
 def test_a_free_body_starts_as_it_is_thrown():
     p = np.array([0.5, 0.5, -0.5, 0.5])
-    inertia = legged.sphere(1.0, 0.1, (0.2, 0.0, 0.0))
+    inertia = legged.sphere_inertia(1.0, 0.1, (0.2, 0.0, 0.0))
     stone = FreeBody("stone", inertia, [Sphere(0.1)], (1, 2, 3), p, velocity=(4, 5, 6), spin=(7, 8, 9))
     (q, v), robot = stone.state(), stone.robot()
     J = legged.point_jacobian(robot, q, "stone")
@@ -204,7 +212,7 @@ def test_what_starts_inside_the_ground_comes_up_no_faster_than_told(step):
     """2 cm deep: it is out within a second, hops no higher than its speed of recovery takes it, and lies on the top."""
     size = np.array([0.2, 0.2, 0.1])
     feet = {f"corner{k}": corner for k, corner in enumerate(Box(size).corners) if corner[2] < 0.0}
-    robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box(2.0, size), feet)).build()
+    robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, size), feet)).build()
     q = robot.neutral()
     q[6] = 0.03
     options = {"ground": Rigid(recovery=0.05), "integrator": legged.TimeStepping(step), "fall": False}
@@ -217,8 +225,8 @@ def test_what_starts_inside_the_ground_comes_up_no_faster_than_told(step):
 
 def test_what_cannot_move_takes_no_impulse_and_no_harm():
     """The base of a fixed robot inside the ground, and its hand that falls on it: numbers, not NaN, traced or not."""
-    base = legged.Link("post", legged.box(5.0, (0.1, 0.1, 0.5)), {"sole": (0.0, 0.0, -0.1)})
-    hand = legged.Link("hand", legged.rod(1.0, (0, 0, 0), (0.5, 0, 0)), {"tip": (0.5, 0.0, 0.0)})
+    base = legged.Link("post", legged.box_inertia(5.0, (0.1, 0.1, 0.5)), {"sole": (0.0, 0.0, -0.1)})
+    hand = legged.Link("hand", legged.rod_inertia(1.0, (0, 0, 0), (0.5, 0, 0)), {"tip": (0.5, 0.0, 0.0)})
     builder = legged.RobotBuilder("bat", base, base=legged.FixedBase())
     robot = builder.add(legged.Revolute("wrist", "y"), hand, to="post", at=(0.0, 0.0, 0.0)).build()
     scene = Scene.of(robot, Rigid(restitution=0.5))

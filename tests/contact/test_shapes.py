@@ -139,8 +139,8 @@ def test_a_box_over_a_slope_is_as_high_as_its_lowest_corner(seed):
     rng, terrain = np.random.default_rng(seed), Slope(0.3, 1.0)
     size = rng.uniform(0.1, 0.5, 3)
     p = rng.normal(size=4)
-    block = FreeBody("block", legged.box(1.0, size), [Box(size)], rng.normal(size=3), p / np.linalg.norm(p))
-    robot = legged.RobotBuilder("stand", legged.Link("base", legged.box(1, (1, 1, 1)))).build()
+    block = FreeBody("block", legged.box_inertia(1.0, size), [Box(size)], rng.normal(size=3), p / np.linalg.norm(p))
+    robot = legged.RobotBuilder("stand", legged.Link("base", legged.box_inertia(1, (1, 1, 1)))).build()
     scene = Scene.of(robot, Rigid(terrain=terrain), [block])
     q, _ = block.state()
     corners = Box(size).corners @ scene.robots[1].base.pose(q)[0].T + q[4:7]
@@ -152,7 +152,7 @@ def test_a_box_over_a_slope_is_as_high_as_its_lowest_corner(seed):
 
 
 def test_a_round_foot_touches_below_its_center():
-    foot = legged.Link("ball", legged.sphere(1.0, 0.1), {"sole": Sphere(0.1, (0.0, 0.2, 0.0))})
+    foot = legged.Link("ball", legged.sphere_inertia(1.0, 0.1), {"sole": Sphere(0.1, (0.0, 0.2, 0.0))})
     robot = legged.RobotBuilder("roller", foot).build()
     q = np.r_[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5]
     touches = Scene.of(robot, Rigid()).touches([q])
@@ -162,7 +162,7 @@ def test_a_round_foot_touches_below_its_center():
 
 
 def test_a_compliant_ground_refuses_round_feet():
-    foot = legged.Link("ball", legged.sphere(1.0, 0.1), {"sole": Sphere(0.1)})
+    foot = legged.Link("ball", legged.sphere_inertia(1.0, 0.1), {"sole": Sphere(0.1)})
     robot = legged.RobotBuilder("roller", foot).build()
     with pytest.raises(DefinitionError, match="'sole' is a ball"):
         legged.simulate(robot, ground=paper_ground(robot), until=0.01)
@@ -194,8 +194,8 @@ def test_traced_distances_are_the_plain_ones():
         (lambda: Box((0.1, 0.1, 0.1), rotation=2.0 * np.eye(3)), "orthonormal"),
         (lambda: legged.Link("foot", shapes=[0.1]), "Sphere or a Box"),
         (lambda: FreeBody("block", legged.Inertia(), [Sphere(0.1)]), "mass"),
-        (lambda: FreeBody("block", legged.sphere(1.0, 0.1), [Sphere(0.1)], quaternion=(1, 1, 0, 0)), "norm 1"),
-        (lambda: FreeBody("block", legged.sphere(1.0, 0.1), [Sphere(0.1)], velocity=(1, 0)), "velocity"),
+        (lambda: FreeBody("block", legged.sphere_inertia(1.0, 0.1), [Sphere(0.1)], quaternion=(1, 1, 0, 0)), "norm 1"),
+        (lambda: FreeBody("block", legged.sphere_inertia(1.0, 0.1), [Sphere(0.1)], velocity=(1, 0)), "velocity"),
         (lambda: Rigid(friction=-0.1), "friction"),
         (lambda: Rigid(restitution=1.1), "restitution"),
         (lambda: Rigid(restitution=float("nan")), "restitution"),

@@ -8,7 +8,7 @@ import pytest
 import legged
 import robots
 from controllers import Crawl, FootKinematics, NumericalGait, Stand, Tripod, Trot, Walk
-from legged import FloatingBase, Limb, Link, Revolute, RobotBuilder, Spherical, rod, taylor
+from legged import FloatingBase, Limb, Link, Revolute, RobotBuilder, Spherical, rod_inertia, taylor
 from legged.compiler.compile import compile as compiled
 from legged.errors import DefinitionError, ReachError, ShapeError, UnknownNameError
 
@@ -30,15 +30,19 @@ def skew_legged():
     slanted /= np.linalg.norm(slanted)
     leg = (
         Limb()
-        .add(Revolute("yaw", "z"), Link("hip", rod(0.3, (0, 0, 0), (0.0, 0.02, -0.05))))
-        .add(Revolute("pitch", slanted), Link("thigh", rod(1, (0, 0, 0), (0.05, 0, -0.25))), at=(0.0, 0.02, -0.05))
+        .add(Revolute("yaw", "z"), Link("hip", rod_inertia(0.3, (0, 0, 0), (0.0, 0.02, -0.05))))
+        .add(
+            Revolute("pitch", slanted),
+            Link("thigh", rod_inertia(1, (0, 0, 0), (0.05, 0, -0.25))),
+            at=(0.0, 0.02, -0.05),
+        )
         .add(
             Revolute("knee", (0, -1, 0)),
-            Link("shank", rod(1, (0, 0, 0), (0, 0.02, -0.3)), {"foot": (0, 0.02, -0.3)}),
+            Link("shank", rod_inertia(1, (0, 0, 0), (0, 0.02, -0.3)), {"foot": (0, 0.02, -0.3)}),
             at=(0.05, 0, -0.25),
         )
     )
-    robot = RobotBuilder("skew", Link("trunk", legged.box(4.0, (0.8, 0.4, 0.1))), base=FloatingBase())
+    robot = RobotBuilder("skew", Link("trunk", legged.box_inertia(4.0, (0.8, 0.4, 0.1))), base=FloatingBase())
     for name, hip in {"rr": (-0.4, -0.2, 0), "rl": (-0.4, 0.2, 0), "fr": (0.4, -0.2, 0), "fl": (0.4, 0.2, 0)}.items():
         robot.attach(leg, to="trunk", at=hip, prefix=f"{name}_")
     return robot.build()
@@ -119,8 +123,10 @@ def test_wrong_names_and_shapes_are_refused():
         kinematics.solve(np.zeros(3), SKEW_HOME)
     with pytest.raises(ShapeError, match=r"start must be \(12,\)"):
         kinematics.solve(np.zeros((1, 3)), np.zeros(3))
-    ball = RobotBuilder("ball", Link("trunk", legged.sphere(1.0, 0.1)))
-    ball.attach(Limb().add(Spherical("hip"), Link("leg", legged.sphere(1.0, 0.1), {"foot": (0, 0, -1)})), to="trunk")
+    ball = RobotBuilder("ball", Link("trunk", legged.sphere_inertia(1.0, 0.1)))
+    ball.attach(
+        Limb().add(Spherical("hip"), Link("leg", legged.sphere_inertia(1.0, 0.1), {"foot": (0, 0, -1)})), to="trunk"
+    )
     with pytest.raises(DefinitionError, match="has quaternion ball joints"):
         FootKinematics(ball.build(), ["foot"])
 

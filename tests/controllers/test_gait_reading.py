@@ -9,7 +9,7 @@ import legged
 import robots
 from controllers import Stand, Trot, legs_of
 from controllers.gaits.paper_legs import paper_biped, paper_hexapod, paper_quadruped
-from legged import FloatingBase, Limb, Link, Prismatic, Revolute, RobotBuilder, Universal, rod
+from legged import FloatingBase, Limb, Link, Prismatic, Revolute, RobotBuilder, Universal, rod_inertia
 from legged.errors import DefinitionError
 
 
@@ -38,11 +38,11 @@ def one_leg(first, *others, foot=None, at=(0.3, -0.1, -0.05)):
     for k, (joint, place) in enumerate((first, *others)):
         last = k == len(others)
         contacts = {"tip": (0, 0, -0.25)} if last and foot is None else {}
-        limb = limb.add(joint, Link(f"part{k}", rod(1, (0, 0, 0), (0.01, 0.0, -0.25)), contacts), at=place)
+        limb = limb.add(joint, Link(f"part{k}", rod_inertia(1, (0, 0, 0), (0.01, 0.0, -0.25)), contacts), at=place)
     if foot is not None:
-        plate = Link("foot", rod(0.1, (-0.1, 0, 0), (0.1, 0.01, 0)), foot)
+        plate = Link("foot", rod_inertia(0.1, (-0.1, 0, 0), (0.1, 0.01, 0)), foot)
         limb = limb.add(Revolute("ankle", "y"), plate, at=(0, 0, -0.25))
-    robot = RobotBuilder("one", Link("trunk", legged.box(3.0, (0.4, 0.3, 0.1))), base=FloatingBase())
+    robot = RobotBuilder("one", Link("trunk", legged.box_inertia(3.0, (0.4, 0.3, 0.1))), base=FloatingBase())
     return robot.attach(limb, to="trunk", at=at).build()
 
 
@@ -69,13 +69,13 @@ def test_signs_offsets_and_soles_are_read():
 def test_joints_that_are_in_no_leg_stay_at_zero():
     quadruped = robots.spatial_quadruped()
     leg = legs_of(quadruped)
-    builder = RobotBuilder("with arm", Link("trunk", legged.box(4.0, (1.0, 0.5, 0.1))))
-    arm = Limb().add(Revolute("shoulder", "-y"), Link("arm", rod(0.5, (0, 0, 0), (0.3, 0.01, 0))))
+    builder = RobotBuilder("with arm", Link("trunk", legged.box_inertia(4.0, (1.0, 0.5, 0.1))))
+    arm = Limb().add(Revolute("shoulder", "-y"), Link("arm", rod_inertia(0.5, (0, 0, 0), (0.3, 0.01, 0))))
     down = (0, 0, -0.3)
     limb = (
         Limb()
-        .add(Universal("hip", "x", "-y"), Link("thigh", rod(1.0, (0, 0, 0), down)))
-        .add(Revolute("knee", "-y"), Link("shank", rod(1.0, (0, 0, 0), down), {"foot": down}), at=down)
+        .add(Universal("hip", "x", "-y"), Link("thigh", rod_inertia(1.0, (0, 0, 0), down)))
+        .add(Revolute("knee", "-y"), Link("shank", rod_inertia(1.0, (0, 0, 0), down), {"foot": down}), at=down)
     )
     builder.attach(arm, to="trunk", at=(0.5, 0, 0))
     for k, (x, y) in enumerate([(-0.5, -0.25), (-0.5, 0.25), (0.5, -0.25), (0.5, 0.25)]):

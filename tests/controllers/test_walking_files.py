@@ -118,11 +118,13 @@ def test_proportions_scale_with_size_and_gravity():
 def scaled_quadruped(scale: float) -> legged.Robot:
     leg = legged.Limb()
     down = (0.0, 0.0, -0.3 * scale)
-    leg.add(legged.Universal("hip", "x", "-y"), legged.Link("thigh", legged.rod(1.0, (0, 0, 0), down)))
+    leg.add(legged.Universal("hip", "x", "-y"), legged.Link("thigh", legged.rod_inertia(1.0, (0, 0, 0), down)))
     leg.add(
-        legged.Revolute("knee", "-y"), legged.Link("shank", legged.rod(1.0, (0, 0, 0), down), {"foot": down}), at=down
+        legged.Revolute("knee", "-y"),
+        legged.Link("shank", legged.rod_inertia(1.0, (0, 0, 0), down), {"foot": down}),
+        at=down,
     )
-    trunk = legged.Link("trunk", legged.box(4.0, (scale, 0.5 * scale, 0.0)))
+    trunk = legged.Link("trunk", legged.box_inertia(4.0, (scale, 0.5 * scale, 0.0)))
     builder = legged.RobotBuilder("quadruped", trunk)
     for k, (x, y) in enumerate(((-0.5, -0.25), (-0.5, 0.25), (0.5, -0.25), (0.5, 0.25))):
         builder.attach(leg, to="trunk", at=(x * scale, y * scale, 0.0), prefix=f"leg{k + 1}_")

@@ -72,7 +72,7 @@ def test_dynamics_in_pinocchios_vectors_are_pinocchios(seed, tmp_path):
 
 def test_pinocchios_ball_planar_and_free_joints_are_ours():
     pin = pytest.importorskip("pinocchio")
-    body = legged.box(1.5, (0.2, 0.3, 0.1), (0.1, 0.05, -0.2))
+    body = legged.box_inertia(1.5, (0.2, 0.3, 0.1), (0.1, 0.05, -0.2))
     builder = legged.RobotBuilder("joints", legged.Link("trunk", body))
     builder.add(legged.Spherical("ball"), legged.Link("a", body), to="trunk", at=(0.1, 0.2, 0.3))
     builder.add(legged.Planar("plane"), legged.Link("b", body), to="a", at=(0.3, 0.0, 0.1))
@@ -97,7 +97,7 @@ def test_pinocchios_ball_planar_and_free_joints_are_ours():
 
 @pytest.mark.parametrize("mimic", [False, True])
 def test_joints_that_follow_others_are_pinocchios_with_and_without_its_mimic(mimic, tmp_path):
-    physics, body = legged.JointPhysics(lower=-4.0, upper=4.0), legged.box(1.0, (0.1, 0.2, 0.3))
+    physics, body = legged.JointPhysics(lower=-4.0, upper=4.0), legged.box_inertia(1.0, (0.1, 0.2, 0.3))
     builder = legged.RobotBuilder("hand", legged.Link("palm", body), base=legged.FixedBase())
     builder.add(legged.Revolute("a", "x", physics=physics), legged.Link("a", body), to="palm", at=(0.1, 0, 0))
     builder.add(legged.Revolute("b", "y", physics=physics), legged.Link("b", body), to="a", at=(0, 0.1, 0))

@@ -24,7 +24,7 @@ def test_joints_are_matched_by_name_whatever_their_order():
 
 
 def test_a_follower_gets_its_place_and_leaves_its_force_to_its_master():
-    body = legged.box(1.0, (0.1, 0.1, 0.1))
+    body = legged.box_inertia(1.0, (0.1, 0.1, 0.1))
     builder = legged.RobotBuilder("hand", legged.Link("palm", body), base=legged.FixedBase())
     builder.add(legged.Revolute("finger"), legged.Link("a", body), to="palm")
     builder.add(legged.Revolute("thumb"), legged.Link("b", body), to="palm", at=(0.1, 0, 0))

@@ -137,8 +137,13 @@ def test_equation_24_as_printed_misses_a_moment_where_masses_lie_off_the_origins
     """C v by N^T (Md N + M Nd) is wrong unless every center of mass sits at its link's origin."""
     robot = legged.random_tree(4, 5, joints=("revolute",), bases=("floating",))
     centered = (
-        legged.RobotBuilder("centered", legged.Link("a", legged.box(2.0, (0.1, 0.2, 0.3))))
-        .add(legged.Revolute("j", "y"), legged.Link("b", legged.box(1.0, (0.3, 0.2, 0.1))), to="a", at=(0.1, 0.2, 0.3))
+        legged.RobotBuilder("centered", legged.Link("a", legged.box_inertia(2.0, (0.1, 0.2, 0.3))))
+        .add(
+            legged.Revolute("j", "y"),
+            legged.Link("b", legged.box_inertia(1.0, (0.3, 0.2, 0.1))),
+            to="a",
+            at=(0.1, 0.2, 0.3),
+        )
         .build()
     )
     for tree, right in ((robot, False), (centered, True)):
@@ -249,7 +254,7 @@ def test_scaled_conditioning_does_not_depend_on_the_unit_of_length():
 
 
 def test_conditioning_tells_which_module_is_near_gimbal_lock():
-    body = legged.box(2.0, (0.3, 0.2, 0.5), (0.1, 0.0, -0.2))
+    body = legged.box_inertia(2.0, (0.3, 0.2, 0.5), (0.1, 0.0, -0.2))
     robot = (
         legged.RobotBuilder("two arms", legged.Link("trunk", body), base=legged.EulerBase("zyx"))
         .add(legged.Spherical("left", "zyx"), legged.Link("l", body), to="trunk", at=(0, 0.3, 0))
@@ -284,9 +289,9 @@ def test_dense_functions_check_their_arguments():
 def test_link_motion_propagation_is_the_axis_in_the_world():
     axis = np.array([0.6, 0.0, 0.8])
     robot = (
-        legged.RobotBuilder("two", legged.Link("a", legged.box(1.0, (1, 1, 1))), base=legged.FixedBase())
-        .add(legged.Revolute("r", axis), legged.Link("b", legged.box(1.0, (1, 2, 3))), to="a")
-        .add(legged.Prismatic("p", "y"), legged.Link("c", legged.box(1.0, (1, 2, 3))), to="b")
+        legged.RobotBuilder("two", legged.Link("a", legged.box_inertia(1.0, (1, 1, 1))), base=legged.FixedBase())
+        .add(legged.Revolute("r", axis), legged.Link("b", legged.box_inertia(1.0, (1, 2, 3))), to="a")
+        .add(legged.Prismatic("p", "y"), legged.Link("c", legged.box_inertia(1.0, (1, 2, 3))), to="b")
         .build()
     )
     q = [0.7, 0.1]

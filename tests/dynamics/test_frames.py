@@ -132,7 +132,7 @@ def test_compiled_frames_take_batches():
 
 
 def test_a_link_named_world_is_reached_as_a_frame():
-    robot = legged.RobotBuilder("globe", legged.Link("world", legged.sphere(2.0, 0.1))).build()
+    robot = legged.RobotBuilder("globe", legged.Link("world", legged.sphere_inertia(2.0, 0.1))).build()
     q, _ = robot.state(base_position=(1.0, 2.0, 3.0))
     pose = legged.frame_pose(robot, q, Frame("world", (0.1, 0.0, 0.0)))
     np.testing.assert_allclose(pose.position, (1.1, 2.0, 3.0))
@@ -141,7 +141,7 @@ def test_a_link_named_world_is_reached_as_a_frame():
 
 def test_a_link_comes_before_a_contact_point_of_its_name_and_unknown_names_are_refused():
     foot = legged.Link("foot", legged.point_mass(1.0), {"foot": (0.0, 0.0, -0.1), "heel": (-0.1, 0.0, 0.0)})
-    builder = legged.RobotBuilder("hopper", legged.Link("trunk", legged.sphere(2.0, 0.1)))
+    builder = legged.RobotBuilder("hopper", legged.Link("trunk", legged.sphere_inertia(2.0, 0.1)))
     robot = builder.add(legged.Prismatic("leg", "z"), foot, to="trunk", at=(0, 0, -0.5)).build()
     q = robot.neutral()
     np.testing.assert_allclose(legged.frame_pose(robot, q, "foot").position, (0, 0, -0.5))

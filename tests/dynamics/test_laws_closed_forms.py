@@ -31,7 +31,7 @@ def test_point_pendulum():
 
 def test_rod_pendulum_swings_as_a_point_at_two_thirds_of_its_length():
     l, q = 0.9, 1.2
-    robot = pendulum(legged.rod(2.0, (0, 0, 0), (0, 0, -l)))
+    robot = pendulum(legged.rod_inertia(2.0, (0, 0, 0), (0, 0, -l)))
     assert legged.forward_dynamics(robot, [q], [0.0], [0.0]) == pytest.approx(
         [-G / (2 * l / 3) * np.sin(q)], rel=ROUNDING
     )
@@ -42,8 +42,13 @@ def test_two_link_arm():
     m1, m2, l1, l2 = 1.3, 0.7, 0.5, 0.4
     arm = (
         RobotBuilder("arm", Link("wall"), base=legged.FixedBase())
-        .add(Revolute("shoulder", "-y"), Link("upper", legged.rod(m1, (0, 0, 0), (0, 0, -l1))), to="wall")
-        .add(Revolute("elbow", "-y"), Link("fore", legged.rod(m2, (0, 0, 0), (0, 0, -l2))), to="upper", at=(0, 0, -l1))
+        .add(Revolute("shoulder", "-y"), Link("upper", legged.rod_inertia(m1, (0, 0, 0), (0, 0, -l1))), to="wall")
+        .add(
+            Revolute("elbow", "-y"),
+            Link("fore", legged.rod_inertia(m2, (0, 0, 0), (0, 0, -l2))),
+            to="upper",
+            at=(0, 0, -l1),
+        )
         .build()
     )
     (q1, q2), (w1, w2), a = (0.4, -1.3), (1.9, -0.6), np.array([2.1, -3.3])
@@ -81,7 +86,7 @@ def test_cart_and_pole():
 
 
 def test_free_body_turns_by_eulers_equations_and_falls():
-    body = legged.box(2.0, (0.3, 0.5, 0.9))
+    body = legged.box_inertia(2.0, (0.3, 0.5, 0.9))
     robot = RobotBuilder("brick", Link("brick", body)).build()
     q = legged.FloatingBase().configuration(np.array([1.0, 2.0, 3.0]), legged.rpy(0.2, 0.9, -0.4))
     omega, velocity = np.array([1.1, -2.0, 0.4]), np.array([0.3, 0.1, -0.8])

@@ -168,7 +168,10 @@ def test_three_euler_angles_are_a_quaternion_ball_joint_in_other_coordinates(see
 
 
 def test_joints_of_several_degrees_of_freedom_are_chains_with_massless_links_between():
-    body, base = legged.box(2.0, (0.3, 0.2, 0.5), (0.1, 0.0, -0.2)), legged.Link("base", legged.box(5.0, (1, 1, 1)))
+    body, base = (
+        legged.box_inertia(2.0, (0.3, 0.2, 0.5), (0.1, 0.0, -0.2)),
+        legged.Link("base", legged.box_inertia(5.0, (1, 1, 1))),
+    )
     whole = (
         legged.RobotBuilder("whole", base)
         .add(legged.Universal("u", "x", "-y"), legged.Link("a", body), to="base", at=(0.1, 0.2, 0.3))

@@ -26,7 +26,7 @@ OPTIONS = {
     "in another order": {"shuffled": True},
     "with free joints": {"joints": (*JOINTS, "free"), "physics": True},
 }
-BODY = legged.box(1.2, (0.1, 0.2, 0.3), (0.05, -0.02, 0.1))
+BODY = legged.box_inertia(1.2, (0.1, 0.2, 0.3), (0.05, -0.02, 0.1))
 
 
 def through_urdf(robot, folder, **options):

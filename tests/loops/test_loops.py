@@ -160,7 +160,7 @@ def test_flattened_parallelogram_gains_a_freedom():
 
 def test_a_ball_rolls_down_a_slope_at_five_sevenths():
     slope, radius = 0.4, 0.3
-    ball = legged.RobotBuilder("ball", legged.Link("ball", legged.sphere(2.0, radius))).build()
+    ball = legged.RobotBuilder("ball", legged.Link("ball", legged.sphere_inertia(2.0, radius))).build()
     tilt = legged.rpy(0.0, slope, 0.0)
     closed = loops.close(ball, loops.Rolling("contact", radius), parent=None, child="ball", rotation=tilt)
     q, v = ball.neutral(), np.zeros(6)
@@ -177,7 +177,7 @@ def test_motors_in_a_closing_joint_act_as_in_the_tree():
     """tau_a of equation (19): the linkage cut at the rocker's joint instead, whose motor closes the loop."""
     tau, bars = 1.3, {}
     for name, end in (("crank", A), ("coupler", B), ("rocker", -C)):
-        bars[name] = legged.Link(name, legged.rod(2.0 * abs(end), (0, 0, 0), (end, 0, 0)))
+        bars[name] = legged.Link(name, legged.rod_inertia(2.0 * abs(end), (0, 0, 0), (end, 0, 0)))
     ground = legged.Link("ground", legged.point_mass(1.0))
     builder = loops.LoopBuilder("linkage", ground, base=legged.FixedBase())
     builder.add(legged.Revolute("crank joint", "-y"), bars["crank"], to="ground")

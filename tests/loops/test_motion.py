@@ -188,9 +188,9 @@ def test_welded_arms_accelerate_as_in_mujoco(tmp_path):
     """Two arms of six joints whose ends are welded, at rest and moving."""
     arm = legged.Limb()
     for k, axis in enumerate("zyyzyx"):
-        part = legged.Link(f"link{k}", legged.box(1.0, (0.1, 0.12, 0.3), (0, 0.01, 0.15)))
+        part = legged.Link(f"link{k}", legged.box_inertia(1.0, (0.1, 0.12, 0.3), (0, 0.01, 0.15)))
         arm.add(legged.Revolute(f"joint{k}", axis), part, at=(0, 0, 0.3 * (k > 0)))
-    trunk = legged.Link("trunk", legged.box(5.0, (1, 0.3, 0.2)))
+    trunk = legged.Link("trunk", legged.box_inertia(5.0, (1, 0.3, 0.2)))
     builder = legged.RobotBuilder("arms", trunk, base=legged.FixedBase())
     for side, x in (("left_", -0.4), ("right_", 0.4)):
         builder.attach(arm, to="trunk", at=(x, 0, 0), prefix=side)

@@ -13,8 +13,8 @@ from legged.errors import DefinitionError, LoopError, UnknownNameError
 def test_cycles_are_found_and_cut():
     """The joint with friction stays in the tree, the ball with three freedoms closes the loop."""
     friction = legged.JointPhysics(damping=0.1)
-    bar = {name: legged.Link(name, legged.box(1.0, (1, 0.1, 0.2), (0.5, 0, 0))) for name in "abc"}
-    builder = loops.LoopBuilder("triangle", legged.Link("base", legged.box(1, (1, 1, 1))))
+    bar = {name: legged.Link(name, legged.box_inertia(1.0, (1, 0.1, 0.2), (0.5, 0, 0))) for name in "abc"}
+    builder = loops.LoopBuilder("triangle", legged.Link("base", legged.box_inertia(1, (1, 1, 1))))
     builder.add(legged.Revolute("one", "y"), bar["a"], to="base")
     builder.add(legged.Revolute("two", "y"), bar["b"], to="base").link(bar["c"])
     builder.joint(legged.Spherical("three"), parent="a", child="c", at=(1, 0, 0))

@@ -45,7 +45,10 @@ def _unit(rng):
 
 def parallelogram(extra: bool):
     """A coupler of 3 kg on cranks of 0.5 m and 1 kg, two or three, side by side."""
-    bar, crank = legged.rod(3.0, (0, 0, 0), (1, 0, 0)), legged.Link("first", legged.rod(1.0, (0, 0, 0), (0.5, 0, 0)))
+    bar, crank = (
+        legged.rod_inertia(3.0, (0, 0, 0), (1, 0, 0)),
+        legged.Link("first", legged.rod_inertia(1.0, (0, 0, 0), (0.5, 0, 0))),
+    )
     builder = loops.LoopBuilder("parallelogram", legged.Link("ground", legged.point_mass(1)), base=legged.FixedBase())
     builder.add(legged.Revolute("a", "-y"), crank, to="ground")
     builder.add(legged.Revolute("b", "-y"), legged.Link("coupler", bar), to="first", at=(0.5, 0, 0))

@@ -68,7 +68,7 @@ def _limb(rng: np.random.Generator, joints: int, flat: bool | None) -> Limb:
 
 def _body(rng: np.random.Generator, mass: float) -> legged.Inertia:
     size = rng.uniform(0.1, 0.3, size=3)
-    return legged.box(mass, size, 0.05 * rng.normal(size=3))
+    return legged.box_inertia(mass, size, 0.05 * rng.normal(size=3))
 
 
 def held_rows(robot: legged.Robot, feet: tuple, q: Array, v: Array) -> tuple[Array, Array]:

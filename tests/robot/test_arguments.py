@@ -70,7 +70,7 @@ def test_arguments_that_do_not_fit_are_refused(call, error, words):
 
 
 def test_dynamics_at_gimbal_lock_have_no_finite_answer_and_say_so():
-    body = legged.box(1.0, (0.1, 0.2, 0.3))
+    body = legged.box_inertia(1.0, (0.1, 0.2, 0.3))
     robot = legged.RobotBuilder("brick", legged.Link("brick", body), base=legged.EulerBase("zxz")).build()
     still = np.zeros(6)
     with np.errstate(all="ignore"), pytest.raises(SingularError) as caught:
@@ -80,7 +80,7 @@ def test_dynamics_at_gimbal_lock_have_no_finite_answer_and_say_so():
 
 
 def test_lists_of_whole_numbers_are_taken_as_numbers():
-    robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box(1.0, (1, 1, 1)))).build()
+    robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(1.0, (1, 1, 1)))).build()
     fall = legged.forward_dynamics(robot, [1, 0, 0, 0, 0, 0, 0], [0] * 6, [0] * 6)
     assert fall == pytest.approx([0, 0, 0, 0, 0, -9.81], abs=1e-15)
 

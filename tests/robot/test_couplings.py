@@ -12,7 +12,7 @@ from legged.errors import DefinitionError, UnknownNameError
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")
 EXACT = 1e-11  # of the size of the terms, what the project promises
-BODY = legged.box(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
+BODY = legged.box_inertia(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
 every_seed = pytest.mark.parametrize("seed", range(16))
 
 
@@ -191,7 +191,7 @@ def test_couplings_that_cannot_be_are_refused():
 
 def test_a_coupled_motion_that_meets_no_inertia_is_refused():
     """Two links of no inertia about the axes, one turning as the other: the first would do, were it not as thin."""
-    rod = legged.rod(1.0, (0, 0, 0), (0, 0, -1.0))
+    rod = legged.rod_inertia(1.0, (0, 0, 0), (0, 0, -1.0))
     builder = legged.RobotBuilder("shafts", legged.Link("wall"), base=legged.FixedBase())
     builder.add(legged.Revolute("a", "z"), legged.Link("one", rod), to="wall")
     builder.add(legged.Revolute("b", "z"), legged.Link("two", rod), to="wall", at=(1, 0, 0)).couple("b", "a", 2.0)

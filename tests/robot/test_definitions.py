@@ -9,7 +9,7 @@ import legged
 from legged import Fixed, Inertia, Limb, Link, Planar, Prismatic, Revolute, RobotBuilder, Spherical, Universal
 from legged.errors import DefinitionError, InertiaError, LeggedError, UnknownNameError
 
-BODY = legged.box(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
+BODY = legged.box_inertia(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
 NAN = float("nan")
 
 
@@ -248,10 +248,10 @@ def test_inertias_that_no_body_has_are_refused(mass, center, tensor, words):
     "inertia",
     [
         legged.point_mass(1.0, (0.1, 0.2, 0.3)),
-        legged.rod(1.0, (0, 0, 0), (0.3, -0.2, 0.5)),
-        legged.box(1.0, (0.5, 0.3, 0.0)),
-        legged.cylinder(1.0, 0.1, (0, 0, 0), (0.3, -0.2, 0.5)),
-        legged.sphere(1.0, 0.2),
+        legged.rod_inertia(1.0, (0, 0, 0), (0.3, -0.2, 0.5)),
+        legged.box_inertia(1.0, (0.5, 0.3, 0.0)),
+        legged.cylinder_inertia(1.0, 0.1, (0, 0, 0), (0.3, -0.2, 0.5)),
+        legged.sphere_inertia(1.0, 0.2),
         Inertia(),
     ],
 )
@@ -263,9 +263,9 @@ def test_points_rods_plates_and_solids_are_bodies(inertia):
 
 def test_parts_welded_together_weigh_what_the_whole_weighs():
     """A box cut in two, each half moved to its place: Steiner's theorem both ways."""
-    whole = legged.box(3.0, (0.2, 0.4, 0.6))
+    whole = legged.box_inertia(3.0, (0.2, 0.4, 0.6))
     turn, at = legged.rpy(0.5, 0.6, 0.7), np.array([0.3, 0.2, 0.1])
-    halves = [legged.box(1.5, (0.2, 0.4, 0.3), (0, 0, z)).moved(turn, at) for z in (-0.15, 0.15)]
+    halves = [legged.box_inertia(1.5, (0.2, 0.4, 0.3), (0, 0, z)).moved(turn, at) for z in (-0.15, 0.15)]
     moved, glued = whole.moved(turn, at), halves[0] + halves[1]
     assert glued.mass == moved.mass
     assert glued.center == pytest.approx(moved.center, abs=1e-15)
@@ -300,10 +300,10 @@ def test_massless_links_between_are_allowed_where_axes_differ():
 
 
 def test_a_thin_rod_that_turns_about_itself_is_refused():
-    rod = Link("rod", legged.rod(1.0, (0, 0, 0), (0, 0, -0.5)))
+    rod = Link("rod", legged.rod_inertia(1.0, (0, 0, 0), (0, 0, -0.5)))
     with refuses(DefinitionError, "joint 'spin' of link 'rod'", "without meeting any inertia", "or fix the joint"):
         start().add(Revolute("spin", "z"), rod, to="trunk").build()
-    tilted = Link("rod", legged.rod(1.0, (0, 0, 0), (0.3, -0.4, 1.2)))
+    tilted = Link("rod", legged.rod_inertia(1.0, (0, 0, 0), (0.3, -0.4, 1.2)))
     with refuses(DefinitionError, "joint 'spin' of link 'rod'"):
         start().add(Revolute("spin", np.array([3.0, -4.0, 12.0]) / 13), tilted, to="trunk").build()
     for ball in (Spherical("spin"), Spherical("spin", "zxy")):
@@ -344,7 +344,7 @@ def test_four_axes_through_one_point_with_massless_links_between_are_refused():
 def test_a_base_that_nothing_holds_is_refused(base):
     with refuses(DefinitionError, "the base 'trunk' can move without meeting any inertia"):
         RobotBuilder("point", Link("trunk", legged.point_mass(1.0)), base=base).build()
-    leg = Link("leg", legged.box(1.0, (0.1, 0.2, 0.3), (0, 0, -0.2)))
+    leg = Link("leg", legged.box_inertia(1.0, (0.1, 0.2, 0.3), (0, 0, -0.2)))
     one_leg = RobotBuilder("one leg", Link("trunk"), base=base).add(Revolute("hip", "y"), leg, to="trunk")
     with refuses(DefinitionError, "the base 'trunk' can move without meeting any inertia", "give it mass and inertia"):
         one_leg.build()

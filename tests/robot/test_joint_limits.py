@@ -185,12 +185,12 @@ def test_a_spring_swings_a_wheel_with_its_period_and_keeps_its_energy():
 
 def leg(**rest):
     """A leg with everything: stops at hip and knee, limited motors, friction, springs, a gyroscopic rotor."""
-    body = legged.box(1.0, (0.05, 0.05, 0.3), (0, 0, -0.15))
+    body = legged.box_inertia(1.0, (0.05, 0.05, 0.3), (0, 0, -0.15))
     everything = {"damping": 0.05, "friction": 0.1, "stiffness": 2.0, "effort": 3.0, "speed": 12.0, **rest}
     rotor = legged.Rotor(1e-4, 9.0, gyroscopic=True)
     hip = legged.JointPhysics(lower=-0.6, upper=0.4, rotor=rotor, **everything)
     knee = legged.JointPhysics(lower=-2.0, upper=-0.1, rotor=rotor, **everything)
-    builder = legged.RobotBuilder("leg", legged.Link("trunk", legged.box(3.0, (0.3, 0.2, 0.1))))
+    builder = legged.RobotBuilder("leg", legged.Link("trunk", legged.box_inertia(3.0, (0.3, 0.2, 0.1))))
     builder.add(legged.Revolute("hip", "y", physics=hip), legged.Link("thigh", body), to="trunk", at=(0.1, 0, 0))
     builder.add(legged.Revolute("knee", "y", physics=knee), legged.Link("shank", body), to="thigh", at=(0, 0, -0.3))
     return builder.build()

@@ -141,10 +141,12 @@ def machine(kind, physics=None):
         "wheel", legged.Inertia(0.5, tensor=ACROSS * np.eye(3) + (SPIN - ACROSS) * np.outer(axis, axis))
     )
     mount = legged.Revolute("rotor", axis) if physics is None else legged.Fixed("mount")
-    body = legged.box(1.0, (0.1, 0.1, 0.4), (0.0, 0.03, -0.2))
+    body = legged.box_inertia(1.0, (0.1, 0.1, 0.4), (0.0, 0.03, -0.2))
     drive = kind("drive", axis, physics=physics or legged.JointPhysics())
     return (
-        legged.RobotBuilder("machine", legged.Link("trunk", legged.box(5.0, (0.4, 0.3, 0.2), (0.02, 0.0, 0.01))))
+        legged.RobotBuilder(
+            "machine", legged.Link("trunk", legged.box_inertia(5.0, (0.4, 0.3, 0.2), (0.02, 0.0, 0.01)))
+        )
         .add(mount, wheel, to="trunk", at=at)
         .add(drive, legged.Link("arm", body), to="trunk", at=(0.1, -0.2, 0.1))
         .add(legged.Revolute("elbow", "y"), legged.Link("hand", body), to="arm", at=(0, 0, -0.3))
@@ -221,7 +223,9 @@ def test_spring_of_a_ball_joint_turns_it_straight_back_to_rest(angle):
 
 def test_a_massless_last_link_may_hang_on_a_joint_with_armature():
     def tip(physics):
-        builder = legged.RobotBuilder("arm", legged.Link("wall", legged.sphere(1.0, 0.1)), base=legged.FixedBase())
+        builder = legged.RobotBuilder(
+            "arm", legged.Link("wall", legged.sphere_inertia(1.0, 0.1)), base=legged.FixedBase()
+        )
         return builder.add(legged.Revolute("hinge", "y", physics=physics), legged.Link("tip"), to="wall")
 
     robot = tip(legged.JointPhysics(armature=0.02)).build()
@@ -234,7 +238,7 @@ def test_a_massless_last_link_may_hang_on_a_joint_with_armature():
 
 def test_a_thin_rod_may_turn_about_itself_with_an_armature():
     def shaft(physics):
-        rod = legged.Link("rod", legged.rod(1.0, (0, 0, 0), (0, 0, -1.0)))
+        rod = legged.Link("rod", legged.rod_inertia(1.0, (0, 0, 0), (0, 0, -1.0)))
         builder = legged.RobotBuilder("shaft", legged.Link("wall"), base=legged.FixedBase())
         return builder.add(legged.Revolute("twist", "z", physics=physics), rod, to="wall")
 
@@ -299,7 +303,7 @@ def test_parameters_of_zero_cost_no_operation_and_each_other_one_a_few(name):
 def test_physics_that_does_not_fit_its_joint_is_refused(joint, words):
     builder = legged.RobotBuilder("arm", legged.Link("wall"), base=legged.FixedBase())
     with pytest.raises(DefinitionError) as caught:
-        builder.add(joint, legged.Link("rod", legged.box(1.0, (0.1, 0.2, 0.3))), to="wall").build()
+        builder.add(joint, legged.Link("rod", legged.box_inertia(1.0, (0.1, 0.2, 0.3))), to="wall").build()
     assert words in str(caught.value)
 
 

@@ -9,7 +9,7 @@ import robots
 from legged import Fixed, Limb, Link, Revolute, RobotBuilder
 from legged.errors import ModuleError, UnknownNameError
 
-BODY = legged.box(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
+BODY = legged.box_inertia(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
 SEEDS = range(40)
 
 

@@ -104,11 +104,11 @@ def test_fused_robots_are_the_same_with_fewer_names(seed):
 def gripper():
     """Return an arm with a wrist that has friction and a rotor, and fingers of which two follow the first."""
     physics = JointPhysics(damping=0.3, friction=0.1, armature=0.02, stiffness=2.0, rest=0.4, lower=-1.0)
-    palm = legged.Link("palm", legged.sphere(1.0, 0.1, (0.1, 0.0, 0.0)))
-    builder = legged.RobotBuilder("gripper", legged.Link("arm", legged.box(2.0, (0.1, 0.2, 0.4))))
+    palm = legged.Link("palm", legged.sphere_inertia(1.0, 0.1, (0.1, 0.0, 0.0)))
+    builder = legged.RobotBuilder("gripper", legged.Link("arm", legged.box_inertia(2.0, (0.1, 0.2, 0.4))))
     builder.add(legged.Revolute("wrist", "y", physics=physics), palm, to="arm", at=(0.0, 0.1, 0.3))
     for side in "abc":
-        finger = legged.Link("finger", legged.sphere(0.1, 0.02, (0.0, 0.03, 0.1)))
+        finger = legged.Link("finger", legged.sphere_inertia(0.1, 0.02, (0.0, 0.03, 0.1)))
         builder.add(legged.Revolute(side, "x", physics=physics), finger.prefixed(side), to="palm", at=(0.2, 0.0, 0.0))
     return builder.couple("b", "a", ratio=-2.0, offset=0.1).couple("c", "b", ratio=0.5).build(order=["a", "wrist"])
 

@@ -16,14 +16,16 @@ TURN = np.array([0.3, -0.4, 1.2])  # roll, pitch, yaw [rad]
 
 def robot_on(base):
     """Return a trunk on a base with a hinge, a slide, a universal joint and a quaternion ball."""
-    builder = legged.RobotBuilder("dog", legged.Link("trunk", legged.box(4.0, (1.0, 0.5, 0.2))), base=base)
+    builder = legged.RobotBuilder("dog", legged.Link("trunk", legged.box_inertia(4.0, (1.0, 0.5, 0.2))), base=base)
     for joint in (
         legged.Revolute("FL_hip", "x"),
         legged.Prismatic("FR_slide", "z"),
         legged.Universal("RL_hip", "x", "y"),
         legged.Spherical("RR_ball"),
     ):
-        builder.add(joint, legged.Link(f"{joint.name}_leg", legged.sphere(1.0, 0.1, (0.1, 0.2, -0.3))), to="trunk")
+        builder.add(
+            joint, legged.Link(f"{joint.name}_leg", legged.sphere_inertia(1.0, 0.1, (0.1, 0.2, -0.3))), to="trunk"
+        )
     return builder.build()
 
 
@@ -122,7 +124,7 @@ def test_planar_and_fixed_bases_take_what_they_can_and_refuse_the_rest():
 
 
 def test_a_joint_that_follows_another_has_no_value_of_its_own():
-    finger = legged.Link("finger", legged.sphere(0.1, 0.02, (0.0, 0.0, 0.1)))
+    finger = legged.Link("finger", legged.sphere_inertia(0.1, 0.02, (0.0, 0.0, 0.1)))
     builder = legged.RobotBuilder("gripper", legged.Link("palm"), base=FixedBase())
     for side in "ab":
         builder.add(legged.Prismatic(side, "x"), finger.prefixed(f"{side}_"), to="palm")

@@ -77,7 +77,7 @@ def test_at_rest_both_points_lie_under_the_center_of_mass():
 
 def test_capture_point_flees_from_the_pressure_of_a_pendulum():
     """x_d = omega (x - p): put p there, and it stays. A rigid body is pushed through its center, at constant height."""
-    body = legged.RobotBuilder("ball", legged.Link("ball", legged.sphere(3.0, 0.1))).build()
+    body = legged.RobotBuilder("ball", legged.Link("ball", legged.sphere_inertia(3.0, 0.1))).build()
     q, v = body.state(base_position=(0.2, 0.1, 0.8), base_linear_velocity=(0.5, -0.3, 0.0))
     g, h, p = 9.81, 0.8, np.array([0.25, 0.0, 0.0])
     omega = np.sqrt(g / h)

@@ -15,7 +15,7 @@ TURN = legged.rpy(0.4, -1.1, 2.0)
 
 
 def ball(radius=0.1):
-    return legged.RobotBuilder("ball", legged.Link("ball", legged.sphere(3.0, radius))).build()
+    return legged.RobotBuilder("ball", legged.Link("ball", legged.sphere_inertia(3.0, radius))).build()
 
 
 def test_at_rest_the_accelerometer_reads_g_upward_whatever_its_axes():

@@ -43,7 +43,7 @@ def test_a_semi_implicit_step_errs_by_the_square_of_its_length(seed):
 
 def test_a_free_base_pushed_in_small_steps_keeps_its_world_velocity():
     """Half-implicit steps in body axes alone would gain speed by turning."""
-    robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box(2.0, (0.3, 0.2, 0.1)))).build()
+    robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, (0.3, 0.2, 0.1)))).build()
     q, v = robot.neutral(), np.array([3.0, -2.0, 5.0, 1.0, 0.5, -0.3])
     R, _ = robot.base.pose(q)
     before = R @ v[3:6]
@@ -66,5 +66,5 @@ def test_normalized_touches_quaternions_only():
 
 
 def test_largest_turn_is_the_longest_rotation_vector():
-    robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box(2.0, (0.3, 0.2, 0.1)))).build()
+    robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, (0.3, 0.2, 0.1)))).build()
     assert largest_turn(robot, np.array([0.0, 3.0, 4.0, 100.0, 0.0, 0.0])) == 5.0

@@ -23,7 +23,7 @@ GROUND = Rigid(friction=0.5, restitution=0.3)
 def bat():
     """An arm with a ball at its end, and a tip that reaches the ground."""
     tip = Sphere(0.05, (0.0, 0.0, -0.5))
-    arm = legged.Link("arm", legged.rod(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, -0.5)), shapes=[tip])
+    arm = legged.Link("arm", legged.rod_inertia(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, -0.5)), shapes=[tip])
     physics = legged.JointPhysics(damping=0.1, friction=0.05, lower=-1.2, upper=1.2, effort=8.0)
     builder = legged.RobotBuilder("bat", legged.Link("post"), base=legged.FixedBase())
     shoulder = legged.Limb().add(legged.Revolute("shoulder", "y", physics=physics), arm, at=(0.0, 0.0, 0.9))
@@ -33,7 +33,7 @@ def bat():
 def pitch(**changes):
     """A ball that comes flying at the bat."""
     ball = FreeBody(
-        "ball", legged.sphere(0.2, 0.06), [Sphere(0.06)], position=(0.6, 0.01, 0.5), velocity=(-3.0, 0.0, 0.5)
+        "ball", legged.sphere_inertia(0.2, 0.06), [Sphere(0.06)], position=(0.6, 0.01, 0.5), velocity=(-3.0, 0.0, 0.5)
     )
     return dataclasses.replace(ball, **changes)
 
@@ -181,7 +181,9 @@ def test_pictures_show_bodies_and_follow_the_robot(run):
     ball = run.skeleton[:, run.figure.shape[1] :]
     distance = np.linalg.norm(ball - run.body("ball").position[:, None], axis=2)
     np.testing.assert_allclose(distance, 0.06, atol=1e-9)
-    brick = batted(bodies=[FreeBody("brick", legged.box(1.0, (0.1, 0.2, 0.3)), [Box((0.1, 0.2, 0.3))])], until=0.01)
+    brick = batted(
+        bodies=[FreeBody("brick", legged.box_inertia(1.0, (0.1, 0.2, 0.3)), [Box((0.1, 0.2, 0.3))])], until=0.01
+    )
     corners = brick.skeleton[0, brick.figure.shape[1] :]
     assert corners.shape == (8, 3) and len(brick.edges) == len(run.edges) - 3 * 16 + 12
     assert len(frame(run, 0.3).axes) == 1
@@ -191,9 +193,9 @@ def test_pictures_show_bodies_and_follow_the_robot(run):
 def test_a_joint_as_stiff_as_it_may_be_bears_contact_in_steps_of_any_length(damping):
     """A leg whose damper is 5000 times what an explicit step of 2 ms bears."""
     physics = legged.JointPhysics(damping=damping, friction=1.0)
-    foot = legged.Link("foot", legged.rod(0.5, (0.0, 0.0, 0.0), (0.0, 0.0, -0.4)), {"toe": (0.0, 0.0, -0.4)})
+    foot = legged.Link("foot", legged.rod_inertia(0.5, (0.0, 0.0, 0.0), (0.0, 0.0, -0.4)), {"toe": (0.0, 0.0, -0.4)})
     slide = legged.Limb().add(legged.Prismatic("slide", "-z", physics=physics), foot)
-    trunk = legged.Link("trunk", legged.box(4.0, (0.2, 0.2, 0.2)))
+    trunk = legged.Link("trunk", legged.box_inertia(4.0, (0.2, 0.2, 0.2)))
     robot = legged.RobotBuilder("post", trunk, base=legged.PlanarBase()).attach(slide, to="trunk").build()
     q = np.array([0.0, 0.0, 0.6, 0.0])
     runs = [

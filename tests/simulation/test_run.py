@@ -328,7 +328,7 @@ def test_last_sample_is_at_the_end(robot):
 
 def test_any_robot_runs_with_and_without_joints():
     brick = legged.RobotBuilder(
-        "brick", legged.Link("brick", legged.box(2.0, (0.3, 0.2, 0.1)), {"c": (0, 0, -0.05)})
+        "brick", legged.Link("brick", legged.box_inertia(2.0, (0.3, 0.2, 0.1)), {"c": (0, 0, -0.05)})
     ).build()
     q = brick.neutral()
     q[6] = 0.2

@@ -179,7 +179,9 @@ def test_the_table_is_printed(capsys):
 
 
 def test_what_cannot_be_verified_is_refused(monkeypatch):
-    still = legged.RobotBuilder("table", legged.Link("top", legged.sphere(1, 1)), base=legged.FixedBase()).build()
+    still = legged.RobotBuilder(
+        "table", legged.Link("top", legged.sphere_inertia(1, 1)), base=legged.FixedBase()
+    ).build()
     with pytest.raises(DefinitionError, match="'table' has no degree of freedom"):
         legged.verify(still)
     with pytest.raises(UnknownNameError, match="no program to compare with named 'pinochio'; did you mean 'pinocchio'"):
