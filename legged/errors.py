@@ -10,6 +10,10 @@ class LeggedError(Exception):
     """Base of every error that this package raises."""
 
 
+class ArgumentError(LeggedError, TypeError, ValueError):
+    """An argument of the wrong type, or a number outside its range."""
+
+
 class DefinitionError(LeggedError, ValueError):
     """A robot, joint or link that cannot exist as it was defined."""
 

@@ -1,0 +1,224 @@
+"""Read the arguments of public functions: numbers, arrays, names and objects, each checked with one message style.
+
+Every function returns the value in the form that the toolkit computes with, or raises an error that names the argument,
+says what is wrong with it and what is expected. Text, bytes, dates, truth values, complex numbers and ragged lists are
+no numbers. Traced scalars (`legged.compiler.Expression`) and other element types that define arithmetic, such as
+`legged.taylor.Taylor`, pass where a number is expected; only their shape is checked.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from legged.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError
+
+T = TypeVar("T")
+_REAL = "fiu"  # NumPy's kinds of real numbers
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """Return a short text of a value for an error message; objects whose `repr` fails are named by their type."""
+    try:
+        text = repr(value)
+    except Exception:
+        text = f"<{type(value).__name__}>"
+    text = " ".join(text.split())
+    return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def is_element(value: Any) -> bool:
+    """Return whether a value can be an entry of an array that is computed with: a real number or a traced scalar."""
+    if isinstance(value, (bool, np.bool_, str, bytes, complex, np.complexfloating, np.datetime64, np.timedelta64)):
+        return False
+    if isinstance(value, numbers.Real):
+        return True
+    kind = type(value)
+    return all(hasattr(kind, name) for name in ("__add__", "__mul__", "__neg__", "__truediv__")) and (
+        getattr(value, "shape", ()) == ()
+    )
+
+
+def array(name: str, value: Any, shape: Sequence[int | None] | None = None, meaning: str = "") -> np.ndarray:
+    """Return an array of real numbers or traced scalars.
+
+    Args:
+        name: The argument's name, for messages.
+        value: Anything that NumPy turns into an array.
+        shape: The expected shape; None for an axis of any length, None altogether for any shape.
+        meaning: What the entries are, for messages: "one entry per degree of freedom".
+
+    Returns:
+        A new array of float64, or an array of objects if some entries are traced scalars.
+
+    Raises:
+        ArgumentError: If the entries are no real numbers.
+        ShapeError: If the shape differs, or the lists in it have different lengths.
+        NotFiniteError: If an entry is NaN or infinite.
+    """
+    try:
+        found = np.asarray(value)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        raise ShapeError(
+            f"{name} must be an array of numbers; its lists have different lengths: {shown(value)}"
+        ) from None
+    except Exception as error:
+        raise ArgumentError(f"{name} must be an array of numbers, got {shown(value)} ({error})") from None
+    if found.dtype == object:
+        found = _objects(name, value, found)
+    elif found.dtype.kind not in _REAL and found.size:
+        raise ArgumentError(f"{name} must hold real numbers, got {_kind(found)}: {shown(value)}")
+    if shape is not None and not _fits(found.shape, shape):
+        wanted = "(" + ", ".join("n" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
+        raise ShapeError(f"{name} must be {wanted}{meaning and ', '}{meaning}, got shape {found.shape}")
+    if found.dtype == object:
+        return found
+    found = found.astype(float)
+    if not np.isfinite(found).all():
+        where = np.unravel_index(int(np.flatnonzero(~np.isfinite(found))[0]), found.shape)
+        place = f" at entry {', '.join(map(str, where))}" if where else ""
+        raise NotFiniteError(f"{name} must be finite, got {found[where]}{place}")
+    return found
+
+
+def number(
+    name: str,
+    value: Any,
+    unit: str = "",
+    least: float | None = None,
+    above: float | None = None,
+    most: float | None = None,
+    below: float | None = None,
+) -> Any:
+    """Return one finite number as a float, or a traced scalar as it is.
+
+    Args:
+        name: The argument's name, for messages.
+        value: An int, float, NumPy scalar, array of no dimensions, or traced scalar.
+        unit: Its unit, for messages: "m/s".
+        least, most: Bounds that belong to the range.
+        above, below: Bounds that do not.
+
+    Raises:
+        ArgumentError: If it is no number or outside the bounds.
+        NotFiniteError: If it is NaN or infinite.
+    """
+    found = value
+    if isinstance(value, np.ndarray) and value.shape == ():
+        found = value[()]
+    if not is_element(found):
+        raise ArgumentError(f"{name} must be a number{_in(unit)}, got {shown(value)}")
+    if not isinstance(found, numbers.Real):
+        return found
+    try:
+        found = float(found)
+    except OverflowError:
+        raise NotFiniteError(f"{name} must be finite, got {shown(value)}") from None
+    if not math.isfinite(found):
+        raise NotFiniteError(f"{name} must be finite, got {found}")
+    unmet = [
+        words
+        for bound, holds, words in (
+            (least, lambda b: found >= b, f"at least {least}"),
+            (above, lambda b: found > b, "positive" if above == 0 else f"above {above}"),
+            (most, lambda b: found <= b, f"at most {most}"),
+            (below, lambda b: found < b, f"below {below}"),
+        )
+        if bound is not None and not holds(bound)
+    ]
+    if unmet:
+        raise ArgumentError(f"{name} must be {' and '.join(unmet)}{_in(unit)}, got {found:g}")
+    return found
+
+
+def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """Return a whole number; a float such as 3.0 is none.
+
+    Raises:
+        ArgumentError: If it is no whole number or outside the bounds, which belong to the range.
+    """
+    if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
+        raise ArgumentError(f"{name} must be a whole number, got {shown(value)}")
+    if (least is not None and value < least) or (most is not None and value > most):
+        bounds = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
+        raise ArgumentError(f"{name} must be {' and '.join(bounds)}, got {value}")
+    return int(value)
+
+
+def text(name: str, value: Any) -> str:
+    """Return a text.
+
+    Raises:
+        ArgumentError: If it is none.
+    """
+    if not isinstance(value, str):
+        raise ArgumentError(f"{name} must be a text, got {shown(value)}")
+    return value
+
+
+def known_name(what: str, value: Any, known: Iterable[str]) -> str:
+    """Return a name that exists.
+
+    Raises:
+        ArgumentError: If it is no text.
+        UnknownNameError: If no `what` has this name; the message suggests a similar one.
+    """
+    if text(f"the name of a {what}", value) not in (known := tuple(known)):
+        raise UnknownNameError(what, value, known)
+    return value
+
+
+def instance(name: str, value: Any, kind: type[T] | tuple[type, ...], expected: str = "") -> T:
+    """Return an object of a class.
+
+    Args:
+        name: The argument's name, for messages.
+        value: The object.
+        kind: The class, or several.
+        expected: What to write for the class in messages, for example "a legged.Robot".
+
+    Raises:
+        ArgumentError: If it is an object of another class; a class in place of its instance is named as such.
+    """
+    if not isinstance(value, kind):
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        wanted = expected or " or ".join(f"a {k.__name__}" for k in kinds)
+        got = f"the class {value.__name__} itself" if isinstance(value, type) else shown(value)
+        raise ArgumentError(f"{name} must be {wanted}, got {got}")
+    return value  # type: ignore[return-value]
+
+
+def _objects(name: str, value: Any, found: np.ndarray) -> np.ndarray:
+    """Return an array of objects if its entries are elements, as floats if all of them are plain numbers."""
+    entries = found.ravel().tolist() if found.shape else [found[()]]
+    for entry in entries:
+        if not is_element(entry):
+            ragged = isinstance(entry, (list, tuple, np.ndarray))
+            raise (ShapeError if ragged else ArgumentError)(
+                f"{name} must be an array of numbers; its lists have different lengths: {shown(value)}"
+                if ragged
+                else f"{name} must hold real numbers, got {shown(entry)}"
+            )
+    if entries and all(isinstance(entry, numbers.Real) for entry in entries):
+        try:
+            return found.astype(float)
+        except OverflowError:
+            raise NotFiniteError(f"{name} must hold numbers below 1e308, got {shown(value)}") from None
+    return found
+
+
+def _fits(found: tuple[int, ...], wanted: Sequence[int | None]) -> bool:
+    return len(found) == len(wanted) and all(n is None or n == m for m, n in zip(found, wanted, strict=True))
+
+
+def _kind(found: np.ndarray) -> str:
+    names = {"b": "truth values", "c": "complex numbers", "M": "dates", "m": "time spans", "U": "text", "S": "bytes"}
+    return names.get(found.dtype.kind, f"entries of type {found.dtype}")
+
+
+def _in(unit: str) -> str:
+    return f" in {unit}" if unit else ""
