@@ -7,6 +7,7 @@ import legged
 from benchmarks.timing import Way
 from legged.compiler.codegen import elementary, llvm
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, Writer
+from legged.compiler.ir.operations import VECTOR_FUNCTION_OF
 
 CHAINS = 16
 """Independent sums, enough to hide the latency of one instruction on every processor we know."""
@@ -38,7 +39,7 @@ def operations(kernel: legged.Kernel) -> int:
     """
     counts = kernel.counts
     total = counts.multiplications + counts.additions + counts.divisions + counts.square_roots
-    uses = {(elementary.FAST.get(n.operation), n.arguments) for n in kernel.graph.nodes}
+    uses = {(VECTOR_FUNCTION_OF.get(n.operation), n.arguments) for n in kernel.graph.nodes}
     return total + sum(_inside(function) for function, _ in uses if function)
 
 

@@ -15,14 +15,14 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from legged.compiler.codegen.elementary import CALLED
 from legged.compiler.ir.graph import Graph, Node, Operand
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 from legged.errors import LeggedError
 from legged.version import __version__
 
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&&", "or": "||"}
 _COMPARISONS = {"less": "<", "less_equal": "<=", "equal": "==", "not_equal": "!="}
-_FUNCTIONS = {**CALLED, "sqrt": "sqrt", "floor": "floor", "absolute": "fabs"}
+_FUNCTIONS = {**LIBRARY_FUNCTIONS, "sqrt": "sqrt", "floor": "floor", "absolute": "fabs"}
 _CONDITIONS = frozenset({*_COMPARISONS, "and", "or", "not"})
 _KEYWORDS = """
 auto bool break case char const continue default do double else enum extern float for goto if inline int long register

@@ -15,26 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer, constant
-
-CALLED = {
-    "sin": "sin",
-    "cos": "cos",
-    "tan": "tan",
-    "arcsin": "asin",
-    "arccos": "acos",
-    "arctan": "atan",
-    "arctan2": "atan2",
-    "exp": "exp",
-    "log": "log",
-    "sinh": "sinh",
-    "cosh": "cosh",
-    "tanh": "tanh",
-    "power": "pow",
-}
-"""Operations that are no single instruction -> what the C library calls them."""
-
-FAST = {"sin": "sincos", "cos": "sincos", "exp": "exp", "arctan": "arctan2", "arctan2": "arctan2"}
-"""Operations with a formula -> its name in `FORMULAS`."""
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, VECTOR_FUNCTIONS
 
 FAR = 1e5
 """Angles beyond it, [rad], go to the C library."""
@@ -161,9 +142,9 @@ def arctangent_2(w: Writer, y: Value, x: Value) -> tuple[tuple[Value], Value]:
 Formula = Callable[..., tuple[tuple[Value, ...], Value | None]]
 
 FORMULAS: dict[str, tuple[Formula, int, tuple[str, ...]]] = {
-    "sincos": (sine_and_cosine, 1, ("sin", "cos")),
-    "exp": (exponential, 1, ("exp",)),
-    "arctan2": (arctangent_2, 2, ("arctan2",)),
+    "sincos": (sine_and_cosine, 1, VECTOR_FUNCTIONS["sincos"]),
+    "exp": (exponential, 1, VECTOR_FUNCTIONS["exp"]),
+    "arctan2": (arctangent_2, 2, VECTOR_FUNCTIONS["arctan2"]),
 }
 """Name -> formula, number of arguments, and what the results are called in graphs."""
 
@@ -176,8 +157,8 @@ def symbol(function: str) -> str:
 def functions(names: Iterable[str], width: int) -> Iterator[str]:
     """Yield the assembly of the functions of these names: formulas, and operations of the C library."""
     names = set(names)
-    outer = {CALLED[n] for n in names if n in CALLED} | {
-        CALLED[r] for n in names & set(FORMULAS) for r in FORMULAS[n][2]
+    outer = {LIBRARY_FUNCTIONS[n] for n in names if n in LIBRARY_FUNCTIONS} | {
+        LIBRARY_FUNCTIONS[r] for n in names & set(FORMULAS) for r in FORMULAS[n][2]
     }
     for name in sorted(outer):
         arguments = ", ".join(["double"] * (2 if name in ("atan2", "pow") else 1))
@@ -231,7 +212,7 @@ def _element_by_element(operation: str) -> Iterator[str]:
 
 def _call_library(w: Writer, operation: str, takes: int, out: Value) -> None:
     arguments = ", ".join(f"double {w.load(f'%x{i}', '%k')}" for i in range(takes))
-    w.store(w.let(f"call double @{symbol(CALLED[operation])}({arguments})"), out, "%k")
+    w.store(w.let(f"call double @{symbol(LIBRARY_FUNCTIONS[operation])}({arguments})"), out, "%k")
 
 
 def _names(letter: str, n: int) -> list[str]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from legged.compiler.codegen.elementary import CALLED, symbol
+from legged.compiler.codegen.elementary import symbol
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 
 _LEVEL = 2
 _OPTION = "-enable-misched=false"
@@ -59,7 +60,7 @@ def _add_symbols() -> None:
     """Tell the linker where the C library's functions are, which each system keeps elsewhere."""
     windows = sys.platform == "win32"
     library = ctypes.CDLL("ucrtbase" if windows else None)
-    for name in CALLED.values():
+    for name in LIBRARY_FUNCTIONS.values():
         llvm.add_symbol(symbol(name), _address(getattr(library, name)))
     llvm.add_symbol("fma", _address(library.fma))  # for processors without the instruction
     llvm.add_symbol("legged_allocate", _address(library.malloc))

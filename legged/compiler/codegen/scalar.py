@@ -21,6 +21,7 @@ from legged.compiler.codegen import elementary
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer
 from legged.compiler.codegen.outputs import Place, results
 from legged.compiler.ir.graph import Graph, Node, Operand
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 from legged.compiler.passes.call_batching import Use, results_of, rounded, rounds, uses_of
 from legged.compiler.passes.fma_fusion import MERGED, NEGATED, fused
 from legged.compiler.passes.scheduling import in_time, shortly_before_use
@@ -131,7 +132,7 @@ class Core:
         if self.w.width > 1:
             self._waiting = {r.operand: r.places for r in results(self.graph) if isinstance(r.operand, int)}
         order = shortly_before_use(self.graph)
-        left = [i for i in order if i not in self.ready and self.operation(i) not in elementary.CALLED]
+        left = [i for i in order if i not in self.ready and self.operation(i) not in LIBRARY_FUNCTIONS]
         self.emit(in_time(self.graph, left))
 
     def operation(self, i: int) -> str:

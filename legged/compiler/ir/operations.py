@@ -75,6 +75,29 @@ OPERATIONS = {operation.name: operation for operation in _ALL}
 CONDITIONS = frozenset({"less", "less_equal", "equal", "not_equal", "and", "or", "not"})
 """The operations whose result is a truth value."""
 
+LIBRARY_FUNCTIONS = {
+    "sin": "sin",
+    "cos": "cos",
+    "tan": "tan",
+    "arcsin": "asin",
+    "arccos": "acos",
+    "arctan": "atan",
+    "arctan2": "atan2",
+    "exp": "exp",
+    "log": "log",
+    "sinh": "sinh",
+    "cosh": "cosh",
+    "tanh": "tanh",
+    "power": "pow",
+}
+"""The elementary functions, operations without a machine instruction -> their names in the C library."""
+
+VECTOR_FUNCTIONS = {"sincos": ("sin", "cos"), "exp": ("exp",), "arctan2": ("arctan2",)}
+"""Functions that `codegen.elementary` computes in vector code -> the operations whose results they return."""
+
+VECTOR_FUNCTION_OF = {"sin": "sincos", "cos": "sincos", "exp": "exp", "arctan": "arctan2", "arctan2": "arctan2"}
+"""Elementary functions -> the vector function that computes them; arctan(x) is arctan2(x, 1)."""
+
 
 def evaluate(name: str, *values: float) -> float:
     """Return the operation's value on plain numbers, NaN or infinity where there is none, as the hardware gives."""

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen import elementary
 from legged.compiler.ir.graph import Graph, Operand
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS
 
 
 class Use(NamedTuple):
@@ -24,7 +24,7 @@ def uses_of(graph: Graph, calls: Iterable[int]) -> dict[str, list[Use]]:
     groups: dict[str, dict[str, Use]] = {}
     for i in calls:
         operation, arguments, _ = graph.nodes[i - graph.input_size]
-        function = elementary.FAST.get(operation, operation)
+        function = VECTOR_FUNCTION_OF.get(operation, operation)
         if operation == "arctan":
             arguments = (*arguments, 1.0)
         use = groups.setdefault(function, {}).setdefault(repr(arguments), Use(arguments, []))  # 1 is not 1.0
@@ -34,7 +34,7 @@ def uses_of(graph: Graph, calls: Iterable[int]) -> dict[str, list[Use]]:
 
 def results_of(function: str) -> tuple[str, ...]:
     """Return the operations whose results a function computes."""
-    return elementary.FORMULAS[function][2] if function in elementary.FORMULAS else (function,)
+    return VECTOR_FUNCTIONS.get(function, (function,))
 
 
 def rounded(size: int, step: int) -> int:
@@ -53,7 +53,7 @@ def rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
     calls: dict[int, list[int]] = {}
     for i, (operation, arguments, _) in enumerate(graph.nodes, inputs):
         level = max((levels[a] for a in arguments if isinstance(a, int)), default=0)
-        if operation in elementary.CALLED:
+        if operation in LIBRARY_FUNCTIONS:
             calls.setdefault(level, []).append(i)
             level += 1
         levels.append(level)

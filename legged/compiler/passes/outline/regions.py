@@ -11,9 +11,9 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator, Sequence
 
-from legged.compiler.codegen import elementary
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 
 LARGEST = 1_500
 """Operations in a turn at most: LLVM takes more than twice as long for a function of twice the length."""
@@ -51,7 +51,7 @@ def _owners(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], list[La
     for i, run in run_of.items():
         operation, arguments, label = graph.nodes[i - first]
         source = max([earliest.get(a, run) if isinstance(a, int) else run for a in arguments])
-        movable = operation not in elementary.CALLED and labels[source].stage == label.stage
+        movable = operation not in LIBRARY_FUNCTIONS and labels[source].stage == label.stage
         earliest[i] = source if movable else run
     owner = dict.fromkeys(run_of, 0)
     needed_by: dict[int, set[int]] = {}  # runs
