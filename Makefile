@@ -30,6 +30,7 @@ test-slow: $(VENV)/test.stamp
 lint: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff check --output-format concise
 	$(BIN)/python -m ruff format --check
+	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pyright --pythonpath $(BIN)/python
 
 format: $(VENV)/lint.stamp
@@ -52,7 +53,7 @@ $(VENV)/test.stamp: pyproject.toml | $(VENV)/made
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/lint.stamp: pyproject.toml | $(VENV)/made
-	$(INSTALL) --editable '.[lint,urdf,qp]'
+	$(INSTALL) --editable '.[lint,test]'
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/made:

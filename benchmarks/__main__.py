@@ -31,7 +31,7 @@ from benchmarks import (
 )
 from benchmarks.record import Record, RecordError
 from benchmarks.settings import Settings
-from legged.app.table import Table
+from legged.table import Table
 
 KINDS: dict[str, Callable[[Record, Settings], list[Table]]] = {
     "accuracy": accuracy.measure,

@@ -17,8 +17,8 @@ from benchmarks.settings import Settings
 from benchmarks.timing import Spread
 from legged import denoc
 from legged.app import paper_data
-from legged.app.table import Table
 from legged.ground import paper_ground
+from legged.table import Table
 
 KIND = "accuracy"
 ROBOTS = 100

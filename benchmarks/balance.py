@@ -25,13 +25,13 @@ from legged.app.balance import paper_experiment
 from legged.app.balance_report import PAPER_LAW, PAPER_RUN
 from legged.app.disturbance_cases import Case
 from legged.app.disturbance_map import DisturbanceMap
-from legged.app.table import Table
 from legged.compiler.runtime.stepping import Members
 from legged.compiler.runtime.threads import default_threads
 from legged.contact import FreeBody, Rigid, Sphere
 from legged.contact.scene import Scene, Touches
 from legged.simulation.controller import adapt
 from legged.simulation.rigid_loop import RigidLoop
+from legged.table import Table
 
 KIND, STAND, MAP = "balance", "standing on rigid ground", "disturbance map"
 LAW, EXPERIMENT, CONTACT = "law, from Python", "the thrown block", "contact alone, from Python"

@@ -13,9 +13,9 @@ from benchmarks.settings import Settings
 from benchmarks.subjects import FORWARD, FUNCTIONS, INVERSE, present
 from benchmarks.timing import Spread, Way, calls, in_threads, race
 from benchmarks.words import table
-from legged.app.table import Table
 from legged.app.timing import states
 from legged.compiler.runtime.threads import default_threads
+from legged.table import Table
 
 KIND = "batch"
 ONE_STATE, ONE_CORE, ALL_CORES = "ours, one state", "ours, one core", "ours, all cores"

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from benchmarks.record import RATIO, Quantity, Record
 from benchmarks.words import cell
-from legged.app.table import Table
+from legged.table import Table
 
 REPEATS = 10.0
 """[%]; runs of the same source were seen to differ by 9: the rounds of one share the places in memory, and the load."""

@@ -23,7 +23,7 @@ from benchmarks.settings import Settings
 from benchmarks.subjects import SUBJECTS, present
 from benchmarks.timing import Spread
 from benchmarks.words import table
-from legged.app.table import Table
+from legged.table import Table
 
 KIND = "compilation"
 COLD, WARM = "cold", "warm"

@@ -14,8 +14,8 @@ from benchmarks.subjects import present
 from benchmarks.timing import Way, calls, in_threads, race
 from benchmarks.words import table
 from legged.algorithms import derivatives
-from legged.app.table import Table
 from legged.app.timing import states
+from legged.table import Table
 
 KIND = "derivatives"
 ROBOTS = ("spatial quadruped", "Solo12", "Go2")

@@ -18,9 +18,9 @@ from benchmarks.simulated import prepared, unharmed
 from benchmarks.subjects import present
 from benchmarks.timing import Way, calls, race
 from benchmarks.words import table
-from legged.app.table import Table
 from legged.compiler.runtime.stepping import Members
 from legged.compiler.runtime.threads import default_threads
+from legged.table import Table
 
 KIND = "free flight"
 STEP, STEPS = 1e-3, 100  # [s], and how many of them in one call

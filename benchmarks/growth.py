@@ -15,9 +15,9 @@ from benchmarks.settings import Settings
 from benchmarks.subjects import FORWARD, FUNCTIONS, INVERSE
 from benchmarks.timing import Spread, Way, calls, in_threads, race
 from benchmarks.words import table
-from legged.app.table import Table
 from legged.app.timing import states
 from legged.compiler.runtime.threads import default_threads
+from legged.table import Table
 
 LINKS, BATCH, THREADS = "growth with links", "growth with the batch", "growth with threads"
 OURS_ONE, OURS_BATCH, OURS_ALL = "ours, one state", "ours, batch", "ours, batch, all cores"

@@ -22,13 +22,13 @@ import numpy as np
 
 import legged
 import robots
-from legged.app.table import Table
 from legged.compiler import Kernel, record
 from legged.compiler.cache import disk
 from legged.compiler.codegen import selection
 from legged.compiler.compile import ARGUMENTS
 from legged.compiler.ir.garbage import kept
 from legged.compiler.passes.simplify import simplify
+from legged.table import Table
 
 BATCH, ROUNDS, LEAST = 64, 10, 0.01  # states, rounds, [s]
 LINKS = (12, 25, 50, 100, 200, 500, 1000)

@@ -21,10 +21,10 @@ from benchmarks.settings import Settings
 from benchmarks.simulated import prepared, unharmed
 from benchmarks.timing import Way, calls, race
 from benchmarks.words import table
-from legged.app.table import Table
 from legged.compiler.runtime.stepping import Members
 from legged.compiler.runtime.threads import default_threads
 from legged.ground import realistic_ground
+from legged.table import Table
 
 KIND = "closed loop"
 STEP, STEPS = 1e-3, 100  # [s], and how many of them in one call

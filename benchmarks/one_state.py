@@ -14,8 +14,8 @@ from benchmarks.settings import Settings
 from benchmarks.subjects import FORWARD, FUNCTIONS, Function, present
 from benchmarks.timing import Way, calls, race
 from benchmarks.words import table
-from legged.app.table import Table
 from legged.app.timing import states
+from legged.table import Table
 
 KIND = "one state"
 PLAIN, OURS, CODE, IN_A_ROW, PINOCCHIO, MUJOCO = (

@@ -6,7 +6,7 @@ from pathlib import Path
 from benchmarks import growth, plots, targets
 from benchmarks.record import Record
 from legged.app.page import Page
-from legged.app.table import Table
+from legged.table import Table
 
 FIGURES = {
     growth.LINKS: ("growth_links", plots.links, "Time over the number of links; bands are the spread."),

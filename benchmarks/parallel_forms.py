@@ -18,10 +18,10 @@ import robots
 from benchmarks.growth import sizes
 from legged import loops
 from legged.algorithms import articulated, constraint_force, divide_and_conquer, sparse_system
-from legged.app.table import Table
 from legged.compiler import depth
 from legged.compiler.compile import count_and_depth
 from legged.errors import LeggedError
+from legged.table import Table
 
 METHODS: dict[str, Callable[..., np.ndarray]] = {
     "articulated bodies": articulated.forward_dynamics,

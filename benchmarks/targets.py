@@ -7,7 +7,7 @@ from benchmarks import balance, batches, compiling, derivatives, loops, one_stat
 from benchmarks.record import Quantity, Record
 from benchmarks.subjects import FORWARD, INERTIA, INVERSE, SUBJECTS
 from benchmarks.words import cell
-from legged.app.table import Table
+from legged.table import Table
 
 
 class Target(NamedTuple):

@@ -14,9 +14,9 @@ import numpy as np
 
 import legged
 from legged.app.page import Page
-from legged.app.table import Table
 from legged.errors import FileError
 from legged.files.audit import Audit
+from legged.table import Table
 from tests.oracles.urdfs import STATES, Agreement, all_urdfs, compare, pinocchio_acceleration
 
 DOCS = Path(__file__).parent.parent / "docs"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 
 from benchmarks.record import RATIO, Quantity, Record
-from legged.app.table import Table
+from legged.table import Table
 
 
 def cell(quantity: Quantity | None) -> str:

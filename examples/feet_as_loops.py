@@ -9,8 +9,8 @@ import legged
 import robots
 from legged import loops
 from legged.app import style
-from legged.app.table import Table
 from legged.ground import realistic_ground
+from legged.table import Table
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/feet_as_loops")
 robot = robots.planar_biped()

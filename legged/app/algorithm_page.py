@@ -11,7 +11,7 @@ from legged.app.algorithm_figures import condition_figure, depth_figure, growth_
 from legged.app.algorithms import ALGORITHMS, Cost, as_csv
 from legged.app.counts import literature_table
 from legged.app.page import Page
-from legged.app.table import Table
+from legged.table import Table
 
 INTRODUCTION = (
     "Several algorithms compute the same: the torques that a motion takes (inverse dynamics), the motion that torques "

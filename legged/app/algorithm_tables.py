@@ -10,9 +10,9 @@ import numpy as np
 from legged.app import formulas
 from legged.app.algorithms import ALGORITHMS, FAMILIES, MOST_TIMED, SIZES, Cost, crossover, growth
 from legged.app.formulas import Formula
-from legged.app.table import Table
 from legged.compiler import count
 from legged.robot.base import FixedBase
+from legged.table import Table
 from robots import chain
 
 CUBIC, LINEAR = "inertia matrix, L^T D L", "articulated bodies"

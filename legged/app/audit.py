@@ -5,9 +5,9 @@ from __future__ import annotations
 from textwrap import wrap
 
 from legged.app.info import conditioning_table, module_table
-from legged.app.table import Table
 from legged.files.audit import Audit
 from legged.robot.robot import Robot
+from legged.table import Table
 
 WIDTH = 100
 """Letters of a line of words."""

@@ -10,10 +10,10 @@ import numpy as np
 from legged.app import balance_figures, style
 from legged.app.balance import Experiment
 from legged.app.balance_events import NEAR, UPRIGHT, Foot, errors, feet, hit, settled
-from legged.app.table import Table
 from legged.app.timing import race
 from legged.compiler import Counts, count
 from legged.compiler import compile as compile_function
+from legged.table import Table
 
 PAPER = {"hit": 0.08, "rises": 0.13, "left_foot_7": 0.38, "right_foot_13": 0.36}
 """Times that the paper tells, [s]: the hit, when both feet begin to rise, when each lands."""

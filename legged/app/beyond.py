@@ -11,10 +11,10 @@ import robots
 from controllers import Gait
 from legged.app import style
 from legged.app.scenario import BALANCED_GAITS, Scenario, lean
-from legged.app.table import Table
 from legged.ground import Ground, realistic_ground
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, Stiff
+from legged.table import Table
 
 LAWS = {"balanced": style.BLUE, "computed-torque": style.RED}
 PUSHES = {"planar biped": (0.1, 0.0, 0.0), "spatial quadruped": (0.0, 0.3, 0.0)}

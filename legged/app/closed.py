@@ -7,12 +7,12 @@ from functools import partial
 import numpy as np
 
 from legged import loops
-from legged.app.table import Table
 from legged.compiler import count
 from legged.errors import LoopError
 from legged.loops import ClosedRobot
 from legged.robot.configuration import random_configuration
 from legged.spatial import Array
+from legged.table import Table
 
 TRIES = 50
 """Random configurations from which closed loops are looked for."""

@@ -10,13 +10,13 @@ import numpy as np
 
 from legged.app import formulas
 from legged.app.formulas import Formula
-from legged.app.table import Table
 from legged.compiler import Counts, count
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import floating_inverse_dynamics, inverse_dynamics
 from legged.robot.base import FixedBase
 from legged.robot.robot import Robot
+from legged.table import Table
 from robots import chain
 
 SIZES = (4, 8, 12, 16, 20, 30)

@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 
 from legged.app.disturbances import Disturbance
-from legged.app.table import Table
 from legged.compiler import compile as compile_function
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.simulation.rollout import rollout
 from legged.simulation.rollouts import Rollouts
 from legged.simulation.simulate import initial_state
+from legged.table import Table
 
 Array = np.ndarray
 FELL, UNSETTLED, SURVIVED = 0, 1, 2

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from legged.app.table import Table
 from legged.denoc import conditioning
 from legged.dynamics.inertia import inertia_matrix
 from legged.robot.robot import Robot
+from legged.table import Table
 
 
 def headline(robot: Robot) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from legged.app.style import save
-from legged.app.table import Table
+from legged.table import Table
 
 
 class Page:

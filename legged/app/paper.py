@@ -15,10 +15,10 @@ from legged.app import beyond, counts, paper_data, paper_figures, simulation_tim
 from legged.app.count_figure import figure_7
 from legged.app.page import Page
 from legged.app.scenario import Scenario, joint_error, lean
-from legged.app.table import Table
 from legged.ground import paper_ground
 from legged.robot.robot import Robot
 from legged.simulation import Run
+from legged.table import Table
 from legged.version import __version__
 
 Say = Callable[[str], None]

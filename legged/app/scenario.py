@@ -11,11 +11,11 @@ import numpy as np
 
 import controllers
 from controllers import Gait, GaitLaw, NumericalGait, suited, suited_law
-from legged.app.table import Table
 from legged.errors import DefinitionError, SimulationError, UnknownNameError
 from legged.ground import Flat, Ground, Slope, Steps, Terrain, paper_ground, realistic_ground
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, simulate
+from legged.table import Table
 
 CONTROLLERS: dict[str, type[GaitLaw]] = {
     "computed-torque": controllers.ComputedTorque,

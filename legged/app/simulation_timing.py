@@ -9,7 +9,6 @@ import numpy as np
 
 from controllers import Gait
 from controllers.law import GaitLaw
-from legged.app.table import Table
 from legged.app.timing import PAPER_SIMULATION, cubic_forward_dynamics, race, ratio
 from legged.ground import Ground
 from legged.robot.robot import Robot
@@ -19,6 +18,7 @@ from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import adapt
 from legged.simulation.engine import COMPILED, Engine
 from legged.simulation.system import segments
+from legged.table import Table
 
 
 @dataclass(frozen=True, eq=False)

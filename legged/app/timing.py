@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 
-from legged.app.table import Table
 from legged.compiler import compile as compile_function
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
@@ -20,6 +19,7 @@ from legged.dynamics.inverse import bias_forces
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
 from legged.spatial import Array, solve_symmetric
+from legged.table import Table
 
 PAPER_ACCELERATION = {"planar biped": (2.88, 2.40), "spatial quadruped": (4.48, 3.49)}
 """Table 2: milliseconds for one acceleration, (O(n^3), O(n)), feed-forward rows."""

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged.app.table import Table
 from legged.compiler import compile as compile_function
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import DefinitionError, VerificationError
 from legged.robot.robot import Robot
+from legged.table import Table
 from legged.verification import laws
 from legged.verification.flight import DURATION, fly
 from legged.verification.laws import Sample, sample

@@ -7,7 +7,7 @@ import legged
 import robots
 from legged.app import counts
 from legged.app.count_figure import figure_7
-from legged.app.table import Table
+from legged.table import Table
 
 
 def test_tables_are_aligned_text_and_markdown():
