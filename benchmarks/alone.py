@@ -14,7 +14,7 @@ import numpy as np
 
 import legged
 from legged.compiler.codegen import llvm, selection
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 
 
 class Alone(NamedTuple):
@@ -64,26 +64,26 @@ def _loop(name: str, sizes: Sequence[int], waits: bool) -> list[str]:
         name: Of the function. sizes: Of the arguments.
         waits: Whether arguments are written anew, from `given`, after every run.
     """
-    w = Writer(1)
+    w = IRWriter(1)
     w.label("start")
-    w.line("br label %again")
+    w.emit("br label %again")
     w.label("again")
-    w.let("phi i64 [0, %start], [%next, %again]", "%k")
-    w.let(f"call i64 @{selection.SINGLE}(ptr %arrays)", "%wrong")
+    w.assign("phi i64 [0, %start], [%next, %again]", "%k")
+    w.assign(f"call i64 @{selection.SINGLE}(ptr %arrays)", "%wrong")
     if waits:
-        result = w.let(f"load ptr, ptr {w.at('%arrays', len(sizes), 'ptr')}, align 8")
-        zero = w.op("fmul", w.load(result), w.number(0.0))
+        result = w.assign(f"load ptr, ptr {w.gep('%arrays', len(sizes), 'ptr')}, align 8")
+        zero = w.float_op("fmul", w.load(result), w.float_constant(0.0))
         for i, size in enumerate(sizes):
             _renew(w, i, size, zero)
-    w.let("add i64 %k, 1", "%next")
-    w.line(f"br i1 {w.let('icmp slt i64 %next, %times')}, label %again, label %end")
+    w.assign("add i64 %k, 1", "%next")
+    w.emit(f"br i1 {w.assign('icmp slt i64 %next, %times')}, label %again, label %end")
     w.label("end")
-    w.line("ret i64 %wrong")
+    w.emit("ret i64 %wrong")
     return [f"define i64 @{name}(i64 %times, ptr %arrays, ptr %given) {ATTRIBUTES} {{", *w.lines, "}"]
 
 
-def _renew(w: Writer, i: int, size: int, zero: Value) -> None:
+def _renew(w: IRWriter, i: int, size: int, zero: Value) -> None:
     """Write argument i anew: what was given, plus zero."""
-    source, target = (w.let(f"load ptr, ptr {w.at(table, i, 'ptr')}, align 8") for table in ("%given", "%arrays"))
+    source, target = (w.assign(f"load ptr, ptr {w.gep(table, i, 'ptr')}, align 8") for table in ("%given", "%arrays"))
     for k in range(size):
-        w.store(w.op("fadd", w.load(source, k), zero), target, k)
+        w.store(w.float_op("fadd", w.load(source, k), zero), target, k)

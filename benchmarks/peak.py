@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import legged
 from benchmarks.timing import Way
 from legged.compiler.codegen import elementary, llvm
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, Writer
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter
 from legged.compiler.ir.operations import VECTOR_FUNCTION_OF
 
 CHAINS = 16
@@ -45,33 +45,36 @@ def operations(kernel: legged.Kernel) -> int:
 
 def _inside(function: str) -> int:
     formula, takes, _ = elementary.FORMULAS[function]
-    w = Writer(8)
+    w = IRWriter(8)
     formula(w, *["%x", "%y"][:takes])
     kinds = {" = fadd": 1, " = fsub": 1, " = fmul": 1, " = fdiv": 1, "@llvm.fma": 2}
     return sum(n for line in w.lines for kind, n in kinds.items() if kind in line)
 
 
 def _assembly(width: int) -> Iterator[str]:
-    w = Writer(width)
+    w = IRWriter(width)
     names = range(CHAINS)
     w.label("start")
     x = w.load("%numbers")
-    w.line("br label %loop")
+    w.emit("br label %loop")
     w.label("loop")
-    w.let("phi i64 [0, %start], [%next, %loop]", "%k")
+    w.assign("phi i64 [0, %start], [%next, %loop]", "%k")
     for i in names:
-        w.let(f"phi {w.real} [{w.number(0.1 * i)}, %start], [%new{i}, %loop]", f"%old{i}")
+        w.assign(f"phi {w.float_type} [{w.float_constant(0.1 * i)}, %start], [%new{i}, %loop]", f"%old{i}")
     for i in names:
-        w.let(f"call {w.real} @llvm.fma.{w.suffix}({w.real} %old{i}, {w.real} {x}, {w.real} {x})", f"%new{i}")
-    w.let("add i64 %k, 1", "%next")
-    w.line(f"br i1 {w.let('icmp slt i64 %next, %count')}, label %loop, label %end")
+        w.assign(
+            f"call {w.float_type} @llvm.fma.{w.suffix}({w.float_type} %old{i}, {w.float_type} {x}, {w.float_type} {x})",
+            f"%new{i}",
+        )
+    w.assign("add i64 %k, 1", "%next")
+    w.emit(f"br i1 {w.assign('icmp slt i64 %next, %count')}, label %loop, label %end")
     w.label("end")
     total = "%new0"
     for i in names[1:]:
-        total = w.op("fadd", total, f"%new{i}")
+        total = w.float_op("fadd", total, f"%new{i}")
     w.store(total, "%numbers")
-    w.line("ret i64 0")
-    yield f"declare {w.real} @llvm.fma.{w.suffix}({w.real}, {w.real}, {w.real})"
+    w.emit("ret i64 0")
+    yield f"declare {w.float_type} @llvm.fma.{w.suffix}({w.float_type}, {w.float_type}, {w.float_type})"
     yield f"define i64 @peak(i64 %count, ptr %numbers) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.streamed import ROWS, array_sizes
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import rounded
@@ -50,26 +50,26 @@ def work_size(graph: Graph, width: int, room: int) -> int:
 
 def assembly(graph: Graph, width: int) -> Iterator[str]:
     """Yield the function; the core comes from elsewhere."""
-    w, sizes = Writer(width), array_sizes(graph)
+    w, sizes = IRWriter(width), array_sizes(graph)
     w.label("start")
-    w.let("sub i64 %end, %first", "%count")
-    w.line(f"br i1 {w.let('icmp sgt i64 %count, 0')}, label %any, label %done")
+    w.assign("sub i64 %end, %first", "%count")
+    w.emit(f"br i1 {w.assign('icmp sgt i64 %count, 0')}, label %any, label %done")
     w.label("any")
-    w.let(f"alloca [{2 * max(len(sizes), 1)} x i64], align 64", "%rows")
-    w.let("sub i64 %count, 1", "%last")
-    w.let(f"icmp slt i64 %count, {width}", "%few")
-    w.let(f"call i64 @llvm.smax.i64(i64 {w.let(f'sub i64 %end, {width}')}, i64 %first)", "%final")
+    w.assign(f"alloca [{2 * max(len(sizes), 1)} x i64], align 64", "%rows")
+    w.assign("sub i64 %count, 1", "%last")
+    w.assign(f"icmp slt i64 %count, {width}", "%few")
+    w.assign(f"call i64 @llvm.smax.i64(i64 {w.assign(f'sub i64 %end, {width}')}, i64 %first)", "%final")
     arrays = [_array(w, k, size, width * sum(sizes[:k])) for k, size in enumerate(sizes) if size]
-    w.let(f"getelementptr inbounds double, ptr %work, i64 {rounded(width * sum(sizes), 8)}", "%room")
-    w.line("br label %block")
+    w.assign(f"getelementptr inbounds double, ptr %work, i64 {rounded(width * sum(sizes), 8)}", "%room")
+    w.emit("br label %block")
     w.label("block")
-    w.let("phi i64 [%first, %any], [%k_next, %fine]", "%k")
+    w.assign("phi i64 [%first, %any], [%k_next, %fine]", "%k")
     arguments, results = ([a for a in arrays if (a.number < len(graph.inputs)) == own] for own in (True, False))
     for array in arrays:
         _point(w, array)
     for array in arguments:
         _copy_if_needed(w, array, True)
-    w.let(f"call i64 @{ROWS}(ptr %rows, ptr %room)", "%wrong")
+    w.assign(f"call i64 @{ROWS}(ptr %rows, ptr %room)", "%wrong")
     for array in results:
         _copy_if_needed(w, array, False)
     _finish(w)
@@ -82,89 +82,89 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     yield "}"
 
 
-def _array(w: Writer, k: int, size: int, place: int) -> _Array:
+def _array(w: IRWriter, k: int, size: int, place: int) -> _Array:
     """Find out what the code needs to know of an array, once, and tell the core how far apart the rows are."""
-    base = w.let(f"load ptr, ptr {w.at('%arrays', 3 * k, 'i64')}, align 8")
-    stride, table = (w.let(f"load i64, ptr {w.at('%arrays', 3 * k + i, 'i64')}, align 8") for i in (1, 2))
-    copied = w.let(f"or i1 %few, {w.let(f'icmp ne i64 {table}, 0')}")
-    step = w.let(f"select i1 {copied}, i64 {8 * size}, i64 {stride}")
-    w.line(f"store i64 {step}, ptr {w.at('%rows', 2 * k + 1, 'i64')}, align 8")
-    copy = w.let(f"getelementptr inbounds double, ptr %work, i64 {place}")
+    base = w.assign(f"load ptr, ptr {w.gep('%arrays', 3 * k, 'i64')}, align 8")
+    stride, table = (w.assign(f"load i64, ptr {w.gep('%arrays', 3 * k + i, 'i64')}, align 8") for i in (1, 2))
+    copied = w.assign(f"or i1 %few, {w.assign(f'icmp ne i64 {table}, 0')}")
+    step = w.assign(f"select i1 {copied}, i64 {8 * size}, i64 {stride}")
+    w.emit(f"store i64 {step}, ptr {w.gep('%rows', 2 * k + 1, 'i64')}, align 8")
+    copy = w.assign(f"getelementptr inbounds double, ptr %work, i64 {place}")
     return _Array(k, size, base, stride, copied, copy)
 
 
-def _point(w: Writer, array: _Array) -> None:
+def _point(w: IRWriter, array: _Array) -> None:
     """Tell the core where a block's rows are."""
-    row = w.at(array.base, w.let(f"mul i64 %k, {array.stride}"), "i8")
-    place = w.let(f"select i1 {array.copied}, ptr {array.copy}, ptr {row}")
-    w.line(f"store ptr {place}, ptr {w.at('%rows', 2 * array.number, 'i64')}, align 8")
+    row = w.gep(array.base, w.assign(f"mul i64 %k, {array.stride}"), "i8")
+    place = w.assign(f"select i1 {array.copied}, ptr {array.copy}, ptr {row}")
+    w.emit(f"store ptr {place}, ptr {w.gep('%rows', 2 * array.number, 'i64')}, align 8")
 
 
-def _copy_if_needed(w: Writer, array: _Array, inward: bool) -> None:
+def _copy_if_needed(w: IRWriter, array: _Array, inward: bool) -> None:
     k = array.number
-    w.line(f"br i1 {array.copied}, label %copy{k}, label %copied{k}")
+    w.emit(f"br i1 {array.copied}, label %copy{k}, label %copied{k}")
     w.label(f"copy{k}")
-    described = f"ptr {w.at('%arrays', 3 * k, 'i64')}, i64 %k, i64 %last, ptr {array.copy}, i64 {array.size}"
-    w.line(f"call void @legged_copy(i1 {str(inward).lower()}, {described})")
-    w.line(f"br label %copied{k}")
+    described = f"ptr {w.gep('%arrays', 3 * k, 'i64')}, i64 %k, i64 %last, ptr {array.copy}, i64 {array.size}"
+    w.emit(f"call void @legged_copy(i1 {str(inward).lower()}, {described})")
+    w.emit(f"br label %copied{k}")
     w.label(f"copied{k}")
 
 
-def _finish(w: Writer) -> None:
+def _finish(w: IRWriter) -> None:
     """Look at the core's verdict, and go on with the next block."""
-    w.line(f"br i1 {w.let('icmp eq i64 %wrong, 0')}, label %fine, label %bad")
+    w.emit(f"br i1 {w.assign('icmp eq i64 %wrong, 0')}, label %fine, label %bad")
     w.label("bad")
-    lane = w.let("call i64 @llvm.cttz.i64(i64 %wrong, i1 true)")
-    w.line(f"ret i64 {w.let(f'add i64 %k, {lane}')}")
+    lane = w.assign("call i64 @llvm.cttz.i64(i64 %wrong, i1 true)")
+    w.emit(f"ret i64 {w.assign(f'add i64 %k, {lane}')}")
     w.label("fine")
-    w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 %k, {w.width}')}, i64 %final)", "%k_next")
-    w.line(f"br i1 {w.let('icmp slt i64 %k, %final')}, label %block, label %done")
+    w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 %k, {w.width}')}, i64 %final)", "%k_next")
+    w.emit(f"br i1 {w.assign('icmp slt i64 %k, %final')}, label %block, label %done")
     w.label("done")
-    w.line("ret i64 -1")
+    w.emit("ret i64 -1")
 
 
 def _copy(width: int) -> Iterator[str]:
     """Yield the function that copies a block's rows of n numbers to or from where they lie end to end."""
-    w = Writer(1)
+    w = IRWriter(1)
     w.label("start")
-    base = w.let("load ptr, ptr %array, align 8")
-    stride, offsets = (w.let(f"load i64, ptr {w.at('%array', i, 'i64')}, align 8") for i in (1, 2))
-    table = w.let(f"inttoptr i64 {offsets} to ptr")
-    w.line("br label %row")
+    base = w.assign("load ptr, ptr %array, align 8")
+    stride, offsets = (w.assign(f"load i64, ptr {w.gep('%array', i, 'i64')}, align 8") for i in (1, 2))
+    table = w.assign(f"inttoptr i64 {offsets} to ptr")
+    w.emit("br label %row")
     w.label("row")
-    w.let("phi i64 [0, %start], [%lane_next, %copied]", "%lane")
-    state = w.let(f"add i64 %k, {w.let('call i64 @llvm.smin.i64(i64 %lane, i64 %last)')}")
-    even = w.let(f"mul i64 {state}, {stride}")
-    w.line(f"br i1 {w.let(f'icmp eq i64 {offsets}, 0')}, label %found, label %uneven")
+    w.assign("phi i64 [0, %start], [%lane_next, %copied]", "%lane")
+    state = w.assign(f"add i64 %k, {w.assign('call i64 @llvm.smin.i64(i64 %lane, i64 %last)')}")
+    even = w.assign(f"mul i64 {state}, {stride}")
+    w.emit(f"br i1 {w.assign(f'icmp eq i64 {offsets}, 0')}, label %found, label %uneven")
     w.label("uneven")
-    uneven = w.let(f"load i64, ptr {w.at(table, state, 'i64')}, align 8")
-    w.line("br label %found")
+    uneven = w.assign(f"load i64, ptr {w.gep(table, state, 'i64')}, align 8")
+    w.emit("br label %found")
     w.label("found")
-    there = w.at(base, w.let(f"phi i64 [{even}, %row], [{uneven}, %uneven]"), "i8")
-    here = w.at("%block", w.let("mul i64 %lane, %n"))
-    source, target = (w.let(f"select i1 %inward, ptr {a}, ptr {b}") for a, b in ((there, here), (here, there)))
-    several = w.let(f"icmp sge i64 %n, {width // 2}")
-    w.line(f"br i1 {several}, label %several, label %single")
+    there = w.gep(base, w.assign(f"phi i64 [{even}, %row], [{uneven}, %uneven]"), "i8")
+    here = w.gep("%block", w.assign("mul i64 %lane, %n"))
+    source, target = (w.assign(f"select i1 %inward, ptr {a}, ptr {b}") for a, b in ((there, here), (here, there)))
+    several = w.assign(f"icmp sge i64 %n, {width // 2}")
+    w.emit(f"br i1 {several}, label %several, label %single")
     for name, count in (("several", width // 2), ("single", 1)):
-        _copy_row(w.of_width(count), name, source, target)
+        _copy_row(w.with_width(count), name, source, target)
     w.label("copied")
-    w.let("add i64 %lane, 1", "%lane_next")
-    w.line(f"br i1 {w.let(f'icmp slt i64 %lane_next, {width}')}, label %row, label %end")
+    w.assign("add i64 %lane, 1", "%lane_next")
+    w.emit(f"br i1 {w.assign(f'icmp slt i64 %lane_next, {width}')}, label %row, label %end")
     w.label("end")
-    w.line("ret void")
+    w.emit("ret void")
     parameters = "i1 %inward, ptr %array, i64 %k, i64 %last, ptr %block, i64 %n"
     yield f"define internal void @legged_copy({parameters}) noinline {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
 
 
-def _copy_row(w: Writer, name: str, source: Value, target: Value) -> None:
+def _copy_row(w: IRWriter, name: str, source: Value, target: Value) -> None:
     """Copy n numbers, a vector at a time, the last one overlapping."""
     w.label(name)
-    final = w.let(f"sub i64 %n, {w.width}")
-    w.line(f"br label %{name}_next")
+    final = w.assign(f"sub i64 %n, {w.width}")
+    w.emit(f"br label %{name}_next")
     w.label(f"{name}_next")
-    i = w.let(f"phi i64 [0, %{name}], [%{name}_i, %{name}_next]")
+    i = w.assign(f"phi i64 [0, %{name}], [%{name}_i, %{name}_next]")
     w.store(w.load(source, i), target, i)
-    w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 {i}, {w.width}')}, i64 {final})", f"%{name}_i")
-    w.line(f"br i1 {w.let(f'icmp slt i64 {i}, {final}')}, label %{name}_next, label %copied")
+    w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 {i}, {w.width}')}, i64 {final})", f"%{name}_i")
+    w.emit(f"br i1 {w.assign(f'icmp slt i64 {i}, {final}')}, label %{name}_next, label %copied")

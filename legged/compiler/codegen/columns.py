@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from legged.compiler.codegen import transpose
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, Writer
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter
 from legged.compiler.codegen.scalar import CORE
 from legged.compiler.codegen.streamed import ROWS, array_sizes
 from legged.compiler.codegen.transpose import Rows
@@ -24,44 +24,44 @@ def work_size(graph: Graph, width: int) -> int:
 
 def assembly(graph: Graph, width: int) -> Iterator[str]:
     """Yield the function."""
-    w, place = Writer(width), 0
+    w, place = IRWriter(width), 0
     sizes = array_sizes(graph)
     w.label("start")
-    w.let(f"alloca [{max(len(sizes), 1)} x ptr], align 8", "%blocks")
+    w.assign(f"alloca [{max(len(sizes), 1)} x ptr], align 8", "%blocks")
     for k, size in enumerate(sizes):
-        w.let(f"getelementptr inbounds double, ptr %work, i64 {place}", f"%block{k}")
-        w.line(f"store ptr %block{k}, ptr {w.at('%blocks', k, 'ptr')}, align 8")
+        w.assign(f"getelementptr inbounds double, ptr %work, i64 {place}", f"%block{k}")
+        w.emit(f"store ptr %block{k}, ptr {w.gep('%blocks', k, 'ptr')}, align 8")
         place += rounded(size * width, 8)
     for k, size in enumerate(sizes):
         if k == len(graph.inputs):
-            w.let(f"call i64 @{CORE}(ptr %blocks, ptr {w.at('%work', place)})", "%wrong")
+            w.assign(f"call i64 @{CORE}(ptr %blocks, ptr {w.gep('%work', place)})", "%wrong")
         if size:
             _move(w, k, size, k < len(graph.inputs))
-    w.line("ret i64 %wrong")
+    w.emit("ret i64 %wrong")
     yield f"define internal i64 @{ROWS}(ptr %arrays, ptr noalias %work) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
 
 
-def _move(w: Writer, k: int, size: int, fetched: bool) -> None:
+def _move(w: IRWriter, k: int, size: int, fetched: bool) -> None:
     """Move an array's columns between rows and block, group by group, the last one overlapping."""
     rows = Rows(
-        w.let(f"load ptr, ptr {w.at('%arrays', 2 * k, 'i64')}, align 8"),
-        w.let(f"load i64, ptr {w.at('%arrays', 2 * k + 1, 'i64')}, align 8"),
+        w.assign(f"load ptr, ptr {w.gep('%arrays', 2 * k, 'i64')}, align 8"),
+        w.assign(f"load i64, ptr {w.gep('%arrays', 2 * k + 1, 'i64')}, align 8"),
     )
     count = transpose.together(size, w.width)
-    w.line(f"br label %go{k}")
+    w.emit(f"br label %go{k}")
     w.label(f"go{k}")
-    w.line(f"br label %move{k}")
+    w.emit(f"br label %move{k}")
     w.label(f"move{k}")
-    column = w.let(f"phi i64 [0, %go{k}], [%next{k}, %move{k}]")
-    block = w.at(f"%block{k}", w.let(f"mul i64 {column}, {w.width}"))
+    column = w.assign(f"phi i64 [0, %go{k}], [%next{k}, %move{k}]")
+    block = w.gep(f"%block{k}", w.assign(f"mul i64 {column}, {w.width}"))
     if fetched:
         for i, vector in enumerate(transpose.fetch(w, rows, column, count)):
             w.store(vector, block, i * w.width)
     else:
         transpose.deliver(w, [w.load(block, i * w.width) for i in range(count)], rows, column)
     last = size - count
-    w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 {column}, {count}')}, i64 {last})", f"%next{k}")
-    w.line(f"br i1 {w.let(f'icmp slt i64 {column}, {last}')}, label %move{k}, label %moved{k}")
+    w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 {column}, {count}')}, i64 {last})", f"%next{k}")
+    w.emit(f"br i1 {w.assign(f'icmp slt i64 {column}, {last}')}, label %move{k}, label %moved{k}")
     w.label(f"moved{k}")

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer, constant
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value, float_literal
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, VECTOR_FUNCTIONS
 
 FAR = 1e5
@@ -49,94 +49,96 @@ _ATAN = (
 )
 
 
-def sine_and_cosine(w: Writer, x: Value) -> tuple[tuple[Value, Value], Value]:
+def sine_and_cosine(w: IRWriter, x: Value) -> tuple[tuple[Value, Value], Value]:
     """Return ((sin x, cos x), where they hold).
 
     x = k pi/2 + r by the method of Cody and Waite: k is small, so the first difference is exact. Without the third part
     of pi/2, sines near multiples of pi would lose their digits.
     """
-    shifted = w.fma(x, w.number(2.0 / 3.141592653589793), w.number(_MAGIC))
-    k = w.as_bits(shifted)
-    minus_k = w.op("fsub", w.number(_MAGIC), shifted)
+    shifted = w.fma(x, w.float_constant(2.0 / 3.141592653589793), w.float_constant(_MAGIC))
+    k = w.bitcast_to_int(shifted)
+    minus_k = w.float_op("fsub", w.float_constant(_MAGIC), shifted)
     r = x
     for part in _PI_2:
-        r = w.fma(minus_k, w.number(part), r)
-    z = w.op("fmul", r, r)
-    sine = w.fma(w.op("fmul", r, z), w.horner(z, _SIN), r)
-    cosine = w.fma(z, w.fma(z, w.horner(z, _COS), w.number(-0.5)), w.number(1.0))
-    odd = w.let(f"icmp ne {w.whole} {w.bits('and', k, w.integer(1))}, {w.integer(0)}")
-    s, c = w.choose(odd, cosine, sine), w.choose(odd, sine, cosine)
-    half_turns = w.bits("shl", k, w.integer(62))  # the sign bit tells whether they are odd
-    s, c = _flip(w, s, half_turns), _flip(w, c, w.bits("add", half_turns, w.integer(1 << 62)))
-    near = w.compare("ole", w.call("fabs", x), w.number(FAR))
+        r = w.fma(minus_k, w.float_constant(part), r)
+    z = w.float_op("fmul", r, r)
+    sine = w.fma(w.float_op("fmul", r, z), w.horner(z, _SIN), r)
+    cosine = w.fma(z, w.fma(z, w.horner(z, _COS), w.float_constant(-0.5)), w.float_constant(1.0))
+    odd = w.assign(f"icmp ne {w.int_type} {w.int_op('and', k, w.int_constant(1))}, {w.int_constant(0)}")
+    s, c = w.select(odd, cosine, sine), w.select(odd, sine, cosine)
+    half_turns = w.int_op("shl", k, w.int_constant(62))  # the sign bit tells whether they are odd
+    s, c = _flip(w, s, half_turns), _flip(w, c, w.int_op("add", half_turns, w.int_constant(1 << 62)))
+    near = w.fcmp("ole", w.intrinsic("fabs", x), w.float_constant(FAR))
     return (s, c), near
 
 
-def _flip(w: Writer, x: Value, sign: Value) -> Value:
+def _flip(w: IRWriter, x: Value, sign: Value) -> Value:
     """Return x with its sign changed where `sign` has the sign bit set."""
-    return w.as_number(w.bits("xor", w.as_bits(x), w.bits("and", sign, w.integer(-1 << 63))))
+    return w.bitcast_to_float(w.int_op("xor", w.bitcast_to_int(x), w.int_op("and", sign, w.int_constant(-1 << 63))))
 
 
-def exponential(w: Writer, x: Value) -> tuple[tuple[Value], None]:
+def exponential(w: IRWriter, x: Value) -> tuple[tuple[Value], None]:
     """Return exp x = 2^k exp(r) with x = k ln 2 + r; 2^k in two factors, so that small results round once."""
-    x = w.choose(w.compare("olt", x, w.number(-746.0)), w.number(-746.0), x)
-    x = w.choose(w.compare("ogt", x, w.number(710.0)), w.number(710.0), x)
-    shifted = w.fma(x, w.number(1.0 / _LN_2[0]), w.number(_MAGIC))
-    minus_k = w.op("fsub", w.number(_MAGIC), shifted)
-    r = w.fma(minus_k, w.number(_LN_2[1]), w.fma(minus_k, w.number(_LN_2[0]), x))
-    value = w.op("fadd", w.number(1.0), w.fma(w.op("fmul", r, r), w.estrin(r, _EXP), r))
-    k = w.bits("sub", w.as_bits(shifted), w.integer(int.from_bytes(_bytes(_MAGIC), "little")))
-    low = w.bits("ashr", k, w.integer(1))
-    for part in (low, w.bits("sub", k, low)):
-        power = w.bits("shl", w.bits("add", part, w.integer(1023)), w.integer(52))
-        value = w.op("fmul", value, w.as_number(power))
+    x = w.select(w.fcmp("olt", x, w.float_constant(-746.0)), w.float_constant(-746.0), x)
+    x = w.select(w.fcmp("ogt", x, w.float_constant(710.0)), w.float_constant(710.0), x)
+    shifted = w.fma(x, w.float_constant(1.0 / _LN_2[0]), w.float_constant(_MAGIC))
+    minus_k = w.float_op("fsub", w.float_constant(_MAGIC), shifted)
+    r = w.fma(minus_k, w.float_constant(_LN_2[1]), w.fma(minus_k, w.float_constant(_LN_2[0]), x))
+    value = w.float_op("fadd", w.float_constant(1.0), w.fma(w.float_op("fmul", r, r), w.estrin(r, _EXP), r))
+    k = w.int_op("sub", w.bitcast_to_int(shifted), w.int_constant(int.from_bytes(_bytes(_MAGIC), "little")))
+    low = w.int_op("ashr", k, w.int_constant(1))
+    for part in (low, w.int_op("sub", k, low)):
+        power = w.int_op("shl", w.int_op("add", part, w.int_constant(1023)), w.int_constant(52))
+        value = w.float_op("fmul", value, w.bitcast_to_float(power))
     return (value,), None
 
 
 def _bytes(x: float) -> bytes:
-    return int(constant(x), 16).to_bytes(8, "little")
+    return int(float_literal(x), 16).to_bytes(8, "little")
 
 
-def arctangent_2(w: Writer, y: Value, x: Value) -> tuple[tuple[Value], Value]:
+def arctangent_2(w: IRWriter, y: Value, x: Value) -> tuple[tuple[Value], Value]:
     """Return (atan2(y, x), where it holds).
 
     The smaller magnitude over the larger is t in [0, 1]; above tan(pi/8) it is turned back by pi/4. The error of the
     quotient is found and carried along.
     """
-    a, b = w.call("fabs", y), w.call("fabs", x)
-    steep = w.compare("ogt", a, b)
-    small, large = w.choose(steep, b, a), w.choose(steep, a, b)
-    turned = w.compare("ogt", small, w.op("fmul", large, w.number(_TAN_PI_8)))
-    zero = w.number(0.0)
-    above, below = w.choose(turned, w.op("fsub", small, large), small), w.choose(turned, small, zero)
-    under = w.op("fadd", large, below)
+    a, b = w.intrinsic("fabs", y), w.intrinsic("fabs", x)
+    steep = w.fcmp("ogt", a, b)
+    small, large = w.select(steep, b, a), w.select(steep, a, b)
+    turned = w.fcmp("ogt", small, w.float_op("fmul", large, w.float_constant(_TAN_PI_8)))
+    zero = w.float_constant(0.0)
+    above, below = w.select(turned, w.float_op("fsub", small, large), small), w.select(turned, small, zero)
+    under = w.float_op("fadd", large, below)
     # what rounding took from the two sums; in both, |large| >= |small|
-    above_rest = w.choose(turned, w.op("fsub", small, w.op("fadd", above, large)), zero)
-    under_rest = w.op("fsub", below, w.op("fsub", under, large))
-    t = w.op("fdiv", above, under)
-    minus_t = w.let(f"fneg {w.real} {t}")
-    rest = w.fma(minus_t, under_rest, w.op("fadd", w.fma(minus_t, under, above), above_rest))
-    rest = w.op("fdiv", rest, under)
-    z = w.op("fmul", t, t)
-    rest = w.fma(w.op("fmul", t, z), w.estrin(z, _ATAN), rest)
+    above_rest = w.select(turned, w.float_op("fsub", small, w.float_op("fadd", above, large)), zero)
+    under_rest = w.float_op("fsub", below, w.float_op("fsub", under, large))
+    t = w.float_op("fdiv", above, under)
+    minus_t = w.assign(f"fneg {w.float_type} {t}")
+    rest = w.fma(minus_t, under_rest, w.float_op("fadd", w.fma(minus_t, under, above), above_rest))
+    rest = w.float_op("fdiv", rest, under)
+    z = w.float_op("fmul", t, t)
+    rest = w.fma(w.float_op("fmul", t, z), w.estrin(z, _ATAN), rest)
     # angle = offset + t + rest; then pi/2 - angle if steep, pi - angle if x is negative, each with its own low part
-    high, low = w.choose(turned, w.number(_PI_4[0]), zero), w.choose(turned, w.number(_PI_4[1]), zero)
-    left = w.let(f"icmp slt {w.whole} {w.as_bits(x)}, {w.integer(0) if w.width == 1 else 'zeroinitializer'}")
+    high, low = w.select(turned, w.float_constant(_PI_4[0]), zero), w.select(turned, w.float_constant(_PI_4[1]), zero)
+    left = w.assign(
+        f"icmp slt {w.int_type} {w.bitcast_to_int(x)}, {w.int_constant(0) if w.width == 1 else 'zeroinitializer'}"
+    )
     for condition, whole, tail in ((steep, *_PI_2[:2]), (left, 2.0 * _PI_2[0], 2.0 * _PI_2[1])):
         # 3/4 pi is no sum of the high parts without rounding
-        back = w.op("fsub", w.number(whole), high), w.op("fsub", w.number(tail), low)
+        back = w.float_op("fsub", w.float_constant(whole), high), w.float_op("fsub", w.float_constant(tail), low)
         if condition == left:
-            back = tuple(w.choose(turned, w.number(p), b) for p, b in zip(_3_PI_4, back, strict=True))
-        high, low = w.choose(condition, back[0], high), w.choose(condition, back[1], low)
-        t = w.choose(condition, w.let(f"fneg {w.real} {t}"), t)
-        rest = w.choose(condition, w.let(f"fneg {w.real} {rest}"), rest)
-    total = w.op("fadd", high, t)
-    lost = w.op("fsub", t, w.op("fsub", total, high))  # |high| >= |t| or high = 0, where nothing is lost
-    angle = w.op("fadd", total, w.op("fadd", w.op("fadd", lost, low), rest))
-    near = w.let(
-        f"and {w.truth} {w.compare('olt', large, w.number(1e150))}, {w.compare('ogt', large, w.number(1e-150))}"
-    )
-    return (w.call("copysign", angle, y),), near
+            back = tuple(w.select(turned, w.float_constant(p), b) for p, b in zip(_3_PI_4, back, strict=True))
+        high, low = w.select(condition, back[0], high), w.select(condition, back[1], low)
+        t = w.select(condition, w.assign(f"fneg {w.float_type} {t}"), t)
+        rest = w.select(condition, w.assign(f"fneg {w.float_type} {rest}"), rest)
+    total = w.float_op("fadd", high, t)
+    lost = w.float_op("fsub", t, w.float_op("fsub", total, high))  # |high| >= |t| or high = 0, where nothing is lost
+    angle = w.float_op("fadd", total, w.float_op("fadd", w.float_op("fadd", lost, low), rest))
+    small_enough = w.fcmp("olt", large, w.float_constant(1e150))
+    large_enough = w.fcmp("ogt", large, w.float_constant(1e-150))
+    near = w.assign(f"and {w.bool_type} {small_enough}, {large_enough}")
+    return (w.intrinsic("copysign", angle, y),), near
 
 
 Formula = Callable[..., tuple[tuple[Value, ...], Value | None]]
@@ -170,32 +172,32 @@ def functions(names: Iterable[str], width: int) -> Iterator[str]:
 def _formula(name: str, width: int) -> Iterator[str]:
     """Yield the function that applies a formula to n numbers, `width` at a time."""
     formula, takes, results = FORMULAS[name]
-    w = Writer(width)
+    w = IRWriter(width)
     inputs = [w.load(f"%x{i}", "%k") for i in range(takes)]
     values, near = formula(w, *inputs)
-    slow = w.negation(near) if near else None
+    slow = w.logical_not(near) if near else None
     for i, value in enumerate(values):
         w.store(value, f"%y{i}", "%k")
     if slow is not None:
-        w.line(f"br i1 {w.any(slow)}, label %slow, label %next")
+        w.emit(f"br i1 {w.any_lane(slow)}, label %slow, label %next")
         w.label("slow")
-        mask = w.let(f"zext i{width} {w.mask(slow)} to i64")
-        pointers = [f"ptr {w.at(f'%{p}', '%k')}" for p in (*_names("x", takes), *_names("y", len(results)))]
-        w.line(f"call void @legged_{name}_slow({', '.join(pointers)}, i64 {mask})")
-    w.line("br label %next")
+        mask = w.assign(f"zext i{width} {w.lane_mask(slow)} to i64")
+        pointers = [f"ptr {w.gep(f'%{p}', '%k')}" for p in (*_names("x", takes), *_names("y", len(results)))]
+        w.emit(f"call void @legged_{name}_slow({', '.join(pointers)}, i64 {mask})")
+    w.emit("br label %next")
     parameters = ", ".join(f"ptr noalias %{p}" for p in (*_names("x", takes), *_names("y", len(results))))
     yield f"define internal void @legged_{name}({parameters}, i64 %n) {ATTRIBUTES} {{"
     yield from _loop(w.lines, width)
     if slow is not None:
         yield f"define internal void @legged_{name}_slow({parameters}, i64 %mask) noinline {ATTRIBUTES} {{"
-        w = Writer(1)
-        w.line("%bit = lshr i64 %mask, %k")
-        w.line("%is_slow = trunc i64 %bit to i1")
-        w.line("br i1 %is_slow, label %do, label %next")
+        w = IRWriter(1)
+        w.emit("%bit = lshr i64 %mask, %k")
+        w.emit("%is_slow = trunc i64 %bit to i1")
+        w.emit("br i1 %is_slow, label %do, label %next")
         w.label("do")
         for i, result in enumerate(results):
             _call_library(w, result, takes, f"%y{i}")
-        w.line("br label %next")
+        w.emit("br label %next")
         yield from _loop(w.lines, 1, str(width))
 
 
@@ -204,15 +206,15 @@ def _element_by_element(operation: str) -> Iterator[str]:
     takes = 2 if operation == "power" else 1
     parameters = ", ".join(f"ptr noalias %{p}" for p in (*_names("x", takes), "y0"))
     yield f"define internal void @legged_{operation}({parameters}, i64 %n) {ATTRIBUTES} {{"
-    w = Writer(1)
+    w = IRWriter(1)
     _call_library(w, operation, takes, "%y0")
-    w.line("br label %next")
+    w.emit("br label %next")
     yield from _loop(w.lines, 1)
 
 
-def _call_library(w: Writer, operation: str, takes: int, out: Value) -> None:
+def _call_library(w: IRWriter, operation: str, takes: int, out: Value) -> None:
     arguments = ", ".join(f"double {w.load(f'%x{i}', '%k')}" for i in range(takes))
-    w.store(w.let(f"call double @{symbol(LIBRARY_FUNCTIONS[operation])}({arguments})"), out, "%k")
+    w.store(w.assign(f"call double @{symbol(LIBRARY_FUNCTIONS[operation])}({arguments})"), out, "%k")
 
 
 def _names(letter: str, n: int) -> list[str]:

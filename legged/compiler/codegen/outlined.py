@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from legged.compiler.codegen import elementary
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer, constant
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value, float_literal
 from legged.compiler.codegen.scalar import CORE, Core
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.passes.call_batching import rounded
@@ -47,9 +47,9 @@ class _KindCore(Core):
             if i in outputs:
                 column, place = outputs[i]
                 w.store(self.value(i), self._pointer(column.entry), column.rest // BYTES + place * w.width)
-        w.line(f"br i1 {w.let('icmp slt i64 %k_next, %count')}, label %loop, label %end")
+        w.emit(f"br i1 {w.assign('icmp slt i64 %k_next, %count')}, label %loop, label %end")
         w.label("end")
-        w.line("ret void")
+        w.emit("ret void")
         yield f"define internal void @{name}(ptr noalias %work, ptr %rows, ptr %numbers, i64 %count) {ATTRIBUTES} {{"
         yield from w.lines
         yield "}"
@@ -62,14 +62,14 @@ class _KindCore(Core):
 
     def _begin_loop(self) -> None:
         w = self.w
-        w.line("br label %loop")
+        w.emit("br label %loop")
         w.label("loop")
         for name, first in (("k", "0"), ("row", "%rows"), ("number", "%numbers")):
             kind = "i64" if name == "k" else "ptr"
-            w.let(f"phi {kind} [{first}, %start], [%{name}_next, %loop]", f"%{name}")
-        w.let("add i64 %k, 1", "%k_next")
-        w.let(f"getelementptr inbounds i32, ptr %row, i64 {self.table.entries.shape[1]}", "%row_next")
-        w.let(f"getelementptr inbounds double, ptr %number, i64 {self.table.numbers.shape[1]}", "%number_next")
+            w.assign(f"phi {kind} [{first}, %start], [%{name}_next, %loop]", f"%{name}")
+        w.assign("add i64 %k, 1", "%k_next")
+        w.assign(f"getelementptr inbounds i32, ptr %row, i64 {self.table.entries.shape[1]}", "%row_next")
+        w.assign(f"getelementptr inbounds double, ptr %number, i64 {self.table.numbers.shape[1]}", "%number_next")
 
     def value(self, operand: Operand) -> Value:
         """Return a value, loaded at its first use."""
@@ -81,27 +81,31 @@ class _KindCore(Core):
         if operand < size:
             return self._operand(self.table.operands[operand], name)
         place = self.table.varying[operand - size]
-        return self.w.load("%number", place, name) if self.kind.lanes > 1 else self.w.spread("%number", place, name)
+        return (
+            self.w.load("%number", place, name)
+            if self.kind.lanes > 1
+            else self.w.load_broadcast("%number", place, name)
+        )
 
     def _operand(self, column: Column, name: Value) -> Value:
         w, rest = self.w, column.rest // BYTES
         if column.lanes == "together":
             return w.load(self._pointer(column.entry), rest, name)
         if column.lanes == "shared":
-            return w.spread(self._pointer(column.entry), rest, name)
+            return w.load_broadcast(self._pointer(column.entry), rest, name)
         vector = "poison"
         for lane in range(w.width):
-            number = w.let(f"load double, ptr {w.at(self._pointer(column.entry + lane), rest)}, align 8")
+            number = w.assign(f"load double, ptr {w.gep(self._pointer(column.entry + lane), rest)}, align 8")
             last = name if lane == w.width - 1 else None
-            vector = w.let(f"insertelement {w.real} {vector}, double {number}, i64 {lane}", last)
+            vector = w.assign(f"insertelement {w.float_type} {vector}, double {number}, i64 {lane}", last)
         return vector
 
     def _pointer(self, entry: int) -> Value:
         """Return the place that an entry of the row tells."""
         w = self.w
         if entry not in self._pointers:
-            distance = w.let(f"load i32, ptr {w.at('%row', entry, 'i32')}, align 4")
-            self._pointers[entry] = w.at("%work", w.let(f"sext i32 {distance} to i64"), "i8")
+            distance = w.assign(f"load i32, ptr {w.gep('%row', entry, 'i32')}, align 4")
+            self._pointers[entry] = w.gep("%work", w.assign(f"sext i32 {distance} to i64"), "i8")
         return self._pointers[entry]
 
 
@@ -171,22 +175,22 @@ class RolledCore(Core):
         w, storage = self.w, self._storage
         self.load_arrays()
         size = storage.size * BYTES * w.width
-        raw = w.let(f"call ptr @legged_allocate(i64 {size + 128})")
-        w.line(f"br i1 {w.let(f'icmp eq ptr {raw}, null')}, label %full, label %run")
+        raw = w.assign(f"call ptr @legged_allocate(i64 {size + 128})")
+        w.emit(f"br i1 {w.assign(f'icmp eq ptr {raw}, null')}, label %full, label %run")
         w.label("full")
-        w.line("ret i64 1")
+        w.emit("ret i64 1")
         w.label("run")
-        address = w.let(f"add i64 {w.let(f'ptrtoint ptr {raw} to i64')}, 63")
-        w.let(f"inttoptr i64 {w.let(f'and i64 {address}, -64')} to ptr", "%work")
+        address = w.assign(f"add i64 {w.assign(f'ptrtoint ptr {raw} to i64')}, 63")
+        w.assign(f"inttoptr i64 {w.assign(f'and i64 {address}, -64')} to ptr", "%work")
         self._fetch()
         for first, end, calls in zip([0, *ends], ends, storage.calls, strict=False):
             if end > first:
-                w.line(f"call void @legged_steps(ptr %work, i64 {first}, i64 {end})")
+                w.emit(f"call void @legged_steps(ptr %work, i64 {first}, i64 {end})")
             for call in calls:
                 self._call_by_table(call)
         wrong = self._deliver()
-        w.line(f"call void @legged_release(ptr {raw})")
-        w.line(f"ret i64 {wrong}")
+        w.emit(f"call void @legged_release(ptr {raw})")
+        w.emit(f"ret i64 {wrong}")
         return w.lines
 
     def _fetch(self) -> None:
@@ -194,12 +198,12 @@ class RolledCore(Core):
         w, start = self.w, 0
         for k, (_, shape) in enumerate(self.graph.inputs):
             count = math.prod(shape)
-            target = w.at("%work", start * w.width)
+            target = w.gep("%work", start * w.width)
             size = count * BYTES * w.width
-            w.line(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 %a{k}, i64 {size}, i1 false)")
+            w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 %a{k}, i64 {size}, i1 false)")
             start += count
         for x, place in self._storage.constants.items():
-            w.store(w.number(x), "%work", place * w.width)
+            w.store(w.float_constant(x), "%work", place * w.width)
 
     def _call_by_table(self, call: Call) -> None:
         w = self.w
@@ -208,18 +212,18 @@ class RolledCore(Core):
         padded = rounded(size, self.native)
         for k, place in enumerate(call.inputs):
             operands = [use.arguments[k] for use in call.uses]
-            self._copy(operands, w.at("%work", place * w.width))
+            self._copy(operands, w.gep("%work", place * w.width))
             for extra in range(size, padded):
-                w.line(f"store double {constant(1.0)}, ptr {w.at('%work', place * w.width + extra)}, align 8")
-        pointers = [f"ptr {w.at('%work', place * w.width)}" for place in (*call.inputs, *call.outputs)]
+                w.emit(f"store double {float_literal(1.0)}, ptr {w.gep('%work', place * w.width + extra)}, align 8")
+        pointers = [f"ptr {w.gep('%work', place * w.width)}" for place in (*call.inputs, *call.outputs)]
         count = padded if call.function in elementary.FORMULAS else size
-        w.line(f"call void @legged_{call.function}({', '.join(pointers)}, i64 {count})")
+        w.emit(f"call void @legged_{call.function}({', '.join(pointers)}, i64 {count})")
 
     def _copy(self, operands: Sequence[Operand], target: Value) -> Value:
         """Copy values to where they are to lie side by side; return a bit for each lane with one that is not finite."""
-        table = self.w.at("@legged_table", len(self._table), "i32")
+        table = self.w.gep("@legged_table", len(self._table), "i32")
         self._table += [self._storage.place(x) * BYTES * self.w.width for x in operands]
-        return self.w.let(f"call i64 @legged_collect(ptr %work, ptr {table}, i64 {len(operands)}, ptr {target})")
+        return self.w.assign(f"call i64 @legged_collect(ptr %work, ptr {table}, i64 {len(operands)}, ptr {target})")
 
     def _deliver(self) -> Value:
         """Copy the results to where they belong; return a bit for each lane with one that is not finite."""
@@ -227,31 +231,31 @@ class RolledCore(Core):
         for k, shape in enumerate(self.graph.outputs, len(self.graph.inputs)):
             if count := math.prod(shape):
                 bits = self._copy(list(itertools.islice(results, count)), f"%a{k}")
-                wrong = self.w.let(f"or i64 {wrong}, {bits}")
+                wrong = self.w.assign(f"or i64 {wrong}, {bits}")
         return wrong
 
 
 def _run_steps(kinds: int) -> Iterator[str]:
     """Yield the function that runs steps, one after the other."""
-    w = Writer(1)
+    w = IRWriter(1)
     w.label("start")
-    w.line("br label %loop")
+    w.emit("br label %loop")
     w.label("loop")
-    w.let("phi i64 [%first, %start], [%k_next, %next]", "%k")
-    step = w.at("@legged_steps_table", w.let("mul i64 %k, 4"), "i32")
-    form, row, number, count = (w.let(f"load i32, ptr {w.at(step, entry, 'i32')}, align 4") for entry in range(4))
-    rows, numbers, count = (w.let(f"sext i32 {x} to i64") for x in (row, number, count))
-    rows, numbers = w.at("@legged_table", rows, "i32"), w.at("@legged_numbers", numbers)
-    w.line(f"switch i32 {form}, label %next [{' '.join(f'i32 {k}, label %do{k}' for k in range(kinds))}]")
+    w.assign("phi i64 [%first, %start], [%k_next, %next]", "%k")
+    step = w.gep("@legged_steps_table", w.assign("mul i64 %k, 4"), "i32")
+    form, row, number, count = (w.assign(f"load i32, ptr {w.gep(step, entry, 'i32')}, align 4") for entry in range(4))
+    rows, numbers, count = (w.assign(f"sext i32 {x} to i64") for x in (row, number, count))
+    rows, numbers = w.gep("@legged_table", rows, "i32"), w.gep("@legged_numbers", numbers)
+    w.emit(f"switch i32 {form}, label %next [{' '.join(f'i32 {k}, label %do{k}' for k in range(kinds))}]")
     for k in range(kinds):
         w.label(f"do{k}")
-        w.line(f"call void @legged_kind{k}(ptr %work, ptr {rows}, ptr {numbers}, i64 {count})")
-        w.line("br label %next")
+        w.emit(f"call void @legged_kind{k}(ptr %work, ptr {rows}, ptr {numbers}, i64 {count})")
+        w.emit("br label %next")
     w.label("next")
-    w.let("add i64 %k, 1", "%k_next")
-    w.line(f"br i1 {w.let('icmp slt i64 %k_next, %end')}, label %loop, label %done")
+    w.assign("add i64 %k, 1", "%k_next")
+    w.emit(f"br i1 {w.assign('icmp slt i64 %k_next, %end')}, label %loop, label %done")
     w.label("done")
-    w.line("ret void")
+    w.emit("ret void")
     yield f"define internal void @legged_steps(ptr noalias %work, i64 %first, i64 %end) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
@@ -259,22 +263,22 @@ def _run_steps(kinds: int) -> Iterator[str]:
 
 def _collect(width: int) -> Iterator[str]:
     """Yield the function that copies values side by side; x - x has no bits set for finite x alone."""
-    w = Writer(width)
+    w = IRWriter(width)
     w.label("start")
-    w.line("br label %loop")
+    w.emit("br label %loop")
     w.label("loop")
-    w.let("phi i64 [0, %start], [%k_next, %loop]", "%k")
-    w.let(f"phi {w.whole} [{w.integer(0)}, %start], [%seen_next, %loop]", "%seen")
-    place = w.let(f"load i32, ptr {w.at('%places', '%k', 'i32')}, align 4")
-    value = w.load(w.at("%work", w.let(f"sext i32 {place} to i64"), "i8"))
-    w.line(f"store {w.real} {value}, ptr {w.at('%target', '%k', w.real)}, align 8")
-    bits = w.as_bits(w.op("fsub", value, value))
-    w.let(f"or {w.whole} %seen, {bits}", "%seen_next")
-    w.let("add i64 %k, 1", "%k_next")
-    w.line(f"br i1 {w.let('icmp slt i64 %k_next, %count')}, label %loop, label %end")
+    w.assign("phi i64 [0, %start], [%k_next, %loop]", "%k")
+    w.assign(f"phi {w.int_type} [{w.int_constant(0)}, %start], [%seen_next, %loop]", "%seen")
+    place = w.assign(f"load i32, ptr {w.gep('%places', '%k', 'i32')}, align 4")
+    value = w.load(w.gep("%work", w.assign(f"sext i32 {place} to i64"), "i8"))
+    w.emit(f"store {w.float_type} {value}, ptr {w.gep('%target', '%k', w.float_type)}, align 8")
+    bits = w.bitcast_to_int(w.float_op("fsub", value, value))
+    w.assign(f"or {w.int_type} %seen, {bits}", "%seen_next")
+    w.assign("add i64 %k, 1", "%k_next")
+    w.emit(f"br i1 {w.assign('icmp slt i64 %k_next, %count')}, label %loop, label %end")
     w.label("end")
-    wrong = w.let(f"icmp ne {w.whole} %seen_next, {w.integer(0) if width == 1 else 'zeroinitializer'}")
-    w.line(f"ret i64 {w.let(f'zext i{width} {w.mask(wrong)} to i64')}")
+    wrong = w.assign(f"icmp ne {w.int_type} %seen_next, {w.int_constant(0) if width == 1 else 'zeroinitializer'}")
+    w.emit(f"ret i64 {w.assign(f'zext i{width} {w.lane_mask(wrong)} to i64')}")
     yield f"define internal i64 @legged_collect(ptr %work, ptr %places, i64 %count, ptr %target) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"

@@ -18,7 +18,7 @@ import math
 from collections.abc import Iterable, Iterator
 
 from legged.compiler.codegen import elementary
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.outputs import Place, results
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
@@ -69,9 +69,9 @@ def room(graph: Graph, width: int) -> int:
 
 def _declarations(widths: Iterable[int]) -> Iterator[str]:
     for width in widths:
-        w = Writer(width)
+        w = IRWriter(width)
         for name, n in _LLVM.items():
-            yield f"declare {w.real} @llvm.{name}.{w.suffix}({', '.join([w.real] * n)})"
+            yield f"declare {w.float_type} @llvm.{name}.{w.suffix}({', '.join([w.float_type] * n)})"
 
 
 class Core:
@@ -86,7 +86,7 @@ class Core:
 
     def __init__(self, graph: Graph, width: int, native: int):
         self.graph, self.native = graph, native
-        self.w = Writer(width)
+        self.w = IRWriter(width)
         self.called: set[str] = set()
         self.room = 0
         self._labels = itertools.count()
@@ -118,13 +118,13 @@ class Core:
             self._call(calls)
         self.rest()
         wrong = self._wrong()
-        w.line(f"ret i64 {w.let(f'zext i{w.width} {w.mask(wrong)} to i64')}")
+        w.emit(f"ret i64 {w.assign(f'zext i{w.width} {w.lane_mask(wrong)} to i64')}")
         return w.lines
 
     def load_arrays(self) -> None:
         """Begin a function: find out where the arrays are."""
         for k in range(len(self.graph.inputs) + len(self.graph.outputs)):
-            self.w.let(f"load ptr, ptr {self.w.at('%arrays', k, 'ptr')}, align 8", f"%a{k}")
+            self.w.assign(f"load ptr, ptr {self.w.gep('%arrays', k, 'ptr')}, align 8", f"%a{k}")
 
     def rest(self) -> None:
         """Compute what is left after the last call."""
@@ -151,34 +151,34 @@ class Core:
     def value(self, operand: Operand) -> Value:
         """Return a value, loaded if this is its first use."""
         if isinstance(operand, float):
-            return self.w.number(operand)
+            return self.w.float_constant(operand)
         if operand in self._places and operand not in self.ready:
             self.ready.add(operand)
-            pointer = self.w.at(*self._places[operand])
-            self.w.let(f"load {self.w.real}, ptr {pointer}, align 8", f"%v{operand}")
+            pointer = self.w.gep(*self._places[operand])
+            self.w.assign(f"load {self.w.float_type}, ptr {pointer}, align 8", f"%v{operand}")
         return f"%v{operand}"
 
     def _instruction(self, i: int, node: Node) -> None:
         w, operation = self.w, node.operation
         a = [self.value(x) for x in node.arguments]
         if operation in _ARITHMETIC:
-            text = f"{_ARITHMETIC[operation]} contract {w.real} {a[0]}, {a[1]}"
+            text = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
         elif operation in _INTRINSIC:
             if operation in NEGATED:
-                a[NEGATED[operation]] = w.let(f"fneg {w.real} {a[NEGATED[operation]]}")
-            operands = ", ".join(f"{w.real} {x}" for x in a)
-            text = f"call {w.real} @llvm.{_INTRINSIC[operation]}.{w.suffix}({operands})"
+                a[NEGATED[operation]] = w.assign(f"fneg {w.float_type} {a[NEGATED[operation]]}")
+            operands = ", ".join(f"{w.float_type} {x}" for x in a)
+            text = f"call {w.float_type} @llvm.{_INTRINSIC[operation]}.{w.suffix}({operands})"
         elif operation in _COMPARISONS:
-            text = f"fcmp {_COMPARISONS[operation]} {w.real} {a[0]}, {a[1]}"
+            text = f"fcmp {_COMPARISONS[operation]} {w.float_type} {a[0]}, {a[1]}"
         elif operation == "negate":
-            text = f"fneg {w.real} {a[0]}"
+            text = f"fneg {w.float_type} {a[0]}"
         elif operation == "select":
-            text = f"select {w.truth} {a[0]}, {w.real} {a[1]}, {w.real} {a[2]}"
+            text = f"select {w.bool_type} {a[0]}, {w.float_type} {a[1]}, {w.float_type} {a[2]}"
         elif operation == "not":
-            text = f"xor {w.truth} {a[0]}, {'true' if w.width == 1 else 'splat (i1 true)'}"
+            text = f"xor {w.bool_type} {a[0]}, {'true' if w.width == 1 else 'splat (i1 true)'}"
         else:
-            text = f"{operation} {w.truth} {a[0]}, {a[1]}"
-        w.let(text, f"%v{i}")
+            text = f"{operation} {w.bool_type} {a[0]}, {a[1]}"
+        w.assign(text, f"%v{i}")
 
     def _call(self, indices: Iterable[int]) -> None:
         """Call the functions of one round: one call for all uses of a function."""
@@ -198,32 +198,32 @@ class Core:
             for i in use.nodes:
                 name = self.operation(i)
                 self._places[i] = ("%work", outputs["arctan2" if name == "arctan" else name] + k * w.width)
-        pointers = [w.at("%work", place) for place in (*inputs, *outputs.values())]
+        pointers = [w.gep("%work", place) for place in (*inputs, *outputs.values())]
         listed = ", ".join(f"ptr {p}" for p in pointers)
         call = f"call void @legged_{function}({listed}, i64 {padded if formula else size})"
         if formula and padded <= _WRITTEN_OUT * self.native:
             self._write_out(function, arguments, pointers, call)
         else:
             self._put(arguments, pointers)
-            w.line(call)
+            w.emit(call)
 
     def _write_out(self, function: str, arguments: list[list[Value]], pointers: list[Value], call: str) -> None:
         """Apply a formula vector by vector; call the function for all if it does not hold for one of the numbers."""
-        v = self.w.of_width(self.native)
+        v = self.w.with_width(self.native)
         formula, takes, _ = elementary.FORMULAS[function]
         all_near = None
         for k, vectors in enumerate(zip(*arguments, strict=True)):
             values, near = formula(v, *vectors)
             for value, pointer in zip(values, pointers[takes:], strict=True):
                 v.store(value, pointer, k * v.width)
-            all_near = v.let(f"and {v.truth} {all_near}, {near}") if all_near else near
+            all_near = v.assign(f"and {v.bool_type} {all_near}, {near}") if all_near else near
         if all_near:
             near, far = (f"{name}{next(self._labels)}" for name in ("near", "far"))
-            v.line(f"br i1 {v.any(v.negation(all_near))}, label %{far}, label %{near}")
+            v.emit(f"br i1 {v.any_lane(v.logical_not(all_near))}, label %{far}, label %{near}")
             v.label(far)
             self._put(arguments, pointers)
-            v.line(call)
-            v.line(f"br label %{near}")
+            v.emit(call)
+            v.emit(f"br label %{near}")
             v.label(near)
 
     def _vectors(self, operands: Iterable[Operand], padded: int) -> list[Value]:
@@ -231,19 +231,19 @@ class Core:
         values = [self.value(x) for x in operands]
         if self.w.width == self.native:
             return values
-        n, kind = self.native, Writer(self.native).real
-        values += [self.w.number(1.0)] * (padded - len(values))
+        n, kind = self.native, IRWriter(self.native).float_type
+        values += [self.w.float_constant(1.0)] * (padded - len(values))
         vectors = []
         for start in range(0, padded, n):
             vector = "poison"
             for lane, value in enumerate(values[start : start + n]):
-                vector = self.w.let(f"insertelement {kind} {vector}, double {value}, i64 {lane}")
+                vector = self.w.assign(f"insertelement {kind} {vector}, double {value}, i64 {lane}")
             vectors.append(vector)
         return vectors
 
     def _put(self, arguments: list[list[Value]], pointers: list[Value]) -> None:
         """Store vectors end to end."""
-        v = self.w.of_width(self.native)
+        v = self.w.with_width(self.native)
         for vectors, pointer in zip(arguments, pointers, strict=False):
             for k, vector in enumerate(vectors):
                 v.store(vector, pointer, k * v.width)
@@ -268,10 +268,10 @@ class Core:
         places = {place: value for value, result in zip(values, left, strict=True) for place in result.places}
         for place in sorted(places):  # in the order of memory
             self._store(places[place], [place])
-        w, zero = self.w, self.w.number(0.0)
+        w, zero = self.w, self.w.float_constant(0.0)
         sums = [*self._sums, *[zero] * 4]
-        total = w.op("fadd", w.op("fadd", sums[0], sums[1]), w.op("fadd", sums[2], sums[3]))
-        return w.compare("une", total, zero)
+        total = w.float_op("fadd", w.float_op("fadd", sums[0], sums[1]), w.float_op("fadd", sums[2], sums[3]))
+        return w.fcmp("une", total, zero)
 
     def _put_away(self, result: int, places: list[Place]) -> None:
         value = self.value(result)
@@ -281,9 +281,9 @@ class Core:
     def _look_at(self, value: Value) -> None:
         """Add 0 x, which is zero for finite x alone, to one of four sums side by side; constants are finite."""
         if value.startswith("%"):
-            zero = self.w.number(0.0)
+            zero = self.w.float_constant(0.0)
             total = self._sums.pop(0) if len(self._sums) == 4 else zero
-            self._sums.append(self.w.multiply_add(value, zero, total))
+            self._sums.append(self.w.fmuladd(value, zero, total))
 
     def _store(self, value: Value, places: list[Place]) -> None:
         for place in places:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from legged.compiler.codegen.ir_writer import Value, Writer, constant
+from legged.compiler.codegen.ir_writer import IRWriter, Value, float_literal
 from legged.compiler.codegen.scalar import Core
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.passes.call_batching import rounds
@@ -39,13 +39,13 @@ class PackedCore(Core):
             k, lane = self._owners[operand]
             pack, kind = self._packs[k], self._kind(self._packs[k])
             name = f"%v{operand}" if pack.own[lane] > 0 else None
-            taken = self.w.let(f"extractelement {kind} {_name(pack)}, i64 {lane}", name)
+            taken = self.w.assign(f"extractelement {kind} {_name(pack)}, i64 {lane}", name)
             if name is None:
-                self.w.let(f"fneg double {taken}", f"%v{operand}")
+                self.w.assign(f"fneg double {taken}", f"%v{operand}")
         return super().value(operand)
 
     def _kind(self, pack: packs.Pack) -> str:
-        return Writer(len(pack.nodes)).real
+        return IRWriter(len(pack.nodes)).float_type
 
     def _compute(self, pack: packs.Pack) -> None:
         kind = self._kind(pack)
@@ -55,8 +55,8 @@ class PackedCore(Core):
             operation = "fsub"
         elif pack.operation == "add" and -1 in pack.signs:
             signs = _constants([float(s) for s in pack.signs])
-            b = self.w.let(f"fmul contract {kind} {b}, {signs}")
-        self.w.let(f"{operation} contract {kind} {a}, {b}", _name(pack))
+            b = self.w.assign(f"fmul contract {kind} {b}, {signs}")
+        self.w.assign(f"{operation} contract {kind} {a}, {b}", _name(pack))
 
     def _slot(self, slot: tuple[packs.Entry, ...]) -> Value:
         """Return the vector of a slot: that of another pack, or filled lane by lane."""
@@ -68,22 +68,22 @@ class PackedCore(Core):
         return self._gathered[slot]
 
     def _gather(self, slot: tuple[packs.Entry, ...]) -> Value:
-        kind, n = Writer(len(slot)).real, len(slot)
+        kind, n = IRWriter(len(slot)).float_type, len(slot)
         if all(isinstance(entry.operand, float) for entry in slot):
             return _constants([float(entry.sign * entry.operand) for entry in slot])
         if len(set(slot)) == 1:
-            one = self.w.let(f"insertelement {kind} poison, double {self._lane(slot[0])}, i64 0")
-            return self.w.let(f"shufflevector {kind} {one}, {kind} poison, <{n} x i32> zeroinitializer")
+            one = self.w.assign(f"insertelement {kind} poison, double {self._lane(slot[0])}, i64 0")
+            return self.w.assign(f"shufflevector {kind} {one}, {kind} poison, <{n} x i32> zeroinitializer")
         vector = "poison"
         for lane, entry in enumerate(slot):
-            vector = self.w.let(f"insertelement {kind} {vector}, double {self._lane(entry)}, i64 {lane}")
+            vector = self.w.assign(f"insertelement {kind} {vector}, double {self._lane(entry)}, i64 {lane}")
         return vector
 
     def _lane(self, entry: packs.Entry) -> Value:
         if isinstance(entry.operand, float):
-            return constant(entry.sign * entry.operand)
+            return float_literal(entry.sign * entry.operand)
         value = self.value(entry.operand)
-        return value if entry.sign > 0 else self.w.let(f"fneg double {value}")
+        return value if entry.sign > 0 else self.w.assign(f"fneg double {value}")
 
 
 def _name(pack: packs.Pack) -> Value:
@@ -91,4 +91,4 @@ def _name(pack: packs.Pack) -> Value:
 
 
 def _constants(numbers: list[float]) -> Value:
-    return f"<{', '.join(f'double {constant(x)}' for x in numbers)}>"
+    return f"<{', '.join(f'double {float_literal(x)}' for x in numbers)}>"

@@ -46,7 +46,7 @@ class RowCore(Core):
         self._found: dict[Place, Value] = {}
         for operand, places in results(graph):
             if isinstance(operand, float):
-                self._found.update(dict.fromkeys(places, self.w.number(operand)))
+                self._found.update(dict.fromkeys(places, self.w.float_constant(operand)))
         self._groups: dict[Place, list[Group]] = {}
         for group in _result_groups(graph, width):
             for place in group:
@@ -59,8 +59,8 @@ class RowCore(Core):
 
     def load_arrays(self) -> None:
         for k in range(len(self.graph.inputs) + len(self.graph.outputs)):
-            first = self.w.let(f"load ptr, ptr {self.w.at('%arrays', 2 * k, 'i64')}, align 8")
-            step = self.w.let(f"load i64, ptr {self.w.at('%arrays', 2 * k + 1, 'i64')}, align 8")
+            first = self.w.assign(f"load ptr, ptr {self.w.gep('%arrays', 2 * k, 'i64')}, align 8")
+            step = self.w.assign(f"load i64, ptr {self.w.gep('%arrays', 2 * k + 1, 'i64')}, align 8")
             self._arrays.append(Rows(first, step))
 
     def rest(self) -> None:
@@ -81,7 +81,7 @@ class RowCore(Core):
         for n, line in enumerate(lines):
             self.w.lines.append(line)
             for behind, number in asks[n * len(asks) // len(lines) : (n + 1) * len(asks) // len(lines)]:
-                transpose.ask(self.w, self.w.at(behind, number))
+                transpose.ask(self.w, self.w.gep(behind, number))
 
     def value(self, operand: Operand) -> Value:
         """Return a value; an input is loaded with its neighbors."""

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from legged.compiler.codegen import scalar, selection
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value, Writer
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.graph import Graph
 
 ENTRY = "legged_repeat"
@@ -62,27 +62,27 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
 
 def _move(name: str, width: int) -> Iterator[str]:
     """Yield the function that moves n numbers between a block and the members' rows, `offset` bytes into each row."""
-    w = Writer(1)
+    w = IRWriter(1)
     w.label("start")
-    base = w.let("load ptr, ptr %place, align 8")
-    stride = w.let(f"load i64, ptr {w.at('%place', 1, 'i64')}, align 8")
+    base = w.assign("load ptr, ptr %place, align 8")
+    stride = w.assign(f"load i64, ptr {w.gep('%place', 1, 'i64')}, align 8")
     rows = []
     for lane in range(width):
-        state = w.let(f"call i64 @llvm.smin.i64(i64 {w.let(f'add i64 %k, {lane}')}, i64 %last)")
-        row = w.let(f"add i64 {w.let(f'mul i64 {state}, {stride}')}, %offset")
-        rows.append(w.at(base, row, "i8"))
-    w.line("br label %next")
+        state = w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 %k, {lane}')}, i64 %last)")
+        row = w.assign(f"add i64 {w.assign(f'mul i64 {state}, {stride}')}, %offset")
+        rows.append(w.gep(base, row, "i8"))
+    w.emit("br label %next")
     w.label("next")
-    w.let("phi i64 [0, %start], [%e_next, %next]", "%e")
-    column = w.at("%block", w.let(f"mul i64 %e, {width}"))
+    w.assign("phi i64 [0, %start], [%e_next, %next]", "%e")
+    column = w.gep("%block", w.assign(f"mul i64 %e, {width}"))
     for lane, row in enumerate(rows):
-        here, there = w.at(row, "%e"), w.at(column, lane)
+        here, there = w.gep(row, "%e"), w.gep(column, lane)
         source, target = (here, there) if name == "gather" else (there, here)
-        w.line(f"store double {w.let(f'load double, ptr {source}, align 8')}, ptr {target}, align 8")
-    w.let("add i64 %e, 1", "%e_next")
-    w.line(f"br i1 {w.let('icmp slt i64 %e_next, %n')}, label %next, label %end")
+        w.emit(f"store double {w.assign(f'load double, ptr {source}, align 8')}, ptr {target}, align 8")
+    w.assign("add i64 %e, 1", "%e_next")
+    w.emit(f"br i1 {w.assign('icmp slt i64 %e_next, %n')}, label %next, label %end")
     w.label("end")
-    w.line("ret void")
+    w.emit("ret void")
     parameters = "ptr %place, i64 %k, i64 %last, i64 %offset, ptr %block, i64 %n"
     yield f"define internal void @legged_{name}({parameters}) {ATTRIBUTES} {{"
     yield from w.lines
@@ -93,7 +93,7 @@ class _Loop:
     """The body of the function. Counters and masks are in memory, the compiler's matter where."""
 
     def __init__(self, graph: Graph, width: int):
-        self.w, self.width, self.at = Writer(width), width, _layout(graph, width)
+        self.w, self.width, self.at = IRWriter(width), width, _layout(graph, width)
         self.parameters, self.size = graph.inputs[1][1][0], graph.inputs[2][1][0]
         self.all = (1 << width) - 1
 
@@ -102,14 +102,14 @@ class _Loop:
         w = self.w
         w.label("start")
         for name in ("k", "p", "i", "n", "dead"):
-            w.let("alloca i64, align 8", f"%{name}_at")
-        w.let("alloca [5 x ptr], align 8", "%table")
+            w.assign("alloca i64, align 8", f"%{name}_at")
+        w.assign("alloca [5 x ptr], align 8", "%table")
         for i, place in enumerate((self.at.clock, self.at.parameters, self.at.state, self.at.next, self.at.verdict)):
-            w.line(f"store ptr {w.at('%work', place)}, ptr {w.at('%table', i, 'ptr')}, align 8")
+            w.emit(f"store ptr {w.gep('%work', place)}, ptr {w.gep('%table', i, 'ptr')}, align 8")
         self._set("k", "%first")
-        w.let("sub i64 %end, 1", "%last")
-        w.let("load i64, ptr %rows, align 8", "%pieces")
-        w.line("br label %block")
+        w.assign("sub i64 %end, 1", "%last")
+        w.assign("load i64, ptr %rows, align 8", "%pieces")
+        w.emit("br label %block")
         self._begin_block()
         self._begin_piece()
         self._step()
@@ -123,138 +123,140 @@ class _Loop:
         self._transfer("gather", _PARAMETERS, self.at.parameters, self.parameters)
         self._transfer("gather", _STATE, self.at.state, self.size)
         self._transfer("gather", _OUTCOME, self.at.outcome, 3)
-        w.store(w.number(0.0), "%work", self.at.kept)
-        ended = w.compare("une", w.load("%work", self.at.outcome), w.number(0.0))
+        w.store(w.float_constant(0.0), "%work", self.at.kept)
+        ended = w.fcmp("une", w.load("%work", self.at.outcome), w.float_constant(0.0))
         self._set("dead", self._bits(ended))
         self._set("p", "0")
-        w.line("br label %pieces_left")
+        w.emit("br label %pieces_left")
         w.label("pieces_left")
-        more = w.let(f"icmp slt i64 {self._get('p')}, %pieces")
-        self._branch(w.let(f"and i1 {more}, {self._any_live()}"), "piece", "finish")
+        more = w.assign(f"icmp slt i64 {self._get('p')}, %pieces")
+        self._branch(w.assign(f"and i1 {more}, {self._any_live()}"), "piece", "finish")
 
     def _begin_piece(self) -> None:
         w = self.w
         w.label("piece")
-        self._transfer("gather", _PIECES, self.at.piece, 4, w.let(f"mul i64 {self._get('p')}, 32"))
+        self._transfer("gather", _PIECES, self.at.piece, 4, w.assign(f"mul i64 {self._get('p')}, 32"))
         for source, target in ((1, 1), (3, 2)):
             w.store(w.load("%work", self.at.piece + source * self.width), "%work", self.at.clock + target * self.width)
         most = "0"
         for lane in range(self.width):
-            count = w.let(f"load double, ptr {w.at('%work', self.at.piece + 2 * self.width + lane)}, align 8")
-            most = w.let(f"call i64 @llvm.smax.i64(i64 {most}, i64 {w.let(f'fptosi double {count} to i64')})")
+            count = w.assign(f"load double, ptr {w.gep('%work', self.at.piece + 2 * self.width + lane)}, align 8")
+            most = w.assign(f"call i64 @llvm.smax.i64(i64 {most}, i64 {w.assign(f'fptosi double {count} to i64')})")
         self._set("n", most)
         self._set("i", "0")
-        w.line("br label %steps_left")
+        w.emit("br label %steps_left")
         w.label("steps_left")
-        more = w.let(f"icmp slt i64 {self._get('i')}, {self._get('n')}")
-        self._branch(w.let(f"and i1 {more}, {self._any_live()}"), "step", "stepped")
+        more = w.assign(f"icmp slt i64 {self._get('i')}, {self._get('n')}")
+        self._branch(w.assign(f"and i1 {more}, {self._any_live()}"), "step", "stepped")
 
     def _step(self) -> None:
         """One step of all lanes; those which are still at it and get a finite answer take it."""
         w, width = self.w, self.width
         w.label("step")
-        i = self._everywhere(w.let(f"sitofp i64 {self._get('i')} to double"))
+        i = self._everywhere(w.assign(f"sitofp i64 {self._get('i')} to double"))
         start, h, count = (w.load("%work", self.at.piece + j * width) for j in range(3))
-        w.store(w.op("fadd", start, w.op("fmul", i, h)), "%work", self.at.clock)
-        work = "" if width == 1 else f", ptr {w.at('%work', self.at.core)}"
-        failed = w.let(f"call i64 @{scalar.CORE}(ptr %table{work})")
-        active = self._and(self._bits(w.compare("olt", i, count)), self._live())
+        w.store(w.float_op("fadd", start, w.float_op("fmul", i, h)), "%work", self.at.clock)
+        work = "" if width == 1 else f", ptr {w.gep('%work', self.at.core)}"
+        failed = w.assign(f"call i64 @{scalar.CORE}(ptr %table{work})")
+        active = self._and(self._bits(w.fcmp("olt", i, count)), self._live())
         wrong = self._and(failed, active)
         fine = self._lanes(self._and(active, self._not(wrong)))
         for j in range(self.size + 1):  # the state, and behind it the verdict
             self._choose(fine, self.at.next + j * width, self.at.state + j * width)
-        self._branch(w.let(f"icmp ne i64 {wrong}, 0"), "bad", "good")
+        self._branch(w.assign(f"icmp ne i64 {wrong}, 0"), "bad", "good")
         w.label("bad")
         lanes = self._lanes(wrong)
-        w.store(w.number(-1.0), "%work", self.at.verdict)
+        w.store(w.float_constant(-1.0), "%work", self.at.verdict)
         self._choose(lanes, self.at.verdict, self.at.outcome)
         self._choose(lanes, self.at.clock, self.at.outcome + width)
         # Back to where they began: a lane that waits in a wild state would make the others wait for it.
         self._transfer("gather", _STATE, self.at.next, self.size)
         for j in range(self.size):
             self._choose(lanes, self.at.next + j * width, self.at.state + j * width)
-        self._set("dead", w.let(f"or i64 {self._get('dead')}, {wrong}"))
-        w.line("br label %good")
+        self._set("dead", w.assign(f"or i64 {self._get('dead')}, {wrong}"))
+        w.emit("br label %good")
         w.label("good")
-        self._set("i", w.let(f"add i64 {self._get('i')}, 1"))
-        w.line("br label %steps_left")
+        self._set("i", w.assign(f"add i64 {self._get('i')}, 1"))
+        w.emit("br label %steps_left")
 
     def _end_piece(self) -> None:
         w, width = self.w, self.width
         w.label("stepped")
-        row = w.let(f"load i64, ptr {w.at(w.at('%rows', 1, 'i64'), self._get('p'), 'i64')}, align 8")
-        self._branch(w.let(f"icmp sge i64 {row}, 0"), "store", "advance")
+        row = w.assign(f"load i64, ptr {w.gep(w.gep('%rows', 1, 'i64'), self._get('p'), 'i64')}, align 8")
+        self._branch(w.assign(f"icmp sge i64 {row}, 0"), "store", "advance")
         w.label("store")
-        self._transfer("scatter", _STORED, self.at.state, self.size, w.let(f"mul i64 {row}, {8 * self.size}"))
+        self._transfer("scatter", _STORED, self.at.state, self.size, w.assign(f"mul i64 {row}, {8 * self.size}"))
         live = self._live()
-        stored = self._everywhere(w.let(f"sitofp i64 {w.let(f'add i64 {row}, 1')} to double"))
+        stored = self._everywhere(w.assign(f"sitofp i64 {w.assign(f'add i64 {row}, 1')} to double"))
         w.store(stored, "%work", self.at.clock)
         self._choose(self._lanes(live), self.at.clock, self.at.outcome + 2 * width)
-        judged = self._bits(w.compare("une", w.load("%work", self.at.kept), w.number(0.0)))
+        judged = self._bits(w.fcmp("une", w.load("%work", self.at.kept), w.float_constant(0.0)))
         ended = self._and(judged, live)
         self._choose(self._lanes(ended), self.at.kept, self.at.outcome)
-        self._set("dead", w.let(f"or i64 {self._get('dead')}, {ended}"))
-        w.line("br label %advance")
+        self._set("dead", w.assign(f"or i64 {self._get('dead')}, {ended}"))
+        w.emit("br label %advance")
         w.label("advance")
-        self._set("p", w.let(f"add i64 {self._get('p')}, 1"))
-        w.line("br label %pieces_left")
+        self._set("p", w.assign(f"add i64 {self._get('p')}, 1"))
+        w.emit("br label %pieces_left")
 
     def _end_block(self) -> None:
         w = self.w
         w.label("finish")
         self._transfer("scatter", _STATE, self.at.state, self.size)
         self._transfer("scatter", _OUTCOME, self.at.outcome, 3)
-        k = w.let(f"add i64 {self._get('k')}, {self.width}")
+        k = w.assign(f"add i64 {self._get('k')}, {self.width}")
         self._set("k", k)
-        self._branch(w.let(f"icmp slt i64 {k}, %end"), "block", "done")
+        self._branch(w.assign(f"icmp slt i64 {k}, %end"), "block", "done")
         w.label("done")
-        w.line("ret i64 0")
+        w.emit("ret i64 0")
 
     # Words of which the above is made.
 
     def _get(self, name: str) -> Value:
-        return self.w.let(f"load i64, ptr %{name}_at, align 8")
+        return self.w.assign(f"load i64, ptr %{name}_at, align 8")
 
     def _set(self, name: str, value: Value) -> None:
-        self.w.line(f"store i64 {value}, ptr %{name}_at, align 8")
+        self.w.emit(f"store i64 {value}, ptr %{name}_at, align 8")
 
     def _branch(self, condition: Value, yes: str, no: str) -> None:
-        self.w.line(f"br i1 {condition}, label %{yes}, label %{no}")
+        self.w.emit(f"br i1 {condition}, label %{yes}, label %{no}")
 
     def _and(self, a: Value, b: Value) -> Value:
-        return self.w.let(f"and i64 {a}, {b}")
+        return self.w.assign(f"and i64 {a}, {b}")
 
     def _not(self, a: Value) -> Value:
-        return self.w.let(f"xor i64 {a}, {self.all}")
+        return self.w.assign(f"xor i64 {a}, {self.all}")
 
     def _live(self) -> Value:
         return self._not(self._get("dead"))
 
     def _any_live(self) -> Value:
-        return self.w.let(f"icmp ne i64 {self._get('dead')}, {self.all}")
+        return self.w.assign(f"icmp ne i64 {self._get('dead')}, {self.all}")
 
     def _bits(self, condition: Value) -> Value:
-        return self.w.let(f"zext i{self.width} {self.w.mask(condition)} to i64")
+        return self.w.assign(f"zext i{self.width} {self.w.lane_mask(condition)} to i64")
 
     def _lanes(self, bits: Value) -> Value:
-        narrow = self.w.let(f"trunc i64 {bits} to i{self.width}")
-        return narrow if self.width == 1 else self.w.let(f"bitcast i{self.width} {narrow} to {self.w.truth}")
+        narrow = self.w.assign(f"trunc i64 {bits} to i{self.width}")
+        return narrow if self.width == 1 else self.w.assign(f"bitcast i{self.width} {narrow} to {self.w.bool_type}")
 
     def _everywhere(self, number: Value) -> Value:
         """Return a number in every lane."""
         if self.width == 1:
             return number
         w = self.w
-        one = w.let(f"insertelement {w.real} poison, double {number}, i64 0")
-        return w.let(f"shufflevector {w.real} {one}, {w.real} poison, <{self.width} x i32> zeroinitializer")
+        one = w.assign(f"insertelement {w.float_type} poison, double {number}, i64 0")
+        return w.assign(
+            f"shufflevector {w.float_type} {one}, {w.float_type} poison, <{self.width} x i32> zeroinitializer"
+        )
 
     def _choose(self, lanes: Value, source: int, target: int) -> None:
         """Copy a number of working memory to another place in some lanes."""
         w = self.w
-        w.store(w.choose(lanes, w.load("%work", source), w.load("%work", target)), "%work", target)
+        w.store(w.select(lanes, w.load("%work", source), w.load("%work", target)), "%work", target)
 
     def _transfer(self, name: str, array: int, block: int, size: int, offset: Value = "0") -> None:
         if size:
-            place, k = self.w.at("%places", 2 * array, "i64"), self._get("k")
-            rest = f"i64 %last, i64 {offset}, ptr {self.w.at('%work', block)}, i64 {size}"
-            self.w.line(f"call void @legged_{name}(ptr {place}, i64 {k}, {rest})")
+            place, k = self.w.gep("%places", 2 * array, "i64"), self._get("k")
+            rest = f"i64 %last, i64 {offset}, ptr {self.w.gep('%work', block)}, i64 {size}"
+            self.w.emit(f"call void @legged_{name}(ptr {place}, i64 {k}, {rest})")

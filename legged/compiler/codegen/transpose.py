@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
-from legged.compiler.codegen.ir_writer import Value, Writer
+from legged.compiler.codegen.ir_writer import IRWriter, Value
 
 LINE = 8
 """Numbers in a line of cache."""
@@ -25,14 +25,14 @@ class Rows(NamedTuple):
     first: Value
     step: Value
 
-    def behind(self, w: Writer) -> Value:
+    def behind(self, w: IRWriter) -> Value:
         """Return where the row behind the last of these is."""
-        return w.at(self.first, w.let(f"mul i64 {self.step}, {w.width}"), "i8")
+        return w.gep(self.first, w.assign(f"mul i64 {self.step}, {w.width}"), "i8")
 
-    def at(self, w: Writer, column: int | Value) -> list[Value]:
+    def at(self, w: IRWriter, column: int | Value) -> list[Value]:
         """Return where a column's numbers are."""
-        rows = [w.at(self.first, w.let(f"mul i64 {self.step}, {lane}"), "i8") for lane in range(1, w.width)]
-        return [w.at(row, column) for row in (self.first, *rows)]
+        rows = [w.gep(self.first, w.assign(f"mul i64 {self.step}, {lane}"), "i8") for lane in range(1, w.width)]
+        return [w.gep(row, column) for row in (self.first, *rows)]
 
 
 def together(size: int, width: int) -> int:
@@ -56,7 +56,7 @@ def groups(columns: Iterable[int], size: int, width: int) -> list[int]:
     return starts
 
 
-def fetch(w: Writer, rows: Rows, start: int | Value, count: int) -> list[Value]:
+def fetch(w: IRWriter, rows: Rows, start: int | Value, count: int) -> list[Value]:
     """Return columns, half a width of them or one.
 
     The outermost step of the transposition, by which rows of the second half go to the upper lanes, is done in loading.
@@ -65,12 +65,12 @@ def fetch(w: Writer, rows: Rows, start: int | Value, count: int) -> list[Value]:
     if count == 1:
         return [_gathered(w, places)]
     kind, both = f"<{half} x double>", _indices(range(w.width))
-    parts = [w.let(f"load {kind}, ptr {place}, align 8") for place in places]
+    parts = [w.assign(f"load {kind}, ptr {place}, align 8") for place in places]
     pairs = zip(parts[:half], parts[half:], strict=True)
-    return _transposed(w, [w.let(f"shufflevector {kind} {a}, {kind} {b}, {both}") for a, b in pairs])
+    return _transposed(w, [w.assign(f"shufflevector {kind} {a}, {kind} {b}, {both}") for a, b in pairs])
 
 
-def deliver(w: Writer, columns: Sequence[Value], rows: Rows, start: int | Value) -> None:
+def deliver(w: IRWriter, columns: Sequence[Value], rows: Rows, start: int | Value) -> None:
     """Put columns into the rows, half a width of them or one."""
     places, half = rows.at(w, start), w.width // 2
     if len(columns) == 1:
@@ -79,33 +79,33 @@ def deliver(w: Writer, columns: Sequence[Value], rows: Rows, start: int | Value)
     square = _transposed(w, [*columns])
     for lane, place in enumerate(places):
         indices = _indices(range(lane // half * half, lane // half * half + half))
-        part = w.let(f"shufflevector {w.real} {square[lane % half]}, {w.real} poison, {indices}")
-        w.line(f"store <{half} x double> {part}, ptr {place}, align 8")
+        part = w.assign(f"shufflevector {w.float_type} {square[lane % half]}, {w.float_type} poison, {indices}")
+        w.emit(f"store <{half} x double> {part}, ptr {place}, align 8")
 
 
-def ask(w: Writer, place: Value) -> None:
+def ask(w: IRWriter, place: Value) -> None:
     """Ask for a line of cache that will be read or written, into the second cache.
 
     As one to be read: nobody else has it, so it may be written as well. Asking for it to be written would put it into
     the first cache, where values that wait are.
     """
-    w.line(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
+    w.emit(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
 
 
-def _gathered(w: Writer, places: list[Value]) -> Value:
+def _gathered(w: IRWriter, places: list[Value]) -> Value:
     vector = "poison"
     for lane, place in enumerate(places):
-        number = w.let(f"load double, ptr {place}, align 8")
-        vector = w.let(f"insertelement {w.real} {vector}, double {number}, i64 {lane}")
+        number = w.assign(f"load double, ptr {place}, align 8")
+        vector = w.assign(f"insertelement {w.float_type} {vector}, double {number}, i64 {lane}")
     return vector
 
 
-def _scatter(w: Writer, vector: Value, places: list[Value]) -> None:
+def _scatter(w: IRWriter, vector: Value, places: list[Value]) -> None:
     for lane, place in enumerate(places):
-        w.line(f"store double {w.let(f'extractelement {w.real} {vector}, i64 {lane}')}, ptr {place}, align 8")
+        w.emit(f"store double {w.assign(f'extractelement {w.float_type} {vector}, i64 {lane}')}, ptr {place}, align 8")
 
 
-def _transposed(w: Writer, square: list[Value]) -> list[Value]:
+def _transposed(w: IRWriter, square: list[Value]) -> list[Value]:
     """Return the vectors with their lower and their upper halves transposed, each a square.
 
     Entries are exchanged across the diagonal at distance ..., 4, 2, 1 from each other.
@@ -118,7 +118,8 @@ def _transposed(w: Writer, square: list[Value]) -> list[Value]:
                 low = [j if not j & distance else j - distance + w.width for j in range(w.width)]
                 high = [j + distance if not j & distance else j + w.width for j in range(w.width)]
                 square[i], square[i + distance] = (
-                    w.let(f"shufflevector {w.real} {a}, {w.real} {b}, {_indices(order)}") for order in (low, high)
+                    w.assign(f"shufflevector {w.float_type} {a}, {w.float_type} {b}, {_indices(order)}")
+                    for order in (low, high)
                 )
         distance //= 2
     return square

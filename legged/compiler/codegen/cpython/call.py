@@ -52,99 +52,99 @@ class _Call(Objects):
         w, n = self.w, self.n
         arrays = n + len(self.results)
         w.label("start")
-        w.let(f"alloca [{arrays} x ptr], align 8", "%table")
-        w.let(f"alloca [{3 * arrays} x i64], align 8", "%rows")
-        w.let(f"alloca [{max(map(len, self.results)) + 1} x i64], align 8", "%shape")
-        w.let(f"alloca [{len(self.results)} x double], align 8", "%numbers")
-        w.let("alloca [2 x ptr], align 8", "%pair")
+        w.assign(f"alloca [{arrays} x ptr], align 8", "%table")
+        w.assign(f"alloca [{3 * arrays} x i64], align 8", "%rows")
+        w.assign(f"alloca [{max(map(len, self.results)) + 1} x i64], align 8", "%shape")
+        w.assign(f"alloca [{len(self.results)} x double], align 8", "%numbers")
+        w.assign("alloca [2 x ptr], align 8", "%pair")
         self.load_context()
-        w.line(f"br i1 {w.let(f'icmp eq i64 %nargs, {n}')}, label %argument0, label %otherwise")
+        w.emit(f"br i1 {w.assign(f'icmp eq i64 %nargs, {n}')}, label %argument0, label %otherwise")
         count = "-1"
         for k, shape in enumerate(self.shapes):
             count = self.argument(k, shape, count)
         w.label(f"argument{n}")
-        w.line(f"br i1 {w.let(f'icmp eq i64 {count}, -1')}, label %single, label %batch")
+        w.emit(f"br i1 {w.assign(f'icmp eq i64 {count}, -1')}, label %single, label %batch")
         self.single()
         self.batch(count)
         w.label("fail")
-        w.line("ret ptr null")
+        w.emit("ret ptr null")
         w.label("otherwise")
         answer = self.call("vectorcall", f"ptr {self.field('%self', ITEMS)}, ptr %args, i64 %nargs, ptr %names")
-        w.line(f"ret ptr {answer}")
+        w.emit(f"ret ptr {answer}")
         return w.lines
 
     def argument(self, k: int, shape: Shape, count: Value) -> Value:
         """Read one argument; return the number of states so far, -1 for a single one."""
         w, label = self.w, f"argument{k}"
         w.label(label)
-        given = w.let(f"load ptr, ptr {w.at('%args', k, 'ptr')}")
+        given = w.assign(f"load ptr, ptr {w.gep('%args', k, 'ptr')}")
         if not shape:
-            number = w.let(f"or i1 {self.is_kind(given, 'float')}, {self.is_kind(given, 'scalar')}")
-            w.line(f"br i1 {number}, label %{label}_one, label %{label}_other")
+            number = w.assign(f"or i1 {self.is_kind(given, 'float')}, {self.is_kind(given, 'scalar')}")
+            w.emit(f"br i1 {number}, label %{label}_one, label %{label}_other")
             w.label(f"{label}_other")
         axes = self.is_array(given, label, CONTIGUOUS | ALIGNED)
-        one = w.let(f"icmp eq i32 {axes}, {len(shape)}") if shape else "false"
-        many = w.let(f"icmp eq i32 {axes}, {len(shape) + 1}")
-        w.line(f"br i1 {one}, label %{label}_alone, label %{label}_rows")
+        one = w.assign(f"icmp eq i32 {axes}, {len(shape)}") if shape else "false"
+        many = w.assign(f"icmp eq i32 {axes}, {len(shape) + 1}")
+        w.emit(f"br i1 {one}, label %{label}_alone, label %{label}_rows")
         w.label(f"{label}_alone")
         self.check(self.sizes(given, shape, 0), f"{label}_one")
-        alone = self.field(given, HEADER) if shape else w.at(given, HEADER, "i8")
-        w.line(f"br label %{label}_read")
+        alone = self.field(given, HEADER) if shape else w.gep(given, HEADER, "i8")
+        w.emit(f"br label %{label}_read")
         w.label(f"{label}_rows")
         self.check(many, f"{label}_many")
         length = self.length(given)
-        first = w.let(f"icmp eq i64 {count}, -1")
-        same = w.let(f"icmp eq i64 {count}, {length}")
-        agrees = self.all([w.let(f"or i1 {first}, {same}"), w.let(f"icmp sgt i64 {length}, 0")])
+        first = w.assign(f"icmp eq i64 {count}, -1")
+        same = w.assign(f"icmp eq i64 {count}, {length}")
+        agrees = self.all([w.assign(f"or i1 {first}, {same}"), w.assign(f"icmp sgt i64 {length}, 0")])
         self.check(self.all([agrees, self.sizes(given, shape, 1)]), f"{label}_batch")
         rows = self.field(given, HEADER)
-        w.line(f"br label %{label}_read")
+        w.emit(f"br label %{label}_read")
         w.label(f"{label}_read")
         sources = f"%{label}_one], [{{}}, %{label}_batch]"
-        data = w.let(f"phi ptr [{alone}, {sources.format(rows)}")
-        stride = w.let(f"phi i64 [0, {sources.format(8 * math.prod(shape))}")
-        total = w.let(f"phi i64 [{count}, {sources.format(length)}")
+        data = w.assign(f"phi ptr [{alone}, {sources.format(rows)}")
+        stride = w.assign(f"phi i64 [0, {sources.format(8 * math.prod(shape))}")
+        total = w.assign(f"phi i64 [{count}, {sources.format(length)}")
         self.place(k, data, stride)
-        w.line(f"br label %argument{k + 1}")
+        w.emit(f"br label %argument{k + 1}")
         return total
 
     def place(self, k: int, data: Value, stride: Value) -> None:
         """Tell the core and the code for batches where array k is, arguments first."""
         w = self.w
-        w.line(f"store ptr {data}, ptr {w.at('%table', k, 'ptr')}")
-        for i, value in enumerate((w.let(f"ptrtoint ptr {data} to i64"), stride, "0")):
-            w.line(f"store i64 {value}, ptr {w.at('%rows', 3 * k + i, 'i64')}")
+        w.emit(f"store ptr {data}, ptr {w.gep('%table', k, 'ptr')}")
+        for i, value in enumerate((w.assign(f"ptrtoint ptr {data} to i64"), stride, "0")):
+            w.emit(f"store i64 {value}, ptr {w.gep('%rows', 3 * k + i, 'i64')}")
 
     def single(self) -> None:
         """One state: run the core on the arrays as they are. The core reads everything before it writes."""
         w = self.w
         w.label("single")
-        w.line(f"br i1 {w.let('icmp eq ptr %names, null')}, label %single_new, label %single_out")
+        w.emit(f"br i1 {w.assign('icmp eq ptr %names, null')}, label %single_new, label %single_out")
         for label, new in (("single_new", True), ("single_out", False)):
             w.label(label)
             whole = self.fresh(label, 0, "-1") if new else self.given(label, 0, "-1")
-            wrong = w.let(f"call i64 @{CORE}(ptr %table)")
-            self.finish(label, whole, w.let(f"icmp eq i64 {wrong}, 0"), new, numbers=True)
+            wrong = w.assign(f"call i64 @{CORE}(ptr %table)")
+            self.finish(label, whole, w.assign(f"icmp eq i64 {wrong}, 0"), new, numbers=True)
             if new:
                 self.drop(label, whole)
 
     def given(self, label: str, lead: int, count: Value) -> Value:
         """Place the results in the arrays of `out` and return it."""
         w = self.w
-        self.check(w.let(f"icmp eq i64 {self.field('%names', LENGTH, 'i64')}, 1"), f"{label}_once")
-        self.check(w.let(f"icmp eq ptr {self.field('%names', ITEMS)}, {self.context['out']}"), f"{label}_named")
-        whole = w.let(f"load ptr, ptr {w.at('%args', self.n, 'ptr')}")
+        self.check(w.assign(f"icmp eq i64 {self.field('%names', LENGTH, 'i64')}, 1"), f"{label}_once")
+        self.check(w.assign(f"icmp eq ptr {self.field('%names', ITEMS)}, {self.context['out']}"), f"{label}_named")
+        whole = w.assign(f"load ptr, ptr {w.gep('%args', self.n, 'ptr')}")
         if not self.bare:
             self.check(self.is_kind(whole, "tuple"), f"{label}_tuple")
-            right = w.let(f"icmp eq i64 {self.field(whole, LENGTH, 'i64')}, {len(self.results)}")
+            right = w.assign(f"icmp eq i64 {self.field(whole, LENGTH, 'i64')}, {len(self.results)}")
             self.check(right, f"{label}_length")
         for k, shape in enumerate(self.results):
             target = whole if self.bare else self.field(whole, ITEMS + 8 * k)
             axes = self.is_array(target, f"{label}{k}", CONTIGUOUS | ALIGNED | WRITEABLE)
-            self.check(w.let(f"icmp eq i32 {axes}, {len(shape) + lead}"), f"{label}{k}_axes")
+            self.check(w.assign(f"icmp eq i32 {axes}, {len(shape) + lead}"), f"{label}{k}_axes")
             checks = [self.sizes(target, shape, lead)]
             if lead:
-                checks.append(w.let(f"icmp eq i64 {self.length(target)}, {count}"))
+                checks.append(w.assign(f"icmp eq i64 {self.length(target)}, {count}"))
             self.check(self.all(checks), f"{label}{k}_fits")
             data = self.field(target, HEADER)
             if lead:
@@ -155,13 +155,13 @@ class _Call(Objects):
     def is_apart(self, there: Value, shape: Shape, count: Value) -> Value:
         """Return whether a batch's numbers of a shape lie where no argument does."""
         w = self.w
-        end = w.at(there, w.let(f"mul i64 {count}, {8 * math.prod(shape)}"), "i8")
+        end = w.gep(there, w.assign(f"mul i64 {count}, {8 * math.prod(shape)}"), "i8")
         apart = []
         for k, own in enumerate(self.shapes):
-            begin = w.let(f"load ptr, ptr {w.at('%table', k, 'ptr')}")
-            stop = w.at(begin, w.let(f"mul i64 {count}, {8 * math.prod(own)}"), "i8")
-            before, after = w.let(f"icmp ule ptr {stop}, {there}"), w.let(f"icmp ule ptr {end}, {begin}")
-            apart.append(w.let(f"or i1 {before}, {after}"))
+            begin = w.assign(f"load ptr, ptr {w.gep('%table', k, 'ptr')}")
+            stop = w.gep(begin, w.assign(f"mul i64 {count}, {8 * math.prod(own)}"), "i8")
+            before, after = w.assign(f"icmp ule ptr {stop}, {there}"), w.assign(f"icmp ule ptr {end}, {begin}")
+            apart.append(w.assign(f"or i1 {before}, {after}"))
         return self.all(apart)
 
     def fresh(self, label: str, lead: int, count: Value) -> Value:
@@ -180,37 +180,37 @@ class _Call(Objects):
                 else:
                     self.put(made, whole, k)
             else:
-                data = w.at("%numbers", k)
+                data = w.gep("%numbers", k)
             self.place(self.n + k, data, str(8 * math.prod(shape)))
         return whole
 
     def finish(self, label: str, whole: Value, fine: Value, new: bool, numbers: bool = False) -> None:
         """Return the results if they are fine; otherwise the ordinary way tells what is wrong."""
         w = self.w
-        w.line(f"br i1 {fine}, label %{label}_fine, label %{label}_wrong")
+        w.emit(f"br i1 {fine}, label %{label}_fine, label %{label}_wrong")
         w.label(f"{label}_wrong")
         if new and whole != "null":
             self.decrement(whole)
-        w.line("br label %otherwise")
+        w.emit("br label %otherwise")
         w.label(f"{label}_fine")
         if new:
             self.form(label, self.with_numbers(label, whole) if numbers else whole)
         else:
             self.increment(whole)
-            w.line(f"ret ptr {whole}")
+            w.emit(f"ret ptr {whole}")
 
     def drop(self, label: str, pack: Value) -> None:
         """Give up where there is no room for a result."""
         if not self.bare:
             self.w.label(f"{label}_fail")
             self.decrement(pack)
-            self.w.line("br label %fail")
+            self.w.emit("br label %fail")
 
     def with_numbers(self, label: str, whole: Value) -> Value:
         """Return the results with those in them that are numbers."""
         for k, shape in enumerate(self.results):
             if not shape:
-                place = self.w.at("%numbers", k)
+                place = self.w.gep("%numbers", k)
                 number = self.call("number", f"ptr {place}, ptr {self.context['double']}, ptr null")
                 self.is_there(number, f"{label}{k}_number", "fail" if self.bare else f"{label}_fail")
                 if self.bare:
@@ -223,52 +223,52 @@ class _Call(Objects):
         w = self.w
         if not self.bare:
             form = self.field("%self", ITEMS + 16)
-            none = w.let(f"icmp eq ptr {form}, {self.context['none']}")
-            w.line(f"br i1 {none}, label %{label}_as_is, label %{label}_form")
+            none = w.assign(f"icmp eq ptr {form}, {self.context['none']}")
+            w.emit(f"br i1 {none}, label %{label}_as_is, label %{label}_form")
             w.label(f"{label}_form")
-            w.line(f"store ptr {whole}, ptr %pair")
+            w.emit(f"store ptr {whole}, ptr %pair")
             answer = self.call("vectorcall", f"ptr {form}, ptr %pair, i64 1, ptr null")
             self.decrement(whole)
-            w.line(f"ret ptr {answer}")
+            w.emit(f"ret ptr {answer}")
             w.label(f"{label}_as_is")
-        w.line(f"ret ptr {whole}")
+        w.emit(f"ret ptr {whole}")
 
     def batch(self, count: Value) -> None:
         """Many states: by the code for batches at once, or by way of Python if they are worth several threads."""
         w = self.w
         w.label("batch")
-        loaded = w.let(f"icmp ne ptr {self.context['batch']}, null")
-        several = w.let(f"icmp sgt i64 {count}, 2")
-        self.check(w.let(f"or i1 {loaded}, {several}"), "batch_go")
-        w.line(f"br i1 {w.let('icmp eq ptr %names, null')}, label %batch_new, label %batch_out")
+        loaded = w.assign(f"icmp ne ptr {self.context['batch']}, null")
+        several = w.assign(f"icmp sgt i64 {count}, 2")
+        self.check(w.assign(f"or i1 {loaded}, {several}"), "batch_go")
+        w.emit(f"br i1 {w.assign('icmp eq ptr %names, null')}, label %batch_new, label %batch_out")
         w.label("batch_out")
         given = self.given("batch_out", 1, count)
-        w.line("br label %batch_given")
+        w.emit("br label %batch_given")
         w.label("batch_given")
-        w.line("br label %batch_run")
+        w.emit("br label %batch_run")
         w.label("batch_new")
         made = self.fresh("batch_new", 1, count)
-        w.line("br label %batch_made")
+        w.emit("br label %batch_made")
         self.drop("batch_new", made)
         w.label("batch_made")
-        w.line("br label %batch_run")
+        w.emit("br label %batch_run")
         w.label("batch_run")
-        whole = w.let(f"phi ptr [{given}, %batch_given], [{made}, %batch_made]")
-        new = w.let("phi i1 [false, %batch_given], [true, %batch_made]")
-        small = w.let(f"icmp sle i64 {count}, {self.context['limit']}")
-        direct = w.let(f"and i1 {loaded}, {small}") if self.work <= WORK_LIMIT else "false"
-        w.line(f"br i1 {direct}, label %batch_direct, label %batch_shared")
+        whole = w.assign(f"phi ptr [{given}, %batch_given], [{made}, %batch_made]")
+        new = w.assign("phi i1 [false, %batch_given], [true, %batch_made]")
+        small = w.assign(f"icmp sle i64 {count}, {self.context['limit']}")
+        direct = w.assign(f"and i1 {loaded}, {small}") if self.work <= WORK_LIMIT else "false"
+        w.emit(f"br i1 {direct}, label %batch_direct, label %batch_shared")
         w.label("batch_direct")
-        room = w.let(f"alloca [{min(self.work, WORK_LIMIT)} x double], align 64")
+        room = w.assign(f"alloca [{min(self.work, WORK_LIMIT)} x double], align 64")
         bad_direct = self.call("batch", f"i64 0, i64 {count}, ptr %rows, ptr {room}", "i64")
-        w.line("br label %batch_done")
+        w.emit("br label %batch_done")
         w.label("batch_shared")
         bad_shared = self.share(count, whole, new)
-        w.line("br label %batch_done")
+        w.emit("br label %batch_done")
         w.label("batch_done")
-        bad = w.let(f"phi i64 [{bad_direct}, %batch_direct], [{bad_shared}, %shared_answer]")
-        fine = w.let(f"icmp slt i64 {bad}, 0")
-        w.line(f"br i1 {new}, label %batch_new_done, label %batch_out_done")
+        bad = w.assign(f"phi i64 [{bad_direct}, %batch_direct], [{bad_shared}, %shared_answer]")
+        fine = w.assign(f"icmp slt i64 {bad}, 0")
+        w.emit(f"br i1 {new}, label %batch_new_done, label %batch_out_done")
         for label, is_new in (("batch_new", True), ("batch_out", False)):
             w.label(f"{label}_done")
             self.finish(label, whole, fine, is_new)
@@ -277,20 +277,20 @@ class _Call(Objects):
         """Call the function of Python that runs a batch of `count` states, described by %rows."""
         w = self.w
         numbers = []
-        for i, value in enumerate((count, w.let("ptrtoint ptr %rows to i64"))):
+        for i, value in enumerate((count, w.assign("ptrtoint ptr %rows to i64"))):
             numbers.append(self.call("whole", f"i64 {value}"))
-            w.line(f"store ptr {numbers[-1]}, ptr {w.at('%pair', i, 'ptr')}")
+            w.emit(f"store ptr {numbers[-1]}, ptr {w.gep('%pair', i, 'ptr')}")
             self.is_there(numbers[-1], f"share{i}", "share_fail")
         run = self.field("%self", ITEMS + 8)
         answer = self.call("vectorcall", f"ptr {run}, ptr %pair, i64 2, ptr null")
         for number in numbers:
             self.decrement(number)
-        w.line(f"br i1 {w.let(f'icmp eq ptr {answer}, null')}, label %share_fail, label %shared_answer")
+        w.emit(f"br i1 {w.assign(f'icmp eq ptr {answer}, null')}, label %share_fail, label %shared_answer")
         w.label("share_fail")
-        w.line(f"br i1 {new}, label %share_drop, label %fail")
+        w.emit(f"br i1 {new}, label %share_drop, label %fail")
         w.label("share_drop")
         self.decrement(whole)
-        w.line("br label %fail")
+        w.emit("br label %fail")
         w.label("shared_answer")
         bad = self.call("value", f"ptr {answer}", "i64")
         self.decrement(answer)
