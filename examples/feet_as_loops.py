@@ -61,7 +61,7 @@ for axes, (phase, (posture, feet)) in zip((drawing.axes[:3], drawing.axes[3:]), 
     contacts = [f"{foot}_{end}" for foot in feet for end in ("heel", "toe")]
     stands = loops.standing(robot, q, contacts)
     controller = servo(path(stands, q, phase))
-    bound = loops.simulate(stands, controller, until=4.0, q=q, integrator=legged.Stiff())
+    bound = legged.simulate(stands, controller, until=4.0, q=q, integrator=legged.Stiff())
     held = loop_forces(stands, bound)
     late = bound.times > landed
     for depth, color in FLOORS.items():

@@ -3,7 +3,7 @@
 closed = legged.loops.close(tree, Revolute("pin", "y"), parent="coupler", child="rocker", at=..., child_at=...)
 q = legged.loops.assemble(closed, guess, hold=["crank"])
 vdot = legged.loops.forward_dynamics(closed, q, v, tau)
-run = legged.loops.simulate(closed, controller, until=10.0, q=q)
+run = legged.simulate(closed, controller, until=10.0, q=q)
 """
 
 from legged.loops.closing import Rod, Rolling
@@ -13,7 +13,6 @@ from legged.loops.dynamics import Solution, Stabilization, active_forces, forwar
 from legged.loops.files import load
 from legged.loops.loop import ClosedRobot, Loop, close
 from legged.loops.rank import Mobility, independent, mobility, ordered
-from legged.loops.simulation import loop_errors, ranks, simulate
 from legged.loops.spanning import LoopBuilder
 from legged.loops.stance import standing
 
@@ -36,14 +35,11 @@ __all__ = [
     "independent",
     "jacobian",
     "load",
-    "loop_errors",
     "loop_wrenches",
     "mobility",
     "ordered",
     "projected",
-    "ranks",
     "residual",
-    "simulate",
     "solve",
     "standing",
 ]

@@ -1,5 +1,6 @@
 """Simulation: the closed loop, integrators, runs, plots and animations."""
 
+from legged.simulation.closed_chains import loop_errors, loop_ranks
 from legged.simulation.disturbance import Push
 from legged.simulation.fall import Fall
 from legged.simulation.fixed import RungeKutta4, SemiImplicitEuler, TimeStepping
@@ -18,6 +19,8 @@ __all__ = [
     "SemiImplicitEuler",
     "Stiff",
     "TimeStepping",
+    "loop_errors",
+    "loop_ranks",
     "rollout",
     "simulate",
 ]

@@ -12,12 +12,17 @@ from legged.contact.rigid import Rigid
 from legged.dynamics.arguments import read
 from legged.errors import DefinitionError, NotFiniteError, SimulationError
 from legged.ground.ground import Ground
+from legged.loops.consistent import assemble
+from legged.loops.dynamics import Stabilization
+from legged.loops.loop import ClosedRobot
+from legged.loops.rank import ordered
 from legged.robot.robot import Robot
+from legged.simulation.closed_chains import ClosedChainLoop, check_closed
 from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.disturbance import Push
 from legged.simulation.engine import Engine, choose
 from legged.simulation.fall import Fall, Watch
-from legged.simulation.fixed import FixedStep, TimeStepping
+from legged.simulation.fixed import FixedStep, RungeKutta4, TimeStepping
 from legged.simulation.limits import check_range
 from legged.simulation.progress import ProgressBar
 from legged.simulation.record import recorded
@@ -31,7 +36,7 @@ Array = np.ndarray
 
 
 def simulate(
-    robot: Robot,
+    robot: Robot | ClosedRobot,
     controller: ControllerLike | Any = None,
     *,
     until: float,
@@ -45,22 +50,28 @@ def simulate(
     bodies: Sequence[FreeBody] = (),
     compiled: bool | None = None,
     progress: bool | None = None,
+    time_constant: float = 0.05,
 ) -> Run:
     """Return the motion of a robot from t = 0 to `until`.
 
     Motors give what the controller asks within their effort and speed, and joints have stops, where the robot's
     `JointPhysics` says so; see `limits`.
 
+    For a robot with closed kinematic loops, the accelerations satisfy the loop constraints with Baumgarte
+    stabilization, each fixed step is projected onto the constraints, and their rank is tested at every evaluation.
+    `Stiff` relies on the stabilization alone. q, v and tau are those of the spanning tree.
+
     Args:
-        robot: The robot.
+        robot: The robot, or one with closed loops, `legged.loops.ClosedRobot`.
         controller: A callable tau = controller(t, q, v, wrenches), an object as `Controller` describes, or None for
             no torques.
         until: End of the run, [s].
         ground: What the contact points meet, a `Ground` that gives or a `Rigid` one; None for none.
         q, v: Initial configuration (nq,) and velocity (nv,). Without q, the controller's `initial_state(robot)`, or
-            the neutral configuration; without v, rest.
-        integrator: `Stiff(...)` by default, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`; on a `Rigid`
-            ground `TimeStepping(step=...)`.
+            the neutral configuration; without v, rest. The state must satisfy loop constraints; without q and
+            `initial_state`, `legged.loops.assemble` finds a configuration near the neutral one.
+        integrator: `Stiff(...)`, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`; on a `Rigid` ground
+            `TimeStepping(step=...)`. Default: `Stiff()`, or `RungeKutta4(step=1e-3)` with closed loops.
         sample: Time between stored states, [s].
         fall: When to give up: a `Fall`, a callable (t, q, v) -> what happened or nothing, False for never. By default
             `Fall()` for a robot with a free base on a ground.
@@ -69,20 +80,32 @@ def simulate(
         compiled: True to insist on one compiled kernel for the whole loop, False to run the controller in Python
             (if it has side effects, say), None to compile what can be compiled; `run.engine` tells.
         progress: Show a progress bar; by default if the run is long and stderr is a terminal.
+        time_constant: Of the Baumgarte stabilization of closed loops, [s]; see `legged.loops.Stabilization`.
 
     Raises:
+        LoopError: The initial state does not satisfy the loop constraints.
         SimulationError: The robot fell, or the solution diverged; `error.run` is the run up to there.
         ShapeError, NotFiniteError: The initial state, a time or the controller's answer has no sense.
         StateError: A joint starts beyond its stop.
         DefinitionError: Ground, integrator, bodies and controller do not go together.
     """
     times = sample_times(until, sample)
-    integrator = suited(integrator, ground, bodies, Stiff())
+    closed = robot if isinstance(robot, ClosedRobot) else None
+    robot = robot.robot if isinstance(robot, ClosedRobot) else robot
+    integrator = suited(integrator, ground, bodies, Stiff() if closed is None else RungeKutta4(step=1e-3))
     adapted = adapt(controller)
+    if closed is not None and q is None and not hasattr(controller, "initial_state"):
+        q = assemble(closed, robot.neutral())
     q, v = initial_state(robot, controller, q, v)
+    if closed is not None:
+        check_closed(closed, q, v)
     memory = adapted.start(robot, ground, q, v)
-    parts = adapted, ground, len(memory), tuple(pushes), stick_figure(robot)[0], tuple(bodies)
-    loop = closed_loop(robot, *parts)
+    parts = adapted, ground, len(memory), tuple(pushes), stick_figure(robot)[0]
+    if closed is None:
+        loop = closed_loop(robot, *parts, tuple(bodies))
+    else:
+        constraints = {"closed": ordered(closed, q), "stabilization": Stabilization(time_constant)}
+        loop = ClosedChainLoop(robot, *parts, **constraints)
     s = loop.initial(v, memory)
     engine = choose(loop, q, s, compiled)
     return follow(engine, controller, q, s, times, integrator, fall, progress)

@@ -19,10 +19,10 @@ def spinning_four_bar():
 def test_ten_seconds_keep_the_energy_and_the_loop():
     """13 turns of the crank, at 0.1 % of a turn a step: the error of the classical rule, and rounding in the loop."""
     closed, q, v = spinning_four_bar()
-    run = loops.simulate(closed, until=10.0, q=q, v=v)
+    run = legged.simulate(closed, until=10.0, q=q, v=v)
     assert np.ptp(run.kinetic) > 0.5  # [J]; it does move
     assert run.energy_drift < 1e-6 * run.kinetic.max()
-    assert loops.loop_errors(closed, run).max() < 1e-13
+    assert legged.simulation.loop_errors(closed, run).max() < 1e-13
 
 
 def test_error_falls_with_the_fourth_power_of_the_step():
@@ -30,7 +30,7 @@ def test_error_falls_with_the_fourth_power_of_the_step():
     closed, q, v = spinning_four_bar()
     steps = (2.5e-3, 1.25e-3, 1e-4)
     coarse, fine, exact = (
-        loops.simulate(closed, until=0.5, q=q, v=v, integrator=legged.RungeKutta4(step)).q[-1] for step in steps
+        legged.simulate(closed, until=0.5, q=q, v=v, integrator=legged.RungeKutta4(step)).q[-1] for step in steps
     )
     ratio = np.abs(coarse - exact).max() / np.abs(fine - exact).max()
     assert 11.0 < ratio < 23.0  # 16, but for higher powers
@@ -39,14 +39,14 @@ def test_error_falls_with_the_fourth_power_of_the_step():
 def test_stabilized_accelerations_alone_hold_the_loop():
     """`Stiff` projects nothing: Baumgarte's terms keep what its tolerance lets go."""
     closed, q, v = spinning_four_bar()
-    run = loops.simulate(closed, until=3.0, q=q, v=v, integrator=legged.Stiff())
-    assert loops.loop_errors(closed, run).max() < 1e-5
+    run = legged.simulate(closed, until=3.0, q=q, v=v, integrator=legged.Stiff())
+    assert legged.simulation.loop_errors(closed, run).max() < 1e-5
     assert run.energy_drift < 1e-2 * run.kinetic.max()
 
 
 def test_rank_tested_steps_are_the_compiled_ones():
     closed, q, v = spinning_four_bar()
-    one, other = (loops.simulate(closed, until=0.01, q=q, v=v, compiled=how) for how in (None, False))
+    one, other = (legged.simulate(closed, until=0.01, q=q, v=v, compiled=how) for how in (None, False))
     assert one.engine == "compiled closed loop" != other.engine
     assert one.q[-1] == pytest.approx(other.q[-1], abs=1e-13)
 
@@ -56,20 +56,20 @@ def test_runs_start_in_and_pass_postures_of_another_rank(extra):
     """Flat, a parallelogram has a freedom more; it swings on as it moved, and an extra bar stays without effect."""
     closed = parallelogram(extra)
     v = -6.0 * np.array([1, -1, *[1] * (1 + extra)])
-    run = loops.simulate(closed, until=0.6, q=np.zeros(3 + extra), v=v)
+    run = legged.simulate(closed, until=0.6, q=np.zeros(3 + extra), v=v)
     assert run.engine == "compiled closed loop"
-    found = loops.ranks(closed, run)
+    found = legged.simulation.loop_ranks(closed, run)
     assert found[0] == 1 + extra and set(found[1:]) == {2 + extra}
     assert run.q[-1, 0] < -np.pi  # past the next flat posture
     assert run.q[:, 2:] == pytest.approx(np.repeat(run.q[:, :1], 1 + extra, axis=1), abs=1e-12)
-    assert loops.loop_errors(closed, run).max() < 1e-14
+    assert legged.simulation.loop_errors(closed, run).max() < 1e-14
     assert run.energy_drift < 1e-7 * run.kinetic.max()
 
 
 def test_work_in_is_the_rate_of_energy():
     """Closing joints do none: energy less the motors' work stays."""
     closed, q, v = spinning_four_bar()
-    run = loops.simulate(
+    run = legged.simulate(
         closed, lambda t, q, v, w: np.stack([0.3 - 0.1 * v[0], 0.0 * t, 0.05 * v[2]]), until=2.0, q=q, v=v
     )
     assert np.abs(run.actuator_work).max() > 0.3
@@ -100,20 +100,20 @@ def test_loops_are_inner_forces_to_momentum():
 def test_ten_seconds_of_a_falling_delta():
     """It swings through with 3.7 J, near postures in which its arms and rods line up."""
     closed = robots.delta()
-    run = loops.simulate(closed, until=10.0)
+    run = legged.simulate(closed, until=10.0)
     assert run.energy_drift < 1e-4 * run.kinetic.max()
-    assert loops.loop_errors(closed, run).max() < 1e-13
+    assert legged.simulation.loop_errors(closed, run).max() < 1e-13
 
 
 @pytest.mark.slow
 def test_ten_seconds_of_a_tumbling_leg():
     closed, q = floating_leg(gravity=(0, 0, 0))
     v = loops.consistent_velocity(closed, q, np.random.default_rng(1).normal(size=closed.robot.nv))
-    run = loops.simulate(closed, until=10.0, q=q, v=v)
+    run = legged.simulate(closed, until=10.0, q=q, v=v)
     start, end = (legged.momentum(closed.robot, run.q[k], run.v[k]) for k in (0, -1))
     assert end == pytest.approx(start, abs=1e-6 * np.abs(start).max())
     assert run.energy_drift < 1e-6 * run.kinetic.max()
-    assert loops.loop_errors(closed, run).max() < 1e-13
+    assert legged.simulation.loop_errors(closed, run).max() < 1e-13
 
 
 def test_a_leg_of_five_bars_lands_and_bears_its_weight():
@@ -125,14 +125,14 @@ def test_a_leg_of_five_bars_lands_and_bears_its_weight():
     gains = np.array([0, 0, 0, 40.0, 0, 40.0, 0])
     wanted = np.array(q)
     floor, step = realistic_ground(robot, support=1), legged.RungeKutta4(5e-5)
-    run = loops.simulate(
+    run = legged.simulate(
         closed, lambda t, q, v, w: gains * (wanted - q - 0.025 * v), until=1.0, q=q, ground=floor, integrator=step
     )
     weight = 9.81 * robot.mass
     assert run.ground_force[:, 2].max() > 1.2 * weight  # it lands
     assert run.ground_force[-1, 2] == pytest.approx(weight, rel=1e-3)
     assert run.energy_drift < 1e-6
-    assert loops.loop_errors(closed, run).max() < 1e-13
+    assert legged.simulation.loop_errors(closed, run).max() < 1e-13
 
 
 def test_delta_only_translates():
@@ -180,7 +180,7 @@ def test_connected_four_bar_accelerates_and_moves_as_in_mujoco(tmp_path):
     data.qfrc_applied[:] = 0.0
     for _ in range(5000):
         mujoco.mj_step(model, data)
-    run = loops.simulate(closed, until=0.5, q=q, v=v)
+    run = legged.simulate(closed, until=0.5, q=q, v=v)
     assert data.qpos == pytest.approx(run.q[-1], abs=1e-5)  # softness, while it turns by 4 rad
 
 
@@ -246,6 +246,6 @@ def test_feet_as_loops_bear_what_a_stiff_floor_bears(phase):
         assert forces[:, 2] == pytest.approx(felt[:, 2], abs=1e-2 * weight)
     assert run.contact_forces[100:, len(contacts) :].max(initial=0.0) == 0.0
     stands = loops.standing(robot, q, contacts)
-    bound = loops.simulate(stands, sways, until=3.0, q=q, integrator=legged.Stiff())  # the free ankle is stiff
-    assert loops.loop_errors(stands, bound).max() < 1e-5
+    bound = legged.simulate(stands, sways, until=3.0, q=q, integrator=legged.Stiff())  # the free ankle is stiff
+    assert legged.simulation.loop_errors(stands, bound).max() < 1e-5
     assert np.abs(bound.q - run.q).max() < 0.02  # the floor gives way by 0.5 mm under feet of 0.15 m

@@ -229,7 +229,7 @@ def test_what_does_not_go_together_is_refused():
     linkage = robots.four_bar()
     q = loops.assemble(linkage, [1.0, -0.7, 1.5], hold=["crank joint"])
     with pytest.raises(DefinitionError, match="closed loops"):
-        loops.simulate(linkage, q=q, until=0.1, ground=Rigid(), integrator=STEP)
+        legged.simulate(linkage, q=q, until=0.1, ground=Rigid(), integrator=STEP)
     law = controllers.FeedForward(controllers.Trot(hip_height=0.5))
     with pytest.raises(DefinitionError, match="ground that gives"):
         legged.simulate(robots.spatial_quadruped(), law, ground=Rigid(), until=0.1)
