@@ -39,7 +39,7 @@ class Motors:
 
     tau: Any
 
-    def torque(self, t: Any, step: Any, q: Any, v: Any, wrenches: Any, memory: Any) -> Any:
+    def torque(self, t: Any, phase: Any, q: Any, v: Any, wrenches: Any, memory: Any) -> Any:
         return self.tau
 
 

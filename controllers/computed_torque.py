@@ -39,8 +39,8 @@ class ComputedTorque(GaitLaw):
         self._kp = per_joint("kp", self.kp, n)
         self._kd = 2 * np.sqrt(self._kp) if self.kd is None else per_joint("kd", self.kd, n)
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        e, ed, qdd_d = self._errors(t, step, q, v)
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        e, ed, qdd_d = self._errors(t, phase, q, v)
         alpha_theta = qdd_d + self._kp * e + self._kd * ed
         _, tau_theta = floating_inverse_dynamics(self.robot, q, v, alpha_theta, wrenches)
         return self._generalized(tau_theta)

@@ -57,35 +57,35 @@ class FeedForward(GaitLaw):
         ground_memory = np.zeros(0) if ground is None else ground.memory(len(robot.contacts))
         return np.concatenate([q[: robot.base.nq], v[: robot.base.nv], ground_memory])
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        e, ed, _ = self._errors(t, step, q, v)
-        _, _, tau_id = self._reference_motion(t, step, memory)
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        e, ed, _ = self._errors(t, phase, q, v)
+        _, _, tau_id = self._reference_motion(t, phase, memory)
         return self._generalized(tau_id + self._kp * e + self._kd * ed)
 
-    def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        base_rate, ground_rate, _ = self._reference_motion(t, step, memory)
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        base_rate, ground_rate, _ = self._reference_motion(t, phase, memory)
         return np.concatenate([base_rate, ground_rate])
 
-    def reference_state(self, t: Any, step: Any, memory: Array) -> tuple[Array, Array]:
+    def reference_state(self, t: Any, phase: Any, memory: Array) -> tuple[Array, Array]:
         """Return (q, v) of the reference robot, (nq,) and (nv,), from the memory."""
         base = self.robot.base
         q_0, v_0 = memory[: base.nq], memory[base.nq : base.nq + base.nv]
         if base.kind == "floating":  # integrated component by component, the quaternion's length drifts a little
             q_0 = np.concatenate([q_0[:4] / np.sqrt(q_0[:4] @ q_0[:4]), q_0[4:]])
-        q_d, qd_d, _ = self.reference(t, step)
+        q_d, qd_d, _ = self.reference(t, phase)
         return np.concatenate([q_0, q_d]), np.concatenate([v_0, qd_d])
 
-    def _reference_motion(self, t: Any, step: Any, memory: Array) -> tuple[Array, Array, Array]:
+    def _reference_motion(self, t: Any, phase: Any, memory: Array) -> tuple[Array, Array, Array]:
         """Return the rates of the base's part and of the ground's part of the memory, and tau_ID, (nj,)."""
         robot, base = self.robot, self.robot.base
-        q, v = self.reference_state(t, step, memory)
+        q, v = self.reference_state(t, phase, memory)
         ground_memory = memory[base.nq + base.nv :]
         if not isinstance(self._ground, Ground) or not robot.contacts:
             ground_rate, wrenches = ground_memory, None
         else:
             forces, ground_rate = self._ground.forces(*contact_motion(robot, q, v), ground_memory)
             wrenches = contact_wrenches(robot, q, forces)
-        _, _, qdd_d = self.reference(t, step)
+        _, _, qdd_d = self.reference(t, phase)
         vdot_0, tau_id = floating_inverse_dynamics(robot, q, v, qdd_d, wrenches)
         return np.concatenate([base.rate(q[: base.nq], v[: base.nv]), vdot_0]), ground_rate, tau_id
 

@@ -50,19 +50,19 @@ class Held:
         self._robot, self._inner = robot, adapt(copy.copy(self.law))
         return np.concatenate([np.zeros(robot.nv), self._inner.start(robot, ground, q, v)])
 
-    def update(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the memory that a step from time t begins with: at an instant the law's new answer."""
         law, robot = self._started
-        phase = t * self.rate
-        due = np.abs(phase - np.floor(phase + 0.5)) < _ON_TIME
+        periods = t * self.rate
+        due = np.abs(periods - np.floor(periods + 0.5)) < _ON_TIME
         if not isinstance(due, Expression) and not due:  # in Python the law is asked at its instants alone
             return memory
-        own = law.update(t, step, q, v, wrenches, memory[robot.nv :])
-        tau = full_torque(robot, law.torque(t, step, q, v, wrenches, own))
-        later = own + law.rate(t, step, q, v, wrenches, own) / self.rate
+        own = law.update(t, phase, q, v, wrenches, memory[robot.nv :])
+        tau = full_torque(robot, law.torque(t, phase, q, v, wrenches, own))
+        later = own + law.rate(t, phase, q, v, wrenches, own) / self.rate
         return where(due, np.concatenate([tau, later]), memory)
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the generalized forces that are held, (nv,)."""
         return memory[: len(v)]
 

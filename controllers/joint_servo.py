@@ -31,8 +31,8 @@ class JointPD(GaitLaw):
     def _fit_gains(self, n: int) -> None:
         self._kp, self._kd = per_joint("kp", self.kp, n), per_joint("kd", self.kd, n)
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        e, ed, _ = self._errors(t, step, q, v)
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        e, ed, _ = self._errors(t, phase, q, v)
         return self._generalized(self._kp * e + self._kd * ed)
 
 
@@ -57,9 +57,9 @@ class JointPID(JointPD):
         super().start(robot, ground, q, v)
         return np.zeros(robot.nj)
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return super().torque(t, step, q, v, wrenches, memory) + self._generalized(self._ki * memory)
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        return super().torque(t, phase, q, v, wrenches, memory) + self._generalized(self._ki * memory)
 
-    def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        e, _, _ = self._errors(t, step, q, v)
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        e, _, _ = self._errors(t, phase, q, v)
         return e

@@ -60,17 +60,17 @@ class GaitLaw:
             raise LeggedError(f"{type(self).__name__} knows no robot yet; call start(robot, ground, q, v) first")
         return self._robot
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the generalized forces, (nv,), [N m] or [N]; zeros in the base's rows."""
         raise NotImplementedError
 
-    def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the rate of the memory, as long as it."""
         return memory
 
-    def reference(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
         """Return desired joint positions, velocities and accelerations, (nj,) each."""
-        return (self._fitted or self.gait).reference(t, step)
+        return (self._fitted or self.gait).reference(t, phase)
 
     def switches(self, until: float) -> Array:
         """Return the times before `until` at which the reference jumps, [s]."""
@@ -80,10 +80,10 @@ class GaitLaw:
         """Return (q, v) at t = 0 on the gait."""
         return self.gait.initial_state(robot)
 
-    def _errors(self, t: Any, step: Any, q: Array, v: Array) -> tuple[Array, Array, Array]:
+    def _errors(self, t: Any, phase: Any, q: Array, v: Array) -> tuple[Array, Array, Array]:
         """Return the joints' position errors, velocity errors and desired accelerations, (nj,) each."""
         base = self.robot.base
-        wanted, rates, accelerations = self.reference(t, step)
+        wanted, rates, accelerations = self.reference(t, phase)
         return wanted - q[base.nq :], rates - v[base.nv :], accelerations
 
     def _generalized(self, joint_torques: Array) -> Array:

@@ -148,7 +148,7 @@ class OperationalSpaceControl(GaitLaw):
             rows = self._foot_rows(robot, q)[:, :n0] if self._feet else np.zeros((0, n0))
             check_footing(robot, self.standing, rows.T)
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the generalized forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""
         robot, n0 = self.robot, self.robot.base.nv
         space = self._space(q)
@@ -158,7 +158,7 @@ class OperationalSpaceControl(GaitLaw):
             own = speeds[start : start + len(task.rows)]
             wanted.append(task.acceleration(robot, t, q, join(np.zeros(6 - len(own)), own)))
             start += len(task.rows)
-        e, ed, qdd = self._errors(t, step, q, v)
+        e, ed, qdd = self._errors(t, phase, q, v)
         alpha = join(np.zeros(n0), qdd + self.posture[0] * e + self.posture[1] * ed)
         tau = space.forces(v, np.concatenate(wanted), inverse_dynamics(robot, q, v, alpha))
         if n0:

@@ -16,8 +16,8 @@ class Squat(controllers.Stand):
 
     depth: float = 0.1  # [m]
 
-    def plan(self, t, step):
-        base, feet = super().plan(t, step)
+    def plan(self, t, phase):
+        base, feet = super().plan(t, phase)
         base[2] = base[2] - self.depth * (1 - np.cos(2 * np.pi * t / self.period)) / 2
         return base, feet
 

@@ -128,19 +128,19 @@ class Balanced(GaitLaw):
         assert isinstance(plan, (Alternating, Stand))
         return plan
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the generalized forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""
-        robot, inside = self.robot, t - step * self._plan.period
-        carries = self._carrying(step)
+        robot, inside = self.robot, t - phase * self._plan.period
+        carries = self._carrying(phase)
         points, _ = contact_motion(robot, q, v)
-        loads, support = self._per_contact(carries), self._support(step, points)
+        loads, support = self._per_contact(carries), self._support(phase, points)
         error = self._error(inside, q, v, support)
         level = self._base(q, v, support)
         if isinstance(self._plan, Stand):
             swings = [np.zeros(3)] * len(self._limbs)
         else:
             following = Support.of(points, [1 - k for k in loads])
-            landing = self._capture.next_support(inside, step, error, support, following)
+            landing = self._capture.next_support(inside, phase, error, support, following)
             swings = self._swings(inside, q, v, carries, support, landing)
         tasks = [leg_task(robot, limb, q, v, a, self.foot) for limb, a in zip(self._limbs, swings, strict=True)]
         given: list[Any] = list(
@@ -180,16 +180,16 @@ class Balanced(GaitLaw):
         A, moment = turns.T @ felt[:n0] @ slides, turns.T @ tau[:n0]
         return slides @ solve_symmetric(mirror(A.T @ A) + _STUCK * robot.mass**2 * np.eye(2), -(A.T @ moment))
 
-    def _carrying(self, step: Any) -> list[Any]:
-        """Return 1 for each leg that carries in a step, 0 for each that swings."""
+    def _carrying(self, phase: Any) -> list[Any]:
+        """Return 1 for each leg that carries in a phase, 0 for each that swings."""
         if isinstance(self._plan, Stand):
             return [1.0] * len(self._limbs)
-        even = step % 2 < 0.5
+        even = phase % 2 < 0.5
         first = self._plan.groups[0]
         return [where(even, 1.0, 0.0) if limb.leg.name in first else where(even, 0.0, 1.0) for limb in self._limbs]
 
-    def _support(self, step: Any, points: Array) -> Support:
-        carries = self._carrying(step)
+    def _support(self, phase: Any, points: Array) -> Support:
+        carries = self._carrying(phase)
         return Support.of(points, self._per_contact(carries), self._middle(carries))
 
     def _error(self, t: Any, q: Array, v: Array, support: Support) -> Array:
@@ -252,9 +252,9 @@ class Balanced(GaitLaw):
 
     def _lift(self, t: Any) -> tuple[Any, Any, Any]:
         """Return the planned height of a swinging sole over the support, with two derivatives."""
-        phase = taylor.time(t) / self._plan.period
-        _, lift = path_named(self._plan.path)(phase)
-        height, rate, acceleration = taylor.derivatives([self._plan.clearance * lift - _PRESS * phase])
+        fraction = taylor.time(t) / self._plan.period
+        _, lift = path_named(self._plan.path)(fraction)
+        height, rate, acceleration = taylor.derivatives([self._plan.clearance * lift - _PRESS * fraction])
         return height[0], rate[0], acceleration[0]
 
 

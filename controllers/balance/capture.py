@@ -61,11 +61,11 @@ class Capture:
         move = self.gain * support.reachable(error)
         return support.center[:2] + move * np.minimum(1.0, self.reach / support.size(move))
 
-    def next_support(self, t: Any, step: Any, error: Array, support: Support, following: Support) -> Array:
+    def next_support(self, t: Any, phase: Any, error: Array, support: Support, following: Support) -> Array:
         """Return where the next support should be centered, (2,), [m], world.
 
         The error that the center of pressure cannot remove in the rest of the step grows and is met by the feet.
-        Lagging behind the plan (step + 1) stride is made good along the next support by stepping nearer to the plan,
+        Lagging behind the plan (phase + 1) stride is made good along the next support by stepping nearer to the plan,
         since pressure will follow, and across it by stepping farther from it, since only the fall itself moves there.
         """
         growth = np.exp(self.omega * (self.period - t))
@@ -73,7 +73,7 @@ class Capture:
         size = support.size(along)
         kept = np.maximum(size - self.reach * (1.0 - 1.0 / growth), 0.0) / size
         landing = support.center[:2] + (error - along + kept * along) * growth + np.array([self.stride, 0.0])
-        ahead = landing - np.array([(step + 1) * self.stride, 0.0])
+        ahead = landing - np.array([(phase + 1) * self.stride, 0.0])
         ahead = np.minimum(np.maximum(ahead, -_FARTHEST), _FARTHEST)
         along = following.reachable(ahead)
         return landing + self.tracking * ((ahead - along) / (self.growth - 1.0) - along)

@@ -55,18 +55,18 @@ class Alternating(Gait):
                 raise UnknownNameError("leg", name, names)
         return tuple(n for n in names if n in first), tuple(n for n in names if n not in first)
 
-    def plan(self, t: Any, step: Any) -> tuple[list[Any], list[list[Any]]]:
-        even = step % 2 < 0.5
+    def plan(self, t: Any, phase: Any) -> tuple[list[Any], list[list[Any]]]:
+        even = phase % 2 < 0.5
         x, z = swing_foot(t, self.period, self.stride, self.clearance, self.path)
         base = [self.pendulum(t), self._sideways(t, even), self.base_height]
         groups, feet = self.groups, []
         for leg in self.geometry:
-            carries = even if leg.name in groups[0] else step % 2 > 0.5
+            carries = even if leg.name in groups[0] else phase % 2 > 0.5
             feet.append([taylor.where(carries, 0.0, x), 0.0, taylor.where(carries, 0.0, z)])
         return base, feet
 
-    def supporting(self, step: int) -> tuple[str, ...]:
-        return self.groups[step % 2]
+    def supporting(self, phase: int) -> tuple[str, ...]:
+        return self.groups[phase % 2]
 
     @property
     def _pendulum_height(self) -> float:

@@ -67,9 +67,9 @@ class Crawl(Gait):
         stances = [leg.stance for leg in self.geometry]
         return tuple(sorted(range(len(stances)), key=lambda i: (stances[i][1] > 0, stances[i][0])))
 
-    def plan(self, t: Any, step: Any) -> tuple[list[Any], list[list[Any]]]:
+    def plan(self, t: Any, phase: Any) -> tuple[list[Any], list[list[Any]]]:
         n = self.cycle
-        phase = step % n
+        cycle_phase = phase % n
         share = t / self.period
         shift = blend(_clipped(share / self.shifting))
         advance, lift = path_named(self.path)(_clipped((share - self.shifting) / (1 - self.shifting)))
@@ -77,13 +77,13 @@ class Crawl(Gait):
         came_from = np.roll(targets, 1, axis=0) - [self.stride, 0.0]  # the axes have moved on by a stride
         base = []
         for axis in (0, 1):
-            a, b = _choose(phase, came_from[:, axis]), _choose(phase, targets[:, axis])
+            a, b = _choose(cycle_phase, came_from[:, axis]), _choose(cycle_phase, targets[:, axis])
             base.append(a + (b - a) * shift)
         feet = []
         for leg in range(n):
             turn = self.order.index(leg)
-            swings = (phase > turn - 0.5) & (phase < turn + 0.5)
-            x = _choose(phase, self._lift_off[:, leg])
+            swings = (cycle_phase > turn - 0.5) & (cycle_phase < turn + 0.5)
+            x = _choose(cycle_phase, self._lift_off[:, leg])
             feet.append(
                 [
                     taylor.where(swings, x + advance * (n * self.stride), x),
@@ -93,15 +93,15 @@ class Crawl(Gait):
             )
         return [*base, self.base_height], feet
 
-    def supporting(self, step: int) -> tuple[str, ...]:
+    def supporting(self, phase: int) -> tuple[str, ...]:
         """Return the names of the legs that carry the robot while the leg in turn swings."""
-        swinging = self.order[step % len(self.order)]
+        swinging = self.order[phase % len(self.order)]
         return tuple(leg.name for i, leg in enumerate(self.geometry) if i != swinging)
 
     def support(self, t: float) -> tuple[str, ...]:
-        step = int(self.step_at(t))
-        shifts = t / self.period - step < self.shifting
-        return tuple(leg.name for leg in self.geometry) if shifts else self.supporting(step)
+        phase = int(self.phase_at(t))
+        shifts = t / self.period - phase < self.shifting
+        return tuple(leg.name for leg in self.geometry) if shifts else self.supporting(phase)
 
     def on(self, robot: Robot) -> Crawl:
         """Return this gait for a robot: its legs, and where its center of mass lies in the middle of each swing."""
@@ -114,11 +114,11 @@ class Crawl(Gait):
         fitted.check()
         return fitted
 
-    def _measured(self, robot: Robot, step: int) -> tuple[float, float]:
+    def _measured(self, robot: Robot, phase: int) -> tuple[float, float]:
         """Return where the center of mass is, (x, y), [m], relative to the base, in the middle of a swing."""
-        t = (step + self.shifting + 0.5 * (1 - self.shifting)) * self.period
-        position, _, _ = self.base(t, step)
-        angles, rates, _ = self.reference(t, step)
+        t = (phase + self.shifting + 0.5 * (1 - self.shifting)) * self.period
+        position, _, _ = self.base(t, phase)
+        angles, rates, _ = self.reference(t, phase)
         q, _ = level_state(robot, position, np.zeros(3), angles, rates)
         q_base = np.asarray(position) if robot.base.nv else np.zeros(3)
         x, y, _ = center_of_mass(robot, q) - q_base
@@ -132,10 +132,10 @@ class Crawl(Gait):
         """
         n = len(self.order)
         rows = np.zeros((n, n))
-        for phase in range(n):
+        for cycle_phase in range(n):
             for turn, leg in enumerate(self.order):
-                landed = n if turn < phase else 0
-                rows[phase, leg] = self.stride * (landed - phase + turn - (n - 1) / 2)
+                landed = n if turn < cycle_phase else 0
+                rows[cycle_phase, leg] = self.stride * (landed - cycle_phase + turn - (n - 1) / 2)
         return rows
 
     @cached_property
@@ -145,19 +145,19 @@ class Crawl(Gait):
         offsets = np.array(self.mass_offset or ((0.0, 0.0),) * n)
         stances = np.array([leg.stance for leg in self.geometry])
         rows = []
-        for phase, swinging in enumerate(self.order):
-            feet = stances + np.column_stack([self._lift_off[phase], np.zeros(n)])
+        for cycle_phase, swinging in enumerate(self.order):
+            feet = stances + np.column_stack([self._lift_off[cycle_phase], np.zeros(n)])
             carrying = np.delete(feet, swinging, axis=0).mean(axis=0)
-            rows.append((1 - self.lean) * feet.mean(axis=0) + self.lean * carrying - offsets[phase])
+            rows.append((1 - self.lean) * feet.mean(axis=0) + self.lean * carrying - offsets[cycle_phase])
         return np.array(rows)
 
 
-def _choose(phase: Any, numbers: Array) -> Any:
+def _choose(cycle_phase: Any, numbers: Array) -> Any:
     """Return the number of the current phase, as a constant of time."""
     entries = numbers.tolist()
     chosen: Any = taylor.lift(entries[-1])
     for k in reversed(range(len(entries) - 1)):
-        chosen = taylor.where(phase < k + 0.5, entries[k], chosen)
+        chosen = taylor.where(cycle_phase < k + 0.5, entries[k], chosen)
     return chosen
 
 

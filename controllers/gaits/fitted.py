@@ -98,23 +98,23 @@ class NumericalGait:
         size = max(fit.shape[1] for row in fits for fit in row)
         self._fits = [[np.pad(fit, ((0, 0), (0, size - fit.shape[1]))) for fit in row] for row in fits]
 
-    def reference(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
         """Return joint positions, velocities and accelerations, each (joints,); see `Gait.reference`."""
         if getattr(t, "shape", ()):
-            rows = [self.reference(x, step) for x in t]
+            rows = [self.reference(x, phase) for x in t]
             position, velocity, acceleration = (np.array(part) for part in zip(*rows, strict=True))
             return position, velocity, acceleration
-        step = self.gait.step_at(t) if step is None else step
-        share = (t - step * self.period) / self.period
-        parts = self._piece(share, step, len(self._pieces) - 1)
+        phase = self.gait.phase_at(t) if phase is None else phase
+        share = (t - phase * self.period) / self.period
+        parts = self._piece(share, phase, len(self._pieces) - 1)
         for k in reversed(range(len(self._pieces) - 1)):
-            before = self._piece(share, step, k)
+            before = self._piece(share, phase, k)
             parts = [taylor.where(share < self._pieces[k][1], x, y) for x, y in zip(before, parts, strict=True)]
         return parts[0], parts[1], parts[2]
 
-    def base(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
+    def base(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
         """Return the planned motion of the base's origin; see `Gait.base`."""
-        return self.gait.base(t, step)
+        return self.gait.base(t, phase)
 
     def support(self, t: float) -> tuple[str, ...]:
         return self.gait.support(t)
@@ -145,29 +145,29 @@ class NumericalGait:
             gait = replace(gait, mass_offset=((float(x), float(y)),) * len(legs))
         return replace(gait, legs=legs, hip_height=self.base_height + legs[0].hip[2], joints=self.robot.nj)
 
-    def _targets(self, step: int, t: float) -> Array:
-        """Return where the plan wants the contact points, (points, 3), [m], base axes, at time t of a step."""
-        base, feet = self.gait.plan(taylor.time(t), step)
+    def _targets(self, phase: int, t: float) -> Array:
+        """Return where the plan wants the contact points, (points, 3), [m], base axes, at time t of a phase."""
+        base, feet = self.gait.plan(taylor.time(t), phase)
         moved, _, _ = taylor.derivatives([[foot[i] - base[i] for i in range(3)] for foot in feet])
         return self._places + moved[self._row]
 
-    def _fit(self, step: int, a: float, b: float, tolerance: float) -> Array:
+    def _fit(self, phase: int, a: float, b: float, tolerance: float) -> Array:
         """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a step."""
         deviation = np.inf
         for degree in (0, 12, 24, 36, 48, 64, 96):  # a stand is a constant, and stays one beyond its period
             nodes, angles, solutions = np.sort(chebyshev.chebpts1(degree + 1)), self.home, []
             for u in nodes:
-                angles = self._kinematics.solve(self._targets(step, self._time(u, a, b)), angles, _SOLVED)
+                angles = self._kinematics.solve(self._targets(phase, self._time(u, a, b)), angles, _SOLVED)
                 solutions.append(angles)
             fit = chebyshev.chebfit(nodes, np.array(solutions), degree)
-            deviation = max(self._deviation(fit, step, u, a, b) for u in np.linspace(-1, 1, 9))
+            deviation = max(self._deviation(fit, phase, u, a, b) for u in np.linspace(-1, 1, 9))
             # a Chebyshev polynomial's second derivative grows to degree^4 / 3 at the ends
             bend = np.abs(fit[-3:]).max() * degree**4 / 3 * (2 / ((b - a) * self.period)) ** 2
             if deviation < tolerance and bend < _BEND:
                 self.deviation = max(self.deviation, deviation)
                 return fit.T
         raise ReachError(
-            f"step {step} of the gait cannot be followed smoothly to {tolerance} m: {deviation:.3g} m remain; a leg "
+            f"phase {phase} of the gait cannot be followed smoothly to {tolerance} m: {deviation:.3g} m remain; a leg "
             f"near its reach needs a shorter stride, a foot path with a kink a smoother one",
             residual=deviation,
         )
@@ -175,18 +175,18 @@ class NumericalGait:
     def _time(self, u: float, a: float, b: float) -> float:
         return self.period * (a + (b - a) * (u + 1) / 2)
 
-    def _deviation(self, fit: Array, step: int, u: float, a: float, b: float) -> float:
+    def _deviation(self, fit: Array, phase: int, u: float, a: float, b: float) -> float:
         places = self._kinematics.positions(np.asarray(chebyshev.chebval(u, fit)))
-        return float(np.abs(places - self._targets(step, self._time(u, a, b))).max())
+        return float(np.abs(places - self._targets(phase, self._time(u, a, b))).max())
 
-    def _piece(self, share: Any, step: Any, piece: int) -> list[Array]:
+    def _piece(self, share: Any, phase: Any, piece: int) -> list[Array]:
         """Return position, velocity and acceleration of the joints from the polynomials of one piece."""
         a, b = self._pieces[piece]
         u = (taylor.Taylor(share, 1 / self.period) - a) * (2 / (b - a)) - 1
-        fits, phase = [row[piece] for row in self._fits], step % self.gait.cycle
+        fits, cycle_phase = [row[piece] for row in self._fits], phase % self.gait.cycle
         chosen = fits[-1]
         for k in reversed(range(len(fits) - 1)):
-            chosen = taylor.where(phase < k + 0.5, fits[k], chosen)
+            chosen = taylor.where(cycle_phase < k + 0.5, fits[k], chosen)
         basis = [taylor.lift(1.0), u]
         while len(basis) < fits[0].shape[1]:
             basis.append(2 * u * basis[-1] - basis[-2])

@@ -1,7 +1,8 @@
 """Paths of a swinging foot: how far it has come and how high it is, from how much of the swing is over.
 
-A path is a function of the phase s, 0 at lift-off and 1 at touch-down, that returns (advance, lift), each from 0 to 1:
-the foot is then at start + advance * length and lift * clearance. Any function of that kind can be given to a gait.
+A path is a function of the fraction s of the swing, 0 at lift-off and 1 at touch-down, that returns (advance, lift),
+each from 0 to 1: the foot is then at start + advance * length and lift * clearance. Any function of that kind can be
+given to a gait.
 
 | name | horizontal | vertical | at lift-off and touch-down |
 | --- | --- | --- | --- |
@@ -77,7 +78,7 @@ def swing_foot(t: Any, period: float, stride: float, clearance: float, path: str
         period: Duration of the swing, [s].
         stride: What the hip advances in a step, [m].
         clearance: Largest height, [m].
-        path: A name from `PATHS`, or a function of the phase.
+        path: A name from `PATHS`, or a function of the fraction of the swing.
     """
     advance, lift = path_named(path)(t / period)
     return stride * (2 * advance - 1), clearance * lift

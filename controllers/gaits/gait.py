@@ -17,7 +17,7 @@ from legged.errors import DefinitionError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
-_INSTANTS = 101  # at which a step is checked for reach
+_INSTANTS = 101  # at which a phase is checked for reach
 
 
 class Reference(Protocol):
@@ -26,7 +26,7 @@ class Reference(Protocol):
     If it also has `on(robot)`, which returns the gait fitted to a robot, controllers call that first.
     """
 
-    def reference(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]: ...
+    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]: ...
     def switches(self, until: float) -> Array: ...
     def initial_state(self, robot: Robot) -> tuple[Array, Array]: ...
 
@@ -39,11 +39,11 @@ class Gait:
     methods that take `t` also take an array of instants, which then leads the shape of the result.
 
     Attributes:
-        period: Duration of a step, [s].
-        stride: What the base advances in a step, [m].
+        period: Duration of a phase (one step of the robot), [s].
+        stride: Length by which the base advances in a phase, [m].
         clearance: Height of the swinging feet, [m].
         hip_height: Of the hips over the ground, [m].
-        path: Shape of the swing, a name of `foot_path.PATHS` or a function of the phase.
+        path: Shape of the swing, a name of `foot_path.PATHS` or a function of the fraction of the swing.
         gravity: [m/s^2].
         legs: The legs; without them they are read from the robot by `on`, and until then those of the paper's.
         joints: Number of joint coordinates; without it those of the legs. Joints of no leg are held at zero.
@@ -74,26 +74,26 @@ class Gait:
         """Return the legs of the robot that this gait was made for."""
         raise NotImplementedError
 
-    def plan(self, t: Any, step: Any) -> tuple[Sequence[Any], list[Sequence[Any]]]:
-        """Return (base, feet) at time `t` after step number `step` began, over any element.
+    def plan(self, t: Any, phase: Any) -> tuple[Sequence[Any], list[Sequence[Any]]]:
+        """Return (base, feet) at time `t` [s] after the start of a phase, over any element.
 
-        Everything in axes that move on by a stride each step: the base's origin (x, y, z), z over the ground, and for
+        Everything in axes that move on by a stride each phase: the base's origin (x, y, z), z over the ground, and for
         every leg the sole's displacement (x, y) from the leg's stance under a base at the origin, and its height z.
         """
         raise NotImplementedError
 
-    def supporting(self, step: int) -> tuple[str, ...]:
-        """Return the names of the legs that carry the robot in a step."""
+    def supporting(self, phase: int) -> tuple[str, ...]:
+        """Return the names of the legs that carry the robot in a phase."""
         raise NotImplementedError
 
     @property
     def cycle(self) -> int:
-        """Number of steps after which everything repeats."""
+        """Number of phases after which the gait repeats."""
         raise NotImplementedError
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        """Parts of a step, between 0 and 1, at which the plan changes its formula."""
+        """Fractions of a phase, between 0 and 1, at which the plan changes its formula."""
         return ()
 
     # What users and controllers call.
@@ -113,23 +113,23 @@ class Gait:
         """Height of the base's origin over the ground, [m]."""
         return self.hip_height - self.geometry[0].hip[2]
 
-    def step_at(self, t: Any) -> Any:
-        """Return the number of the step that time `t` falls into; an exchange belongs to the step it begins."""
+    def phase_at(self, t: Any) -> Any:
+        """Return the number of the phase at time `t` [s]; a switch belongs to the phase that it begins."""
         return np.floor(t / self.period + 1e-9)
 
-    def reference(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
         """Return joint positions [rad], velocities [rad/s] and accelerations [rad/s^2], each (joints,).
 
         Args:
             t: Time since the start, [s]; a number, an array of instants or traced.
-            step: Number of the current step, 0 the first; without it the one that `t` falls into. A step may be
-                evaluated beyond its end, as an integrator wants that restarts at each exchange.
+            phase: Number of switches passed, 0 at the start; by default that at `t`. A phase may be evaluated beyond
+                its end, which integrators need that restart at each switch.
 
         Raises:
             ReachError: The plan asks for more than a leg's length (plain numbers only).
         """
-        step = self.step_at(t) if step is None else step
-        base, feet = self.plan(taylor.time(t - step * self.period), step)
+        phase = self.phase_at(t) if phase is None else phase
+        base, feet = self.plan(taylor.time(t - phase * self.period), phase)
         angles: list[Any] = [0.0] * self._n_joints
         for leg, foot in zip(self.geometry, feet, strict=True):
             stretch = foot[0] - base[0], foot[1] - base[1] + leg.offset, base[2] - foot[2] + leg.hip[2]
@@ -137,36 +137,36 @@ class Gait:
                 angles[column] = angle
         return taylor.derivatives(angles)
 
-    def base(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
+    def base(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
         """Return the planned position, velocity and acceleration of the base's origin, (3,), world axes."""
-        step = self.step_at(t) if step is None else step
-        base, _ = self.plan(taylor.time(t - step * self.period), step)
-        return taylor.derivatives([base[0] + taylor.lift(step * self.stride), base[1], base[2]])
+        phase = self.phase_at(t) if phase is None else phase
+        base, _ = self.plan(taylor.time(t - phase * self.period), phase)
+        return taylor.derivatives([base[0] + taylor.lift(phase * self.stride), base[1], base[2]])
 
-    def feet(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
+    def feet(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
         """Return planned positions, velocities and accelerations of the soles, (legs, 3), world axes."""
-        step = self.step_at(t) if step is None else step
-        _, feet = self.plan(taylor.time(t - step * self.period), step)
+        phase = self.phase_at(t) if phase is None else phase
+        _, feet = self.plan(taylor.time(t - phase * self.period), phase)
         rows = [
-            [foot[0] + taylor.lift(leg.stance[0] + step * self.stride), foot[1] + leg.stance[1], foot[2]]
+            [foot[0] + taylor.lift(leg.stance[0] + phase * self.stride), foot[1] + leg.stance[1], foot[2]]
             for leg, foot in zip(self.geometry, feet, strict=True)
         ]
         return taylor.derivatives(rows)
 
     def support(self, t: float) -> tuple[str, ...]:
         """Return the names of the legs that carry the robot at time `t`, [s]."""
-        return self.supporting(int(self.step_at(t)))
+        return self.supporting(int(self.phase_at(t)))
 
     def switches(self, until: float) -> Array:
         """Return the times before `until` at which legs exchange roles and accelerations jump, [s]."""
         return np.arange(1, np.ceil(until / self.period - 1e-9)) * self.period
 
     def on(self, robot: Robot) -> Any:
-        """Return this gait for a robot: legs read from it unless given, every step checked for reach.
+        """Return this gait for a robot: legs read from it unless given, every phase checked for reach.
 
         Raises:
             DefinitionError: The robot's legs have no closed form; see `gaits.NumericalGait`.
-            ReachError: A step asks for more than a leg's length.
+            ReachError: A phase asks for more than a leg's length.
         """
         try:
             hash(self)
@@ -176,8 +176,8 @@ class Gait:
 
     def check(self) -> None:
         """Raise ReachError if a leg is asked for more than its length anywhere in the cycle."""
-        for step in range(self.cycle):
-            self.reference((step + np.linspace(0, 1, _INSTANTS)) * self.period, step)
+        for phase in range(self.cycle):
+            self.reference((phase + np.linspace(0, 1, _INSTANTS)) * self.period, phase)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) at t = 0: joints and their rates on the plan, base level and moving with the hips.

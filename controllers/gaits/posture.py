@@ -29,11 +29,11 @@ class Stand(Gait):
     def default_legs(self) -> tuple[Leg, ...]:
         return paper_biped()
 
-    def plan(self, t: Any, step: Any) -> tuple[list[Any], list[list[Any]]]:
+    def plan(self, t: Any, phase: Any) -> tuple[list[Any], list[list[Any]]]:
         still = 0.0 * t  # as many zeros as there are instants
         return [still, 0.0, self.base_height + still], [[still, 0.0, still] for _ in self.geometry]
 
-    def supporting(self, step: int) -> tuple[str, ...]:
+    def supporting(self, phase: int) -> tuple[str, ...]:
         return tuple(leg.name for leg in self.geometry)
 
     @property
@@ -64,7 +64,7 @@ class Posture:
             raise NotFiniteError(f"angles must be finite, got {angles}")
         object.__setattr__(self, "angles", tuple(angles.tolist()))
 
-    def reference(self, t: Any, step: Any = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
         """Return the angles and their rates, which are zero; each (joints,), after the axes of an array of instants."""
         shape = (*getattr(t, "shape", ()), len(self.angles))
         return np.broadcast_to(self.angles, shape).copy(), np.zeros(shape), np.zeros(shape)

@@ -31,7 +31,7 @@ ARGUMENTS: dict[str, Known] = {
     "q": _POSITION,
     **dict.fromkeys(("v", "qd", "vdot", "qdd", "acceleration", "tau", "force", "forces"), _MOTION),
     **dict.fromkeys(("joint_positions", "joint_rates", "joint_accelerations", "joint_torques"), _JOINTS),
-    **dict.fromkeys(("t", "time", "step"), _SCALAR),
+    **dict.fromkeys(("t", "time", "phase"), _SCALAR),
     "wrenches": Known(lambda robot: (len(robot.links), 6), "one row [n; f] per link"),
 }
 """Names of arguments whose shape follows from the robot."""

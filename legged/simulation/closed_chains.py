@@ -41,11 +41,11 @@ class ClosedChainLoop(ClosedLoop):
     closed: ClosedRobot = field(kw_only=True)
     stabilization: Stabilization = field(kw_only=True)
 
-    def semi_implicit(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
-        return self._project(*super().semi_implicit(t, h, step, q, s))
+    def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
+        return self._project(*super().semi_implicit(t, h, phase, q, s))
 
-    def runge_kutta(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
-        return self._project(*super().runge_kutta(t, h, step, q, s))
+    def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
+        return self._project(*super().runge_kutta(t, h, phase, q, s))
 
     def _project(self, q: Array, s: Array) -> tuple[Array, Array]:
         n = self.robot.nv

@@ -147,12 +147,12 @@ class ClosedLoop:
         instants = tuple(float(t) for t in self.controller.instants(until))
         return tuple(float(t) for t in self.controller.switches(until)), instants + edges(self.pushes)
 
-    def begun(self, t: Any, step: Any, q: Array, s: Array, contact: Array) -> Array:
+    def begun(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> Array:
         """Return s as a step begins with it: a controller with a clock of its own may change its memory."""
         if not self.controller.clocked:
             return s
         part, n = self.split(s), self.robot.nv
-        memory = self.controller.update(t, step, q, part.v, contact, part.memory)
+        memory = self.controller.update(t, phase, q, part.v, contact, part.memory)
         return np.concatenate([part.v, memory, s[n + self.memory :]])
 
     # The pieces.
@@ -174,10 +174,10 @@ class ClosedLoop:
         pushed, push_power = push_wrenches(robot, self.pushes, t, q, part.v) if self.pushes else (0.0, 0.0)
         return Felt(contact, contact + pushed, points, forces, rate, np.stack([power, push_power]))
 
-    def act(self, t: Any, step: Any, q: Array, s: Array, contact: Array) -> tuple[Array, Array]:
+    def act(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> tuple[Array, Array]:
         """Return (generalized forces (nv,), rate of the controller's memory): what it asks and motors can give."""
         part = self.split(s)
-        known = t, step, q, part.v, contact, part.memory
+        known = t, phase, q, part.v, contact, part.memory
         asked = full_torque(self.robot, self.controller.torque(*known))
         return motor_forces(self.robot, part.v, asked), self.controller.rate(*known)
 
@@ -207,50 +207,50 @@ class ClosedLoop:
 
     # Together.
 
-    def rate(self, t: Any, step: Any, y: Array, q_ref: Array) -> Array:
+    def rate(self, t: Any, phase: Any, y: Array, q_ref: Array) -> Array:
         """Return the time derivative of y = [xi; s], (nv + size,).
 
         Args:
-            t: Time, [s]. step: How many of the controller's switches have passed.
+            t: Time, [s]. phase: Number of the controller's switches that have passed.
             y: State in the chart around q_ref. q_ref: Reference configuration, (nq,).
         """
         n = self.robot.nv
         xi, s = y[:n], y[n:]
         q = self.place(q_ref, xi)
         felt = self.feel(t, q, s)
-        tau, memory_rate = self.act(t, step, q, s, felt.contact)
+        tau, memory_rate = self.act(t, phase, q, s, felt.contact)
         moved = self.respond(xi, q, s[:n], tau, felt.wrenches)
         power = self._resistance(0.0, q, s[:n], s[:n])
         return np.concatenate([moved, self._others(s, tau, memory_rate, felt, power)])
 
-    def semi_implicit(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
+    def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) a time h later by the semi-implicit Euler rule: velocities first, then positions."""
         n = self.robot.nv
         felt = self.feel(t, q, s)
-        s = self.begun(t, step, q, s, felt.contact)
-        tau, memory_rate = self.act(t, step, q, s, felt.contact)
+        s = self.begun(t, phase, q, s, felt.contact)
+        tau, memory_rate = self.act(t, phase, q, s, felt.contact)
         q_next, v_next = self.stride(h, q, s[:n], tau, felt.wrenches)
         power = self._resistance(h, q, s[:n], v_next)
         return q_next, np.concatenate([v_next, s[n:] + h * self._others(s, tau, memory_rate, felt, power)])
 
-    def runge_kutta(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> tuple[Array, Array]:
+    def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) a time h later by the classical Runge-Kutta rule in the chart around q."""
         n = self.robot.nv
         if self.controller.clocked:
-            s = self.begun(t, step, q, s, self.feel(t, q, s).contact)
+            s = self.begun(t, phase, q, s, self.feel(t, q, s).contact)
         y = np.concatenate([np.zeros(n), s])
-        k_1 = self.rate(t, step, y, q)
-        k_2 = self.rate(t + 0.5 * h, step, y + 0.5 * h * k_1, q)
-        k_3 = self.rate(t + 0.5 * h, step, y + 0.5 * h * k_2, q)
-        k_4 = self.rate(t + h, step, y + h * k_3, q)
+        k_1 = self.rate(t, phase, y, q)
+        k_2 = self.rate(t + 0.5 * h, phase, y + 0.5 * h * k_1, q)
+        k_3 = self.rate(t + 0.5 * h, phase, y + 0.5 * h * k_2, q)
+        k_4 = self.rate(t + h, phase, y + h * k_3, q)
         y = y + (h / 6.0) * (k_1 + 2.0 * k_2 + 2.0 * k_3 + k_4)
         return self.place(q, y[:n]), y[n:]
 
-    def observe(self, t: Any, step: Any, q: Array, s: Array) -> Observation:
+    def observe(self, t: Any, phase: Any, q: Array, s: Array) -> Observation:
         """Return what a run stores of one moment."""
         felt = self.feel(t, q, s)
-        s = self.begun(t, step, q, s, felt.contact)
-        tau, _ = self.act(t, step, q, s, felt.contact)
+        s = self.begun(t, phase, q, s, felt.contact)
+        tau, _ = self.act(t, phase, q, s, felt.contact)
         part = self.split(s)
         return Observation(tau, felt.points, felt.forces, part.memory, self.look(q, s))
 

@@ -20,7 +20,7 @@ class Controller(Protocol):
 
     A controller may leave out all but `torque`. One with `update` has a clock of its own and wants an integrator with
     fixed steps. It may also have `initial_state(robot) -> (q, v)`, where runs then
-    start that are given no state, and `reference(t, step) -> (joint positions, rates, accelerations)`, (nj,) each,
+    start that are given no state, and `reference(t, phase) -> (joint positions, rates, accelerations)`, (nj,) each,
     which runs then record.
     """
 
@@ -28,22 +28,22 @@ class Controller(Protocol):
         """Return the initial memory, (m,)."""
         ...
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the generalized forces, (nv,), or the joint torques alone, (nj,).
 
         Args:
-            t: Time, [s]. step: How many of `switches` have passed.
+            t: Time, [s]. phase: Number of `switches` that have passed.
             q: Configuration, (nq,). v: Velocity, (nv,).
             wrenches: Of the ground on the links, (n_links, 6), about each link's origin in its axes.
             memory: (m,).
         """
         ...
 
-    def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the memory's rate, (m,)."""
         ...
 
-    def update(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the memory that a fixed step begins with, (m,), from the one that the step before ended with."""
         ...
 
@@ -72,17 +72,17 @@ class _Adapted:
         memory = None if start is None else start(robot, ground, q, v)
         return np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return self.given.torque(t, step, q, v, wrenches, memory)
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        return self.given.torque(t, phase, q, v, wrenches, memory)
 
-    def rate(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         rate: Any = getattr(self.given, "rate", None)
         if not callable(rate) or not len(memory):  # `Held.rate`, for one, is a number
             return 0.0 * memory
-        return np.asanyarray(rate(t, step, q, v, wrenches, memory))
+        return np.asanyarray(rate(t, phase, q, v, wrenches, memory))
 
-    def update(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return self.given.update(t, step, q, v, wrenches, memory) if self.clocked else memory
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        return self.given.update(t, phase, q, v, wrenches, memory) if self.clocked else memory
 
     def switches(self, until: float) -> Any:
         switches = getattr(self.given, "switches", None)
@@ -100,14 +100,14 @@ class _Adapted:
 class _Function(_Adapted):
     """A controller from a callable tau = controller(t, q, v, wrenches)."""
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         return self.given(t, q, v, wrenches)
 
 
 class _Idle(_Adapted):
     """No controller: no torques."""
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         return np.zeros(len(v))
 
 

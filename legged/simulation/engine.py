@@ -111,12 +111,12 @@ class Engine:
     @cached_property
     def _rate(self) -> Callable[..., Array]:
         loop = self.loop
-        return self._made(loop.rate, t=(), step=(), y=loop.robot.nv + loop.size, q_ref=loop.robot.nq)
+        return self._made(loop.rate, t=(), phase=(), y=loop.robot.nv + loop.size, q_ref=loop.robot.nq)
 
     @cached_property
     def _observe(self) -> Callable[..., Observation]:
         loop = self.loop
-        return self._made(loop.observe, t=(), step=(), q=loop.robot.nq, s=loop.size)
+        return self._made(loop.observe, t=(), phase=(), q=loop.robot.nq, s=loop.size)
 
     @cached_property
     def _place(self) -> Callable[..., Array]:
@@ -126,24 +126,24 @@ class Engine:
     def _made(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
         return compile_function(function, None, **shapes) if self.whole else function
 
-    def rate(self, t: float, step: int, y: Array, q_ref: Array) -> Array:
+    def rate(self, t: float, phase: int, y: Array, q_ref: Array) -> Array:
         """Return the time derivative of y, (..., n), at one time; NaN where there is none."""
         try:
             if self.whole:
-                return self._rate(float(t), float(step), y, q_ref)
-            rates = [self._rate(float(t), int(step), row, q_ref) for row in np.atleast_2d(y)]
+                return self._rate(float(t), float(phase), y, q_ref)
+            rates = [self._rate(float(t), int(phase), row, q_ref) for row in np.atleast_2d(y)]
             return np.stack(rates) if y.ndim > 1 else rates[0]
         except NO_ANSWER as error:
             self.trouble = str(error)
             return np.full_like(y, np.nan)
 
     def stepper(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
-        """Return the function (t, h, step, q, s) -> (q, s) of a method of `ClosedLoop`, compiled if the loop is."""
+        """Return the function (t, h, phase, q, s) -> (q, s) of a method of `ClosedLoop`, compiled if the loop is."""
         loop = self.loop
         if rule not in self._steppers:
-            shapes = {"t": (), "h": (), "step": (), "q": loop.robot.nq, "s": loop.size}
+            shapes = {"t": (), "h": (), "phase": (), "q": loop.robot.nq, "s": loop.size}
             made = self._made(getattr(loop, rule), **shapes)
-            self._steppers[rule] = made if self.whole else lambda t, h, step, q, s: made(t, h, int(step), q, s)
+            self._steppers[rule] = made if self.whole else lambda t, h, phase, q, s: made(t, h, int(phase), q, s)
         return self._steppers[rule]
 
     def repeat(self, rule: str, pieces: Sequence[Piece], q: Array, s: Array) -> tuple[list[State], int] | None:
@@ -158,15 +158,15 @@ class Engine:
             self._repeaters[rule] = Steps(self.loop, rule)
         return self._repeaters[rule].take(pieces, q, s)
 
-    def observe(self, t: float, step: int, q: Array, s: Array) -> Observation:
+    def observe(self, t: float, phase: int, q: Array, s: Array) -> Observation:
         """Return what a run stores of one state."""
-        return self._observe(float(t), float(step) if self.whole else int(step), q, s)
+        return self._observe(float(t), float(phase) if self.whole else int(phase), q, s)
 
     def acceleration(self, state: State, memory: Array) -> Array:
         """Return vdot of one state with this memory of the controller, (nv,); NaN where there is none."""
         n, m = self.nv, self.loop.memory
         s = np.concatenate([state.s[:n], memory, state.s[n + m :]])
-        return self.rate(state.t, state.step, np.concatenate([np.zeros(n), s]), state.q)[n : 2 * n]
+        return self.rate(state.t, state.phase, np.concatenate([np.zeros(n), s]), state.q)[n : 2 * n]
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         """Return q, (nq,), quaternions of length one."""

@@ -19,12 +19,12 @@ class Piece(NamedTuple):
     """Equal steps, one after the other.
 
     Attributes:
-        number: How many of the controller's switch times lie before them.
+        phase: Number of the controller's switch times before them.
         start: When the first begins, [s]. h: Their length, [s]. count: How many.
         sample: The time of the sample that they end at, [s]; None if it is no sample.
     """
 
-    number: int
+    phase: int
     start: float
     h: float
     count: int
@@ -70,31 +70,31 @@ class FixedStep:
     def pieces(self, segments: Sequence[Segment]) -> list[Piece]:
         """Return the equal steps between samples, switches and corners."""
         found = []
-        for number, start, end, samples in segments:
+        for phase, start, end, samples in segments:
             for sample in samples.tolist():
-                found.append(self._piece(number, start, sample, True))
+                found.append(self._piece(phase, start, sample, True))
                 start = sample
             if end > start:
-                found.append(self._piece(number, start, end, False))
+                found.append(self._piece(phase, start, end, False))
         return found
 
-    def _piece(self, number: int, start: float, end: float, sampled: bool) -> Piece:
+    def _piece(self, phase: int, start: float, end: float, sampled: bool) -> Piece:
         count = int(np.ceil((end - start) / self.step - _ROUNDING))
-        return Piece(number, start, (end - start) / max(count, 1), count, end if sampled else None)
+        return Piece(phase, start, (end - start) / max(count, 1), count, end if sampled else None)
 
     def _walk(self, system: System, pieces: Sequence[Piece], q: Array, s: Array) -> Iterator[State]:
         """Yield the states one step after the other in Python."""
         still = np.zeros(system.nv)
-        for number, start, h, count, sample in pieces:
+        for phase, start, h, count, sample in pieces:
             step_on = system.stepper(self.rule)
             for i in range(count):
                 try:
-                    q, s = step_on(start + i * h, h, float(number), q, s)
+                    q, s = step_on(start + i * h, h, float(phase), q, s)
                 except (NotFiniteError, SingularError) as error:
                     raise Diverged(start + i * h, str(error)) from error
             if sample is not None:
                 q = system.configuration(q, still)
-                yield State(sample, number, q, s)
+                yield State(sample, phase, q, s)
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def aligned(plans: Sequence[Sequence[Piece]], of: np.ndarray) -> Schedule:
     pieces = np.zeros((len(plans), int(ends[-1]), 4))
     for k, parts in enumerate(intervals):
         for part, end in zip(parts, ends.tolist(), strict=True):
-            rows = [(p.start, p.h, p.count, p.number) for p in part]
+            rows = [(p.start, p.h, p.count, p.phase) for p in part]
             pieces[k, end - len(rows) : end] = rows
     rows = np.full(int(ends[-1]), -1)
     rows[ends - 1] = np.arange(len(ends))

@@ -37,7 +37,7 @@ def recorded(engine: Engine, integrator: Integrator, controller: Any, states: li
         integrator=str(integrator),
         ended=ended,
         times=np.array([state.t for state in states]),
-        steps=np.array([state.step for state in states]),
+        phases=np.array([state.phase for state in states]),
         q=np.array([state.q for state in states]),
         v=parts.v,
         vdot=np.array([engine.acceleration(state, o.memory) for state, o in zip(states, seen, strict=True)]),
@@ -101,6 +101,6 @@ def _reference(controller: Any, states: list[State]) -> Array:
     if reference is None:
         return np.zeros((len(states), 0))
     try:
-        return np.array([reference(state.t, state.step)[0] for state in states], dtype=float)
+        return np.array([reference(state.t, state.phase)[0] for state in states], dtype=float)
     except LeggedError:
         return np.zeros((len(states), 0))

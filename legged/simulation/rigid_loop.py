@@ -136,15 +136,15 @@ class RigidLoop(ClosedLoop):
 
     # Together.
 
-    def rate(self, t: Any, step: Any, y: Array, q_ref: Array) -> Array:
+    def rate(self, t: Any, phase: Any, y: Array, q_ref: Array) -> Array:
         """Return the time derivative of y under the forces of the last step; bodies stand still."""
-        return np.concatenate([super().rate(t, step, y, q_ref), np.zeros(self.size - super().size)])
+        return np.concatenate([super().rate(t, phase, y, q_ref), np.zeros(self.size - super().size)])
 
-    def time_stepping(self, t: Any, h: Any, step: Any, q: Array, s: Array) -> Pair:
+    def time_stepping(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> Pair:
         """Return (q, s) a time h later by the rule above."""
         felt = self.feel(t, q, s)
-        s = self.begun(t, step, q, s, felt.contact)
-        tau, memory_rate = self.act(t, step, q, s, felt.contact)
+        s = self.begun(t, phase, q, s, felt.contact)
+        tau, memory_rate = self.act(t, phase, q, s, felt.contact)
         return self.leap(t, h, q, s, tau, memory_rate)
 
     def _free(self, h: Any, t: Any, tau: Array, slope: Array, q: Array, v: Array) -> Array:

@@ -220,10 +220,10 @@ class Task:
     def run(self, runs: Rollouts, i: int) -> Run:
         """Return member i as a run, seen by the plain equations."""
         loop = self.batch.member(i, stick_figure(self.batch.robot)[0]).loop
-        numbers = {p.sample: p.number for p in self.integrator.pieces(self._segments(loop))}
+        phases = {p.sample: p.phase for p in self.integrator.pieces(self._segments(loop))}
         here = np.isfinite(runs.q[i]).all(axis=1)
         states = [
-            State(t, numbers[t], q, np.concatenate([v, rest]))
+            State(t, phases[t], q, np.concatenate([v, rest]))
             for t, q, v, rest in zip(
                 self.times[here].tolist(), *(x[i][here] for x in (runs.q, runs.v, runs.rest)), strict=True
             )

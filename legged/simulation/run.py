@@ -30,7 +30,7 @@ class Run:
         robot, engine, integrator: Name of the robot, what evaluated the equations, and what stepped through time.
         ended: Why the run stopped early, in words; empty if it did not.
         times: (T,), [s].
-        steps: How many of the controller's switch times had passed, (T,).
+        phases: Number of the controller's switch times that had passed, (T,).
         q, v: Configurations (T, nq) and velocities (T, nv).
         vdot: Accelerations under all that acted, (T, nv); NaN where a state had none.
         tau: Generalized forces of the controller as its motors give them, (T, nv), base rows first.
@@ -63,7 +63,7 @@ class Run:
     integrator: str
     ended: str
     times: Array
-    steps: Array
+    phases: Array
     q: Array
     v: Array
     vdot: Array
@@ -247,7 +247,7 @@ class Run:
 
     def _columns_by_name(self) -> Iterator[tuple[str, Array]]:
         yield "t", self.times
-        yield "step", self.steps
+        yield "phase", self.phases
         for letter, array in self._vectors():
             yield from ((f"{letter}[{i}]", array[:, i]) for i in range(array.shape[1]))
         for i, axis in enumerate("xyz"):

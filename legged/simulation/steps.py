@@ -22,10 +22,10 @@ def stepped(loop: ClosedLoop, rule: str, clock: Any, state: Array) -> Array:
 
     Args:
         loop: The equations. rule: "semi_implicit", "runge_kutta" or "time_stepping".
-        clock: [t, h, step number]. state: [q; s].
+        clock: [t, h, phase]. state: [q; s].
     """
-    t, h, number = clock
-    q, s = getattr(loop, rule)(t, h, number, state[: loop.robot.nq], state[loop.robot.nq :])
+    t, h, phase = clock
+    q, s = getattr(loop, rule)(t, h, phase, state[: loop.robot.nq], state[loop.robot.nq :])
     return np.concatenate([normalized(loop.robot, q) if rule == "semi_implicit" else q, s])
 
 
@@ -58,7 +58,7 @@ class Steps:
 
     def _state(self, piece: Piece, y: Array) -> State:
         assert piece.sample is not None
-        return State(piece.sample, piece.number, y[: self.nq], y[self.nq :])
+        return State(piece.sample, piece.phase, y[: self.nq], y[self.nq :])
 
 
 def shared_schedule(pieces: Sequence[Piece]) -> tuple[Schedule, list[int]]:
@@ -66,5 +66,5 @@ def shared_schedule(pieces: Sequence[Piece]) -> tuple[Schedule, list[int]]:
     samples = [k for k, piece in enumerate(pieces) if piece.sample is not None]
     rows = np.full(len(pieces), -1)
     rows[samples] = np.arange(len(samples))
-    steps = np.array([[p.start, p.h, p.count, p.number] for p in pieces], dtype=float)
+    steps = np.array([[p.start, p.h, p.count, p.phase] for p in pieces], dtype=float)
     return Schedule(steps[None], rows), samples

@@ -44,8 +44,8 @@ class Stiff:
 
     def march(self, system: System, q: Array, s: Array, segments: Sequence[Segment]) -> Iterator[State]:
         """Yield the state at every sample time; see `Integrator`."""
-        for step, start, end, times in segments:
-            state, waiting, stuck = State(start, step, q, s), times, 0
+        for phase, start, end, times in segments:
+            state, waiting, stuck = State(start, phase, q, s), times, 0
             if len(waiting) and waiting[0] == start:
                 yield state
                 waiting = waiting[1:]
@@ -66,10 +66,10 @@ class Stiff:
         q_ref, n = state.q, system.nv
 
         def at(t: float, y: Array) -> State:
-            return State(float(t), state.step, system.configuration(q_ref, y[:n]), y[n:])
+            return State(float(t), state.phase, system.configuration(q_ref, y[:n]), y[n:])
 
         def rate(t: float, y: Array) -> Array:
-            return system.rate(t, state.step, y, q_ref)
+            return system.rate(t, state.phase, y, q_ref)
 
         solver = self._start(rate, state, end, n)
         t, y = solver.t, solver.y

@@ -16,13 +16,13 @@ class State(NamedTuple):
 
     Attributes:
         t: Time, [s].
-        step: How many of the controller's switch times have passed.
+        phase: Number of the controller's switch times that have passed.
         q: Configuration, (nq,).
         s: Everything else, (n,): velocity, memories, work done; see `ClosedLoop`.
     """
 
     t: float
-    step: int
+    phase: int
     q: Array
     s: Array
 
@@ -31,12 +31,12 @@ class Segment(NamedTuple):
     """A stretch of time on which the equations are smooth in time.
 
     Attributes:
-        step: How many of the controller's switch times lie before it.
+        phase: Number of the controller's switch times before it.
         start, end: [s].
         samples: Times in [start, end) at which the state is wanted, in [start, end] for the last segment.
     """
 
-    step: int
+    phase: int
     start: float
     end: float
     samples: Array
@@ -53,12 +53,12 @@ class System(Protocol):
         """Length of xi."""
         ...
 
-    def rate(self, t: float, step: int, y: Array, q_ref: Array) -> Array:
+    def rate(self, t: float, phase: int, y: Array, q_ref: Array) -> Array:
         """Return the time derivative of y, (..., n), for states y, (..., n), around one q_ref; NaN where none is."""
         ...
 
     def stepper(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
-        """Return the function (t, h, step, q, s) -> (q, s) of a rule, a method of `ClosedLoop`."""
+        """Return the function (t, h, phase, q, s) -> (q, s) of a rule, a method of `ClosedLoop`."""
         ...
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
@@ -97,7 +97,7 @@ def segments(samples: Array, switches: Sequence[float], corners: Sequence[float]
 
     Args:
         samples: Growing times, [s]; the run lasts from the first to the last.
-        switches: Times at which the controller's reference jumps; they count the steps.
+        switches: Times at which the controller's reference jumps; they count the phases.
         corners: Further times at which the integrator shall start afresh.
     """
     begin, until = float(samples[0]), float(samples[-1])
@@ -107,4 +107,4 @@ def segments(samples: Array, switches: Sequence[float], corners: Sequence[float]
     first[-1] = len(samples)
     passed = np.searchsorted(sorted(float(t) for t in switches if t > begin), bounds, side="right")
     pieces = zip(pairwise(bounds.tolist()), pairwise(first.tolist()), passed.tolist(), strict=False)
-    return [Segment(step, start, end, samples[i:j]) for (start, end), (i, j), step in pieces]
+    return [Segment(phase, start, end, samples[i:j]) for (start, end), (i, j), phase in pieces]

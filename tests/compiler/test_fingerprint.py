@@ -392,7 +392,7 @@ def test_a_method_named_by_a_string_counts(monkeypatch):
     nothing: Any = None
     step = functools.partial(stepped, ClosedLoop(robots.planar_biped(), nothing, nothing), "runge_kutta")
     before = fingerprint(step)
-    monkeypatch.setattr(ClosedLoop, "runge_kutta", lambda self, t, h, step, q, s: (q, s))
+    monkeypatch.setattr(ClosedLoop, "runge_kutta", lambda self, t, h, phase, q, s: (q, s))
     assert before is not None and fingerprint(step) not in (before, None)
 
 

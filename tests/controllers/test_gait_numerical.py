@@ -162,7 +162,7 @@ def test_a_skew_robot_trots_along_the_plan():
 
 def test_a_numerical_gait_traces_and_takes_many_instants():
     gait = NumericalGait(Trot(stride=0.1, clearance=0.05), SKEW, SKEW_HOME)
-    kernel = compiled(lambda t, step: gait.reference(t, step), None, t=(), step=())
+    kernel = compiled(lambda t, phase: gait.reference(t, phase), None, t=(), phase=())
     t = np.array([0.2, 0.9, 1.4])
     together = gait.reference(t)
     for i in range(3):

@@ -34,7 +34,7 @@ H = 2e-4  # [s], of central differences
 
 
 def instants(gait):
-    """Return (t, step) of times inside the steps of two cycles, away from where formulas change."""
+    """Return (t, phase) of times inside the steps of two cycles, away from where formulas change."""
     shares = np.array([0.03, 0.21, 0.37, 0.62, 0.83, 0.98])
     return [((k + share) * gait.period, k) for k in range(2 * gait.cycle) for share in shares]
 
@@ -106,7 +106,7 @@ def test_supporting_feet_stand_still_on_the_ground(gait):
 
 @pytest.mark.parametrize("gait", GAITS.values(), ids=GAITS)
 def test_traced_references_are_those_of_plain_numbers(gait):
-    kernel = compiled(lambda t, step: gait.reference(t, step), None, t=(), step=())
+    kernel = compiled(lambda t, phase: gait.reference(t, phase), None, t=(), phase=())
     for t, k in instants(gait)[::3]:
         for found, wanted in zip(kernel(t, float(k)), gait.reference(t, k), strict=True):
             np.testing.assert_allclose(found, wanted, atol=1e-10)

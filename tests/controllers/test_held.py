@@ -108,7 +108,7 @@ class Counting:
     def __init__(self):
         self.count = 0
 
-    def torque(self, t, step, q, v, wrenches, memory):
+    def torque(self, t, phase, q, v, wrenches, memory):
         self.count += 1
         return np.array([0.01 * self.count, 0.0])
 

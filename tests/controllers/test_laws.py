@@ -152,17 +152,17 @@ def test_traced_torques_and_rates_are_those_of_plain_numbers(robot, gait, law):
     law, ground = law(gait), paper_ground(robot)
     q, v, memory = started(law, robot, ground)
 
-    def both(t, step, q, v, wrenches, memory):
-        known = t, step, q, v, wrenches, memory
+    def both(t, phase, q, v, wrenches, memory):
+        known = t, phase, q, v, wrenches, memory
         return law.torque(*known), law.rate(*known)
 
     links = len(robot.links)
     shapes = {"q": (robot.nq,), "v": (robot.nv,), "wrenches": (links, 6), "memory": (len(memory),)}
-    kernel = compiled(both, None, t=(), step=(), **shapes)
+    kernel = compiled(both, None, t=(), phase=(), **shapes)
     near, speed, wrenches = disturbed(robot, q, v, 6)
-    for t, step in ((0.3, 0), (1.4, 1)):
-        plain = both(t, step, near, speed, wrenches, memory)
-        for a, b in zip(kernel(t, float(step), near, speed, wrenches, memory), plain, strict=True):
+    for t, phase in ((0.3, 0), (1.4, 1)):
+        plain = both(t, phase, near, speed, wrenches, memory)
+        for a, b in zip(kernel(t, float(phase), near, speed, wrenches, memory), plain, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 
 
@@ -177,7 +177,7 @@ def test_a_law_asks_its_gait_for_switches_references_and_the_start():
 
 def test_a_gait_of_ones_own_needs_three_methods():
     class Nod:
-        def reference(self, t, step=None):
+        def reference(self, t, phase=None):
             return 0.1 * np.sin(t) * np.ones(6), 0.1 * np.cos(t) * np.ones(6), -0.1 * np.sin(t) * np.ones(6)
 
         def switches(self, until):

@@ -21,22 +21,22 @@ class Oscillator:
     def __init__(self, fast=0.0):
         self.fast, self.calls = fast, 0
 
-    def rate(self, t, step, y, q_ref):
+    def rate(self, t, phase, y, q_ref):
         self.calls += 1
         x, v, z = q_ref[0] + y[..., 0], y[..., 1], y[..., 2]
         return np.stack([v, -x, -self.fast * (z - np.cos(t)) - np.sin(t)], axis=-1)
 
     def stepper(self, rule):
-        def semi_implicit(t, h, step, q, s):
+        def semi_implicit(t, h, phase, q, s):
             v = s[0] - h * q[0]
-            return q + h * v, np.array([v, s[1] + h * self.rate(t, step, np.array([0.0, *s]), q)[2]])
+            return q + h * v, np.array([v, s[1] + h * self.rate(t, phase, np.array([0.0, *s]), q)[2]])
 
-        def runge_kutta(t, h, step, q, s):
+        def runge_kutta(t, h, phase, q, s):
             y = np.array([0.0, *s])
-            k_1 = self.rate(t, step, y, q)
-            k_2 = self.rate(t + h / 2, step, y + h / 2 * k_1, q)
-            k_3 = self.rate(t + h / 2, step, y + h / 2 * k_2, q)
-            k_4 = self.rate(t + h, step, y + h * k_3, q)
+            k_1 = self.rate(t, phase, y, q)
+            k_2 = self.rate(t + h / 2, phase, y + h / 2 * k_1, q)
+            k_3 = self.rate(t + h / 2, phase, y + h / 2 * k_2, q)
+            k_4 = self.rate(t + h, phase, y + h * k_3, q)
             y = y + h / 6 * (k_1 + 2 * k_2 + 2 * k_3 + k_4)
             return q + y[:1], y[1:]
 
@@ -61,7 +61,7 @@ def march(integrator, until=2.0, sample=0.25, switches=(), system=None):
 def test_every_sample_comes_once_and_in_order(integrator, switches):
     states, times = march(integrator, switches=switches)
     np.testing.assert_array_equal([state.t for state in states], times)
-    assert [state.step for state in states] == [sum(t >= s for s in switches) for t in times]
+    assert [state.phase for state in states] == [sum(t >= s for s in switches) for t in times]
     np.testing.assert_allclose([state.q[0] for state in states], np.cos(times), atol=2e-4)
     np.testing.assert_allclose([state.s[0] for state in states], -np.sin(times), atol=2e-4)
 
@@ -111,8 +111,8 @@ def test_solution_that_ends_is_reported_where_it_ends():
     """ydot = y^2 from y = 1 goes to infinity at t = 1."""
 
     class Explosive(Oscillator):
-        def rate(self, t, step, y, q_ref):
-            rate = super().rate(t, step, y, q_ref)
+        def rate(self, t, phase, y, q_ref):
+            rate = super().rate(t, phase, y, q_ref)
             rate[..., 2] = y[..., 2] ** 2
             return rate
 
@@ -136,7 +136,7 @@ def test_steps_fit_between_samples():
 
 def test_segments_count_the_controllers_switches_only():
     plan = segments(np.arange(0.0, 1.01, 0.25), switches=[0.5], corners=[0.3, 0.5])
-    assert [(s.step, s.start, s.end) for s in plan] == [(0, 0.0, 0.3), (0, 0.3, 0.5), (1, 0.5, 1.0)]
+    assert [(s.phase, s.start, s.end) for s in plan] == [(0, 0.0, 0.3), (0, 0.3, 0.5), (1, 0.5, 1.0)]
     assert [s.samples.tolist() for s in plan] == [[0.0, 0.25], [], [0.5, 0.75, 1.0]]
 
 

@@ -46,17 +46,17 @@ class Servo:
         self.nq, self.nv = robot.base.nq, robot.base.nv
         return np.zeros(robot.nj)
 
-    def reference(self, t, step):
+    def reference(self, t, phase):
         n = 12
-        return np.full(n, 0.02) * step, np.zeros(n), np.zeros(n)
+        return np.full(n, 0.02) * phase, np.zeros(n), np.zeros(n)
 
-    def torque(self, t, step, q, v, wrenches, memory):
+    def torque(self, t, phase, q, v, wrenches, memory):
         kp, ki, kd = self.gains
-        error = self.reference(t, step)[0] - q[self.nq :]
+        error = self.reference(t, phase)[0] - q[self.nq :]
         return kp * error + ki * memory - kd * v[self.nv :]
 
-    def rate(self, t, step, q, v, wrenches, memory):
-        return self.reference(t, step)[0] - q[self.nq :]
+    def rate(self, t, phase, q, v, wrenches, memory):
+        return self.reference(t, phase)[0] - q[self.nq :]
 
     def switches(self, until):
         return [0.1, 0.2]
@@ -80,7 +80,7 @@ def test_run_has_everything_at_every_sample(robot, run):
     assert run.engine == "compiled closed loop"
     assert run.duration == pytest.approx(0.3)
     assert run.ended == ""
-    assert run.steps[[0, 9, 10, 20, 30]].tolist() == [0, 0, 1, 2, 2]
+    assert run.phases[[0, 9, 10, 20, 30]].tolist() == [0, 0, 1, 2, 2]
     for k in (0, 15, 30):
         points, _ = legged.point_motion(robot, run.q[k], run.v[k], [(c.link, c.position) for c in robot.contacts])
         np.testing.assert_allclose(run.contact_points[k], points, atol=1e-12)
@@ -228,11 +228,11 @@ def test_controller_that_hides_a_state_is_not_compiled(robot):
 @pytest.mark.parametrize("integrator", [None, RungeKutta4(1e-2), SemiImplicitEuler(1e-2)])
 def test_controller_in_python_may_use_the_step_as_an_index(robot, integrator):
     class Table(Servo):
-        def torque(self, t, step, q, v, wrenches, memory):
-            return np.full(12, [0.0, 0.1, 0.2][step])
+        def torque(self, t, phase, q, v, wrenches, memory):
+            return np.full(12, [0.0, 0.1, 0.2][phase])
 
     run = simulate(robot, Table(), until=0.3, integrator=integrator)
-    np.testing.assert_array_equal(run.joint_tau[:, 0], 0.1 * run.steps)
+    np.testing.assert_array_equal(run.joint_tau[:, 0], 0.1 * run.phases)
 
 
 def test_ground_that_cannot_be_traced_still_works(robot):

@@ -105,7 +105,7 @@ class WorkspaceBalance:
         )
         return np.zeros(0)
 
-    def torque(self, t: Any, step: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the generalized forces, (nv,); the base's rows are zero. `wrenches` count for a measured stance."""
         return self.plan(t, q, v, wrenches).tau
 
