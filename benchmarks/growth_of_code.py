@@ -26,7 +26,7 @@ from legged.compiler import Kernel, record
 from legged.compiler.cache import disk
 from legged.compiler.codegen import selection
 from legged.compiler.compile import ARGUMENTS
-from legged.compiler.ir.garbage import kept
+from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.simplify import simplify
 from legged.table import Table
 
@@ -66,7 +66,7 @@ def subjects() -> Iterator[tuple[str, Callable[[int], legged.Robot]]]:
     yield "tree of all joints", lambda n: legged.random_tree(0, n, bases=("floating",))
 
 
-@kept()
+@gc_paused()
 def measured(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the cells of a row behind its first."""
     names = [name for name, p in inspect.signature(function).parameters.items() if p.default is p.empty][1:]

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.ir import where
 from legged.compiler.ir.expression import Expression
-from legged.compiler.ir.where import where
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, LeggedError
 from legged.ground.ground import Ground

@@ -2,7 +2,7 @@
 
 from legged import conversions, taylor
 from legged.compiler import Counts, Kernel, compile, count
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.contact import FreeBody, Rigid
 from legged.denoc.conditioning import conditioning
 from legged.dynamics.forward import forward_dynamics

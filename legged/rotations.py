@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.spatial import Array, cross, skew
 
 _AXES = {"x": 0, "y": 1, "z": 2}

@@ -265,7 +265,7 @@ def _value(x: Any) -> Any:
 def _select(condition: Any, a: Any, b: Any) -> Any:
     if all(isinstance(part, (bool, int, float, np.number, np.bool_, np.ndarray)) for part in (condition, a, b)):
         return np.where(condition, a, b)[()]
-    from legged.compiler.ir.where import where as choose
+    from legged.compiler.ir import where as choose
 
     return choose(condition, a, b)
 

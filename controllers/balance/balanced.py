@@ -18,7 +18,7 @@ from controllers.gaits.leg import Leg
 from controllers.gaits.posture import Stand
 from controllers.law import GaitLaw
 from legged import taylor
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces

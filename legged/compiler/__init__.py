@@ -1,10 +1,10 @@
 """Tracing: a function of arrays becomes a graph, and the graph is counted or becomes machine code."""
 
 from legged.compiler.compile import compile, count, count_and_depth, depth
+from legged.compiler.ir import where
 from legged.compiler.ir.annotations import module, stage
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, record
-from legged.compiler.ir.where import where
 from legged.compiler.passes.counting import Counts
 from legged.compiler.runtime.kernel import Kernel
 

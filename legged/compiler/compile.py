@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from legged.compiler.cache import graphs
-from legged.compiler.ir.garbage import kept
 from legged.compiler.ir.graph import Graph, Shape, record
+from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
@@ -37,7 +37,7 @@ ARGUMENTS: dict[str, Known] = {
 """Names of arguments whose shape follows from the robot."""
 
 
-@kept()
+@gc_paused()
 def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Kernel:
     """Return function(robot, *arrays) compiled to machine code, as a kernel that is called with the arrays.
 
@@ -64,13 +64,13 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
     return Kernel(graph, _name(function), meanings)
 
 
-@kept()
+@gc_paused()
 def count(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Counts:
     """Return how many operations function(robot, *arrays) costs once compiled; the arguments are those of `compile`."""
     return count_graph(_traced(function, robot, _shapes(function, robot, shapes)))
 
 
-@kept()
+@gc_paused()
 def depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> int:
     """Return the length of function(robot, *arrays)'s longest chain of operations, each of which needs the one before.
 
@@ -79,7 +79,7 @@ def depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> int
     return count_and_depth(function, robot, **shapes)[1]
 
 
-@kept()
+@gc_paused()
 def count_and_depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> tuple[Counts, int]:
     """Return what `count` and `depth` do, of one tracing."""
     graph = _traced(function, robot, _shapes(function, robot, shapes))

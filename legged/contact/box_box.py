@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.contact.frames import sign_of
 from legged.contact.overlap import corners_of_overlap
 from legged.spatial import Array, sum_of

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
-from legged.compiler.ir.where import where
 from legged.contact.contacts import Contacts
 from legged.contact.rigid import Rigid
 from legged.contact.solver import Course, Problem, missed, swept, velocities

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.spatial import Array
 
 _COS, _SIN = np.cos(0.3), np.sin(0.3)  # of the first direction, which is on no usual symmetry

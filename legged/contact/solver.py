@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item
-from legged.compiler.ir.where import where
 from legged.contact.groups import Blocks, Groups
 from legged.spatial import Array, sum_of
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.ground.normal import _not_negative, _positive
 
 Array = np.ndarray

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir.object_arrays import ExpressionArray
+from legged.compiler.ir import ExpressionArray
 from legged.errors import ShapeError
 from legged.ground.friction import FrictionLaw
 from legged.ground.normal import NormalLaw

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.errors import DefinitionError
 
 

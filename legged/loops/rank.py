@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.dynamics.arguments import read
 from legged.loops.constraints import jacobian
 from legged.loops.loop import ClosedRobot

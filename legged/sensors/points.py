@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass, momentum
 from legged.dynamics.momentum import required_wrench

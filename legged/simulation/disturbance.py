@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.dynamics.kinematics import link_poses, point_motion
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot

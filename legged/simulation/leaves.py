@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir.object_arrays import ExpressionArray
+from legged.compiler.ir import ExpressionArray
 from legged.robot.robot import Robot
 
 Array = np.ndarray

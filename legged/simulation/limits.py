@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import StateError
 from legged.robot.body import Body

@@ -12,7 +12,7 @@ import pytest
 
 import legged
 from legged.compiler import Kernel, compile
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 FLAGS = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC")

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from legged.compiler import Expression, count, record
-from legged.compiler.ir.object_arrays import ExpressionArray
+from legged.compiler.ir import ExpressionArray, where
 from legged.compiler.ir.tracer import Tracer
-from legged.compiler.ir.where import where
 from legged.errors import TraceError
 
 UNARY = (

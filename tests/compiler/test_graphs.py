@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from legged.compiler import Counts, Kernel, count, module, record, stage
+from legged.compiler.ir import where
 from legged.compiler.ir.graph import Graph
-from legged.compiler.ir.where import where
 from legged.compiler.passes.counting import count_graph
 from legged.compiler.passes.simplify import simplify
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from legged.compiler import Kernel, compile, count, module, record, stage
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.errors import NotFiniteError, ShapeError, SingularError, TraceError, UnknownNameError
 
 ROBOT = SimpleNamespace(nq=19, nv=18, base=SimpleNamespace(nv=6), links=tuple(range(13)))

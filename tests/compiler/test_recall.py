@@ -20,9 +20,9 @@ import legged
 import robots
 from legged.compiler import Kernel, compile, record
 from legged.compiler.cache import disk, graphs
+from legged.compiler.ir import where
 from legged.compiler.ir.annotations import module, stage
 from legged.compiler.ir.graph import Graph, Node
-from legged.compiler.ir.where import where
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.stepping import Members, Repeat, Schedule
 from legged.errors import NotFiniteError, ShapeError, SingularError

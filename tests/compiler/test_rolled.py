@@ -6,8 +6,8 @@ import pytest
 import legged
 import robots
 from legged.compiler.codegen import selection
+from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item
-from legged.compiler.ir.where import where
 from legged.compiler.passes.outline.bundles import in_rows
 from legged.compiler.passes.outline.templates import in_phases
 from legged.errors import NotFiniteError

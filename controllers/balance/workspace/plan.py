@@ -19,8 +19,8 @@ from controllers.balance.workspace.poses import base_pose
 from controllers.balance.workspace.posture import Servo
 from controllers.balance.workspace.wrench import STAGE_4, Gains, Path, desired_acceleration, wanted_pose
 from legged.compiler import Kernel, compile
+from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
-from legged.compiler.ir.where import where
 from legged.errors import LeggedError, SingularError
 from legged.robot.entries import added
 from legged.robot.inertia import Inertia

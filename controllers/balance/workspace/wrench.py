@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged import taylor
+from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
-from legged.compiler.ir.where import where
 from legged.errors import DefinitionError, NotFiniteError, ShapeError
 from legged.rotations import euler_quaternion, quaternion_conjugate, quaternion_matrix, quaternion_product
 from legged.spatial import Array, coupling, cross, join

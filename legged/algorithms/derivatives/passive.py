@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from legged.compiler.ir.where import where
+from legged.compiler.ir import where
 from legged.dynamics.passive import deflection
 from legged.robot.body import Body
 from legged.robot.physics import CREEP

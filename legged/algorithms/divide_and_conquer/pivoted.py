@@ -24,8 +24,8 @@ import numpy as np
 from legged.algorithms.assemblies import GROUND, Part, Whole
 from legged.algorithms.divide_and_conquer.closing import Closing, Parts, closing
 from legged.algorithms.jointed import Jointed, carried
+from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item
-from legged.compiler.ir.where import where
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored, sum_of
 
 ANY_INERTIA = True

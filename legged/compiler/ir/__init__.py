@@ -1,0 +1,7 @@
+"""The intermediate representation: expressions, and the graph that tracing a function gives."""
+
+from legged.compiler.ir.expression import Expression
+from legged.compiler.ir.graph import Graph, Node, Operand, Shape, record
+from legged.compiler.ir.numpy_functions import ExpressionArray, where
+
+__all__ = ["Expression", "ExpressionArray", "Graph", "Node", "Operand", "Shape", "record", "where"]

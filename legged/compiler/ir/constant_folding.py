@@ -1,43 +1,48 @@
-"""What expressions become when they are made: the simplifications.
+"""Construction of operations with constant folding and a normal form.
 
-Every function here takes plain floats and `Expression`s in any mixture and returns one or the other; constants always
-fold to plain floats. The normal form:
+Every function takes plain floats and `Expression`s in any mixture and returns one or the other. Constants always fold
+to plain floats. The normal form:
 
-- a negation is pulled outward through products, quotients and sums, and costs nothing; one that meets a constant
-  factor goes into it: bodies whose numbers differ in sign make the same operations;
-- the operands of commutative operations are sorted, a constant comes first in a product and last in a sum;
-- a difference is written in one order only, b - a = -(a - b);
-- constants are gathered, c1*(c2*x) = (c1*c2)*x, (x + c1) + c2 = x + (c1 + c2), and x + x = 2*x;
-- 0*x = 0 whatever x is, also where x turns out not to be finite.
+- A negation is pulled outward through products, quotients and sums. It is free, since it ends up in the sign of the
+  operation that uses it. A negation that meets a constant factor is absorbed by the factor, so that bodies whose
+  parameters differ in sign give the same operations.
+- The operands of commutative operations are sorted. A constant comes first in a product and last in a sum.
+- A difference is stored in one order only, b - a = -(a - b).
+- Constants are collected: c1*(c2*x) = (c1*c2)*x, (x + c1) + c2 = x + (c1 + c2), and x + x = 2*x.
+- 0*x = 0 for every x, infinite values and NaN included.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from legged.compiler.ir.operations import evaluate
+import numpy as np
+
+from legged.compiler.ir.operations import OPERATIONS, evaluate
 from legged.errors import TraceError
 
 if TYPE_CHECKING:
     from legged.compiler.ir.expression import Expression
 
-Number: TypeAlias = Any  # Expression | float, which the rules tell apart at every step
+Number: TypeAlias = Any  # Expression | float, told apart by every function
+Truth: TypeAlias = Any  # Condition | np.bool_; Python's bool would not do, since ~True is -2
+
+MIXED_TRACES = "an expression of one tracing was used in another; do not keep traced values between calls"
 
 
-_MIXED = "an expression of one tracing was used in another; do not keep traced values between calls"
+def operation(name: str, *arguments: Number) -> Any:
+    """Return an operation; it is evaluated if all arguments are constants."""
+    tracers = {a.tracer for a in arguments if not isinstance(a, float)}
+    if not tracers:
+        return evaluate(name, *arguments)
+    if len(tracers) > 1:
+        raise TraceError(MIXED_TRACES)
+    return tracers.pop().node(name, *arguments)
 
 
-def _pair(operation: str, a: Expression, b: Expression) -> Any:
-    if a.tracer is not b.tracer:
-        raise TraceError(_MIXED)
-    return a.tracer.pair(operation, a, b)
-
-
-def in_order(operation: str, a: Expression, b: Expression) -> Any:
-    """Return a commutative operation, its operands sorted."""
-    if a.tracer is not b.tracer:
-        raise TraceError(_MIXED)
-    return a.tracer.node(operation, a, b) if a.index <= b.index else a.tracer.node(operation, b, a)
+# Arithmetic
 
 
 def negate(x: Number) -> Number:
@@ -49,8 +54,8 @@ def negate(x: Number) -> Number:
     return x.tracer.node("negate", x)
 
 
-def _split(x: Expression) -> tuple[float, Expression]:
-    """Return (c, y) with x = c*y, c = 1 where x is no multiple."""
+def _factor(x: Expression) -> tuple[float, Expression]:
+    """Return (c, y) with x = c*y; c is 1 unless x is a multiple of another expression."""
     if x.operation == "multiply" and isinstance(x.arguments[0], float):
         return x.arguments
     return 1.0, x
@@ -59,56 +64,62 @@ def _split(x: Expression) -> tuple[float, Expression]:
 def add(a: Number, b: Number) -> Number:
     """Return a + b."""
     if isinstance(b, float):
-        return a + b if isinstance(a, float) else _add_constant(a, b)
+        return a + b if isinstance(a, float) else add_constant(a, b)
     if isinstance(a, float):
-        return _add_constant(b, a)
-    if a.operation == "negate":
+        return add_constant(b, a)
+    first, second = a.operation, b.operation
+    if first == "negate":
         return subtract(b, a.arguments[0])
-    if b.operation == "negate":
+    if second == "negate":
         return subtract(a, b.arguments[0])
-    if a.operation == "subtract" and a.arguments[1] is b:
+    if first == "subtract" and a.arguments[1] is b:
         return a.arguments[0]
-    if b.operation == "subtract" and b.arguments[1] is a:
+    if second == "subtract" and b.arguments[1] is a:
         return b.arguments[0]
-    (ca, xa), (cb, xb) = _split(a), _split(b)
-    if xa is xb:
-        return _scale(ca + cb, xa)
-    return _pair("add", a, b) if a.index <= b.index else _pair("add", b, a)
+    if a is b or first == "multiply" or second == "multiply":
+        (ca, xa), (cb, xb) = _factor(a), _factor(b)
+        if xa is xb:
+            return scale(ca + cb, xa)
+    return a.tracer.binary("add", a, b) if a.index <= b.index else a.tracer.binary("add", b, a)
 
 
-def _add_constant(x: Expression, c: float) -> Number:
+def add_constant(x: Expression, c: float) -> Number:
+    """Return x + c."""
     if c == 0.0:
         return x
     if x.operation == "negate":
-        return negate(_add_constant(x.arguments[0], -c))
+        return negate(add_constant(x.arguments[0], -c))
     if x.operation == "add" and isinstance(x.arguments[1], float):
-        return _add_constant(x.arguments[0], x.arguments[1] + c)
+        return add_constant(x.arguments[0], x.arguments[1] + c)
     return x.tracer.node("add", x, c)
 
 
 def subtract(a: Number, b: Number) -> Number:
     """Return a - b."""
     if isinstance(b, float):
-        return a - b if isinstance(a, float) else _add_constant(a, -b)
+        return a - b if isinstance(a, float) else add_constant(a, -b)
     if isinstance(a, float):
-        return negate(_add_constant(b, -a))
+        return negate(add_constant(b, -a))
     if a is b:
         return 0.0
-    if b.operation == "negate":
+    first, second = a.operation, b.operation
+    if second == "negate":
         return add(a, b.arguments[0])
-    if a.operation == "negate":
+    if first == "negate":
         return negate(add(a.arguments[0], b))
-    canceled = _canceled(a, b)
-    if canceled is not None:
-        return canceled
-    (ca, xa), (cb, xb) = _split(a), _split(b)
-    if xa is xb:
-        return _scale(ca - cb, xa)
-    return _pair("subtract", a, b) if a.index <= b.index else negate(_pair("subtract", b, a))
+    if first == "add" or first == "subtract" or second == "add" or second == "subtract":
+        canceled = _canceled_difference(a, b)
+        if canceled is not None:
+            return canceled
+    if first == "multiply" or second == "multiply":
+        (ca, xa), (cb, xb) = _factor(a), _factor(b)
+        if xa is xb:
+            return scale(ca - cb, xa)
+    return a.tracer.binary("subtract", a, b) if a.index <= b.index else negate(a.tracer.binary("subtract", b, a))
 
 
-def _canceled(a: Expression, b: Expression) -> Number | None:
-    """Return a - b where one of them is a sum or difference that holds the other, None elsewhere."""
+def _canceled_difference(a: Expression, b: Expression) -> Number | None:
+    """Return a - b if one of them is a sum or difference that contains the other, else None."""
     if a.operation == "add":
         if a.arguments[0] is b:
             return a.arguments[1]
@@ -129,17 +140,17 @@ def _canceled(a: Expression, b: Expression) -> Number | None:
 def multiply(a: Number, b: Number) -> Number:
     """Return a * b."""
     if isinstance(a, float):
-        return a * b if isinstance(b, float) else _scale(a, b)
+        return a * b if isinstance(b, float) else scale(a, b)
     if isinstance(b, float):
-        return _scale(b, a)
+        return scale(b, a)
     if a.operation == "negate":
         return negate(multiply(a.arguments[0], b))
     if b.operation == "negate":
         return negate(multiply(a, b.arguments[0]))
-    return _pair("multiply", a, b) if a.index <= b.index else _pair("multiply", b, a)
+    return a.tracer.binary("multiply", a, b) if a.index <= b.index else a.tracer.binary("multiply", b, a)
 
 
-def _scale(c: float, x: Expression) -> Number:
+def scale(c: float, x: Expression) -> Number:
     """Return c*x."""
     if c == 0.0:
         return 0.0
@@ -148,39 +159,39 @@ def _scale(c: float, x: Expression) -> Number:
     if c == -1.0:
         return negate(x)
     if x.operation == "negate":
-        return _scale(-c, x.arguments[0])
+        return scale(-c, x.arguments[0])
     if x.arguments and isinstance(x.arguments[0], float):
         if x.operation == "multiply":
-            return _scale(c * x.arguments[0], x.arguments[1])
+            return scale(c * x.arguments[0], x.arguments[1])
         if x.operation == "divide":
             return divide(c * x.arguments[0], x.arguments[1])
     return x.tracer.multiple(c, x)
 
 
 def divide(a: Number, b: Number) -> Number:
-    """Return a / b; dividing by a constant c is multiplying by 1/c."""
+    """Return a / b; a division by a constant c becomes a multiplication by 1/c."""
     if isinstance(b, float):
         if b == 0.0:
             raise TraceError("a traced function divides by the constant zero")
-        return a / b if isinstance(a, float) else _scale(1.0 / b, a)
+        return a / b if isinstance(a, float) else scale(1.0 / b, a)
     if b.operation == "negate":
         return negate(divide(a, b.arguments[0]))
     if isinstance(a, float):
         if a == 0.0:
             return 0.0
-        c, y = _split(b)
+        c, y = _factor(b)
         return negate(b.tracer.node("divide", -a / c, y)) if a < 0.0 else b.tracer.node("divide", a / c, y)
     if a is b:
         return 1.0
     if a.operation == "negate":
         return negate(divide(a.arguments[0], b))
-    return _pair("divide", a, b)
+    return a.tracer.binary("divide", a, b)
 
 
 def power(x: Number, n: Number) -> Number:
-    """Return x ** n: small whole powers by multiplication, halves by square roots."""
+    """Return x ** n: small integer powers by multiplication, powers of 1/2 by square roots."""
     if not isinstance(n, float):
-        return function("power", x, n)
+        return operation("power", x, n)
     if isinstance(x, float):
         return evaluate("power", x, n)
     if n < 0.0:
@@ -192,22 +203,12 @@ def power(x: Number, n: Number) -> Number:
     if n == int(n) and n <= 64.0:
         half = power(x, float(n // 2)) if n > 1.0 else 1.0
         return multiply(multiply(half, half), x) if n % 2.0 else multiply(half, half)
-    return function("power", x, n)
-
-
-def function(operation: str, *arguments: Number) -> Any:
-    """Return an operation without any rule but that constants fold."""
-    tracers = {a.tracer for a in arguments if not isinstance(a, float)}
-    if not tracers:
-        return evaluate(operation, *arguments)
-    if len(tracers) > 1:
-        raise TraceError(_MIXED)
-    return tracers.pop().node(operation, *arguments)
+    return operation("power", x, n)
 
 
 def sqrt(x: Number) -> Number:
     """Return the square root of x."""
-    return function("sqrt", x)
+    return operation("sqrt", x)
 
 
 def absolute(x: Number) -> Number:
@@ -217,28 +218,108 @@ def absolute(x: Number) -> Number:
             return absolute(x.arguments[0])
         if x.operation in ("absolute", "sqrt", "exp", "cosh"):
             return x
-    return function("absolute", x)
+    return operation("absolute", x)
 
 
-def odd(operation: str, x: Number) -> Number:
+def odd_function(name: str, x: Number) -> Number:
     """Return f(x) for a function with f(-x) = -f(x)."""
     if not isinstance(x, float) and x.operation == "negate":
-        return negate(function(operation, x.arguments[0]))
-    return function(operation, x)
+        return negate(operation(name, x.arguments[0]))
+    return operation(name, x)
 
 
-def even(operation: str, x: Number) -> Number:
+def even_function(name: str, x: Number) -> Number:
     """Return f(x) for a function with f(-x) = f(x)."""
     if not isinstance(x, float) and x.operation in ("negate", "absolute"):
-        return function(operation, x.arguments[0])
-    return function(operation, x)
+        return operation(name, x.arguments[0])
+    return operation(name, x)
 
 
 def floor(x: Number) -> Number:
-    """Return the largest whole number not above x."""
-    return function("floor", x)
+    """Return the largest integer that does not exceed x."""
+    return operation("floor", x)
 
 
 def remainder(a: Number, b: Number) -> Number:
     """Return a - b*floor(a / b), which has the sign of b."""
     return subtract(a, multiply(b, floor(divide(a, b))))
+
+
+def extremum(name: str, a: Number, b: Number) -> Number:
+    """Return max(a, b) or min(a, b) (`maximum`, `minimum`): f(a, b) = f(b, a) and f(a, a) = a."""
+    if a is b:
+        return a
+    if isinstance(a, float) or (not isinstance(b, float) and a.index > b.index):
+        a, b = b, a
+    return operation(name, a, b)
+
+
+# Conditions
+
+
+def compare(name: str, a: Number, b: Number) -> Truth:
+    """Return the truth value of a < b, a <= b, a == b or a != b (`less`, `less_equal`, `equal`, `not_equal`)."""
+    if a is b:
+        return np.bool_(name in ("less_equal", "equal"))
+    if not isinstance(a, float) and not isinstance(b, float):
+        if name in ("equal", "not_equal") and a.index > b.index:
+            a, b = b, a
+        if a.operation == b.operation == "negate":
+            a, b = b.arguments[0], a.arguments[0]
+    result = operation(name, a, b)
+    return np.bool_(result) if isinstance(result, bool) else result
+
+
+def logical(name: str, a: Truth, b: Truth) -> Truth:
+    """Return the truth value of (a and b) or (a or b)."""
+    if isinstance(b, np.bool_):
+        a, b = b, a
+    if isinstance(a, np.bool_):
+        return a if a == (name == "or") else b
+    if a is b:
+        return a
+    return operation(name, a, b) if a.index <= b.index else operation(name, b, a)
+
+
+def logical_not(a: Truth) -> Truth:
+    """Return the truth value of (not a)."""
+    if isinstance(a, np.bool_):
+        return ~a
+    return a.arguments[0] if a.operation == "not" else a.tracer.node("not", a)
+
+
+def select(condition: Truth, a: Number, b: Number) -> Number:
+    """Return a where the condition holds, b elsewhere."""
+    if isinstance(condition, np.bool_):
+        return a if condition else b
+    if a is b or (isinstance(a, float) and isinstance(b, float) and a == b):
+        return a
+    if condition.operation == "not":
+        return select(condition.arguments[0], b, a)
+    return operation("select", condition, a, b)
+
+
+def sign(x: Number) -> Number:
+    """Return -1, 0 or 1, and x itself where it is zero or NaN."""
+    return select(compare("less", 0.0, x), 1.0, select(compare("less", x, 0.0), -1.0, x))
+
+
+CONSTRUCTORS: dict[str, Callable[..., Any]] = {
+    **{name: partial(operation, name) for name in OPERATIONS},
+    "add": add,
+    "subtract": subtract,
+    "multiply": multiply,
+    "divide": divide,
+    "negate": negate,
+    "power": power,
+    "absolute": absolute,
+    **{name: partial(odd_function, name) for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh")},
+    **{name: partial(even_function, name) for name in ("cos", "cosh")},
+    **{name: partial(extremum, name) for name in ("maximum", "minimum")},
+    **{name: partial(compare, name) for name in ("less", "less_equal", "equal", "not_equal")},
+    "and": partial(logical, "and"),
+    "or": partial(logical, "or"),
+    "not": logical_not,
+    "select": select,
+}
+"""Each operation -> the function that constructs it in normal form."""

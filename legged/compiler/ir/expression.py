@@ -1,4 +1,7 @@
-"""`Expression`, the tracing scalar: it goes where a float goes and remembers what was done with it."""
+"""`Expression`, the tracing scalar: it takes the place of a float and records the operations done with it.
+
+`numpy_functions` adds the methods that NumPy calls.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from legged.compiler.ir import conditions, constant_folding
+from legged.compiler.ir import constant_folding as fold
 from legged.errors import TraceError
 
 if TYPE_CHECKING:
@@ -17,17 +20,17 @@ if TYPE_CHECKING:
 
 
 class Expression:
-    """A scalar that is computed later: an input, or an operation on other expressions and plain floats.
+    """A scalar whose value is not known yet: an input, or an operation on other expressions and plain floats.
 
-    Expressions are made by `record`, never by hand, and equal ones are one object. They do what floats do inside
-    NumPy code, except to tell their value: branch with `legged.where`, not with `if`.
+    `record` makes expressions, and equal ones are one object. They behave as floats do inside NumPy code, except that
+    they have no truth value: branch with `legged.where`, not with `if`.
 
     Attributes:
-        tracer: The graph under construction that it belongs to.
+        tracer: The graph under construction that the expression belongs to.
         index: Its number there; the arguments of an operation have lower numbers.
         operation: A name from `operations.OPERATIONS`, or `input`.
         arguments: Expressions and floats.
-        label: Stage and module that were current when it was made.
+        label: Stage, module and item that were current when the expression was made.
     """
 
     __slots__ = ("arguments", "index", "label", "operation", "tracer")
@@ -42,97 +45,101 @@ class Expression:
         shown = (f"#{a.index}" if isinstance(a, Expression) else f"{a:g}" for a in self.arguments)
         return f"<#{self.index} = {self.operation}({', '.join(shown)})>"
 
-    # Arithmetic. `number` turns the other operand into a float or an Expression, or answers NotImplemented.
+    # Arithmetic. `as_operand` turns the other operand into a float or an Expression, or returns NotImplemented.
 
     def __add__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.add(self, other)
+        if type(other) is float:
+            return fold.add_constant(self, other)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.add(self, other)
 
     def __sub__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.subtract(self, other)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.subtract(self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.subtract(other, self)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.subtract(other, self)
 
     def __mul__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.multiply(self, other)
+        if type(other) is float:
+            return fold.scale(other, self)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.multiply(self, other)
 
     def __truediv__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.divide(self, other)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.divide(self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.divide(other, self)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.divide(other, self)
 
     def __floordiv__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.floor(constant_folding.divide(self, other))
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.floor(fold.divide(self, other))
 
     def __rfloordiv__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.floor(constant_folding.divide(other, self))
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.floor(fold.divide(other, self))
 
     def __mod__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.remainder(self, other)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.remainder(self, other)
 
     def __rmod__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.remainder(other, self)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.remainder(other, self)
 
     def __pow__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.power(self, other)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.power(self, other)
 
     def __rpow__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else constant_folding.power(other, self)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.power(other, self)
 
     __radd__, __rmul__ = __add__, __mul__
 
     def __neg__(self) -> Any:
-        return constant_folding.negate(self)
+        return fold.negate(self)
 
     def __pos__(self) -> Any:
         return self
 
     def __abs__(self) -> Any:
-        return constant_folding.absolute(self)
+        return fold.absolute(self)
 
     def __floor__(self) -> Any:
-        return constant_folding.floor(self)
+        return fold.floor(self)
 
-    # Comparisons give conditions.
+    # Comparisons return conditions.
 
     def __lt__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else conditions.compare("less", self, other)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.compare("less", self, other)
 
     def __gt__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else conditions.compare("less", other, self)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.compare("less", other, self)
 
     def __le__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else conditions.compare("less_equal", self, other)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.compare("less_equal", self, other)
 
     def __ge__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else conditions.compare("less_equal", other, self)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.compare("less_equal", other, self)
 
     def __eq__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else conditions.compare("equal", self, other)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.compare("equal", self, other)
 
     def __ne__(self, other: Any) -> Any:
-        other = number(other)
-        return other if other is NotImplemented else conditions.compare("not_equal", self, other)
+        other = as_operand(other)
+        return other if other is NotImplemented else fold.compare("not_equal", self, other)
 
-    # What a value that is not known yet cannot do.
+    # Conversions that need a value.
 
     def __bool__(self) -> NoReturn:
         raise TraceError(
@@ -161,68 +168,56 @@ class Expression:
     def __complex__(self) -> NoReturn:
         raise TraceError("a traced value is real; complex numbers cannot be traced")
 
-    # NumPy.
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        from legged.compiler.ir.object_arrays import apply
-
-        return apply(ufunc, method, inputs, options)
-
-    def __array_function__(self, function: Any, types: Any, arguments: Any, options: Any) -> Any:
-        from legged.compiler.ir.object_arrays import call
-
-        return call(function, arguments, options)
-
 
 class Condition(Expression):
-    """An expression that is true or false; in arithmetic it is 1 where it holds and 0 elsewhere."""
+    """An expression with a truth value; in arithmetic it is 1 where it holds and 0 elsewhere."""
 
     __slots__ = ()
 
     def __and__(self, other: Any) -> Any:
-        return conditions.logical("and", self, truth(other))
+        return fold.logical("and", self, as_truth(other))
 
     def __or__(self, other: Any) -> Any:
-        return conditions.logical("or", self, truth(other))
+        return fold.logical("or", self, as_truth(other))
 
     def __invert__(self) -> Any:
-        return conditions.negation(self)
+        return fold.logical_not(self)
 
     __rand__, __ror__ = __and__, __or__
 
 
-def number(value: Any) -> Any:
-    """Return the value as a float or an `Expression`, NotImplemented if it is neither."""
+def as_operand(value: Any) -> Any:
+    """Return a real number as a float or an `Expression`, NotImplemented for anything else."""
     kind = type(value)
     if kind is Expression or kind is float:
         return value
     if kind is Condition:
-        return conditions.select(value, 1.0, 0.0)
+        return fold.select(value, 1.0, 0.0)
     if isinstance(value, numbers.Real | np.bool_):
         return float(value)
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        return number(value.item())
+        return as_operand(value.item())
     return NotImplemented
 
 
-def truth(value: Any) -> Any:
-    """Return the value as an np.bool_ or a `Condition`: a number is true where it is not zero."""
+def as_truth(value: Any) -> Any:
+    """Return a truth value as an np.bool_ or a `Condition`; a number is true where it is not zero."""
     if isinstance(value, Condition):
         return value
     if isinstance(value, Expression):
-        return conditions.compare("not_equal", value, 0.0)
+        return fold.compare("not_equal", value, 0.0)
     if type(value) is int and value < 0:
-        return np.bool_(value & 1)  # comparing constants gives Python's own bools, and ~True is -2, ~False is -1
+        return np.bool_(value & 1)  # ~ of Python's bool: ~True is -2, ~False is -1
     return np.bool_(value)
 
 
-def _on_its_number(name: str) -> Callable[..., Any]:
+def _on_number(name: str) -> Callable[..., Any]:
     operator = getattr(Expression, name)
-    return lambda self, *others: operator(conditions.select(self, 1.0, 0.0), *others)
+    return lambda self, *others: operator(fold.select(self, 1.0, 0.0), *others)
 
 
 for _name in (
     *("add", "radd", "sub", "rsub", "mul", "rmul", "truediv", "rtruediv", "floordiv", "rfloordiv", "mod", "rmod"),
     *("pow", "rpow", "neg", "abs", "floor", "lt", "le", "gt", "ge", "eq", "ne"),
 ):
-    setattr(Condition, f"__{_name}__", _on_its_number(f"__{_name}__"))
+    setattr(Condition, f"__{_name}__", _on_number(f"__{_name}__"))

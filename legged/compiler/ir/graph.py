@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir.annotations import Label
-from legged.compiler.ir.expression import Expression, number
-from legged.compiler.ir.object_arrays import ExpressionArray
+from legged.compiler.ir.expression import Expression, as_operand
+from legged.compiler.ir.numpy_functions import ExpressionArray
 from legged.compiler.ir.operations import evaluate
 from legged.compiler.ir.pytree import Rebuild, flatten
 from legged.compiler.ir.tracer import Tracer
@@ -157,7 +157,7 @@ def _traced(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
 
 
 def _entry(value: Any) -> Any:
-    entry = number(value)
+    entry = as_operand(value)
     if entry is NotImplemented:
         raise TraceError(f"a traced function returns numbers and arrays of numbers, got an entry {value!r}")
     return entry

@@ -1,21 +1,39 @@
-"""The tracer: one graph under construction, in which equal subexpressions are one node."""
+"""`Tracer`: a graph under construction, in which equal subexpressions are one node."""
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from legged.compiler.ir import annotations
+from legged.compiler.ir.constant_folding import MIXED_TRACES
 from legged.compiler.ir.expression import Condition, Expression
-from legged.compiler.ir.garbage import kept
 from legged.compiler.ir.operations import CONDITIONS
+from legged.errors import TraceError
+
+
+@contextmanager
+def gc_paused() -> Iterator[None]:
+    """Disable the cyclic garbage collector; tracing makes many objects and drops few, and collections take a third
+    of its time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Tracer:
-    """Expressions in the order they were made, and a table by which equal ones are found again.
+    """Expressions in the order of construction, and a table that finds equal ones (hash-consing).
 
-    While `with tracer:` is open in a thread, `annotations.stage` and the others speak to this tracer, and no garbage is
-    searched for.
+    While `with tracer:` is open in a thread, the contexts of `annotations` label this tracer's operations. The garbage
+    collector is paused meanwhile. The tracer releases its expressions at the end.
     """
 
-    __slots__ = ("_kept", "_outer", "label", "nodes", "table")
+    __slots__ = ("_gc_paused", "_outer", "label", "nodes", "table")
 
     def __init__(self) -> None:
         self.nodes: list[Expression] = []
@@ -24,37 +42,41 @@ class Tracer:
 
     def __enter__(self) -> Tracer:
         self._outer, annotations.current.tracer = annotations.current.tracer, self
-        self._kept = kept()
-        self._kept.__enter__()
+        self._gc_paused = gc_paused()
+        self._gc_paused.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
         annotations.current.tracer = self._outer
-        self._kept.__exit__(None, None, None)
+        self.nodes, self.table = [], {}  # breaks the reference cycle, so that no garbage collection is due
+        self._gc_paused.__exit__(None, None, None)
 
     def input(self) -> Expression:
         """Return a new input."""
         return self._append("input", ())
 
     def node(self, operation: str, *arguments: Expression | float) -> Expression:
-        """Return the expression of an operation, the one that is there already if there is one."""
-        key = (operation, *[a.index if isinstance(a, Expression) else (a,) for a in arguments])
+        """Return the expression of an operation, the existing one if there is one."""
+        key = (operation, *[(a,) if isinstance(a, float) else a.index for a in arguments])
         found = self.table.get(key)
         if found is None:
             found = self.table[key] = self._append(operation, arguments)
         return found
 
-    def pair(self, operation: str, a: Expression, b: Expression) -> Expression:
-        """Return the same as `node` for an arithmetic operation on two expressions: most are, and it is shorter."""
+    def binary(self, operation: str, a: Expression, b: Expression) -> Expression:
+        """Return the same as `node` for an arithmetic operation on two expressions; a special case for speed."""
+        if b.tracer is not self:
+            raise TraceError(MIXED_TRACES)
         key = (operation, a.index, b.index)
         found = self.table.get(key)
         if found is None:
-            found = self.table[key] = Expression(self, len(self.nodes), operation, (a, b), self.label)
-            self.nodes.append(found)
+            nodes = self.nodes
+            found = self.table[key] = Expression(self, len(nodes), operation, (a, b), self.label)
+            nodes.append(found)
         return found
 
     def multiple(self, c: float, x: Expression) -> Expression:
-        """Return c*x; where -c*x is there already, its negation."""
+        """Return c*x, as the negation of -c*x if that exists."""
         key = ("multiply", (c,), x.index)
         found = self.table.get(key)
         if found is None:

@@ -10,12 +10,11 @@ from collections import Counter
 from dataclasses import replace
 from typing import NamedTuple
 
-from legged.compiler.ir.constant_folding import add, multiply
+from legged.compiler.ir.constant_folding import CONSTRUCTORS, add, multiply
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, finish
 from legged.compiler.ir.operations import OPERATIONS
 from legged.compiler.ir.tracer import Tracer
-from legged.compiler.ir.ufuncs import RULES
 
 _SUMS = ("add", "subtract")
 
@@ -62,7 +61,7 @@ class _Factoring:
         return replace(self.graph, nodes=nodes, results=results)
 
     def _again(self, node: Node) -> Expression | float:
-        return RULES[node.operation](*[self._value(a) for a in node.arguments])
+        return CONSTRUCTORS[node.operation](*[self._value(a) for a in node.arguments])
 
     def _value(self, operand: Operand) -> Expression | float:
         return self.made[operand] if isinstance(operand, int) else operand

@@ -19,9 +19,9 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
 
-from legged.compiler.ir.garbage import kept
 from legged.compiler.ir.graph import Graph, Node
 from legged.compiler.ir.operations import CONDITIONS
+from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.call_batching import rounds
 from legged.compiler.passes.outline.regions import LARGEST, in_turns
 
@@ -73,7 +73,7 @@ class Segment:
     constants: list[float]
 
 
-@kept()
+@gc_paused()
 def in_phases(graph: Graph) -> list[tuple[list[Segment], list[int]]]:
     """Return all of a graph's nodes: in each phase segments, in order, and nodes to call functions for after them."""
     forms: dict[Any, Form] = {}

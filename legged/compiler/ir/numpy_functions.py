@@ -1,0 +1,236 @@
+"""NumPy functions of expressions: ufuncs, `ExpressionArray`, and `where`, the branch that can be traced.
+
+NumPy's own object arrays add and multiply expressions, but they can neither compare them nor take a maximum, and fail
+where plain numbers stand between them (`np.cos` of an array that holds 0.0). `ExpressionArray` can: the arguments of a
+traced function are such arrays, and so is everything computed from them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir import constant_folding as fold
+from legged.compiler.ir.constant_folding import CONSTRUCTORS
+from legged.compiler.ir.expression import Expression, as_operand, as_truth
+from legged.errors import TraceError
+
+# The scalar function of each ufunc
+
+
+def _on_operands(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Return a function of floats and expressions as one of any real scalars."""
+
+    def converted(*values: Any) -> Any:
+        operands = [as_operand(value) for value in values]
+        if any(operand is NotImplemented for operand in operands):
+            raise TraceError(f"a traced value met {values!r}, which holds something that is not a real number")
+        return function(*operands)
+
+    return converted
+
+
+def _clip(x: Any, low: Any, high: Any) -> Any:
+    x = x if low is None else UFUNCS["maximum"](x, low)
+    return x if high is None else UFUNCS["minimum"](x, high)
+
+
+def _ceil(x: Any) -> Any:
+    return fold.negate(fold.floor(fold.negate(x)))
+
+
+def _copysign(x: Any, y: Any) -> Any:
+    size = fold.absolute(x)
+    return fold.select(fold.compare("less", y, 0.0), fold.negate(size), size)
+
+
+def _heaviside(x: Any, at_zero: Any) -> Any:
+    above = fold.select(fold.compare("less", 0.0, x), 1.0, at_zero)
+    return fold.select(fold.compare("less", x, 0.0), 0.0, above)
+
+
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": fold.add,
+    "subtract": fold.subtract,
+    "multiply": fold.multiply,
+    "divide": fold.divide,
+    "power": fold.power,
+    "float_power": fold.power,
+    "negative": fold.negate,
+    "positive": lambda x: x,
+    "conjugate": lambda x: x,
+    "square": lambda x: fold.multiply(x, x),
+    "reciprocal": lambda x: fold.divide(1.0, x),
+    "sqrt": fold.sqrt,
+    "cbrt": lambda x: _copysign(fold.power(fold.absolute(x), 1.0 / 3.0), x),
+    "hypot": lambda x, y: fold.sqrt(fold.add(fold.multiply(x, x), fold.multiply(y, y))),
+    "absolute": fold.absolute,
+    "fabs": fold.absolute,
+    "sign": fold.sign,
+    "copysign": _copysign,
+    "heaviside": _heaviside,
+    "floor": fold.floor,
+    "ceil": _ceil,
+    "trunc": lambda x: fold.select(fold.compare("less", x, 0.0), _ceil(x), fold.floor(x)),
+    "floor_divide": lambda x, y: fold.floor(fold.divide(x, y)),
+    "remainder": fold.remainder,
+    **{name: CONSTRUCTORS[name] for name in ("sin", "cos", "tan", "arcsin", "arccos", "arctan", "arctan2")},
+    **{name: CONSTRUCTORS[name] for name in ("sinh", "cosh", "tanh", "exp", "log")},
+    "log1p": lambda x: CONSTRUCTORS["log"](fold.add(x, 1.0)),
+    "expm1": lambda x: fold.add(CONSTRUCTORS["exp"](x), -1.0),
+    "deg2rad": lambda x: fold.multiply(x, math.pi / 180.0),
+    "radians": lambda x: fold.multiply(x, math.pi / 180.0),
+    "rad2deg": lambda x: fold.multiply(x, 180.0 / math.pi),
+    "degrees": lambda x: fold.multiply(x, 180.0 / math.pi),
+    **dict.fromkeys(("maximum", "fmax"), CONSTRUCTORS["maximum"]),
+    **dict.fromkeys(("minimum", "fmin"), CONSTRUCTORS["minimum"]),
+    **{name: CONSTRUCTORS[name] for name in ("less", "less_equal", "equal", "not_equal")},
+    "greater": lambda x, y: fold.compare("less", y, x),
+    "greater_equal": lambda x, y: fold.compare("less_equal", y, x),
+}
+
+UFUNCS: dict[str, Callable[..., Any]] = {
+    **{name: _on_operands(function) for name, function in _ARITHMETIC.items()},
+    "logical_and": lambda x, y: fold.logical("and", as_truth(x), as_truth(y)),
+    "logical_or": lambda x, y: fold.logical("or", as_truth(x), as_truth(y)),
+    "logical_not": lambda x: fold.logical_not(as_truth(x)),
+    "bitwise_and": lambda x, y: fold.logical("and", as_truth(x), as_truth(y)),
+    "bitwise_or": lambda x, y: fold.logical("or", as_truth(x), as_truth(y)),
+    "invert": lambda x: fold.logical_not(as_truth(x)),
+    "clip": _clip,
+}
+"""NumPy's name of a ufunc -> the same function of floats and expressions."""
+
+_OBJECT_LOOPS = frozenset([np.add, np.subtract, np.multiply, np.negative, np.positive, np.matmul, np.square])
+_OBJECT_LOOP_NAMES = frozenset([*(ufunc.__name__ for ufunc in _OBJECT_LOOPS), "vecdot", "matvec"])
+"""Ufuncs whose loop over objects in NumPy gives the right result; the last two exist from NumPy 2.2 on."""
+
+
+# Arrays
+
+
+class ExpressionArray(np.ndarray):
+    """A NumPy array of expressions and plain numbers."""
+
+    __array_priority__ = 10.0  # type: ignore[assignment]  # NumPy reads a number
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        return _apply(ufunc, method, inputs, options)
+
+    def __array_function__(self, func: Any, types: Any, args: Any, kwargs: Any) -> Any:
+        return _call(func, args, kwargs)
+
+
+def _apply(ufunc: np.ufunc, method: str, inputs: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return the result of a ufunc, or of its reduce, accumulate or outer, on expressions and arrays of them."""
+    if not options and ufunc in _OBJECT_LOOPS and method == "__call__":  # most calls
+        result = ufunc(*[_as_object_array(x) for x in inputs])
+        return result.view(ExpressionArray) if isinstance(result, np.ndarray) and result.dtype == object else result
+    name = ufunc.__name__
+    if name not in UFUNCS and name not in _OBJECT_LOOP_NAMES:
+        raise TraceError(f"np.{name} cannot be traced; these can: {', '.join(sorted(UFUNCS))}")
+    if method == "__call__" and not options and not any(isinstance(x, np.ndarray | list | tuple) for x in inputs):
+        return UFUNCS[name](*inputs)
+    if name in _OBJECT_LOOP_NAMES:
+        function = ufunc
+    else:
+        function = np.frompyfunc(UFUNCS[name], ufunc.nin, 1)
+        options.pop("dtype", None)
+    out = options.pop("out", None)
+    if out is not None:
+        options["out"] = tuple(_as_object_array(x) for x in out)
+    result = getattr(function, method)(*[_as_object_array(x) for x in inputs], **options)
+    if out is not None:
+        return out[0]
+    return result.view(ExpressionArray) if isinstance(result, np.ndarray) and result.dtype == object else result
+
+
+def _as_object_array(value: Any) -> Any:
+    """Return the value with an expression or an array of expressions as a plain object array."""
+    if isinstance(value, ExpressionArray):
+        return value.view(np.ndarray)
+    if isinstance(value, Expression):
+        array = np.empty((), dtype=object)
+        array[()] = value
+        return array
+    return value
+
+
+def _call(function: Any, arguments: tuple[Any, ...], options: dict[str, Any]) -> Any:
+    """Return the result of a NumPy function such as np.concatenate or np.where on expressions."""
+    if function is np.where and len(arguments) == 3:
+        return _where_arrays(*arguments)
+    result = np.ndarray.__array_function__(
+        np.empty(0).view(ExpressionArray),
+        function,
+        (ExpressionArray,),
+        tuple(_in_arrays(x) for x in arguments),
+        {name: _in_arrays(x) for name, x in options.items()},
+    )
+    if isinstance(result, np.ndarray) and result.dtype == object:
+        return result.item() if result.ndim == 0 else result.view(ExpressionArray)
+    return result
+
+
+def _in_arrays(value: Any) -> Any:
+    """Return the value with each expression in it, also inside nested lists, as a zero-dimensional array."""
+    if isinstance(value, Expression):
+        return _as_object_array(value).view(ExpressionArray)
+    if isinstance(value, list | tuple):
+        return type(value)([_in_arrays(x) for x in value])
+    return value
+
+
+# The branch
+
+
+def where(condition: Any, a: Any, b: Any) -> Any:
+    """Return `a` where the condition holds and `b` elsewhere, as np.where does, on numbers and on traced values.
+
+    Both sides are always computed: guard divisions and roots inside them.
+
+    Args:
+        condition: A truth value, or an array of truth values of any shape; combine several with &, | and ~.
+        a: Number or array; the three broadcast.
+        b: Number or array of the same unit.
+
+    Returns:
+        An array of the broadcast shape, or a scalar if all three are scalars. An element type with a method
+        `__where__(condition, a, b)`, such as `legged.taylor.Taylor`, computes the result itself.
+    """
+    for x in (a, b):
+        choose = getattr(type(x), "__where__", None)
+        if choose is not None:
+            return choose(condition, a, b)
+    if isinstance(condition, int):
+        condition = as_truth(condition)
+    if any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
+        return _where_arrays(condition, a, b)
+    result = np.where(condition, a, b)
+    return result if result.ndim else result[()]
+
+
+_select_entries = np.frompyfunc(lambda c, a, b: fold.select(as_truth(c), as_operand(a), as_operand(b)), 3, 1)
+
+
+def _where_arrays(condition: Any, a: Any, b: Any) -> Any:
+    """Return a where the condition holds and b elsewhere, for arrays some of which hold expressions."""
+    result = _select_entries(_as_object_array(condition), _as_object_array(a), _as_object_array(b))
+    return result.view(ExpressionArray) if isinstance(result, np.ndarray) else result
+
+
+def _array_ufunc(self: Expression, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+    return _apply(ufunc, method, inputs, options)
+
+
+def _array_function(self: Expression, function: Any, types: Any, arguments: Any, options: Any) -> Any:
+    return _call(function, arguments, options)
+
+
+# NumPy looks up these attributes: two for functions of an expression, the others, np.cos(array) -> entry.cos(), for
+# the entries of an object array. They are set here, so that `expression` need not import this module.
+for _name, _function in {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function, **UFUNCS}.items():
+    setattr(Expression, _name, _function)
