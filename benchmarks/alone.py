@@ -66,7 +66,7 @@ def _loop(name: str, sizes: Sequence[int], waits: bool) -> list[str]:
     """
     w = IRWriter(1)
     w.label("start")
-    w.emit("br label %again")
+    w.jump("again")
     w.label("again")
     w.assign("phi i64 [0, %start], [%next, %again]", "%k")
     w.assign(f"call i64 @{selection.SINGLE}(ptr %arrays)", "%wrong")
@@ -76,7 +76,7 @@ def _loop(name: str, sizes: Sequence[int], waits: bool) -> list[str]:
         for i, size in enumerate(sizes):
             _renew(w, i, size, zero)
     w.assign("add i64 %k, 1", "%next")
-    w.emit(f"br i1 {w.assign('icmp slt i64 %next, %times')}, label %again, label %end")
+    w.branch(w.assign("icmp slt i64 %next, %times"), "again", "end")
     w.label("end")
     w.emit("ret i64 %wrong")
     return [f"define i64 @{name}(i64 %times, ptr %arrays, ptr %given) {ATTRIBUTES} {{", *w.lines, "}"]

@@ -56,7 +56,7 @@ def _assembly(width: int) -> Iterator[str]:
     names = range(CHAINS)
     w.label("start")
     x = w.load("%numbers")
-    w.emit("br label %loop")
+    w.jump("loop")
     w.label("loop")
     w.assign("phi i64 [0, %start], [%next, %loop]", "%k")
     for i in names:
@@ -67,7 +67,7 @@ def _assembly(width: int) -> Iterator[str]:
             f"%new{i}",
         )
     w.assign("add i64 %k, 1", "%next")
-    w.emit(f"br i1 {w.assign('icmp slt i64 %next, %count')}, label %loop, label %end")
+    w.branch(w.assign("icmp slt i64 %next, %count"), "loop", "end")
     w.label("end")
     total = "%new0"
     for i in names[1:]:

@@ -53,7 +53,7 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     w, sizes = IRWriter(width), array_sizes(graph)
     w.label("start")
     w.assign("sub i64 %end, %first", "%count")
-    w.emit(f"br i1 {w.assign('icmp sgt i64 %count, 0')}, label %any, label %done")
+    w.branch(w.assign("icmp sgt i64 %count, 0"), "any", "done")
     w.label("any")
     w.assign(f"alloca [{2 * max(len(sizes), 1)} x i64], align 64", "%rows")
     w.assign("sub i64 %count, 1", "%last")
@@ -61,7 +61,7 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     w.assign(f"call i64 @llvm.smax.i64(i64 {w.assign(f'sub i64 %end, {width}')}, i64 %first)", "%final")
     arrays = [_array(w, k, size, width * sum(sizes[:k])) for k, size in enumerate(sizes) if size]
     w.assign(f"getelementptr inbounds double, ptr %work, i64 {rounded(width * sum(sizes), 8)}", "%room")
-    w.emit("br label %block")
+    w.jump("block")
     w.label("block")
     w.assign("phi i64 [%first, %any], [%k_next, %fine]", "%k")
     arguments, results = ([a for a in arrays if (a.number < len(graph.inputs)) == own] for own in (True, False))
@@ -102,23 +102,23 @@ def _point(w: IRWriter, array: _Array) -> None:
 
 def _copy_if_needed(w: IRWriter, array: _Array, inward: bool) -> None:
     k = array.number
-    w.emit(f"br i1 {array.copied}, label %copy{k}, label %copied{k}")
+    w.branch(array.copied, f"copy{k}", f"copied{k}")
     w.label(f"copy{k}")
     described = f"ptr {w.gep('%arrays', 3 * k, 'i64')}, i64 %k, i64 %last, ptr {array.copy}, i64 {array.size}"
     w.emit(f"call void @legged_copy(i1 {str(inward).lower()}, {described})")
-    w.emit(f"br label %copied{k}")
+    w.jump(f"copied{k}")
     w.label(f"copied{k}")
 
 
 def _finish(w: IRWriter) -> None:
     """Look at the core's verdict, and go on with the next block."""
-    w.emit(f"br i1 {w.assign('icmp eq i64 %wrong, 0')}, label %fine, label %bad")
+    w.branch(w.assign("icmp eq i64 %wrong, 0"), "fine", "bad")
     w.label("bad")
     lane = w.assign("call i64 @llvm.cttz.i64(i64 %wrong, i1 true)")
     w.emit(f"ret i64 {w.assign(f'add i64 %k, {lane}')}")
     w.label("fine")
     w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 %k, {w.width}')}, i64 %final)", "%k_next")
-    w.emit(f"br i1 {w.assign('icmp slt i64 %k, %final')}, label %block, label %done")
+    w.branch(w.assign("icmp slt i64 %k, %final"), "block", "done")
     w.label("done")
     w.emit("ret i64 -1")
 
@@ -130,26 +130,26 @@ def _copy(width: int) -> Iterator[str]:
     base = w.assign("load ptr, ptr %array, align 8")
     stride, offsets = (w.assign(f"load i64, ptr {w.gep('%array', i, 'i64')}, align 8") for i in (1, 2))
     table = w.assign(f"inttoptr i64 {offsets} to ptr")
-    w.emit("br label %row")
+    w.jump("row")
     w.label("row")
     w.assign("phi i64 [0, %start], [%lane_next, %copied]", "%lane")
     state = w.assign(f"add i64 %k, {w.assign('call i64 @llvm.smin.i64(i64 %lane, i64 %last)')}")
     even = w.assign(f"mul i64 {state}, {stride}")
-    w.emit(f"br i1 {w.assign(f'icmp eq i64 {offsets}, 0')}, label %found, label %uneven")
+    w.branch(w.assign(f"icmp eq i64 {offsets}, 0"), "found", "uneven")
     w.label("uneven")
     uneven = w.assign(f"load i64, ptr {w.gep(table, state, 'i64')}, align 8")
-    w.emit("br label %found")
+    w.jump("found")
     w.label("found")
     there = w.gep(base, w.assign(f"phi i64 [{even}, %row], [{uneven}, %uneven]"), "i8")
     here = w.gep("%block", w.assign("mul i64 %lane, %n"))
     source, target = (w.assign(f"select i1 %inward, ptr {a}, ptr {b}") for a, b in ((there, here), (here, there)))
     several = w.assign(f"icmp sge i64 %n, {width // 2}")
-    w.emit(f"br i1 {several}, label %several, label %single")
+    w.branch(several, "several", "single")
     for name, count in (("several", width // 2), ("single", 1)):
         _copy_row(w.with_width(count), name, source, target)
     w.label("copied")
     w.assign("add i64 %lane, 1", "%lane_next")
-    w.emit(f"br i1 {w.assign(f'icmp slt i64 %lane_next, {width}')}, label %row, label %end")
+    w.branch(w.assign(f"icmp slt i64 %lane_next, {width}"), "row", "end")
     w.label("end")
     w.emit("ret void")
     parameters = "i1 %inward, ptr %array, i64 %k, i64 %last, ptr %block, i64 %n"
@@ -162,9 +162,9 @@ def _copy_row(w: IRWriter, name: str, source: Value, target: Value) -> None:
     """Copy n numbers, a vector at a time, the last one overlapping."""
     w.label(name)
     final = w.assign(f"sub i64 %n, {w.width}")
-    w.emit(f"br label %{name}_next")
+    w.jump(f"{name}_next")
     w.label(f"{name}_next")
     i = w.assign(f"phi i64 [0, %{name}], [%{name}_i, %{name}_next]")
     w.store(w.load(source, i), target, i)
     w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 {i}, {w.width}')}, i64 {final})", f"%{name}_i")
-    w.emit(f"br i1 {w.assign(f'icmp slt i64 {i}, {final}')}, label %{name}_next, label %copied")
+    w.branch(w.assign(f"icmp slt i64 {i}, {final}"), f"{name}_next", "copied")

@@ -50,9 +50,9 @@ def _move(w: IRWriter, k: int, size: int, fetched: bool) -> None:
         w.assign(f"load i64, ptr {w.gep('%arrays', 2 * k + 1, 'i64')}, align 8"),
     )
     count = transpose.together(size, w.width)
-    w.emit(f"br label %go{k}")
+    w.jump(f"go{k}")
     w.label(f"go{k}")
-    w.emit(f"br label %move{k}")
+    w.jump(f"move{k}")
     w.label(f"move{k}")
     column = w.assign(f"phi i64 [0, %go{k}], [%next{k}, %move{k}]")
     block = w.gep(f"%block{k}", w.assign(f"mul i64 {column}, {w.width}"))
@@ -63,5 +63,5 @@ def _move(w: IRWriter, k: int, size: int, fetched: bool) -> None:
         transpose.deliver(w, [w.load(block, i * w.width) for i in range(count)], rows, column)
     last = size - count
     w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 {column}, {count}')}, i64 {last})", f"%next{k}")
-    w.emit(f"br i1 {w.assign(f'icmp slt i64 {column}, {last}')}, label %move{k}, label %moved{k}")
+    w.branch(w.assign(f"icmp slt i64 {column}, {last}"), f"move{k}", f"moved{k}")
     w.label(f"moved{k}")

@@ -179,12 +179,12 @@ def _formula(name: str, width: int) -> Iterator[str]:
     for i, value in enumerate(values):
         w.store(value, f"%y{i}", "%k")
     if slow is not None:
-        w.emit(f"br i1 {w.any_lane(slow)}, label %slow, label %next")
+        w.branch(w.any_lane(slow), "slow", "next")
         w.label("slow")
         mask = w.assign(f"zext i{width} {w.lane_mask(slow)} to i64")
         pointers = [f"ptr {w.gep(f'%{p}', '%k')}" for p in (*_names("x", takes), *_names("y", len(results)))]
         w.emit(f"call void @legged_{name}_slow({', '.join(pointers)}, i64 {mask})")
-    w.emit("br label %next")
+    w.jump("next")
     parameters = ", ".join(f"ptr noalias %{p}" for p in (*_names("x", takes), *_names("y", len(results))))
     yield f"define internal void @legged_{name}({parameters}, i64 %n) {ATTRIBUTES} {{"
     yield from _loop(w.lines, width)
@@ -193,11 +193,11 @@ def _formula(name: str, width: int) -> Iterator[str]:
         w = IRWriter(1)
         w.emit("%bit = lshr i64 %mask, %k")
         w.emit("%is_slow = trunc i64 %bit to i1")
-        w.emit("br i1 %is_slow, label %do, label %next")
+        w.branch("%is_slow", "do", "next")
         w.label("do")
         for i, result in enumerate(results):
             _call_library(w, result, takes, f"%y{i}")
-        w.emit("br label %next")
+        w.jump("next")
         yield from _loop(w.lines, 1, str(width))
 
 
@@ -208,7 +208,7 @@ def _element_by_element(operation: str) -> Iterator[str]:
     yield f"define internal void @legged_{operation}({parameters}, i64 %n) {ATTRIBUTES} {{"
     w = IRWriter(1)
     _call_library(w, operation, takes, "%y0")
-    w.emit("br label %next")
+    w.jump("next")
     yield from _loop(w.lines, 1)
 
 

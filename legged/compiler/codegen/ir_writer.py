@@ -1,4 +1,7 @@
-"""Writing LLVM assembly: one function, instruction by instruction, on vectors of one width."""
+"""`IRWriter` builds the body of a function in LLVM's textual intermediate representation, instruction by instruction.
+
+All floating-point values of one writer are vectors of the same number of lanes; with one lane they are plain doubles.
+"""
 
 from __future__ import annotations
 
@@ -7,111 +10,133 @@ import struct
 from collections.abc import Iterable
 
 Value = str
-"""The name of a value in assembly, or a constant."""
+"""An operand in LLVM IR: the name of a value, such as %t7, or a literal."""
 
 ATTRIBUTES = 'nounwind alignstack(64) "prefer-vector-width"="512" "min-legal-vector-width"="512"'
-"""Of every function: use the widest vectors there are, which some processors would be spared otherwise, and keep them
-on the stack aligned: a vector that straddles two cache lines takes twice as long."""
+"""Attributes of every generated function. LLVM avoids 512-bit vectors on some processors unless it is asked to use
+them. The stack is aligned to cache lines because spilling a vector across two lines takes twice as long."""
 
 
-def float_literal(x: float) -> str:
-    """Return a number as LLVM writes it, bit by bit."""
+def float_literal(x: float) -> Value:
+    """Return a double as a hexadecimal literal, which keeps every bit."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
 
 class IRWriter:
-    """The body of a function on vectors of `width` numbers; `width` 1 means plain numbers.
+    """The body of a function whose values are vectors of `width` lanes.
+
+    Methods that return a value append an instruction and return the name of its result.
 
     Attributes:
-        real, whole, truth: LLVM's types of floating-point, 64-bit integer and truth values of this width.
+        width: Number of lanes; 1 for scalars.
+        float_type, int_type, bool_type: LLVM types of doubles, 64-bit integers and truth values of this width.
+        suffix: Suffix of the names of LLVM's intrinsic functions on `float_type`.
+        lines: The instructions so far.
     """
 
     def __init__(self, width: int):
         self.width = width
-        self.float_type, self.int_type, self.bool_type = (self.vector_type(t) for t in ("double", "i64", "i1"))
+        self.float_type, self.int_type, self.bool_type = (
+            element if width == 1 else f"<{width} x {element}>" for element in ("double", "i64", "i1")
+        )
         self.suffix = "f64" if width == 1 else f"v{width}f64"
         self.lines: list[str] = []
         self._numbers = itertools.count()
 
-    def vector_type(self, element: str) -> str:
-        """Return the type of a vector of such elements."""
-        return element if self.width == 1 else f"<{self.width} x {element}>"
-
     def with_width(self, width: int) -> IRWriter:
-        """Return a writer of the same function on vectors of another width."""
+        """Return a writer of another width that appends to the same function."""
         other = IRWriter(width)
         other.lines, other._numbers = self.lines, self._numbers
         return other
 
+    def emit(self, instruction: str) -> None:
+        """Append an instruction without result."""
+        self.lines.append(f"  {instruction}")
+
+    def assign(self, instruction: str, name: Value | None = None) -> Value:
+        """Append an instruction and return the name of its result, a new one unless `name` is given."""
+        name = name or f"%t{next(self._numbers)}"
+        self.emit(f"{name} = {instruction}")
+        return name
+
+    def label(self, name: str) -> None:
+        """Begin a basic block."""
+        self.lines.append(f"{name}:")
+
+    def jump(self, label: str) -> None:
+        """End a basic block with an unconditional branch."""
+        self.emit(f"br label %{label}")
+
+    def branch(self, condition: Value, then: str, otherwise: str) -> None:
+        """End a basic block with a branch on an i1."""
+        self.emit(f"br i1 {condition}, label %{then}, label %{otherwise}")
+
     def float_constant(self, x: float) -> Value:
-        """Return a floating-point constant in every lane."""
+        """Return a double constant in every lane."""
         return float_literal(x) if self.width == 1 else f"splat (double {float_literal(x)})"
 
     def int_constant(self, n: int) -> Value:
-        """Return an integer constant in every lane."""
+        """Return a 64-bit integer constant in every lane."""
         return str(n) if self.width == 1 else f"splat (i64 {n})"
 
-    def emit(self, text: str) -> None:
-        """Write an instruction without a result."""
-        self.lines.append(f"  {text}")
-
-    def label(self, name: str) -> None:
-        """Begin a block."""
-        self.lines.append(f"{name}:")
-
-    def assign(self, text: str, name: str | None = None) -> Value:
-        """Write an instruction, return its result."""
-        name = name or f"%t{next(self._numbers)}"
-        self.emit(f"{name} = {text}")
-        return name
-
     def float_op(self, name: str, a: Value, b: Value) -> Value:
-        """Return a floating-point operation on two values: fadd, fsub, fmul, fdiv."""
+        """Return a binary floating-point operation: fadd, fsub, fmul or fdiv."""
         return self.assign(f"{name} {self.float_type} {a}, {b}")
 
     def int_op(self, name: str, a: Value, b: Value) -> Value:
-        """Return an integer operation on two values."""
+        """Return a binary operation on 64-bit integers."""
         return self.assign(f"{name} {self.int_type} {a}, {b}")
 
     def intrinsic(self, name: str, *values: Value) -> Value:
-        """Return one of LLVM's own functions, fabs for example, of floating-point values."""
-        return self.assign(
-            f"call {self.float_type} @llvm.{name}.{self.suffix}({', '.join(f'{self.float_type} {v}' for v in values)})"
-        )
+        """Return the result of an intrinsic function of LLVM, such as fabs, on floating-point values."""
+        arguments = ", ".join(f"{self.float_type} {v}" for v in values)
+        return self.assign(f"call {self.float_type} @llvm.{name}.{self.suffix}({arguments})")
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
-        """Return a*b + c, rounded once."""
+        """Return a*b + c with a single rounding."""
         return self.intrinsic("fma", a, b, c)
 
     def fmuladd(self, a: Value, b: Value, c: Value) -> Value:
-        """Return a*b + c, rounded once or twice, whichever takes less time."""
+        """Return a*b + c, fused where the processor has the instruction."""
         return self.intrinsic("fmuladd", a, b, c)
 
-    def fcmp(self, how: str, a: Value, b: Value) -> Value:
-        """Return the truth of a floating-point comparison."""
-        return self.assign(f"fcmp {how} {self.float_type} {a}, {b}")
+    def fcmp(self, predicate: str, a: Value, b: Value) -> Value:
+        """Return a floating-point comparison."""
+        return self.assign(f"fcmp {predicate} {self.float_type} {a}, {b}")
 
     def select(self, condition: Value, a: Value, b: Value) -> Value:
-        """Return a where the condition holds and b elsewhere."""
+        """Return a in the lanes where the condition is true, b in the others."""
         return self.assign(f"select {self.bool_type} {condition}, {self.float_type} {a}, {self.float_type} {b}")
 
+    def logical_not(self, condition: Value) -> Value:
+        """Return the negation of a truth value."""
+        return self.assign(f"xor {self.bool_type} {condition}, {'true' if self.width == 1 else 'splat (i1 true)'}")
+
+    def any_lane(self, condition: Value) -> Value:
+        """Return an i1: whether the condition is true in any lane."""
+        return self.assign(f"icmp ne i{self.width} {self.lane_mask(condition)}, 0") if self.width > 1 else condition
+
+    def lane_mask(self, condition: Value) -> Value:
+        """Return an integer of `width` bits, one for each lane of a condition."""
+        return condition if self.width == 1 else self.assign(f"bitcast {self.bool_type} {condition} to i{self.width}")
+
     def bitcast_to_int(self, a: Value) -> Value:
-        """Return the bits of a floating-point value."""
+        """Return the bits of a double as an integer."""
         return self.assign(f"bitcast {self.float_type} {a} to {self.int_type}")
 
     def bitcast_to_float(self, a: Value) -> Value:
-        """Return the floating-point value with these bits."""
+        """Return the double with the bits of an integer."""
         return self.assign(f"bitcast {self.int_type} {a} to {self.float_type}")
 
     def horner(self, x: Value, coefficients: Iterable[float]) -> Value:
-        """Return c[0] + c[1] x + c[2] x^2 + ... in the fewest instructions, one after the other."""
+        """Return c[0] + c[1] x + c[2] x^2 + ... by Horner's scheme: the fewest instructions, in one chain."""
         *rest, value = [self.float_constant(c) for c in coefficients]
         for c in reversed(rest):
             value = self.fma(value, x, c)
         return value
 
     def estrin(self, x: Value, coefficients: Iterable[float]) -> Value:
-        """Return the same by Estrin's scheme, pairs, pairs of pairs, ...: more instructions, side by side."""
+        """Return the same polynomial by Estrin's scheme: more instructions, but a chain of logarithmic length."""
         terms = [self.float_constant(c) for c in coefficients]
         while len(terms) > 1:
             last = [terms[-1]] if len(terms) % 2 else []
@@ -119,37 +144,29 @@ class IRWriter:
             x = self.float_op("fmul", x, x) if len(terms) > 1 else x
         return terms[0]
 
-    def load(self, pointer: Value, offset: int | Value = 0, name: Value | None = None) -> Value:
-        """Return the vector that lies `offset` numbers after a pointer."""
-        return self.assign(f"load {self.float_type}, ptr {self.gep(pointer, offset)}, align 8", name)
-
-    def load_broadcast(self, pointer: Value, offset: int, name: Value) -> Value:
-        """Return the number that lies `offset` numbers after a pointer in every lane."""
-        number = f"load double, ptr {self.gep(pointer, offset)}, align 8"
-        if self.width == 1:
-            return self.assign(number, name)
-        one = self.assign(f"insertelement {self.float_type} poison, double {self.assign(number)}, i64 0")
-        zeros = f"<{self.width} x i32> zeroinitializer"
-        return self.assign(f"shufflevector {self.float_type} {one}, {self.float_type} poison, {zeros}", name)
-
-    def store(self, value: Value, pointer: Value, offset: int | Value = 0) -> None:
-        """Put a vector `offset` numbers after a pointer."""
-        self.emit(f"store {self.float_type} {value}, ptr {self.gep(pointer, offset)}, align 8")
-
     def gep(self, pointer: Value, offset: int | Value, element: str = "double") -> Value:
-        """Return the pointer `offset` elements further on."""
+        """Return a pointer advanced by `offset` elements (getelementptr)."""
         if offset == 0:
             return pointer
         return self.assign(f"getelementptr inbounds {element}, ptr {pointer}, i64 {offset}")
 
-    def logical_not(self, condition: Value) -> Value:
-        """Return the opposite of a truth value."""
-        return self.assign(f"xor {self.bool_type} {condition}, {'true' if self.width == 1 else 'splat (i1 true)'}")
+    def load(self, pointer: Value, offset: int | Value = 0, name: Value | None = None) -> Value:
+        """Return the `width` doubles that begin `offset` doubles after a pointer."""
+        return self.assign(f"load {self.float_type}, ptr {self.gep(pointer, offset)}, align 8", name)
 
-    def any_lane(self, condition: Value) -> Value:
-        """Return whether a truth value holds in any lane, an i1."""
-        return self.assign(f"icmp ne i{self.width} {self.lane_mask(condition)}, 0") if self.width > 1 else condition
+    def load_broadcast(self, pointer: Value, offset: int, name: Value) -> Value:
+        """Return the double that lies `offset` doubles after a pointer, broadcast to every lane."""
+        number = f"load double, ptr {self.gep(pointer, offset)}, align 8"
+        return self.assign(number, name) if self.width == 1 else self.broadcast(self.assign(number), name)
 
-    def lane_mask(self, condition: Value) -> Value:
-        """Return the truth of every lane as the bits of an integer of `width` bits."""
-        return condition if self.width == 1 else self.assign(f"bitcast {self.bool_type} {condition} to i{self.width}")
+    def broadcast(self, number: Value, name: Value | None = None) -> Value:
+        """Return a double in every lane."""
+        if self.width == 1:
+            return number
+        first = self.assign(f"insertelement {self.float_type} poison, double {number}, i64 0")
+        zeros = f"<{self.width} x i32> zeroinitializer"
+        return self.assign(f"shufflevector {self.float_type} {first}, {self.float_type} poison, {zeros}", name)
+
+    def store(self, value: Value, pointer: Value, offset: int | Value = 0) -> None:
+        """Store the lanes of a value `offset` doubles after a pointer."""
+        self.emit(f"store {self.float_type} {value}, ptr {self.gep(pointer, offset)}, align 8")

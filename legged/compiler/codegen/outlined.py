@@ -47,7 +47,7 @@ class _KindCore(Core):
             if i in outputs:
                 column, place = outputs[i]
                 w.store(self.value(i), self._pointer(column.entry), column.rest // BYTES + place * w.width)
-        w.emit(f"br i1 {w.assign('icmp slt i64 %k_next, %count')}, label %loop, label %end")
+        w.branch(w.assign("icmp slt i64 %k_next, %count"), "loop", "end")
         w.label("end")
         w.emit("ret void")
         yield f"define internal void @{name}(ptr noalias %work, ptr %rows, ptr %numbers, i64 %count) {ATTRIBUTES} {{"
@@ -62,7 +62,7 @@ class _KindCore(Core):
 
     def _begin_loop(self) -> None:
         w = self.w
-        w.emit("br label %loop")
+        w.jump("loop")
         w.label("loop")
         for name, first in (("k", "0"), ("row", "%rows"), ("number", "%numbers")):
             kind = "i64" if name == "k" else "ptr"
@@ -176,7 +176,7 @@ class RolledCore(Core):
         self.load_arrays()
         size = storage.size * BYTES * w.width
         raw = w.assign(f"call ptr @legged_allocate(i64 {size + 128})")
-        w.emit(f"br i1 {w.assign(f'icmp eq ptr {raw}, null')}, label %full, label %run")
+        w.branch(w.assign(f"icmp eq ptr {raw}, null"), "full", "run")
         w.label("full")
         w.emit("ret i64 1")
         w.label("run")
@@ -239,7 +239,7 @@ def _run_steps(kinds: int) -> Iterator[str]:
     """Yield the function that runs steps, one after the other."""
     w = IRWriter(1)
     w.label("start")
-    w.emit("br label %loop")
+    w.jump("loop")
     w.label("loop")
     w.assign("phi i64 [%first, %start], [%k_next, %next]", "%k")
     step = w.gep("@legged_steps_table", w.assign("mul i64 %k, 4"), "i32")
@@ -250,10 +250,10 @@ def _run_steps(kinds: int) -> Iterator[str]:
     for k in range(kinds):
         w.label(f"do{k}")
         w.emit(f"call void @legged_kind{k}(ptr %work, ptr {rows}, ptr {numbers}, i64 {count})")
-        w.emit("br label %next")
+        w.jump("next")
     w.label("next")
     w.assign("add i64 %k, 1", "%k_next")
-    w.emit(f"br i1 {w.assign('icmp slt i64 %k_next, %end')}, label %loop, label %done")
+    w.branch(w.assign("icmp slt i64 %k_next, %end"), "loop", "done")
     w.label("done")
     w.emit("ret void")
     yield f"define internal void @legged_steps(ptr noalias %work, i64 %first, i64 %end) {ATTRIBUTES} {{"
@@ -265,7 +265,7 @@ def _collect(width: int) -> Iterator[str]:
     """Yield the function that copies values side by side; x - x has no bits set for finite x alone."""
     w = IRWriter(width)
     w.label("start")
-    w.emit("br label %loop")
+    w.jump("loop")
     w.label("loop")
     w.assign("phi i64 [0, %start], [%k_next, %loop]", "%k")
     w.assign(f"phi {w.int_type} [{w.int_constant(0)}, %start], [%seen_next, %loop]", "%seen")
@@ -275,7 +275,7 @@ def _collect(width: int) -> Iterator[str]:
     bits = w.bitcast_to_int(w.float_op("fsub", value, value))
     w.assign(f"or {w.int_type} %seen, {bits}", "%seen_next")
     w.assign("add i64 %k, 1", "%k_next")
-    w.emit(f"br i1 {w.assign('icmp slt i64 %k_next, %count')}, label %loop, label %end")
+    w.branch(w.assign("icmp slt i64 %k_next, %count"), "loop", "end")
     w.label("end")
     wrong = w.assign(f"icmp ne {w.int_type} %seen_next, {w.int_constant(0) if width == 1 else 'zeroinitializer'}")
     w.emit(f"ret i64 {w.assign(f'zext i{width} {w.lane_mask(wrong)} to i64')}")

@@ -219,11 +219,11 @@ class Core:
             all_near = v.assign(f"and {v.bool_type} {all_near}, {near}") if all_near else near
         if all_near:
             near, far = (f"{name}{next(self._labels)}" for name in ("near", "far"))
-            v.emit(f"br i1 {v.any_lane(v.logical_not(all_near))}, label %{far}, label %{near}")
+            v.branch(v.any_lane(v.logical_not(all_near)), f"{far}", f"{near}")
             v.label(far)
             self._put(arguments, pointers)
             v.emit(call)
-            v.emit(f"br label %{near}")
+            v.jump(f"{near}")
             v.label(near)
 
     def _vectors(self, operands: Iterable[Operand], padded: int) -> list[Value]:

@@ -71,7 +71,7 @@ def _move(name: str, width: int) -> Iterator[str]:
         state = w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 %k, {lane}')}, i64 %last)")
         row = w.assign(f"add i64 {w.assign(f'mul i64 {state}, {stride}')}, %offset")
         rows.append(w.gep(base, row, "i8"))
-    w.emit("br label %next")
+    w.jump("next")
     w.label("next")
     w.assign("phi i64 [0, %start], [%e_next, %next]", "%e")
     column = w.gep("%block", w.assign(f"mul i64 %e, {width}"))
@@ -80,7 +80,7 @@ def _move(name: str, width: int) -> Iterator[str]:
         source, target = (here, there) if name == "gather" else (there, here)
         w.emit(f"store double {w.assign(f'load double, ptr {source}, align 8')}, ptr {target}, align 8")
     w.assign("add i64 %e, 1", "%e_next")
-    w.emit(f"br i1 {w.assign('icmp slt i64 %e_next, %n')}, label %next, label %end")
+    w.branch(w.assign("icmp slt i64 %e_next, %n"), "next", "end")
     w.label("end")
     w.emit("ret void")
     parameters = "ptr %place, i64 %k, i64 %last, i64 %offset, ptr %block, i64 %n"
@@ -109,7 +109,7 @@ class _Loop:
         self._set("k", "%first")
         w.assign("sub i64 %end, 1", "%last")
         w.assign("load i64, ptr %rows, align 8", "%pieces")
-        w.emit("br label %block")
+        w.jump("block")
         self._begin_block()
         self._begin_piece()
         self._step()
@@ -127,10 +127,10 @@ class _Loop:
         ended = w.fcmp("une", w.load("%work", self.at.outcome), w.float_constant(0.0))
         self._set("dead", self._bits(ended))
         self._set("p", "0")
-        w.emit("br label %pieces_left")
+        w.jump("pieces_left")
         w.label("pieces_left")
         more = w.assign(f"icmp slt i64 {self._get('p')}, %pieces")
-        self._branch(w.assign(f"and i1 {more}, {self._any_live()}"), "piece", "finish")
+        w.branch(w.assign(f"and i1 {more}, {self._any_live()}"), "piece", "finish")
 
     def _begin_piece(self) -> None:
         w = self.w
@@ -144,16 +144,16 @@ class _Loop:
             most = w.assign(f"call i64 @llvm.smax.i64(i64 {most}, i64 {w.assign(f'fptosi double {count} to i64')})")
         self._set("n", most)
         self._set("i", "0")
-        w.emit("br label %steps_left")
+        w.jump("steps_left")
         w.label("steps_left")
         more = w.assign(f"icmp slt i64 {self._get('i')}, {self._get('n')}")
-        self._branch(w.assign(f"and i1 {more}, {self._any_live()}"), "step", "stepped")
+        w.branch(w.assign(f"and i1 {more}, {self._any_live()}"), "step", "stepped")
 
     def _step(self) -> None:
         """One step of all lanes; those which are still at it and get a finite answer take it."""
         w, width = self.w, self.width
         w.label("step")
-        i = self._everywhere(w.assign(f"sitofp i64 {self._get('i')} to double"))
+        i = self.w.broadcast(w.assign(f"sitofp i64 {self._get('i')} to double"))
         start, h, count = (w.load("%work", self.at.piece + j * width) for j in range(3))
         w.store(w.float_op("fadd", start, w.float_op("fmul", i, h)), "%work", self.at.clock)
         work = "" if width == 1 else f", ptr {w.gep('%work', self.at.core)}"
@@ -163,7 +163,7 @@ class _Loop:
         fine = self._lanes(self._and(active, self._not(wrong)))
         for j in range(self.size + 1):  # the state, and behind it the verdict
             self._choose(fine, self.at.next + j * width, self.at.state + j * width)
-        self._branch(w.assign(f"icmp ne i64 {wrong}, 0"), "bad", "good")
+        w.branch(w.assign(f"icmp ne i64 {wrong}, 0"), "bad", "good")
         w.label("bad")
         lanes = self._lanes(wrong)
         w.store(w.float_constant(-1.0), "%work", self.at.verdict)
@@ -174,30 +174,30 @@ class _Loop:
         for j in range(self.size):
             self._choose(lanes, self.at.next + j * width, self.at.state + j * width)
         self._set("dead", w.assign(f"or i64 {self._get('dead')}, {wrong}"))
-        w.emit("br label %good")
+        w.jump("good")
         w.label("good")
         self._set("i", w.assign(f"add i64 {self._get('i')}, 1"))
-        w.emit("br label %steps_left")
+        w.jump("steps_left")
 
     def _end_piece(self) -> None:
         w, width = self.w, self.width
         w.label("stepped")
         row = w.assign(f"load i64, ptr {w.gep(w.gep('%rows', 1, 'i64'), self._get('p'), 'i64')}, align 8")
-        self._branch(w.assign(f"icmp sge i64 {row}, 0"), "store", "advance")
+        w.branch(w.assign(f"icmp sge i64 {row}, 0"), "store", "advance")
         w.label("store")
         self._transfer("scatter", _STORED, self.at.state, self.size, w.assign(f"mul i64 {row}, {8 * self.size}"))
         live = self._live()
-        stored = self._everywhere(w.assign(f"sitofp i64 {w.assign(f'add i64 {row}, 1')} to double"))
+        stored = self.w.broadcast(w.assign(f"sitofp i64 {w.assign(f'add i64 {row}, 1')} to double"))
         w.store(stored, "%work", self.at.clock)
         self._choose(self._lanes(live), self.at.clock, self.at.outcome + 2 * width)
         judged = self._bits(w.fcmp("une", w.load("%work", self.at.kept), w.float_constant(0.0)))
         ended = self._and(judged, live)
         self._choose(self._lanes(ended), self.at.kept, self.at.outcome)
         self._set("dead", w.assign(f"or i64 {self._get('dead')}, {ended}"))
-        w.emit("br label %advance")
+        w.jump("advance")
         w.label("advance")
         self._set("p", w.assign(f"add i64 {self._get('p')}, 1"))
-        w.emit("br label %pieces_left")
+        w.jump("pieces_left")
 
     def _end_block(self) -> None:
         w = self.w
@@ -206,7 +206,7 @@ class _Loop:
         self._transfer("scatter", _OUTCOME, self.at.outcome, 3)
         k = w.assign(f"add i64 {self._get('k')}, {self.width}")
         self._set("k", k)
-        self._branch(w.assign(f"icmp slt i64 {k}, %end"), "block", "done")
+        w.branch(w.assign(f"icmp slt i64 {k}, %end"), "block", "done")
         w.label("done")
         w.emit("ret i64 0")
 
@@ -217,9 +217,6 @@ class _Loop:
 
     def _set(self, name: str, value: Value) -> None:
         self.w.emit(f"store i64 {value}, ptr %{name}_at, align 8")
-
-    def _branch(self, condition: Value, yes: str, no: str) -> None:
-        self.w.emit(f"br i1 {condition}, label %{yes}, label %{no}")
 
     def _and(self, a: Value, b: Value) -> Value:
         return self.w.assign(f"and i64 {a}, {b}")
@@ -239,16 +236,6 @@ class _Loop:
     def _lanes(self, bits: Value) -> Value:
         narrow = self.w.assign(f"trunc i64 {bits} to i{self.width}")
         return narrow if self.width == 1 else self.w.assign(f"bitcast i{self.width} {narrow} to {self.w.bool_type}")
-
-    def _everywhere(self, number: Value) -> Value:
-        """Return a number in every lane."""
-        if self.width == 1:
-            return number
-        w = self.w
-        one = w.assign(f"insertelement {w.float_type} poison, double {number}, i64 0")
-        return w.assign(
-            f"shufflevector {w.float_type} {one}, {w.float_type} poison, <{self.width} x i32> zeroinitializer"
-        )
 
     def _choose(self, lanes: Value, source: int, target: int) -> None:
         """Copy a number of working memory to another place in some lanes."""

@@ -58,12 +58,12 @@ class _Call(Objects):
         w.assign(f"alloca [{len(self.results)} x double], align 8", "%numbers")
         w.assign("alloca [2 x ptr], align 8", "%pair")
         self.load_context()
-        w.emit(f"br i1 {w.assign(f'icmp eq i64 %nargs, {n}')}, label %argument0, label %otherwise")
+        w.branch(w.assign(f"icmp eq i64 %nargs, {n}"), "argument0", "otherwise")
         count = "-1"
         for k, shape in enumerate(self.shapes):
             count = self.argument(k, shape, count)
         w.label(f"argument{n}")
-        w.emit(f"br i1 {w.assign(f'icmp eq i64 {count}, -1')}, label %single, label %batch")
+        w.branch(w.assign(f"icmp eq i64 {count}, -1"), "single", "batch")
         self.single()
         self.batch(count)
         w.label("fail")
@@ -80,16 +80,16 @@ class _Call(Objects):
         given = w.assign(f"load ptr, ptr {w.gep('%args', k, 'ptr')}")
         if not shape:
             number = w.assign(f"or i1 {self.is_kind(given, 'float')}, {self.is_kind(given, 'scalar')}")
-            w.emit(f"br i1 {number}, label %{label}_one, label %{label}_other")
+            w.branch(number, f"{label}_one", f"{label}_other")
             w.label(f"{label}_other")
         axes = self.is_array(given, label, CONTIGUOUS | ALIGNED)
         one = w.assign(f"icmp eq i32 {axes}, {len(shape)}") if shape else "false"
         many = w.assign(f"icmp eq i32 {axes}, {len(shape) + 1}")
-        w.emit(f"br i1 {one}, label %{label}_alone, label %{label}_rows")
+        w.branch(one, f"{label}_alone", f"{label}_rows")
         w.label(f"{label}_alone")
         self.check(self.sizes(given, shape, 0), f"{label}_one")
         alone = self.field(given, HEADER) if shape else w.gep(given, HEADER, "i8")
-        w.emit(f"br label %{label}_read")
+        w.jump(f"{label}_read")
         w.label(f"{label}_rows")
         self.check(many, f"{label}_many")
         length = self.length(given)
@@ -98,14 +98,14 @@ class _Call(Objects):
         agrees = self.all([w.assign(f"or i1 {first}, {same}"), w.assign(f"icmp sgt i64 {length}, 0")])
         self.check(self.all([agrees, self.sizes(given, shape, 1)]), f"{label}_batch")
         rows = self.field(given, HEADER)
-        w.emit(f"br label %{label}_read")
+        w.jump(f"{label}_read")
         w.label(f"{label}_read")
         sources = f"%{label}_one], [{{}}, %{label}_batch]"
         data = w.assign(f"phi ptr [{alone}, {sources.format(rows)}")
         stride = w.assign(f"phi i64 [0, {sources.format(8 * math.prod(shape))}")
         total = w.assign(f"phi i64 [{count}, {sources.format(length)}")
         self.place(k, data, stride)
-        w.emit(f"br label %argument{k + 1}")
+        w.jump(f"argument{k + 1}")
         return total
 
     def place(self, k: int, data: Value, stride: Value) -> None:
@@ -119,7 +119,7 @@ class _Call(Objects):
         """One state: run the core on the arrays as they are. The core reads everything before it writes."""
         w = self.w
         w.label("single")
-        w.emit(f"br i1 {w.assign('icmp eq ptr %names, null')}, label %single_new, label %single_out")
+        w.branch(w.assign("icmp eq ptr %names, null"), "single_new", "single_out")
         for label, new in (("single_new", True), ("single_out", False)):
             w.label(label)
             whole = self.fresh(label, 0, "-1") if new else self.given(label, 0, "-1")
@@ -187,11 +187,11 @@ class _Call(Objects):
     def finish(self, label: str, whole: Value, fine: Value, new: bool, numbers: bool = False) -> None:
         """Return the results if they are fine; otherwise the ordinary way tells what is wrong."""
         w = self.w
-        w.emit(f"br i1 {fine}, label %{label}_fine, label %{label}_wrong")
+        w.branch(fine, f"{label}_fine", f"{label}_wrong")
         w.label(f"{label}_wrong")
         if new and whole != "null":
             self.decrement(whole)
-        w.emit("br label %otherwise")
+        w.jump("otherwise")
         w.label(f"{label}_fine")
         if new:
             self.form(label, self.with_numbers(label, whole) if numbers else whole)
@@ -204,7 +204,7 @@ class _Call(Objects):
         if not self.bare:
             self.w.label(f"{label}_fail")
             self.decrement(pack)
-            self.w.emit("br label %fail")
+            self.w.jump("fail")
 
     def with_numbers(self, label: str, whole: Value) -> Value:
         """Return the results with those in them that are numbers."""
@@ -224,7 +224,7 @@ class _Call(Objects):
         if not self.bare:
             form = self.field("%self", ITEMS + 16)
             none = w.assign(f"icmp eq ptr {form}, {self.context['none']}")
-            w.emit(f"br i1 {none}, label %{label}_as_is, label %{label}_form")
+            w.branch(none, f"{label}_as_is", f"{label}_form")
             w.label(f"{label}_form")
             w.emit(f"store ptr {whole}, ptr %pair")
             answer = self.call("vectorcall", f"ptr {form}, ptr %pair, i64 1, ptr null")
@@ -240,35 +240,35 @@ class _Call(Objects):
         loaded = w.assign(f"icmp ne ptr {self.context['batch']}, null")
         several = w.assign(f"icmp sgt i64 {count}, 2")
         self.check(w.assign(f"or i1 {loaded}, {several}"), "batch_go")
-        w.emit(f"br i1 {w.assign('icmp eq ptr %names, null')}, label %batch_new, label %batch_out")
+        w.branch(w.assign("icmp eq ptr %names, null"), "batch_new", "batch_out")
         w.label("batch_out")
         given = self.given("batch_out", 1, count)
-        w.emit("br label %batch_given")
+        w.jump("batch_given")
         w.label("batch_given")
-        w.emit("br label %batch_run")
+        w.jump("batch_run")
         w.label("batch_new")
         made = self.fresh("batch_new", 1, count)
-        w.emit("br label %batch_made")
+        w.jump("batch_made")
         self.drop("batch_new", made)
         w.label("batch_made")
-        w.emit("br label %batch_run")
+        w.jump("batch_run")
         w.label("batch_run")
         whole = w.assign(f"phi ptr [{given}, %batch_given], [{made}, %batch_made]")
         new = w.assign("phi i1 [false, %batch_given], [true, %batch_made]")
         small = w.assign(f"icmp sle i64 {count}, {self.context['limit']}")
         direct = w.assign(f"and i1 {loaded}, {small}") if self.work <= WORK_LIMIT else "false"
-        w.emit(f"br i1 {direct}, label %batch_direct, label %batch_shared")
+        w.branch(direct, "batch_direct", "batch_shared")
         w.label("batch_direct")
         room = w.assign(f"alloca [{min(self.work, WORK_LIMIT)} x double], align 64")
         bad_direct = self.call("batch", f"i64 0, i64 {count}, ptr %rows, ptr {room}", "i64")
-        w.emit("br label %batch_done")
+        w.jump("batch_done")
         w.label("batch_shared")
         bad_shared = self.share(count, whole, new)
-        w.emit("br label %batch_done")
+        w.jump("batch_done")
         w.label("batch_done")
         bad = w.assign(f"phi i64 [{bad_direct}, %batch_direct], [{bad_shared}, %shared_answer]")
         fine = w.assign(f"icmp slt i64 {bad}, 0")
-        w.emit(f"br i1 {new}, label %batch_new_done, label %batch_out_done")
+        w.branch(new, "batch_new_done", "batch_out_done")
         for label, is_new in (("batch_new", True), ("batch_out", False)):
             w.label(f"{label}_done")
             self.finish(label, whole, fine, is_new)
@@ -285,12 +285,12 @@ class _Call(Objects):
         answer = self.call("vectorcall", f"ptr {run}, ptr %pair, i64 2, ptr null")
         for number in numbers:
             self.decrement(number)
-        w.emit(f"br i1 {w.assign(f'icmp eq ptr {answer}, null')}, label %share_fail, label %shared_answer")
+        w.branch(w.assign(f"icmp eq ptr {answer}, null"), "share_fail", "shared_answer")
         w.label("share_fail")
-        w.emit(f"br i1 {new}, label %share_drop, label %fail")
+        w.branch(new, "share_drop", "fail")
         w.label("share_drop")
         self.decrement(whole)
-        w.emit("br label %fail")
+        w.jump("fail")
         w.label("shared_answer")
         bad = self.call("value", f"ptr {answer}", "i64")
         self.decrement(answer)

@@ -60,7 +60,7 @@ class Objects:
 
     def check(self, condition: Value, label: str, otherwise: str = "otherwise") -> None:
         """Go on at a new block if the condition holds, somewhere else if not."""
-        self.w.emit(f"br i1 {condition}, label %{label}, label %{otherwise}")
+        self.w.branch(condition, f"{label}", f"{otherwise}")
         self.w.label(label)
 
     def is_there(self, thing: Value, label: str, otherwise: str) -> None:
