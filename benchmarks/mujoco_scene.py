@@ -15,7 +15,7 @@ from legged.contact import Box, FreeBody
 from legged.files.mjcf_export import mjcf_of
 
 FRICTION = 0.3
-POSITION = (-0.01, 0.0, 1.14)  # [m], of the trunk
+POSITION = (0.01, 0.0, 1.14)  # [m], of the trunk
 EDGES = (0.1, 0.1, 0.1)  # [m], of the block
 BLOCK = FreeBody("block", legged.box_inertia(1.8, EDGES), [Box(EDGES)], position=(0.6, 0.0, 0.05))
 KP, KD = 1000.0, 100.0  # [N m/rad], [N m s/rad], of MuJoCo's servos

@@ -33,13 +33,14 @@ def spatial_biped(base: Base | None = None, mass: float = MASS, foot: float = FO
     """Return the biped: a trunk on two legs with hips of three intersecting axes, knees, and ankles of two axes.
 
     Names end with the paper's numbers: body 1 is the trunk, its origin at its center of mass; the left leg has 2 to 7,
-    the right leg 8 to 13; joint k carries body k. A hip turns about x, y, z (joints 2, 3, 4 and 8, 9, 10), a knee
-    about y (5, 11), an ankle about x, y (6, 7 and 12, 13). Bodies 2, 3, 6 and 8, 9, 12 stand between such axes.
+    the right leg 8 to 13; joint k carries body k. A hip turns about x, -y, z (joints 2, 3, 4 and 8, 9, 10), a knee
+    about -y (5, 11), an ankle about x, -y (6, 7 and 12, 13). Bodies 2, 3, 6 and 8, 9, 12 are between these axes.
 
-    It faces -x, unlike other robots here: the paper's joint angles put flat feet under a trunk that leans 5 degrees
-    about -y if they turn about +y, which bends the knees to -x; and pushed towards -x, its feet tip over their toes.
-    What the paper calls left is at +y all the same: hit at +y, it has that foot land last, as ours does. At zero it
-    stands upright.
+    The x axis points forward and the y axis to the left, as for every robot here. At zero the robot stands upright.
+    Legs swing forward with positive angles about -y, and knees bend with negative angles. The model is the mirror image
+    of the paper's in x: the paper's joint angles put flat feet under a trunk that leans by 5 degrees about -y only if
+    the knees point to -x, so the paper's biped faces -x. Mirroring keeps the paper's joint angles, and its left leg on
+    the side that the block hits.
 
     Args:
         base: Of the trunk; floating with a quaternion by default.
@@ -62,16 +63,16 @@ def crouch(robot: Robot) -> State:
     """Return the state in which the paper's experiment begins: at rest, soles level and 1.6 mm over the ground."""
     angles = np.radians(CROUCH + CROUCH)
     joints = {joint.name: angle for joint, angle in zip(robot.joints, angles, strict=True)}
-    lean = np.radians([0.0, -5.0, 0.0])
+    lean = np.radians([0.0, 5.0, 0.0])
     return robot.state(base_position=(0.0, 0.0, 1.035), base_orientation=lean, joints=joints)
 
 
 def _leg(first: int, mass: float, length: float) -> Limb:
     names = ("hip", "hip", "thigh", "shank", "ankle", "foot")
     hip_x, hip_y, thigh, shank, ankle, foot = (f"{name}_{first + k}" for k, name in enumerate(names))
-    joints = ("hip_x", "hip_y", "hip_z", "knee", "ankle_x", "ankle_y")
+    joints = {"hip_x": "x", "hip_y": "-y", "hip_z": "z", "knee": "-y", "ankle_x": "x", "ankle_y": "-y"}
     x, y, z, knee, roll, pitch = (
-        Revolute(f"{name}_{first + k}", "xyzyxy"[k], physics=_physics(k)) for k, name in enumerate(joints)
+        Revolute(f"{name}_{first + k}", axis, physics=_physics(k)) for k, (name, axis) in enumerate(joints.items())
     )
     inertias = _segment(0.1 * mass - 0.2, THIGH, 0.323, 0.07), _segment(0.0465 * mass - 0.1, SHANK, 0.302, 0.05)
     return (
@@ -104,8 +105,8 @@ def _segment(mass: float, length: float, gyration: float, radius: float) -> Iner
 
 
 def _foot(name: str, mass: float, length: float) -> Link:
-    heel = HEEL * length
-    ends = {"heel": heel, "toe": heel - length}
+    heel = -HEEL * length
+    ends = {"heel": heel, "toe": heel + length}
     sides = {"left": SOLE / 2, "right": -SOLE / 2}
     sole = {f"{end}_{side}": (x, y, -ANKLE) for end, x in ends.items() for side, y in sides.items()}
-    return Link(name, box_inertia(mass, (length, SOLE, ANKLE), (heel - length / 2, 0.0, -ANKLE / 2)), sole)
+    return Link(name, box_inertia(mass, (length, SOLE, ANKLE), (heel + length / 2, 0.0, -ANKLE / 2)), sole)

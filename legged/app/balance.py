@@ -29,8 +29,8 @@ from legged.spatial import Array
 from robots.spatial_biped import crouch, spatial_biped
 
 BLOCK = "block"
-POSITION = (-0.01, 0.0, 1.14)  # [m], of the trunk's center of mass: the paper's set point
-ORIENTATION = (0.0, float(np.radians(-15.0)), 0.0)  # [rad], 15 degrees about -y
+POSITION = (0.01, 0.0, 1.14)  # [m], of the trunk's center of mass: the paper's set point, mirrored in x as the robot
+ORIENTATION = (0.0, float(np.radians(15.0)), 0.0)  # [rad], it leans forward by 15 degrees
 
 
 @dataclass(frozen=True)
@@ -41,14 +41,14 @@ class Throw:
         mass: [kg]. size: Its edges, (3,), [m].
         position: Of its middle at first, (3,), [m], world. velocity: (3,), [m/s], world. spin: (3,), [rad/s], world.
 
-    Mass, position and velocity are the paper's, which tells neither shape nor size. A cube of 0.1 m is as dense as
-    brick, 1800 kg/m^3, and reaches the back of the biped's chest when the paper's block does.
+    Mass, position and velocity are the paper's, mirrored in x; the paper gives neither shape nor size. A cube of 0.1 m
+    is as dense as brick, 1800 kg/m^3, and reaches the back of the biped's chest when the paper's block does.
     """
 
     mass: float = 1.8
     size: tuple[float, float, float] = (0.1, 0.1, 0.1)
-    position: tuple[float, float, float] = (0.5, 0.1, 1.2)
-    velocity: tuple[float, float, float] = (-4.5, 0.0, 0.2)
+    position: tuple[float, float, float] = (-0.5, 0.1, 1.2)
+    velocity: tuple[float, float, float] = (4.5, 0.0, 0.2)
     spin: tuple[float, float, float] = (0.0, 0.0, 0.0)
 
     @property

@@ -37,19 +37,20 @@ def test_the_papers_experiment_begins_with_flat_feet_just_over_the_ground():
     R, origins = legged.link_poses(BIPED, q)
     assert origins[0] == pytest.approx([0.0, 0.0, 1.035]) and not v.any()
     assert BIPED.links[0].inertia.center == pytest.approx(np.zeros(3))  # the origin is the center of mass
-    assert R[0][:, 2] == pytest.approx([-np.sin(np.radians(5)), 0.0, np.cos(np.radians(5))])
+    assert R[0][:, 2] == pytest.approx([np.sin(np.radians(5)), 0.0, np.cos(np.radians(5))])
     assert np.degrees(q[7:13]) == pytest.approx(CROUCH)
     assert R[6] == pytest.approx(np.eye(3), abs=1e-15) and R[12] == pytest.approx(np.eye(3), abs=1e-15)
     assert np.all((soles(q)[:, 2] > 0.0) & (soles(q)[:, 2] < 3e-3))
     knees, ankles = origins[[4, 10], 0], origins[[5, 11], 0]
-    assert (knees < origins[[1, 7], 0]).all() and (knees < ankles).all()  # it faces -x
+    assert (knees > origins[[1, 7], 0]).all() and (knees > ankles).all()  # the knees point forward, to +x
+    assert origins[1, 1] > 0.0 > origins[7, 1]  # the left hip is at +y
 
 
 def test_the_set_point_is_reached_with_feet_where_they_are():
-    """From the crouch to (-1, 0, 114) cm and 15 degrees about -y, over the same soles, no joint at its end."""
-    law = WorkspaceBalance(position=(-0.01, 0.0, 1.14), orientation=(0.99144486, 0.0, -0.13052619, 0.0))
+    """The set point at (1, 0, 114) cm, 15 degrees forward, is above the soles of the crouch."""
+    law = WorkspaceBalance(position=(0.01, 0.0, 1.14), orientation=(0.99144486, 0.0, 0.13052619, 0.0))
     q, _ = law.initial_state(BIPED)
-    assert q[:7] == pytest.approx([0.99144486, 0.0, -0.13052619, 0.0, -0.01, 0.0, 1.14], abs=1e-8)
+    assert q[:7] == pytest.approx([0.99144486, 0.0, 0.13052619, 0.0, 0.01, 0.0, 1.14], abs=1e-8)
     assert np.abs(soles(q)[:, 2]).max() < 1e-8
     assert np.degrees(q[10]) == pytest.approx(-47.3, abs=0.1)  # the knee is well bent, as figure 3 has it
     mass = legged.center_of_mass(BIPED, q)

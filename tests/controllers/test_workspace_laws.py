@@ -18,7 +18,7 @@ from legged.spatial import skew
 from robots.spatial_biped import crouch
 
 CASES = standing_cases()
-SET_POINT = {"position": (-0.01, 0.0, 1.14), "orientation": (0.0, np.radians(-15.0), 0.0)}
+SET_POINT = {"position": (0.01, 0.0, 1.14), "orientation": (0.0, np.radians(15.0), 0.0)}
 ZERO = np.zeros(3)
 
 
@@ -198,7 +198,7 @@ def held_motion():
 def test_the_held_biped_obeys_the_error_dynamics_of_its_gains(held_motion):
     """edd + K_v ed + K_p e = 0 of the position, whose closed form is a damped oscillation."""
     times, path = held_motion
-    for axis, wanted, kp, kv in ((0, -0.01, 50.0, 7.07), (1, 0.0, 50.0, 7.07), (2, 1.14, 200.0, 14.142)):
+    for axis, wanted, kp, kv in ((0, 0.01, 50.0, 7.07), (1, 0.0, 50.0, 7.07), (2, 1.14, 200.0, 14.142)):
         decay, rate, start = kv / 2, np.sqrt(kp - kv**2 / 4), path[0, 3 + axis] - wanted
         error = start * np.exp(-decay * times) * (np.cos(rate * times) + decay / rate * np.sin(rate * times))
         assert np.abs(path[:, 3 + axis] - wanted - error).max() < 1e-8  # the fourth power of a step
@@ -207,11 +207,11 @@ def test_the_held_biped_obeys_the_error_dynamics_of_its_gains(held_motion):
 def test_the_held_biped_turns_as_its_gains_say(held_motion):
     """theta'' + K_v theta' + K_p sin(theta / 2) = 0 of a turn about one axis."""
     times, path = held_motion
-    pitch, wanted = path[:, 1], np.radians(-15.0)
+    pitch, wanted = path[:, 1], np.radians(15.0)
     turned = solve_ivp(
         lambda t, y: (y[1], -7.07 * y[1] - 50.0 * np.sin(y[0] / 2)),
         (0.0, times[-1]),
-        (np.radians(-5.0) - wanted, 0.0),
+        (np.radians(5.0) - wanted, 0.0),
         t_eval=times,
         rtol=1e-10,
         atol=1e-12,

@@ -28,7 +28,7 @@ def plans(limits, q=None, v=None, **settings):
     q, v = start.q if q is None else q, start.v if v is None else v
     found = []
     for limit in (limits, None):
-        law = WorkspaceBalance(limits=limit, **{"position": (-0.01, 0.0, 1.14)} | settings)
+        law = WorkspaceBalance(limits=limit, **{"position": (0.01, 0.0, 1.14)} | settings)
         law.start(robot, None, *start)
         found.append(law.plan(0.0, q, v))
     return found
@@ -91,7 +91,7 @@ def test_what_cannot_be_had_is_missed_by_as_little_as_can_be():
 def test_joints_keep_to_their_motors():
     robot = biped()
     efforts = {body.v.start: body.motors[0][1] for body in robot.bodies[1:]}
-    limited, free = plans(Limits(friction=1.0), position=(-0.01, 0.0, 1.6))
+    limited, free = plans(Limits(friction=1.0), position=(0.01, 0.0, 1.6))
     excess = [abs(free.tau[k]) - effort for k, effort in efforts.items()]
     assert max(excess) > 50.0
     assert all(abs(limited.tau[k]) < effort + ROOM * 9.81 * robot.mass for k, effort in efforts.items())
