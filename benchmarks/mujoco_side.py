@@ -10,8 +10,8 @@ import numpy as np
 
 import legged
 from legged import conversions
+from legged.files.export_description import contact_names
 from legged.files.mjcf_export import mjcf_of
-from legged.files.names import contact_names
 
 
 @cache

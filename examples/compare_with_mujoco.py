@@ -16,8 +16,8 @@ import numpy as np
 import controllers
 import legged
 import robots
+from legged.files.export_description import base_names, contact_names, stage_names
 from legged.files.mjcf_export import mjcf_of
-from legged.files.names import base_names, contact_names, stage_names
 from legged.ground import realistic_ground
 from legged.robot.reduced import links_of, rebuilt
 from legged.table import Table

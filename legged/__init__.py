@@ -23,9 +23,9 @@ from legged.dynamics.kinematics import (
     potential_energy,
 )
 from legged.dynamics.momentum import momentum_rate, required_wrench
-from legged.files.export import save_urdf
 from legged.files.load import audit, load
 from legged.files.mjcf_export import save_mjcf
+from legged.files.urdf_export import save_urdf
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import Limb, RobotBuilder, rpy
 from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration

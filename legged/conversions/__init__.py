@@ -8,8 +8,7 @@ The differences between the programs stand in `docs/conventions.md`.
 """
 
 from legged.conversions.conversion import Conversion
-from legged.conversions.mujoco_model import mujoco_model
-from legged.conversions.programs import drake, legged, mujoco, pinocchio
+from legged.conversions.programs import drake, legged, mujoco, mujoco_model, pinocchio
 from legged.conversions.ros import JointState, Odometry, RosConversion, ros
 
 __all__ = [

@@ -1,15 +1,41 @@
-"""Models of other programs, as far as their vectors need them. Nothing here imports these programs."""
+"""Models"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
+from xml.etree import ElementTree
 
 from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCCHIO
-from legged.conversions.conversion import Conversion
-from legged.conversions.matching import TheirJoint, match
-from legged.files.names import base_names
+from legged.conversions.conversion import Conversion, TheirJoint, match
+from legged.errors import MismatchError, MissingError
+from legged.files.export_description import base_names
+from legged.files.mjcf import kept_warnings
+from legged.files.mjcf_export import mjcf_of
 from legged.robot.robot import Robot
+
+
+def mujoco_model(robot: Robot) -> Any:
+    """Return the `mujoco.MjModel` of a robot, as `save_mjcf` writes it.
+
+    Raises:
+        MissingError: MuJoCo is not installed.
+        MismatchError: It refuses the robot, such as one with inertias that no body has.
+        DefinitionError: MJCF has no word for something, see `save_mjcf`.
+    """
+    try:
+        mujoco: Any = import_module("mujoco")
+    except ImportError as error:
+        raise MissingError("MuJoCo is not installed: pip install 'legged[mujoco]'") from error
+    text = ElementTree.tostring(mjcf_of(robot), encoding="unicode")
+    with kept_warnings(mujoco):
+        try:
+            return mujoco.MjModel.from_xml_string(text)
+        except ValueError as error:
+            words = " ".join(str(error).split())
+            raise MismatchError(f"MuJoCo refuses robot {robot.name!r}: {words}") from error
+
 
 _MUJOCO_KINDS = ("free", "ball", "plain", "plain")  # mjtJoint: free, ball, slide, hinge
 _MUJOCO_SIZES = ((7, 6), (4, 3), (1, 1), (1, 1))

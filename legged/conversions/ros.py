@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.conversions.charts import ROS
-from legged.conversions.conversion import Conversion
-from legged.conversions.matching import TheirJoint, match
+from legged.conversions.conversion import Conversion, TheirJoint, match
 from legged.errors import MismatchError, ShapeError
-from legged.files.names import base_names, stage_names
+from legged.files.export_description import base_names, stage_names
 from legged.robot.robot import Robot
 from legged.robot.state import State
 from legged.spatial import Array

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from legged.errors import FileError, UnknownNameError
-from legged.files.description import Shape
-from legged.files.tree import Tree
+from legged.files.description import Shape, Tree
 from legged.robot.frames import Placement
 from legged.robot.given import vector3
 from legged.robot.inertia import Vector

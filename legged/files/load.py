@@ -1,8 +1,8 @@
-"""`legged.load`: a robot's file, URDF or MJCF, to a Robot; `legged.audit`: the report on it."""
+"""`legged.load` reads a robot from a URDF or MJCF file; `legged.audit` returns the report on the file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,23 +10,22 @@ from typing import Any
 import numpy as np
 
 from legged.denoc.conditioning import conditioning
-from legged.errors import FileError, UnknownNameError
-from legged.files import mjcf, xml
-from legged.files.audit import Audit
-from legged.files.build import BASES, build
-from legged.files.definite import refuse_indefinite
-from legged.files.description import Description
+from legged.errors import FileError, LeggedError, UnknownNameError
+from legged.files import mjcf, urdf_xml
+from legged.files.audit import Audit, Finding, findings_of, ordered, poor_conditions
+from legged.files.description import Description, JointEntry, LinkEntry, Tree, tree_of
 from legged.files.feet import Feet, Foot, feet_of
-from legged.files.findings import Finding, findings_of, ordered, poor_conditions
-from legged.files.fuse import fused
-from legged.files.masses import total_inertia
-from legged.files.repair import repaired
-from legged.files.settle import settled
-from legged.files.tree import Tree, tree_of
+from legged.files.inertias import refuse_indefinite, total_inertia
+from legged.files.resolve import fused, repaired, settled
 from legged.files.urdf import parse_urdf
+from legged.robot.base import Base, FixedBase, FloatingBase
+from legged.robot.builder import GRAVITY, RobotBuilder
 from legged.robot.given import vector3
-from legged.robot.inertia import Vector
+from legged.robot.inertia import Inertia, Vector
+from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
+from legged.robot.link import Link
 from legged.robot.robot import Robot
+from legged.spatial import Array
 
 
 def load(
@@ -57,7 +56,7 @@ def load(
             move as one body in any case.
         mimic: What joints that follow others do: "coupled", "free" or "fixed" (locked).
         joint_physics: Whether damping, dry friction and springs act.
-        repair: Keys of `legged.files.repair.REPAIRS`: "weld" for joints that move nothing with mass, "inertia" for
+        repair: Keys of `legged.files.resolve.REPAIRS`: "weld" for joints that move nothing with mass, "inertia" for
             inertias that no body has.
         gravity: (3,), [m/s^2], world axes; the file's or (0, 0, -9.81) when None.
 
@@ -113,8 +112,8 @@ class _Case:
 
 def describe(path: str | Path) -> Description:
     """Return what a URDF or an MJCF file says, told apart by its outermost element; errors are FileErrors."""
-    content = xml.read_bytes(path)
-    if xml.outermost(content) == "mujoco":
+    content = urdf_xml.read_bytes(path)
+    if urdf_xml.outermost(content) == "mujoco":
         return mjcf.read(path)
     return parse_urdf(content, str(path))
 
@@ -177,3 +176,59 @@ def _audit(case: _Case) -> Audit:
         inertia.mass,
         np.asarray(inertia.center),
     )
+
+
+BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase}
+
+
+def build(
+    tree: Tree, base: str, feet: tuple[Foot, ...], order: str | Sequence[str] | None, gravity: Vector | None
+) -> Robot:
+    """Return the robot of a description, inertias as they are; errors are FileErrors. `order`: as for `load`."""
+    description = tree.description
+    contacts = {foot.link: {} for foot in feet}
+    for foot in feet:
+        contacts[foot.link].update(foot.points)
+    entries = {link.name: link for link in description.links}
+    if gravity is None:
+        gravity = GRAVITY if description.gravity is None else description.gravity
+    try:
+        links = {name: _link(entries[name], contacts.get(name, {})) for name in tree.order}
+        builder = RobotBuilder(description.name, links[description.root], base=BASES[base](), gravity=gravity)
+        for name in tree.order[1:]:
+            joint = tree.joint[name]
+            builder.add(_joint(joint), links[name], to=joint.parent, at=joint.position, rotation=joint.rotation)
+        followers = [joint for joint in description.joints if joint.mimic]
+        for joint in followers:
+            builder.couple(joint.name, joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
+        if order == "file":
+            order = [joint.name for joint in description.joints if joint.kind != "fixed" and not joint.mimic]
+        return builder.build(order=order)
+    except LeggedError as error:
+        raise FileError(description.source, str(error)) from error
+
+
+def _link(entry: LinkEntry, contacts: Mapping[str, Array]) -> Link:
+    if entry.mass is None:
+        return Link(entry.name, contacts=contacts)
+    return Link(entry.name, Inertia(entry.mass, entry.center, entry.tensor, checked=False), contacts)
+
+
+def _joint(entry: JointEntry) -> Joint:
+    if entry.kind == "fixed":
+        return Fixed(entry.name)
+    if entry.kind in ("ball", "free"):
+        return {"ball": Spherical, "free": Free}[entry.kind](entry.name, physics=entry.physics)
+    if entry.kind == "planar":
+        first, second = _plane(entry.axis)
+        return Planar(entry.name, first, second, physics=entry.physics)
+    kinds = {"revolute": Revolute, "prismatic": Prismatic}
+    return kinds[entry.kind](entry.name, entry.axis, physics=entry.physics)
+
+
+def _plane(normal: Array) -> tuple[Array, Array]:
+    """Return two unit axes with first x second = normal; x and y for the normal z."""
+    start = np.eye(3)[0] if abs(normal[0]) < 0.9 else np.eye(3)[1]
+    first = start - (start @ normal) * normal
+    first /= np.linalg.norm(first)
+    return first, np.cross(normal, first)

@@ -1,13 +1,9 @@
-"""MJCF to Description, through MuJoCo's own compiler: defaults, includes, inertias from shapes and all.
-
-Links are MuJoCo's bodies, with their frames. Several joints of one body become a chain with massless links between. A
-joint that sits off its body's origin moves a massless link there, to which the body is fixed. Coordinates are MuJoCo's:
-a joint's `ref` sets the joint's frame back, so that q is qpos. Sites become links without mass, fixed where they are.
-"""
+"""Read MJCF."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -17,13 +13,24 @@ import numpy as np
 
 from legged.errors import DefinitionError, FileError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
-from legged.files.mjcf_lost import lost_elements
-from legged.files.mjcf_physics import Physics
-from legged.files.mujoco_log import kept_warnings
-from legged.files.schema import LARGEST
+from legged.files.mjcf_physics import Physics, lost_elements
+from legged.files.urdf_xml import LARGEST
 from legged.robot.frames import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
 from legged.spatial import Array
+
+
+@contextmanager
+def kept_warnings(mujoco: Any) -> Iterator[list[str]]:
+    """Give a list that takes the warnings of the module `mujoco` for the time being."""
+    words: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(words.append)
+    try:
+        yield words
+    finally:
+        mujoco.set_mju_user_warning(before)
+
 
 KINDS = ("free", "ball", "prismatic", "revolute")
 """Our names of mjtJoint's values."""

@@ -1,4 +1,4 @@
-"""Robots as MJCF, MuJoCo's format."""
+"""Write robots as MJCF, MuJoCo's format."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from legged.errors import DefinitionError
-from legged.files.beyond import uniform, words
-from legged.files.described import described
 from legged.files.description import JointEntry
-from legged.files.masses import entry_inertia
+from legged.files.export_description import described, uniform, words
+from legged.files.inertias import entry_inertia
 from legged.robot.frames import Placement
 from legged.robot.inertia import Inertia
 from legged.robot.physics import JointPhysics

@@ -1,4 +1,4 @@
-"""URDF to Description, through yourdfpy; meshes are never opened."""
+"""Read URDF."""
 
 from __future__ import annotations
 
@@ -10,13 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from legged.errors import FileError
-from legged.files import xml
-from legged.files.beyond import read_beyond
+from legged.errors import DefinitionError, FileError
+from legged.files import urdf_xml
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
-from legged.files.schema import KINDS, check
-from legged.files.transmission import rotors
-from legged.robot.physics import JointPhysics
+from legged.files.urdf_xml import KINDS, LARGEST, check
+from legged.robot.physics import JointPhysics, Rotor
 
 MOST_LINKS = 2000
 _KINDS = {"continuous": "revolute", "floating": "free", "spherical": "ball"}
@@ -28,7 +26,7 @@ def parse_urdf(content: bytes, source: str) -> Description:
     Raises:
         FileError: telling what is wrong and where.
     """
-    root = xml.parse(content, source)
+    root = urdf_xml.parse(content, source)
     motors, lost_of_motors = rotors(root, source)
     beyond = read_beyond(root, source)
     lost = check(root, source)
@@ -61,7 +59,7 @@ def _model(root: Any, source: str) -> Any:
     except ImportError as error:
         raise FileError(source, "reading a URDF needs yourdfpy: pip install 'legged[urdf]'") from error
     logging.getLogger("yourdfpy").setLevel(logging.CRITICAL)
-    return yourdfpy.URDF.load(io.BytesIO(xml.text(root)), build_scene_graph=False, load_meshes=False).robot
+    return yourdfpy.URDF.load(io.BytesIO(urdf_xml.text(root)), build_scene_graph=False, load_meshes=False).robot
 
 
 def _root(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:
@@ -161,3 +159,93 @@ def _limit(joint: Any, what: str, source: str, notes: Counter[str]) -> float:
         notes[f"a joint with the {what} limit 0, which is taken as none"] += 1
         return np.inf
     return value
+
+
+FIELDS = ("damping", "friction", "armature", "stiffness", "rest", "effort", "speed")
+IN_URDF = ("damping", "friction", "effort", "speed")
+ROTOR = ("rotor_inertia", "gear")
+_NUMBERS = (*FIELDS, *ROTOR)
+
+
+def read_beyond(root: Any, source: str) -> dict[str, dict[str, Any]]:
+    """Return the fields of `JointPhysics` that the <physics> elements of a URDF (lxml) hold, by name of joint.
+
+    Raises:
+        FileError: for what is no field, no number, or a value that no joint has.
+    """
+    found = {}
+    for element in root.iterfind("joint/physics"):
+        where = f"<physics> of joint {element.getparent().get('name')!r} (line {element.sourceline})"
+        known = (*_NUMBERS, "gyroscopic")
+        unknown = sorted(set(element.attrib) - set(known))
+        if unknown:
+            raise FileError(source, f"{where} has {unknown}; it may have {', '.join(known)}")
+        given = {name: _numbers(name, text, where, source) for name, text in element.attrib.items() if name in _NUMBERS}
+        try:
+            fields: dict[str, Any] = {name: value for name, value in given.items() if name in FIELDS}
+            if "rotor_inertia" in given:
+                is_gyroscopic = element.get("gyroscopic") == "true"
+                fields["rotor"] = Rotor(given["rotor_inertia"], given.get("gear", 1.0), is_gyroscopic)
+            JointPhysics(**fields)
+        except DefinitionError as error:
+            raise FileError(source, f"{where}: {error}") from error
+        found[element.getparent().get("name")] = fields
+    return found
+
+
+def _numbers(name: str, text: str, where: str, source: str) -> Any:
+    """Return one number, or an array of several where the field may have them."""
+    try:
+        values = np.array([float(word) for word in text.split()])
+    except ValueError:
+        values = np.zeros(0)
+    too_large = name not in ("effort", "speed") and np.abs(values).max(initial=0.0) > LARGEST
+    if not values.size or too_large or (name in ROTOR and values.size > 1):
+        raise FileError(
+            source, f"{name!r} of {where} must be a number (or numbers) of at most {LARGEST:g}, got {text!r}"
+        )
+    return float(values[0]) if values.size == 1 else values
+
+
+RATIOS = ("mechanicalReduction", "mechanical_reduction", "gear_ratio")
+INERTIAS = ("rotor_inertia", "rotorInertia", "motorInertia", "motor_inertia")
+
+
+def rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]:
+    """Return the rotors of joints by name, and what was lost: transmissions without an inertia or of several joints.
+
+    URDF knows a transmission's reduction but no rotor inertia. Files that have one write `rotor_inertia` (Drake's
+    name) or `motorInertia` beside the reduction, in the text or as attribute `value`.
+    """
+    found: dict[str, Rotor] = {}
+    lost: Counter[str] = Counter()
+    names = {joint.get("name") for joint in root.findall("joint")}
+    for element in root.findall("transmission"):
+        joints = [joint.get("name") for joint in element.findall("joint")]
+        inertia = _number(element, INERTIAS, source)
+        if inertia is None:
+            lost["<transmission> without rotor inertia"] += 1
+        elif len(joints) != 1 or joints[0] not in names or joints[0] in found:
+            lost["<transmission> of no joint, of several, or a second one of a joint"] += 1
+        else:
+            ratio = _number(element, RATIOS, source)
+            if inertia < 0:
+                raise FileError(source, f"the rotor of joint {joints[0]!r} has the inertia {inertia:g}; it is positive")
+            found[joints[0]] = Rotor(inertia, 1.0 if ratio is None else ratio)
+    return found, lost
+
+
+def _number(transmission: Any, names: tuple[str, ...], source: str) -> float | None:
+    for element in transmission.iter():
+        if isinstance(element.tag, str) and element.tag.rpartition("}")[2] in names:
+            text = element.get("value") or element.text or ""
+            try:
+                value = float(text)
+            except ValueError:
+                value = np.nan
+            if not np.isfinite(value):
+                raise FileError(
+                    source, f"<{element.tag}> on line {element.sourceline} must be a finite number, got {text!r}"
+                )
+            return value
+    return None

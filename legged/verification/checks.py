@@ -15,9 +15,9 @@ from legged.errors import DefinitionError, VerificationError
 from legged.robot.robot import Robot
 from legged.table import Table
 from legged.verification import laws
+from legged.verification.external import opened
 from legged.verification.flight import DURATION, fly
 from legged.verification.laws import Sample, sample
-from legged.verification.programs import opened
 
 ROUNDING = 1e-9
 """Of sums of some hundred terms, in parts of the size of the terms: 1e-12 is usual, 1e-10 the worst on bad robots."""

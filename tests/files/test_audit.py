@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 import legged
 from legged.app.cli import app
 from legged.errors import FileError
-from legged.files.possible import fault_of, nearest
+from legged.files.inertias import fault_of, nearest
 from legged.robot.inertia import Inertia
 
 pytest.importorskip("yourdfpy")

@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 
-from legged.files.mujoco_log import kept_warnings
+from legged.files.mjcf import kept_warnings
 from legged.spatial import Array
 
 _OFF = mujoco.mjtDisableBit

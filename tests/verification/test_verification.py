@@ -9,7 +9,7 @@ import legged
 import robots
 from legged.errors import DefinitionError, MissingError, UnknownNameError, VerificationError
 from legged.spatial import Shift
-from legged.verification import checks, flight, laws, programs, verify
+from legged.verification import checks, external, flight, laws, verify
 
 EVERYTHING = {"joints": ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")}
 
@@ -153,7 +153,7 @@ def test_mistakes_of_machine_code_are_noticed(monkeypatch):
 )
 def test_forces_out_of_nowhere_are_noticed_in_flight(monkeypatch, row, laws_broken):
     """One on the base changes momentum and energy; one inside, between two links, energy alone."""
-    real = flight.forward_dynamics
+    real = laws.forward_dynamics
 
     def blown(robot, q, v, tau):
         return real(robot, q, v, tau + 1e-3 * np.eye(robot.nv)[row])
@@ -186,7 +186,7 @@ def test_what_cannot_be_verified_is_refused(monkeypatch):
         legged.verify(still)
     with pytest.raises(UnknownNameError, match="no program to compare with named 'pinochio'; did you mean 'pinocchio'"):
         legged.verify(robots.planar_biped(), "pinochio", states=1)
-    monkeypatch.setattr(programs.importlib, "import_module", lambda name: importlib_error(name))
+    monkeypatch.setattr(external.importlib, "import_module", lambda name: importlib_error(name))
     with pytest.raises(MissingError, match="pip install pin"):
         legged.verify(robots.planar_biped(), "pinocchio", states=1)
 

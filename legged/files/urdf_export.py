@@ -1,4 +1,4 @@
-"""Robots as URDF."""
+"""Write robots as URDF."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
-from legged.files.beyond import beyond_urdf, uniform, words
-from legged.files.described import described
 from legged.files.description import Description, JointEntry, LinkEntry
-from legged.files.schema import LARGEST
+from legged.files.export_description import described, uniform, words
+from legged.files.urdf import FIELDS, IN_URDF
+from legged.files.urdf_xml import LARGEST
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.rotations import euler_angles
@@ -128,3 +128,18 @@ def _motor(limit: float | None) -> str:
 
 def _three(vector: Array) -> str:
     return " ".join(repr(float(x) + 0.0) for x in vector)
+
+
+def beyond_urdf(physics: JointPhysics) -> dict[str, str]:
+    """Return the attributes of <physics>: what <dynamics> and <limit> cannot hold."""
+    found = {}
+    for field in FIELDS:
+        value = np.asarray(getattr(physics, field))
+        fits = field in IN_URDF and uniform(value) is not None
+        if value.any() and not fits:
+            found[field] = words(value)
+    if physics.rotor is not None:
+        rotor = physics.rotor
+        found |= {"rotor_inertia": repr(float(rotor.inertia)), "gear": repr(float(rotor.gear))}
+        found |= {"gyroscopic": "true"} if rotor.gyroscopic else {}
+    return found

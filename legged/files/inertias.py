@@ -1,4 +1,4 @@
-"""Which inertias a body can have, how far others are off, and the nearest that is possible."""
+"""Inertias of links and of links that are fixed to each other: sums, physical consistency, positive definiteness."""
 
 from __future__ import annotations
 
@@ -6,7 +6,36 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.dynamics.inertia import inertia_matrix
+from legged.errors import FileError
+from legged.files.description import LinkEntry, Tree
+from legged.robot.configuration import random_configuration
+from legged.robot.frames import Placement
 from legged.robot.inertia import Inertia
+from legged.robot.robot import Robot
+
+
+def entry_inertia(entry: LinkEntry) -> Inertia:
+    """Return a link's inertia, unchecked; nothing where the file gives none."""
+    return Inertia() if entry.mass is None else Inertia(entry.mass, entry.center, entry.tensor, checked=False)
+
+
+def weld_inertia(tree: Tree, head: str) -> Inertia:
+    """Return the inertia of a group of welded links, in the axes of its head, unchecked."""
+    return _sum(tree, {name: tree.place[name] for name in tree.welds[head]})
+
+
+def total_inertia(tree: Tree) -> Inertia:
+    """Return the inertia of the whole robot with all joints at zero, in the axes of its root, unchecked."""
+    return _sum(tree, tree.pose)
+
+
+def _sum(tree: Tree, places: dict[str, Placement]) -> Inertia:
+    total = Inertia()
+    for name, place in places.items():
+        total = total + entry_inertia(tree.link[name]).moved(place.rotation, place.position)
+    return total
+
 
 POINT = 1e-6
 """Radius of gyration, [m], up to which a body is a point: what is left of its inertia is rounding of a zero."""
@@ -75,3 +104,27 @@ def gyration_radius(inertia: Inertia) -> float:
     """Return the largest distance from an axis through the center at which all the mass would weigh the same, [m]."""
     largest = float(np.abs(np.linalg.eigvalsh(np.asarray(inertia.tensor))).max())
     return float(np.sqrt(largest / abs(inertia.mass))) if inertia.mass else 0.0
+
+
+CONFIGURATIONS = 20
+
+
+def refuse_indefinite(robot: Robot, tree: Tree) -> None:
+    """Raise FileError if the inertia matrix is not positive definite at some of 20 random configurations.
+
+    Only bodies with a negative mass or principal inertia can do that, so a robot without any passes unlooked at. One
+    that has some and passes may still fail where no configuration was tried; the audit calls it suspicious.
+    """
+    culprits = [head for head in tree.welds if (fault := fault_of(weld_inertia(tree, head))) and fault.loses_energy]
+    if not culprits or not robot.nv:
+        return
+    rng = np.random.default_rng(0)
+    for _ in range(CONFIGURATIONS):
+        inertia = inertia_matrix(robot, random_configuration(robot, rng))
+        if np.linalg.eigvalsh(inertia)[0] <= 0.0:
+            names = ", ".join(map(repr, culprits))
+            raise FileError(
+                tree.description.source,
+                f"negative inertias of the links {names} let some motion gain energy, so that the dynamics diverge; "
+                f"correct them, or load with repair='inertia'",
+            )

@@ -1,15 +1,16 @@
-"""Robot to Description: what a file of it would say, joints of several degrees of freedom as chains."""
+"""Convert a robot to a description for export: names of generated joints and links, and numbers as text."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import numpy as np
 
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic
-from legged.files.names import base_names, contact_names, stage_names
-from legged.robot.base import EulerBase
+from legged.robot.base import Base, EulerBase
 from legged.robot.builder import Connection
 from legged.robot.frames import Placement
-from legged.robot.joint import Stage
+from legged.robot.joint import Joint, Stage
 from legged.robot.link import PlacedLink
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.robot import Robot
@@ -109,3 +110,43 @@ def _entry(link: PlacedLink) -> LinkEntry:
     if inertia.mass == 0.0 and not np.any(inertia.tensor):
         return LinkEntry(link.name)
     return LinkEntry(link.name, inertia.mass, np.asarray(inertia.center), np.asarray(inertia.tensor))
+
+
+def stage_names(joint: Joint) -> tuple[str, ...]:
+    """Return the names of a joint's one-DoF parts: its own name if it has one part only.
+
+    A planar joint's parts have the endings that MuJoCo gives them when it reads a URDF.
+    """
+    if len(joint.stages) == 1:
+        return (joint.name,)
+    endings = ("TX", "TY", "RZ") if joint.kind == "planar" else range(1, len(joint.stages) + 1)
+    return tuple(f"{joint.name}_{ending}" for ending in endings)
+
+
+def base_names(base: Base) -> tuple[str, ...]:
+    """Return the names of the one-DoF joints that move a planar or an Euler-angle base, in the order of its v."""
+    return tuple(f"base_{coordinate}" for coordinate in base.coordinates)
+
+
+def contact_names(robot: Robot) -> tuple[str, ...]:
+    """Return the names of the links that stand for the contact points: theirs, with _ behind if a link has it."""
+    taken, names = {link.name for link in robot.links}, []
+    for contact in robot.contacts:
+        name = contact.name
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        names.append(name)
+    return tuple(names)
+
+
+def uniform(value: Any) -> float | None:
+    """Return the one number that all entries are, or None."""
+    value = np.asarray(value, float)
+    return float(value.flat[0]) if value.size and np.all(value == value.flat[0]) else None
+
+
+def words(numbers: Any) -> str:
+    """Return numbers as text that reads back to the last digit; all alike as one."""
+    one = uniform(numbers)
+    return " ".join(repr(float(x) + 0.0) for x in ([one] if one is not None else np.asarray(numbers)))

@@ -1,8 +1,4 @@
-"""Other programs as witnesses: Pinocchio and MuJoCo, on the robot's own file or on the robot as exported.
-
-What they are asked is the rigid part of the dynamics, which all programs share: friction, springs, armature and rotors
-are left out on both sides.
-"""
+"""Compare"""
 
 from __future__ import annotations
 
@@ -19,8 +15,8 @@ from legged.conversions import Conversion
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import DefinitionError, LeggedError, MismatchError, MissingError, UnknownNameError
-from legged.files.export import urdf_of
-from legged.files.mujoco_log import kept_warnings
+from legged.files.mjcf import kept_warnings
+from legged.files.urdf_export import urdf_of
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.spatial import Array
