@@ -1,5 +1,6 @@
 # make run   the paper's robots simulated, its tables and figures redrawn under results/
 # make test  the tests of every day; make test-slow all others; make lint
+# make mutants changes one line of the numerics at a time and lists the changes no test notices; MUTANTS="--number 20"
 # make bench speed and accuracy beside Pinocchio and MuJoCo; BENCH="--help" lists what it can be told
 #
 # Each target first sets up what it needs in .venv; nothing is installed outside of it.
@@ -16,7 +17,7 @@ ifneq ($(shell $(BIN)/python -c 'print("fine")' 2>/dev/null),fine)
 $(shell rm -f $(VENV)/made $(VENV)/*.stamp)
 endif
 
-.PHONY: run test test-slow lint format bench clean
+.PHONY: run test test-slow mutants lint format bench clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m legged report --output $(RESULTS)
@@ -26,6 +27,9 @@ test: $(VENV)/test.stamp
 
 test-slow: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 -m slow
+
+mutants: $(VENV)/test.stamp
+	$(BIN)/python tests/mutants.py --output $(RESULTS)/mutants.txt $(MUTANTS)
 
 lint: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff check --output-format concise
