@@ -1,7 +1,7 @@
 """Modeling, analyzing, simulating and controlling legged robots."""
 
 from legged import conversions, taylor
-from legged.compiler import Counts, Kernel, compile, count
+from legged.compiler import Counts, Kernel, compile, count, jacobian
 from legged.compiler.ir import where
 from legged.contact import FreeBody, Rigid
 from legged.denoc.conditioning import conditioning

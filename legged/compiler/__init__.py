@@ -6,6 +6,7 @@ from legged.compiler.ir.annotations import module, stage
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.passes.counting import Counts
+from legged.compiler.passes.differentiate import jacobian
 from legged.compiler.runtime.kernel import Kernel
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "count",
     "count_and_depth",
     "depth",
+    "jacobian",
     "module",
     "record",
     "stage",
