@@ -18,6 +18,7 @@ import datetime
 import importlib
 import inspect
 import io
+import os
 import random
 import signal
 import sys
@@ -252,6 +253,22 @@ class _Late(BaseException):
 
 
 @contextmanager
+def descriptors_kept() -> Iterator[list[str]]:
+    """Restore the standard streams if the block closed their descriptors; say so in the list that is yielded."""
+    copies, words = {n: os.dup(n) for n in range(3)}, []
+    try:
+        yield words
+    finally:
+        for n, duplicate in copies.items():
+            try:
+                os.fstat(n)
+            except OSError:
+                words.append(f"closed the file descriptor {n}")
+                os.dup2(duplicate, n)
+            os.close(duplicate)
+
+
+@contextmanager
 def limited(seconds: float) -> Iterator[None]:
     """Raise `_Late` in the block after some seconds."""
 
@@ -340,7 +357,10 @@ def fuzz(names: list[str] | None = None, seed: int = 0, most: int | None = None)
         todo = random.Random(seed).sample(todo, most)
     defects = []
     for case, argument, words, value in todo:
-        outcome = attempt(case, {argument: value})
+        with descriptors_kept() as words_of_files:
+            outcome = attempt(case, {argument: value})
+        if words_of_files:
+            outcome = outcome._replace(defect=", ".join(words_of_files))
         if outcome.defect:
             defects.append((case.name, argument, words, outcome.defect))
     return Report(len(todo), len(found), missing, defects)

@@ -20,9 +20,8 @@ import numpy as np
 from legged.arguments import is_element
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, record
-from legged.compiler.ir.object_arrays import ExpressionArray
+from legged.compiler.ir.numpy_functions import RULES, ExpressionArray
 from legged.compiler.ir.operations import CONDITIONS
-from legged.compiler.ir.ufuncs import RULES
 from legged.errors import ArgumentError, SingularError, TraceError, UnknownNameError
 
 Scalar = Any  # float or Expression
