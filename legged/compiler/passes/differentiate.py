@@ -18,17 +18,18 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import is_element
+from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, record
-from legged.compiler.ir.numpy_functions import RULES, ExpressionArray
+from legged.compiler.ir.numpy_functions import ExpressionArray
 from legged.compiler.ir.operations import CONDITIONS
 from legged.errors import ArgumentError, SingularError, TraceError, UnknownNameError
 
 Scalar = Any  # float or Expression
 MODES = ("auto", "forward", "reverse")
 
-add, subtract, multiply, divide = (RULES[name] for name in ("add", "subtract", "multiply", "divide"))
-negate, sqrt, power, select = (RULES[name] for name in ("negate", "sqrt", "power", "select"))
+add, subtract, multiply, divide = (CONSTRUCTORS[name] for name in ("add", "subtract", "multiply", "divide"))
+negate, sqrt, power, select = (CONSTRUCTORS[name] for name in ("negate", "sqrt", "power", "select"))
 
 
 def _square(x: Scalar) -> Scalar:
@@ -41,7 +42,7 @@ def _step(condition: Scalar) -> tuple[Scalar, Scalar]:
 
 
 def _power(y: Scalar, a: Scalar, b: Scalar) -> tuple[Scalar, Scalar]:
-    return multiply(b, power(a, subtract(b, 1.0))), multiply(y, RULES["log"](a))
+    return multiply(b, power(a, subtract(b, 1.0))), multiply(y, CONSTRUCTORS["log"](a))
 
 
 def _arctan2(_: Scalar, y: Scalar, x: Scalar) -> tuple[Scalar, Scalar]:
@@ -56,8 +57,8 @@ PARTIALS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
     "divide": lambda y, a, b: (divide(1.0, b), negate(divide(y, b))),
     "negate": lambda y, a: (-1.0,),
     "sqrt": lambda y, a: (divide(0.5, y),),
-    "sin": lambda y, a: (RULES["cos"](a),),
-    "cos": lambda y, a: (negate(RULES["sin"](a)),),
+    "sin": lambda y, a: (CONSTRUCTORS["cos"](a),),
+    "cos": lambda y, a: (negate(CONSTRUCTORS["sin"](a)),),
     "tan": lambda y, a: (add(1.0, _square(y)),),
     "arcsin": lambda y, a: (divide(1.0, sqrt(subtract(1.0, _square(a)))),),
     "arccos": lambda y, a: (divide(-1.0, sqrt(subtract(1.0, _square(a)))),),
@@ -65,14 +66,16 @@ PARTIALS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
     "arctan2": _arctan2,
     "exp": lambda y, a: (y,),
     "log": lambda y, a: (divide(1.0, a),),
-    "sinh": lambda y, a: (RULES["cosh"](a),),
-    "cosh": lambda y, a: (RULES["sinh"](a),),
+    "sinh": lambda y, a: (CONSTRUCTORS["cosh"](a),),
+    "cosh": lambda y, a: (CONSTRUCTORS["sinh"](a),),
     "tanh": lambda y, a: (subtract(1.0, _square(y)),),
     "power": _power,
     "floor": lambda y, a: (0.0,),
-    "absolute": lambda y, a: (select(RULES["less"](a, 0.0), -1.0, select(RULES["less"](0.0, a), 1.0, 0.0)),),
-    "maximum": lambda y, a, b: _step(RULES["less"](b, a)),
-    "minimum": lambda y, a, b: _step(RULES["less"](a, b)),
+    "absolute": lambda y, a: (
+        select(CONSTRUCTORS["less"](a, 0.0), -1.0, select(CONSTRUCTORS["less"](0.0, a), 1.0, 0.0)),
+    ),
+    "maximum": lambda y, a, b: _step(CONSTRUCTORS["less"](b, a)),
+    "minimum": lambda y, a, b: _step(CONSTRUCTORS["less"](a, b)),
 }
 """The partial derivatives of each operation y = f(a, b) with respect to its operands, from y and the operands."""
 
@@ -186,7 +189,7 @@ def _chosen(argument: str | int, arrays: dict[str, np.ndarray], given: dict[str,
 def _evaluated(node: Node, values: list[Scalar]) -> tuple[Scalar, list[Scalar]]:
     """Return a node's value and its operands."""
     operands = [a if isinstance(a, float) else values[a] for a in node.arguments]
-    return RULES[node.operation](*operands), operands
+    return CONSTRUCTORS[node.operation](*operands), operands
 
 
 def _partials(node: Node, value: Scalar, operands: list[Scalar]) -> tuple[Scalar, ...]:
