@@ -248,10 +248,10 @@ def _hoisted(graph: Graph, parameters: Array) -> tuple[Repeat, Array]:
     """Return the loop over a step, and its parameters: those given, or what can be computed of them beforehand."""
     if not parameters.shape[1]:
         return Repeat(graph), np.zeros((1, 0))
-    before, after = hoist(graph, {"parameters"})
-    if before.output_size:
+    preheader, body = hoist(graph, {"parameters"})
+    if preheader.output_size:
         try:
-            return Repeat(after), np.asarray(Kernel(before, "parameters")(parameters))
+            return Repeat(body), np.asarray(Kernel(preheader, "parameters")(parameters))
         except (NotFiniteError, SingularError):  # of one member, or behind a choice that is never taken
             return Repeat(graph), parameters
-    return Repeat(after), np.zeros((1, 0))
+    return Repeat(body), np.zeros((1, 0))

@@ -8,16 +8,16 @@ import robots
 from legged.compiler import record
 from legged.compiler.codegen import llvm
 from legged.compiler.ir.graph import Graph
-from legged.compiler.passes.call_batching import rounds
-from legged.compiler.passes.slp import packs
+from legged.compiler.passes.call_batching import call_batches
+from legged.compiler.passes.slp import Lane, Vectorization, vectorize
 
 LEGS = {"thigh": 1.0, "shank": 0.5}
 
 
-def plan_of(function, robot) -> tuple[Graph, packs.Plan | None]:
+def plan_of(function, robot) -> tuple[Graph, Vectorization | None]:
     graph = legged.compile(function, robot).graph
-    early = {i for calls, needed in rounds(graph) for i in (*calls, *needed)}
-    return graph, packs.plan(graph, early, 8)
+    early = {i for calls, needed in call_batches(graph) for i in (*calls, *needed)}
+    return graph, vectorize(graph, early, 8)
 
 
 def legged_table(legs: int, seed: int) -> legged.Robot:
@@ -56,7 +56,7 @@ def test_kinds_of_modules_are_packed_apart():
 def test_nothing_is_computed_before_what_it_needs():
     graph, plan = plan_of(legged.forward_dynamics, robots.hexapod())
     assert plan is not None
-    early = {i for calls, needed in rounds(graph) for i in (*calls, *needed)}
+    early = {i for calls, needed in call_batches(graph) for i in (*calls, *needed)}
     done = set(range(graph.input_size)) | early
     for item in plan.order:
         nodes = [item] if isinstance(item, int) else item.nodes
@@ -93,7 +93,7 @@ def test_signs_of_lanes_are_kept():
         return np.stack(results)
 
     graph = record(mirrored, {"x": (4,), "y": ()})
-    plan = packs.plan(graph, (), llvm.width())
+    plan = vectorize(graph, (), llvm.width())
     assert plan is not None and len(plan.packs) >= 4
     x, y = np.array([0.3, -1.2, 0.7, 2.0]), 0.9
     assert legged.compile(mirrored, x=(4,), y=())(x, y) == pytest.approx(graph.evaluate(x, y), rel=1e-15)
@@ -108,7 +108,7 @@ def test_modules_that_wait_for_each_other_stay_apart():
         return total
 
     graph = record(chain, {"x": (5,)})
-    assert packs.plan(graph, (), 8) is None
+    assert vectorize(graph, (), 8) is None
 
 
 def test_a_state_alone_and_in_a_batch_differ_by_rounding_at_most():
@@ -135,7 +135,7 @@ def test_a_constant_is_not_the_value_of_that_number():
 
     x = np.array([0.3, -0.7, 1.1, 0.4, 2.5])
     kernel = legged.compile(alike, None, x=(5,))
-    assert packs.plan(kernel.graph, (), 8) is not None
+    assert vectorize(kernel.graph, (), 8) is not None
     assert kernel(x) == pytest.approx(alike(x), rel=1e-14)
-    assert packs.Entry(4.0, 1) != packs.Entry(4, 1) and packs.Entry(4, 1) == packs.Entry(4, 1)
-    assert len({packs.Entry(4.0, 1), packs.Entry(4, 1)}) == 2
+    assert Lane(4.0, 1) != Lane(4, 1) and Lane(4, 1) == Lane(4, 1)
+    assert len({Lane(4.0, 1), Lane(4, 1)}) == 2

@@ -10,8 +10,8 @@ import pytest
 from legged.compiler import record
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import evaluate
-from legged.compiler.passes.fma_fusion import MERGED, fused
-from legged.compiler.passes.scheduling import in_time, shortly_before_use
+from legged.compiler.passes.fma_fusion import FUSED, fuse_multiply_adds
+from legged.compiler.passes.scheduling import depth_first_order, list_schedule
 
 
 def sums_of_products(seed: int):
@@ -35,43 +35,43 @@ def graph_of(seed: int) -> Graph:
 def values_of(graph: Graph, x: np.ndarray) -> list[float]:
     """Return the value of every number of a graph with merged nodes."""
     merged = {
-        "product_plus": lambda a, b, c: a * b + c,
-        "product_minus": lambda a, b, c: a * b - c,
-        "minus_product": lambda a, b, c: c - a * b,
+        "fmadd": lambda a, b, c: a * b + c,
+        "fmsub": lambda a, b, c: a * b - c,
+        "fnmadd": lambda a, b, c: c - a * b,
     }
     values = [float(entry) for entry in x]
     for operation, arguments, _ in graph.nodes:
         numbers = [a if isinstance(a, float) else values[a] for a in arguments]
-        values.append(merged[operation](*numbers) if operation in MERGED else evaluate(operation, *numbers))
+        values.append(merged[operation](*numbers) if operation in FUSED else evaluate(operation, *numbers))
     return values
 
 
 def operations(function, **shapes) -> list[str]:
     """Return what is left to compute of a function after merging, by name."""
-    graph = fused(record(function, shapes))
-    return sorted(graph.nodes[i - graph.input_size].operation for i in shortly_before_use(graph))
+    graph = fuse_multiply_adds(record(function, shapes))
+    return sorted(graph.nodes[i - graph.input_size].operation for i in depth_first_order(graph))
 
 
 @pytest.mark.parametrize("seed", range(20))
 def test_merging_changes_no_value_and_never_adds_an_operation(seed):
     graph = graph_of(seed)
-    merged = fused(graph)
+    merged = fuse_multiply_adds(graph)
     x = np.random.default_rng(seed).uniform(-1.0, 1.0, 8)
     assert values_of(merged, x) == values_of(graph, x)
-    assert len(shortly_before_use(merged)) <= len(shortly_before_use(graph))
+    assert len(depth_first_order(merged)) <= len(depth_first_order(graph))
 
 
 def test_one_product_of_a_sum_is_merged():
-    assert operations(lambda a, b, c, d: a * b + c * d, a=(), b=(), c=(), d=()) == ["multiply", "product_plus"]
-    assert operations(lambda a, b, c: c - a * b, a=(), b=(), c=()) == ["minus_product"]
-    assert operations(lambda a, b, c: a * b - (b + c), a=(), b=(), c=()) == ["add", "product_minus"]
+    assert operations(lambda a, b, c, d: a * b + c * d, a=(), b=(), c=(), d=()) == ["fmadd", "multiply"]
+    assert operations(lambda a, b, c: c - a * b, a=(), b=(), c=()) == ["fnmadd"]
+    assert operations(lambda a, b, c: a * b - (b + c), a=(), b=(), c=()) == ["add", "fmsub"]
 
 
 def test_a_product_that_two_sums_use_is_merged_into_both():
     def both(a, b, c, d):
         return (a * b + c) / (d + a * b)
 
-    assert operations(both, a=(), b=(), c=(), d=()) == ["divide", "product_plus", "product_plus"]
+    assert operations(both, a=(), b=(), c=(), d=()) == ["divide", "fmadd", "fmadd"]
 
 
 def test_a_product_that_is_needed_itself_stays():
@@ -89,8 +89,8 @@ def test_orders_hold_what_the_results_need_after_what_it_needs(seed):
     for i in range(graph.input_size + len(graph.nodes) - 1, graph.input_size - 1, -1):
         if i in needed:
             needed.update(a for a in graph.nodes[i - graph.input_size].arguments if isinstance(a, int))
-    depth_first = shortly_before_use(graph)
-    for order in (depth_first, in_time(graph, depth_first)):
+    depth_first = depth_first_order(graph)
+    for order in (depth_first, list_schedule(graph, depth_first)):
         assert sorted(order) == [i for i in sorted(needed) if i >= graph.input_size]
         place = {i: k for k, i in enumerate(order)}
         for i in order:
@@ -108,8 +108,8 @@ def test_operations_that_wait_let_others_go_first():
         return y
 
     graph = record(powers, {"x": (4,)})
-    one_by_one = shortly_before_use(graph)
-    together = in_time(graph, one_by_one)
+    one_by_one = depth_first_order(graph)
+    together = list_schedule(graph, one_by_one)
 
     def follows(order):
         return sum(a in graph.nodes[b - graph.input_size].arguments for a, b in itertools.pairwise(order))
@@ -121,6 +121,6 @@ def test_operations_that_wait_let_others_go_first():
 def test_constants_are_no_numbers_of_values():
     """A constant may be equal to the number of a value that is not there yet."""
     graph = record(lambda x: np.stack([(x[0] + k) * x[1] for k in (2.0, 3.0, 4.0, 5.0)]), {"x": (2,)})
-    order = shortly_before_use(graph)
-    assert set(in_time(graph, order)) == set(order)
-    assert [graph.nodes[i - 2].operation for i in in_time(graph, order)][:4] == ["add"] * 4
+    order = depth_first_order(graph)
+    assert set(list_schedule(graph, order)) == set(order)
+    assert [graph.nodes[i - 2].operation for i in list_schedule(graph, order)][:4] == ["add"] * 4

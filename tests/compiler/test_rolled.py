@@ -8,8 +8,7 @@ import robots
 from legged.compiler.codegen import selection
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item
-from legged.compiler.passes.outline.bundles import in_rows
-from legged.compiler.passes.outline.templates import in_phases
+from legged.compiler.passes.outline.templates import outline
 from legged.errors import NotFiniteError
 
 FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics", "inertia_matrix", "link_poses")
@@ -52,7 +51,7 @@ def test_rolled_code_gives_the_plain_numbers_for_one_state_and_for_many(name, se
 def test_alike_legs_share_rows_for_one_state():
     """The head's two legs are not alike the six behind it, which fill a row of four lanes at least."""
     graph = legged.compile(legged.forward_dynamics, robots.centipede(4)).graph
-    rows = [row for segments, _ in in_phases(graph) for row in in_rows(segments, 4) if row.lanes == 4]
+    rows = [bundle for section in outline(graph, 4) for bundle in section.bundles if bundle.lanes == 4]
     modules = [{graph.nodes[s.nodes[0] - graph.input_size].label.module for s in row.segments} for row in rows]
     assert max(map(len, modules)) == 4
 

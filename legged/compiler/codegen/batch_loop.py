@@ -19,7 +19,7 @@ from typing import NamedTuple
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.streamed import ROWS, array_sizes
 from legged.compiler.ir.graph import Graph
-from legged.compiler.passes.call_batching import rounded
+from legged.compiler.passes.call_batching import round_up
 
 ENTRY = "legged_batch"
 
@@ -45,7 +45,7 @@ class _Array(NamedTuple):
 
 def work_size(graph: Graph, width: int, room: int) -> int:
     """Return how many numbers of working memory the function takes, `room` of them for the core."""
-    return rounded(width * sum(array_sizes(graph)), 8) + room
+    return round_up(width * sum(array_sizes(graph)), 8) + room
 
 
 def assembly(graph: Graph, width: int) -> Iterator[str]:
@@ -60,7 +60,7 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     w.assign(f"icmp slt i64 %count, {width}", "%few")
     w.assign(f"call i64 @llvm.smax.i64(i64 {w.assign(f'sub i64 %end, {width}')}, i64 %first)", "%final")
     arrays = [_array(w, k, size, width * sum(sizes[:k])) for k, size in enumerate(sizes) if size]
-    w.assign(f"getelementptr inbounds double, ptr %work, i64 {rounded(width * sum(sizes), 8)}", "%room")
+    w.assign(f"getelementptr inbounds double, ptr %work, i64 {round_up(width * sum(sizes), 8)}", "%room")
     w.jump("block")
     w.label("block")
     w.assign("phi i64 [%first, %any], [%k_next, %fine]", "%k")

@@ -14,12 +14,12 @@ from legged.compiler.codegen.scalar import CORE
 from legged.compiler.codegen.streamed import ROWS, array_sizes
 from legged.compiler.codegen.transpose import Rows
 from legged.compiler.ir.graph import Graph
-from legged.compiler.passes.call_batching import rounded
+from legged.compiler.passes.call_batching import round_up
 
 
 def work_size(graph: Graph, width: int) -> int:
     """Return how many numbers of working memory the function takes before the core's."""
-    return sum(rounded(size * width, 8) for size in array_sizes(graph))
+    return sum(round_up(size * width, 8) for size in array_sizes(graph))
 
 
 def assembly(graph: Graph, width: int) -> Iterator[str]:
@@ -31,7 +31,7 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     for k, size in enumerate(sizes):
         w.assign(f"getelementptr inbounds double, ptr %work, i64 {place}", f"%block{k}")
         w.emit(f"store ptr %block{k}, ptr {w.gep('%blocks', k, 'ptr')}, align 8")
-        place += rounded(size * width, 8)
+        place += round_up(size * width, 8)
     for k, size in enumerate(sizes):
         if k == len(graph.inputs):
             w.assign(f"call i64 @{CORE}(ptr %blocks, ptr {w.gep('%work', place)})", "%wrong")

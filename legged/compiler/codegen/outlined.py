@@ -1,7 +1,7 @@
-"""The core of a large graph as code for its forms, run over tables of their instances: see `segments` and `storage`.
+"""The core of a large graph as code for its templates, run over tables of their segments: see `passes.outline`.
 
-Code is as long as the forms together, and the tables hold a row for each segment: where its neighbors' values are, in
-bytes from the beginning of the memory, and its constants. What is the same in all rows stands in the code.
+Code is as long as the templates together, and the tables hold a row for each bundle of segments: the offsets of its
+operands in the working memory, in bytes, and its constants. Offsets and constants equal in all rows are in the code.
 
     void legged_kindK(double *work, int32 *rows, double *numbers, int64 count)      one form, `count` rows of it
     void legged_steps(double *work, int64 first, int64 end)                         steps, each a form and its rows
@@ -20,19 +20,17 @@ from legged.compiler.codegen import elementary
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value, float_literal
 from legged.compiler.codegen.scalar import CORE, Core
 from legged.compiler.ir.graph import Graph, Operand
-from legged.compiler.passes.call_batching import rounded
-from legged.compiler.passes.outline.bundles import Kind, Phase, Row, in_rows
-from legged.compiler.passes.outline.memory_plan import Call, Storage
-from legged.compiler.passes.outline.tables import BYTES, Column, Table
-from legged.compiler.passes.outline.templates import in_phases
-from legged.compiler.passes.scheduling import shortly_before_use
+from legged.compiler.passes.call_batching import round_up
+from legged.compiler.passes.outline.memory_plan import WORD, Address, BundleTable, CallBatch, MemoryPlan
+from legged.compiler.passes.outline.templates import Bundle, BundleType, outline
+from legged.compiler.passes.scheduling import depth_first_order
 
 
 class _KindCore(Core):
     """The operations of one kind of rows, as a function."""
 
-    def __init__(self, kind: Kind, table: Table, width: int, native: int):
-        super().__init__(kind.form.graph(table.fixed), width * kind.lanes, native)
+    def __init__(self, kind: BundleType, table: BundleTable, width: int, native: int):
+        super().__init__(kind.template.to_graph(table.uniform_constants), width * kind.lanes, native)
         self.kind, self.table = kind, table
         self._pointers: dict[int, Value] = {-1: "%work"}
 
@@ -42,11 +40,11 @@ class _KindCore(Core):
         w.label("start")
         self._begin_loop()
         outputs = self._outputs(blocks)
-        for i in shortly_before_use(self.graph):
+        for i in depth_first_order(self.graph):
             self.emit([i])
             if i in outputs:
                 column, place = outputs[i]
-                w.store(self.value(i), self._pointer(column.entry), column.rest // BYTES + place * w.width)
+                w.store(self.value(i), self._pointer(column.entry), column.displacement // WORD + place * w.width)
         w.branch(w.assign("icmp slt i64 %k_next, %count"), "loop", "end")
         w.label("end")
         w.emit("ret void")
@@ -54,7 +52,7 @@ class _KindCore(Core):
         yield from w.lines
         yield "}"
 
-    def _outputs(self, blocks: list[list[int]]) -> dict[int, tuple[Column, int]]:
+    def _outputs(self, blocks: list[list[int]]) -> dict[int, tuple[Address, int]]:
         """Return (where its block is, place in it) of each node that is an output."""
         first = self.graph.input_size
         pairs = zip(self.table.outputs, blocks, strict=True)
@@ -68,30 +66,30 @@ class _KindCore(Core):
             kind = "i64" if name == "k" else "ptr"
             w.assign(f"phi {kind} [{first}, %start], [%{name}_next, %loop]", f"%{name}")
         w.assign("add i64 %k, 1", "%k_next")
-        w.assign(f"getelementptr inbounds i32, ptr %row, i64 {self.table.entries.shape[1]}", "%row_next")
-        w.assign(f"getelementptr inbounds double, ptr %number, i64 {self.table.numbers.shape[1]}", "%number_next")
+        w.assign(f"getelementptr inbounds i32, ptr %row, i64 {self.table.offsets.shape[1]}", "%row_next")
+        w.assign(f"getelementptr inbounds double, ptr %number, i64 {self.table.constants.shape[1]}", "%number_next")
 
     def value(self, operand: Operand) -> Value:
         """Return a value, loaded at its first use."""
-        size = self.kind.form.size
+        size = self.kind.template.operand_count
         if isinstance(operand, float) or operand in self.ready or operand >= self.graph.input_size:
             return super().value(operand)
         self.ready.add(operand)
         name = f"%v{operand}"
         if operand < size:
             return self._operand(self.table.operands[operand], name)
-        place = self.table.varying[operand - size]
+        place = self.table.varying_constants[operand - size]
         return (
             self.w.load("%number", place, name)
             if self.kind.lanes > 1
             else self.w.load_broadcast("%number", place, name)
         )
 
-    def _operand(self, column: Column, name: Value) -> Value:
-        w, rest = self.w, column.rest // BYTES
-        if column.lanes == "together":
+    def _operand(self, column: Address, name: Value) -> Value:
+        w, rest = self.w, column.displacement // WORD
+        if column.layout == "contiguous":
             return w.load(self._pointer(column.entry), rest, name)
-        if column.lanes == "shared":
+        if column.layout == "broadcast":
             return w.load_broadcast(self._pointer(column.entry), rest, name)
         vector = "poison"
         for lane in range(w.width):
@@ -119,22 +117,22 @@ class RolledCore(Core):
     def __init__(self, graph: Graph, width: int, native: int):
         super().__init__(graph, width, native)
         lanes = native if width == 1 else 1
-        self._phases = [Phase(in_rows(segments, lanes), calls) for segments, calls in in_phases(graph)]
-        self._kinds: dict[Kind, list[Row]] = {}
-        for phase in self._phases:
-            for row in phase.rows:
-                self._kinds.setdefault(row.kind, []).append(row)
-        self.length = sum(len(kind.form.nodes) for kind in self._kinds)
-        self._storage = Storage(graph, self._phases, width, native)
+        self._sections = outline(graph, lanes)
+        self._kinds: dict[BundleType, list[Bundle]] = {}
+        for section in self._sections:
+            for bundle in section.bundles:
+                self._kinds.setdefault(bundle.type, []).append(bundle)
+        self.length = sum(len(kind.template.nodes) for kind in self._kinds)
+        self._memory = MemoryPlan(graph, self._sections, width, native)
         self._table: list[int] = []
         self._numbers: list[float] = []
         self._steps: list[tuple[int, int, int, int]] = []
 
     def lines(self) -> Iterator[str]:
-        tables = {kind: Table(kind, rows, self._storage, self.w.width) for kind, rows in self._kinds.items()}
+        tables = {kind: BundleTable(kind, bundles, self._memory, self.w.width) for kind, bundles in self._kinds.items()}
         for k, (kind, table) in enumerate(tables.items()):
             core = _KindCore(kind, table, self.w.width, self.native)
-            yield from core.function(f"legged_kind{k}", self._storage.blocks[kind.form])
+            yield from core.function(f"legged_kind{k}", self._memory.output_blocks[kind.template])
         ends = self._make_steps(tables)
         main = self._main(ends)
         yield from _run_steps(len(tables))
@@ -150,21 +148,21 @@ class RolledCore(Core):
         yield from main
         yield "}"
 
-    def _make_steps(self, tables: dict[Kind, Table]) -> list[int]:
-        """Lay the tables end to end and write down the steps; return where those of each phase end."""
+    def _make_steps(self, tables: dict[BundleType, BundleTable]) -> list[int]:
+        """Lay the tables end to end and write down the steps; return where those of each section end."""
         numbers = {kind: k for k, kind in enumerate(tables)}
         starts = {}
         for kind, table in tables.items():
             starts[kind] = len(self._table), len(self._numbers)
-            self._table += table.entries.ravel().tolist()
-            self._numbers += table.numbers.ravel().tolist()
+            self._table += table.offsets.ravel().tolist()
+            self._numbers += table.constants.ravel().tolist()
         done = dict.fromkeys(tables, 0)
         ends = []
-        for phase in self._phases:
-            for kind, group in itertools.groupby(phase.rows, lambda row: row.kind):
+        for section in self._sections:
+            for kind, group in itertools.groupby(section.bundles, lambda bundle: bundle.type):
                 (entry, number), first, count = starts[kind], done[kind], len(list(group))
-                entry += first * tables[kind].entries.shape[1]
-                number += first * tables[kind].numbers.shape[1]
+                entry += first * tables[kind].offsets.shape[1]
+                number += first * tables[kind].constants.shape[1]
                 self._steps.append((numbers[kind], entry, number, count))
                 done[kind] += count
             ends.append(len(self._steps))
@@ -172,9 +170,9 @@ class RolledCore(Core):
 
     def _main(self, ends: list[int]) -> list[str]:
         """Return the core's body; where no memory can be had, its answer counts as not finite."""
-        w, storage = self.w, self._storage
+        w, memory = self.w, self._memory
         self.load_arrays()
-        size = storage.size * BYTES * w.width
+        size = memory.size * WORD * w.width
         raw = w.assign(f"call ptr @legged_allocate(i64 {size + 128})")
         w.branch(w.assign(f"icmp eq ptr {raw}, null"), "full", "run")
         w.label("full")
@@ -183,7 +181,7 @@ class RolledCore(Core):
         address = w.assign(f"add i64 {w.assign(f'ptrtoint ptr {raw} to i64')}, 63")
         w.assign(f"inttoptr i64 {w.assign(f'and i64 {address}, -64')} to ptr", "%work")
         self._fetch()
-        for first, end, calls in zip([0, *ends], ends, storage.calls, strict=False):
+        for first, end, calls in zip([0, *ends], ends, memory.calls, strict=False):
             if end > first:
                 w.emit(f"call void @legged_steps(ptr %work, i64 {first}, i64 {end})")
             for call in calls:
@@ -199,30 +197,30 @@ class RolledCore(Core):
         for k, (_, shape) in enumerate(self.graph.inputs):
             count = math.prod(shape)
             target = w.gep("%work", start * w.width)
-            size = count * BYTES * w.width
+            size = count * WORD * w.width
             w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 %a{k}, i64 {size}, i1 false)")
             start += count
-        for x, place in self._storage.constants.items():
+        for x, place in self._memory.constant_offsets.items():
             w.store(w.float_constant(x), "%work", place * w.width)
 
-    def _call_by_table(self, call: Call) -> None:
+    def _call_by_table(self, call: CallBatch) -> None:
         w = self.w
         self.called.add(call.function)
-        size = len(call.uses) * w.width
-        padded = rounded(size, self.native)
-        for k, place in enumerate(call.inputs):
-            operands = [use.arguments[k] for use in call.uses]
+        size = len(call.calls) * w.width
+        padded = round_up(size, self.native)
+        for k, place in enumerate(call.input_offsets):
+            operands = [one.arguments[k] for one in call.calls]
             self._copy(operands, w.gep("%work", place * w.width))
             for extra in range(size, padded):
                 w.emit(f"store double {float_literal(1.0)}, ptr {w.gep('%work', place * w.width + extra)}, align 8")
-        pointers = [f"ptr {w.gep('%work', place * w.width)}" for place in (*call.inputs, *call.outputs)]
+        pointers = [f"ptr {w.gep('%work', place * w.width)}" for place in (*call.input_offsets, *call.output_offsets)]
         count = padded if call.function in elementary.FORMULAS else size
         w.emit(f"call void @legged_{call.function}({', '.join(pointers)}, i64 {count})")
 
     def _copy(self, operands: Sequence[Operand], target: Value) -> Value:
         """Copy values to where they are to lie side by side; return a bit for each lane with one that is not finite."""
         table = self.w.gep("@legged_table", len(self._table), "i32")
-        self._table += [self._storage.place(x) * BYTES * self.w.width for x in operands]
+        self._table += [self._memory.offset(x) * WORD * self.w.width for x in operands]
         return self.w.assign(f"call i64 @legged_collect(ptr %work, ptr {table}, i64 {len(operands)}, ptr {target})")
 
     def _deliver(self) -> Value:

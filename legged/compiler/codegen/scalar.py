@@ -7,8 +7,8 @@ The core is one function, for one state or for a block of states in the lanes of
 `arrays` points to the arguments and then to the results, each array's numbers end to end; for a block, every number is
 a vector with an entry for each state. The answer has a bit for each state, set if a result is not finite.
 
-Sines and their like come in `rounds`, written out by `elementary`. What follows is merged into fewer instructions
-(`fusion`) and ordered (`order`).
+Elementary functions are computed in batches (`passes.call_batching`) by the code of `elementary`. Multiplications and
+additions are fused (`passes.fma_fusion`) and scheduled (`passes.scheduling`).
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.outputs import Place, results
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
-from legged.compiler.passes.call_batching import Use, results_of, rounded, rounds, uses_of
-from legged.compiler.passes.fma_fusion import MERGED, NEGATED, fused
-from legged.compiler.passes.scheduling import in_time, shortly_before_use
+from legged.compiler.passes.call_batching import Call, call_batches, calls_by_function, function_results, round_up
+from legged.compiler.passes.fma_fusion import FUSED, NEGATED_ARGUMENT, fuse_multiply_adds
+from legged.compiler.passes.scheduling import depth_first_order, list_schedule
 
 CORE = "legged_core"
 _WRITTEN_OUT = 64
@@ -34,7 +34,7 @@ more in one round; code would outgrow the cache."""
 _ARITHMETIC = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
 _INTRINSIC = {
     **{"sqrt": "sqrt", "floor": "floor", "absolute": "fabs", "maximum": "maximum", "minimum": "minimum"},
-    **dict.fromkeys(MERGED, "fmuladd"),
+    **dict.fromkeys(FUSED, "fmuladd"),
 }
 _COMPARISONS = {"less": "olt", "less_equal": "ole", "equal": "oeq", "not_equal": "une"}
 _LLVM = {  # functions of LLVM's own -> number of arguments
@@ -60,10 +60,10 @@ def with_calls(core: Core) -> str:
 def room(graph: Graph, width: int) -> int:
     """Return how many numbers of working memory the core for `width` states takes, on vectors of that width."""
     total = 0
-    for calls, _ in rounds(graph):
-        for function, uses in uses_of(graph, calls).items():
-            arrays = len(uses[0].arguments) + len(results_of(function))
-            total += arrays * rounded(len(uses) * width, 8)
+    for batch, _ in call_batches(graph):
+        for function, calls in calls_by_function(graph, batch).items():
+            arrays = len(calls[0].arguments) + len(function_results(function))
+            total += arrays * round_up(len(calls) * width, 8)
     return total
 
 
@@ -113,7 +113,7 @@ class Core:
     def _body(self) -> list[str]:
         w, graph = self.w, self.graph
         self.load_arrays()
-        for calls, needed in rounds(graph):
+        for calls, needed in call_batches(graph):
             self.emit(needed)
             self._call(calls)
         self.rest()
@@ -128,12 +128,12 @@ class Core:
 
     def rest(self) -> None:
         """Compute what is left after the last call."""
-        self.graph = fused(self.graph)
+        self.graph = fuse_multiply_adds(self.graph)
         if self.w.width > 1:
             self._waiting = {r.operand: r.places for r in results(self.graph) if isinstance(r.operand, int)}
-        order = shortly_before_use(self.graph)
+        order = depth_first_order(self.graph)
         left = [i for i in order if i not in self.ready and self.operation(i) not in LIBRARY_FUNCTIONS]
-        self.emit(in_time(self.graph, left))
+        self.emit(list_schedule(self.graph, left))
 
     def operation(self, i: int) -> str:
         """Return what node number i does."""
@@ -164,8 +164,8 @@ class Core:
         if operation in _ARITHMETIC:
             text = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
         elif operation in _INTRINSIC:
-            if operation in NEGATED:
-                a[NEGATED[operation]] = w.assign(f"fneg {w.float_type} {a[NEGATED[operation]]}")
+            if operation in NEGATED_ARGUMENT:
+                a[NEGATED_ARGUMENT[operation]] = w.assign(f"fneg {w.float_type} {a[NEGATED_ARGUMENT[operation]]}")
             operands = ", ".join(f"{w.float_type} {x}" for x in a)
             text = f"call {w.float_type} @llvm.{_INTRINSIC[operation]}.{w.suffix}({operands})"
         elif operation in _COMPARISONS:
@@ -181,21 +181,21 @@ class Core:
         w.assign(text, f"%v{i}")
 
     def _call(self, indices: Iterable[int]) -> None:
-        """Call the functions of one round: one call for all uses of a function."""
-        for function, uses in uses_of(self.graph, indices).items():
-            self._call_one(function, uses)
+        """Compute a batch of calls, function by function."""
+        for function, calls in calls_by_function(self.graph, indices).items():
+            self._call_one(function, calls)
 
-    def _call_one(self, function: str, uses: list[Use]) -> None:
-        """Compute all uses of a function: by its formula, written out here, or by a call."""
+    def _call_one(self, function: str, calls: list[Call]) -> None:
+        """Compute all calls of a function: by its formula, written out here, or by one call with all arguments."""
         w, formula = self.w, function in elementary.FORMULAS
         self.called.add(function)
-        size = len(uses) * w.width
-        padded = rounded(size, self.native)
-        inputs = [self._reserve(padded) for _ in uses[0].arguments]
-        outputs = {result: self._reserve(padded) for result in results_of(function)}
-        arguments = [self._vectors(operands, padded) for operands in zip(*(use.arguments for use in uses), strict=True)]
-        for k, use in enumerate(uses):
-            for i in use.nodes:
+        size = len(calls) * w.width
+        padded = round_up(size, self.native)
+        inputs = [self._reserve(padded) for _ in calls[0].arguments]
+        outputs = {result: self._reserve(padded) for result in function_results(function)}
+        arguments = [self._vectors(operands, padded) for operands in zip(*(c.arguments for c in calls), strict=True)]
+        for k, found in enumerate(calls):
+            for i in found.nodes:
                 name = self.operation(i)
                 self._places[i] = ("%work", outputs["arctan2" if name == "arctan" else name] + k * w.width)
         pointers = [w.gep("%work", place) for place in (*inputs, *outputs.values())]
@@ -250,7 +250,7 @@ class Core:
 
     def _reserve(self, size: int) -> int:
         """Return where in the working memory there is room for so many numbers."""
-        place, self.room = self.room, self.room + rounded(size, 8)
+        place, self.room = self.room, self.room + round_up(size, 8)
         return place
 
     def _wrong(self) -> Value:

@@ -1,6 +1,8 @@
-"""Sines and their like in a graph: which of them can be computed together, and in which order.
+"""Batch the calls of elementary functions: sines, exponentials and so on whose arguments are known at the same time.
 
-All those whose arguments are known are computed in one go, round by round: an angle may depend on another angle's sine.
+Machine code computes all calls of a batch together, several in one vector. The argument of a call may depend on the
+result of another, an angle on the sine of another angle, so a graph has a sequence of batches with other operations
+between them.
 """
 
 from __future__ import annotations
@@ -12,41 +14,27 @@ from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS
 
 
-class Use(NamedTuple):
-    """Arguments of a function, and the nodes that are the function of them."""
+class Call(NamedTuple):
+    """One call of a function.
+
+    Attributes:
+        arguments: The arguments.
+        nodes: The nodes that the call computes; a call of "sincos" computes a sine, a cosine or both.
+    """
 
     arguments: tuple[Operand, ...]
     nodes: list[int]
 
 
-def uses_of(graph: Graph, calls: Iterable[int]) -> dict[str, list[Use]]:
-    """Return the uses of every function in one round."""
-    groups: dict[str, dict[str, Use]] = {}
-    for i in calls:
-        operation, arguments, _ = graph.nodes[i - graph.input_size]
-        function = VECTOR_FUNCTION_OF.get(operation, operation)
-        if operation == "arctan":
-            arguments = (*arguments, 1.0)
-        use = groups.setdefault(function, {}).setdefault(repr(arguments), Use(arguments, []))  # 1 is not 1.0
-        use.nodes.append(i)
-    return {function: list(uses.values()) for function, uses in groups.items()}
+def call_batches(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
+    """Yield the batches of calls in order of execution.
 
+    A call belongs to the batch after the last call that it depends on. Only the arguments of calls are computed before
+    the last batch, so that few values have to be saved during a call.
 
-def results_of(function: str) -> tuple[str, ...]:
-    """Return the operations whose results a function computes."""
-    return VECTOR_FUNCTIONS.get(function, (function,))
-
-
-def rounded(size: int, step: int) -> int:
-    """Return the next multiple of a step."""
-    return -(-size // step) * step
-
-
-def rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
-    """Yield (calls, what they need that is not there yet), round by round.
-
-    A call belongs to the round after the last call that it depends on. Only what calls need is computed before them:
-    few values have to survive a call.
+    Yields:
+        (calls, arguments): the nodes that are calls, and the other nodes to compute after the batch before and before
+        this one.
     """
     inputs = graph.input_size
     levels = [0] * inputs
@@ -61,11 +49,35 @@ def rounds(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
     for _, indices in sorted(calls.items()):
         done.update(indices)
         needed: set[int] = set()
-        waiting = [a for i in indices for a in graph.nodes[i - inputs].arguments]
-        while waiting:
-            a = waiting.pop()
+        pending = [a for i in indices for a in graph.nodes[i - inputs].arguments]
+        while pending:
+            a = pending.pop()
             if isinstance(a, int) and a >= inputs and a not in done:
                 done.add(a)
                 needed.add(a)
-                waiting += graph.nodes[a - inputs].arguments
+                pending += graph.nodes[a - inputs].arguments
         yield indices, sorted(needed)
+
+
+def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call]]:
+    """Return the calls of each function in a batch; nodes with equal arguments share a call."""
+    calls: dict[str, dict[str, Call]] = {}
+    for i in nodes:
+        operation, arguments, _ = graph.nodes[i - graph.input_size]
+        function = VECTOR_FUNCTION_OF.get(operation, operation)
+        if operation == "arctan":
+            arguments = (*arguments, 1.0)
+        # The key is text since 1 == 1.0, although 1 is the number of a value and 1.0 a constant.
+        call = calls.setdefault(function, {}).setdefault(repr(arguments), Call(arguments, []))
+        call.nodes.append(i)
+    return {function: list(found.values()) for function, found in calls.items()}
+
+
+def function_results(function: str) -> tuple[str, ...]:
+    """Return the operations whose results a function computes: "sin" and "cos" for "sincos"."""
+    return VECTOR_FUNCTIONS.get(function, (function,))
+
+
+def round_up(size: int, multiple: int) -> int:
+    """Return the smallest multiple of a number that is not below `size`."""
+    return -(-size // multiple) * multiple

@@ -1,8 +1,8 @@
-"""Multiplications merged into the additions that follow: a*b + c as one instruction, which rounds once.
+"""Fuse multiplications into the additions that use them: a*b + c becomes one instruction, which rounds once.
 
-LLVM would merge a product that one sum uses. One that several sums use is merged here as well: each of them multiplies
-again, which is free, and an instruction is saved. Merging before the operations are ordered lets the order count them
-as they are executed.
+LLVM contracts a product that a single sum uses. This pass also fuses a product that several sums use: each of them
+repeats the multiplication, which costs nothing inside of a fused instruction, and one instruction is saved. Fusing
+before scheduling lets the schedule see the instructions that are executed.
 """
 
 from __future__ import annotations
@@ -11,30 +11,34 @@ from dataclasses import replace
 
 from legged.compiler.ir.graph import Graph, Node
 
-MERGED = ("product_plus", "product_minus", "minus_product")
-"""Operations of merged nodes: a*b + c, a*b - c, c - a*b, of arguments (a, b, c)."""
+FUSED = ("fmadd", "fmsub", "fnmadd")
+"""Operations of fused nodes with arguments (a, b, c): a*b + c, a*b - c and c - a*b."""
 
-NEGATED = {"product_minus": 2, "minus_product": 1}
-"""The argument that is negated to make a*b + c of it; processors have instructions for that. A constant comes first."""
+NEGATED_ARGUMENT = {"fmsub": 2, "fnmadd": 1}
+"""The argument to negate so that the operation is a*b + c. Processors have instructions for these forms. Argument 1 is
+negated since argument 0 may be a constant."""
 
 _SUMS = ("add", "subtract")
 
 
-def fused(graph: Graph) -> Graph:
-    """Return the graph with merged nodes in place of sums; values keep their numbers, merged products are unused."""
+def fuse_multiply_adds(graph: Graph) -> Graph:
+    """Return the graph with fused nodes in place of sums.
+
+    Values keep their numbers. Products that were fused stay in the graph without a use.
+    """
     first = graph.input_size
     nodes = list(graph.nodes)
-    for product, sums in _merged(graph).items():
+    for product, sums in _fusible_products(graph).items():
         a, b = graph.nodes[product - first].arguments
         for i in sums:
             operation, (x, y), label = graph.nodes[i - first]
-            kind = "product_plus" if operation == "add" else "product_minus" if x == product else "minus_product"
-            nodes[i - first] = Node(kind, (a, b, y if x == product else x), label)
+            fused = "fmadd" if operation == "add" else "fmsub" if x == product else "fnmadd"
+            nodes[i - first] = Node(fused, (a, b, y if x == product else x), label)
     return replace(graph, nodes=tuple(nodes))
 
 
-def _merged(graph: Graph) -> dict[int, list[int]]:
-    """Return the products to merge, each with its uses: all of them are sums that merge no other product."""
+def _fusible_products(graph: Graph) -> dict[int, list[int]]:
+    """Return the products to fuse with their uses: all uses are sums, and no sum is fused with two products."""
     first = graph.input_size
     uses: dict[int, list[int]] = {}
     for i, node in enumerate(graph.nodes, first):
@@ -42,11 +46,11 @@ def _merged(graph: Graph) -> dict[int, list[int]]:
             if isinstance(a, int) and a >= first and graph.nodes[a - first].operation == "multiply":
                 uses.setdefault(a, []).append(i)
     results = {r for r in graph.results if isinstance(r, int)}
-    taken: set[int] = set()
-    merged = {}
+    fused_sums: set[int] = set()
+    fusible = {}
     for product, users in sorted(uses.items(), key=lambda item: (len(item[1]), -item[0])):
-        sums = all(graph.nodes[i - first].operation in _SUMS and i not in taken for i in users)
-        if sums and product not in results:
-            merged[product] = users
-            taken.update(users)
-    return merged
+        all_sums = all(graph.nodes[i - first].operation in _SUMS and i not in fused_sums for i in users)
+        if all_sums and product not in results:
+            fusible[product] = users
+            fused_sums.update(users)
+    return fusible

@@ -1,4 +1,4 @@
-"""What does not change from step to step is computed once: a graph split in two."""
+"""Loop-invariant code motion: split the graph of one time step into what every step computes and what none changes."""
 
 from __future__ import annotations
 
@@ -10,101 +10,99 @@ from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import CONDITIONS
 
 
-def hoist(graph: Graph, fixed: Collection[str]) -> tuple[Graph, Graph]:
-    """Return (before, after): what depends on the fixed inputs alone, and the rest, which takes its results.
+def hoist(graph: Graph, invariant: Collection[str]) -> tuple[Graph, Graph]:
+    """Return (preheader, body): the loop-invariant part of a graph, run once before a loop, and the rest.
 
     Args:
-        graph: A function.
-        fixed: Names of inputs. `before` has these inputs, and one array (m,) as its output; `after` has that array in
-            place of them, under the first one's name, and the outputs of the graph.
+        graph: The function that a loop repeats.
+        invariant: Names of the inputs that keep their values during the loop.
+
+    Returns:
+        preheader: Takes the invariant inputs and returns one array (m,), the invariant values that the body uses.
+        body: Takes that array in place of the invariant inputs, under the name of the first of them, beside the other
+            inputs, and returns the outputs of the graph.
     """
-    early, first = _early(graph, fixed), graph.input_size
-    late = _late(graph, early)
-    used = [a for i in late if i >= first for a in graph.nodes[i - first].arguments] + list(graph.results)
-    handed = sorted({a for a in used if isinstance(a, int) and a not in late})
-    inputs_before = tuple(entry for entry in graph.inputs if entry[0] in fixed)
-    before = _part(graph, _needed(graph, handed), [name for name, _ in inputs_before], handed)
-    before = replace(before, inputs=inputs_before, outputs=((len(handed),),), rebuild=next)
-    return before, _after(graph, sorted(late), fixed, handed)
+    invariant_values = _invariant_values(graph, invariant)
+    variant = _variant_values(graph, invariant_values)
+    first = graph.input_size
+    used = [a for i in variant if i >= first for a in graph.nodes[i - first].arguments] + list(graph.results)
+    live_out = sorted({a for a in used if isinstance(a, int) and a not in variant})
+    return _preheader(graph, invariant, live_out), _body(graph, sorted(variant), invariant, live_out)
 
 
-def _spans(graph: Graph) -> dict[str, range]:
-    spans, end = {}, 0
+def _ranges(graph: Graph) -> dict[str, range]:
+    """Return the numbers of the values of each input."""
+    ranges, end = {}, 0
     for name, shape in graph.inputs:
-        spans[name] = range(end, end + math.prod(shape))
+        ranges[name] = range(end, end + math.prod(shape))
         end += math.prod(shape)
-    return spans
+    return ranges
 
 
-def _early(graph: Graph, fixed: Collection[str]) -> set[int]:
-    """Return the values that depend on the fixed inputs alone."""
-    early = {i for name, span in _spans(graph).items() if name in fixed for i in span}
+def _invariant_values(graph: Graph, invariant: Collection[str]) -> set[int]:
+    """Return the values that depend on the invariant inputs alone."""
+    values = {i for name, numbers in _ranges(graph).items() if name in invariant for i in numbers}
     for i, node in enumerate(graph.nodes, graph.input_size):
-        if all(isinstance(a, float) or a in early for a in node.arguments):
-            early.add(i)
-    return early
+        if all(isinstance(a, float) or a in values for a in node.arguments):
+            values.add(i)
+    return values
 
 
-def _late(graph: Graph, early: set[int]) -> set[int]:
-    """Return the values to compute at every step: truth values cannot be handed over, so those are made again."""
-    late = {i for i in range(graph.input_size + len(graph.nodes)) if i not in early}
-    for i in range(graph.input_size + len(graph.nodes) - 1, graph.input_size - 1, -1):
-        if i in late:
-            for a in graph.nodes[i - graph.input_size].arguments:
-                if isinstance(a, int) and a in early and _is_condition(graph, a):
-                    late.add(a)
-    return late
-
-
-def _needed(graph: Graph, results: Collection[int]) -> list[int]:
-    """Return the values that some results are made of, and these, in order."""
-    needed = set(results)
-    for i in range(graph.input_size + len(graph.nodes) - 1, graph.input_size - 1, -1):
-        if i in needed:
-            needed.update(a for a in graph.nodes[i - graph.input_size].arguments if isinstance(a, int))
-    return sorted(needed)
+def _variant_values(graph: Graph, invariant: set[int]) -> set[int]:
+    """Return the values to compute in the loop, among them the invariant conditions, as arrays hold no truth values."""
+    first, end = graph.input_size, graph.input_size + len(graph.nodes)
+    variant = {i for i in range(end) if i not in invariant}
+    for i in reversed(range(first, end)):
+        if i in variant:
+            for a in graph.nodes[i - first].arguments:
+                if isinstance(a, int) and a in invariant and _is_condition(graph, a):
+                    variant.add(a)
+    return variant
 
 
 def _is_condition(graph: Graph, value: int) -> bool:
     return value >= graph.input_size and graph.nodes[value - graph.input_size].operation in CONDITIONS
 
 
-def _part(graph: Graph, values: list[int], names: list[str], results: list[int]) -> Graph:
-    """Return the graph of some values, with these inputs in front, and these results."""
-    numbers: dict[int, int] = {}
-    for name in names:
-        for i in _spans(graph)[name]:
-            numbers[i] = len(numbers)
-    nodes = _renumbered(graph, [i for i in values if i >= graph.input_size], numbers)
-    return replace(graph, nodes=nodes, results=tuple(numbers[r] for r in results))
+def _preheader(graph: Graph, invariant: Collection[str], live_out: list[int]) -> Graph:
+    """Return the graph of the invariant values that the loop uses."""
+    first, needed = graph.input_size, set(live_out)
+    for i in reversed(range(first, first + len(graph.nodes))):
+        if i in needed:
+            needed.update(a for a in graph.nodes[i - first].arguments if isinstance(a, int))
+    ranges, inputs = _ranges(graph), tuple(entry for entry in graph.inputs if entry[0] in invariant)
+    numbers = {i: k for k, i in enumerate(i for name, _ in inputs for i in ranges[name])}
+    nodes = _renumbered(graph, sorted(i for i in needed if i >= first), numbers, len(numbers))
+    results = tuple(numbers[r] for r in live_out)
+    return replace(graph, inputs=inputs, nodes=nodes, results=results, outputs=((len(live_out),),), rebuild=next)
 
 
-def _after(graph: Graph, late: list[int], fixed: Collection[str], handed: list[int]) -> Graph:
+def _body(graph: Graph, variant: list[int], invariant: Collection[str], live_out: list[int]) -> Graph:
+    """Return the graph of the values to compute in the loop."""
     numbers: dict[int, int] = {}
     inputs: list[tuple[str, tuple[int, ...]]] = []
-    end, done = 0, False
+    ranges, end, has_live_out = _ranges(graph), 0, False
     for name, shape in graph.inputs:
-        if name not in fixed:
-            numbers.update({i: end + k for k, i in enumerate(_spans(graph)[name])})
+        if name not in invariant:
+            numbers.update({i: end + k for k, i in enumerate(ranges[name])})
             inputs.append((name, shape))
             end += math.prod(shape)
-        elif not done:
-            numbers.update({i: end + k for k, i in enumerate(handed)})
-            inputs.append((name, (len(handed),)))
-            end, done = end + len(handed), True
-    nodes = _renumbered(graph, [i for i in late if i >= graph.input_size], numbers, end)
+        elif not has_live_out:
+            numbers.update({i: end + k for k, i in enumerate(live_out)})
+            inputs.append((name, (len(live_out),)))
+            end, has_live_out = end + len(live_out), True
+    nodes = _renumbered(graph, [i for i in variant if i >= graph.input_size], numbers, end)
     results = tuple(_operand(r, numbers) for r in graph.results)
     return replace(graph, inputs=tuple(inputs), nodes=nodes, results=results)
 
 
-def _renumbered(graph: Graph, values: list[int], numbers: dict[int, int], end: int | None = None) -> tuple[Node, ...]:
-    """Return the nodes of some values in the numbering of another graph, which grows by them."""
-    nodes, end = [], len(numbers) if end is None else end
-    for i in values:
+def _renumbered(graph: Graph, values: list[int], numbers: dict[int, int], end: int) -> tuple[Node, ...]:
+    """Return some nodes in the numbering of another graph, and add them to `numbers`, counting from `end`."""
+    nodes = []
+    for k, i in enumerate(values, end):
         node = graph.nodes[i - graph.input_size]
         nodes.append(node._replace(arguments=tuple(_operand(a, numbers) for a in node.arguments)))
-        numbers[i] = end
-        end += 1
+        numbers[i] = k
     return tuple(nodes)
 
 

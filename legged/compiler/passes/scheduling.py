@@ -1,8 +1,8 @@
-"""In which order the operations of a graph are computed: so that few values wait, and few operations wait for others.
+"""Instruction scheduling: the order in which the operations of a graph are computed.
 
-Many more values are alive at a time than there are registers; those that wait longest are put into memory, and loading
-and storing them takes time. Operations that wait for the one before keep others from starting: a processor looks some
-dozens of operations ahead only.
+Depth-first order keeps live ranges short: a graph has many more live values than the processor has registers, and each
+value that does not fit is spilled to memory and loaded again. List scheduling then separates operations from their
+arguments, since a processor can look only some dozens of instructions ahead while an operation waits for its arguments.
 """
 
 from __future__ import annotations
@@ -13,62 +13,65 @@ from collections.abc import Sequence
 
 from legged.compiler.ir.graph import Graph
 
-_NEAR, _FAR = 16, 100
-"""Operations among which the next one is chosen; as many more if all of the near ones wait long. With more near ones,
-more values wait in memory."""
+_WINDOW, _WIDE_WINDOW = 16, 100
+"""Operations from which the next one is chosen; the wide window counts if all of the first have long to wait. A larger
+window spills more values."""
 _LATENCY = 4.0
-_DIVISION = 24.0
-_STEP = 0.5
-"""Of a model processor: cycles until a result is there, until that of a division is, and to the next operation."""
+"""Cycles from the issue of an operation to its result, in the processor model."""
+_DIVIDE_LATENCY = 24.0
+"""The same of a division, [cycles]."""
+_ISSUE_INTERVAL = 0.5
+"""Cycles between two operations, in the processor model."""
 
 
-def shortly_before_use(graph: Graph) -> list[int]:
-    """Return the nodes that the results need, depth first, of two arguments the one of more depth before the other."""
+def depth_first_order(graph: Graph) -> list[int]:
+    """Return the live nodes in depth-first order from the results, the deeper argument of a node first."""
     first = graph.input_size
     depths = [0] * first
     for node in graph.nodes:
         depths.append(1 + max((depths[a] for a in node.arguments if isinstance(a, int)), default=0))
     order: list[int] = []
     seen: set[int] = set()
-    waiting: list[tuple[int, bool]] = [(r, False) for r in reversed(graph.results) if isinstance(r, int)]
-    while waiting:
-        i, complete = waiting.pop()
-        if complete:
+    stack: list[tuple[int, bool]] = [(r, False) for r in reversed(graph.results) if isinstance(r, int)]
+    while stack:
+        i, arguments_done = stack.pop()
+        if arguments_done:
             order.append(i)
         elif i >= first and i not in seen:
             seen.add(i)
-            waiting.append((i, True))
+            stack.append((i, True))
             arguments = [a for a in graph.nodes[i - first].arguments if isinstance(a, int)]
-            waiting += [(a, False) for a in sorted(arguments, key=depths.__getitem__)]
+            stack += [(a, False) for a in sorted(arguments, key=depths.__getitem__)]
     return order
 
 
-def in_time(graph: Graph, order: Sequence[int]) -> list[int]:
-    """Return these nodes such that one seldom comes before its arguments are there, on a model processor.
+def list_schedule(graph: Graph, order: Sequence[int]) -> list[int]:
+    """Return the given nodes reordered so that few of them wait for their arguments, by list scheduling.
 
-    Next is the first of a window on the given order that has all its arguments, or the one that has them first.
+    The next operation is the first in a window on the given order whose arguments are available, or else the one whose
+    arguments become available first.
     """
-    there = dict.fromkeys(order, math.inf)
+    available = dict.fromkeys(order, math.inf)
     nodes = {i: graph.nodes[i - graph.input_size] for i in order}
-    needs = {i: [a for a in node.arguments if isinstance(a, int) and a in there] for i, node in nodes.items()}
-    timed: list[int] = []
-    rest = iter(order)
-    window = list(itertools.islice(rest, _FAR))
+    needs = {i: [a for a in node.arguments if isinstance(a, int) and a in available] for i, node in nodes.items()}
+    schedule: list[int] = []
+    remaining = iter(order)
+    window = list(itertools.islice(remaining, _WIDE_WINDOW))
     now = 0.0
     while window:
         best, begin = 0, math.inf
         for k, i in enumerate(window):
-            if k >= _NEAR and begin <= now + _LATENCY:
+            if k >= _WINDOW and begin <= now + _LATENCY:
                 break
-            time = max([there[a] for a in needs[i]], default=0.0)
+            time = max([available[a] for a in needs[i]], default=0.0)
             if time < begin:
                 best, begin = k, time
             if begin <= now:
                 break
         i = window.pop(best)
         now = max(now, begin)
-        there[i] = now + (_DIVISION if nodes[i].operation == "divide" else _LATENCY)
-        now += _STEP
-        timed.append(i)
-        window += itertools.islice(rest, 1)
-    return timed
+        available[i] = now + (_DIVIDE_LATENCY if nodes[i].operation == "divide" else _LATENCY)
+        now += _ISSUE_INTERVAL
+        schedule.append(i)
+        window += itertools.islice(remaining, 1)
+    return schedule

@@ -1,122 +1,135 @@
-"""Where a large graph's values lie in memory while it is computed: see `segments`.
+"""Memory of an outlined graph: offsets of values, and the tables of addresses and constants for each bundle.
 
-Values that pass from one segment to another, or to calls and results, have places in one memory, counted in numbers;
-for a block of states each number is a vector. The outputs of a segment that live about equally long
-lie in one block, the lanes of each side by side, whose place is used again once all of them are done with. So alike
-neighbors find each other's values at equal distances, and a table needs an entry for each neighbor, not for each
-value.
+Values that pass from one bundle to another, to calls or to results lie in one working memory. Offsets count numbers;
+for a batch of states each number is a vector. The outputs of a segment with similar lifetimes lie in one block, whose
+memory is used again after their last use. Alike neighbors then find each other's values at equal distances, and a table
+needs an entry for each neighbor instead of one for each value.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
 
 from legged.compiler.ir.graph import Graph, Operand
-from legged.compiler.passes.call_batching import Use, results_of, rounded, uses_of
-from legged.compiler.passes.outline.bundles import Phase, Row
-from legged.compiler.passes.outline.templates import Form
+from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, round_up
+from legged.compiler.passes.outline.templates import Bundle, BundleType, Section, Template
 
-_FOR_GOOD = 1 << 60
-_ALIGNED = 8
-"""Arrays for calls begin at multiples of so many numbers."""
+WORD = 8
+"""Size of a number, [bytes]."""
+
+_FOREVER = 1 << 60
+_ALIGNMENT = 8
+"""The arrays of calls begin at multiples of this many numbers."""
 
 
 @dataclass
-class Call:
-    """A function of many arguments: its name, the uses, and where its arrays of arguments and of results are."""
+class CallBatch:
+    """All calls of a function in a batch, with the offsets of its arrays of arguments and of results."""
 
     function: str
-    uses: list[Use]
-    inputs: list[int] = field(default_factory=list)
-    outputs: list[int] = field(default_factory=list)
+    calls: list[Call]
+    input_offsets: list[int] = field(default_factory=list)
+    output_offsets: list[int] = field(default_factory=list)
 
 
-class Storage:
-    """The places of all values.
+class MemoryPlan:
+    """The offsets of all values.
 
     Attributes:
-        constants: Places of the constants that are results or arguments of calls, and of 1.
-        calls: The calls of each phase.
-        blocks: For each form, outputs that lie in one block.
-        bases: Where each block of a row's outputs begins.
-        size: Of the memory.
+        constant_offsets: Offsets of the constants that are results or arguments of calls, and of 1.
+        calls: The calls of each section.
+        output_blocks: For each template its outputs, those of one block together.
+        block_offsets: Offset of each block of the outputs of a bundle.
+        size: Size of the memory.
     """
 
-    def __init__(self, graph: Graph, phases: Sequence[Phase], width: int, native: int):
+    def __init__(self, graph: Graph, sections: Sequence[Section], width: int, native: int):
+        """Plan the memory.
+
+        Args:
+            graph: The graph.
+            sections: All its nodes.
+            width: Number of states that are computed together.
+            native: Numbers in a vector of the processor.
+        """
         self.graph, self._width, self._native = graph, width, native
         self._values: dict[int, int] = {i: i for i in range(graph.input_size)}
-        self.constants: dict[float, int] = {}
-        self.calls: list[list[Call]] = []
-        self.bases: dict[Row, list[int]] = {}
+        self.constant_offsets: dict[float, int] = {}
+        self.calls: list[list[CallBatch]] = []
+        self.block_offsets: dict[Bundle, list[int]] = {}
         self.size = graph.input_size
         self._free: dict[tuple[int, int], list[int]] = {}
-        last = _last_uses(graph, phases)
-        self.blocks = _blocks(phases, last)
-        for x in {1.0, *graph.results, *(a for phase in phases for a in _arguments(graph, phase))}:
+        last_uses = _last_uses(graph, sections)
+        self.output_blocks = _output_blocks(sections, last_uses)
+        for x in {1.0, *graph.results, *(a for section in sections for a in _arguments(graph, section))}:
             if isinstance(x, float):
-                self.constants[x] = self._take(1)
-        self._place(phases, last)
+                self.constant_offsets[x] = self._allocate(1)
+        self._assign_offsets(sections, last_uses)
 
-    def place(self, operand: Operand) -> int:
-        """Return where a value is."""
-        return self.constants[operand] if isinstance(operand, float) else self._values[operand]
+    def offset(self, operand: Operand) -> int:
+        """Return the offset of a value."""
+        return self.constant_offsets[operand] if isinstance(operand, float) else self._values[operand]
 
-    def _place(self, phases: Sequence[Phase], last: dict[int, int]) -> None:
+    def _assign_offsets(self, sections: Sequence[Section], last_uses: dict[int, int]) -> None:
         ends: dict[int, list[tuple[int, int, int]]] = {}
-        for time, item in _in_time(phases):
-            if isinstance(item, Phase):
-                self.calls.append([self._call(*uses) for uses in uses_of(self.graph, item.calls).items()])
+        for time, item in _timeline(sections):
+            if isinstance(item, Section):
+                self.calls.append([self._call(*calls) for calls in calls_by_function(self.graph, item.calls).items()])
             else:
-                self.bases[item] = []
-                for outputs in self.blocks[item.kind.form]:
-                    start = self._take(len(outputs), item.lanes)
-                    self.bases[item].append(start)
+                self.block_offsets[item] = []
+                for outputs in self.output_blocks[item.type.template]:
+                    start = self._allocate(len(outputs), item.lanes)
+                    self.block_offsets[item].append(start)
                     for lane, segment in enumerate(item.segments):
-                        places = range(start + lane, start + lane + len(outputs) * item.lanes, item.lanes)
-                        self._values.update(zip([segment.nodes[k] for k in outputs], places, strict=True))
-                    end = max(last.get(s.nodes[k], time) for s in item.segments for k in outputs)
+                        offsets = range(start + lane, start + lane + len(outputs) * item.lanes, item.lanes)
+                        self._values.update(zip([segment.nodes[k] for k in outputs], offsets, strict=True))
+                    end = max(last_uses.get(s.nodes[k], time) for s in item.segments for k in outputs)
                     ends.setdefault(end, []).append((start, len(outputs), item.lanes))
             for start, size, lanes in ends.pop(time, ()):
                 self._free.setdefault((size, lanes), []).append(start)
 
-    def _take(self, size: int, lanes: int = 1) -> int:
+    def _allocate(self, size: int, lanes: int = 1) -> int:
+        """Return the offset of a free block, or of a new one."""
         pool = self._free.get((size, lanes))
         if pool:
             return pool.pop()
         return self._append(size * lanes, lanes)
 
-    def _append(self, size: int, step: int) -> int:
-        """Return where at the end of the memory there is room, at a multiple of `step`."""
-        start = rounded(self.size, step)
+    def _append(self, size: int, alignment: int) -> int:
+        """Return the offset of new memory at the end."""
+        start = round_up(self.size, alignment)
         self.size = start + size
         return start
 
-    def _call(self, function: str, uses: list[Use]) -> Call:
-        call = Call(function, uses)
-        room = -(-rounded(len(uses) * self._width, self._native) // self._width)
-        call.inputs = [self._append(room, _ALIGNED) for _ in call.uses[0].arguments]
-        call.outputs = [self._append(room, _ALIGNED) for _ in results_of(function)]
-        for k, use in enumerate(call.uses):
-            for i in use.nodes:
+    def _call(self, function: str, calls: list[Call]) -> CallBatch:
+        batch = CallBatch(function, calls)
+        size = -(-round_up(len(calls) * self._width, self._native) // self._width)
+        batch.input_offsets = [self._append(size, _ALIGNMENT) for _ in calls[0].arguments]
+        batch.output_offsets = [self._append(size, _ALIGNMENT) for _ in function_results(function)]
+        for k, call in enumerate(calls):
+            for i in call.nodes:
                 operation = self.graph.nodes[i - self.graph.input_size].operation
                 result = "arctan2" if operation == "arctan" else operation
-                self._values[i] = call.outputs[results_of(function).index(result)] + k
-        return call
+                self._values[i] = batch.output_offsets[function_results(function).index(result)] + k
+        return batch
 
 
-def _in_time(phases: Sequence[Phase]) -> Iterator[tuple[int, Row | Phase]]:
-    """Yield (time, what happens): the rows of a phase, then the phase itself, which stands for its calls."""
+def _timeline(sections: Sequence[Section]) -> Iterator[tuple[int, Bundle | Section]]:
+    """Yield (time, item): the bundles of a section, then the section itself, which stands for its calls."""
     time = 0
-    for phase in phases:
-        for item in (*phase.rows, phase):
+    for section in sections:
+        for item in (*section.bundles, section):
             yield time, item
             time += 1
 
 
-def _arguments(graph: Graph, item: Row | Phase) -> Iterator[Operand]:
-    """Yield what a row takes from outside, or the calls of a phase."""
-    if isinstance(item, Row):
+def _arguments(graph: Graph, item: Bundle | Section) -> Iterator[Operand]:
+    """Yield the operands of a bundle, or the arguments of the calls of a section."""
+    if isinstance(item, Bundle):
         for segment in item.segments:
             yield from segment.operands
     else:
@@ -124,28 +137,105 @@ def _arguments(graph: Graph, item: Row | Phase) -> Iterator[Operand]:
             yield from graph.nodes[i - graph.input_size].arguments
 
 
-def _last_uses(graph: Graph, phases: Sequence[Phase]) -> dict[int, int]:
-    """Return when each value is needed for the last time."""
+def _last_uses(graph: Graph, sections: Sequence[Section]) -> dict[int, int]:
+    """Return the time of the last use of each value."""
     last: dict[int, int] = {}
-    for time, item in _in_time(phases):
+    for time, item in _timeline(sections):
         last.update((a, time) for a in _arguments(graph, item) if isinstance(a, int))
-    last.update((r, _FOR_GOOD) for r in graph.results if isinstance(r, int))
+    last.update((r, _FOREVER) for r in graph.results if isinstance(r, int))
     return last
 
 
-def _blocks(phases: Sequence[Phase], last: dict[int, int]) -> dict[Form, list[list[int]]]:
-    """Return the outputs of each form, those in one block whose longest lives are equal within a factor of four."""
-    lives: dict[Form, dict[int, int]] = {}
-    for time, item in _in_time(phases):
-        if isinstance(item, Row):
-            form = item.kind.form
-            longest = lives.setdefault(form, dict.fromkeys(sorted(form.outputs), 0))
+def _output_blocks(sections: Sequence[Section], last_uses: dict[int, int]) -> dict[Template, list[list[int]]]:
+    """Return the blocks of the outputs of each template: those whose longest lifetimes agree within a factor of 4."""
+    lifetimes: dict[Template, dict[int, int]] = {}
+    for time, item in _timeline(sections):
+        if isinstance(item, Bundle):
+            template = item.type.template
+            longest = lifetimes.setdefault(template, dict.fromkeys(sorted(template.outputs), 0))
             for k in longest:
-                longest[k] = max(longest[k], *(last.get(s.nodes[k], time) - time for s in item.segments))
-    blocks: dict[Form, list[list[int]]] = {}
-    for form, longest in lives.items():
+                longest[k] = max(longest[k], *(last_uses.get(s.nodes[k], time) - time for s in item.segments))
+    blocks: dict[Template, list[list[int]]] = {}
+    for template, longest in lifetimes.items():
         classes: dict[int, list[int]] = {}
-        for k, life in longest.items():
-            classes.setdefault(life.bit_length() // 2, []).append(k)
-        blocks[form] = list(classes.values())
+        for k, lifetime in longest.items():
+            classes.setdefault(lifetime.bit_length() // 2, []).append(k)
+        blocks[template] = list(classes.values())
     return blocks
+
+
+class Address(NamedTuple):
+    """Address of an operand: a table entry plus a displacement.
+
+    Attributes:
+        entry: Number of the entry in the row of a bundle; entry -1 is zero in all rows.
+        displacement: [bytes].
+        layout: "contiguous" if the lanes lie side by side, "broadcast" if all lanes share one number, "gathered" if
+            each lane has an entry of its own.
+    """
+
+    entry: int
+    displacement: int
+    layout: str = "contiguous"
+
+
+class BundleTable:
+    """The table of one type of bundles, with a row for each of them.
+
+    Attributes:
+        operands, outputs: Address of each operand, and of each block of outputs.
+        offsets: Table of memory offsets, (rows, entries), [bytes].
+        uniform_constants: The constants that are equal in all rows and lanes, by number.
+        varying_constants: Column of each other constant in `constants`, by number; its lanes lie side by side.
+        constants: Table of constants, (rows, columns).
+    """
+
+    def __init__(self, bundle_type: BundleType, bundles: Sequence[Bundle], plan: MemoryPlan, width: int):
+        """Make the table of all bundles of a type, `width` states being computed together."""
+        lanes = self._lanes = bundle_type.lanes
+        self._columns: list[np.ndarray] = []
+        self._entries: dict[tuple[bool, bytes], tuple[int, int]] = {}
+        self._is_used = np.array([[lane < len(bundle.segments) for lane in range(lanes)] for bundle in bundles])
+        rows = [[bundle.segments[min(k, len(bundle.segments) - 1)] for k in range(lanes)] for bundle in bundles]
+        operands = np.array([[[plan.offset(x) for x in s.operands] for s in row] for row in rows], dtype=np.int64)
+        blocks = np.array([plan.block_offsets[bundle] for bundle in bundles], dtype=np.int64)
+        self.operands = [self._operand(offsets * (WORD * width)) for offsets in np.moveaxis(operands, 2, 0)]
+        blocks = blocks.reshape(len(bundles), -1)
+        self.outputs = [self._address(offsets[:, None] * (WORD * width), "contiguous") for offsets in blocks.T]
+        self.offsets = _stacked(self._columns, len(bundles))
+        constants = np.array([[s.constants for s in row] for row in rows]).reshape(*self._is_used.shape, -1)
+        self.uniform_constants: dict[int, float] = {}
+        self.varying_constants: dict[int, int] = {}
+        distinct: dict[bytes, np.ndarray] = {}
+        for k, values in enumerate(np.moveaxis(constants, 2, 0)):
+            if np.all(values == values[0, 0]):
+                self.uniform_constants[k] = float(values[0, 0])
+            else:
+                distinct.setdefault(values.tobytes(), values)
+                self.varying_constants[k] = list(distinct).index(values.tobytes()) * lanes
+        self.constants = _stacked(list(distinct.values()), len(bundles))
+
+    def _operand(self, offsets: np.ndarray) -> Address:
+        """Return the address of an operand at these offsets, (rows, lanes), [bytes]."""
+        first = offsets[:, :1]
+        if np.all(offsets == first) and self._lanes > 1:
+            return self._address(first, "broadcast")
+        if np.all((offsets == first + WORD * np.arange(self._lanes)) | ~self._is_used):
+            return self._address(first, "contiguous")
+        return self._address(offsets, "gathered")
+
+    def _address(self, offsets: np.ndarray, layout: str) -> Address:
+        """Return the address for these offsets; columns that differ by a constant share an entry."""
+        origin = int(offsets[0, 0])
+        if layout != "gathered" and not np.any(offsets - origin):
+            return Address(-1, origin, layout)
+        key = layout == "gathered", (offsets - origin).tobytes()
+        if key not in self._entries:
+            self._entries[key] = sum(column.shape[1] for column in self._columns), origin
+            self._columns.append(offsets)
+        entry, known_origin = self._entries[key]
+        return Address(entry, origin - known_origin, layout)
+
+
+def _stacked(columns: Sequence[np.ndarray], rows: int) -> np.ndarray:
+    return np.hstack(columns) if columns else np.zeros((rows, 0))

@@ -1,9 +1,12 @@
-"""Which operations of a large graph belong together, and in which order they are done: the turns of its loops.
+"""Split a large graph into regions: the operations of one iteration of a loop in the traced function.
 
-A turn is what carries one label. A trace goes through the bodies once for twists and once more for wrenches; here a
-body's wrench is put right behind its twist if nothing is missing, and both become one turn: what passes between them
-stays in registers. Traces also share what they meet twice, under the label of whoever came first: a product of a
-body's velocities that its child needed before the body itself is given back to the body.
+Operations with the same label (`ir.annotations`) belong to one iteration. A traced function loops over the bodies once
+for twists and again for wrenches; if a body's wrench needs no other region in between, both become one region, and the
+values that pass between them stay in registers.
+
+Tracing shares a value that two iterations compute, under the label of the first. If a child needs a product of its
+parent's velocities before the parent itself does, the product carries the child's label. Such a node is moved to the
+region of the parent.
 """
 
 from __future__ import annotations
@@ -15,97 +18,101 @@ from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 
-LARGEST = 1_500
-"""Operations in a turn at most: LLVM takes more than twice as long for a function of twice the length."""
+MAX_REGION_SIZE = 1_500
+"""Largest number of operations in a region. The time that LLVM takes grows faster than the length of a function."""
 
 
-def in_turns(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
-    """Return some nodes of a graph turn by turn, in an order that works."""
+def split_into_regions(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
+    """Return some nodes of a graph as regions in a valid order of computation.
+
+    A run is a sequence of nodes with one label; a region consists of one or more runs.
+    """
     first = graph.input_size
-    owner, labels = _owners(graph, nodes)
+    run_of, labels = _assign_runs(graph, nodes)
     runs: list[list[int]] = [[] for _ in labels]
-    waits: list[set[int]] = [set() for _ in labels]
+    needs: list[set[int]] = [set() for _ in labels]
     users: list[list[int]] = [[] for _ in labels]
-    for i, run in owner.items():
+    for i, run in run_of.items():
         runs[run].append(i)
-        waits[run].update([owner[a] for a in graph.nodes[i - first].arguments if isinstance(a, int) and a in owner])
-    for run, others in enumerate(waits):
+        needs[run].update([run_of[a] for a in graph.nodes[i - first].arguments if isinstance(a, int) and a in run_of])
+    for run, others in enumerate(needs):
         others.discard(run)
         for other in others:
             users[other].append(run)
-    turns = [(label.module, label.item) if label.item is not None else None for label in labels]
-    return _fused(runs, turns, _order(turns, waits, users))
+    iterations = [(label.module, label.item) if label.item is not None else None for label in labels]
+    return _fused(runs, iterations, _order(iterations, needs, users))
 
 
-def _owners(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], list[Label]]:
-    """Return (the run of each node, the labels of the runs): a run ends where the label changes.
+def _assign_runs(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], list[Label]]:
+    """Return (the run of each node, the labels of the runs).
 
-    A node that only combines what was made before, by an earlier run of the same stage, and that this run's label
-    needs too, belongs to that run. It does not if it takes constants, inputs or results of calls, which are its own
-    label's.
+    A node is moved to an earlier run of the same stage if all its arguments are known there and that run's label uses
+    the node too. A node with constants, inputs or results of calls as arguments stays where it is, since these belong
+    to its own label.
     """
     first, (run_of, labels) = graph.input_size, _runs(graph, nodes)
     numbers: dict[Label, int] = {}
-    kinds = [numbers.setdefault(label, len(numbers)) for label in labels]
+    label_numbers = [numbers.setdefault(label, len(numbers)) for label in labels]
     earliest: dict[int, int] = {}
     for i, run in run_of.items():
         operation, arguments, label = graph.nodes[i - first]
         source = max([earliest.get(a, run) if isinstance(a, int) else run for a in arguments])
         movable = operation not in LIBRARY_FUNCTIONS and labels[source].stage == label.stage
         earliest[i] = source if movable else run
-    owner = dict.fromkeys(run_of, 0)
-    needed_by: dict[int, set[int]] = {}  # runs
+    assigned = dict.fromkeys(run_of, 0)
+    using_runs: dict[int, set[int]] = {}
     for i, run in reversed(run_of.items()):
-        needing, source = needed_by.get(i, {run}), earliest[i]
-        owner[i] = source if kinds[source] in {kinds[k] for k in needing} else min(run, *needing)
+        using, source = using_runs.get(i, {run}), earliest[i]
+        is_used_there = label_numbers[source] in {label_numbers[k] for k in using}
+        assigned[i] = source if is_used_there else min(run, *using)
         for a in graph.nodes[i - first].arguments:
             if isinstance(a, int):
-                needed_by.setdefault(a, set()).add(owner[i])
-    return owner, labels
+                using_runs.setdefault(a, set()).add(assigned[i])
+    return assigned, labels
 
 
 def _runs(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], list[Label]]:
-    """Return (the run of each node, the labels of the runs)."""
+    """Return (the run of each node in order of tracing, the labels of the runs)."""
     run_of: dict[int, int] = {}
     labels: list[Label] = []
-    first, before, size = graph.input_size, None, 0
+    first, previous, size = graph.input_size, None, 0
     for i in nodes:
         label = graph.nodes[i - first].label
-        if label != before or size == LARGEST:
+        if label != previous or size == MAX_REGION_SIZE:
             labels.append(label)
-            before, size = label, 0
+            previous, size = label, 0
         size += 1
         run_of[i] = len(labels) - 1
     return run_of, labels
 
 
-def _order(turns: Sequence[object], waits: list[set[int]], users: Sequence[Sequence[int]]) -> Iterator[int]:
-    """Yield the runs: those of the same turn one after the other as long as any is ready, else in order of tracing."""
-    ready: dict[object, list[int]] = {}
-    everywhere: list[int] = []
-    fresh = [k for k, others in enumerate(waits) if not others]
+def _order(iterations: Sequence[object], needs: list[set[int]], users: Sequence[Sequence[int]]) -> Iterator[int]:
+    """Yield the runs in topological order: those of the same iteration if one is ready, else in order of tracing."""
+    ready_by_iteration: dict[object, list[int]] = {}
+    ready: list[int] = []
+    released = [k for k, others in enumerate(needs) if not others]
     done: set[int] = set()
     k: int | None = None
     while True:
-        for new in fresh:
-            heapq.heappush(everywhere, new)
-            heapq.heappush(ready.setdefault(turns[new], []), new)
-        same = ready.get(turns[k], []) if k is not None and turns[k] is not None else []
-        k = _next(same, done)
-        k = _next(everywhere, done) if k is None else k
+        for run in released:
+            heapq.heappush(ready, run)
+            heapq.heappush(ready_by_iteration.setdefault(iterations[run], []), run)
+        same = ready_by_iteration.get(iterations[k], []) if k is not None and iterations[k] is not None else []
+        k = _pop(same, done)
+        k = _pop(ready, done) if k is None else k
         if k is None:
             return
         done.add(k)
         yield k
-        fresh = []
+        released = []
         for user in users[k]:
-            waits[user].discard(k)
-            if not waits[user]:
-                fresh.append(user)
+            needs[user].discard(k)
+            if not needs[user]:
+                released.append(user)
 
 
-def _next(heap: list[int], done: set[int]) -> int | None:
-    """Return the first of a heap that is not done, taken out; None if there is none."""
+def _pop(heap: list[int], done: set[int]) -> int | None:
+    """Remove and return the smallest element of a heap that is not done; None if there is none."""
     while heap:
         k = heapq.heappop(heap)
         if k not in done:
@@ -113,14 +120,15 @@ def _next(heap: list[int], done: set[int]) -> int | None:
     return None
 
 
-def _fused(runs: list[list[int]], turns: Sequence[object], order: Iterable[int]) -> list[list[int]]:
-    """Return the nodes of the runs in this order, neighbors of one turn as one."""
-    fused: list[list[int]] = []
-    before: object = None
+def _fused(runs: list[list[int]], iterations: Sequence[object], order: Iterable[int]) -> list[list[int]]:
+    """Return the nodes of the runs in this order, with successive runs of one iteration in one region."""
+    regions: list[list[int]] = []
+    previous: object = None
     for k in order:
-        if turns[k] is not None and turns[k] == before and len(fused[-1]) + len(runs[k]) <= LARGEST:
-            fused[-1] = fused[-1] + runs[k]
+        fits = bool(regions) and len(regions[-1]) + len(runs[k]) <= MAX_REGION_SIZE
+        if iterations[k] is not None and iterations[k] == previous and fits:
+            regions[-1] = regions[-1] + runs[k]
         else:
-            fused.append(runs[k])
-        before = turns[k]
-    return fused
+            regions.append(runs[k])
+        previous = iterations[k]
+    return regions

@@ -1,135 +1,168 @@
-"""Large graphs in alike pieces: segments, each the work of one turn of a loop, and the forms that they share.
+"""Outline a large graph: write it as segments, each an instance of a template that alike segments share.
 
-The bodies of a robot do the same operations on other numbers. A graph's nodes, in the order of tracing, are cut
-wherever their label changes; a piece is then written with numbers of its own: what it takes from outside is its
-inputs, first its operands from elsewhere and then its constants, both in the order of their first use. Pieces that
-read the same when written so are instances of one *form*, which is a graph itself. Machine code is made for forms;
-an instance is a row of a table. How many forms there are depends on how many kinds of bodies and neighborhoods a
-robot has, and not on how many bodies: those at the ends of a chain, for example, have forms of their own, since
-zeros have folded there.
+The bodies of a robot perform the same operations on different numbers. A region of the graph (`regions`) is written
+with numbers of its own: its operands from outside, and its constants, both in order of first use. Regions that are
+equal when written so are segments of one template. Machine code is generated for templates, and a segment is a row in a
+table of addresses and constants. The number of templates depends on how many kinds of bodies and neighborhoods a robot
+has, not on the number of bodies. The bodies at the ends of a chain have templates of their own, since zeros were folded
+there. Segments with a template of their own are joined to their neighbors, as nothing is gained by outlining them.
 
-Pieces without an equal are joined to their neighbors: what repeats nothing is better compiled in one.
+For a single state, independent segments of one template, such as those of a centipede's legs, are computed together in
+the lanes of vectors: a SIMD bundle.
 """
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any
+from typing import Any, NamedTuple
 
 from legged.compiler.ir.graph import Graph, Node
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.tracer import gc_paused
-from legged.compiler.passes.call_batching import rounds
-from legged.compiler.passes.outline.regions import LARGEST, in_turns
+from legged.compiler.passes.call_batching import call_batches
+from legged.compiler.passes.outline.regions import MAX_REGION_SIZE, split_into_regions
 
 
 @dataclass(eq=False)
-class Form:
-    """What alike segments have in common.
+class Template:
+    """The operations that alike segments share.
 
     Attributes:
-        nodes: Operations with (operation, arguments): >= 0 is a node of the segment, < 0 is ~number of an operand from
-            outside, None is the next constant.
-        outputs: Nodes of the segment that are needed outside of one of its instances.
-        size: How many operands come from outside.
-        constants: How many constants there are.
+        nodes: Operations as (operation, arguments). An argument >= 0 is a node of the segment, one < 0 is ~number of an
+            operand from outside, and None is the next constant.
+        operand_count: Number of operands from outside.
+        constant_count: Number of constants.
+        outputs: Nodes of the segment that are used outside of it in one of its instances.
     """
 
     nodes: tuple[tuple[str, tuple[int | None, ...]], ...]
-    size: int
-    constants: int
+    operand_count: int
+    constant_count: int
     outputs: set[int] = field(default_factory=set)
 
-    def graph(self, fixed: Mapping[int, float]) -> Graph:
-        """Return the form as a graph of two inputs, the operands from outside and the constants less the fixed ones."""
-        first = self.size + self.constants
-        constants = iter([fixed.get(k, self.size + k) for k in range(self.constants)])
+    def to_graph(self, uniform: Mapping[int, float]) -> Graph:
+        """Return the template as a graph of two inputs: operands from outside, and constants.
+
+        Args:
+            uniform: Constants by number that are equal in all segments; they become part of the code.
+        """
+        first = self.operand_count + self.constant_count
+        constants = iter([uniform.get(k, self.operand_count + k) for k in range(self.constant_count)])
         nodes = []
         for operation, arguments in self.nodes:
             numbers = (next(constants) if a is None else a + first if a >= 0 else ~a for a in arguments)
             nodes.append(Node(operation, tuple(numbers)))
         results = tuple(first + k for k in sorted(self.outputs))
-        inputs = (("operands", (self.size,)), ("constants", (self.constants,)))
+        inputs = (("operands", (self.operand_count,)), ("constants", (self.constant_count,)))
         return Graph(inputs, tuple(nodes), ((len(results),),), results, next)
 
 
 @dataclass(eq=False)
 class Segment:
-    """A piece of a graph, as an instance of a form.
+    """An outlined segment: a piece of a graph as an instance of a template.
 
     Attributes:
-        form: What it does.
-        nodes: Its nodes in the graph, in the order of the form's.
-        operands: The values that it takes from outside, by number.
+        template: Its operations.
+        nodes: Its nodes in the graph, in the order of the template's.
+        operands: Numbers of the values from outside.
         constants: Its constants.
     """
 
-    form: Form
+    template: Template
     nodes: Sequence[int]
     operands: list[int]
     constants: list[float]
 
 
+class BundleType(NamedTuple):
+    """What bundles with the same machine code have in common: the template, and the number of lanes."""
+
+    template: Template
+    lanes: int
+
+
+class Bundle(NamedTuple):
+    """Segments of one template in the lanes of vectors. Unused lanes repeat the last segment."""
+
+    segments: tuple[Segment, ...]
+    lanes: int = 1
+
+    @property
+    def type(self) -> BundleType:
+        """The machine code that the bundle needs."""
+        return BundleType(self.segments[0].template, self.lanes)
+
+
+class Section(NamedTuple):
+    """The computation between two batches of calls: bundles in order, then the nodes that the calls compute."""
+
+    bundles: list[Bundle]
+    calls: list[int]
+
+
+def outline(graph: Graph, lanes: int) -> list[Section]:
+    """Return a graph as sections of bundles with one lane or `lanes` lanes."""
+    return [Section(pack_bundles(segments, lanes), calls) for segments, calls in _outlined(graph)]
+
+
 @gc_paused()
-def in_phases(graph: Graph) -> list[tuple[list[Segment], list[int]]]:
-    """Return all of a graph's nodes: in each phase segments, in order, and nodes to call functions for after them."""
-    forms: dict[Any, Form] = {}
+def _outlined(graph: Graph) -> list[tuple[list[Segment], list[int]]]:
+    """Return all nodes of a graph: segments in order, and the batch of calls after them, alternately."""
+    templates: dict[Any, Template] = {}
     found: list[tuple[list[Segment], list[int]]] = []
     done: set[int] = set()
-    for calls, needed in rounds(graph):
-        found.append((_segments(graph, needed, forms), calls))
+    for calls, needed in call_batches(graph):
+        found.append((_segments(graph, needed, templates), calls))
         done.update(calls, needed)
     rest = [i for i in range(graph.input_size, graph.input_size + len(graph.nodes)) if i not in done]
-    found.append((_segments(graph, rest, forms), []))
+    found.append((_segments(graph, rest, templates), []))
     _mark_outputs(graph, found)
     return found
 
 
-def _segments(graph: Graph, nodes: Sequence[int], forms: dict[Any, Form]) -> list[Segment]:
-    """Return the segments of some nodes; forms are shared with other phases."""
-    segments = [_segment(graph, turn, forms) for turn in in_turns(graph, nodes)]
-    times = Counter(id(segment.form) for segment in segments)
+def _segments(graph: Graph, nodes: Sequence[int], templates: dict[Any, Template]) -> list[Segment]:
+    """Return the segments of some nodes, and add their templates to those of the other nodes."""
+    segments = [_segment(graph, region, templates) for region in split_into_regions(graph, nodes)]
+    instances = Counter(id(segment.template) for segment in segments)
     joined: list[Segment] = []
-    for alone, group in groupby(segments, lambda segment: times[id(segment.form)] == 1):
-        if alone:
-            joined += [_segment(graph, run, forms) for run in _joined(list(group))]
+    for is_single, group in groupby(segments, lambda segment: instances[id(segment.template)] == 1):
+        if is_single:
+            joined += [_segment(graph, run, templates) for run in _joined(list(group))]
         else:
             joined += group
     return joined
 
 
 def _joined(segments: list[Segment]) -> Iterator[list[int]]:
-    """Yield the nodes of neighboring segments, put together as far as `LARGEST` allows."""
+    """Yield the nodes of successive segments, joined up to `MAX_REGION_SIZE`."""
     run: list[int] = []
     for segment in segments:
-        if len(run) + len(segment.nodes) > LARGEST and run:
+        if len(run) + len(segment.nodes) > MAX_REGION_SIZE and run:
             yield run
             run = []
-        run = list(dict.fromkeys([*run, *segment.nodes]))  # conditions may stand in several
+        run = list(dict.fromkeys([*run, *segment.nodes]))  # several segments may compute the same condition
     if run:
         yield run
 
 
-def _segment(graph: Graph, run: Iterable[int], forms: dict[Any, Form]) -> Segment:
-    """Return a run of nodes as an instance of a form; conditions from elsewhere are computed again in it."""
+def _segment(graph: Graph, run: Iterable[int], templates: dict[Any, Template]) -> Segment:
+    """Return nodes as an instance of a template, which computes conditions from outside again."""
     first = graph.input_size
     local: dict[int, int] = {}
     operands: dict[int, int] = {}
     constants: list[float] = []
     nodes: list[tuple[str, tuple[int | None, ...]]] = []
 
-    def operation_of(i: int) -> str:
-        return graph.nodes[i - first].operation
-
-    def take(i: int) -> None:
+    def add(i: int) -> None:
         operation, arguments, _ = graph.nodes[i - first]
         numbers: list[int | None] = []
         for a in arguments:
-            if isinstance(a, int) and a >= first and a not in local and operation_of(a) in CONDITIONS:
-                take(a)
+            if isinstance(a, int) and a >= first and a not in local and graph.nodes[a - first].operation in CONDITIONS:
+                add(a)
         for a in arguments:
             if isinstance(a, float):
                 constants.append(a)
@@ -143,22 +176,70 @@ def _segment(graph: Graph, run: Iterable[int], forms: dict[Any, Form]) -> Segmen
 
     for i in run:
         if i not in local:
-            take(i)
+            add(i)
     key = tuple(nodes)
-    form = forms.get(key)
-    if form is None:
-        form = forms[key] = Form(key, len(operands), len(constants))
-    return Segment(form, list(local), list(operands), constants)
+    template = templates.get(key)
+    if template is None:
+        template = templates[key] = Template(key, len(operands), len(constants))
+    return Segment(template, list(local), list(operands), constants)
 
 
 def _mark_outputs(graph: Graph, found: list[tuple[list[Segment], list[int]]]) -> None:
-    """Tell forms which of their nodes are needed outside."""
-    every = [segment for segments, _ in found for segment in segments]
-    wanted = {a for segment in every for a in segment.operands}
-    wanted.update(r for r in graph.results if isinstance(r, int))
+    """Mark the nodes of templates that are used outside of a segment."""
+    all_segments = [segment for segments, _ in found for segment in segments]
+    used = {a for segment in all_segments for a in segment.operands}
+    used.update(r for r in graph.results if isinstance(r, int))
     for _, calls in found:
-        wanted.update(a for i in calls for a in graph.nodes[i - graph.input_size].arguments if isinstance(a, int))
-    for segment in every:
+        used.update(a for i in calls for a in graph.nodes[i - graph.input_size].arguments if isinstance(a, int))
+    for segment in all_segments:
         for k, i in enumerate(segment.nodes):
-            if i in wanted and segment.form.nodes[k][0] not in CONDITIONS:
-                segment.form.outputs.add(k)
+            if i in used and segment.template.nodes[k][0] not in CONDITIONS:
+                segment.template.outputs.add(k)
+
+
+def pack_bundles(segments: Sequence[Segment], lanes: int) -> list[Bundle]:
+    """Return segments as bundles with one lane or `lanes` lanes, in a valid order of computation."""
+    single = [Bundle((segment,)) for segment in segments]
+    if lanes == 1:
+        return single
+    bundles = list(_bundles(segments, lanes))
+    return bundles if len(bundles) < len(single) else single
+
+
+def _bundles(segments: Sequence[Segment], lanes: int) -> Iterator[Bundle]:
+    """Yield bundles by list scheduling: the segment with the longest path to the end, and others of its template.
+
+    Segments are bundled if at least half of the lanes are used.
+    """
+    producer = {i: k for k, segment in enumerate(segments) for i in segment.nodes}
+    needs = [{producer[a] for a in segment.operands if a in producer} for segment in segments]
+    users: list[list[int]] = [[] for _ in segments]
+    for k, others in enumerate(needs):
+        for other in others:
+            users[other].append(k)
+    path_lengths = [0] * len(segments)
+    for k in reversed(range(len(segments))):
+        path_lengths[k] = len(segments[k].nodes) + max((path_lengths[user] for user in users[k]), default=0)
+    ready_by_template: dict[Template, list[tuple[int, int]]] = {}
+    ready: list[tuple[int, int]] = []
+    released = [k for k, others in enumerate(needs) if not others]
+    done: set[int] = set()
+    while True:
+        for k in released:
+            heapq.heappush(ready, (-path_lengths[k], k))
+            heapq.heappush(ready_by_template.setdefault(segments[k].template, []), (-path_lengths[k], k))
+        while ready and ready[0][1] in done:
+            heapq.heappop(ready)
+        if not ready:
+            return
+        alike = ready_by_template[segments[ready[0][1]].template]
+        count = len(alike) if 2 * len(alike) >= lanes else 1
+        members = [heapq.heappop(alike)[1] for _ in range(min(count, lanes))]
+        done.update(members)
+        yield Bundle(tuple(segments[k] for k in sorted(members)), lanes if count > 1 else 1)
+        released = []
+        for k in members:
+            for user in users[k]:
+                needs[user].discard(k)
+                if not needs[user]:
+                    released.append(user)

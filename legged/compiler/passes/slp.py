@@ -1,0 +1,329 @@
+"""Superword-level parallelism: pack equal operations of alike modules into vectors, one lane for each module.
+
+The legs of a robot perform the same operations on different numbers. Each node carries the label of its module, and two
+modules are alike if the operations of one, written as formulas of its own inputs, equal those of the other. Constants
+and values from outside of the module, such as those of the base, may differ from lane to lane. Signs may differ too: a
+hip on the left is at +0.25 m and one on the right at -0.25 m, which constant folding turns into a sum for one leg and a
+difference for the other. Formulas are therefore compared without their signs, and a pack stores a sign for each lane.
+
+A pack is correct if none of its operations depends on another one of them; equal formulas only make it likely that the
+results of one pack are the operands of the next.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from legged.compiler.ir.graph import Graph, Operand
+
+_LEAF = -1
+"""Key of a constant or of a value from outside of the module."""
+_ALIKE = 0.8
+"""Fraction of formulas that two modules must have in common to share vectors."""
+_MAX_NODES = 10_000
+"""Size of the largest graph to vectorize; the memory for the dependences grows with the square of the size."""
+
+
+class Lane(NamedTuple):
+    """Content of one lane of a vector: sign times the operand. The constant 20.0 differs from value number 20."""
+
+    operand: Operand
+    sign: int
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Lane) or isinstance(self.operand, float) != isinstance(other.operand, float):
+            return False
+        return self.operand == other.operand and self.sign == other.sign
+
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
+    def __hash__(self) -> int:
+        return tuple.__hash__(self)
+
+
+class Pack(NamedTuple):
+    """Operations that share a vector; lane k of the vector holds result_signs[k] times the value of nodes[k].
+
+    Attributes:
+        operation: "add", "multiply" or "divide", applied to the two operand vectors.
+        nodes: The operations, one for each lane.
+        result_signs: Sign of each node in the vector, 1 or -1.
+        operands: Lanes of the two operand vectors.
+        operand_signs: Factors 1 or -1 of the second operand of a sum, lane by lane.
+    """
+
+    operation: str
+    nodes: tuple[int, ...]
+    result_signs: tuple[int, ...]
+    operands: tuple[tuple[Lane, ...], tuple[Lane, ...]]
+    operand_signs: tuple[int, ...]
+
+    @property
+    def lanes(self) -> tuple[Lane, ...]:
+        """The content of the vector."""
+        return tuple(map(Lane, self.nodes, self.result_signs))
+
+
+class Vectorization(NamedTuple):
+    """The packs of a graph, and the order of computation: packs, and numbers of single nodes."""
+
+    packs: list[Pack]
+    order: list[Pack | int]
+
+
+def vectorize(graph: Graph, scheduled: Iterable[int], max_lanes: int) -> Vectorization | None:
+    """Return the packs of a graph, or None if it has no alike modules or is too large.
+
+    Args:
+        graph: The graph.
+        scheduled: Nodes that are computed before: calls of elementary functions and their arguments.
+        max_lanes: The largest number of lanes of a vector.
+    """
+    if len(graph.nodes) > _MAX_NODES:
+        return None
+    done = set(scheduled)
+    packs = _independent(graph, _matching_nodes(graph, _formulas(graph), done, max_lanes))
+    packs, order = _PackScheduler(graph, packs, done).result()
+    return Vectorization(packs, order) if packs else None
+
+
+def lanes_of_nodes(packs: list[Pack]) -> dict[int, tuple[int, int]]:
+    """Return (number of the pack, lane) of each packed node."""
+    return {node: (k, lane) for k, pack in enumerate(packs) for lane, node in enumerate(pack.nodes)}
+
+
+def matching_pack(lanes: tuple[Lane, ...], packed: dict[int, tuple[int, int]], packs: list[Pack]) -> int | None:
+    """Return the number of the pack whose vector has exactly these lanes, or None."""
+    found = packed.get(lanes[0].operand) if isinstance(lanes[0].operand, int) else None
+    return found[0] if found is not None and packs[found[0]].lanes == lanes else None
+
+
+class _Argument(NamedTuple):
+    """An operand without its negations: sign * formula(operand), where formula = formula_sign * value."""
+
+    operand: Operand
+    sign: int
+    key: int
+    formula_sign: int
+
+    @property
+    def lane(self) -> Lane:
+        """The lane that holds the formula of the operand; the sign of a leaf belongs to the lane."""
+        return Lane(self.operand, self.sign if self.key == _LEAF else self.formula_sign)
+
+    @property
+    def outer_sign(self) -> int:
+        """The sign that the operation applies to the lane."""
+        return 1 if self.key == _LEAF else self.sign
+
+
+class _Formula(NamedTuple):
+    """A node as a formula without signs: equal keys mean equal formulas; sign = formula / value of the node."""
+
+    key: int
+    sign: int
+    operation: str = ""
+    arguments: tuple[_Argument, ...] = ()
+
+
+def _formulas(graph: Graph) -> dict[int, _Formula]:
+    """Return the formulas of all nodes that belong to a module: labeled with it, and dependent on its own inputs."""
+    own_inputs = _own_inputs(graph)
+    keys: dict[tuple[Any, ...], int] = {}
+    formulas: dict[int, _Formula] = {}
+    for i, node in enumerate(graph.nodes, graph.input_size):
+        module = node.label.module
+        if module is None or node.operation == "negate":
+            continue
+        operation = "add" if node.operation == "subtract" else node.operation
+        arguments = [_argument(graph, formulas, own_inputs, module, a) for a in node.arguments]
+        if all(argument.key == _LEAF for argument in arguments):  # a value that several modules share
+            continue
+        if node.operation == "subtract":
+            arguments[1] = arguments[1]._replace(sign=-arguments[1].sign)
+        if operation in ("add", "multiply"):
+            arguments.sort(key=lambda argument: -argument.key)  # leaves last
+        sign = 1
+        if operation == "add":
+            sign = arguments[0].outer_sign
+        elif operation in ("multiply", "divide"):
+            sign = math.prod(argument.outer_sign for argument in arguments)
+        formula = (operation, *(argument.key for argument in arguments))
+        key = keys.setdefault(formula, len(keys) + len(own_inputs))
+        formulas[i] = _Formula(key, sign, operation, tuple(arguments))
+    return formulas
+
+
+def _own_inputs(graph: Graph) -> dict[tuple[Any, int], int]:
+    """Return a key for each input that a single module uses, by (module, input): its rank among those of the array.
+
+    An array from which only one module has such inputs is left out: its label is that of the first module that needed
+    the value, not that of the only one.
+    """
+    users: dict[int, set[Any]] = {}
+    for node in graph.nodes:
+        for a in node.arguments:
+            if isinstance(a, int) and a < graph.input_size:
+                users.setdefault(a, set()).add(node.label.module)
+    keys: dict[tuple[Any, int], int] = {}
+    names: dict[tuple[int, int], int] = {}
+    first = 0
+    for k, (_, shape) in enumerate(graph.inputs):
+        entries = range(first, first + math.prod(shape))
+        first = entries.stop
+        own = [(i, *users[i]) for i in entries if len(users.get(i, ())) == 1 and None not in users[i]]
+        seen: Counter[Any] = Counter()
+        if len({module for _, module in own}) > 1:
+            for i, module in own:
+                keys[module, i] = names.setdefault((k, seen[module]), len(names))
+                seen[module] += 1
+    return keys
+
+
+def _argument(
+    graph: Graph, formulas: dict[int, _Formula], own_inputs: dict[tuple[Any, int], int], module: Any, a: Operand
+) -> _Argument:
+    """Return an operand as a formula of a module, or as a leaf."""
+    sign, size = 1, graph.input_size
+    while isinstance(a, int) and a >= size and graph.nodes[a - size].operation == "negate":
+        (a,), sign = graph.nodes[a - size].arguments, -sign
+    if isinstance(a, int) and a < size:
+        return _Argument(a, sign, own_inputs.get((module, a), _LEAF), 1)
+    if isinstance(a, float) or a not in formulas or graph.nodes[a - size].label.module != module:
+        return _Argument(a, sign, _LEAF, 1)
+    return _Argument(a, sign * formulas[a].sign, formulas[a].key, formulas[a].sign)
+
+
+def _matching_nodes(graph: Graph, formulas: dict[int, _Formula], scheduled: set[int], max_lanes: int) -> list[Pack]:
+    """Return packs of nodes with equal formulas in alike modules."""
+    by_module: dict[Any, dict[int, list[int]]] = {}
+    for i, formula in formulas.items():
+        if formula.operation in ("add", "multiply", "divide") and i not in scheduled:
+            module = graph.nodes[i - graph.input_size].label.module
+            by_module.setdefault(module, {}).setdefault(formula.key, []).append(i)
+    packs: list[Pack] = []
+    for group in _alike_modules(by_module):
+        for start in range(0, len(group), max_lanes):
+            modules = [by_module[m] for m in group[start : start + max_lanes]]
+            for key, nodes in modules[0].items():
+                if len(modules) > 1 and all(len(module.get(key, ())) == len(nodes) for module in modules):
+                    packs += [_pack(lanes, formulas) for lanes in zip(*(m[key] for m in modules), strict=True)]
+    return packs
+
+
+def _alike_modules(by_module: dict[Any, dict[int, list[int]]]) -> list[list[Any]]:
+    """Return groups of modules that have most formulas in common."""
+    counts = {m: Counter({key: len(nodes) for key, nodes in found.items()}) for m, found in by_module.items()}
+    groups: list[list[Any]] = []
+    for m, count in counts.items():
+        for group in groups:
+            first = counts[group[0]]
+            if (count & first).total() >= _ALIKE * max(count.total(), first.total()):
+                group.append(m)
+                break
+        else:
+            groups.append([m])
+    return groups
+
+
+def _pack(nodes: tuple[int, ...], formulas: dict[int, _Formula]) -> Pack:
+    found = [formulas[i] for i in nodes]
+    first = tuple(formula.arguments[0].lane for formula in found)
+    second, signs = [], []
+    for formula in found:
+        a, b = formula.arguments
+        sign = a.outer_sign * b.outer_sign if formula.operation == "add" else 1
+        if b.key == _LEAF and formula.operation == "add":  # the lane of a leaf holds the sign of the sum
+            second.append(Lane(b.operand, a.outer_sign * b.sign))
+            sign = 1
+        else:
+            second.append(b.lane)
+        signs.append(sign)
+    result_signs = tuple(formula.sign for formula in found)
+    return Pack(found[0].operation, nodes, result_signs, (first, tuple(second)), tuple(signs))
+
+
+def _independent(graph: Graph, packs: list[Pack]) -> list[Pack]:
+    """Return the packs in which no node depends on another, directly or indirectly."""
+    dependences = [0] * graph.input_size  # for each value a bit set of the nodes that it depends on
+    for node in graph.nodes:
+        mask = 0
+        for a in node.arguments:
+            if isinstance(a, int):
+                mask |= dependences[a] | (1 << a if a >= graph.input_size else 0)
+        dependences.append(mask)
+    independent = []
+    for pack in packs:
+        members = sum(1 << node for node in pack.nodes)
+        if not any(dependences[node] & members for node in pack.nodes):
+            independent.append(pack)
+    return independent
+
+
+_WAITING, _DONE, _DISSOLVED = range(3)
+_SINGLE = -1
+
+
+class _PackScheduler:
+    """Topological sort of packs and single nodes in order of tracing.
+
+    Where no pack and no node is ready, packs depend on each other in a cycle. The first pack that waits is then
+    dissolved: its nodes are computed one by one.
+    """
+
+    def __init__(self, graph: Graph, packs: list[Pack], scheduled: set[int]):
+        first = graph.input_size
+        self.packs, self.packed = packs, lanes_of_nodes(packs)
+        self.state = [_WAITING] * len(packs)
+        self.unready_members = [len(pack.nodes) for pack in packs]
+        self.missing = {i: 0 for i in range(first, first + len(graph.nodes)) if i not in scheduled}  # arguments
+        self.users: dict[int, list[int]] = {i: [] for i in self.missing}
+        for i in self.missing:
+            for a in {a for a in graph.nodes[i - first].arguments if isinstance(a, int) and a in self.missing}:
+                self.missing[i] += 1
+                self.users[a].append(i)
+        self.ready: list[tuple[int, int]] = []  # heap of (first node, number of its pack or `_SINGLE`)
+        self.order: list[Pack | int] = []
+
+    def result(self) -> tuple[list[Pack], list[Pack | int]]:
+        """Return (packs that were not dissolved, order of computation)."""
+        for i, missing in self.missing.items():
+            if not missing:
+                self._release(i)
+        self._run()
+        for k, pack in enumerate(self.packs):
+            if self.state[k] == _WAITING:
+                self.state[k] = _DISSOLVED
+                for i in pack.nodes:
+                    if not self.missing[i]:
+                        self._release(i)
+                self._run()
+        return [pack for pack, state in zip(self.packs, self.state, strict=True) if state == _DONE], self.order
+
+    def _run(self) -> None:
+        """Schedule everything that is ready or becomes ready."""
+        while self.ready:
+            i, k = heapq.heappop(self.ready)
+            self.order.append(i if k == _SINGLE else self.packs[k])
+            if k != _SINGLE:
+                self.state[k] = _DONE
+            for member in (i,) if k == _SINGLE else self.packs[k].nodes:
+                for user in self.users[member]:
+                    self.missing[user] -= 1
+                    if not self.missing[user]:
+                        self._release(user)
+
+    def _release(self, i: int) -> None:
+        """Mark a node as ready: all its arguments are scheduled."""
+        k = self.packed[i][0] if i in self.packed else _SINGLE
+        if k == _SINGLE or self.state[k] == _DISSOLVED:
+            heapq.heappush(self.ready, (i, _SINGLE))
+            return
+        self.unready_members[k] -= 1
+        if not self.unready_members[k]:
+            heapq.heappush(self.ready, (self.packs[k].nodes[0], k))
