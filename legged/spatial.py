@@ -3,9 +3,9 @@
 A twist t = [omega; v] and a wrench w = [n; f] are taken at a frame's origin and written in its axes. A `Transform`
 leads from a parent frame to a child frame as a tuple of elementary steps (shift the origin, turn the axes), so that
 
-    X @ t         carries a twist from parent to child,
-    X.T @ w       carries a wrench from child to parent,
-    X.pull(M)     is X.T @ M @ X, the child's mass matrix as the parent sees it.
+    X @ t                   carries a twist from parent to child,
+    X.T @ w                 carries a wrench from child to parent,
+    X.transform_inertia(M)  is X.T @ M @ X, the child's mass matrix as the parent sees it.
 
 Each step is a mostly-zero 6x6 matrix; applying steps one after the other is what keeps the operation counts low.
 Every function takes arrays of floats or of `Expression` alike.
@@ -38,7 +38,7 @@ def join(top: Array, bottom: Array) -> Array:
     return np.concatenate([top, bottom])
 
 
-def coupling(omega: Array, omegad: Array) -> Array:
+def angular_acceleration_tensor(omega: Array, omegad: Array) -> Array:
     """Return Phi = omegad~ + omega~ omega~, (3, 3): a point at r from the origin accelerates by Phi @ r more."""
     x, y, z = omega
     xd, yd, zd = omegad
@@ -65,7 +65,7 @@ def mass_matrix(mass: Scalar, h: Array, inertia: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Shift:
+class Translation:
     """Move the origin by r, (3,), [m], in the present axes."""
 
     r: Array
@@ -74,23 +74,23 @@ class Shift:
         return join(t[:3], t[3:] + cross(t[:3], self.r))
 
     def rate(self, t: Array, td: Array) -> Array:
-        return join(td[:3], td[3:] + coupling(t[:3], td[:3]) @ self.r)
+        return join(td[:3], td[3:] + angular_acceleration_tensor(t[:3], td[:3]) @ self.r)
 
     def wrench(self, w: Array) -> Array:
         return join(w[:3] + cross(self.r, w[3:]), w[3:])
 
-    def pull(self, M: Array) -> Array:
+    def transform_inertia(self, M: Array) -> Array:
         for axis in (2, 1, 0):
             if not is_zero(self.r[axis]):
                 M = _pull_shift(M, axis, self.r[axis])
         return M
 
-    def place(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
+    def child_pose(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
         return rotation, origin + rotation @ self.r
 
 
 @dataclass(frozen=True)
-class Turn:
+class AxisRotation:
     """Turn the axes about one of them (0, 1, 2) by an angle with cosine c and sine s."""
 
     axis: int
@@ -106,11 +106,11 @@ class Turn:
     def wrench(self, w: Array) -> Array:
         return join(self._to_parent(w[:3]), self._to_parent(w[3:]))
 
-    def pull(self, M: Array) -> Array:
-        top, side, low = (self.pull_block(b) for b in (M[:3, :3], M[:3, 3:], M[3:, 3:]))
+    def transform_inertia(self, M: Array) -> Array:
+        top, side, low = (self.rotate_block(b) for b in (M[:3, :3], M[:3, 3:], M[3:, 3:]))
         return np.block([[top, side], [side.T, low]])
 
-    def place(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
+    def child_pose(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
         return np.array([self._to_child(row) for row in rotation]), origin
 
     def _to_child(self, x: Array) -> Array:
@@ -120,9 +120,9 @@ class Turn:
         return np.array(y)
 
     def _to_parent(self, x: Array) -> Array:
-        return Turn(self.axis, self.c, -self.s)._to_child(x)
+        return AxisRotation(self.axis, self.c, -self.s)._to_child(x)
 
-    def pull_block(self, B: Array) -> Array:
+    def rotate_block(self, B: Array) -> Array:
         """Return R B R^T for R the turn, with 12 multiplications instead of 24: only the 2x2 part's traceless
         symmetric half turns, by the double angle."""
         k, i, j = self.axis, (self.axis + 1) % 3, (self.axis + 2) % 3
@@ -152,16 +152,16 @@ class Rotation:
     def wrench(self, w: Array) -> Array:
         return join(self.R @ w[:3], self.R @ w[3:])
 
-    def pull(self, M: Array) -> Array:
+    def transform_inertia(self, M: Array) -> Array:
         R = self.R
-        top, side, low = mirror(R @ M[:3, :3] @ R.T), self.pull_block(M[:3, 3:]), mirror(R @ M[3:, 3:] @ R.T)
+        top, side, low = mirror(R @ M[:3, :3] @ R.T), self.rotate_block(M[:3, 3:]), mirror(R @ M[3:, 3:] @ R.T)
         return np.block([[top, side], [side.T, low]])
 
-    def pull_block(self, B: Array) -> Array:
+    def rotate_block(self, B: Array) -> Array:
         """Return R B R^T, (3, 3)."""
         return self.R @ B @ self.R.T
 
-    def place(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
+    def child_pose(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
         return rotation @ self.R, origin
 
 
@@ -169,7 +169,7 @@ class Rotation:
 class Transform:
     """The way from a parent frame to a child frame, step by step."""
 
-    steps: tuple[Shift | Turn | Rotation, ...]
+    steps: tuple[Translation | AxisRotation | Rotation, ...]
 
     def __matmul__(self, t: Array) -> Array:
         """Return a parent twist (6,) as the child sees it."""
@@ -191,16 +191,16 @@ class Transform:
     def T(self) -> TransposedTransform:
         return TransposedTransform(self)
 
-    def pull(self, M: Array) -> Array:
+    def transform_inertia(self, M: Array) -> Array:
         """Return X.T @ M @ X, (6, 6), for a symmetric M of the child."""
         for step in reversed(self.steps):
-            M = step.pull(M)
+            M = step.transform_inertia(M)
         return M
 
-    def place(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
+    def child_pose(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
         """Return the child's rotation (3, 3) and origin (3,), given the parent's, both in some outer frame."""
         for step in self.steps:
-            rotation, origin = step.place(rotation, origin)
+            rotation, origin = step.child_pose(rotation, origin)
         return rotation, origin
 
 

@@ -13,7 +13,7 @@ from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import inward, outward
 from legged.errors import DefinitionError
-from legged.robot.entries import placed
+from legged.robot.entries import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 
@@ -99,12 +99,12 @@ def articulated_inertias(links: Links) -> Articulated:
     for body in inward(links.robot):
         k, h, H = body.index, links.h[body.index], links.H[body.index]
         U = inertia[k] @ h + H
-        D = factor_symmetric(mirror(h.T @ U + H.T @ h + body.reflected))
+        D = factor_symmetric(mirror(h.T @ U + H.T @ h + body.reflected_inertia))
         Psi = np.array([solve_factored(D, row) for row in U]).reshape(U.shape)
         parts[k] = U, D, Psi
         if body.parent >= 0:
             remaining = mirror(inertia[k] - U @ Psi.T)
-            inertia[body.parent] = inertia[body.parent] + links.X[k].pull(remaining)
+            inertia[body.parent] = inertia[body.parent] + links.X[k].transform_inertia(remaining)
     U, D, Psi = ([parts[k][i] for k in range(len(inertia))] for i in range(3))
     return Articulated(inertia, U, D, Psi)
 
@@ -133,4 +133,4 @@ def _outward(links: Links, parts: Articulated, u: list[Array], c: list[Array], a
         qdd = solve_factored(parts.D[k], u[k] - parts.U[k].T @ a_p)
         found.append((body.v, qdd))
         a[k] = a_p + c[k] + (links.h[k] @ qdd if body.nv else 0.0)
-    return placed(links.robot.nv, found)
+    return scatter(links.robot.nv, found)

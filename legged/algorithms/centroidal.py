@@ -73,7 +73,7 @@ def dynamics(robot: Robot, q: Array, v: Array) -> Centroidal:
 def _massive(robot: Robot, q: Array) -> Links:
     """Return the links in absolute coordinates with their own mass, which regrouping would move to their parents."""
     links = links_at(robot, q, "absolute")
-    return replace(links, I=[X.pull(body.M) for X, body in zip(links.to_link, robot.bodies, strict=True)])
+    return replace(links, I=[X.transform_inertia(body.M) for X, body in zip(links.to_link, robot.bodies, strict=True)])
 
 
 def _momenta(links: Links, moves: Moving, inertia: list[Array]) -> Array:

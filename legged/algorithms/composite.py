@@ -36,8 +36,9 @@ def composite_inertias(links: Links) -> list[Array]:
     """Return the inertia of each body and all that it carries, as one rigid body, (6, 6): equation (9)."""
     composite = list(links.I)
     for body in inward(links.robot):
-        if body.parent >= 0:
-            composite[body.parent] = composite[body.parent] + links.X[body.index].pull(composite[body.index])
+        k, parent = body.index, body.parent
+        if parent >= 0:
+            composite[parent] = composite[parent] + links.X[k].transform_inertia(composite[k])
     return composite
 
 
@@ -47,7 +48,7 @@ def _entries(links: Links, composite: list[Array]) -> Array:
     for body in inward(robot):
         i, h = body.index, links.h[body.index]
         f = composite[i] @ h + links.H[i]
-        M[body.v, body.v] += mirror(h.T @ f + links.H[i].T @ h + body.reflected)
+        M[body.v, body.v] += mirror(h.T @ f + links.H[i].T @ h + body.reflected_inertia)
         at = i
         for j in robot.ancestors(i)[1:]:
             f = np.array([links.X[at].T @ column for column in f.T]).reshape(body.nv, 6).T

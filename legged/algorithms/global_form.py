@@ -17,7 +17,7 @@ from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
-from legged.robot.entries import added
+from legged.robot.entries import scatter_add
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror, solve_symmetric
 
@@ -86,7 +86,7 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     whole = _matrices(links)
     with stage("2 right side"):
         a_0, bias = _bias(links, whole, q, v, wrenches)
-        own = added(robot, [friction_forces(body, v) + spring_forces(body, q) for body in robot.bodies])
+        own = scatter_add(robot, [friction_forces(body, v) + spring_forces(body, q) for body in robot.bodies])
         rest = tau - own - whole.spin.T @ a_0 - whole.S.T @ (whole.I @ a_0 + bias)
     with stage("3 solution"):
         return finite(robot, "the forward dynamics", solve_symmetric(whole.mass, rest))
@@ -104,7 +104,7 @@ def _matrices(links: Links) -> GlobalForm:
             P[k, 6 * body.parent : 6 * body.parent + 6] = -matrix(links.X[body.index])
         H[k, body.v], spin[k, body.v] = links.h[body.index], links.H[body.index]
         I[k, k] = links.I[body.index]
-        reflected[body.v, body.v] += body.reflected
+        reflected[body.v, body.v] += body.reflected_inertia
     return GlobalForm(P, H, I, spin, reflected)
 
 

@@ -19,7 +19,7 @@ from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
 from legged.errors import DefinitionError
 from legged.robot.body import Body
-from legged.robot.entries import placed
+from legged.robot.entries import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, skew
 
@@ -104,7 +104,7 @@ def jointed(
 
 def _refuse(robot: Robot, what: str, any_inertia: bool) -> None:
     refuse_followers(robot, what)
-    if any(body.spin.any() for body in robot.bodies):
+    if any(body.rotor_momentum.any() for body in robot.bodies):
         raise DefinitionError(f"{what} knows no rotors that couple with the turning of their link")
     for body in robot.bodies:
         children = len(robot.children[body.index])
@@ -135,7 +135,7 @@ def _with_joint(links: Links, body: Body, rates: Array, drive: Array, twist: Arr
     c = cross_motion(twist, h @ rates) if body.parent >= 0 and body.nv else np.zeros(6)
     p = cross_force(twist, body.M @ twist)
     p = p if outside is None else p - outside
-    return Jointed(body.index, -1, links.X[body.index], h, c, body.M, p, drive, body.reflected, (body.v,))
+    return Jointed(body.index, -1, links.X[body.index], h, c, body.M, p, drive, body.reflected_inertia, (body.v,))
 
 
 def _joined(inner: Jointed, outer: Jointed) -> Jointed:
@@ -169,7 +169,7 @@ def gathered(X: Transform, forces: Array) -> Array:
 
 def matrix(X: Transform) -> Array:
     """Return a transform as a matrix, (6, 6)."""
-    R, r = X.place(np.eye(3), np.zeros(3))
+    R, r = X.child_pose(np.eye(3), np.zeros(3))
     return np.block([[R.T, np.zeros((3, 3))], [-R.T @ skew(r), R.T]])
 
 
@@ -182,4 +182,4 @@ def rates(robot: Robot, bodies: Sequence[Jointed], qdd: Sequence[Array]) -> Arra
             size = where.stop - where.start
             parts.append((where, own[start : start + size]))
             start += size
-    return placed(robot.nv, parts)
+    return scatter(robot.nv, parts)

@@ -16,7 +16,7 @@ from legged.dynamics.kinematics import motion
 from legged.dynamics.sweeps import outward, transforms
 from legged.errors import UnknownNameError
 from legged.robot.robot import Robot
-from legged.spatial import Array, Rotation, Shift, Transform, cross, join
+from legged.spatial import Array, Rotation, Transform, Translation, cross, join
 
 COORDINATES = ("link", "absolute")
 _STAY = Transform(())
@@ -30,8 +30,8 @@ class Links:
         robot: The robot.
         X: From the parent's frame to the body's; without steps in absolute coordinates.
         h: Motion subspace of the joint, (6, nv of the joint), the paper's h_i.
-        I: Spatial inertia, (6, 6), regrouped as `Body.felt`.
-        H: What the joint's rotor adds to momentum, (6, nv of the joint), see `Body.spin`.
+        I: Spatial inertia, (6, 6), regrouped as `Body.regrouped`.
+        H: What the joint's rotor adds to momentum, (6, nv of the joint), see `Body.rotor_momentum`.
         to_link: From these coordinates to the body's own; without steps in link coordinates.
         from_base: From the base's own coordinates to these.
     """
@@ -63,21 +63,21 @@ def links_at(robot: Robot, q: Array, coordinates: str = "link") -> Links:
     if coordinates not in COORDINATES:
         raise UnknownNameError("kind of coordinates", coordinates, COORDINATES)
     h = [robot.base.motion_matrix(q) if body.kind == "base" else body.P for body in robot.bodies]
-    I = [body.felt.M for body in robot.bodies]
-    H = [np.zeros((6, body.nv)) if body.kind == "base" else body.spin for body in robot.bodies]
+    I = [body.regrouped.M for body in robot.bodies]
+    H = [np.zeros((6, body.nv)) if body.kind == "base" else body.rotor_momentum for body in robot.bodies]
     if coordinates == "link":
         return Links(robot, transforms(robot, q), h, I, H, [_STAY] * len(robot.bodies), _STAY)
     at = motion(robot, q)
     to_link, to_world = [], []
     for body in outward(robot):
         R, o = at.rotation[body.index], at.origin[body.index]
-        to_link.append(Transform((Shift(o), Rotation(R))))
-        to_world.append(Transform((Rotation(R.T), Shift(-o))))
+        to_link.append(Transform((Translation(o), Rotation(R))))
+        to_world.append(Transform((Rotation(R.T), Translation(-o))))
     return Links(
         robot,
         [_STAY] * len(robot.bodies),
         [_columns(X, part) for X, part in zip(to_world, h, strict=True)],
-        [X.pull(part) for X, part in zip(to_link, I, strict=True)],
+        [X.transform_inertia(part) for X, part in zip(to_link, I, strict=True)],
         [_wrenches(X, part) for X, part in zip(to_link, H, strict=True)],
         to_link,
         to_world[0],

@@ -9,7 +9,7 @@ from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import inward, outward
-from legged.robot.entries import added
+from legged.robot.entries import scatter_add
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -67,7 +67,7 @@ def _outward(links: Links, q: Array, v: Array, vdot: Array, wrenches: Wrenches) 
         if links.H[k].any():
             f[k] = f[k] + links.H[k] @ vdot[body.v] + cross_force(t[k], links.H[k] @ v[body.v])
             own[k] = own[k] + links.H[k].T @ a[k]
-        own[k] = own[k] + body.reflected @ vdot[body.v]
+        own[k] = own[k] + body.reflected_inertia @ vdot[body.v]
     return f, own
 
 
@@ -79,4 +79,4 @@ def _inward(links: Links, f: list[Array], own: list[Array]) -> Array:
         tau[k] = links.h[k].T @ f[k] + own[k]
         if body.parent >= 0:
             f[body.parent] = f[body.parent] + links.X[k].T @ f[k]
-    return added(links.robot, tau)
+    return scatter_add(links.robot, tau)

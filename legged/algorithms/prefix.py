@@ -6,7 +6,7 @@ import numpy as np
 
 from legged.algorithms.links import Links
 from legged.dynamics.kinematics import Motion
-from legged.spatial import Array, Rotation, Shift, Transform
+from legged.spatial import Array, Rotation, Transform, Translation
 
 
 def motions(links: Links, q: Array, v: Array) -> Motion:
@@ -28,11 +28,11 @@ def motions(links: Links, q: Array, v: Array) -> Motion:
         t = [t[k] if up[k] < 0 else X[k] @ t[up[k]] + t[k] for k in range(len(t))]
         X = [X[k] if up[k] < 0 else _one(X[up[k]], X[k]) for k in range(len(t))]
         up = [-1 if up[k] < 0 else up[up[k]] for k in range(len(t))]
-    poses = [way.place(*links.robot.base.pose(q)) for way in X]
+    poses = [way.child_pose(*links.robot.base.pose(q)) for way in X]
     return Motion([R for R, _ in poses], [o for _, o in poses], t)
 
 
 def _one(inner: Transform, outer: Transform) -> Transform:
     """Return two transforms as one of two steps."""
-    R, r = outer.place(*inner.place(np.eye(3), np.zeros(3)))
-    return Transform((Shift(r), Rotation(R)))
+    R, r = outer.child_pose(*inner.child_pose(np.eye(3), np.zeros(3)))
+    return Transform((Translation(r), Rotation(R)))

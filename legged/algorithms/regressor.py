@@ -9,7 +9,7 @@ from legged.dynamics.arguments import read
 from legged.dynamics.sweeps import inward, transforms, twists_and_rates
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
-from legged.spatial import Array, coupling, cross, join
+from legged.spatial import Array, angular_acceleration_tensor, cross, join
 
 PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
 """Of a link: mass [kg], first moment [kg m], and inertia about the link's origin [kg m^2], link axes."""
@@ -67,8 +67,8 @@ def _link_regressor(link: PlacedLink, t: Array, td: Array) -> Array:
         link: The link. t, td: Twist of its body and its rate, [omega dot; acceleration of the origin], body axes.
     """
     R = link.rotation
-    Phi = R.T @ coupling(t[:3], td[:3]) @ R
-    a = R.T @ (td[3:] + coupling(t[:3], td[:3]) @ link.position)
+    Phi = R.T @ angular_acceleration_tensor(t[:3], td[:3]) @ R
+    a = R.T @ (td[3:] + angular_acceleration_tensor(t[:3], td[:3]) @ link.position)
     omega, omegad = R.T @ t[:3], R.T @ td[:3]
     wrenches = [join(np.zeros(3), a), *(join(cross(e, a), Phi @ e) for e in np.eye(3))]
     for i, j in _PLACES:

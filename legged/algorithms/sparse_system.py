@@ -61,7 +61,7 @@ def constraints(
     """
     twists = motions(links_at(robot, q), q, v).twist if in_parallel else None
     bodies, a_0 = jointed(robot, q, v, tau, wrenches, what, twists=twists)
-    if any(np.any(body.reflected) for body in bodies):
+    if any(np.any(body.reflected_inertia) for body in bodies):
         raise DefinitionError(f"{what} has no joint accelerations, and so no place for armature and rotors")
     found = []
     for body in bodies:
@@ -141,7 +141,7 @@ def _eliminated(joints: Sequence[Constraint], I: list[Array], r: list[Array]) ->
                 continue
             force = T @ solve_factored(stiffness, T.T @ body.c - offset)
             remaining = mirror(T @ np.array([solve_factored(stiffness, row) for row in T]).reshape(T.shape).T)
-            I[body.parent] = I[body.parent] + body.X.pull(remaining)
+            I[body.parent] = I[body.parent] + body.X.transform_inertia(remaining)
             r[body.parent] = r[body.parent] - body.X.T @ force
     return [held[k] for k in range(len(joints))]
 

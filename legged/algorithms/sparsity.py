@@ -21,7 +21,7 @@ from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.newton_euler import inverse_dynamics
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.robot.entries import placed
+from legged.robot.entries import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -68,13 +68,13 @@ class Ways:
         """Return a matrix over v, (nv, nv), with its rows and columns in this order."""
         return M[np.ix_(self.order, self.order)]
 
-    def vector(self, b: Array) -> Array:
+    def as_vector(self, b: Array) -> Array:
         """Return a vector over v, (nv,), in this order."""
         return b[list(self.order)]
 
     def back(self, x: Array) -> Array:
         """Return a vector in this order, (nv,), in the order of v."""
-        return placed(len(x), ((slice(i, i + 1), x[k : k + 1]) for k, i in enumerate(self.order)))
+        return scatter(len(x), ((slice(i, i + 1), x[k : k + 1]) for k, i in enumerate(self.order)))
 
 
 def factor_ltl(M: Array, ways: Ways) -> Array:

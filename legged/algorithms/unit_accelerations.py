@@ -56,7 +56,7 @@ def _add_column(links: Links, moved: Body, i: int, M: Array) -> None:
     f = _forces(links, moved, links.h[moved.index][:, i])
     column = moved.v.start + i
     joint, H = f[moved.index] + links.H[moved.index][:, i], links.H[moved.index]
-    M[moved.v, column] += links.h[moved.index].T @ joint + (H.T @ links.h[moved.index] + moved.reflected)[:, i]
+    M[moved.v, column] += links.h[moved.index].T @ joint + (H.T @ links.h[moved.index] + moved.reflected_inertia)[:, i]
     at = moved.index
     for j in links.robot.ancestors(moved.index)[1:]:
         joint, other = links.X[at].T @ joint, links.robot.bodies[j]

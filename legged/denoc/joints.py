@@ -76,7 +76,7 @@ def joint_forces(robot: Robot, q: Array, v: Array) -> Array:
 
 
 def _deflection(body: Body, q: Array) -> Array:
-    at, rest = body.position(q), np.broadcast_to(np.asarray(body.physics.rest), body.nv)
+    at, rest = body.joint_position(q), np.broadcast_to(np.asarray(body.physics.rest), body.nv)
     if body.kind != "ball":
         return at - rest
     return quaternion_log(quaternion_product(quaternion_conjugate(quaternion_exp(rest)), at))

@@ -68,7 +68,7 @@ def kinematics(robot: Robot, q: Array) -> Kinematics:
             R, o = robot.base.pose(q)
             P = robot.base.motion_matrix(q)
         else:
-            R, o = body.transform(q).place(rotation[body.parent], origin[body.parent])
+            R, o = body.transform(q).child_pose(rotation[body.parent], origin[body.parent])
             P = body.P
         rotation.append(R)
         origin.append(o)

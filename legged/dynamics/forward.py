@@ -12,13 +12,13 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
 from legged.robot.body import Body
-from legged.robot.entries import placed
+from legged.robot.entries import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, factor_symmetric, mirror, solve_factored, solve_symmetric, with_rows
 
 
 @dataclass(eq=False)
-class Articulated:
+class JointFactors:
     """The factors of one body: Psi = M^ P I^-1, (6, nv), and the factored I^ = P^T M^ P (nv x nv)."""
 
     Psi: Array
@@ -68,7 +68,7 @@ def accelerations(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrench
     with stage(STEP_1):
         w, f = outward_forces(robot, q, v, None, wrenches)
     with stage(STEP_2):
-        factors, phi_tilde = _inward(robot, q, X, w, f, tau, [kept_of(body, extra) for body in robot.bodies])
+        factors, phi_tilde = _inward(robot, q, X, w, f, tau, [rotor_inertia(body, extra) for body in robot.bodies])
     with stage(STEP_3):
         vdot = _outward(robot, q, X, factors, phi_tilde)
     return finite(robot, "the forward dynamics", vdot)
@@ -86,15 +86,15 @@ def velocity_jump(robot: Robot, q: Array, impulses: dict[int, Array], extra: Arr
     w = [-impulses[k] if k in impulses else np.zeros(6) for k in range(len(robot.bodies))]
     none = [np.zeros(body.nv) for body in robot.bodies]
     with stage(STEP_2):
-        kept = [kept_of(body, extra) for body in robot.bodies]
+        kept = [rotor_inertia(body, extra) for body in robot.bodies]
         factors, phi_tilde = _inward(robot, q, X, w, none, np.zeros(robot.nv), kept)
     with stage(STEP_3):
         return _outward(robot, q, X, factors, phi_tilde)
 
 
-def kept_of(body: Body, extra: Array) -> Array:
+def rotor_inertia(body: Body, extra: Array) -> Array:
     """Return H^T P + I_r, (nv, nv), of a joint with extra inertia."""
-    return body.kept + extra[body.v] * np.eye(body.nv)
+    return body.rotor_inertia + extra[body.v] * np.eye(body.nv)
 
 
 def _solved(robot: Robot, q: Array, b: Array, extra: Array) -> Array:
@@ -103,46 +103,46 @@ def _solved(robot: Robot, q: Array, b: Array, extra: Array) -> Array:
     columns = [i for body in robot.bodies if not body.follows for i in range(body.v.start, body.v.stop)][::-1]
     with stage(STEP_3):
         found = solve_symmetric(inertia[np.ix_(columns, columns)], b[columns])
-    return placed(robot.nv, zip((slice(i, i + 1) for i in columns), found[:, None], strict=True))
+    return scatter(robot.nv, zip((slice(i, i + 1) for i in columns), found[:, None], strict=True))
 
 
 def articulate(
     robot: Robot, q: Array, X: list[Transform], kept: list[Array] | None = None
-) -> tuple[list[Articulated], list[Array]]:
+) -> tuple[list[JointFactors], list[Array]]:
     """Return the factors of each body, and its articulated mass matrix M^, (6, 6), in its axes.
 
         M^ = M + sum of X^T (M^ - Psi^ Psi^T) X over the children         (A.8), (A.9)
         Psi^ = M^ P,   I^ = P^T Psi^,   Psi = Psi^ I^-1                   (A.6), (A.7)
 
-    The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.spin`; `kept` holds these sums if they are
-    others than the bodies' own.
+    The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.rotor_momentum`; `kept` replaces the bodies'
+    own H^T P + I_r.
 
     Source: Shah, Saha, Dutt 2012, Appendix A.1, link by link inside a module.
     """
-    M_hat = [body.felt.M for body in robot.bodies]
-    factors: list[Articulated] = [Articulated(np.zeros((6, 0)), ([], []))] * len(robot.bodies)
+    M_hat = [body.regrouped.M for body in robot.bodies]
+    factors: list[JointFactors] = [JointFactors(np.zeros((6, 0)), ([], []))] * len(robot.bodies)
     for body in inward(robot):
         k = body.index
         if body.kind == "base":
             P_0 = robot.base.motion_matrix(q)
-            factors[k] = Articulated(np.zeros((6, 0)), factor_symmetric(mirror(P_0.T @ M_hat[k] @ P_0)))
+            factors[k] = JointFactors(np.zeros((6, 0)), factor_symmetric(mirror(P_0.T @ M_hat[k] @ P_0)))
             continue
-        factors[k], remaining = eliminate(body, M_hat[k], body.kept if kept is None else kept[k])
-        M_hat[body.parent] = M_hat[body.parent] + X[k].pull(remaining)
+        factors[k], remaining = eliminate(body, M_hat[k], body.rotor_inertia if kept is None else kept[k])
+        M_hat[body.parent] = M_hat[body.parent] + X[k].transform_inertia(remaining)
     return factors, M_hat
 
 
-def eliminate(body: Body, M_hat: Array, kept: Array) -> tuple[Articulated, Array]:
+def eliminate(body: Body, M_hat: Array, kept: Array) -> tuple[JointFactors, Array]:
     """Return a joint's factors, and what its parent feels of the body: M^ - Psi^ Psi^T.
 
     Along the joint that is Psi (H^T P + I_r) - H: what its rotors keep back, nothing without any.
     """
     P = body.P
-    Psi_hat = M_hat @ P + body.spin
+    Psi_hat = M_hat @ P + body.rotor_momentum
     I_hat = factor_symmetric(P.T @ Psi_hat + kept)
     Psi = np.stack([solve_factored(I_hat, row) for row in Psi_hat])
     remaining = mirror(M_hat - Psi_hat @ Psi.T)
-    return Articulated(Psi, I_hat), with_rows(remaining, _along(P), (Psi @ kept - body.spin).T)
+    return JointFactors(Psi, I_hat), with_rows(remaining, _along(P), (Psi @ kept - body.rotor_momentum).T)
 
 
 def _along(P: Array) -> tuple[int, ...]:
@@ -152,7 +152,7 @@ def _along(P: Array) -> tuple[int, ...]:
 
 def _inward(
     robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array], tau: Array, kept: list[Array]
-) -> tuple[list[Articulated], list[Array]]:
+) -> tuple[list[JointFactors], list[Array]]:
     """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w on their way inward.
 
     f holds each joint's own forces, which its drive must overcome; kept what its rotors keep of them.
@@ -173,7 +173,7 @@ def _inward(
     return factors, phi_tilde
 
 
-def _outward(robot: Robot, q: Array, X: list[Transform], factors: list[Articulated], phi_tilde: list[Array]) -> Array:
+def _outward(robot: Robot, q: Array, X: list[Transform], factors: list[JointFactors], phi_tilde: list[Array]) -> Array:
     """Return vdot, (nv,): iii) of equation (30), with mu the acceleration already known from the parent's side."""
     vdot: dict[int, Array] = {}
     mu: dict[int, Array] = {}
@@ -186,4 +186,4 @@ def _outward(robot: Robot, q: Array, X: list[Transform], factors: list[Articulat
             mu_tilde = X[k] @ mu[body.parent]
             vdot[k] = phi_tilde[k] - factors[k].Psi.T @ mu_tilde
             mu[k] = mu_tilde + body.P @ vdot[k]
-    return placed(robot.nv, ((body.v, vdot[body.index]) for body in robot.bodies))
+    return scatter(robot.nv, ((body.v, vdot[body.index]) for body in robot.bodies))

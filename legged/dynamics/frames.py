@@ -50,7 +50,7 @@ class Pose(NamedTuple):
     position: Array
 
 
-class Placed(NamedTuple):
+class ResolvedFrame(NamedTuple):
     """A frame on a link (an index): its origin there, (3,), [m], link axes; and its pose in the link's body."""
 
     link: int
@@ -85,7 +85,7 @@ def frame_jacobian(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame
         frame: See the module. axes: "world", "local" or a frame.
     """
     (q,) = read(robot, q=q)
-    at = placed(robot, frame)
+    at = resolve_frame(robot, frame)
     return _written(robot, q, frame, axes, point_jacobian(robot, q, at.link, at.position))
 
 
@@ -97,7 +97,7 @@ def frame_twist(robot: Robot, q: Array, v: Array, frame: str | Frame, axes: str 
         frame: See the module. axes: "world", "local" or a frame.
     """
     q, v = read(robot, q=q, v=v)
-    at, moving = placed(robot, frame), motion(robot, q, v)
+    at, moving = resolve_frame(robot, frame), motion(robot, q, v)
     R, t = moving.rotation[at.body], moving.twist[at.body]
     world = join(R @ t[:3], R @ (t[3:] + cross(t[:3], at.in_body.position)))
     return _written(robot, q, frame, axes, world)
@@ -116,7 +116,7 @@ def frame_acceleration(
         frame: See the module. axes: "world", "local" or a frame.
     """
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
-    at = placed(robot, frame)
+    at = resolve_frame(robot, frame)
     return _written(robot, q, frame, axes, point_twist_rates(robot, q, v, vdot, [(at.link, at.position)])[0])
 
 
@@ -125,7 +125,7 @@ def _is_world(frame: str | Frame) -> bool:
 
 
 def _world_pose(robot: Robot, q: Array, frame: str | Frame) -> Pose:
-    at, poses = placed(robot, frame), motion(robot, q)
+    at, poses = resolve_frame(robot, frame), motion(robot, q)
     R = poses.rotation[at.body]
     return Pose(R @ at.in_body.rotation, poses.origin[at.body] + R @ at.in_body.position)
 
@@ -138,7 +138,7 @@ def _written(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame, worl
     return join(R.T @ world[:3], R.T @ world[3:])
 
 
-def placed(robot: Robot, frame: str | Frame) -> Placed:
+def resolve_frame(robot: Robot, frame: str | Frame) -> ResolvedFrame:
     """Return where a frame is, or raise UnknownNameError."""
     name, r, R = (frame.on, frame.at, frame.rotation) if isinstance(frame, Frame) else (frame, np.zeros(3), np.eye(3))
     links, contacts = {link.name: link for link in robot.links}, {point.name: point for point in robot.contacts}
@@ -149,4 +149,4 @@ def placed(robot: Robot, frame: str | Frame) -> Placed:
     else:
         raise UnknownNameError("link or contact point", name, [*links, *contacts])
     in_body = Pose(link.rotation @ R, link.position + link.rotation @ r)
-    return Placed(link.index, np.asarray(r), link.body, in_body)
+    return ResolvedFrame(link.index, np.asarray(r), link.body, in_body)

@@ -17,7 +17,7 @@ def inertia_matrix(robot: Robot, q: Array) -> Array:
 
         I^(i,j) = P_i^T M~_i A_(i,j) P_j   for j on the way from i to the base, zero for other pairs
 
-    Armature and rotors of the joints are part of it, see `Body.spin`.
+    Armature and rotors of the joints are part of it, see `Body.rotor_momentum`.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -43,8 +43,8 @@ def _entries(robot: Robot, q: Array, X, M_tilde: list[Array]) -> Array:
         P_i = P_0 if body.kind == "base" else body.P
         F = M_tilde[body.index] @ P_i
         with item((body.index, body.index)):
-            inertia[body.v, body.v] += mirror(P_i.T @ (F + body.spin) + body.kept)
-            F = F + body.spin
+            inertia[body.v, body.v] += mirror(P_i.T @ (F + body.rotor_momentum) + body.rotor_inertia)
+            F = F + body.rotor_momentum
             F = [X[body.index].T @ F[:, i] for i in range(body.nv)] if body.parent >= 0 else []
         for column, F_i in enumerate(F, start=body.v.start):
             _add_ancestors(robot, body.index, P_0, X, F_i, inertia, column)

@@ -7,7 +7,7 @@ import numpy as np
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
-from legged.robot.entries import added
+from legged.robot.entries import scatter_add
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, solve_symmetric
 
@@ -99,7 +99,7 @@ def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list
         else:
             tau[k] = body.P.T @ w[k] + f[k]
             w[body.parent] = w[body.parent] + X[k].T @ w[k]
-    return added(robot, tau)
+    return scatter_add(robot, tau)
 
 
 def composite_masses(robot: Robot, X: list[Transform], M: list[Array] | None = None) -> list[Array]:
@@ -111,10 +111,10 @@ def composite_masses(robot: Robot, X: list[Transform], M: list[Array] | None = N
 
     Source: Shah, Saha, Dutt 2012, eq. (A.3), link by link.
     """
-    M_tilde = [body.felt.M for body in robot.bodies] if M is None else list(M)
+    M_tilde = [body.regrouped.M for body in robot.bodies] if M is None else list(M)
     for body in inward(robot):
         if body.kind != "base":
-            M_tilde[body.parent] = M_tilde[body.parent] + X[body.index].pull(M_tilde[body.index])
+            M_tilde[body.parent] = M_tilde[body.parent] + X[body.index].transform_inertia(M_tilde[body.index])
     return M_tilde
 
 
@@ -133,6 +133,6 @@ def _base_and_torques(
             a[k] = P_0 @ vdot_0 if n0 else np.zeros(6)
         else:
             a[k] = X[k] @ a[body.parent]
-            own = (M_tilde[k] @ body.P + body.spin).T @ a[k]
+            own = (M_tilde[k] @ body.P + body.rotor_momentum).T @ a[k]
             tau[k] = own if body.follows else own + h_tilde[body.v]
-    return vdot_0, added(robot, tau)[n0:]
+    return vdot_0, scatter_add(robot, tau)[n0:]

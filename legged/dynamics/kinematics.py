@@ -18,7 +18,7 @@ from legged.dynamics.sweeps import outward, transforms, twists_and_rates
 from legged.errors import ShapeError
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
-from legged.spatial import Array, coupling, cross, join, sum_of
+from legged.spatial import Array, angular_acceleration_tensor, cross, join, sum_of
 
 
 class Motion(NamedTuple):
@@ -44,7 +44,7 @@ def motion(robot: Robot, q: Array, v: Array | None = None) -> Motion:
             R, o = robot.base.pose(q)
             t = robot.base.motion_matrix(q) @ v[body.v] if v is not None and body.nv else np.zeros(6)
         else:
-            R, o = X[body.index].place(rotation[body.parent], origin[body.parent])
+            R, o = X[body.index].child_pose(rotation[body.parent], origin[body.parent])
             t = X[body.index] @ twist[body.parent] + body.P @ v[body.v] if v is not None else np.zeros(6)
         rotation.append(R)
         origin.append(o)
@@ -135,7 +135,7 @@ def point_twist_rates(
     t, td = twists_and_rates(robot, q, v, vdot)
     found = []
     for k, r in items(on_bodies(robot, points)):
-        acceleration = td[k][3:] + coupling(t[k][:3], td[k][:3]) @ r
+        acceleration = td[k][3:] + angular_acceleration_tensor(t[k][:3], td[k][:3]) @ r
         found.append(join(R[k] @ td[k][:3], R[k] @ acceleration + robot.gravity))
     return np.array(found).reshape(-1, 6)
 
@@ -165,7 +165,7 @@ def momentum(robot: Robot, q: Array, v: Array) -> Array:
     angular, linear = np.zeros(3), np.zeros(3)
     for body in outward(robot):
         R = at.rotation[body.index]
-        part = body.M @ at.twist[body.index] + body.spin @ v[body.v]
+        part = body.M @ at.twist[body.index] + body.rotor_momentum @ v[body.v]
         f = R @ part[3:]
         angular = angular + R @ part[:3] + cross(at.origin[body.index] - c, f)
         linear = linear + f
@@ -173,13 +173,13 @@ def momentum(robot: Robot, q: Array, v: Array) -> Array:
 
 
 def kinetic_energy(robot: Robot, q: Array, v: Array):
-    """Return the kinetic energy, [J]: half t^T M t, body by body, and that of rotors and armature, see `Body.spin`."""
+    """Return the kinetic energy of bodies, t^T M t / 2, and of rotors and armature, see `Body.rotor_momentum`, [J]."""
     q, v = read(robot, q=q, v=v)
     total = 0.0
     for body, t in zip(outward(robot), motion(robot, q, v).twist, strict=True):
         rates = v[body.v]
-        momentum = body.M @ t + 2.0 * (body.spin @ rates)
-        total = total + (t @ momentum + rates @ (body.reflected @ rates))
+        momentum = body.M @ t + 2.0 * (body.rotor_momentum @ rates)
+        total = total + (t @ momentum + rates @ (body.reflected_inertia @ rates))
     return 0.5 * total
 
 

@@ -13,7 +13,7 @@ from legged.spatial import Array, cross
 
 def friction_forces(body: Body, v: Array) -> Array:
     """Return the viscous and dry friction that a drive must overcome, (nv of the joint,), [N m] or [N]."""
-    if not body.rubs:
+    if not body.has_friction:
         return np.zeros(body.nv)
     rates = [body.ratio * rate for rate in v[body.v]]
     drags = zip(_each(body.physics.damping, body), _each(body.physics.friction, body), rates, strict=True)
@@ -25,7 +25,7 @@ def friction_slopes(body: Body, v: Array) -> Array:
 
     These are secants, not tangents: with them in an implicit step a joint is slowed to rest and not beyond.
     """
-    if not body.rubs:
+    if not body.has_friction:
         return np.zeros(body.nv)
     rates = [body.ratio * rate for rate in v[body.v]]
     drags = zip(_each(body.physics.damping, body), _each(body.physics.friction, body), rates, strict=True)
@@ -42,7 +42,7 @@ def _relative_tanh(x):
 
 def spring_forces(body: Body, q: Array) -> Array:
     """Return what a drive must hold against the joint's springs, (nv of the joint,), [N m] or [N]."""
-    if not body.is_sprung:
+    if not body.has_springs:
         return np.zeros(body.nv)
     stiffness = _each(body.physics.stiffness, body)
     return np.array([body.ratio * k * x for k, x in zip(stiffness, deflection(body, q), strict=True)])
@@ -50,7 +50,7 @@ def spring_forces(body: Body, q: Array) -> Array:
 
 def spring_energy(body: Body, q: Array):
     """Return the energy in the joint's springs, [J]."""
-    if not body.is_sprung:
+    if not body.has_springs:
         return 0.0
     stiffness = _each(body.physics.stiffness, body)
     return 0.5 * sum(k * (x * x) for k, x in zip(stiffness, deflection(body, q), strict=True))
@@ -58,7 +58,7 @@ def spring_energy(body: Body, q: Array):
 
 def deflection(body: Body, q: Array) -> Array:
     """Return how far the joint is from where its springs are relaxed: a rotation vector for a ball joint."""
-    at, rest = body.position(q), np.array(_each(body.physics.rest, body))
+    at, rest = body.joint_position(q), np.array(_each(body.physics.rest, body))
     if body.kind != "ball":
         return at - rest
     return quaternion_log(quaternion_product(quaternion_conjugate(quaternion_exp(rest)), at))
@@ -73,10 +73,10 @@ def rotor_forces(body: Body, v: Array, vdot: Array | None, t: Array, td: Array) 
         body: The body behind the joint. v, vdot: The robot's; without vdot all its own terms are left out.
         t, td: Twist of the body and its rate, (6,).
     """
-    H = body.spin[:3]
+    H = body.rotor_momentum[:3]
     moment, force = cross(t[:3], H @ v[body.v]), H.T @ td[:3]
     if vdot is not None:
-        moment, force = moment + H @ vdot[body.v], force + body.reflected @ vdot[body.v]
+        moment, force = moment + H @ vdot[body.v], force + body.reflected_inertia @ vdot[body.v]
     return moment, force
 
 

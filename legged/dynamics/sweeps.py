@@ -11,7 +11,7 @@ from legged.dynamics.arguments import Wrenches, body_wrenches
 from legged.dynamics.passive import friction_forces, rotor_forces, spring_forces
 from legged.robot.body import Body
 from legged.robot.robot import Robot
-from legged.spatial import Array, Transform, coupling, cross, join
+from legged.spatial import Array, Transform, angular_acceleration_tensor, cross, join
 
 STEP_1 = "1 twists, rates, wrenches"
 STEP_2 = "2 inward"
@@ -86,8 +86,8 @@ def newton_euler(body: Body, t: Array, td: Array) -> Array:
 
     Source: Shah, Saha, Dutt 2012, eq. (17); the regrouping is that of Balafoutis, Patel, Misra 1988.
     """
-    Phi, ao = coupling(t[:3], td[:3]), td[3:]
-    mass, h, J = body.felt.mass, body.felt.h, body.felt.J
+    Phi, ao = angular_acceleration_tensor(t[:3], td[:3]), td[3:]
+    mass, h, J = body.regrouped.mass, body.regrouped.h, body.regrouped.J
     n = []
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         turning = J[j, j] * Phi[k, j] - J[k, k] * Phi[j, k] + J[j, k] * (Phi[k, k] - Phi[j, j])

@@ -221,7 +221,7 @@ def mass_inverse(robot: Robot, q: Array) -> Callable[[Array], Array]:
 
     With joints that follow others, or gyroscopic rotors, which the operators do not know, by the factored matrix.
     """
-    if robot.followers or any(body.spin.any() for body in robot.bodies):
+    if robot.followers or any(body.rotor_momentum.any() for body in robot.bodies):
         factors = factor_symmetric(inertia_matrix(robot, q))
         return lambda x: solve_factored(factors, x)
     return SpatialOperators(robot, q).mass_inverse.apply

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from legged.dynamics.frames import Frame, Pose
-from legged.dynamics.frames import placed as placed_frame
+from legged.dynamics.frames import Frame, Pose, resolve_frame
 from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closing import Closing, Row, rows_of
 from legged.robot.given import rotation3, vector3
@@ -120,7 +119,7 @@ class ClosedRobot:
         loop = Loop(joint, parent, child, _pose(joint.name, at, rotation), _pose(joint.name, child_at, child_rotation))
         for end in loop.ends:
             if end is not None:
-                placed_frame(self.robot, end)
+                resolve_frame(self.robot, end)
         if parent is not None and _body(self.robot, parent) == _body(self.robot, child):
             raise DefinitionError(f"joint {joint.name!r} joins {parent!r} and {child!r}, which are one body")
         first = sum(len(other.rows) for other in self.loops)
@@ -168,11 +167,11 @@ def _pose(name: str, at: Vector, rotation: Array | None) -> Pose:
 
 
 def _body(robot: Robot, name: str) -> int:
-    return placed_frame(robot, name).body
+    return resolve_frame(robot, name).body
 
 
 def _link_name(robot: Robot, frame: Frame) -> str:
-    return robot.links[placed_frame(robot, frame).link].name
+    return robot.links[resolve_frame(robot, frame).link].name
 
 
 def _to_root(above: dict[str, str], name: str | None) -> list[str]:

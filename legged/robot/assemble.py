@@ -223,7 +223,7 @@ def _place(
         fixed = tuple(before), zero, after, coupling, part.physics
         bodies.append(Body(part.name, index, part.parent, stage.kind, *slices, P, moments, moments, *fixed))
     felt = regroup(bodies)
-    return tuple(replace(body, felt=moments) for body, moments in zip(bodies, felt, strict=True)), frames
+    return tuple(replace(body, regrouped=moments) for body, moments in zip(bodies, felt, strict=True)), frames
 
 
 def _body_frame(stage: Stage, children: list[_Part]) -> Placement:

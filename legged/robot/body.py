@@ -11,7 +11,7 @@ from legged.robot.coupling import Coupling
 from legged.robot.moments import Moments
 from legged.robot.physics import JointPhysics
 from legged.rotations import quaternion_matrix
-from legged.spatial import Array, Rotation, Shift, Transform, Turn
+from legged.spatial import Array, AxisRotation, Rotation, Transform, Translation
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,10 +28,10 @@ class Body:
         q, v: Slices of the joint's own entries; a follower has its master's.
         P: (6, nv), columns p: joint rates to relative twist, body axes; a follower's holds its ratio.
         moments: Moments of mass about the body's origin, in body axes.
-        felt: Those that the recursions use, regrouped; see `legged.robot.moments`.
-        before: Fixed steps from the parent body's frame to the joint.
-        zero: (cosine, sine) of the joint angle's offset: the body's frame at q = 0.
-        after: Fixed shift along the joint's axis from the joint to the body's origin, [m].
+        regrouped: Those that the recursions use, regrouped; see `legged.robot.moments`.
+        before_joint: Fixed steps from the parent body's frame to the joint.
+        joint_offset: (cosine, sine) of the joint angle's offset: the body's frame at q = 0.
+        after_joint: Fixed shift along the joint's axis from the joint to the body's origin, [m].
         coupling: What the joint follows, or None.
         physics: The joint's, one entry per degree of freedom.
     """
@@ -44,10 +44,10 @@ class Body:
     v: slice
     P: Array
     moments: Moments
-    felt: Moments
-    before: tuple[Shift | Turn | Rotation, ...] = ()
-    zero: tuple[float, float] = (1.0, 0.0)
-    after: float = 0.0
+    regrouped: Moments
+    before_joint: tuple[Translation | AxisRotation | Rotation, ...] = ()
+    joint_offset: tuple[float, float] = (1.0, 0.0)
+    after_joint: float = 0.0
     coupling: Coupling | None = None
     physics: JointPhysics = field(default_factory=JointPhysics)
 
@@ -71,12 +71,12 @@ class Body:
         return 1.0 if self.coupling is None else self.coupling.ratio
 
     @cached_property
-    def rubs(self) -> bool:
+    def has_friction(self) -> bool:
         """Whether the joint has friction."""
         return bool(np.any(self.physics.damping) or np.any(self.physics.friction))
 
     @cached_property
-    def is_sprung(self) -> bool:
+    def has_springs(self) -> bool:
         """Whether the joint has springs."""
         return bool(np.any(self.physics.stiffness))
 
@@ -89,7 +89,7 @@ class Body:
         return (lower, upper) if np.isfinite(lower) or np.isfinite(upper) else None
 
     @cached_property
-    def motors(self) -> tuple[tuple[int, float, float], ...]:
+    def motor_limits(self) -> tuple[tuple[int, float, float], ...]:
         """(entry of v, effort, speed) for each degree of freedom whose motor has a limited effort."""
         if self.follows or not np.isfinite(self.physics.effort).any():
             return ()
@@ -98,11 +98,11 @@ class Body:
         return tuple(entry for entry in entries if np.isfinite(entry[1]))
 
     @cached_property
-    def spin(self) -> Array:
+    def rotor_momentum(self) -> Array:
         """H, (6, nv), [kg m^2], body axes: what a rotor on the parent adds to momentum by its spin, per joint rate.
 
         With it the joint's rotors have the kinetic energy v^T H^T t + v^T I_r v / 2, where t is this body's twist, not
-        its parent's, and I_r is `reflected`. Zero unless the rotor is gyroscopic.
+        its parent's, and I_r is `reflected_inertia`. Zero unless the rotor is gyroscopic.
         """
         H, rotor = np.zeros((6, self.nv)), self.physics.rotor
         if rotor is not None and rotor.gyroscopic:
@@ -110,53 +110,53 @@ class Body:
         return H
 
     @cached_property
-    def reflected(self) -> Array:
-        """I_r, (nv, nv), [kg m^2] or [kg]: inertia of armature and rotor to the joint's rates alone; see `spin`.
+    def reflected_inertia(self) -> Array:
+        """I_r, (nv, nv), [kg m^2] or [kg]: armature and rotor inertia in the joint's rates alone; see `rotor_momentum`.
 
         The joint meets it and P^T H + H^T P: in all gear^2 times the rotor's inertia, with the armature.
         """
         rotor = self.physics.rotor
         own = np.broadcast_to(np.asarray(self.physics.armature), self.nv)
         own = own + (0.0 if rotor is None else rotor.gear**2 * rotor.inertia)
-        shared = self.P.T @ self.spin
+        shared = self.P.T @ self.rotor_momentum
         return self.ratio**2 * np.diag(own) - shared - shared.T
 
     @cached_property
-    def kept(self) -> Array:
-        """H^T P + I_r, (nv, nv): what rotors keep of a force along the joint, per acceleration; see `spin`."""
-        return self.spin.T @ self.P + self.reflected
+    def rotor_inertia(self) -> Array:
+        """H^T P + I_r, (nv, nv): joint force per joint acceleration that its rotors take; see `rotor_momentum`."""
+        return self.rotor_momentum.T @ self.P + self.reflected_inertia
 
-    def position(self, q: Array) -> Array:
+    def joint_position(self, q: Array) -> Array:
         """Return the joint's own coordinates, from all of the robot's q."""
         return q[self.q] if self.coupling is None else self.coupling.ratio * q[self.q] + self.coupling.offset
 
     def to_joint(self, q: Array) -> Transform:
         """Return the transform from the parent body to this joint, moved by q (all of the robot's q)."""
-        return Transform((*self.before, *self._joint_steps(self.position(q))))
+        return Transform((*self.before_joint, *self._joint_steps(self.joint_position(q))))
 
     def from_joint(self) -> Transform:
         """Return the fixed transform from this joint to the body's frame."""
-        return Transform((Shift(np.array([0.0, 0.0, self.after])),) if self.after else ())
+        return Transform((Translation(np.array([0.0, 0.0, self.after_joint])),) if self.after_joint else ())
 
     def transform(self, q: Array) -> Transform:
         """Return the transform X from the parent body to this body at q."""
         return Transform(self.to_joint(q).steps + self.from_joint().steps)
 
-    def at_zero(self) -> Transform:
+    def transform_at_zero(self) -> Transform:
         """Return the transform from the parent body to this body with the joint at zero."""
         rest = {"revolute": np.zeros(1), "prismatic": np.zeros(1), "ball": np.array([1.0, 0.0, 0.0, 0.0])}[self.kind]
-        return Transform((*self.before, *self._joint_steps(rest), *self.from_joint().steps))
+        return Transform((*self.before_joint, *self._joint_steps(rest), *self.from_joint().steps))
 
-    def _joint_steps(self, q: Array) -> tuple[Shift | Turn | Rotation, ...]:
+    def _joint_steps(self, q: Array) -> tuple[Translation | AxisRotation | Rotation, ...]:
         if self.kind == "revolute":
-            return (Turn(2, *self._cosine_and_sine(q[0])),)
+            return (AxisRotation(2, *self._cosine_and_sine(q[0])),)
         if self.kind == "prismatic":
-            turn = () if self.zero == (1.0, 0.0) else (Turn(2, *self.zero),)
-            return (*turn, Shift(np.array([0.0, 0.0, q[0]])))
+            turn = () if self.joint_offset == (1.0, 0.0) else (AxisRotation(2, *self.joint_offset),)
+            return (*turn, Translation(np.array([0.0, 0.0, q[0]])))
         return (Rotation(quaternion_matrix(q)),)
 
     def _cosine_and_sine(self, angle):
-        c, s = self.zero
+        c, s = self.joint_offset
         if c == 0.0 or s == 0.0:  # a quarter turn costs nothing
             cosine, sine = np.cos(angle), np.sin(angle)
             return cosine * c - sine * s, sine * c + cosine * s

@@ -6,7 +6,7 @@ import numpy as np
 
 from legged.dynamics.arguments import read
 from legged.robot.body import Body
-from legged.robot.entries import placed
+from legged.robot.entries import scatter
 from legged.robot.robot import Robot
 from legged.rotations import (
     quaternion_conjugate,
@@ -35,7 +35,7 @@ def configuration_rate(robot: Robot, q: Array, v: Array) -> Array:
     qd = [(slice(0, base.nq), base.rate(q[: base.nq], v[: base.nv]))]
     for body in _masters(robot):
         qd.append((body.q, quaternion_rate(q[body.q], v[body.v]) if body.kind == "ball" else v[body.v]))
-    return placed(robot.nq, qd)
+    return scatter(robot.nq, qd)
 
 
 def integrate(robot: Robot, q: Array, dq: Array) -> Array:
@@ -49,7 +49,7 @@ def integrate(robot: Robot, q: Array, dq: Array) -> Array:
     for body in _masters(robot):
         at, step = q[body.q], dq[body.v]
         moved.append((body.q, quaternion_product(at, quaternion_exp(step)) if body.kind == "ball" else at + step))
-    return placed(robot.nq, moved)
+    return scatter(robot.nq, moved)
 
 
 def _float_base(q: Array, dq: Array) -> Array:

@@ -11,15 +11,15 @@ from legged.robot.robot import Robot
 from legged.spatial import Array
 
 
-def placed(size: int, parts: Iterable[tuple[slice, Array]]) -> Array:
+def scatter(size: int, parts: Iterable[tuple[slice, Array]]) -> Array:
     """Return the vector, (size,), with each part in its place."""
     entries: list[Any] = [0.0] * size
     for where, part in parts:
         entries[where] = list(part)
-    return vector(entries)
+    return as_vector(entries)
 
 
-def added(robot: Robot, parts: Sequence[Array]) -> Array:
+def scatter_add(robot: Robot, parts: Sequence[Array]) -> Array:
     """Return the vector, (nv,), of each body's share: those of bodies that share a joint's entries add up.
 
     Args:
@@ -29,10 +29,10 @@ def added(robot: Robot, parts: Sequence[Array]) -> Array:
     for body, part in zip(robot.bodies, parts, strict=True):
         for i, share in zip(range(body.v.start, body.v.stop), part, strict=True):
             entries[i] = entries[i] + share
-    return vector(entries)
+    return as_vector(entries)
 
 
-def vector(entries: list[Any]) -> Array:
+def as_vector(entries: list[Any]) -> Array:
     """Return a list of numbers or expressions as an array."""
     plain = np.array(entries)
     return plain if plain.dtype != object else np.stack(entries)

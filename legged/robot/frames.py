@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged.spatial import Array, Rotation, Shift, Turn
+from legged.spatial import Array, AxisRotation, Rotation, Translation
 
 _TINY = 4e-15  # what a few products of rotations round off; far below what anybody measures or promises
 
@@ -72,15 +72,15 @@ def origin_along(axis: Array, next_axis: Array | None, next_position: Array | No
     return float((axis @ next_position - c * (next_axis @ next_position)) / (1 - c * c))
 
 
-def turns_to(axis: Array) -> list[Turn]:
+def turns_to(axis: Array) -> list[AxisRotation]:
     """Return the constant turns, about z and then x, after which z points along a unit axis (3,)."""
     x, y, z = snap(axis)
     h = np.hypot(x, y)
     if h == 0.0:
-        return [] if z > 0 else [Turn(0, -1.0, 0.0)]
+        return [] if z > 0 else [AxisRotation(0, -1.0, 0.0)]
     sine = h if y <= 0 else -h
-    turns = [] if x == 0.0 else [Turn(2, *_exact(-y / sine, x / sine))]
-    return [*turns, Turn(0, *_exact(z, sine))]
+    turns = [] if x == 0.0 else [AxisRotation(2, *_exact(-y / sine, x / sine))]
+    return [*turns, AxisRotation(0, *_exact(z, sine))]
 
 
 def _exact(c: float, s: float) -> tuple[float, float]:
@@ -133,10 +133,10 @@ def joint_steps(kind: str, start: Placement, axis: Array) -> tuple[list, tuple[f
     return [*_shift(before), *turns], zero, after
 
 
-def turn_matrix(turn: Turn) -> Array:
+def turn_matrix(turn: AxisRotation) -> Array:
     """Return the turn as a rotation matrix, (3, 3), child components to parent components."""
-    return np.array(turn.place(np.eye(3), np.zeros(3))[0], float)
+    return np.array(turn.child_pose(np.eye(3), np.zeros(3))[0], float)
 
 
-def _shift(r: Array) -> list[Shift]:
-    return [Shift(r)] if np.any(r != 0.0) else []
+def _shift(r: Array) -> list[Translation]:
+    return [Translation(r)] if np.any(r != 0.0) else []

@@ -86,7 +86,7 @@ def regroup(bodies: Sequence[Jointed]) -> list[Moments]:
         body = bodies[index]
         unfelt = _unfelt(body.kind, felt[index])
         felt[index] = felt[index] - unfelt
-        rotation, origin = body.at_zero().place(np.eye(3), np.zeros(3))
+        rotation, origin = body.transform_at_zero().child_pose(np.eye(3), np.zeros(3))
         felt[body.parent] = felt[body.parent] + unfelt.moved(Placement(rotation, origin))
     return [moments.snapped() for moments in felt]
 

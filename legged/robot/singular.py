@@ -110,8 +110,8 @@ def _least_inertia(body: Body, P: Array, M_hat: Array, M_tilde: Array) -> float:
     Rotations are measured by the trace of the composite inertia about the body's origin and translations by the
     composite mass, so that radians and meters can stand in one matrix.
     """
-    Psi_hat = M_hat @ P + body.spin
-    I_hat = P.T @ Psi_hat + body.kept
+    Psi_hat = M_hat @ P + body.rotor_momentum
+    I_hat = P.T @ Psi_hat + body.rotor_inertia
     _, R = np.linalg.qr(_sizes(M_tilde)[:, None] * P)
     inverse = np.linalg.inv(R)
     return float(np.linalg.eigvalsh(inverse.T @ I_hat @ inverse)[0])

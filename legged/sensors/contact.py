@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from legged.dynamics.arguments import Wrenches, body_wrenches, read
-from legged.dynamics.frames import frame_pose, placed
+from legged.dynamics.frames import frame_pose, resolve_frame
 from legged.dynamics.kinematics import motion
 from legged.errors import ShapeError
 from legged.robot.robot import Robot
@@ -23,7 +23,7 @@ def contact_force(robot: Robot, q: Array, wrenches: Array, foot: str) -> Array:
         foot: Name of the foot's link, or of a contact point on it; the force is that on the whole link.
     """
     (q,) = read(robot, q=q)
-    return frame_pose(robot, q, foot).rotation @ np.asarray(wrenches)[placed(robot, foot).link, 3:]
+    return frame_pose(robot, q, foot).rotation @ np.asarray(wrenches)[resolve_frame(robot, foot).link, 3:]
 
 
 def ground_wrench(robot: Robot, q: Array, wrenches: Wrenches) -> Array:

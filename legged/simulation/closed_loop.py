@@ -29,7 +29,7 @@ from legged.dynamics.passive import friction_forces, friction_slopes
 from legged.ground.contact import contact_motion, contact_wrenches
 from legged.ground.ground import Ground
 from legged.robot.configuration import integrate
-from legged.robot.entries import added
+from legged.robot.entries import scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import chart_rate, normalized, push
 from legged.simulation.controller import Controller, full_torque
@@ -195,7 +195,7 @@ class ClosedLoop:
 
     def resist(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
         """Return the mean power of friction and stops of the joints, [W], over a step that takes v to v_next."""
-        rubbing = added(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
+        rubbing = scatter_add(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
         force = stop_forces(self.robot, self._stops, q, v) - rubbing - self._slope(h, q, v) * (v_next - v)
         return 0.5 * (v + v_next) @ force
 
@@ -260,11 +260,11 @@ class ClosedLoop:
 
     @cached_property
     def _resists(self) -> bool:
-        return bool(self._stops) or any(body.rubs for body in self.robot.bodies)
+        return bool(self._stops) or any(body.has_friction for body in self.robot.bodies)
 
     def _slope(self, h: Any, q: Array, v: Array) -> Array:
         """Return how much friction and stops of the joints take more per rate of v over a step of length h, (nv,)."""
-        rubbing = added(self.robot, [friction_slopes(body, v) for body in self.robot.bodies])
+        rubbing = scatter_add(self.robot, [friction_slopes(body, v) for body in self.robot.bodies])
         return stop_slopes(self.robot, self._stops, h, q, v) + rubbing
 
     def _vdot(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:

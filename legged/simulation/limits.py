@@ -17,7 +17,7 @@ from legged.compiler.ir import where
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import StateError
 from legged.robot.body import Body
-from legged.robot.entries import added, vector
+from legged.robot.entries import as_vector, scatter_add
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -54,7 +54,7 @@ class Stop:
 
     def _pushes(self, q: Array, v: Array) -> tuple[Any, Any]:
         """Return how hard the lower stop pushes up and the upper stop down, in the joint's own coordinate."""
-        x, rate = self.body.position(q)[0], self.body.ratio * v[self.body.v.start]
+        x, rate = self.body.joint_position(q)[0], self.body.ratio * v[self.body.v.start]
         below = self._push(self.lower - x, -rate) if np.isfinite(self.lower) else 0.0
         above = self._push(x - self.upper, rate) if np.isfinite(self.upper) else 0.0
         return below, above
@@ -89,13 +89,13 @@ def _by_stop(robot: Robot, stops: Sequence[Stop], share: Callable[[Stop], Any]) 
     shares: list[Any] = [np.zeros(body.nv) for body in robot.bodies]
     for stop in stops:
         shares[stop.body.index] = [share(stop)]
-    return added(robot, shares)
+    return scatter_add(robot, shares)
 
 
 def check_range(robot: Robot, q: Array) -> None:
     """Raise StateError if a configuration, (nq,), lies beyond a stop."""
     for body, lower, upper in _ranges(robot):
-        x = float(body.position(q)[0])
+        x = float(body.joint_position(q)[0])
         if not lower - _BEYOND <= x <= upper + _BEYOND:
             unit = "m" if body.kind == "prismatic" else "rad"
             raise StateError(
@@ -112,10 +112,10 @@ def motor_forces(robot: Robot, v: Array, tau: Array) -> Array:
     """
     given: list[Any] = list(tau)
     for body in robot.bodies:
-        for i, effort, speed in body.motors:
+        for i, effort, speed in body.motor_limits:
             ahead, back = _available(effort, speed, v[i]), _available(effort, speed, -v[i])
             given[i] = np.minimum(np.maximum(given[i], -back), ahead)
-    return vector(given)
+    return as_vector(given)
 
 
 def _available(effort: float, speed: float, rate: Any) -> Any:

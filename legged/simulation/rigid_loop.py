@@ -35,7 +35,7 @@ from legged.dynamics.kinematics import kinetic_energy, point_positions, potentia
 from legged.dynamics.passive import friction_forces
 from legged.ground.contact import refuse_round_feet
 from legged.ground.ground import Ground
-from legged.robot.entries import added
+from legged.robot.entries import scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import drift, normalized, turning
 from legged.simulation.closed_loop import ClosedLoop, Felt, Look
@@ -174,13 +174,13 @@ def flight(robot: Robot, h: Any, q: Array, v: Array, tau: Any = None, wrenches: 
     """
     tau, extra = (np.zeros(robot.nv) if x is None else x for x in (tau, extra))
     half = v + 0.5 * h * (accelerations(robot, q, v, tau, wrenches, extra) + turning(robot, v))
-    if any(body.rubs for body in robot.bodies):
+    if any(body.has_friction for body in robot.bodies):
         tau = tau + _rubbing(robot, half) - _rubbing(robot, v)
     return v + h * (accelerations(robot, q, half, tau, wrenches, extra) + turning(robot, half))
 
 
 def _rubbing(robot: Robot, v: Array) -> Array:
-    return added(robot, [friction_forces(body, v) for body in robot.bodies])
+    return scatter_add(robot, [friction_forces(body, v) for body in robot.bodies])
 
 
 def closed_loop(

@@ -27,7 +27,7 @@ def case(seed: int, ends: int | None = None):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_inverse_inertias_at_several_ends_agree(seed):
     robot, q, points, _ = case(seed)
-    spins = any(body.spin.any() for body in robot.bodies)
+    spins = any(body.rotor_momentum.any() for body in robot.bodies)
     by_propagators = operational.by_propagators(robot, q, points)
     scale = np.abs(by_propagators).max()
     for method in (operational.by_factors, *(() if spins else (operational.by_operators,))):

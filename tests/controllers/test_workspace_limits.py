@@ -90,7 +90,7 @@ def test_what_cannot_be_had_is_missed_by_as_little_as_can_be():
 
 def test_joints_keep_to_their_motors():
     robot = biped()
-    efforts = {body.v.start: body.motors[0][1] for body in robot.bodies[1:]}
+    efforts = {body.v.start: body.motor_limits[0][1] for body in robot.bodies[1:]}
     limited, free = plans(Limits(friction=1.0), position=(0.01, 0.0, 1.6))
     excess = [abs(free.tau[k]) - effort for k, effort in efforts.items()]
     assert max(excess) > 50.0

@@ -8,7 +8,7 @@ import pytest
 import legged
 import robots
 from legged.errors import DefinitionError, MissingError, UnknownNameError, VerificationError
-from legged.spatial import Shift
+from legged.spatial import Translation
 from legged.verification import checks, external, flight, laws, verify
 
 EVERYTHING = {"joints": ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")}
@@ -103,14 +103,14 @@ def test_bodies_that_are_not_what_was_defined_are_noticed():
     robot = robots.planar_biped()
     body = robot.bodies[3]
     heavier = replace(body.moments, mass=body.moments.mass + 1e-6)
-    felt = replace(body.felt, mass=body.felt.mass + 1e-6)
-    assert failed(changed(robot, 3, felt=felt)) >= INERTIA
-    dense_too = failed(changed(robot, 3, felt=felt, moments=heavier))
+    regrouped = replace(body.regrouped, mass=body.regrouped.mass + 1e-6)
+    assert failed(changed(robot, 3, regrouped=regrouped)) >= INERTIA
+    dense_too = failed(changed(robot, 3, regrouped=regrouped, moments=heavier))
     assert "inertia matrix of the links and rotors as defined" in dense_too
     assert "inertia matrix of the dense theory" not in dense_too
-    moved = changed(robot, 3, before=(Shift(np.array([1e-6, 0.0, 0.0])), *body.before))
+    moved = changed(robot, 3, before_joint=(Translation(np.array([1e-6, 0.0, 0.0])), *body.before_joint))
     assert "links are where the definitions put them" in failed(moved)
-    assert "links are where the definitions put them" in failed(changed(robot, 3, after=body.after + 1e-6))
+    assert "links are where the definitions put them" in failed(changed(robot, 3, after_joint=body.after_joint + 1e-6))
 
 
 def off(function, size=1e-6):

@@ -10,7 +10,7 @@ import numpy as np
 from controllers.balance.workspace.feet import Foot
 from controllers.balance.workspace.passes import Outward
 from legged.compiler.ir.annotations import stage
-from legged.dynamics.forward import Articulated, eliminate
+from legged.dynamics.forward import JointFactors, eliminate
 from legged.dynamics.sweeps import inward
 from legged.robot.body import Body
 from legged.robot.inertia import Inertia
@@ -36,7 +36,7 @@ class Inward(NamedTuple):
 
     P: Array
     z: Array
-    factors: dict[int, Articulated]
+    factors: dict[int, JointFactors]
     phi: dict[int, Array]
     tau: dict[int, Array]
 
@@ -56,7 +56,7 @@ def loaded(
         loads: 1 for each that does, 0 for one in the air.
         central: M_1. big: c, 10^6 in the paper.
     """
-    P, z = [body.felt.M for body in robot.bodies], list(out.z)
+    P, z = [body.regrouped.M for body in robot.bodies], list(out.z)
     with stage(STAGE_3):
         for foot, load in zip(feet, loads, strict=True):
             k, base = foot.body, (big * load) * foot.big_base(central)
@@ -86,12 +86,12 @@ def inward_pass(robot: Robot, out: Outward, P: list[Array], z: list[Array], driv
             if body.kind == "base":
                 continue
             H, X = body.P, out.X[k]
-            factors, remaining = eliminate(body, P[k], body.kept)
-            D = H.T @ (P[k] @ H + body.spin) + body.kept
+            factors, remaining = eliminate(body, P[k], body.rotor_inertia)
+            D = H.T @ (P[k] @ H + body.rotor_momentum) + body.rotor_inertia
             hold = out.f[k] + H.T @ z[k]
             found.tau[k] = drive(body, D, hold)
             phi_hat = found.tau[k] - hold
             found.factors[k], found.phi[k] = factors, solve_factored(factors.I_hat, phi_hat)
-            P[body.parent] = P[body.parent] + X.pull(remaining)
+            P[body.parent] = P[body.parent] + X.transform_inertia(remaining)
             z[body.parent] = z[body.parent] + X.T @ (z[k] + factors.Psi @ phi_hat)
         return found._replace(P=mirror(P[0]), z=z[0] - P[0] @ (out.td[0] + out.gravity[0]))

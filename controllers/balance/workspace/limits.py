@@ -59,7 +59,7 @@ class Program:
         self._weight = robot.mass * float(np.linalg.norm(robot.gravity)) or 1.0
         self._efforts = np.full(robot.nv, np.inf)
         for body in robot.bodies:
-            for entry, effort, _ in body.motors:
+            for entry, effort, _ in body.motor_limits:
                 self._efforts[entry] = effort
 
     def share(self, G: Array, wanted: Array, weights: Array, S: Array, T: Array, own: Array) -> Array:

@@ -80,7 +80,7 @@ def outward_pass(robot: Robot, q: Array, v: Array) -> Outward:
 
 def _move(found: Outward, body: Body, q: Array, v: Array) -> None:
     t, td = joint_rate(body, q, v, None, found.t[body.parent], found.td[body.parent])
-    R, o = found.X[body.index].place(found.R[body.parent], found.o[body.parent])
+    R, o = found.X[body.index].child_pose(found.R[body.parent], found.o[body.parent])
     for values, value in zip((found.R, found.o, found.t, found.td), (R, o, t, td), strict=True):
         values.append(value)
 

@@ -22,7 +22,7 @@ from legged.compiler import Kernel, compile
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
 from legged.errors import LeggedError, SingularError
-from legged.robot.entries import added
+from legged.robot.entries import scatter_add
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
 from legged.spatial import Array, sum_of
@@ -97,7 +97,7 @@ class Workspace:
             forces = self._by_foot(F)
             brought = [(foot.body, G_f @ f) for foot, G_f, f in zip(self.feet, G, forces, strict=True)]
         tau = joint_torques(self.robot, out, brought)
-        total = added(self.robot, [own + found.tau.get(k, 0.0) for k, own in enumerate(tau)])
+        total = scatter_add(self.robot, [own + found.tau.get(k, 0.0) for k, own in enumerate(tau)])
         return Plan(found.P, found.z, acceleration, wrench, forces, self._finite(total))
 
     def _finite(self, tau: Array) -> Array:
@@ -131,8 +131,8 @@ class Workspace:
         acceleration, wrench = self._wanted(t, q, out, found)
         grasps, P_0, T = grasp(robot, out, self.feet), self._ways(q), []
         for foot, G in zip(self.feet, grasps, strict=True):
-            T += [added(robot, joint_torques(robot, out, [(foot.body, column)])) for column in G.T]
-        own = added(robot, [found.tau.get(body.index, np.zeros(body.nv)) for body in robot.bodies])
+            T += [scatter_add(robot, joint_torques(robot, out, [(foot.body, column)])) for column in G.T]
+        own = scatter_add(robot, [found.tau.get(body.index, np.zeros(body.nv)) for body in robot.bodies])
         S = of_points(robot, out, self.feet, robot.base.pose(q[: robot.base.nq])[0])
         ask = P_0.T @ np.concatenate(grasps, axis=1), P_0.T @ wrench, self._shares(loads)
         return found.P, found.z, acceleration, wrench, *ask, S, np.array(T).T, own
@@ -141,7 +141,7 @@ class Workspace:
         robot, feet, drive = self.robot, self.feet, self.servo.drive(t, q, v, loads)
         if self.big_base is not None:
             return inward_pass(robot, out, *loaded(out, robot, feet, loads, self.central, self.big_base), drive)
-        free = inward_pass(robot, out, [body.felt.M for body in robot.bodies], out.z, drive)
+        free = inward_pass(robot, out, [body.regrouped.M for body in robot.bodies], out.z, drive)
         return stand_exactly(robot, out, free, feet, loads)
 
     def _wanted(self, t: Any, q: Array, out: Outward, found: Inward) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
 from legged.errors import DefinitionError, NotFiniteError, ShapeError
 from legged.rotations import euler_quaternion, quaternion_conjugate, quaternion_matrix, quaternion_product
-from legged.spatial import Array, coupling, cross, join
+from legged.spatial import Array, angular_acceleration_tensor, cross, join
 
 STAGE_4 = "4 desired wrench"
 Path = Callable[[Any], Any]
@@ -108,4 +108,4 @@ def desired_acceleration(now: Pose, wanted: Pose, gains: Gains, R: Array, center
         omega_e = now.omega - omega_d
         X_R = omegad_d + cross(now.omega, omega_d) - gains.omega @ omega_e - gains.R @ q_e[1:]
         omega, omegad = R.T @ now.omega, R.T @ X_R
-        return join(omegad, R.T @ X_c - coupling(omega, omegad) @ center)
+        return join(omegad, R.T @ X_c - angular_acceleration_tensor(omega, omegad) @ center)

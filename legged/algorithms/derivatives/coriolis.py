@@ -23,7 +23,7 @@ import numpy as np
 from legged.algorithms.links import Links
 from legged.dynamics.sweeps import inward
 from legged.robot.body import Body
-from legged.spatial import Array, Shift, Transform, cross, join, skew
+from legged.spatial import Array, Transform, Translation, cross, join, skew
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,10 +59,10 @@ def coriolis(links: Links, t: list[Array], v: Array) -> list[Coriolis]:
 
 def _own(body: Body, t: Array, v: Array) -> Coriolis:
     omega, u = 2.0 * t[:3], 2.0 * t[3:]
-    mass, h, J = body.felt.mass, body.felt.h, body.felt.J
+    mass, h, J = body.regrouped.mass, body.regrouped.h, body.regrouped.J
     Q = skew(omega) @ J + np.outer(u, h)
-    if body.spin.any():
-        Q = Q + skew(body.spin[:3] @ v[body.v])
+    if body.rotor_momentum.any():
+        Q = Q + skew(body.rotor_momentum[:3] @ v[body.v])
     return Coriolis(Q, mass * u + cross(omega, h))
 
 
@@ -70,8 +70,8 @@ def _seen(X: Transform, own: Coriolis) -> Coriolis:
     """Return what a parent sees of its child's: Q turned, and + p r^T for the way r to the child's origin."""
     Q, p = own.Q, own.p
     for step in reversed(X.steps):
-        if isinstance(step, Shift):
+        if isinstance(step, Translation):
             Q = Q + np.outer(p, step.r)
         else:
-            Q, p = step.pull_block(Q), step.wrench(join(np.zeros(3), p))[3:]
+            Q, p = step.rotate_block(Q), step.wrench(join(np.zeros(3), p))[3:]
     return Coriolis(Q, p)

@@ -92,8 +92,8 @@ def _forces(links: Links, moves: Moving, v: Array, vdot: Array, wrenches: Wrench
     outside, f = links.wrenches(wrenches), []
     for body, t, a in zip(links.robot.bodies, moves.t, moves.a, strict=True):
         own = newton_euler(body, t, join(a[:3], a[3:] + cross(t[:3], t[3:])))
-        if body.spin.any():
-            own = own + body.spin @ vdot[body.v] + cross_force(t, body.spin @ v[body.v])
+        if body.rotor_momentum.any():
+            own = own + body.rotor_momentum @ vdot[body.v] + cross_force(t, body.rotor_momentum @ v[body.v])
         f.append(own - outside[body.index] if body.index in outside else own)
     for body in inward(links.robot):
         if body.parent >= 0:
@@ -125,7 +125,7 @@ class _Entries:
         for body in links.robot.bodies[1:]:
             self.q[body.v, body.v] += spring_tangent(body, q)
             self.v[body.v, body.v] += np.diag(friction_tangents(body, v))
-            self.vdot[body.v, body.v] += body.kept
+            self.vdot[body.v, body.v] += body.rotor_inertia
 
     def column(self, k: int, place: int, inertia: Array, B: Coriolis, f: Array) -> None:
         """Add what axes of body k share with themselves and with those inward of them."""

@@ -11,9 +11,9 @@ from legged.algorithms.derivatives.axes import Axes, Moving, columns, moving
 from legged.algorithms.links import cross_motion, links_at
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
-from legged.dynamics.frames import Frame, Placed, placed
+from legged.dynamics.frames import Frame, ResolvedFrame, resolve_frame
 from legged.robot.robot import Robot
-from legged.spatial import Array, Rotation, Shift, Transform, cross, join
+from legged.spatial import Array, Rotation, Transform, Translation, cross, join
 
 
 class FrameDerivatives(NamedTuple):
@@ -87,14 +87,14 @@ def jacobian_rate(robot: Robot, q: Array, v: Array, frame: str | Frame) -> Array
 
 def _frame_motion(robot: Robot, q: Array, v: Array, vdot: Array, frame: str | Frame) -> tuple:
     """Return where the frame is fixed, how all moves in absolute coordinates, the way to the frame, and its twist."""
-    at, links = placed(robot, frame), links_at(robot, q, "absolute")
+    at, links = resolve_frame(robot, frame), links_at(robot, q, "absolute")
     moves = moving(links, q, v, vdot, gravity=False)
-    o, R = (step.r if isinstance(step, Shift) else step.R for step in links.to_link[at.body].steps)  # type: ignore
-    X = Transform((Shift(o + R @ at.in_body.position), Rotation(R @ at.in_body.rotation)))
+    o, R = (step.r if isinstance(step, Translation) else step.R for step in links.to_link[at.body].steps)  # type: ignore
+    X = Transform((Translation(o + R @ at.in_body.position), Rotation(R @ at.in_body.rotation)))
     return at, moves, X, X @ moves.t[at.body]
 
 
-def _way(robot: Robot, moves: Moving, at: Placed) -> Iterator[Axes]:
+def _way(robot: Robot, moves: Moving, at: ResolvedFrame) -> Iterator[Axes]:
     for k in items(robot.ancestors(at.body)):
         yield from moves.axes[k]
 

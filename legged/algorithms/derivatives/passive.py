@@ -13,7 +13,7 @@ from legged.spatial import Array, skew
 
 def friction_tangents(body: Body, v: Array) -> Array:
     """Return the derivatives of `friction_forces` by the joint's rates, (nv of the joint,), [N m s/rad] or [N s/m]."""
-    if not body.rubs:
+    if not body.has_friction:
         return np.zeros(body.nv)
     damping, friction = (np.broadcast_to(x, body.nv) for x in (body.physics.damping, body.physics.friction))
     slopes = []

@@ -20,7 +20,7 @@ import numpy as np
 
 from legged.algorithms.assemblies import GROUND
 from legged.algorithms.jointed import Jointed
-from legged.dynamics.frames import Frame, Pose, placed
+from legged.dynamics.frames import Frame, Pose, resolve_frame
 from legged.dynamics.kinematics import Motion
 from legged.errors import DefinitionError
 from legged.loops.closing import Row
@@ -172,7 +172,7 @@ def _sharing(closed: ClosedRobot) -> Iterator[list[int]]:
 def _around(closed: ClosedRobot, loop: Loop) -> set[int]:
     """Return the bodies whose joints a loop goes through."""
     robot = closed.robot
-    ways = [set(robot.ancestors(placed(robot, frame).body)) if frame else set() for frame in loop.ends]
+    ways = [set(robot.ancestors(resolve_frame(robot, frame).body)) if frame else set() for frame in loop.ends]
     return {k for k in ways[0] ^ ways[1] if robot.bodies[k].nv}
 
 
@@ -181,7 +181,7 @@ def _end(closed: ClosedRobot, loop: Loop, frame: Frame | None, moving: Motion, p
     still = np.zeros(6)
     if frame is None:
         return End(GROUND, loop.frame, still, np.eye(6), still)
-    _, _, k, (turn, r) = placed(closed.robot, frame)
+    _, _, k, (turn, r) = resolve_frame(closed.robot, frame)
     R, t = moving.rotation[k], moving.twist[k]
     pose = Pose(R @ turn, moving.origin[k] + R @ r)
     if k == 0 and not closed.robot.base.nv:

@@ -12,7 +12,7 @@ from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
 from legged.dynamics.kinematics import point_positions, point_twist_rates
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
-from legged.robot.entries import added
+from legged.robot.entries import scatter_add
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, factor_symmetric, join, mass_matrix, mirror, skew, solve_factored
@@ -27,7 +27,7 @@ def bias_forces(operators: SpatialOperators, v: Array, wrenches: Wrenches = None
     robot, S = operators.robot, operators
     a, b = _quadratic(S, v, wrenches)
     own = [friction_forces(body, v) + spring_forces(body, S.q) for body in robot.bodies]
-    return S.H @ (S.phi @ (S.M @ (S.phi.T @ a) + b)) + added(robot, own)
+    return S.H @ (S.phi @ (S.M @ (S.phi.T @ a) + b)) + scatter_add(robot, own)
 
 
 def _quadratic(S: SpatialOperators, v: Array, wrenches: Wrenches) -> tuple[Array, Array]:

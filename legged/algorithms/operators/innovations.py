@@ -10,7 +10,7 @@ from legged.algorithms.operators.operator import Operator
 from legged.algorithms.operators.spatial_operators import SpatialOperators
 from legged.dynamics.arguments import Wrenches, read
 from legged.robot.configuration import configuration_rate
-from legged.robot.entries import placed
+from legged.robot.entries import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -22,7 +22,7 @@ def root(operators: SpatialOperators) -> Operator:
 
     def act(x: Array, transposed: bool) -> Array:
         parts = ((b.v, (blocks[b.index].T if transposed else blocks[b.index]) @ x[b.v]) for b in S.robot.bodies)
-        return placed(S.robot.nv, parts)
+        return scatter(S.robot.nv, parts)
 
     return Operator(S.robot.nv, S.robot.nv, lambda x: act(x, False), lambda x: act(x, True), "D^1/2")
 

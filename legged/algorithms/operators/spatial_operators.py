@@ -22,7 +22,7 @@ from legged.dynamics.kinematics import motion
 from legged.dynamics.sweeps import inward, outward, transforms
 from legged.errors import DefinitionError
 from legged.robot.body import Body
-from legged.robot.entries import added, placed
+from legged.robot.entries import scatter, scatter_add
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, cross, factor_symmetric, join, mirror, solve_factored
 
@@ -43,7 +43,7 @@ class SpatialOperators:
 
     def __post_init__(self) -> None:
         refuse_followers(self.robot, "the innovations factorization")
-        if any(body.spin.any() for body in self.robot.bodies):
+        if any(body.rotor_momentum.any() for body in self.robot.bodies):
             raise DefinitionError("the spatial operators know no rotors that couple with the turning of their link")
         (q,) = read(self.robot, q=self.q)
         object.__setattr__(self, "q", q)
@@ -55,7 +55,7 @@ class SpatialOperators:
         """H: forces of the links to forces of the joints; its adjoint takes joint rates to relative twists."""
 
         def project(f: Array) -> Array:
-            return added(self.robot, [self.axes(body).T @ self._of(f, body) for body in self.robot.bodies])
+            return scatter_add(self.robot, [self.axes(body).T @ self._of(f, body) for body in self.robot.bodies])
 
         def spread(rates: Array) -> Array:
             return np.concatenate([self._moved(body, rates) for body in self.robot.bodies])
@@ -72,7 +72,7 @@ class SpatialOperators:
         """Inertia of armature and rotors, memoryless on joint rates; zero in the paper."""
 
         def act(x: Array) -> Array:
-            return added(self.robot, [body.reflected @ x[body.v] for body in self.robot.bodies])
+            return scatter_add(self.robot, [body.reflected_inertia @ x[body.v] for body in self.robot.bodies])
 
         return Operator(self.robot.nv, self.robot.nv, act, act, "I_r")
 
@@ -92,7 +92,7 @@ class SpatialOperators:
 
         def act(x: Array) -> Array:
             parts = ((body.v, solve_factored(self.joint_factors(body), x[body.v])) for body in self.robot.bodies)
-            return placed(self.robot.nv, parts)
+            return scatter(self.robot.nv, parts)
 
         return Operator(self.robot.nv, self.robot.nv, act, act, "D^-1")
 
@@ -224,10 +224,10 @@ class SpatialOperators:
         for body in inward(self.robot):
             k, h = body.index, self.axes(body)
             shared = P[k] @ h
-            D[k] = factor_symmetric(mirror(h.T @ shared + body.reflected))
+            D[k] = factor_symmetric(mirror(h.T @ shared + body.reflected_inertia))
             if body.parent >= 0:
                 gain = np.array([solve_factored(D[k], row) for row in shared]).reshape(6, body.nv)
-                P[body.parent] = P[body.parent] + self.X[k].pull(mirror(P[k] - shared @ gain.T))
+                P[body.parent] = P[body.parent] + self.X[k].transform_inertia(mirror(P[k] - shared @ gain.T))
         return P, D
 
     def joint_factors(self, body: Body) -> tuple:
