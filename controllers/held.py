@@ -66,7 +66,7 @@ class Held:
         """Return the generalized forces that are held, (nv,)."""
         return memory[: len(v)]
 
-    def instants(self, until: float) -> Array:
+    def update_times(self, until: float) -> Array:
         """Return the times before `until` at which the law is computed, [s]."""
         return np.arange(1, int(np.ceil(until * self.rate - _ON_TIME))) / self.rate
 

@@ -128,7 +128,7 @@ class Experiment:
     def seconds(self) -> float:
         """Return the processor time that the motion takes, [s], compiled and sampled at 100 Hz: the best of some."""
         engine, q, s = self._begun
-        plan = segments(sample_times(self.duration, 0.01), *engine.loop.corners(self.duration))
+        plan = segments(sample_times(self.duration, 0.01), *engine.loop.break_times(self.duration))
         return race([lambda: list(TimeStepping(self.step).march(engine, q, s, plan))])[0]
 
     @cached_property

@@ -25,7 +25,7 @@ from legged.table import Table
 class CubicLoop(ClosedLoop):
     """The same closed loop with the O(n^3) route in place of the recursion."""
 
-    def respond(self, xi, q, v, tau, wrenches):
+    def motion_rate(self, xi, q, v, tau, wrenches):
         vdot = cubic_forward_dynamics(self.robot, q, v, tau, wrenches)
         return np.concatenate([chart_rate(self.robot, xi, v), vdot])
 

@@ -20,7 +20,7 @@ from legged.contact.free_body import FreeBody
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.robot import Robot
 from legged.simulation.chart import normalized
-from legged.simulation.closed_loop import ClosedLoop, Corners
+from legged.simulation.closed_loop import BreakTimes, ClosedLoop
 from legged.simulation.controller import Controller, adapt
 from legged.simulation.disturbance import edges
 from legged.simulation.fall import Fall, Limits
@@ -47,7 +47,7 @@ class Starts(NamedTuple):
 
     states: Array
     numbers: Array
-    corners: tuple[Corners, ...]
+    break_times: tuple[BreakTimes, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,7 +90,7 @@ class Batch:
         """
         steady, rows = self._starts_alike(), []
         states: dict[bytes, tuple[Array, Array]] = {}
-        started: dict[bytes, tuple[list[float], Array, Corners]] = {}
+        started: dict[bytes, tuple[list[float], Array, BreakTimes]] = {}
         limits: dict[bytes, list[float]] = {}
         for i in range(self.variation.count):
             setting, who = self.variation.member(i), self.variation.key(i)
@@ -101,18 +101,18 @@ class Batch:
             controller = who if steady else at
             if controller not in started:
                 started[controller] = self._controller(i, setting, q, v)
-            mine, memory, (switches, instants) = started[controller]
+            mine, memory, (switches, update_times) = started[controller]
             judged = who + q.tobytes()
             if judged not in limits:
                 limits[judged] = numbers(self._limits(setting, q))[0]
             found = mine + numbers(setting.pushes)[0] + limits[judged]
             self._refuse_other_bodies(i, setting)
             state = np.concatenate([q, self.first.loop.initial(v, memory, setting.bodies)])
-            rows.append((state, found, (switches, instants + edges(setting.pushes))))
+            rows.append((state, found, (switches, update_times + edges(setting.pushes))))
         if len({(len(state), len(found)) for state, found, _ in rows}) > 1:
             raise TraceError("the members' controllers hold different numbers of numbers")
-        found_states, found, corners = zip(*rows, strict=True)
-        return Starts(np.array(found_states), np.array(found), corners)
+        found_states, found, break_times = zip(*rows, strict=True)
+        return Starts(np.array(found_states), np.array(found), break_times)
 
     @cached_property
     def _first_bodies(self) -> tuple[FreeBody, ...]:
@@ -135,7 +135,7 @@ class Batch:
     def _limits(self, setting: Setting, q: Array) -> Limits | None:
         return None if self.fall is None else self.fall.limits(self.robot, setting.ground, q)
 
-    def _controller(self, i: int, setting: Setting, q: Array, v: Array) -> tuple[list[float], Array, Corners]:
+    def _controller(self, i: int, setting: Setting, q: Array, v: Array) -> tuple[list[float], Array, BreakTimes]:
         """Return (the numbers of member i's controller and ground, its memory, its switches and instants)."""
         controller, memory = self._started(setting, q, v)
         found, others = numbers((controller, setting.ground))
@@ -144,7 +144,7 @@ class Batch:
         for (place, mine), (_, first) in zip(others, self._others, strict=True):
             if not same(mine, first):
                 raise TraceError(f"member {i} differs from member 0 in more than numbers: {place}")
-        return found, memory, replace(self.first.loop, controller=controller, pushes=()).corners(self.until)
+        return found, memory, replace(self.first.loop, controller=controller, pushes=()).break_times(self.until)
 
     @cached_property
     def _others(self) -> list[tuple[str, Any]]:
@@ -233,7 +233,7 @@ class BatchLoop:
         """Return a state near another, (n,), its quaternions of length one."""
         robot, loop = self.batch.robot, self.batch.first.loop
         q = normalized(robot, state[: robot.nq] + noise[: robot.nq])
-        return np.concatenate([q, loop.shaken(state[robot.nq :], noise[robot.nq :])])
+        return np.concatenate([q, loop.perturbed(state[robot.nq :], noise[robot.nq :])])
 
     def _plain(self, i: int, clock: Array, state: Array) -> Array:
         """Return member i's state after a step by the plain equations; NaN where it has none."""

@@ -39,7 +39,7 @@ def chart_rate(robot: Robot, xi: Array, v: Array) -> Array:
     return np.stack(rate) if rate else np.zeros(0)
 
 
-def push(robot: Robot, q: Array, v: Array, vdot: Array, h: Any) -> tuple[Array, Array]:
+def semi_implicit_euler(robot: Robot, q: Array, v: Array, vdot: Array, h: Any) -> tuple[Array, Array]:
     """Return (q, v) a time h later by the semi-implicit (symplectic) Euler rule: velocities first, then positions.
 
     A floating base's linear velocity is advanced in axes at rest, where it has no velocity terms, so that a free base
@@ -48,7 +48,7 @@ def push(robot: Robot, q: Array, v: Array, vdot: Array, h: Any) -> tuple[Array, 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Its rate, (nv,). h: Step, [s].
     """
-    return drift(robot, q, v + h * (vdot + turning(robot, v)), h)
+    return drift(robot, q, v + h * (vdot + velocity_product(robot, v)), h)
 
 
 def drift(robot: Robot, q: Array, v: Array, h: Any) -> tuple[Array, Array]:
@@ -63,14 +63,14 @@ def drift(robot: Robot, q: Array, v: Array, h: Any) -> tuple[Array, Array]:
     return moved, np.concatenate([v[:3], turn.T @ v[3:6], v[6:]])
 
 
-def turning(robot: Robot, v: Array) -> Array:
+def velocity_product(robot: Robot, v: Array) -> Array:
     """Return what makes of vdot the rate of v in axes at rest, (nv,): omega x v for a floating base's linear part."""
     if robot.base.kind != "floating":
         return np.zeros(robot.nv)
     return np.concatenate([np.zeros(3), cross(v[:3], v[3:6]), np.zeros(robot.nv - 6)])
 
 
-def largest_turn(robot: Robot, xi: Array) -> float:
+def largest_rotation(robot: Robot, xi: Array) -> float:
     """Return the length of the longest rotation vector in xi, [rad]. Plain floats only."""
     return max((float(np.linalg.norm(xi[at])) for _, at in quaternion_blocks(robot)), default=0.0)
 

@@ -52,11 +52,11 @@ class ClosedChainLoop(ClosedLoop):
         q, v = projected(self.closed, q, s[:n], PROJECTION_STEPS)
         return q, np.concatenate([v, s[n:]])
 
-    def _vdot(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
+    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
         tau = tau + stop_forces(self.robot, self._stops, q, v)
         return by_pivots(self.closed, q, v, tau, wrenches, self.stabilization)
 
-    def _slope(self, h: Any, q: Array, v: Array) -> Array:
+    def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
         return np.zeros(self.robot.nv)
 
 

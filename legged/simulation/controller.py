@@ -51,12 +51,12 @@ class Controller(Protocol):
         """Return the times before `until` at which the reference jumps, growing, [s]."""
         ...
 
-    def instants(self, until: float) -> Any:
+    def update_times(self, until: float) -> Any:
         """Return the times before `until` at which a fixed step must begin besides those, for `update`, [s]."""
         ...
 
     @property
-    def clocked(self) -> bool:
+    def has_update(self) -> bool:
         """Whether it has an `update` of its own."""
         ...
 
@@ -82,18 +82,18 @@ class _Adapted:
         return np.asanyarray(rate(t, phase, q, v, wrenches, memory))
 
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return self.given.update(t, phase, q, v, wrenches, memory) if self.clocked else memory
+        return self.given.update(t, phase, q, v, wrenches, memory) if self.has_update else memory
 
     def switches(self, until: float) -> Any:
         switches = getattr(self.given, "switches", None)
         return () if switches is None else switches(until)
 
-    def instants(self, until: float) -> Any:
-        instants = getattr(self.given, "instants", None)
-        return () if instants is None else instants(until)
+    def update_times(self, until: float) -> Any:
+        update_times = getattr(self.given, "update_times", None)
+        return () if update_times is None else update_times(until)
 
     @property
-    def clocked(self) -> bool:
+    def has_update(self) -> bool:
         return hasattr(self.given, "update")
 
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.errors import NotFiniteError, SingularError, TraceError
-from legged.simulation.chart import largest_turn
-from legged.simulation.closed_loop import ClosedLoop, Felt, Look, Observation
+from legged.simulation.chart import largest_rotation
+from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Observation, Outputs
 from legged.simulation.fixed import Piece
 from legged.simulation.rigid_loop import RigidLoop
 from legged.simulation.steps import Steps
@@ -40,49 +40,49 @@ class CompiledPlant(ClosedLoop):
         return {"q": nq, "v": nv, "tau": nv, "wrenches": (len(self.robot.links), 6)}
 
     @cached_property
-    def _feel(self) -> Callable[..., Felt]:
+    def _external_forces(self) -> Callable[..., ExternalForces]:
         try:
-            return self._compiled("feel", t=(), q=self.robot.nq, s=self.size)
+            return self._compiled("external_forces", t=(), q=self.robot.nq, s=self.size)
         except Exception:  # a ground of the user's that cannot be traced, whatever it raised
-            return super().feel
+            return super().external_forces
 
-    def place(self, q_ref: Array, xi: Array) -> Array:
-        return self._compiled("place", q_ref=self.robot.nq, xi=self.robot.nv)(q_ref, xi)
+    def configuration(self, q_ref: Array, xi: Array) -> Array:
+        return self._compiled("configuration", q_ref=self.robot.nq, xi=self.robot.nv)(q_ref, xi)
 
-    def feel(self, t: Any, q: Array, s: Array) -> Felt:
-        return self._feel(float(t), q, s)
+    def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
+        return self._external_forces(float(t), q, s)
 
-    def respond(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
-        return self._compiled("respond", xi=self.robot.nv, **self._state)(xi, q, v, tau, wrenches)
+    def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
+        return self._compiled("motion_rate", xi=self.robot.nv, **self._state)(xi, q, v, tau, wrenches)
 
-    def stride(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
-        return self._compiled("stride", h=(), **self._state)(float(h), q, v, tau, wrenches)
+    def time_step(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
+        return self._compiled("time_step", h=(), **self._state)(float(h), q, v, tau, wrenches)
 
-    def resist(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
+    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
         shapes = {"h": (), "q": self.robot.nq, "v": self.robot.nv, "v_next": self.robot.nv}
-        return self._compiled("resist", **shapes)(float(h), q, v, v_next)
+        return self._compiled("dissipation", **shapes)(float(h), q, v, v_next)
 
-    def look(self, q: Array, s: Array) -> Look:
-        return self._compiled("look", q=self.robot.nq, s=self.size)(q, s)
+    def outputs(self, q: Array, s: Array) -> Outputs:
+        return self._compiled("outputs", q=self.robot.nq, s=self.size)(q, s)
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledScene(CompiledPlant, RigidLoop):
     """The same of a loop on rigid ground."""
 
-    def resist(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        return RigidLoop.resist(self, h, q, v, v_next)  # a part of `leap`, which is compiled whole
+    def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
+        return RigidLoop.dissipation(self, h, q, v, v_next)  # a part of `impact_step`, which is compiled whole
 
     @cached_property
-    def _leap(self) -> Callable[..., tuple[Array, Array]]:
+    def _impact_step(self) -> Callable[..., tuple[Array, Array]]:
         shapes = {"t": (), "h": (), "q": self.robot.nq, "s": self.size, "tau": self.robot.nv}
         try:
-            return self._compiled("leap", **shapes, memory_rate=self.memory)
+            return self._compiled("impact_step", **shapes, memory_rate=self.memory)
         except Exception:  # a terrain of the user's that cannot be traced, whatever it raised
-            return super().leap
+            return super().impact_step
 
-    def leap(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> tuple[Array, Array]:
-        return self._leap(float(t), float(h), q, s, tau, memory_rate)
+    def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> tuple[Array, Array]:
+        return self._impact_step(float(t), float(h), q, s, tau, memory_rate)
 
 
 _PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: CompiledPlant, RigidLoop: CompiledScene}
@@ -119,9 +119,9 @@ class Engine:
         return self._made(loop.observe, t=(), phase=(), q=loop.robot.nq, s=loop.size)
 
     @cached_property
-    def _place(self) -> Callable[..., Array]:
+    def _configuration(self) -> Callable[..., Array]:
         loop = self.loop
-        return self._made(loop.place, q_ref=loop.robot.nq, xi=loop.robot.nv)
+        return self._made(loop.configuration, q_ref=loop.robot.nq, xi=loop.robot.nv)
 
     def _made(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
         return compile_function(function, None, **shapes) if self.whole else function
@@ -170,11 +170,11 @@ class Engine:
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         """Return q, (nq,), quaternions of length one."""
-        return self._place(q_ref, xi)
+        return self._configuration(q_ref, xi)
 
     def turn(self, xi: Array) -> float:
         """Return the longest rotation vector in xi, [rad]."""
-        return largest_turn(self.loop.robot, xi)
+        return largest_rotation(self.loop.robot, xi)
 
 
 def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engine:
@@ -223,9 +223,9 @@ def _disagreement(one: Engine, other: Engine, q: Array, s: Array) -> float:
     worst = 0.0
     for t in (0.0, 0.1, 0.37, 0.0):
         noise = 1e-3 * rng.standard_normal(one.nv + len(s))
-        y = np.concatenate([noise[: one.nv], one.loop.shaken(s, noise[one.nv :])])
+        y = np.concatenate([noise[: one.nv], one.loop.perturbed(s, noise[one.nv :])])
         pairs = [(one.rate(t, 0, y, q), other.rate(t, 0, y, q))]
-        if one.loop.controller.clocked:
+        if one.loop.controller.has_update:
             pairs.append((one.observe(t, 0, q, y[one.nv :]).memory, other.observe(t, 0, q, y[one.nv :]).memory))
         worst = max(worst, *(float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs))
     return worst

@@ -28,7 +28,7 @@ def recorded(engine: Engine, integrator: Integrator, controller: Any, states: li
     parts = loop.split(np.array([state.s for state in states]))
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
     _, edges, modules = stick_figure(robot, bodies)
-    skeleton = np.array([o.look.skeleton for o in seen])
+    skeleton = np.array([o.outputs.skeleton for o in seen])
     lines, normal = ground_under(loop.ground, skeleton)
     names, on, against = _contacts(loop)
     return Run(
@@ -48,14 +48,14 @@ def recorded(engine: Engine, integrator: Integrator, controller: Any, states: li
         contact_points=np.array([o.points for o in seen]),
         contact_forces=np.array([o.forces for o in seen]),
         contact_residual=parts.ground_memory[:, -1] if isinstance(loop, RigidLoop) else np.zeros(len(states)),
-        kinetic=np.array([o.look.kinetic for o in seen]),
-        potential=np.array([o.look.potential for o in seen]),
+        kinetic=np.array([o.outputs.kinetic for o in seen]),
+        potential=np.array([o.outputs.potential for o in seen]),
         actuator_work=parts.works[:, 0],
         ground_work=parts.works[:, 1],
         push_work=parts.works[:, 2],
         joint_work=parts.works[:, 3],
-        base_position=np.array([o.look.base_position for o in seen]),
-        base_rotation=np.array([o.look.base_rotation for o in seen]),
+        base_position=np.array([o.outputs.base_position for o in seen]),
+        base_rotation=np.array([o.outputs.base_rotation for o in seen]),
         joint_names=tuple(joint.name for joint in robot.joints),
         joint_q=np.array([(joint.q.start, joint.q.stop) for joint in robot.joints], dtype=int).reshape(-1, 2),
         joint_v=np.array([(joint.v.start, joint.v.stop) for joint in robot.joints], dtype=int).reshape(-1, 2),

@@ -37,8 +37,8 @@ from legged.ground.contact import refuse_round_feet
 from legged.ground.ground import Ground
 from legged.robot.entries import scatter_add
 from legged.robot.robot import Robot
-from legged.simulation.chart import drift, normalized, turning
-from legged.simulation.closed_loop import ClosedLoop, Felt, Look
+from legged.simulation.chart import drift, normalized, velocity_product
+from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Outputs
 from legged.simulation.controller import Controller
 from legged.simulation.disturbance import Push, push_wrenches
 from legged.simulation.limits import stop_forces
@@ -81,7 +81,7 @@ class RigidLoop(ClosedLoop):
         states = [part for body in (self.bodies if bodies is None else bodies) for part in body.state()]
         return np.concatenate([super().initial(v, memory), *states])
 
-    def shaken(self, s: Array, noise: Array) -> Array:
+    def perturbed(self, s: Array, noise: Array) -> Array:
         """Return a state near s in which bodies are where they were: their quaternions have length one."""
         own = super().size
         return np.concatenate([s[:own] + noise[:own], s[own:]])
@@ -96,22 +96,24 @@ class RigidLoop(ClosedLoop):
 
     # The pieces.
 
-    def feel(self, t: Any, q: Array, s: Array) -> Felt:
+    def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
         """Return what the forces of the last step do here, and the pushes; impulses' power is not told."""
         qs, part = [x for x, _ in self.states(q, s)], self.split(s)
         touches, forces = self.scene.touches(qs), self.forces(s)
         contact = self.scene.wrenches(qs, touches, forces)[0]
         world = np.array([frame.T @ f for frame, f in zip(touches.frame, forces, strict=True)]).reshape(-1, 3)
         pushed, power = push_wrenches(self.robot, self.pushes, t, q, part.v) if self.pushes else (0.0, 0.0)
-        return Felt(contact, contact + pushed, touches.point, world, 0.0 * part.ground_memory, np.stack([0.0, power]))
+        return ExternalForces(
+            contact, contact + pushed, touches.point, world, 0.0 * part.ground_memory, np.stack([0.0, power])
+        )
 
-    def leap(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> Pair:
+    def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> Pair:
         """Return (q, s) a time h later under the forces tau of motors, (nv,)."""
         part, scene = self.split(s), self.scene
         starts = zip(scene.robots, self.states(q, s), strict=True)
         middle = [drift(robot, *state, 0.5 * h) for robot, state in starts]
         qs, vs = [x for x, _ in middle], [v for _, v in middle]
-        slope = self._slope(h, *middle[0])
+        slope = self.implicit_damping(h, *middle[0])
         free = [self._free(h, t, tau, slope, *middle[0])]
         free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
         touches, guess = scene.touches(qs), h * self.forces(s)
@@ -125,8 +127,8 @@ class RigidLoop(ClosedLoop):
         ground = np.concatenate([(impact.p / h).reshape(-1), np.stack([impact.residual])])
         return q_next, np.concatenate([v_next, memory, ground, part.works + np.stack(works), *others])
 
-    def look(self, q: Array, s: Array) -> Look:
-        own, states = super().look(q, s), self.states(q, s)[1:]
+    def outputs(self, q: Array, s: Array) -> Outputs:
+        own, states = super().outputs(q, s), self.states(q, s)[1:]
         kinetic, potential, nodes = own.kinetic, own.potential, [own.skeleton]
         for robot, body, (x, v) in zip(self.scene.robots[1:], self.bodies, states, strict=True):
             kinetic, potential = kinetic + kinetic_energy(robot, x, v), potential + potential_energy(robot, x)
@@ -142,10 +144,10 @@ class RigidLoop(ClosedLoop):
 
     def time_stepping(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> Pair:
         """Return (q, s) a time h later by the rule above."""
-        felt = self.feel(t, q, s)
-        s = self.begun(t, phase, q, s, felt.contact)
-        tau, memory_rate = self.act(t, phase, q, s, felt.contact)
-        return self.leap(t, h, q, s, tau, memory_rate)
+        external = self.external_forces(t, q, s)
+        s = self.controller_update(t, phase, q, s, external.contact)
+        tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
+        return self.impact_step(t, h, q, s, tau, memory_rate)
 
     def _free(self, h: Any, t: Any, tau: Array, slope: Array, q: Array, v: Array) -> Array:
         """Return the velocity after a step without contacts, at q in the middle of it."""
@@ -159,7 +161,7 @@ class RigidLoop(ClosedLoop):
         v_next = impact.v_next[0]
         mean = 0.5 * (v + v_next)
         pushed = push_wrenches(self.robot, self.pushes, t + 0.5 * h, q, mean)[1] if self.pushes else 0.0
-        return [h * (tau @ mean), impact.work, h * pushed, h * self._resistance(h, q, v, v_next)]
+        return [h * (tau @ mean), impact.work, h * pushed, h * self._dissipation(h, q, v, v_next)]
 
 
 def flight(robot: Robot, h: Any, q: Array, v: Array, tau: Any = None, wrenches: Any = None, extra: Any = None) -> Array:
@@ -173,13 +175,13 @@ def flight(robot: Robot, h: Any, q: Array, v: Array, tau: Any = None, wrenches: 
         tau, wrenches, extra: As in `accelerations`; none if left out.
     """
     tau, extra = (np.zeros(robot.nv) if x is None else x for x in (tau, extra))
-    half = v + 0.5 * h * (accelerations(robot, q, v, tau, wrenches, extra) + turning(robot, v))
+    half = v + 0.5 * h * (accelerations(robot, q, v, tau, wrenches, extra) + velocity_product(robot, v))
     if any(body.has_friction for body in robot.bodies):
-        tau = tau + _rubbing(robot, half) - _rubbing(robot, v)
-    return v + h * (accelerations(robot, q, half, tau, wrenches, extra) + turning(robot, half))
+        tau = tau + _joint_friction(robot, half) - _joint_friction(robot, v)
+    return v + h * (accelerations(robot, q, half, tau, wrenches, extra) + velocity_product(robot, half))
 
 
-def _rubbing(robot: Robot, v: Array) -> Array:
+def _joint_friction(robot: Robot, v: Array) -> Array:
     return scatter_add(robot, [friction_forces(body, v) for body in robot.bodies])
 
 

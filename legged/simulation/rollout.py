@@ -155,10 +155,10 @@ class Task:
         return members
 
     def _schedule(self) -> Schedule:
-        corners = self.batch.starts.corners
-        different = {key: k for k, key in enumerate(dict.fromkeys(corners))}
+        break_times = self.batch.starts.break_times
+        different = {key: k for k, key in enumerate(dict.fromkeys(break_times))}
         plans = [self.integrator.pieces(segments(self.times, *key)) for key in different]
-        return aligned(plans, np.array([different[key] for key in corners]))
+        return aligned(plans, np.array([different[key] for key in break_times]))
 
     def _in_python(self, reach: Callable[[float], None]) -> Members:
         """Return the members, simulated one after the other."""
@@ -183,7 +183,7 @@ class Task:
         return Members(stored[:, -1], np.array([outcome for _, outcome in every]), stored)
 
     def _segments(self, loop: ClosedLoop) -> list[Segment]:
-        return segments(self.times, *loop.corners(float(self.times[-1])))
+        return segments(self.times, *loop.break_times(float(self.times[-1])))
 
     def result(self, name: str, members: Members) -> Rollouts:
         """Return the record of the members at the end."""

@@ -147,12 +147,12 @@ def follow(
         raise DefinitionError(
             f"robot {robot.name!r} has closed loops, which impulses of a Rigid ground do not know yet"
         )
-    if loop.controller.clocked and not isinstance(integrator, FixedStep):
+    if loop.controller.has_update and not isinstance(integrator, FixedStep):
         raise DefinitionError(
             f"a controller with a clock of its own needs an integrator with fixed steps, got {integrator}"
         )
     watch = _watch(fall, robot, loop.ground, q)
-    plan = segments(times, *loop.corners(until))
+    plan = segments(times, *loop.break_times(until))
     states, ended = _march(robot, integrator.march(engine, q, s, plan), watch, until, progress)
     run = recorded(engine, integrator, controller, states, ended)
     if ended:

@@ -92,7 +92,7 @@ class Integrator(Protocol):
         ...
 
 
-def segments(samples: Array, switches: Sequence[float], corners: Sequence[float] = ()) -> list[Segment]:
+def segments(samples: Array, switches: Sequence[float], break_times: Sequence[float] = ()) -> list[Segment]:
     """Return the segments of a run.
 
     Args:
@@ -101,7 +101,7 @@ def segments(samples: Array, switches: Sequence[float], corners: Sequence[float]
         corners: Further times at which the integrator shall start afresh.
     """
     begin, until = float(samples[0]), float(samples[-1])
-    inside = sorted({float(t) for t in (*switches, *corners) if begin < t < until})
+    inside = sorted({float(t) for t in (*switches, *break_times) if begin < t < until})
     bounds = np.array([begin, *inside, until])
     first = np.searchsorted(samples, bounds)
     first[-1] = len(samples)

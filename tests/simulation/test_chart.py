@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import legged
-from legged.simulation.chart import chart_rate, largest_turn, normalized, push, quaternion_blocks
+from legged.simulation.chart import chart_rate, largest_rotation, normalized, quaternion_blocks, semi_implicit_euler
 
 SEEDS = range(12)
 
@@ -34,7 +34,7 @@ def test_a_semi_implicit_step_errs_by_the_square_of_its_length(seed):
     vdot = rng.normal(size=robot.nv)
 
     def error(h):
-        q_next, v_next = push(robot, q, v, vdot, h)
+        q_next, v_next = semi_implicit_euler(robot, q, v, vdot, h)
         wanted = np.concatenate([q + h * legged.configuration_rate(robot, q, v), v + h * vdot])
         return np.abs(np.concatenate([q_next, v_next]) - wanted).max()
 
@@ -49,7 +49,7 @@ def test_a_free_base_pushed_in_small_steps_keeps_its_world_velocity():
     before = R @ v[3:6]
     for _ in range(200):
         vdot = np.concatenate([np.zeros(3), -np.cross(v[:3], v[3:6])])
-        q, v = push(robot, q, v, vdot, 1e-2)
+        q, v = semi_implicit_euler(robot, q, v, vdot, 1e-2)
     R, _ = robot.base.pose(q)
     np.testing.assert_allclose(R @ v[3:6], before, atol=1e-12)
 
@@ -67,4 +67,4 @@ def test_normalized_touches_quaternions_only():
 
 def test_largest_turn_is_the_longest_rotation_vector():
     robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, (0.3, 0.2, 0.1)))).build()
-    assert largest_turn(robot, np.array([0.0, 3.0, 4.0, 100.0, 0.0, 0.0])) == 5.0
+    assert largest_rotation(robot, np.array([0.0, 3.0, 4.0, 100.0, 0.0, 0.0])) == 5.0

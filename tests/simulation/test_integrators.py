@@ -135,7 +135,7 @@ def test_steps_fit_between_samples():
 
 
 def test_segments_count_the_controllers_switches_only():
-    plan = segments(np.arange(0.0, 1.01, 0.25), switches=[0.5], corners=[0.3, 0.5])
+    plan = segments(np.arange(0.0, 1.01, 0.25), switches=[0.5], break_times=[0.3, 0.5])
     assert [(s.phase, s.start, s.end) for s in plan] == [(0, 0.0, 0.3), (0, 0.3, 0.5), (1, 0.5, 1.0)]
     assert [s.samples.tolist() for s in plan] == [[0.0, 0.25], [], [0.5, 0.75, 1.0]]
 
