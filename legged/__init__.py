@@ -1,6 +1,7 @@
 """Modeling, analyzing, simulating and controlling legged robots."""
 
 from legged import conversions, taylor
+from legged.algorithms.inverse_kinematics import IKSolution, InverseKinematics, center_of_mass_jacobian
 from legged.compiler import Counts, Kernel, compile, count, jacobian
 from legged.compiler.ir import where
 from legged.contact import FreeBody, Rigid

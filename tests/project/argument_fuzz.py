@@ -90,7 +90,7 @@ def _values() -> dict[str, Any]:
         "rng": np.random.default_rng(1), "seed": 1, "links": 4, "n": 3, "pairs": 2, "stiffness": 1e4, "damping": 10.0,
         "coefficient": 0.5, "viscosity": 10.0, "friction": 0.5, "restitution": 0.1, "angle": 0.1, "heading": 0.0,
         "elevation": 0.0, "dissipation": 1.0, "step": 1e-3, "inertia": legged.sphere_inertia(1.0, 0.1), "length": 0.3,
-        "shapes": [legged.contact.Sphere(0.1)], "contacts": [(0.0, 0.0, 0.0)], "condition": True, "a": 1.0, "b": 2.0,
+        "shapes": [legged.contact.Sphere(0.1)], "contacts": {"tip": (0.0, 0.0, 0.0)}, "condition": True, "a": 1.0, "b": 2.0,
         "density": 0.1, "height": 0.3, "tilt": 1.0, "impulse": (0.0, 1.0, 0.0), "duration": 0.0, "closed": closed,
         "forces": np.ones((2, 3)), "hold": None, "multipliers": None, "feet": np.array([[0.0, 0, 0], [1, 0, 0], [0, 1, 0]]),
         "loads": np.ones((4, 2)), "on": 1.0, "off": 0.5, "imu": "trunk", "threshold": 1.0, "edges": (1.0, 2.0),
@@ -114,7 +114,7 @@ def _special(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     quadruped = robots.spatial_quadruped()
     legged.save_urdf(quadruped, URDF)
     legged.save_mjcf(quadruped, MJCF)
-    loop_run = legged.loops.simulate(closed, until=0.01, q=q)
+    loop_run = legged.simulate(closed, until=0.01, q=q)
     trot = controllers.suited(controllers.Trot, quadruped)
     special = {
         "legged.FreeBody": {"position": (0.0, 0.0, 1.0), "quaternion": (1.0, 0, 0, 0), "velocity": (0.0, 0, 0), "spin": (0.0, 0, 0)},
@@ -148,7 +148,6 @@ def _special(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "legged.loops.load": {"path": MJCF},
         "legged.loops.loop_errors": {"run": loop_run},
         "legged.loops.ranks": {"run": loop_run},
-        "legged.loops.simulate": {"until": 0.01, "q": q},
         "legged.loops.standing": {"q": values["q"], "contacts": ["a_heel"]},
         "legged.loops.LoopBuilder": {"name": "a", "base_link": legged.Link("base", legged.sphere_inertia(1.0, 0.1))},
         "legged.loops.active_forces": {"forces": {}},

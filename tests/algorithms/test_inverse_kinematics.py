@@ -1,0 +1,149 @@
+"""Inverse kinematics: targets taken from random configurations are reached; limits, singular postures and errors."""
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.algorithms.inverse_kinematics import InverseKinematics, center_of_mass_jacobian
+from legged.errors import ArgumentError, LeggedError, ReachError, UnknownNameError
+from legged.rotations import axis_matrix
+
+LEGS = [f"leg{i}_foot" for i in (1, 2, 3, 4)]
+
+
+def target_of(robot, q, name, kind):
+    if name == "center_of_mass":
+        return legged.center_of_mass(robot, q)
+    pose = legged.frame_pose(robot, q, name)
+    return {"position": pose.position, "orientation": pose.rotation, "pose": (pose.rotation, pose.position)}[kind]
+
+
+def near(robot, q, rng, size):
+    return legged.integrate(robot, q, size * rng.normal(size=robot.nv))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_targets_of_a_random_configuration_of_a_random_robot_are_reached(seed):
+    rng = np.random.default_rng(seed)
+    robot = legged.random_tree(seed, links=8)
+    start = legged.random_configuration(robot, rng)
+    there = near(robot, start, rng, 0.2)
+    links = [link.name for link in robot.links]
+    kinds = {links[-1]: "pose", links[-2]: "position", "center_of_mass": "position", links[1]: "orientation"}
+    solution = InverseKinematics(robot, kinds).solve(
+        start, {name: target_of(robot, there, name, kind) for name, kind in kinds.items()}
+    )
+    assert solution.converged
+    for name, kind in kinds.items():
+        reached, wanted = (target_of(robot, q, name, kind) for q in (solution.q, there))
+        pairs = zip(reached, wanted, strict=True) if kind == "pose" else [(reached, wanted)]
+        assert all(np.abs(a - b).max() < 3e-9 for a, b in pairs)  # the tolerance, in meters or entries of a rotation
+
+
+def test_convergence_is_quadratic_near_the_solution():
+    robot, rng = robots.spatial_quadruped(), np.random.default_rng(1)
+    start = near(robot, robot.neutral(), rng, 0.3)
+    there = near(robot, start, rng, 1e-3)
+    ik = InverseKinematics(robot, {**dict.fromkeys(LEGS, "position"), "trunk": "pose"})
+    wanted = {name: target_of(robot, there, name, kind) for name, kind in ik.targets.items()}
+    assert ik.solve(start, wanted).iterations <= 4
+
+
+def test_orientations_half_a_turn_away_are_reached():
+    robot = robots.spatial_quadruped()
+    ik = InverseKinematics(robot, {"trunk": "orientation"})
+    for axis in "xyz":
+        for angle in (np.pi, np.pi - 1e-9, 3.0, 1e-12):
+            solution = ik.solve(robot.neutral(), {"trunk": axis_matrix(axis, angle)})
+            assert np.allclose(
+                legged.frame_pose(robot, solution.q, "trunk").rotation, axis_matrix(axis, angle), atol=2e-9
+            )
+
+
+def limited_arm():
+    builder = legged.RobotBuilder("arm", legged.Link("base", legged.sphere_inertia(1.0, 0.1)), base=legged.FixedBase())
+    for k, (name, parent) in enumerate((("upper", "base"), ("lower", "upper"))):
+        physics = legged.JointPhysics(lower=-0.5, upper=0.8)
+        link = legged.Link(
+            name, legged.rod_inertia(1.0, (0, 0, 0), (1, 0, 0)), contacts={"tip": (1.0, 0, 0)} if k else {}
+        )
+        builder.add(legged.Revolute(f"joint{k}", "y", physics=physics), link, to=parent, at=(float(k), 0, 0))
+    return builder.build()
+
+
+def test_joint_limits_hold_and_the_best_posture_within_them_is_found():
+    robot = limited_arm()
+    name = "tip"
+    ik = InverseKinematics(robot, {name: "position"})
+    for wanted in ((1.0, 0.0, 1.0), (0.0, 0.0, -2.0), (1.5, 0.0, 0.4), (3.0, 0.0, 0.1)):
+        best = ik.solve(np.array([0.1, 0.2]), {name: wanted}, partial=True)
+        assert (best.q >= -0.5).all() and (best.q <= 0.8).all()
+        grid = np.linspace(-0.5, 0.8, 131)
+        reached = min(
+            np.linalg.norm([np.cos(a) + np.cos(a + b) - wanted[0], wanted[1], -np.sin(a) - np.sin(a + b) - wanted[2]])
+            for a in grid
+            for b in grid
+        )
+        left = np.linalg.norm(best.errors[name])
+        assert left <= reached + 1e-9  # no worse than the best of a grid of 0.01 rad
+
+
+def test_a_target_out_of_reach_is_an_error_that_holds_the_residual_and_names_the_target():
+    robot = robots.spatial_quadruped()
+    ik = InverseKinematics(robot, {LEGS[0]: "position"}, hold=["base"])
+    with pytest.raises(ReachError, match=LEGS[0]) as caught:
+        ik.solve(robot.neutral(), {LEGS[0]: (10.0, 0.0, 0.0)})
+    assert 5.0 < caught.value.residual < 10.0
+    best = ik.solve(robot.neutral(), {LEGS[0]: (10.0, 0.0, 0.0)}, partial=True)
+    assert not best.converged and np.isfinite(best.q).all()
+
+
+def test_held_joints_stay():
+    robot, rng = robots.spatial_quadruped(), np.random.default_rng(2)
+    ik = InverseKinematics(robot, dict.fromkeys(LEGS[:1], "position"), hold=["base", "leg1_hip"])
+    start = near(robot, robot.neutral(), rng, 0.2)
+    joint = next(joint for joint in robot.joints if joint.name == "leg1_hip")
+    best = ik.solve(start, {LEGS[0]: (0.5, 0.3, 0.0)}, partial=True)
+    assert np.array_equal(best.q[:7], start[:7])
+    assert np.array_equal(best.q[joint.q], start[joint.q])
+
+
+def test_center_of_mass_jacobian_is_the_derivative_of_the_center_of_mass():
+    for seed in range(5):
+        robot, rng = legged.random_tree(seed, links=6), np.random.default_rng(seed)
+        q, h = legged.random_configuration(robot, rng), 1e-6
+        J = center_of_mass_jacobian(robot, q)
+        for k in range(robot.nv):
+            d = h * np.eye(robot.nv)[k]
+            ahead, behind = (legged.center_of_mass(robot, legged.integrate(robot, q, s * d)) for s in (1, -1))
+            assert np.allclose(J[:, k], (ahead - behind) / (2 * h), rtol=0, atol=1e-8)  # rounding over h
+
+
+def test_more_attempts_find_another_branch():
+    robot = robots.chain(2, base=legged.FixedBase())
+    name = robot.links[-1].name
+    ik = InverseKinematics(robot, {name: "pose"})
+    there = np.array([2.5, -2.0])
+    found = ik.solve(np.zeros(2), {name: target_of(robot, there, name, "pose")}, attempts=20)
+    assert found.converged
+
+
+def test_wrong_arguments_are_named():
+    robot = robots.spatial_quadruped()
+    for error, words, call in (
+        (ArgumentError, "robot must be a legged.Robot", lambda: InverseKinematics(None, {"trunk": "pose"})),
+        (ArgumentError, "the kind of target 'trunk'", lambda: InverseKinematics(robot, {"trunk": "place"})),
+        (ArgumentError, "'position'", lambda: InverseKinematics(robot, {"center_of_mass": "pose"})),
+        (ArgumentError, "at least one", lambda: InverseKinematics(robot, {})),
+        (UnknownNameError, "trunc", lambda: InverseKinematics(robot, {"trunc": "pose"})),
+        (UnknownNameError, "leg1_hipp", lambda: InverseKinematics(robot, {"trunk": "pose"}, hold=["leg1_hipp"])),
+        (ArgumentError, "weight", lambda: InverseKinematics(robot, {"trunk": "pose"}, weights={"trunk": -1})),
+    ):
+        with pytest.raises(error, match=words):
+            call()
+    ik = InverseKinematics(robot, {"trunk": "pose"})
+    for values in ({}, {"trunk": 1.0}, {"trunk": (np.eye(3), (1, 2))}, {"trunk": (2 * np.eye(3), (1, 2, 3))},
+                   {"trunk": (np.eye(3), (np.nan, 0, 0))}, {"trunk": (np.eye(3), np.zeros(3)), "arm": 1}):  # fmt: skip
+        with pytest.raises(LeggedError):
+            ik.solve(robot.neutral(), values)
