@@ -1,13 +1,20 @@
-"""Single calls: the built-in function and the way through ctypes give the same results and the same errors."""
+"""Calls of kernels: the built-in entry point and the call through ctypes give the same results and the same errors.
+
+Tests of calls run on both call paths, see the fixture `path`. `Kernel.general` is the second way on the first path.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import os
 import subprocess
 import sys
+import sysconfig
 import weakref
+from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,7 +22,7 @@ import pytest
 
 import legged
 from legged.compiler import Kernel, compile
-from legged.compiler.codegen.cpython import builtin, layout
+from legged.compiler.codegen.cpython import entry_point, layout
 from legged.compiler.ir.pytree import flatten
 from legged.errors import NotFiniteError, ShapeError, SingularError
 
@@ -25,8 +32,20 @@ def law(q, v, gain, grid):
     return np.outer(np.sin(q), v) / gain + grid
 
 
+@pytest.fixture(scope="module", params=["entry point", "ctypes"])
+def path(request) -> Iterator[str]:
+    """The call path of the kernels that a test compiles."""
+    if request.param == "ctypes":
+        with layout._ctypes_calls():
+            yield request.param
+    elif layout.is_enabled():
+        yield request.param
+    else:
+        pytest.skip("the layout of this interpreter is not confirmed")
+
+
 @pytest.fixture(scope="module")
-def kernel() -> Kernel:
+def kernel(path) -> Kernel:
     """`law`, compiled."""
     return compile(law, q=4, v=3, gain=(), grid=(4, 3))
 
@@ -43,9 +62,13 @@ def ways(kernel: Kernel) -> list:
     return [kernel, kernel.general]
 
 
-def test_this_python_makes_built_in_functions(kernel):
-    if sys.implementation.name == "cpython" and sys.maxsize > 2**32:
-        assert builtin.available() and type(kernel.__call__) is type(len)
+def has_entry_point(kernel: Kernel) -> bool:
+    """Return whether calls of a kernel run a built-in function."""
+    return type(kernel.__call__) is type(len)
+
+
+def test_the_call_path_is_the_chosen_one(path, kernel):
+    assert has_entry_point(kernel) == (path == "entry point")
 
 
 def test_both_ways_give_the_same_bits(kernel, state):
@@ -197,10 +220,11 @@ def alike(a: Any, b: Any) -> bool:
     return same and (not isinstance(a, np.ndarray) or (b.flags.owndata and b.flags.writeable))
 
 
+@pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("form", FORMS)
 def test_results_of_every_form_are_the_same_on_both_ways(form):
     kernel = compile(FORMS[form], x=3, y=3)
-    assert builtin.suits(kernel.graph) == (form != "more than that")
+    assert entry_point.supports(kernel.graph) == (form != "more than that")
     rng = np.random.default_rng(5)
     for lead in ((), (1,), (2,), (3,), (50,), (2, 3)):
         x, y = rng.normal(size=(*lead, 3)), rng.normal(size=(*lead, 3))
@@ -212,6 +236,7 @@ def test_results_of_every_form_are_the_same_on_both_ways(form):
             assert found == pytest.approx(np.hstack([np.ravel(part) for part in flatten(flat)[0]]), rel=1e-13)
 
 
+@pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("lead", [(), (40,)])
 def test_out_takes_several_results_on_both_ways(lead):
     kernel = compile(FORMS["numbers among arrays"], x=3, y=3)
@@ -231,6 +256,7 @@ def test_out_takes_several_results_on_both_ways(lead):
             call(x, y, out=(out[0], np.empty((*lead, 4)), out[2]))
 
 
+@pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("form", ["a tuple", "a number", "a named tuple", "numbers among arrays"])
 def test_calls_with_several_results_leak_nothing(form):
     kernel = compile(FORMS[form], x=3, y=3)
@@ -251,6 +277,7 @@ def test_calls_with_several_results_leak_nothing(form):
     assert spread[1:3].max() == 0 and spread.max() < 300  # a leak would be of one a call
 
 
+@pytest.mark.usefixtures("path")
 def test_kernels_can_be_forgotten():
     kernel = compile(lambda x: x + 1.5, x=2)
     reference, call = weakref.ref(kernel), kernel.__call__
@@ -262,26 +289,102 @@ def test_kernels_can_be_forgotten():
     assert reference() is None
 
 
-def test_without_built_in_functions_everything_still_works(monkeypatch, state, kernel):
-    monkeypatch.setattr(builtin, "available", lambda: False)
-    plain = compile(law, q=4, v=3, gain=(), grid=(4, 3))
-    assert type(plain) is Kernel and not isinstance(plain.__call__, type(len))
-    assert np.array_equal(plain(*state), kernel(*state))
+def test_both_call_paths_give_the_same_bits(state):
+    """One state, three states, and a single result among several."""
+    rng = np.random.default_rng(7)
+    many = rng.normal(size=(3, 4)), rng.normal(size=(3, 3)), rng.uniform(1.0, 2.0, 3), rng.normal(size=(3, 4, 3))
+    x, y = rng.normal(size=(2, 3))
+    found = []
+    for forced in (False, True):
+        with layout._ctypes_calls() if forced else contextlib.nullcontext():
+            kernels = compile(law, q=4, v=3, gain=(), grid=(4, 3)), compile(FORMS["numbers among arrays"], x=3, y=3)
+        found.append((kernels[0](*state), kernels[0](*many), kernels[1](x, y)))
+    assert alike(*found)
 
 
-def test_a_python_that_is_built_otherwise_is_noticed(monkeypatch):
-    builtin.available.cache_clear()
-    monkeypatch.setattr(builtin, "_VERSIONS", ())
-    assert not builtin.available()
-    monkeypatch.undo()
-    builtin.available.cache_clear()
-    monkeypatch.setattr(layout, "DESCR", layout.DATA)
-    assert not builtin.available()
-    monkeypatch.undo()
-    builtin.available.cache_clear()
-    assert builtin.available() or sys.implementation.name != "cpython"
+def run_python(*lines: str, **environment: str) -> str:
+    """Return what a new process prints."""
+    given = {**os.environ, **environment}
+    return subprocess.run(
+        [sys.executable, "-c", "\n".join(lines)], env=given, check=True, capture_output=True, text=True
+    ).stdout
 
 
+@pytest.mark.parametrize("choice", ["", "auto", "ctypes"])
+def test_an_environment_variable_forces_calls_through_ctypes(choice):
+    """Machine code in the cache serves both call paths."""
+    lines = (
+        "from legged.compiler import compile",
+        "kernel = compile(lambda x: (x + 1.5, x @ x), x=2)",
+        "print([float(x.sum()) for x in kernel([1.0, 2.0])], type(kernel.__call__) is type(len))",
+    )
+    result, entry = run_python(*lines, LEGGED_CALLS=choice).rsplit(maxsplit=1)
+    assert result == "[6.0, 5.0]"
+    assert (entry == "True") == (choice != "ctypes" and layout.is_confirmed())
+
+
+def test_an_unknown_call_path_is_refused(monkeypatch):
+    monkeypatch.setenv("LEGGED_CALLS", "fast")
+    with pytest.raises(ValueError, match="LEGGED_CALLS must be 'auto' or 'ctypes', got 'fast'"):
+        compile(lambda x: x + 1.0, x=2)
+
+
+def is_confirmed() -> bool:
+    """Return the result of the self-test, run anew."""
+    return layout.is_confirmed.__wrapped__()
+
+
+def test_the_layout_of_supported_interpreters_is_confirmed():
+    known = sys.implementation.name == "cpython" and sys.maxsize > 2**32 and sys.byteorder == "little"
+    is_free_threaded = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+    assert is_confirmed() == (known and not is_free_threaded and sys.version_info[:2] <= layout._PYTHON_VERSIONS[1])
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "value"),
+    [
+        (sys, "implementation", SimpleNamespace(name="pypy")),
+        (sys, "version_info", (3, 99, 0)),
+        (sys, "byteorder", "big"),
+        (sys, "_is_gil_enabled", lambda: False),
+        (layout, "HEADER", 32),  # free-threaded builds
+        (ctypes, "sizeof", lambda kind: 4),
+    ],
+)
+def test_other_builds_are_refused_before_any_memory_is_read(monkeypatch, owner, name, value):
+    reads: list[tuple[Any, ...]] = []
+    monkeypatch.setattr(layout, "_read", lambda *arguments: reads.append(arguments))
+    monkeypatch.setattr(owner, name, value, raising=False)
+    assert not is_confirmed() and not reads
+
+
+def test_other_versions_of_numpy_are_refused(monkeypatch):
+    monkeypatch.setattr(layout, "_NUMPY_ABI_VERSIONS", ())
+    monkeypatch.setattr(layout, "_numbers_match", None)  # what follows is not reached
+    assert not layout._is_known_build() and not is_confirmed()
+
+
+OFFSETS = ("TYPE", "LENGTH", "ITEMS", "NUMBER", "DATA", "NDIM", "DIMENSIONS", "STRIDES", "BASE", "DESCR", "FLAGS")
+
+
+@pytest.mark.skipif(not layout.is_confirmed(), reason="the layout of this interpreter is not confirmed")
+@pytest.mark.parametrize("name", OFFSETS)
+@pytest.mark.parametrize("shift", [-8, 8])
+def test_every_wrong_offset_is_noticed(monkeypatch, name, shift):
+    """The test of builds passes; the fields of sample objects differ."""
+    monkeypatch.setattr(layout, "_is_known_build", lambda: True)
+    monkeypatch.setattr(layout, name, getattr(layout, name) + shift)
+    assert not is_confirmed()
+
+
+@pytest.mark.skipif(not layout.is_confirmed(), reason="the layout of this interpreter is not confirmed")
+@pytest.mark.parametrize("name", ["C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "ALIGNED", "WRITEABLE", "DOUBLE"])
+def test_wrong_flags_and_types_are_noticed(monkeypatch, name):
+    monkeypatch.setattr(layout, name, 11 if name == "DOUBLE" else 0x200)  # float32; NumPy's NOTSWAPPED
+    assert not is_confirmed()
+
+
+@pytest.mark.usefixtures("path")
 def test_dynamics_of_a_robot_on_both_ways():
     rng = np.random.default_rng(0)
     robot = legged.random_tree(seed=1, links=8)
@@ -299,5 +402,4 @@ def test_a_process_ends_well_with_kernels_alive():
         "builtins.kept = legged.compile(lambda x: 2.0 * x, None, x=3)",  # outlives the modules
         "builtins.kept([1.0, 2.0, 3.0])",
     )
-    environment = {**os.environ, "MALLOC_PERTURB_": "255", "PYTHONMALLOC": "malloc"}
-    subprocess.run([sys.executable, "-c", "\n".join(lines)], env=environment, check=True)
+    run_python(*lines, MALLOC_PERTURB_="255", PYTHONMALLOC="malloc")

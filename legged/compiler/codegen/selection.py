@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from legged.compiler.codegen import batch_loop, columns, llvm, scalar
-from legged.compiler.codegen.cpython import builtin, call
+from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 from legged.compiler.codegen.outlined import RolledCore
 from legged.compiler.codegen.slp import PackedCore
@@ -31,8 +31,8 @@ def single(graph: Graph) -> str:
         "  ret i64 %wrong",
         "}",
     ]
-    entry_point = call.assembly(graph, batch_work(graph)) if builtin.suits(graph) else ()
-    return "\n".join([scalar.with_calls(core(graph, 1)), *entry, *entry_point])
+    call = entry_point.assembly(graph, batch_work(graph)) if entry_point.supports(graph) else ()
+    return "\n".join([scalar.with_calls(core(graph, 1)), *entry, *call])
 
 
 def batch(graph: Graph) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 
 from legged.compiler.cache import disk
 from legged.compiler.codegen import c99, selection
-from legged.compiler.codegen.cpython import builtin
+from legged.compiler.codegen.cpython import entry_point, layout
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.pytree import form_of
 from legged.compiler.passes.counting import Counts, count_graph
@@ -83,10 +83,10 @@ class Kernel:
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
         self.shapes = tuple(a.shape for a in self.arguments)
         self.code = disk.load(graph, selection.single)
-        self._built_in = builtin.suits(graph) and builtin.available()
+        self._built_in = entry_point.supports(graph) and layout.is_enabled()
         self._idle: list[_Workspace] = []
         if self._built_in:
-            call = builtin.make(name, self.code, self.general, self._batch.share, form_of(graph.rebuild))
+            call = entry_point.create(name, self.code, self.general, self._batch.share, form_of(graph.rebuild))
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
             object.__setattr__(self, "__class__", kind)  # calls look at the class only
 
@@ -113,7 +113,7 @@ class Kernel:
         return self.general(*arrays, out=out, threads=threads, **named)
 
     def general(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
-        """Return the same by way of ctypes; ordinary calls are shortened by `builtin`."""
+        """Return the same by way of ctypes; ordinary calls are shortened by `entry_point`."""
         if threads is not None:
             with limited(threads):
                 return self(*arrays, **named) if out is None else self(*arrays, out=out, **named)
@@ -188,7 +188,7 @@ class Kernel:
         return Batch(
             self.graph,
             lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),
-            partial(builtin.add_batch, self.code) if self._built_in else lambda *code: None,
+            partial(entry_point.attach_batch_loop, self.code) if self._built_in else lambda *code: None,
         )
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
