@@ -19,7 +19,7 @@ from legged.dynamics.kinematics import point_jacobian
 from legged.errors import DefinitionError, ShapeError, UnknownNameError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.rotations import euler_matrix, level_error
+from legged.rotations import euler_matrix, rotation_error
 from legged.spatial import Array, join, mirror, solve_symmetric
 
 Pair = tuple[float, float]
@@ -81,8 +81,8 @@ class PoseTask:
         else:
             roll, pitch, yaw = self.turn(taylor.time(t))
             R, Rd, Rdd = taylor.derivatives(euler_matrix("zyx", np.array([yaw, pitch, roll])))
-            omega, alpha = level_error(Rd @ R.T), level_error(Rdd @ R.T)
-        error = level_error(pose.rotation @ R.T)
+            omega, alpha = rotation_error(Rd @ R.T), rotation_error(Rdd @ R.T)
+        error = rotation_error(pose.rotation @ R.T)
         return join(alpha - self.turn_gains[0] * error - self.turn_gains[1] * (twist[:3] - omega), linear)
 
 

@@ -1,4 +1,8 @@
-"""The errors of the toolkit: what, what was wrong with it, what to do."""
+"""Exceptions of the toolkit.
+
+Each message names the argument or object, says what is wrong with it and how to correct it. Every class derives from
+`LeggedError` and from the built-in exception that callers expect.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,7 @@ from collections.abc import Iterable
 
 
 class LeggedError(Exception):
-    """Base of every error that this package raises."""
+    """Base class of the toolkit's exceptions."""
 
 
 class ArgumentError(LeggedError, TypeError, ValueError):
@@ -15,19 +19,19 @@ class ArgumentError(LeggedError, TypeError, ValueError):
 
 
 class DefinitionError(LeggedError, ValueError):
-    """A robot, joint or link that cannot exist as it was defined."""
+    """An invalid definition of a robot, joint or link."""
 
 
 class InertiaError(DefinitionError):
-    """A mass or an inertia that no body has."""
+    """A mass or inertia that is physically impossible."""
 
 
 class ModuleError(DefinitionError):
-    """A partition into modules that breaks the paper's rules."""
+    """A partition into modules that violates the rules of Shah, Saha, Dutt 2012, section 2."""
 
 
 class UnknownNameError(LeggedError, KeyError):
-    """A name that is not there; `name` and `known` hold what was asked and what exists."""
+    """An unknown name; `name` holds it and `known` the existing names."""
 
     def __init__(self, what: str, name: str, known: Iterable[str]):
         self.what, self.name, self.known = what, name, tuple(known)
@@ -40,7 +44,7 @@ class UnknownNameError(LeggedError, KeyError):
 
 
 class FileError(LeggedError, ValueError):
-    """A robot's file that cannot be read, or whose robot cannot be; `source` holds its path."""
+    """A robot file that cannot be read or defines an invalid robot; `source` holds its path."""
 
     def __init__(self, source: str, message: str):
         super().__init__(f"{source}: {message}")
@@ -52,32 +56,32 @@ class ShapeError(LeggedError, ValueError):
 
 
 class NotFiniteError(LeggedError, ValueError):
-    """NaN or infinity where a number is needed."""
+    """NaN or infinity where a finite number is required."""
 
 
 class StateError(LeggedError, ValueError):
-    """A pose or a velocity that a robot cannot have."""
+    """A pose or velocity that the robot's base or joints cannot have."""
 
 
 class MismatchError(LeggedError, ValueError):
-    """A robot and a model of it in another program, or in a message, that do not fit together."""
+    """A robot and a model of it in another program, or a message, that do not match."""
 
 
 class SingularError(LeggedError, ArithmeticError):
-    """Dynamics without an answer: some motion of the robot meets no inertia."""
+    """Singular dynamics: some motion of the robot meets no inertia."""
 
 
 class TraceError(LeggedError, TypeError):
-    """A function that cannot be traced, and why."""
+    """A function that cannot be traced; the message gives the reason."""
 
 
 class ReachError(LeggedError, ValueError):
-    """A foot position that a leg cannot reach; holds what is known of these, [m], or None.
+    """A foot position that a leg cannot reach. Attributes in [m]; None if unknown.
 
     Attributes:
-        distance: From the hip to the wanted ankle.
-        shortest, longest: The distances that the leg can do.
-        residual: What a numerical solution was left with, the largest distance from a foot to its target.
+        distance: From the hip to the desired ankle position.
+        shortest, longest: Limits of the leg's reach.
+        residual: Largest distance from a foot to its target after a numerical solution.
     """
 
     def __init__(
@@ -93,7 +97,7 @@ class ReachError(LeggedError, ValueError):
 
 
 class LoopError(LeggedError, ValueError):
-    """Loops that do not close; `residual` holds the largest row that is left, [m] or 1, or its rate."""
+    """Violated loop constraints; `residual` holds the largest constraint residual, [m] or 1, or its rate."""
 
     def __init__(self, message: str, residual: float):
         super().__init__(message)
@@ -101,11 +105,11 @@ class LoopError(LeggedError, ValueError):
 
 
 class MissingError(LeggedError, ImportError):
-    """A program that is needed and not installed."""
+    """A required program or library that is not installed."""
 
 
 class VerificationError(LeggedError, AssertionError):
-    """A robot whose dynamics break their laws; `verification` holds the figures."""
+    """A robot whose dynamics fail a verification; `verification` holds its results."""
 
     def __init__(self, message: str, verification: object = None):
         super().__init__(message)
@@ -113,7 +117,7 @@ class VerificationError(LeggedError, AssertionError):
 
 
 class SimulationError(LeggedError, RuntimeError):
-    """A run that ended early; `run` holds everything up to there."""
+    """A simulation that ended early; `run` holds its results up to that time."""
 
     def __init__(self, message: str, run: object = None):
         super().__init__(message)

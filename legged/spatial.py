@@ -1,45 +1,64 @@
-"""Six-dimensional vectors and matrices, angular part first, over any element.
+"""Spatial (six-dimensional) vectors, matrices and coordinate transforms, angular part first, for any element type.
 
 A twist t = [omega; v] and a wrench w = [n; f] are taken at a frame's origin and written in its axes. A `Transform`
-leads from a parent frame to a child frame as a tuple of elementary steps (shift the origin, turn the axes), so that
+leads from a parent frame to a child frame as a sequence of elementary steps (translations and rotations), so that
 
     X @ t                   carries a twist from parent to child,
     X.T @ w                 carries a wrench from child to parent,
-    X.transform_inertia(M)  is X.T @ M @ X, the child's mass matrix as the parent sees it.
+    X.transform_inertia(M)  is X.T @ M @ X, the child's mass matrix about the parent's origin, in the parent's axes.
 
-Each step is a mostly-zero 6x6 matrix; applying steps one after the other is what keeps the operation counts low.
-Every function takes arrays of floats or of `Expression` alike.
+Each step is a sparse 6x6 matrix. Applying the steps one after the other keeps the operation counts low.
+Every function accepts arrays of floats and arrays of traced scalars (`Expression`).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-_ROUNDING = 1e-15  # of a diagonal entry: what is left of it where algebra leaves nothing
+_ROUNDING = 1e-15  # relative to a diagonal entry: a smaller pivot is zero within rounding
 Array = np.ndarray
 Scalar = Any  # a float or an Expression
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Return a x b, (3,)."""
+    """Return the cross product a x b, (3,), in the product of the units of a, (3,), and b, (3,), written in one frame.
+
+    Args:
+        a: First factor, (3,), [any unit]. b: Second factor, (3,), [any unit], in the same axes.
+    """
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
 def skew(a: Array) -> Array:
-    """Return the (3, 3) matrix a~ with a~ @ b = a x b."""
+    """Return the skew-symmetric matrix a~, (3, 3), with a~ @ b = a x b.
+
+    Args:
+        a: A vector, (3,), [any unit]; the matrix has its unit and its axes.
+    """
     return np.array([[0.0, -a[2], a[1]], [a[2], 0.0, -a[0]], [-a[1], a[0], 0.0]])
 
 
 def join(top: Array, bottom: Array) -> Array:
-    """Return the 6-vector [top; bottom]."""
+    """Return the spatial vector [top; bottom], (6,).
+
+    Args:
+        top: Angular part, (3,), [any unit]. bottom: Linear part, (3,), [any unit], in the same axes.
+    """
     return np.concatenate([top, bottom])
 
 
 def angular_acceleration_tensor(omega: Array, omegad: Array) -> Array:
-    """Return Phi = omegad~ + omega~ omega~, (3, 3): a point at r from the origin accelerates by Phi @ r more."""
+    """Return Phi = omegad~ + omega~ omega~, (3, 3), [1/s^2], the angular acceleration tensor.
+
+    A point of the body at r from the origin has the origin's acceleration plus Phi @ r.
+
+    Args:
+        omega: Angular velocity, (3,), [rad/s], in any axes. omegad: Its rate, (3,), [rad/s^2], in the same axes.
+    """
     x, y, z = omega
     xd, yd, zd = omegad
     xx, yy, zz, xy, xz, yz = x * x, y * y, z * z, x * y, x * z, y * z
@@ -64,16 +83,62 @@ def mass_matrix(mass: Scalar, h: Array, inertia: Array) -> Array:
     return np.block([[inertia, skew(h)], [-skew(h), mass * np.eye(3)]])
 
 
+class ElementaryTransform:
+    """Base class of the elementary transforms from a parent frame to a child frame fixed to it."""
+
+    def twist(self, t: Array) -> Array:
+        """Return the child's twist, (6,), [rad/s, m/s], child axes.
+
+        Args:
+            t: The parent's twist, (6,), [rad/s, m/s], parent axes.
+        """
+        raise NotImplementedError
+
+    def twist_rate(self, t: Array, td: Array) -> Array:
+        """Return the child's [omega dot; acceleration of the origin], (6,), [rad/s^2, m/s^2], child axes.
+
+        Args:
+            t: The parent's twist, (6,), [rad/s, m/s], parent axes.
+            td: The parent's [omega dot; acceleration of the origin], (6,), [rad/s^2, m/s^2], parent axes.
+        """
+        raise NotImplementedError
+
+    def wrench(self, w: Array) -> Array:
+        """Return a child's wrench about the parent's origin, (6,), [N m, N], parent axes.
+
+        Args:
+            w: The wrench about the child's origin, (6,), [N m, N], child axes.
+        """
+        raise NotImplementedError
+
+    def transform_inertia(self, M: Array) -> Array:
+        """Return X.T @ M @ X, (6, 6), [kg m^2, kg m, kg], about the parent's origin in parent axes.
+
+        Args:
+            M: A symmetric mass matrix about the child's origin, (6, 6), [kg m^2, kg m, kg], child axes.
+        """
+        raise NotImplementedError
+
+    def child_pose(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
+        """Return (rotation matrix (3, 3), origin (3,) [m]) of the child in an outer frame.
+
+        Args:
+            rotation: The parent's rotation matrix, (3, 3), parent axes to outer axes.
+            origin: The parent's origin in the outer frame, (3,), [m], outer axes.
+        """
+        raise NotImplementedError
+
+
 @dataclass(frozen=True)
-class Translation:
-    """Move the origin by r, (3,), [m], in the present axes."""
+class Translation(ElementaryTransform):
+    """Translation of the origin by r, (3,), [m], in the current axes."""
 
     r: Array
 
     def twist(self, t: Array) -> Array:
         return join(t[:3], t[3:] + cross(t[:3], self.r))
 
-    def rate(self, t: Array, td: Array) -> Array:
+    def twist_rate(self, t: Array, td: Array) -> Array:
         return join(td[:3], td[3:] + angular_acceleration_tensor(t[:3], td[:3]) @ self.r)
 
     def wrench(self, w: Array) -> Array:
@@ -82,7 +147,7 @@ class Translation:
     def transform_inertia(self, M: Array) -> Array:
         for axis in (2, 1, 0):
             if not is_zero(self.r[axis]):
-                M = _pull_shift(M, axis, self.r[axis])
+                M = _translate_inertia(M, axis, self.r[axis])
         return M
 
     def child_pose(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
@@ -90,8 +155,8 @@ class Translation:
 
 
 @dataclass(frozen=True)
-class AxisRotation:
-    """Turn the axes about one of them (0, 1, 2) by an angle with cosine c and sine s."""
+class AxisRotation(ElementaryTransform):
+    """Rotation about coordinate axis 0, 1 or 2 (x, y or z) by an angle with cosine c and sine s."""
 
     axis: int
     c: Scalar
@@ -100,7 +165,7 @@ class AxisRotation:
     def twist(self, t: Array) -> Array:
         return join(self._to_child(t[:3]), self._to_child(t[3:]))
 
-    def rate(self, t: Array, td: Array) -> Array:
+    def twist_rate(self, t: Array, td: Array) -> Array:
         return self.twist(td)
 
     def wrench(self, w: Array) -> Array:
@@ -123,8 +188,14 @@ class AxisRotation:
         return AxisRotation(self.axis, self.c, -self.s)._to_child(x)
 
     def rotate_block(self, B: Array) -> Array:
-        """Return R B R^T for R the turn, with 12 multiplications instead of 24: only the 2x2 part's traceless
-        symmetric half turns, by the double angle."""
+        """Return R B R^T, (3, 3), in parent axes, with R the rotation matrix from child to parent components.
+
+        It takes 12 multiplications instead of 24: of the 2x2 block normal to the axis only the traceless symmetric part
+        depends on the angle, and it rotates by twice the angle.
+
+        Args:
+            B: A block of a mass matrix, (3, 3), [any unit], child axes.
+        """
         k, i, j = self.axis, (self.axis + 1) % 3, (self.axis + 2) % 3
         c, s = self.c, self.s
         u = s * (B[i, i] - B[j, j]) + c * (B[i, j] + B[j, i])
@@ -138,15 +209,15 @@ class AxisRotation:
 
 
 @dataclass(frozen=True)
-class Rotation:
-    """Turn the axes by a general rotation; R, (3, 3), turns child components into parent components."""
+class Rotation(ElementaryTransform):
+    """Rotation by a general rotation matrix R, (3, 3), from child components to parent components."""
 
     R: Array
 
     def twist(self, t: Array) -> Array:
         return join(self.R.T @ t[:3], self.R.T @ t[3:])
 
-    def rate(self, t: Array, td: Array) -> Array:
+    def twist_rate(self, t: Array, td: Array) -> Array:
         return self.twist(td)
 
     def wrench(self, w: Array) -> Array:
@@ -158,7 +229,11 @@ class Rotation:
         return np.block([[top, side], [side.T, low]])
 
     def rotate_block(self, B: Array) -> Array:
-        """Return R B R^T, (3, 3)."""
+        """Return R B R^T, (3, 3), in parent axes.
+
+        Args:
+            B: A block of a mass matrix, (3, 3), [any unit], child axes.
+        """
         return self.R @ B @ self.R.T
 
     def child_pose(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
@@ -167,38 +242,52 @@ class Rotation:
 
 @dataclass(frozen=True)
 class Transform:
-    """The way from a parent frame to a child frame, step by step."""
+    """Coordinate transform from a parent frame to a child frame, a sequence of elementary steps."""
 
-    steps: tuple[Translation | AxisRotation | Rotation, ...]
+    steps: tuple[ElementaryTransform, ...]
 
     def __matmul__(self, t: Array) -> Array:
-        """Return a parent twist (6,) as the child sees it."""
+        """Return the child's twist, (6,), from the parent's, (6,), [rad/s, m/s], each in its own axes."""
         for step in self.steps:
             t = step.twist(t)
         return t
 
-    def rate(self, t: Array, td: Array) -> tuple[Array, Array]:
-        """Return (t, td), a parent's twist and twist rate, both (6,), at a child fixed to it.
+    def twist_and_rate(self, t: Array, td: Array) -> tuple[Array, Array]:
+        """Return (t, td), both (6,), [rad/s, m/s] and [rad/s^2, m/s^2], of a child fixed to its parent, child axes.
 
-        The twist rate holds components of [omega dot; acceleration of the origin] in the frame's axes, so it carries
+        The twist rate holds components of [omega dot; acceleration of the origin] in the frame's axes, so it includes
         the centripetal term: td_child = A td + Adot t.
+
+        Args:
+            t: The parent's twist, (6,), [rad/s, m/s], parent axes.
+            td: The parent's twist rate, (6,), [rad/s^2, m/s^2], parent axes.
         """
         for step in self.steps:
-            t, td = step.twist(t), step.rate(t, td)
+            t, td = step.twist(t), step.twist_rate(t, td)
         return t, td
 
     @property
     def T(self) -> TransposedTransform:
+        """The transpose X.T."""
         return TransposedTransform(self)
 
     def transform_inertia(self, M: Array) -> Array:
-        """Return X.T @ M @ X, (6, 6), for a symmetric M of the child."""
+        """Return X.T @ M @ X, (6, 6), [kg m^2, kg m, kg], about the parent's origin in parent axes.
+
+        Args:
+            M: A symmetric mass matrix about the child's origin, (6, 6), [kg m^2, kg m, kg], child axes.
+        """
         for step in reversed(self.steps):
             M = step.transform_inertia(M)
         return M
 
     def child_pose(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
-        """Return the child's rotation (3, 3) and origin (3,), given the parent's, both in some outer frame."""
+        """Return (rotation matrix (3, 3), origin (3,) [m]) of the child in an outer frame.
+
+        Args:
+            rotation: The parent's rotation matrix, (3, 3), parent axes to outer axes.
+            origin: The parent's origin in the outer frame, (3,), [m], outer axes.
+        """
         for step in self.steps:
             rotation, origin = step.child_pose(rotation, origin)
         return rotation, origin
@@ -206,20 +295,21 @@ class Transform:
 
 @dataclass(frozen=True)
 class TransposedTransform:
-    """X.T: wrenches from child to parent."""
+    """The transpose X.T of a transform, which carries wrenches from child to parent."""
 
     X: Transform
 
     def __matmul__(self, w: Array) -> Array:
+        """Return the wrench about the parent's origin, (6,), [N m, N], of a child's wrench, each in its own axes."""
         for step in reversed(self.X.steps):
             w = step.wrench(w)
         return w
 
 
-def _pull_shift(M: Array, axis: int, d: Scalar) -> Array:
-    """Return the mass matrix M seen from an origin that lies -d along one axis: X.T @ M @ X for that shift.
+def _translate_inertia(M: Array, axis: int, d: Scalar) -> Array:
+    """Return X.T @ M @ X, (6, 6), for the translation X by d [m] along one coordinate axis e.
 
-    With r = d e: H' = H + r~ B and I' = I + r~ H.T + (r~ H'.T).T, written out so that each product stands once.
+    With r = d e: H' = H + r~ B and I' = I + r~ H.T + (r~ H'.T).T, written out so that each product is formed once.
     """
     i, j, k = (axis + 1) % 3, (axis + 2) % 3, axis
     wide = np.result_type(M, np.asarray(d))
@@ -236,13 +326,27 @@ def _pull_shift(M: Array, axis: int, d: Scalar) -> Array:
 
 
 def mirror(S: Array) -> Array:
-    """Return S with its lower triangle copied from the upper: for results that algebra makes symmetric."""
+    """Return a symmetric matrix, (n, n), with the upper triangle of S.
+
+    For products that are symmetric in exact arithmetic: the lower triangle is then not computed by traced code.
+
+    Args:
+        S: A matrix, (n, n), [any unit], symmetric up to rounding.
+    """
     n = len(S)
     return np.array([[S[min(i, j), max(i, j)] for j in range(n)] for i in range(n)])
 
 
 def with_rows(x: Array, indices: tuple[int, ...], rows: Array) -> Array:
-    """Return a vector, or a symmetric matrix, with the given entries, or rows and columns: algebra has them shorter."""
+    """Return a copy of x with some entries, (n,), or of a symmetric x with some rows and columns, (n, n), replaced.
+
+    For rows that have a shorter expression in exact arithmetic than the general product.
+
+    Args:
+        x: A vector (n,) or a symmetric matrix (n, n), [any unit].
+        indices: Positions of the entries or rows.
+        rows: Their new values, (len(indices),) or (len(indices), n), [any unit].
+    """
     x = x.astype(np.result_type(x, rows))
     for i, row in zip(indices, rows, strict=True):
         x[i] = row
@@ -251,9 +355,12 @@ def with_rows(x: Array, indices: tuple[int, ...], rows: Array) -> Array:
 
 
 def factor_symmetric(S: Array) -> tuple[list[list[Any]], list[Any]]:
-    """Return (L, reciprocals of D) of S = L D L^T for a symmetric positive definite S, (n, n), without pivoting.
+    """Return (L, reciprocals of D) of S = L D L^T, without pivoting.
 
-    Plain numbers that are not positive definite give NaN; see `_inverse_pivot`.
+    A pivot of plain numbers that is not positive beyond rounding gives NaN, which callers report.
+
+    Args:
+        S: A symmetric positive definite matrix, (n, n), [any unit].
     """
     n = len(S)
     L: list[list[Any]] = [[0.0] * n for _ in range(n)]
@@ -263,19 +370,14 @@ def factor_symmetric(S: Array) -> tuple[list[list[Any]], list[Any]]:
         for k in range(i):
             row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
             L[i][k] = row[k] * reciprocal[k]
-        reciprocal.append(_inverse_pivot(S[i, i] - sum_of(L[i][k] * row[k] for k in range(i)), S[i, i]))
+        pivot = S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))
+        is_singular = isinstance(pivot, (int, float)) and not pivot > _ROUNDING * S[i, i]
+        reciprocal.append(np.nan if is_singular else 1.0 / pivot)
     return L, reciprocal
 
 
-def _inverse_pivot(pivot: Scalar, whole: Scalar) -> Scalar:
-    """Return 1 / pivot; NaN for a plain number that is not positive beyond rounding, for callers to refuse."""
-    if isinstance(pivot, (int, float)):
-        return 1.0 / pivot if pivot > _ROUNDING * whole else np.nan
-    return 1.0 / pivot
-
-
-def sum_of(terms) -> Any:
-    """Return the sum of an iterable of elements, 0.0 when empty."""
+def sum_of(terms: Iterable[Any]) -> Any:
+    """Return the sum of the terms, 0.0 if there are none."""
     total: Any = 0.0
     for term in terms:
         total = total + term
@@ -283,23 +385,31 @@ def sum_of(terms) -> Any:
 
 
 def solve_factored(factors: tuple[list[list[Any]], list[Any]], b: Array) -> Array:
-    """Return x with L D L^T x = b, (n,)."""
+    """Return x, (n,), with L D L^T x = b.
+
+    Args:
+        factors: (L, reciprocals of D) as `factor_symmetric` returns them. b: The right-hand side, (n,), [any unit].
+    """
     L, reciprocal = factors
     n = len(reciprocal)
     y: list[Any] = []
     for i in range(n):
         y.append(b[i] - sum_of(L[i][k] * y[k] for k in range(i)))
     x = [y[i] * reciprocal[i] for i in range(n)]
-    for i in reversed(range(n)):  # the newest of the others is taken last: nothing waits for it but one operation
+    for i in reversed(range(n)):  # the entry solved last is subtracted last, which keeps the dependence chain short
         x[i] = x[i] - sum_of(L[k][i] * x[k] for k in reversed(range(i + 1, n)))
     return np.array(x)
 
 
 def solve_symmetric(S: Array, b: Array) -> Array:
-    """Return x with S x = b for a symmetric positive definite S, (n, n), b (n,)."""
+    """Return x, (n,), with S x = b.
+
+    Args:
+        S: A symmetric positive definite matrix, (n, n), [any unit]. b: The right-hand side, (n,), [any unit].
+    """
     return solve_factored(factor_symmetric(S), b)
 
 
 def is_zero(x: Scalar) -> bool:
-    """Tell whether x is the plain number zero (an Expression never is: it would have folded)."""
+    """Return whether x is the plain number zero. A traced scalar never is, since a zero is folded to a plain number."""
     return isinstance(x, (int, float)) and x == 0

@@ -1,13 +1,13 @@
 """Time derivatives by truncated Taylor series: a formula of time gives position, velocity and acceleration together.
 
-A `Taylor` is the element (x, dx/dt, d2x/dt2). It passes through NumPy formulas as a float does, so one formula gives
-a motion and its two rates, consistent by construction:
+A `Taylor` is the scalar (x, dx/dt, d2x/dt2). NumPy formulas accept it in place of a float, so one formula gives a
+motion and its first two time derivatives:
 
     t = taylor.time(0.3)                                # (0.3, 1, 0), [s]
     position, velocity, acceleration = taylor.derivatives(np.array([np.sin(2 * t), t**2]))
 
-The three parts may be of any element: floats, arrays of floats (many instants at once) or traced `Expression`s.
-Nothing here branches on a value; `taylor.where` chooses between two.
+The three parts may be floats, arrays of floats (many instants at once) or traced scalars (`Expression`). Nothing here
+branches on a value; `taylor.where` selects between two values.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
+from legged.compiler.ir import where as traced_where
 
 
 class Taylor:
@@ -31,10 +33,10 @@ class Taylor:
 
     @staticmethod
     def __where__(condition: Any, a: Any, b: Any) -> Any:
-        """Answer `legged.where`."""
+        """Implement `legged.where` for this type."""
         return where(condition, a, b)
 
-    # Arithmetic. NumPy arrays on the other side are left to NumPy, which comes back element by element.
+    # Arithmetic. NotImplemented for a NumPy array makes NumPy call these methods for each of its elements.
 
     def __add__(self, other: Any) -> Taylor:
         if isinstance(other, np.ndarray):
@@ -87,15 +89,15 @@ class Taylor:
             return NotImplemented
         x = self.value
         slope = 0.0 if power == 0 else power * (1.0 if power == 1 else x ** (power - 1))
-        bend = 0.0 if power in (0, 1) else power * (power - 1) * (1.0 if power == 2 else x ** (power - 2))
-        return _chain(self, x**power, slope, bend)
+        curvature = 0.0 if power in (0, 1) else power * (power - 1) * (1.0 if power == 2 else x ** (power - 2))
+        return _chain(self, x**power, slope, curvature)
 
     def __rpow__(self, base: Any) -> Taylor:
         return NotImplemented if isinstance(base, np.ndarray) else exp(self * np.log(base))
 
     __radd__, __rmul__ = __add__, __mul__
 
-    # Comparisons are those of the values, so that they fit `where`.
+    # Comparisons are those of the values and give conditions for `where`.
 
     def __lt__(self, other: Any) -> Any:
         return self.value < _value(other)
@@ -113,7 +115,7 @@ class Taylor:
         return where(self.value < 0, -self, self)
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
-        """Serve `np.cos(x)`, `np.float64(2) * x` and `array * x`."""
+        """Implement `np.cos(x)`, `np.float64(2) * x` and `array * x`."""
         function = _UFUNCS.get(ufunc)
         if function is None or method != "__call__" or kwargs:
             return NotImplemented
@@ -124,17 +126,21 @@ class Taylor:
 
 
 def time(t: Any) -> Taylor:
-    """Return the time itself as a variable, (t, 1, 0); `t` is a number, an array of instants or traced, [s]."""
+    """Return the time as a variable, (t, 1, 0); `t` [s] is a number, an array of instants or a traced scalar."""
     return Taylor(t, 1.0, 0.0)
 
 
 def lift(x: Any) -> Taylor:
-    """Return `x` as a `Taylor`; anything else than a `Taylor` is a constant."""
+    """Return `x` as a `Taylor`; a value of another type is a constant."""
     return x if isinstance(x, Taylor) else Taylor(x)
 
 
 def moving(value: Any, first: Any, second: Any) -> np.ndarray:
-    """Return the array of `Taylor`s with the given entries and rates, three arrays of one shape."""
+    """Return an array of `Taylor`s, in the shape of the three arguments, (...), from values and derivatives.
+
+    Args:
+        value: The values, (...), [any unit]. first: Their first time derivatives. second: Their second ones.
+    """
     value, first, second = (np.asarray(part) for part in (value, first, second))
     out = np.empty(value.shape, dtype=object)
     for index in np.ndindex(value.shape):
@@ -145,8 +151,8 @@ def moving(value: Any, first: Any, second: Any) -> np.ndarray:
 def derivatives(array: Any) -> tuple[Any, Any, Any]:
     """Return (value, first, second) of an array of `Taylor`s, or of one, each in the array's shape.
 
-    Entries that are no `Taylor` are constants. Where the parts are arrays over many instants, these come as leading
-    axes: a (6,) array evaluated at (100,) instants gives (100, 6).
+    Entries of other types are constants. If the parts are arrays over many instants, the instants become leading axes:
+    a (6,) array evaluated at (100,) instants gives (100, 6).
     """
     entries = np.asarray(array, dtype=object)
     parts = [lift(entry) for entry in entries.ravel()]
@@ -158,7 +164,7 @@ def derivatives(array: Any) -> tuple[Any, Any, Any]:
 
 
 def where(condition: Any, a: Any, b: Any) -> Any:
-    """Return `a` where the condition holds and `b` elsewhere, with their rates; for numbers, traced or not."""
+    """Return `a` where the condition holds and `b` elsewhere, with their derivatives; for numbers, traced or not."""
     if not isinstance(a, Taylor) and not isinstance(b, Taylor):
         return _select(condition, a, b)
     a, b = lift(a), lift(b)
@@ -166,12 +172,12 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return Taylor(*(_select(condition, x, y) for x, y in parts))
 
 
-# The elementary functions: value, slope and bend of each, put together by the chain rule.
+# The elementary functions, named as in NumPy: each gives f, f' and f'' at x, which `_chain` combines.
 
 
-def _chain(x: Taylor, value: Any, slope: Any, bend: Any) -> Taylor:
+def _chain(x: Taylor, value: Any, slope: Any, curvature: Any) -> Taylor:
     """Return f(x) from f, f' and f'' at x: (f, f' dx, f'' dx^2 + f' ddx)."""
-    return Taylor(value, slope * x.first, bend * (x.first * x.first) + slope * x.second)
+    return Taylor(value, slope * x.first, curvature * (x.first * x.first) + slope * x.second)
 
 
 def sin(x: Any) -> Taylor:
@@ -223,8 +229,8 @@ def arctan2(y: Any, x: Any) -> Taylor:
     square = x.value * x.value + y.value * y.value
     rate = (x.value * y.first - y.value * x.first) / square
     growth = 2 * (x.value * x.first + y.value * y.first)
-    bend = (x.value * y.second - y.value * x.second - rate * growth) / square
-    return Taylor(np.arctan2(y.value, x.value), rate, bend)
+    curvature = (x.value * y.second - y.value * x.second - rate * growth) / square
+    return Taylor(np.arctan2(y.value, x.value), rate, curvature)
 
 
 def exp(x: Any) -> Taylor:
@@ -265,13 +271,11 @@ def _value(x: Any) -> Any:
 def _select(condition: Any, a: Any, b: Any) -> Any:
     if all(isinstance(part, (bool, int, float, np.number, np.bool_, np.ndarray)) for part in (condition, a, b)):
         return np.where(condition, a, b)[()]
-    from legged.compiler.ir import where as choose
-
-    return choose(condition, a, b)
+    return traced_where(condition, a, b)
 
 
 def _assemble(parts: list[Any], shape: tuple[int, ...], lead: tuple[int, ...]) -> Any:
-    """Return the parts as one array: floats when all are numbers, objects otherwise, instants as leading axes."""
+    """Return the parts as one array, instants as leading axes: of floats if all are numbers, of objects otherwise."""
     if lead:
         return np.stack([np.broadcast_to(part, lead) for part in parts], axis=-1).reshape(lead + shape)
     numbers = all(isinstance(part, (int, float, np.number, np.ndarray)) for part in parts)
@@ -297,5 +301,5 @@ _UFUNCS: dict[np.ufunc, Callable[..., Any]] = {
     np.greater_equal: lambda a, b: _value(a) >= _value(b),
     **{getattr(np, function.__name__): function for function in _ELEMENTARY},
 }
-for _function in _ELEMENTARY:  # NumPy calls methods for the elements of object arrays
+for _function in _ELEMENTARY:  # NumPy calls a method of this name for each element of an object array
     setattr(Taylor, _function.__name__, _function)

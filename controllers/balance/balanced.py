@@ -27,7 +27,7 @@ from legged.errors import DefinitionError
 from legged.ground.contact import contact_motion
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.rotations import level_error
+from legged.rotations import rotation_error
 from legged.spatial import Array, cross, join, mirror, solve_symmetric, sum_of
 
 Pair = tuple[float, float]
@@ -222,7 +222,7 @@ class Balanced(GaitLaw):
         R, origin = base.pose(q[:n])
         P = base.motion_matrix(q[:n])
         twist = P @ v[:m]
-        turn = -self.attitude[0] * level_error(R) - self.attitude[1] * (R @ twist[:3])
+        turn = -self.attitude[0] * rotation_error(R) - self.attitude[1] * (R @ twist[:3])
         rise = self.height[0] * (self._plan.base_height - (origin[2] - support.center[2]))
         up = rise - self.height[1] * (R @ twist[3:])[2]
         wanted = join(R.T @ turn, R[2] * up) - base.motion_bias(q[:n], v[:m])

@@ -11,7 +11,7 @@ from controllers.gaits.leg import Leg
 from legged.dynamics.kinematics import link_poses, point_jacobian, point_twist_rates
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
-from legged.rotations import level_error
+from legged.rotations import rotation_error
 from legged.spatial import Array, factor_symmetric, solve_factored
 
 _DAMPING = 1e-6  # of the least squares, for legs near a singularity
@@ -76,7 +76,7 @@ def leg_task(robot: Robot, limb: Limb, q: Array, v: Array, wanted: Array, attitu
     rows, goal = J[3:], wanted - bias[3:]
     if limb.leg.flat_foot:
         rotation = link_poses(robot, q)[0][limb.link]
-        level = -attitude[0] * level_error(rotation) - attitude[1] * (J[:3] @ v)
+        level = -attitude[0] * rotation_error(rotation) - attitude[1] * (J[:3] @ v)
         rows, goal = np.concatenate([rows, J[:3]]), np.concatenate([goal, level - bias[:3]])
     J_leg, J_0 = rows[:, limb.columns], rows[:, : robot.base.nv]
     normal = factor_symmetric(J_leg.T @ J_leg + _DAMPING * np.eye(len(limb.columns)))

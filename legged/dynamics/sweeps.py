@@ -66,12 +66,12 @@ def joint_rate(body: Body, q: Array, v: Array, vdot: Array | None, t: Array, td:
 
     A turning axis brings omega x, a sliding one twice that (Coriolis). With vdot None, p qdd is left out.
     """
-    t, td = body.to_joint(q).rate(t, td)
+    t, td = body.to_joint(q).twist_and_rate(t, td)
     p_qd = body.P @ v[body.v]
     td = td + join(cross(t[:3], p_qd[:3]), 2.0 * cross(t[:3], p_qd[3:]))
     if vdot is not None:
         td = td + body.P @ vdot[body.v]
-    return body.from_joint().rate(t + p_qd, td)
+    return body.from_joint().twist_and_rate(t + p_qd, td)
 
 
 def newton_euler(body: Body, t: Array, td: Array) -> Array:

@@ -10,7 +10,7 @@ from oracles.cases import random_case
 import legged
 from legged import Frame
 from legged.errors import UnknownNameError
-from legged.rotations import level_error
+from legged.rotations import rotation_error
 from legged.spatial import skew
 
 CASES = [
@@ -114,7 +114,7 @@ def test_pose_relative_to_a_frame_composes():
     ab = legged.frame_pose(robot, q, last, relative_to=first)
     np.testing.assert_allclose(a.rotation @ ab.rotation, b.rotation, atol=1e-13)
     np.testing.assert_allclose(a.rotation @ ab.position + a.position, b.position, atol=1e-12)
-    assert np.abs(level_error(legged.frame_pose(robot, q, last, relative_to=last).rotation)).max() < 1e-14
+    assert np.abs(rotation_error(legged.frame_pose(robot, q, last, relative_to=last).rotation)).max() < 1e-14
 
 
 def test_compiled_frames_take_batches():

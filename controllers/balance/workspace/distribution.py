@@ -10,7 +10,16 @@ from controllers.balance.workspace.feet import Foot, seen_from
 from controllers.balance.workspace.passes import Outward
 from legged.compiler.ir.annotations import item, stage
 from legged.robot.robot import Robot
-from legged.spatial import Array, AxisRotation, Rotation, Transform, Translation, cross, join, mirror, solve_symmetric
+from legged.spatial import (
+    Array,
+    ElementaryTransform,
+    Transform,
+    Translation,
+    cross,
+    join,
+    mirror,
+    solve_symmetric,
+)
 
 STAGE_5 = "5 distribution"
 STAGE_6 = "6 torques"
@@ -70,7 +79,7 @@ def carried(X: Transform, w: Array) -> Array:
     return w
 
 
-def _carried(step: Translation | AxisRotation | Rotation, w: Array) -> Array:
+def _carried(step: ElementaryTransform, w: Array) -> Array:
     if isinstance(step, Translation):
         return join(w[:3] - cross(step.r, w[3:]), w[3:])
     return step.twist(w)  # turned as a twist is
