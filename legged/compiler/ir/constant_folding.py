@@ -49,9 +49,7 @@ def negate(x: Number) -> Number:
     """Return -x."""
     if isinstance(x, float):
         return -x or 0.0
-    if x.operation == "negate":
-        return x.arguments[0]
-    return x.tracer.node("negate", x)
+    return x.arguments[0] if x.operation == "negate" else x.tracer.negation(x)
 
 
 def _factor(x: Expression) -> tuple[float, Expression]:
@@ -65,13 +63,16 @@ def add(a: Number, b: Number) -> Number:
     """Return a + b."""
     if isinstance(b, float):
         return a + b if isinstance(a, float) else add_constant(a, b)
-    if isinstance(a, float):
-        return add_constant(b, a)
+    return add_constant(b, a) if isinstance(a, float) else add_expressions(a, b)
+
+
+def add_expressions(a: Expression, b: Expression) -> Number:
+    """Return a + b of two expressions."""
     first, second = a.operation, b.operation
     if first == "negate":
-        return subtract(b, a.arguments[0])
+        return subtract_expressions(b, a.arguments[0])
     if second == "negate":
-        return subtract(a, b.arguments[0])
+        return subtract_expressions(a, b.arguments[0])
     if first == "subtract" and a.arguments[1] is b:
         return a.arguments[0]
     if second == "subtract" and b.arguments[1] is a:
@@ -98,15 +99,18 @@ def subtract(a: Number, b: Number) -> Number:
     """Return a - b."""
     if isinstance(b, float):
         return a - b if isinstance(a, float) else add_constant(a, -b)
-    if isinstance(a, float):
-        return negate(add_constant(b, -a))
+    return negate(add_constant(b, -a)) if isinstance(a, float) else subtract_expressions(a, b)
+
+
+def subtract_expressions(a: Expression, b: Expression) -> Number:
+    """Return a - b of two expressions."""
     if a is b:
         return 0.0
     first, second = a.operation, b.operation
     if second == "negate":
-        return add(a, b.arguments[0])
+        return add_expressions(a, b.arguments[0])
     if first == "negate":
-        return negate(add(a.arguments[0], b))
+        return negate(add_expressions(a.arguments[0], b))
     if first == "add" or first == "subtract" or second == "add" or second == "subtract":
         canceled = _canceled_difference(a, b)
         if canceled is not None:
@@ -141,12 +145,15 @@ def multiply(a: Number, b: Number) -> Number:
     """Return a * b."""
     if isinstance(a, float):
         return a * b if isinstance(b, float) else scale(a, b)
-    if isinstance(b, float):
-        return scale(b, a)
+    return scale(b, a) if isinstance(b, float) else multiply_expressions(a, b)
+
+
+def multiply_expressions(a: Expression, b: Expression) -> Number:
+    """Return a * b of two expressions."""
     if a.operation == "negate":
-        return negate(multiply(a.arguments[0], b))
+        return negate(multiply_expressions(a.arguments[0], b))
     if b.operation == "negate":
-        return negate(multiply(a, b.arguments[0]))
+        return negate(multiply_expressions(a, b.arguments[0]))
     return a.tracer.binary("multiply", a, b) if a.index <= b.index else a.tracer.binary("multiply", b, a)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class Expression:
     """A scalar whose value is not known yet: an input, or an operation on other expressions and plain floats.
 
-    `record` makes expressions, and equal ones are one object. They behave as floats do inside NumPy code, except that
+    The tracer makes expressions, and equal ones are one object. They behave as floats do inside NumPy code, except that
     they have no truth value: branch with `legged.where`, not with `if`.
 
     Attributes:
@@ -38,22 +38,31 @@ class Expression:
     shape: tuple[int, ...] = ()
     ndim, size = 0, 1
 
-    def __init__(self, tracer: Tracer, index: int, operation: str, arguments: tuple[Any, ...], label: Label):
-        self.tracer, self.index, self.operation, self.arguments, self.label = tracer, index, operation, arguments, label
+    tracer: Tracer
+    index: int
+    operation: str
+    arguments: tuple[Any, ...]
+    label: Label
 
     def __repr__(self) -> str:
         shown = (f"#{a.index}" if isinstance(a, Expression) else f"{a:g}" for a in self.arguments)
         return f"<#{self.index} = {self.operation}({', '.join(shown)})>"
 
-    # Arithmetic. `as_operand` turns the other operand into a float or an Expression, or returns NotImplemented.
+    # Arithmetic. `as_operand` turns the other operand into a float or an Expression, or returns NotImplemented. The
+    # most frequent operations take shortcuts.
 
     def __add__(self, other: Any) -> Any:
-        if type(other) is float:
-            return fold.add_constant(self, other)
+        kind = type(other)
+        if kind is Expression:
+            return fold.add_expressions(self, other)
+        if kind is float:
+            return fold.add_constant(self, other) if other else self
         other = as_operand(other)
         return other if other is NotImplemented else fold.add(self, other)
 
     def __sub__(self, other: Any) -> Any:
+        if type(other) is Expression:
+            return fold.subtract_expressions(self, other)
         other = as_operand(other)
         return other if other is NotImplemented else fold.subtract(self, other)
 
@@ -62,8 +71,11 @@ class Expression:
         return other if other is NotImplemented else fold.subtract(other, self)
 
     def __mul__(self, other: Any) -> Any:
-        if type(other) is float:
-            return fold.scale(other, self)
+        kind = type(other)
+        if kind is Expression:
+            return fold.multiply_expressions(self, other)
+        if kind is float:
+            return fold.scale(other, self) if other else 0.0
         other = as_operand(other)
         return other if other is NotImplemented else fold.multiply(self, other)
 
@@ -193,11 +205,9 @@ def as_operand(value: Any) -> Any:
         return value
     if kind is Condition:
         return fold.select(value, 1.0, 0.0)
-    if isinstance(value, numbers.Real | np.bool_):
-        return float(value)
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        return as_operand(value.item())
-    return NotImplemented
+    if isinstance(value, np.ndarray):
+        return as_operand(value.item()) if value.ndim == 0 else NotImplemented
+    return float(value) if isinstance(value, numbers.Real | np.bool_) else NotImplemented
 
 
 def as_truth(value: Any) -> Any:

@@ -131,7 +131,7 @@ def record(function: Callable[..., Any], shapes: Mapping[str, Shape], leading: S
     arrays = [_input(tracer, tuple(shape)) for shape in shapes.values()]
     with tracer:
         outputs, rebuild = flatten(_traced(function, [*leading, *arrays]))
-        nodes, results = finish(tracer, [_entry(x) for output in outputs for x in output.flat])
+        nodes, results = eliminate_dead_code(tracer, [_entry(x) for output in outputs for x in output.flat])
     inputs = tuple((name, tuple(shape)) for name, shape in shapes.items())
     return Graph(inputs, nodes, tuple(output.shape for output in outputs), results, rebuild)
 
@@ -163,8 +163,10 @@ def _entry(value: Any) -> Any:
     return entry
 
 
-def finish(tracer: Tracer, results: Sequence[Expression | float]) -> tuple[tuple[Node, ...], tuple[Operand, ...]]:
-    """Return the nodes that the results need, and the results, both with values numbered as `Graph` does."""
+def eliminate_dead_code(
+    tracer: Tracer, results: Sequence[Expression | float]
+) -> tuple[tuple[Node, ...], tuple[Operand, ...]]:
+    """Return the nodes that the results depend on, and the results, with the values numbered as in `Graph`."""
     alive = bytearray(len(tracer.nodes))
     for x in results:
         if isinstance(x, Expression):
@@ -172,17 +174,24 @@ def finish(tracer: Tracer, results: Sequence[Expression | float]) -> tuple[tuple
     for x in reversed(tracer.nodes):
         if alive[x.index]:
             for a in x.arguments:
-                if isinstance(a, Expression):
+                if type(a) is not float:
                     alive[a.index] = True
+    numbers = [0] * len(tracer.nodes)
     inputs = [x for x in tracer.nodes if x.operation == "input"]
-    numbers = {x.index: i for i, x in enumerate(inputs)}
-    nodes = []
+    for i, x in enumerate(inputs):
+        numbers[x.index] = i
+    nodes: list[Node] = []
+    new = tuple.__new__  # twice as fast as the named tuple's own
     for x in tracer.nodes:
         if alive[x.index] and x.operation != "input":
-            numbers[x.index] = len(numbers)
-            nodes.append(Node(x.operation, _operands(x.arguments, numbers), x.label))
-    return tuple(nodes), _operands(results, numbers)
-
-
-def _operands(arguments: Sequence[Expression | float], numbers: Mapping[int, int]) -> tuple[Operand, ...]:
-    return tuple([numbers[a.index] if isinstance(a, Expression) else a for a in arguments])
+            numbers[x.index] = len(inputs) + len(nodes)
+            if len(x.arguments) == 2:  # most operations, without the cost of a comprehension
+                a, b = x.arguments
+                operands: tuple[Operand, ...] = (
+                    a if type(a) is float else numbers[a.index],
+                    b if type(b) is float else numbers[b.index],
+                )
+            else:
+                operands = tuple([a if type(a) is float else numbers[a.index] for a in x.arguments])
+            nodes.append(new(Node, (x.operation, operands, x.label)))
+    return tuple(nodes), tuple([numbers[r.index] if isinstance(r, Expression) else r for r in results])

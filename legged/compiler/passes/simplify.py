@@ -7,24 +7,17 @@ operations.
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import replace
-from typing import NamedTuple
 
 from legged.compiler.ir.constant_folding import CONSTRUCTORS, add, multiply
 from legged.compiler.ir.expression import Expression
-from legged.compiler.ir.graph import Graph, Node, Operand, finish
+from legged.compiler.ir.graph import Graph, Node, Operand, eliminate_dead_code
 from legged.compiler.ir.operations import OPERATIONS
 from legged.compiler.ir.tracer import Tracer
 
-_SUMS = ("add", "subtract")
-
-
-class _Term(NamedTuple):
-    """One summand: a sign and the factors of a product; factors >= 0 are values, negative ones denote constants."""
-
-    sign: int
-    factors: tuple[int, ...]
+_SUMS = frozenset({"add", "subtract"})
+Term = tuple[int, list[int]]
+"""One summand: a sign and the factors of a product; factors >= 0 are values, negative ones denote constants."""
 
 
 def simplify(graph: Graph) -> Graph:
@@ -34,77 +27,85 @@ def simplify(graph: Graph) -> Graph:
 
 
 def _cost(graph: Graph) -> int:
-    return sum(OPERATIONS[node.operation].category is not None for node in graph.nodes)
+    return sum([OPERATIONS[node[0]].category is not None for node in graph.nodes])
 
 
 class _Factoring:
-    """One pass over a graph that rebuilds every operation and factors the sums."""
+    """One pass over a graph that rebuilds every operation and factors the sums.
+
+    Attributes:
+        nodes: The operation of each value, None for inputs.
+        uses: How many operations and results use each value.
+        rebuilt: The new expression of each value.
+    """
 
     def __init__(self, graph: Graph):
-        self.graph, self.first = graph, graph.input_size
-        self.uses: Counter[Operand] = Counter(a for node in graph.nodes for a in node.arguments if isinstance(a, int))
-        self.uses.update(r for r in graph.results if isinstance(r, int))
+        self.graph = graph
+        first = graph.input_size
+        self.nodes: list[Node | None] = [*([None] * first), *graph.nodes]
+        self.uses = [0] * len(self.nodes)
+        for operands in (*[node.arguments for node in graph.nodes], graph.results):
+            for a in operands:
+                if type(a) is int:
+                    self.uses[a] += 1
         self.constants: list[float] = []
         self.numbers: dict[float, int] = {}
         self.tracer = Tracer()
-        self.rebuilt: list[Expression | float] = [self.tracer.input() for _ in range(self.first)]
+        self.rebuilt: list[Expression | float] = [self.tracer.input() for _ in range(first)]
 
     def result(self) -> Graph:
         """Return the new graph."""
+        rebuilt, uses = self.rebuilt, self.uses
         sums = [node for node in self.graph.nodes if node.operation in _SUMS]
-        inner = {a for node in sums for a in node.arguments if isinstance(a, int) and self.uses[a] == 1}
+        inner = {a for node in sums for a in node.arguments if type(a) is int and uses[a] == 1}
         with self.tracer:
-            for i, node in enumerate(self.graph.nodes, self.first):
-                self.tracer.label = node.label
-                if node.operation in _SUMS and i not in inner:
-                    self.rebuilt.append(self._sum(self._terms(i)))
+            for operation, arguments, label in self.graph.nodes:
+                self.tracer.label = label
+                if operation in _SUMS and len(rebuilt) not in inner:
+                    rebuilt.append(self._sum(self._terms(len(rebuilt))))
                 else:
-                    self.rebuilt.append(CONSTRUCTORS[node.operation](*[self._value(a) for a in node.arguments]))
-            nodes, results = finish(self.tracer, [self._value(r) for r in self.graph.results])
-        return replace(self.graph, nodes=nodes, results=results)
+                    rebuilt.append(CONSTRUCTORS[operation](*[rebuilt[a] if type(a) is int else a for a in arguments]))
+            results = [rebuilt[r] if isinstance(r, int) else r for r in self.graph.results]
+            nodes, operands = eliminate_dead_code(self.tracer, results)
+        return replace(self.graph, nodes=nodes, results=operands)
 
-    def _value(self, operand: Operand) -> Expression | float:
-        return self.rebuilt[operand] if isinstance(operand, int) else operand
-
-    def _node(self, operand: Operand) -> Node | None:
-        """Return the operation that computes a value, None for inputs and constants."""
-        return self.graph.nodes[operand - self.first] if isinstance(operand, int) and operand >= self.first else None
-
-    def _terms(self, number: int) -> list[_Term]:
+    def _terms(self, number: int) -> list[Term]:
         """Return the summands of a sum, expanding its partial sums and negations that have no other use."""
-        terms: list[_Term] = []
-        stack: list[tuple[int, Operand]] = [(1, number)]
-        while stack:
-            sign, operand = stack.pop()
-            node = self._node(operand)
-            operation = node.operation if node and (operand == number or self.uses[operand] == 1) else None
-            if node and operation in _SUMS:
-                right = sign if operation == "add" else -sign
-                stack += [(right, node.arguments[1]), (sign, node.arguments[0])]
-            elif node and operation == "negate":
-                stack.append((-sign, node.arguments[0]))
-            else:
-                terms.append(self._term(sign, operand))
+        nodes, uses = self.nodes, self.uses
+        terms: list[Term] = []
+        waiting: list[tuple[int, Operand]] = [(1, number)]
+        while waiting:
+            sign, operand = waiting.pop()
+            if type(operand) is int and (operand == number or uses[operand] == 1) and (node := nodes[operand]):
+                operation, arguments, _ = node
+                if operation in _SUMS:
+                    waiting.append((sign if operation == "add" else -sign, arguments[1]))
+                    waiting.append((sign, arguments[0]))
+                    continue
+                if operation == "negate":
+                    waiting.append((-sign, arguments[0]))
+                    continue
+            terms.append(self._term(sign, operand))
         return terms
 
-    def _term(self, sign: int, operand: Operand) -> _Term:
+    def _term(self, sign: int, operand: Operand) -> Term:
         """Return a summand with its factors, expanding products that have no other use.
 
-        The signs of constant factors are moved to the sign of the term.
+        The signs of constant factors go into the sign of the term.
         """
+        nodes, uses = self.nodes, self.uses
         factors: list[int] = []
-        stack = [operand]
-        while stack:
-            operand = stack.pop()
-            node = self._node(operand)
-            if node is not None and node.operation == "multiply" and self.uses[operand] == 1:
-                stack += reversed(node.arguments)
-            elif isinstance(operand, int):
-                factors.append(operand)
-            else:
+        waiting = [operand]
+        while waiting:
+            operand = waiting.pop()
+            if type(operand) is not int:
                 factors.append(self._constant(abs(operand)))
                 sign = -sign if operand < 0.0 else sign
-        return _Term(sign, tuple(factors))
+            elif uses[operand] == 1 and (node := nodes[operand]) and node.operation == "multiply":
+                waiting += node.arguments[::-1]
+            else:
+                factors.append(operand)
+        return sign, factors
 
     def _constant(self, value: float) -> int:
         """Return the number of a constant: -1, -2, ..."""
@@ -116,29 +117,36 @@ class _Factoring:
     def _factor(self, number: int) -> Expression | float:
         return self.rebuilt[number] if number >= 0 else self.constants[-1 - number]
 
-    def _sum(self, terms: list[_Term]) -> Expression | float:
+    def _sum(self, terms: list[Term]) -> Expression | float:
         """Return the sum of the terms, factoring the most frequent factor out as long as two terms share one."""
-        total = 0.0
-        while terms:
-            shared = Counter(factor for term in terms for factor in dict.fromkeys(term.factors))
-            factor, times = max(shared.items(), key=lambda item: (item[1], -item[0]), default=(0, 0))
+        total: Expression | float = 0.0
+        while len(terms) > 1:
+            factor, times = _most_frequent(terms)
             if times < 2:
                 break
-            quotients = [_divided(term, factor) for term in terms if factor in term.factors]
-            terms = [term for term in terms if factor not in term.factors]
-            total = add(total, multiply(self._factor(factor), self._sum(quotients)))
-        for term in terms:
-            total = add(total, self._product(term))
+            inside = [_without(term, factor) for term in terms if factor in term[1]]
+            terms = [term for term in terms if factor not in term[1]]
+            total = add(total, multiply(self._factor(factor), self._sum(inside)))
+        for sign, factors in terms:
+            product: Expression | float = float(sign)  # goes into a constant, if there is one
+            for factor in factors:
+                product = multiply(product, self._factor(factor))
+            total = add(total, product)
         return total
 
-    def _product(self, term: _Term) -> Expression | float:
-        product = float(term.sign)  # constant folding merges the sign into a constant factor
-        for factor in term.factors:
-            product = multiply(product, self._factor(factor))
-        return product
+
+def _most_frequent(terms: list[Term]) -> tuple[int, int]:
+    """Return the factor that most terms contain, the lowest number of several, and how many terms contain it."""
+    times: dict[int, int] = {}
+    for _, factors in terms:
+        for factor in factors if len(factors) == 1 else set(factors):
+            times[factor] = times.get(factor, 0) + 1
+    most = max(times.values(), default=0)
+    return (min([factor for factor, n in times.items() if n == most]), most) if most > 1 else (0, most)
 
 
-def _divided(term: _Term, factor: int) -> _Term:
+def _without(term: Term, factor: int) -> Term:
     """Return the term divided by one of its factors."""
-    i = term.factors.index(factor)
-    return _Term(term.sign, term.factors[:i] + term.factors[i + 1 :])
+    sign, factors = term
+    i = factors.index(factor)
+    return sign, factors[:i] + factors[i + 1 :]
