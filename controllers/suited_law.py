@@ -9,8 +9,8 @@ import numpy as np
 from controllers.balance import Balanced
 from controllers.computed_torque import ComputedTorque
 from controllers.feed_forward import FeedForward
-from controllers.gaits.fitted import NumericalGait
-from controllers.gaits.home import stances_of
+from controllers.gaits.leg_detection import leg_chains
+from controllers.gaits.numerical_gait import NumericalGait
 from controllers.joint_servo import JointPD
 from controllers.law import GaitLaw
 from legged.dynamics.inertia import inertia_matrix
@@ -62,7 +62,7 @@ def servo_gains(robot: Robot, home: Array, hip_height: float) -> tuple[Array, Ar
         robot: The robot. home: Joint positions it stands in, (nj,).
         hip_height: h, [m].
     """
-    legs = stances_of(robot)
+    legs = leg_chains(robot)
     felt = np.diag(inertia_matrix(robot, np.concatenate([robot.base.neutral(), home])))[robot.base.nv :].copy()
     felt[[column for leg in legs for column in leg.columns]] += robot.mass / len(legs) * hip_height**2
     kp, kd = _critical(_SERVOS * float(np.sqrt(np.linalg.norm(robot.gravity) / hip_height)))

@@ -12,10 +12,10 @@ from controllers.balance.forces import distribute
 from controllers.balance.limbs import Limb, leg_task, limbs_of, swing_acceleration
 from controllers.balance.support import Support
 from controllers.gaits.alternating import Alternating
-from controllers.gaits.fitted import NumericalGait
 from controllers.gaits.foot_path import path_named
 from controllers.gaits.leg import Leg
-from controllers.gaits.posture import Stand
+from controllers.gaits.numerical_gait import NumericalGait
+from controllers.gaits.standing import Stand
 from controllers.law import GaitLaw
 from legged import taylor
 from legged.compiler.ir import where

@@ -1,18 +1,15 @@
 """Gaits: joint references with two derivatives, as functions of time."""
 
-from controllers.gaits.alternating import Alternating, Tripod, Trot, Walk
+from controllers.gaits.alternating import Alternating, InvertedPendulum, Tripod, Trot, Walk
 from controllers.gaits.crawl import Crawl
-from controllers.gaits.fitted import NumericalGait
+from controllers.gaits.foot_kinematics import FootKinematics
 from controllers.gaits.foot_path import PATHS, swing_foot
 from controllers.gaits.gait import Gait, Reference
-from controllers.gaits.home import Home, home_of, joint_limits
 from controllers.gaits.leg import Leg, two_link_angles
-from controllers.gaits.numerical import FootKinematics
-from controllers.gaits.pendulum import Pendulum
-from controllers.gaits.posture import Posture, Stand
-from controllers.gaits.presets import authors_tripod, authors_trot, paper_trot, paper_walk
-from controllers.gaits.reading import legs_of
-from controllers.gaits.suited import suited
+from controllers.gaits.leg_detection import legs_of
+from controllers.gaits.numerical_gait import NumericalGait
+from controllers.gaits.presets import authors_tripod, authors_trot, paper_trot, paper_walk, suited
+from controllers.gaits.standing import Home, Posture, Stand, home_of, joint_limits
 
 __all__ = [
     "PATHS",
@@ -21,9 +18,9 @@ __all__ = [
     "FootKinematics",
     "Gait",
     "Home",
+    "InvertedPendulum",
     "Leg",
     "NumericalGait",
-    "Pendulum",
     "Posture",
     "Reference",
     "Stand",

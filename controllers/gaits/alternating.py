@@ -1,4 +1,4 @@
-"""Gaits of two groups of legs that take turns: the walk of a biped, the trot of a quadruped, a hexapod's tripods."""
+"""Gaits of two alternating groups of legs over a linear inverted pendulum: walk, trot and tripod gait."""
 
 from __future__ import annotations
 
@@ -9,27 +9,104 @@ import numpy as np
 
 from controllers.gaits.foot_path import swing_foot
 from controllers.gaits.gait import Gait
-from controllers.gaits.leg import Leg
-from controllers.gaits.paper_legs import paper_biped, paper_hexapod, paper_quadruped
-from controllers.gaits.pendulum import Pendulum
+from controllers.gaits.leg import Leg, paper_biped, paper_hexapod, paper_quadruped
 from legged import taylor
-from legged.errors import UnknownNameError
+from legged.compiler import Expression
+from legged.errors import DefinitionError, UnknownNameError
+
+
+@dataclass(frozen=True)
+class InvertedPendulum:
+    """A linear inverted pendulum: a point mass at constant height over a foot, along one horizontal axis, for a phase.
+
+        x'' = omega^2 x,   x(t) = start cosh(omega t) + (speed / omega) sinh(omega t),   omega = sqrt(gravity / height)
+
+    `forward` and `sideways` choose the speed of a periodic motion.
+
+    Attributes:
+        height: Height of the mass over the foot, [m].
+        start: x(0), position of the mass relative to the foot, [m].
+        speed: x'(0), [m/s].
+        period: Duration of a phase, [s].
+        gravity: Gravitational acceleration, [m/s^2].
+
+    Source:
+        Shah, Saha, Dutt 2012, eq. (B.1).
+    """
+
+    height: Any
+    start: Any
+    speed: Any
+    period: Any
+    gravity: Any = 9.81
+
+    @classmethod
+    def forward(cls, period: Any, stride: Any, height: Any, gravity: Any = 9.81) -> InvertedPendulum:
+        """Return the pendulum that advances by `stride` [m] per phase, with x(T) = -x(0) and x'(T) = x'(0).
+
+        Both conditions hold for speed = -start omega coth(omega T / 2). The foot moves by one stride per phase, hence
+        start = -stride / 2.
+
+        Source:
+            Shah, Saha, Dutt 2012, Appendix B.
+        """
+        omega = _omega(height, gravity, period)
+        start = -stride / 2
+        return cls(height, start, -start * omega / np.tanh(omega * period / 2), period, gravity)
+
+    @classmethod
+    def sideways(cls, period: Any, start: Any, height: Any, gravity: Any = 9.81) -> InvertedPendulum:
+        """Return the pendulum that moves towards the foot and back: y(T) = y(0), y'(T) = -y'(0).
+
+        Hence speed = -start omega tanh(omega T / 2). The next phase, over the other foot, is the mirror image.
+        """
+        omega = _omega(height, gravity, period)
+        return cls(height, start, -start * omega * np.tanh(omega * period / 2), period, gravity)
+
+    @property
+    def omega(self) -> float:
+        """Natural frequency, sqrt(gravity / height), [1/s]."""
+        return _omega(self.height, self.gravity, self.period)
+
+    @property
+    def mid_stance_speed(self) -> float:
+        """Speed at half the period, [m/s]; the lowest speed of a forward pendulum."""
+        half = self.omega * self.period / 2
+        return float(self.start * self.omega * np.sinh(half) + self.speed * np.cosh(half))
+
+    @property
+    def orbital_energy(self) -> float:
+        """Orbital energy, speed^2 - omega^2 start^2, [m^2/s^2], a constant; positive if the mass passes the foot."""
+        return self.speed**2 - (self.omega * self.start) ** 2
+
+    def __call__(self, t: Any) -> Any:
+        """Return x at time `t` [s] of the phase, [m]."""
+        omega = self.omega
+        return self.start * np.cosh(omega * t) + (self.speed / omega) * np.sinh(omega * t)
+
+
+def _omega(height: Any, gravity: Any, period: Any) -> Any:
+    for name, value, unit in (("height", height, "m"), ("gravity", gravity, "m/s^2"), ("period", period, "s")):
+        if not isinstance(value, Expression) and not 0 < value < np.inf:
+            raise DefinitionError(f"the pendulum's {name} must be positive, got {value} {unit}")
+    return np.sqrt(gravity / height)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Alternating(Gait):
-    """One group of legs carries the base over its feet as an inverted pendulum, the other swings; then they exchange.
+    """A gait of two groups of legs: one supports the base, which moves as an inverted pendulum, while the other swings.
 
-    The exchange is instantaneous and leaves positions and velocities continuous; accelerations jump.
+    The groups exchange their roles at once, without double support. Positions and velocities are continuous there, and
+    accelerations jump.
 
     Attributes:
-        first: Names of the legs that carry the first step; without them every second leg, see `diagonal`.
-        pendulum_height: Height of the pendulum, [m], if it is not the hip height.
-        sway: The base also swings sideways over the supporting feet and back; for legs with abduction.
+        first: Names of the legs that support the first phase; by default those of `diagonal`.
+        pendulum_height: Height of the pendulum, [m], by default the hip height.
+        sway: Whether the base also moves sideways, towards the supporting feet and back; needs legs with abduction.
 
     Source:
-        Shah, Saha, Dutt 2012, Appendix B. There the hip height is printed as z_c - l0 / 2; the authors' programs have
-        z_c, and only that walks, so that is what `hip_height` is.
+        Shah, Saha, Dutt 2012, Appendix B. The appendix prints the hip height as z_c - l0 / 2. The authors' programs use
+        z_c, and only with this height does the robot walk, so `hip_height` is z_c.
     """
 
     first: tuple[str, ...] | None = None
@@ -41,13 +118,13 @@ class Alternating(Gait):
         return 2
 
     @property
-    def pendulum(self) -> Pendulum:
-        """The base's motion over the supporting feet, along x."""
-        return Pendulum.forward(self.period, self.stride, self._pendulum_height, self.gravity)
+    def pendulum(self) -> InvertedPendulum:
+        """Motion of the base over the supporting feet along x."""
+        return InvertedPendulum.forward(self.period, self.stride, self._pendulum_height, self.gravity)
 
     @property
     def groups(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the legs that carry steps 0, 2, 4, ... and of those that carry steps 1, 3, 5, ..."""
+        """Names of the legs that support the even phases, and of those that support the odd phases."""
         names = tuple(leg.name for leg in self.geometry)
         first = diagonal(self.geometry) if self.first is None else self.first
         for name in first:
@@ -77,13 +154,13 @@ class Alternating(Gait):
             return 0.0
         middles = [np.mean([leg.stance[1] for leg in self.geometry if leg.name in group]) for group in self.groups]
         height = self._pendulum_height
-        paths = [y + Pendulum.sideways(self.period, -y, height, self.gravity)(t) for y in map(float, middles)]
+        paths = [y + InvertedPendulum.sideways(self.period, -y, height, self.gravity)(t) for y in map(float, middles)]
         return taylor.where(even, *paths)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Walk(Alternating):
-    """Two legs in turn; the defaults are the paper's planar biped."""
+    """The walk of two legs; default values are those of the paper's planar biped."""
 
     def default_legs(self) -> tuple[Leg, ...]:
         return paper_biped()
@@ -91,7 +168,7 @@ class Walk(Alternating):
 
 @dataclass(frozen=True, kw_only=True)
 class Trot(Alternating):
-    """Diagonal pairs of four legs in turn; the defaults are the paper's spatial quadruped."""
+    """The trot of four legs in diagonal pairs; default values are those of the paper's spatial quadruped."""
 
     clearance: float = 0.08
     hip_height: float = 0.5
@@ -102,7 +179,7 @@ class Trot(Alternating):
 
 @dataclass(frozen=True, kw_only=True)
 class Tripod(Alternating):
-    """Two sets of three of six legs in turn; the defaults are the authors' hexapod."""
+    """The tripod gait of six legs in two sets of three; default values are those of the authors' hexapod."""
 
     period: float = 0.5
     stride: float = 0.4
@@ -114,8 +191,10 @@ class Tripod(Alternating):
 
 
 def diagonal(legs: tuple[Leg, ...]) -> tuple[str, ...]:
-    """Return the names of every second leg: counted from the rear, starting with the first on the right side and the
-    second on the left. So a quadruped's diagonals and a hexapod's tripods; legs of one plane alternate as they come.
+    """Return the names of one alternating group of legs: a diagonal of a quadruped, a tripod of a hexapod.
+
+    The group has every second leg, counted from the rear: on the right side from the first one, on the left side from
+    the second one. Legs in one plane alternate in their order.
     """
     if len({leg.stance[1] for leg in legs}) == 1:
         return tuple(leg.name for leg in legs[::2])

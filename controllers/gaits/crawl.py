@@ -1,4 +1,4 @@
-"""The crawl: one leg at a time, with the center of mass over the triangle of the other three."""
+"""The crawl gait: one leg swings at a time, with the center of mass over the other feet."""
 
 from __future__ import annotations
 
@@ -10,8 +10,7 @@ import numpy as np
 
 from controllers.gaits.foot_path import Path, blend, path_named
 from controllers.gaits.gait import Gait, level_state
-from controllers.gaits.leg import Leg
-from controllers.gaits.paper_legs import paper_quadruped
+from controllers.gaits.leg import Leg, paper_quadruped
 from legged import taylor
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError
@@ -22,16 +21,17 @@ Array = np.ndarray
 
 @dataclass(frozen=True, kw_only=True)
 class Crawl(Gait):
-    """A statically stable gait: in every step the base first shifts with all feet down, then one leg swings.
+    """A statically stable gait: in every phase the base shifts over the supporting feet, then one leg swings.
 
-    The order is hind then fore leg of the right side, then of the left. Shift and swing begin and end at rest and
-    without acceleration, so that nothing jumps. A foot swings forward by as many strides as there are legs.
+    The legs swing in the order hind right, fore right, hind left, fore left. Shift and swing begin and end with zero
+    velocity and acceleration, so accelerations have no jumps. A foot swings by as many strides as there are legs.
 
     Attributes:
-        shifting: The part of a step that the shift takes, between 0 and 1.
-        lean: How far the center of mass goes from the middle of all feet (0) to the middle of the supporting ones (1).
-        mass_offset: From the base's origin to the robot's center of mass while the leg in turn swings, one (x, y) per
-            step of the cycle, [m]; without it, measured on the robot by `on`.
+        shift_fraction: Fraction of a phase that the shift takes, between 0 and 1.
+        lean: Position of the center of mass during the swing, from the middle of all feet (0) to the middle of the
+            supporting feet (1).
+        mass_offset: Position (x, y) of the robot's center of mass relative to the base's origin during each swing of
+            the cycle, [m], base axes; by default, `on` computes it from the robot.
     """
 
     period: float = 2.0
@@ -39,14 +39,14 @@ class Crawl(Gait):
     clearance: float = 0.05
     hip_height: float = 0.45
     path: str | Path = "smooth"
-    shifting: float = 0.5
+    shift_fraction: float = 0.5
     lean: float = 0.5
     mass_offset: tuple[tuple[float, float], ...] | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not 0 < self.shifting < 1:
-            raise DefinitionError(f"shifting must be between 0 and 1, got {self.shifting}")
+        if not 0 < self.shift_fraction < 1:
+            raise DefinitionError(f"shift_fraction must be between 0 and 1, got {self.shift_fraction}")
         if not 0 <= self.lean <= 1:
             raise DefinitionError(f"lean must be from 0 to 1, got {self.lean}")
 
@@ -59,7 +59,7 @@ class Crawl(Gait):
 
     @property
     def breaks(self) -> tuple[float, ...]:
-        return (self.shifting,)
+        return (self.shift_fraction,)
 
     @cached_property
     def order(self) -> tuple[int, ...]:
@@ -70,19 +70,19 @@ class Crawl(Gait):
     def plan(self, t: Any, phase: Any) -> tuple[list[Any], list[list[Any]]]:
         n = self.cycle
         cycle_phase = phase % n
-        share = t / self.period
-        shift = blend(_clipped(share / self.shifting))
-        advance, lift = path_named(self.path)(_clipped((share - self.shifting) / (1 - self.shifting)))
+        s = t / self.period
+        shift = blend(_clip(s / self.shift_fraction))
+        advance, lift = path_named(self.path)(_clip((s - self.shift_fraction) / (1 - self.shift_fraction)))
         targets = self._targets
-        came_from = np.roll(targets, 1, axis=0) - [self.stride, 0.0]  # the axes have moved on by a stride
+        previous = np.roll(targets, 1, axis=0) - [self.stride, 0.0]  # the axes move by a stride per phase
         base = []
         for axis in (0, 1):
-            a, b = _choose(cycle_phase, came_from[:, axis]), _choose(cycle_phase, targets[:, axis])
+            a, b = _choose(cycle_phase, previous[:, axis]), _choose(cycle_phase, targets[:, axis])
             base.append(a + (b - a) * shift)
         feet = []
         for leg in range(n):
-            turn = self.order.index(leg)
-            swings = (cycle_phase > turn - 0.5) & (cycle_phase < turn + 0.5)
+            position = self.order.index(leg)
+            swings = (cycle_phase > position - 0.5) & (cycle_phase < position + 0.5)
             x = _choose(cycle_phase, self._lift_off[:, leg])
             feet.append(
                 [
@@ -94,29 +94,31 @@ class Crawl(Gait):
         return [*base, self.base_height], feet
 
     def supporting(self, phase: int) -> tuple[str, ...]:
-        """Return the names of the legs that carry the robot while the leg in turn swings."""
+        """Return the names of the legs that carry the robot while the leg of this phase swings."""
         swinging = self.order[phase % len(self.order)]
         return tuple(leg.name for i, leg in enumerate(self.geometry) if i != swinging)
 
     def support(self, t: float) -> tuple[str, ...]:
         phase = int(self.phase_at(t))
-        shifts = t / self.period - phase < self.shifting
+        shifts = t / self.period - phase < self.shift_fraction
         return tuple(leg.name for leg in self.geometry) if shifts else self.supporting(phase)
 
     def on(self, robot: Robot) -> Crawl:
-        """Return this gait for a robot: its legs, and where its center of mass lies in the middle of each swing."""
+        """Return this gait for a robot: with its legs, and its center of mass in the middle of each swing."""
         fitted = super().on(robot)
         if self.mass_offset is not None:
             return fitted
         fitted = replace(fitted, mass_offset=((0.0, 0.0),) * len(fitted.order))
-        for _ in range(3):  # the offset moves the base, which moves the legs, which weigh less than all: it converges
-            fitted = replace(fitted, mass_offset=tuple(fitted._measured(robot, k) for k in range(len(fitted.order))))
+        for _ in range(3):  # a contraction: the offset moves the base and the legs, whose mass is part of the whole
+            fitted = replace(
+                fitted, mass_offset=tuple(fitted._center_of_mass(robot, k) for k in range(len(fitted.order)))
+            )
         fitted.check()
         return fitted
 
-    def _measured(self, robot: Robot, phase: int) -> tuple[float, float]:
-        """Return where the center of mass is, (x, y), [m], relative to the base, in the middle of a swing."""
-        t = (phase + self.shifting + 0.5 * (1 - self.shifting)) * self.period
+    def _center_of_mass(self, robot: Robot, phase: int) -> tuple[float, float]:
+        """Return (x, y) of the center of mass relative to the base's origin in the middle of a swing, [m]."""
+        t = (phase + self.shift_fraction + 0.5 * (1 - self.shift_fraction)) * self.period
         position, _, _ = self.base(t, phase)
         angles, rates, _ = self.reference(t, phase)
         q, _ = level_state(robot, position, np.zeros(3), angles, rates)
@@ -126,34 +128,34 @@ class Crawl(Gait):
 
     @cached_property
     def _lift_off(self) -> Array:
-        """Displacement of each foot along x at the start of each step of the cycle, (steps, legs), [m].
+        """Displacement of each foot along x at the start of each phase of the cycle, (phases, legs), [m].
 
-        Each foot is as far ahead of its stance when it lands as it is behind when it lifts off.
+        Each foot lands as far ahead of its stance position as it is behind it at lift-off.
         """
         n = len(self.order)
         rows = np.zeros((n, n))
         for cycle_phase in range(n):
-            for turn, leg in enumerate(self.order):
-                landed = n if turn < cycle_phase else 0
-                rows[cycle_phase, leg] = self.stride * (landed - cycle_phase + turn - (n - 1) / 2)
+            for position, leg in enumerate(self.order):
+                landed = n if position < cycle_phase else 0
+                rows[cycle_phase, leg] = self.stride * (landed - cycle_phase + position - (n - 1) / 2)
         return rows
 
     @cached_property
     def _targets(self) -> Array:
-        """Where the base's origin is while the leg in turn swings, (steps, 2), [m]."""
+        """Position of the base's origin during the swing of each phase of the cycle, (phases, 2), [m]."""
         n = len(self.order)
         offsets = np.array(self.mass_offset or ((0.0, 0.0),) * n)
         stances = np.array([leg.stance for leg in self.geometry])
         rows = []
         for cycle_phase, swinging in enumerate(self.order):
             feet = stances + np.column_stack([self._lift_off[cycle_phase], np.zeros(n)])
-            carrying = np.delete(feet, swinging, axis=0).mean(axis=0)
-            rows.append((1 - self.lean) * feet.mean(axis=0) + self.lean * carrying - offsets[cycle_phase])
+            supporting = np.delete(feet, swinging, axis=0).mean(axis=0)
+            rows.append((1 - self.lean) * feet.mean(axis=0) + self.lean * supporting - offsets[cycle_phase])
         return np.array(rows)
 
 
 def _choose(cycle_phase: Any, numbers: Array) -> Any:
-    """Return the number of the current phase, as a constant of time."""
+    """Return the entry of the current phase, as a constant `Taylor` series."""
     entries = numbers.tolist()
     chosen: Any = taylor.lift(entries[-1])
     for k in reversed(range(len(entries) - 1)):
@@ -161,5 +163,5 @@ def _choose(cycle_phase: Any, numbers: Array) -> Any:
     return chosen
 
 
-def _clipped(share: Any) -> Any:
-    return taylor.where(share < 0, 0.0, taylor.where(share < 1, share, 1.0))
+def _clip(s: Any) -> Any:
+    return taylor.where(s < 0, 0.0, taylor.where(s < 1, s, 1.0))

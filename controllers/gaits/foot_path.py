@@ -1,15 +1,14 @@
-"""Paths of a swinging foot: how far it has come and how high it is, from how much of the swing is over.
+"""Paths of a swinging foot: horizontal advance and height as functions of the fraction of the swing.
 
-A path is a function of the fraction s of the swing, 0 at lift-off and 1 at touch-down, that returns (advance, lift),
-each from 0 to 1: the foot is then at start + advance * length and lift * clearance. Any function of that kind can be
-given to a gait.
+A path maps the fraction s of the swing, 0 at lift-off and 1 at touch-down, to (advance, lift), each from 0 to 1. The
+foot is then at start + advance * length, at the height lift * clearance. Gaits accept any such function.
 
-| name | horizontal | vertical | at lift-off and touch-down |
+| name | advance | lift | at lift-off and touch-down |
 | --- | --- | --- | --- |
-| cosine | (1 - cos pi s) / 2 | (1 - cos 2 pi s) / 2 | at rest; accelerations jump |
+| cosine | (1 - cos pi s) / 2 | (1 - cos 2 pi s) / 2 | zero velocity, accelerations jump |
 | printed | (1 - cos pi s) / 2 | (1 - cos pi s) / 2 | ends at the full clearance, in the air |
-| cycloid | s - sin(2 pi s) / 2 pi | (1 - cos 2 pi s) / 2 | at rest; the vertical acceleration jumps |
-| smooth | 10 s^3 - 15 s^4 + 6 s^5 | 64 s^3 (1 - s)^3 | at rest, no acceleration |
+| cycloid | s - sin(2 pi s) / 2 pi | (1 - cos 2 pi s) / 2 | zero velocity, the vertical acceleration jumps |
+| smooth | 10 s^3 - 15 s^4 + 6 s^5 | 64 s^3 (1 - s)^3 | zero velocity and acceleration |
 """
 
 from __future__ import annotations
@@ -25,32 +24,36 @@ Path = Callable[[Any], tuple[Any, Any]]
 
 
 def cosine(s: Any) -> tuple[Any, Any]:
-    """Return the paper's path in the reading that lands.
+    """Return (advance, lift) of the paper's path, with a height that returns to zero.
 
     Source:
-        Shah, Saha, Dutt 2012, eq. (B.2), with 2 pi t / T in the height, as the authors' programs have it.
+        Shah, Saha, Dutt 2012, eq. (B.2), with 2 pi t / T in the height, as in the authors' programs.
     """
     return (1 - np.cos(np.pi * s)) / 2, (1 - np.cos(2 * np.pi * s)) / 2
 
 
 def printed(s: Any) -> tuple[Any, Any]:
-    """Return the paper's path as printed: it ends in the air. Source: Shah, Saha, Dutt 2012, eq. (B.2)."""
+    """Return (advance, lift) of the paper's path as printed: it ends in the air.
+
+    Source:
+        Shah, Saha, Dutt 2012, eq. (B.2).
+    """
     rise = (1 - np.cos(np.pi * s)) / 2
     return rise, rise
 
 
 def cycloid(s: Any) -> tuple[Any, Any]:
-    """Return a cycloid: no velocity at either end, and no horizontal acceleration."""
+    """Return (advance, lift) of a cycloid: zero velocity and zero horizontal acceleration at both ends."""
     return s - np.sin(2 * np.pi * s) / (2 * np.pi), (1 - np.cos(2 * np.pi * s)) / 2
 
 
 def smooth(s: Any) -> tuple[Any, Any]:
-    """Return polynomials of least degree that have neither velocity nor acceleration at either end."""
+    """Return (advance, lift), polynomials of least degree with zero velocity and acceleration at both ends."""
     return blend(s), 64 * (s * (1 - s)) ** 3
 
 
 def blend(s: Any) -> Any:
-    """Return 10 s^3 - 15 s^4 + 6 s^5, from 0 to 1 with two derivatives zero at both ends."""
+    """Return 10 s^3 - 15 s^4 + 6 s^5, which rises from 0 to 1 with two zero derivatives at both ends."""
     return s**3 * (10 + s * (6 * s - 15))
 
 
@@ -58,7 +61,7 @@ PATHS: dict[str, Path] = {"cosine": cosine, "printed": printed, "cycloid": cyclo
 
 
 def path_named(path: str | Path) -> Path:
-    """Return the path of that name, or the function given; raises UnknownNameError."""
+    """Return the path with a name, or the function if one is passed; raise UnknownNameError for other names."""
     if callable(path):
         return path
     if path not in PATHS:
@@ -67,18 +70,18 @@ def path_named(path: str | Path) -> Path:
 
 
 def swing_foot(t: Any, period: float, stride: float, clearance: float, path: str | Path = "cosine") -> tuple[Any, Any]:
-    """Return (x, z) of the swinging ankle, [m], at time `t` inside a step, over any element.
+    """Return (x, z), position of the swinging ankle at time `t` of a phase, [m].
 
         x = stride (2 advance - 1),   z = clearance * lift
 
-    x is measured from the support ankle: while the hip advances by one stride, the foot travels two.
+    x is relative to the supporting ankle: while the hip advances by one stride, the foot moves by two.
 
     Args:
         t: Time since lift-off, [s].
         period: Duration of the swing, [s].
-        stride: What the hip advances in a step, [m].
-        clearance: Largest height, [m].
-        path: A name from `PATHS`, or a function of the fraction of the swing.
+        stride: Length by which the hip advances in a phase, [m].
+        clearance: Largest height of the foot, [m].
+        path: A name in `PATHS`, or a function of the fraction of the swing.
     """
     advance, lift = path_named(path)(t / period)
     return stride * (2 * advance - 1), clearance * lift

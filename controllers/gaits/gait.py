@@ -1,4 +1,4 @@
-"""What every gait answers: joint references with two derivatives, from a plan of the base and of the feet."""
+"""The base class of gaits: joint references with two derivatives, from a planned motion of base and feet."""
 
 from __future__ import annotations
 
@@ -11,42 +11,50 @@ import numpy as np
 
 from controllers.gaits.foot_path import Path, path_named
 from controllers.gaits.leg import Leg
-from controllers.gaits.reading import legs_of
+from controllers.gaits.leg_detection import legs_of
 from legged import taylor
 from legged.errors import DefinitionError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
-_INSTANTS = 101  # at which a phase is checked for reach
+_SAMPLES = 101  # times per phase at which the reach of legs is checked
 
 
 class Reference(Protocol):
-    """What a controller asks of a gait; any object with these three can stand in for one.
+    """The interface of a gait that controllers use.
 
-    If it also has `on(robot)`, which returns the gait fitted to a robot, controllers call that first.
+    An object may also have `on(robot)`, which returns the gait fitted to a robot; controllers then use that one.
     """
 
-    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]: ...
-    def switches(self, until: float) -> Array: ...
-    def initial_state(self, robot: Robot) -> tuple[Array, Array]: ...
+    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
+        """Return desired joint positions, velocities and accelerations, (nj,) each; see `Gait.reference`."""
+        ...
+
+    def switches(self, until: float) -> Array:
+        """Return the times before `until` at which the reference jumps, (n,), [s]."""
+        ...
+
+    def initial_state(self, robot: Robot) -> tuple[Array, Array]:
+        """Return (q, v) at t = 0, (nq,) and (nv,)."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
 class Gait:
-    """A plan in steps of one period: where the base goes, where the feet go, and so what the joints do.
+    """A gait of phases of equal duration: the planned motion of base and feet, and the joint references it implies.
 
-    The base stays level. Subclasses give `plan` and `supporting`; the legs' inverse kinematics does the rest. All
-    methods that take `t` also take an array of instants, which then leads the shape of the result.
+    The base stays level. Subclasses define `plan`, `supporting` and `cycle`; joint references follow by the legs'
+    inverse kinematics. Methods with a time `t` also accept an array of times, whose axes then come first in the result.
 
     Attributes:
         period: Duration of a phase (one step of the robot), [s].
         stride: Length by which the base advances in a phase, [m].
-        clearance: Height of the swinging feet, [m].
-        hip_height: Of the hips over the ground, [m].
-        path: Shape of the swing, a name of `foot_path.PATHS` or a function of the fraction of the swing.
-        gravity: [m/s^2].
-        legs: The legs; without them they are read from the robot by `on`, and until then those of the paper's.
-        joints: Number of joint coordinates; without it those of the legs. Joints of no leg are held at zero.
+        clearance: Largest height of the swinging feet, [m].
+        hip_height: Height of the hips over the ground, [m].
+        path: Path of the swinging feet, a name in `foot_path.PATHS` or a function of the fraction of the swing.
+        gravity: Gravitational acceleration, [m/s^2].
+        legs: The legs. By default, `on` finds those of the robot; before that they are `default_legs`.
+        joints: Number of joint coordinates, by default that of the legs. Joints of no leg stay at zero.
     """
 
     period: float = 1.0
@@ -68,17 +76,21 @@ class Gait:
             raise DefinitionError(f"stride must be finite, got {self.stride} m")
         path_named(self.path)
 
-    # What subclasses define.
+    # Subclasses define these.
 
     def default_legs(self) -> tuple[Leg, ...]:
-        """Return the legs of the robot that this gait was made for."""
+        """Return the legs of the robot for which the default values of this gait were chosen."""
         raise NotImplementedError
 
     def plan(self, t: Any, phase: Any) -> tuple[Sequence[Any], list[Sequence[Any]]]:
-        """Return (base, feet) at time `t` [s] after the start of a phase, over any element.
+        """Return (base, feet), the planned motion at time `t` [s] after the start of a phase, [m].
 
-        Everything in axes that move on by a stride each phase: the base's origin (x, y, z), z over the ground, and for
-        every leg the sole's displacement (x, y) from the leg's stance under a base at the origin, and its height z.
+        Coordinates are relative to axes that move by one stride per phase: base is (x, y, z) of the base's origin, and
+        feet is, for each leg, (x, y) of the sole from the leg's stance position, and its height z.
+
+        Args:
+            t: Time, [s]; a number, an array, a `Taylor` series or a traced expression.
+            phase: Number of switches passed.
         """
         raise NotImplementedError
 
@@ -96,11 +108,11 @@ class Gait:
         """Fractions of a phase, between 0 and 1, at which the plan changes its formula."""
         return ()
 
-    # What users and controllers call.
+    # Users and controllers call these.
 
     @cached_property
     def geometry(self) -> tuple[Leg, ...]:
-        """The legs in use, with their joint columns filled in."""
+        """The legs in use, with the indices of their joints."""
         legs, after, known = self.legs or self.default_legs(), 0, []
         for leg in legs:
             columns = leg.columns or tuple(range(after, after + leg.n_joints))
@@ -118,7 +130,7 @@ class Gait:
         return np.floor(t / self.period + 1e-9)
 
     def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
-        """Return joint positions [rad], velocities [rad/s] and accelerations [rad/s^2], each (joints,).
+        """Return joint positions [rad], velocities [rad/s] and accelerations [rad/s^2], (nj,) each.
 
         Args:
             t: Time since the start, [s]; a number, an array of instants or traced.
@@ -126,25 +138,31 @@ class Gait:
                 its end, which integrators need that restart at each switch.
 
         Raises:
-            ReachError: The plan asks for more than a leg's length (plain numbers only).
+            ReachError: A foot is out of its leg's reach (numbers only).
         """
         phase = self.phase_at(t) if phase is None else phase
         base, feet = self.plan(taylor.time(t - phase * self.period), phase)
         angles: list[Any] = [0.0] * self._n_joints
         for leg, foot in zip(self.geometry, feet, strict=True):
-            stretch = foot[0] - base[0], foot[1] - base[1] + leg.offset, base[2] - foot[2] + leg.hip[2]
-            for column, angle in zip(leg.columns, leg.stretch(*stretch), strict=True):
+            from_hip = foot[0] - base[0], foot[1] - base[1] + leg.offset, base[2] - foot[2] + leg.hip[2]
+            for column, angle in zip(leg.columns, leg.hip_angles(*from_hip), strict=True):
                 angles[column] = angle
         return taylor.derivatives(angles)
 
     def base(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
-        """Return the planned position, velocity and acceleration of the base's origin, (3,), world axes."""
+        """Return planned position, velocity and acceleration of the base's origin, (3,) each, world axes.
+
+        Units are [m], [m/s] and [m/s^2]; arguments as in `reference`.
+        """
         phase = self.phase_at(t) if phase is None else phase
         base, _ = self.plan(taylor.time(t - phase * self.period), phase)
         return taylor.derivatives([base[0] + taylor.lift(phase * self.stride), base[1], base[2]])
 
     def feet(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
-        """Return planned positions, velocities and accelerations of the soles, (legs, 3), world axes."""
+        """Return planned positions, velocities and accelerations of the soles, (legs, 3) each, world axes.
+
+        Units are [m], [m/s] and [m/s^2]; arguments as in `reference`.
+        """
         phase = self.phase_at(t) if phase is None else phase
         _, feet = self.plan(taylor.time(t - phase * self.period), phase)
         rows = [
@@ -158,32 +176,29 @@ class Gait:
         return self.supporting(int(self.phase_at(t)))
 
     def switches(self, until: float) -> Array:
-        """Return the times before `until` at which legs exchange roles and accelerations jump, [s]."""
+        """Return the times before `until` at which a phase ends and accelerations jump, (n,), [s]."""
         return np.arange(1, np.ceil(until / self.period - 1e-9)) * self.period
 
     def on(self, robot: Robot) -> Any:
-        """Return this gait for a robot: legs read from it unless given, every phase checked for reach.
+        """Return this gait for a robot: with the robot's legs unless `legs` is set, every phase checked for reach.
 
         Raises:
-            DefinitionError: The robot's legs have no closed form; see `gaits.NumericalGait`.
-            ReachError: A phase asks for more than a leg's length.
+            DefinitionError: The robot's legs have no closed-form inverse kinematics; use `NumericalGait`.
+            ReachError: A foot is out of its leg's reach.
         """
         try:
             hash(self)
-        except TypeError:  # a field of a subclass that is no constant
+        except TypeError:  # a subclass has a field that cannot be hashed
             return _fitted.__wrapped__(self, robot)
         return _fitted(self, robot)
 
     def check(self) -> None:
-        """Raise ReachError if a leg is asked for more than its length anywhere in the cycle."""
+        """Raise ReachError if a foot is out of its leg's reach anywhere in the cycle."""
         for phase in range(self.cycle):
-            self.reference((phase + np.linspace(0, 1, _INSTANTS)) * self.period, phase)
+            self.reference((phase + np.linspace(0, 1, _SAMPLES)) * self.period, phase)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
-        """Return (q, v) at t = 0: joints and their rates on the plan, base level and moving with the hips.
-
-        The feet are on the ground, exactly at height 0, and the robot is already under way.
-        """
+        """Return (q, v) at t = 0 on the gait, (nq,) and (nv,): the feet at height 0, the base level and moving."""
         gait = self.on(robot)
         position, velocity, _ = gait.base(0.0, 0)
         angles, rates, _ = gait.reference(0.0, 0)
@@ -193,13 +208,13 @@ class Gait:
     def _n_joints(self) -> int:
         needed = max(max(leg.columns) for leg in self.geometry) + 1
         if self.joints is not None and self.joints < needed:
-            raise ShapeError(f"the gait's legs have {needed} joint coordinates, but there are {self.joints}")
+            raise ShapeError(f"joints must be at least {needed}, the number of joints of the legs, got {self.joints}")
         return self.joints or needed
 
 
-@lru_cache(maxsize=4)  # a rollout asks again and again
+@lru_cache(maxsize=4)  # a rollout calls it for each member
 def _fitted(gait: Gait, robot: Robot) -> Gait:
-    """Return a gait for a robot, see `Gait.on`."""
+    """Return a gait for a robot; see `Gait.on`."""
     check_joints(robot)
     fitted = replace(gait, legs=gait.legs or legs_of(robot), joints=robot.nj)
     fitted.check()
@@ -207,20 +222,23 @@ def _fitted(gait: Gait, robot: Robot) -> Gait:
 
 
 def level_state(robot: Robot, position: Array, velocity: Array, angles: Array, rates: Array) -> tuple[Array, Array]:
-    """Return (q, v) of a robot with a level base.
+    """Return (q, v) of a robot with a level base, (nq,) and (nv,).
 
     Args:
-        position, velocity: Of the base's origin, (3,), [m], [m/s], world axes.
-        angles, rates: Of the joints, (robot.nj,).
+        robot: The robot.
+        position: Position of the base's origin, (3,), [m], world axes.
+        velocity: Velocity of the base's origin, (3,), [m/s], world axes.
+        angles: Joint positions, (nj,), [rad] or [m].
+        rates: Joint velocities, (nj,), [rad/s] or [m/s], joint coordinates.
     """
-    base, nothing = robot.base, np.zeros(0)
-    q_base = base.configuration(position, np.eye(3)) if base.nv else nothing
-    v_base = base.velocity(q_base, np.zeros(3), velocity) if base.nv else nothing
+    base, empty = robot.base, np.zeros(0)
+    q_base = base.configuration(position, np.eye(3)) if base.nv else empty
+    v_base = base.velocity(q_base, np.zeros(3), velocity) if base.nv else empty
     return np.concatenate([q_base, angles]), np.concatenate([v_base, rates])
 
 
 def check_joints(robot: Robot) -> None:
-    """Raise DefinitionError for a robot with ball joints, whose positions are no angles."""
+    """Raise DefinitionError for a robot with quaternion ball joints."""
     if robot.nq - robot.base.nq != robot.nj:
         raise DefinitionError(
             f"robot {robot.name!r} has quaternion ball joints; gaits and controllers need one coordinate per degree "

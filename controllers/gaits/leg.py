@@ -1,8 +1,8 @@
-"""Legs of two links in closed form: from a foot's place to joint angles, in the plane and in space.
+"""Closed-form inverse kinematics of legs with two links, in the plane and in space, and the legs of the paper's robots.
 
-Angles are zero with the leg straight down and the foot level; forward swing is positive (about -y), abduction turns
-about +x. Formulas run over any element: floats, arrays of floats, `Taylor`, traced or not. Plain numbers are checked
-for reach; while tracing there is no check, and a foot out of reach becomes NaN.
+Angles are zero with the leg straight down and the foot level. Hip and knee turn about -y, so forward swing is positive;
+abduction turns about +x. The formulas accept floats, arrays of floats, `Taylor` series and traced expressions. Numbers
+are checked for reach; traced expressions are not, and a foot out of reach evaluates to NaN.
 """
 
 from __future__ import annotations
@@ -20,19 +20,21 @@ KNEES = {"forward": 1, "backward": -1}
 
 @dataclass(frozen=True)
 class Leg:
-    """One leg of a robot: where it hangs and how long its links are.
+    """Geometry of a leg with two links: an optional abduction joint, hip, knee and an optional ankle.
 
     Attributes:
-        name: What supports and errors call it.
-        hip: From the base's origin to the hip axes, (x, y, z), [m], base axes.
+        name: Name of the leg in support phases and error messages.
+        hip: Position of the hip axes, (x, y, z), [m], base axes, from the base's origin.
         thigh, shank: Lengths of the two links, [m].
-        knee: Where the knee points when bent: "forward" (human-like) or "backward".
-        abducts: The first joint turns the leg about +x; without it the leg stays in the plane of its hip.
-        offset: From the abduction axis to the plane of the leg, [m], to the left.
-        flat_foot: A last joint holds the foot level; the leg then ends at the ankle.
-        sole: Height of the ankle over the sole, or 0 for a point foot, [m].
-        signs: +1 or -1 per joint, -1 where the robot's joint turns the other way; empty for all +1.
-        columns: Places of the joints among the robot's joint coordinates; empty for "right after the leg before".
+        knee: Direction of the bent knee: "forward" (as of humans) or "backward".
+        abducts: Whether the first joint turns the leg about +x. Without it the leg stays in the vertical plane of its
+            hip.
+        offset: Distance from the abduction axis to the plane of the leg, [m], positive to the left.
+        flat_foot: Whether a last joint, the ankle, keeps the foot level.
+        sole: Height of the ankle over the sole, [m]; 0 for a point foot.
+        signs: Sign of each joint, -1 where the robot's joint turns the other way; empty for all +1.
+        columns: Indices of the joints among the robot's joint coordinates; empty for those that follow the previous
+            leg's.
     """
 
     name: str
@@ -61,33 +63,33 @@ class Leg:
 
     @property
     def n_joints(self) -> int:
-        """Number of joint coordinates: abduction, hip, knee and ankle, as far as the leg has them."""
+        """Number of joint coordinates: hip, knee, and abduction and ankle if the leg has them."""
         return 2 + self.abducts + self.flat_foot
 
     @property
     def reach(self) -> float:
-        """How far the ankle gets from the hip, [m]."""
+        """Largest distance from the hip to the ankle, [m]."""
         return self.thigh + self.shank
 
     @property
     def stance(self) -> tuple[float, float]:
-        """The place of the foot, (x, y), [m], base axes, when the leg hangs straight down."""
+        """Horizontal position of the foot with the leg straight down, (x, y), [m], base axes."""
         return self.hip[0], self.hip[1] + self.offset
 
     def angles(self, foot: Any) -> list[Any]:
         """Return the joint angles, [rad], that put the sole at `foot`.
 
         Args:
-            foot: From the base's origin to the middle of the sole, (3,), [m], base axes; the base is level. A leg
+            foot: Position of the middle of the sole, (3,), [m], axes of the level base, from the base's origin. A leg
                 without abduction ignores y.
 
         Raises:
-            ReachError: The leg is too short or too long for it (plain numbers only).
+            ReachError: `foot` is out of the leg's reach (numbers only).
         """
-        return self.stretch(foot[0] - self.hip[0], foot[1] - self.hip[1], self.hip[2] - foot[2])
+        return self.hip_angles(foot[0] - self.hip[0], foot[1] - self.hip[1], self.hip[2] - foot[2])
 
-    def stretch(self, forward: Any, left: Any, down: Any) -> list[Any]:
-        """Return the joint angles that put the sole so far ahead, to the left and below the hip, [m]; see `angles`."""
+    def hip_angles(self, forward: Any, left: Any, down: Any) -> list[Any]:
+        """Return the joint angles, [rad], that put the sole at these distances from the hip, [m]; see `angles`."""
         down = down - self.sole
         angles = []
         if self.abducts:
@@ -100,9 +102,9 @@ class Leg:
         return [angle * sign for angle, sign in zip(angles, self.signs or (1,) * len(angles), strict=True)]
 
     def foot(self, angles: Any) -> np.ndarray:
-        """Return where the joint angles put the sole, (3,), [m], base axes: the inverse of `angles`.
+        """Return the position of the sole, (3,), [m], base axes, at these joint angles: the inverse of `angles`.
 
-        With abduction a foot with an ankle leans sideways; the sole is then taken below the ankle all the same.
+        An abducted leg with an ankle tilts its foot sideways; the sole is still taken vertically below the ankle.
         """
         angles = [angle * sign for angle, sign in zip(angles, self.signs or (1,) * self.n_joints, strict=True)]
         abduction = angles.pop(0) if self.abducts else 0.0
@@ -117,25 +119,26 @@ class Leg:
 def two_link_angles(
     forward: Any, down: Any, thigh: float, shank: float, knee: str = "forward", name: str = "leg"
 ) -> tuple[Any, Any]:
-    """Return (hip, knee), the angles of a planar two-link leg, [rad].
+    """Return (hip, knee), the joint angles of a planar leg with two links, [rad].
 
         L^2 = forward^2 + down^2,   cos alpha = (L^2 - a^2 - b^2) / (2 a b)
         hip = atan2(forward, down) + atan2(b sin alpha, a + b cos alpha),   knee = -alpha
 
-    for links a and b; for equal links the second term is alpha / 2. With the knee backward alpha changes sign.
+    for links of lengths a and b. For equal lengths the second term is alpha / 2. With the knee backward, alpha is
+    negative.
 
     Args:
-        forward, down: From the hip to the ankle, [m], ahead and below.
+        forward, down: Position of the ankle from the hip, [m], ahead and below.
         thigh, shank: Lengths a and b, [m].
-        knee: "forward" (human-like) or "backward".
-        name: Of the leg, for the error.
+        knee: "forward" (as of humans) or "backward".
+        name: Name of the leg in the error message.
 
     Raises:
-        ReachError: The ankle is farther than a + b, nearer than |a - b|, or just there, where the leg is straight or
-            folded and its rates have no bound (plain numbers only).
+        ReachError: The distance of the ankle is a + b or more, or |a - b| or less. At these limits the leg is straight
+            or folded, and joint rates are unbounded (numbers only).
 
     Source:
-        Shah, Saha, Dutt 2012, section 5.1.1 names the step; the formulas are the law of cosines.
+        Law of cosines; Shah, Saha, Dutt 2012, section 5.1.1 mentions this inverse kinematics without formulas.
     """
     square = forward * forward + down * down
     cosine = (square - (thigh**2 + shank**2)) / (2 * thigh * shank)
@@ -146,34 +149,41 @@ def two_link_angles(
 
 
 def abduct(left: Any, down: Any, offset: float = 0.0, name: str = "leg") -> tuple[Any, Any]:
-    """Return (abduction angle [rad] about +x, distance [m] down the turned leg plane) of a foot beside its hip.
+    """Return (abduction angle about +x [rad], distance [m] from the hip along the abducted leg plane) of a foot.
 
     With offset d the foot is at R_x(angle) (forward, d, -distance), so distance^2 = left^2 + down^2 - d^2.
 
+    Args:
+        left, down: Position of the foot from the abduction axis, [m], to the left and below.
+        offset: d, [m].
+        name: Name of the leg in the error message.
+
     Raises:
-        ReachError: The foot is nearer to the abduction axis than the offset (plain numbers only).
+        ReachError: The foot is nearer to the abduction axis than the offset (numbers only).
     """
     if offset == 0.0 and isinstance(left, float) and left == 0.0:
-        return 0.0, down  # a leg that never leaves its plane costs nothing
+        return 0.0, down  # no operations for a leg that stays in its plane
     if offset == 0.0:
         return np.arctan2(left, down), np.sqrt(left * left + down * down)
     square = left * left + down * down - offset**2
     plain = _plain(square)
     if plain is not None and not (plain > 0).all():
         near = float(np.sqrt(plain.min() + offset**2))
-        raise ReachError(f"{name!r} cannot reach {near:.6g} m beside its abduction axis: its offset is {abs(offset)} m")
+        raise ReachError(
+            f"leg {name!r} cannot reach a foot {near:.6g} m from its abduction axis: its offset is {abs(offset)} m"
+        )
     distance = np.sqrt(square)
     return np.arctan2(left, down) - np.arctan2(offset, distance), distance
 
 
 def _bend(knee: str) -> int:
     if knee not in KNEES:
-        raise DefinitionError(f"a knee points 'forward' or 'backward', not {knee!r}")
+        raise DefinitionError(f"knee must be 'forward' or 'backward', got {knee!r}")
     return KNEES[knee]
 
 
 def _plain(x: Any) -> np.ndarray | None:
-    """Return the value of a number, an array of numbers or a `Taylor` of them; None for anything traced."""
+    """Return the value of a number, an array of numbers or a `Taylor` series of them; None for traced expressions."""
     x = x.value if isinstance(x, Taylor) else x
     return np.asarray(x, dtype=float) if isinstance(x, (int, float, np.number, np.ndarray)) else None
 
@@ -187,9 +197,29 @@ def _check_reach(name: str, square: Any, cosine: Any, thigh: float, shank: float
         distance = float(np.sqrt(plain.ravel()[worst]))
         shortest, longest = abs(thigh - shank), thigh + shank
         raise ReachError(
-            f"leg {name!r} cannot reach {distance:.6g} m from its hip: with links of {thigh} m and {shank} m it "
-            f"reaches from {shortest:.6g} m to {longest:.6g} m, both ends left out",
+            f"leg {name!r} cannot reach {distance:.6g} m from its hip: with links of {thigh} m and {shank} m the "
+            f"distance must be between {shortest:.6g} m and {longest:.6g} m",
             distance=distance,
             shortest=shortest,
             longest=longest,
         )
+
+
+# Legs of the robots in the demonstrations of Shah, Saha, Dutt 2012, section 5; hip positions from the authors' models.
+
+
+def paper_biped() -> tuple[Leg, ...]:
+    """Return the legs of the planar biped: hips 0.25 m below the trunk's center of mass, flat feet."""
+    return tuple(Leg(name, (0.0, 0.0, -0.25), thigh=0.5, shank=0.5, flat_foot=True) for name in ("a", "b"))
+
+
+def paper_quadruped() -> tuple[Leg, ...]:
+    """Return the legs of the spatial quadruped: rear right, rear left, front right, front left, with abduction."""
+    places = [(-0.5, -0.25), (-0.5, 0.25), (0.5, -0.25), (0.5, 0.25)]
+    return tuple(Leg(f"leg{i + 1}", (x, y, 0.0), 0.3, 0.3, abducts=True) for i, (x, y) in enumerate(places))
+
+
+def paper_hexapod() -> tuple[Leg, ...]:
+    """Return the legs of the hexapod, from the rear to the front, right before left."""
+    places = [(x, y) for x in (-0.6, 0.0, 0.6) for y in (-0.25, 0.25)]
+    return tuple(Leg(f"leg{i + 1}", (x, y, 0.0), 0.3, 0.3) for i, (x, y) in enumerate(places))

@@ -70,7 +70,7 @@ def test_a_given_mass_offset_is_kept():
     assert Crawl(mass_offset=given).on(ROBOT).mass_offset == given
 
 
-@pytest.mark.parametrize("wrong", [{"shifting": 0.0}, {"shifting": 1.0}, {"lean": 1.5}])
+@pytest.mark.parametrize("wrong", [{"shift_fraction": 0.0}, {"shift_fraction": 1.0}, {"lean": 1.5}])
 def test_shares_outside_their_range_are_refused(wrong):
     with pytest.raises(DefinitionError, match=next(iter(wrong))):
         Crawl(**wrong)

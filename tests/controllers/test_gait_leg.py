@@ -74,7 +74,9 @@ def test_a_flat_foot_stays_level():
 @pytest.mark.parametrize("down", [1.0, 1.2])
 def test_out_of_reach_is_an_error_that_carries_the_distances(down):
     leg = LEGS["long thigh"]
-    with pytest.raises(ReachError, match=rf"leg 'leg' cannot reach {down:g} m from its hip: .* from 0.25 m to 0.95 m"):
+    with pytest.raises(
+        ReachError, match=rf"leg 'leg' cannot reach {down:g} m from its hip: .* between 0.25 m and 0.95 m"
+    ):
         leg.angles(np.array(leg.hip) - [0, 0, down])
     with pytest.raises(ReachError) as caught:
         leg.angles(np.array(leg.hip) - [0, 0, down])
@@ -88,8 +90,8 @@ def test_too_near_is_out_of_reach_too_and_so_is_nan():
         two_link_angles(0.0, 0.2, 0.6, 0.35)
     with pytest.raises(ReachError):
         two_link_angles(np.nan, 0.5, 0.6, 0.35)
-    with pytest.raises(ReachError, match=r"beside its abduction axis: its offset is 0.08 m"):
-        LEGS["offset"].stretch(0.3, 0.05, 0.02)
+    with pytest.raises(ReachError, match=r"from its abduction axis: its offset is 0.08 m"):
+        LEGS["offset"].hip_angles(0.3, 0.05, 0.02)
 
 
 def test_one_instant_of_many_out_of_reach_is_found():
@@ -101,7 +103,7 @@ def test_one_instant_of_many_out_of_reach_is_found():
     "wrong, words",
     [
         ({"thigh": 0.0}, "links of positive length"),
-        ({"knee": "sideways"}, "a knee points 'forward' or 'backward', not 'sideways'"),
+        ({"knee": "sideways"}, "knee must be 'forward' or 'backward', got 'sideways'"),
         ({"signs": (1, 1, 1)}, "has 2 joints, but 3 signs"),
         ({"offset": 0.1}, "has an offset but no abduction"),
     ],

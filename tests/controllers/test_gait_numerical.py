@@ -92,7 +92,7 @@ def test_out_of_reach_is_an_error_that_carries_what_remains():
     kinematics = FootKinematics(SKEW, ["fl_foot", "rr_foot"])
     targets = kinematics.positions(SKEW_HOME)
     targets[0, 2] -= 0.5
-    with pytest.raises(ReachError, match=r"bring its feet to their targets: 'fl_foot' stays 0\.\d+ m away") as caught:
+    with pytest.raises(ReachError, match=r"put its feet at their targets: 'fl_foot' remains 0\.\d+ m away") as caught:
         kinematics.solve(targets, SKEW_HOME)
     assert caught.value.residual is not None
     assert 0.1 < caught.value.residual < 0.5
@@ -103,13 +103,13 @@ def test_open_motions_are_named_and_can_be_held():
     angles = home_of(robot, Walk())
     at_ankle = FootKinematics(robot, ["a_heel"])  # one point does not say how the foot is turned
     still = np.zeros((1, 3))
-    with pytest.raises(DefinitionError, match="leave 1 joint motions open here; hold joints"):
+    with pytest.raises(DefinitionError, match="do not determine 1 joint motions in this posture; hold"):
         at_ankle.rates(angles, still, still)
     held = FootKinematics(robot, ["a_heel"], hold=["a_ankle"])
     rates, _ = held.rates(angles, [[0.1, 0, 0]], still)
     assert rates[2] == 0
     np.testing.assert_allclose(held.jacobian(angles) @ rates[:2], [0.1, 0, 0], atol=1e-15)
-    with pytest.raises(ReachError, match=r"no joint rates or accelerations move the feet as wanted: 0\.1 m/s"):
+    with pytest.raises(ReachError, match=r"give the desired motion of the feet: residual 0\.1 m/s"):
         held.rates(angles, [[0, 0.1, 0]], still)  # sideways, out of the plane
 
 

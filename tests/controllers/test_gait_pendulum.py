@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from controllers.gaits.pendulum import Pendulum
+from controllers.gaits import InvertedPendulum
 from legged import taylor
 from legged.errors import DefinitionError
 
@@ -25,7 +25,7 @@ STARTS = [  # period [s], stride, height [m], speed at the start [m/s]: of the a
 
 @pytest.mark.parametrize("height, omega, speed, middle, energy", CONSTANTS)
 def test_constants_of_the_paper_to_six_digits(height, omega, speed, middle, energy):
-    pendulum = Pendulum.forward(1.0, 0.3, height)
+    pendulum = InvertedPendulum.forward(1.0, 0.3, height)
     assert pendulum.start == -0.15
     printed = (pendulum.omega, pendulum.speed, pendulum.mid_stance_speed, pendulum.orbital_energy)
     np.testing.assert_allclose(printed, (omega, speed, middle, energy), rtol=0, atol=5.01e-7)
@@ -33,17 +33,19 @@ def test_constants_of_the_paper_to_six_digits(height, omega, speed, middle, ener
 
 @pytest.mark.parametrize("period, stride, height, speed", STARTS)
 def test_start_speeds_of_the_authors_other_robots(period, stride, height, speed):
-    assert Pendulum.forward(period, stride, height).speed == pytest.approx(speed, abs=5.01e-7)
+    assert InvertedPendulum.forward(period, stride, height).speed == pytest.approx(speed, abs=5.01e-7)
 
 
-@pytest.mark.parametrize("pendulum", [Pendulum.forward(0.7, 0.4, 0.8), Pendulum.sideways(0.7, -0.06, 0.8)])
+@pytest.mark.parametrize(
+    "pendulum", [InvertedPendulum.forward(0.7, 0.4, 0.8), InvertedPendulum.sideways(0.7, -0.06, 0.8)]
+)
 def test_falls_as_the_linear_pendulum_does(pendulum):
     x, _, acceleration = taylor.derivatives(pendulum(taylor.time(np.linspace(0, 0.7, 8))))
     np.testing.assert_allclose(acceleration, pendulum.omega**2 * x, rtol=1e-13)
 
 
 def test_a_step_ends_as_it_began():
-    pendulum = Pendulum.forward(0.7, 0.4, 0.8)
+    pendulum = InvertedPendulum.forward(0.7, 0.4, 0.8)
     x, speed, _ = taylor.derivatives(pendulum(taylor.time(np.array([0.0, 0.35, 0.7]))))
     assert x[2] == pytest.approx(-x[0], rel=1e-13)
     assert x[1] == pytest.approx(0, abs=1e-15)
@@ -53,7 +55,7 @@ def test_a_step_ends_as_it_began():
 
 
 def test_a_sideways_step_returns_to_where_it_began():
-    pendulum = Pendulum.sideways(0.5, -0.06, 0.92)
+    pendulum = InvertedPendulum.sideways(0.5, -0.06, 0.92)
     y, speed, _ = taylor.derivatives(pendulum(taylor.time(np.array([0.0, 0.5]))))
     assert y[1] == pytest.approx(y[0], rel=1e-13)
     assert speed[1] == pytest.approx(-speed[0], rel=1e-13)
@@ -64,4 +66,4 @@ def test_a_sideways_step_returns_to_where_it_began():
 def test_a_pendulum_needs_positive_height_period_and_gravity(wrong):
     name = next(iter(wrong))
     with pytest.raises(DefinitionError, match=f"the pendulum's {name} must be positive"):
-        Pendulum.forward(**({"period": 1.0, "stride": 0.3, "height": 0.9, "gravity": 9.81} | wrong))
+        InvertedPendulum.forward(**({"period": 1.0, "stride": 0.3, "height": 0.9, "gravity": 9.81} | wrong))

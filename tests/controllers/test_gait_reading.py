@@ -8,7 +8,7 @@ import pytest
 import legged
 import robots
 from controllers import Stand, Trot, legs_of
-from controllers.gaits.paper_legs import paper_biped, paper_hexapod, paper_quadruped
+from controllers.gaits.leg import paper_biped, paper_hexapod, paper_quadruped
 from legged import FloatingBase, Limb, Link, Prismatic, Revolute, RobotBuilder, Universal, rod_inertia
 from legged.errors import DefinitionError
 
@@ -98,12 +98,12 @@ HIP, KNEE = (Revolute("hip", "-y"), (0, 0, 0)), (Revolute("knee", "-y"), (0, 0, 
         (one_leg(HIP, (Prismatic("slide", "-z"), (0, 0, -0.3))), "a joint that is not revolute"),
         (one_leg(HIP, (Revolute("knee", "x"), (0, 0, -0.3))), "its axes run along y, x"),
         (one_leg((Revolute("hip", (0, -0.6, 0.8)), (0, 0, 0)), KNEE), r"its axes run along \?, y"),
-        (one_leg(HIP, (Revolute("knee", "-y"), (0.05, 0, -0.3))), "does not hang straight down"),
+        (one_leg(HIP, (Revolute("knee", "-y"), (0.05, 0, -0.3))), "is not straight down"),
         (one_leg(HIP, KNEE, foot={"heel": (-0.1, 0, -0.02), "toe": (0.1, 0, 0)}), "contact points are not level"),
     ],
 )
 def test_legs_that_do_not_fit_are_refused_with_what_to_do(robot, words):
-    with pytest.raises(DefinitionError, match=rf"{words}.*give `legs` yourself or use NumericalGait"):
+    with pytest.raises(DefinitionError, match=rf"{words}.*pass `legs` explicitly or use NumericalGait"):
         legs_of(robot)
 
 

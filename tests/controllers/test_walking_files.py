@@ -71,7 +71,7 @@ def test_homes_are_inside_limits_level_and_under_the_mass(name):
 
 
 def test_a_posture_outside_the_limits_is_refused():
-    with pytest.raises(ReachError, match="inside the limits of its joints"):
+    with pytest.raises(ReachError, match="within the limits of its joints"):
         home_of(loaded("go2/"), hip_height=0.6)  # longer than the legs
 
 

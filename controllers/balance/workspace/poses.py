@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from controllers.balance.workspace.wrench import Path, Pose, wanted_pose
-from controllers.gaits.home import home_of
-from controllers.gaits.numerical import FootKinematics
+from controllers.gaits.foot_kinematics import FootKinematics
+from controllers.gaits.standing import home_of
 from legged.dynamics.kinematics import point_positions
 from legged.errors import NotFiniteError, ShapeError
 from legged.robot.base import EulerBase, PlanarBase

@@ -1,4 +1,4 @@
-"""Inverse kinematics by iteration, for legs of any kind: damped least squares on the places of contact points."""
+"""Numerical kinematics of feet: positions of contact points, and inverse kinematics by damped least squares."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
-_RANK = 1e-8  # relative size of a singular value that counts as zero
+_RANK_TOLERANCE = 1e-8  # of singular values, relative to the largest entry of the Jacobian or to 1 m
 
 
 class FootKinematics:
-    """Places of chosen contact points relative to the base, as functions of the joints that can move them.
+    """Kinematics of chosen contact points relative to the base, as functions of the joints that move them.
 
-    Positions, velocities and accelerations are in base axes with the base at rest, (points, 3). Joints that lead to
-    none of the points, and those held, keep the values they were given.
+    Positions, velocities and accelerations are in base axes with the base at rest, (points, 3). Joints that move none
+    of the points, and joints in `hold`, keep their given positions.
 
     Args:
-        robot: The robot; ball joints are refused.
+        robot: A robot without ball joints.
         points: Names of contact points.
-        hold: Names of joints that do not move, to settle what redundant legs do.
+        hold: Names of joints that do not move; they make the solution of redundant legs unique.
     """
 
     def __init__(self, robot: Robot, points: Sequence[str], hold: Sequence[str] = ()):
@@ -46,18 +46,24 @@ class FootKinematics:
         return [k for body in bodies for k in range(self.robot.bodies[body].v.start, self.robot.bodies[body].v.stop)]
 
     def positions(self, angles: Array) -> Array:
-        """Return where joint positions (joints,) put the points."""
+        """Return the positions of the points, (points, 3), [m], base axes, at joint positions (nj,), [rad] or [m]."""
         return self._kernel(angles)[0]
 
     def jacobian(self, angles: Array) -> Array:
-        """Return J, (3 points, active joints): velocities of the points = J @ rates of the active joints."""
+        """Return J, (3 points, active joints), base axes, at joint positions `angles`.
+
+        Velocities of the points = J @ rates of the active joints.
+
+        Args:
+            angles: Joint positions, (nj,), [rad] or [m].
+        """
         return self._kernel(angles)[1]
 
     @cached_property
     def _kernel(self) -> Kernel:
-        return compile(self._place, None, angles=(self.robot.nj,))
+        return compile(self._positions_and_jacobian, None, angles=(self.robot.nj,))
 
-    def _place(self, angles: Array) -> tuple[Array, Array]:
+    def _positions_and_jacobian(self, angles: Array) -> tuple[Array, Array]:
         q = self._state(angles)
         rows = [point_jacobian(self.robot, q, link, at)[3:, self.robot.base.nv :] for link, at in self.points]
         return point_positions(self.robot, q, self.points), np.concatenate(rows)[:, self.active]
@@ -68,21 +74,22 @@ class FootKinematics:
     def solve(
         self, targets: Mapping[str, Any] | Array, start: Array, tolerance: float = 1e-11, iterations: int = 100
     ) -> Array:
-        """Return joint positions, (joints,), that bring the points to their targets.
+        """Return joint positions, (nj,), [rad] or [m], that put the points at their targets.
 
             minimize |p(q) - targets|^2,   dq = (J^T J + lambda 1)^-1 J^T (targets - p)
 
-        with lambda lowered after every step that helps and raised after every one that does not (Levenberg,
-        Marquardt). Which of several solutions is found depends on the start.
+        by the Levenberg-Marquardt method: lambda decreases after every iteration that reduces the error and increases
+        after every other one. Which of several solutions is found depends on `start`.
 
         Args:
-            targets: (points, 3) in the order of the names, or by name, [m], base axes.
-            start: Joint positions to begin at, (joints,).
+            targets: Target positions, (points, 3), [m], base axes, in the order of the names, or by name.
+            start: Initial joint positions, (nj,), [rad] or [m].
             tolerance: Largest distance from a point to its target, [m].
-            iterations: At most so many steps.
+            iterations: Largest number of iterations.
 
         Raises:
-            ReachError: The targets are out of reach, or no solution is near; `residual` holds what remains, [m].
+            ReachError: The targets are out of reach, or no solution is near the start; `residual` is the remaining
+                distance, [m].
         """
         targets = self._table(targets)
         angles = np.array(start, dtype=float)
@@ -98,9 +105,9 @@ class FootKinematics:
             while damping < 1e8:
                 trial = angles.copy()
                 trial[self.active] += np.linalg.solve(gram + damping * scale * np.eye(len(gram)), slope)
-                left = targets - self.positions(trial)
-                if np.sum(left**2) < np.sum(error**2):
-                    angles, error, damping = trial, left, max(damping * 0.03, 1e-14)
+                remaining = targets - self.positions(trial)
+                if np.sum(remaining**2) < np.sum(error**2):
+                    angles, error, damping = trial, remaining, max(damping * 0.03, 1e-14)
                     break
                 damping *= 10
             else:
@@ -110,37 +117,40 @@ class FootKinematics:
             return angles
         worst = self.names[int(np.argmax(np.linalg.norm(error, axis=1)))]
         raise ReachError(
-            f"no joint positions of robot {self.robot.name!r} near the start bring its feet to their targets: "
-            f"{worst!r} stays {residual:.3g} m away",
+            f"no joint positions of robot {self.robot.name!r} near the start put its feet at their targets: "
+            f"{worst!r} remains {residual:.3g} m away",
             residual=residual,
         )
 
     def rates(self, angles: Array, velocities: Any, accelerations: Any) -> tuple[Array, Array]:
-        """Return joint rates and accelerations, (joints,), that move the points as given.
+        """Return joint rates and joint accelerations, (nj,) each, from those of the points.
 
             J qd = velocities,   J qdd = accelerations - Jdot qd
 
         Args:
-            angles: Joint positions, (joints,), at the points' places.
-            velocities, accelerations: Of the points, as targets in `solve`, [m/s], [m/s^2].
+            angles: Joint positions, (nj,), [rad] or [m].
+            velocities: Velocities of the points, (points, 3), [m/s], base axes, or by name.
+            accelerations: Accelerations of the points, (points, 3), [m/s^2], base axes, or by name.
 
         Raises:
-            DefinitionError: The points do not determine the joints' rates: a redundant or a stretched leg.
-            ReachError: No rates move the points so.
+            DefinitionError: The points do not determine the joint rates: a leg is redundant or stretched.
+            ReachError: No joint rates give these velocities, or no joint accelerations these accelerations.
         """
         velocities, accelerations = self._table(velocities), self._table(accelerations)
         J, q = self.jacobian(angles), self._state(angles)
-        missing = len(self.active) - np.linalg.matrix_rank(J, tol=_RANK * max(1.0, float(np.abs(J).max(initial=0.0))))
+        scale = max(1.0, float(np.abs(J).max(initial=0.0)))
+        missing = len(self.active) - np.linalg.matrix_rank(J, tol=_RANK_TOLERANCE * scale)
         if missing:
             raise DefinitionError(
-                f"the feet of robot {self.robot.name!r} leave {missing} joint motions open here; hold joints that need "
-                f"not move (hold=...), give more contact points per foot, or keep away from stretched legs"
+                f"the feet of robot {self.robot.name!r} do not determine {missing} joint motions in this posture; hold "
+                f"joints that need not move (hold=...), use more contact points per foot, or avoid stretched legs"
             )
-        rates, bends = np.zeros(self.robot.nj), np.zeros(self.robot.nj)
-        rates[self.active] = _exact(J, velocities)
+        rates, second = np.zeros(self.robot.nj), np.zeros(self.robot.nj)
+        rates[self.active] = _solve_exactly(J, velocities)
         v, still = np.concatenate([np.zeros(self.robot.base.nv), rates]), np.zeros(self.robot.nv)
-        bends[self.active] = _exact(J, accelerations - point_accelerations(self.robot, q, v, still, self.points))
-        return rates, bends
+        bias = point_accelerations(self.robot, q, v, still, self.points)
+        second[self.active] = _solve_exactly(J, accelerations - bias)
+        return rates, second
 
     def _table(self, values: Mapping[str, Any] | Array) -> Array:
         if isinstance(values, Mapping):
@@ -155,9 +165,11 @@ def _largest(error: Array) -> float:
     return float(np.linalg.norm(error, axis=1).max(initial=0.0))
 
 
-def _exact(J: Array, wanted: Array) -> Array:
-    found = np.linalg.lstsq(J, wanted.ravel(), rcond=None)[0]
-    residual = _largest(wanted - (J @ found).reshape(wanted.shape))
-    if residual > 1e-6 * (1.0 + float(np.abs(wanted).max(initial=0.0))):
-        raise ReachError(f"no joint rates or accelerations move the feet as wanted: {residual:.3g} m/s (m/s^2) remain")
+def _solve_exactly(J: Array, desired: Array) -> Array:
+    found = np.linalg.lstsq(J, desired.ravel(), rcond=None)[0]
+    residual = _largest(desired - (J @ found).reshape(desired.shape))
+    if residual > 1e-6 * (1.0 + float(np.abs(desired).max(initial=0.0))):
+        raise ReachError(
+            f"no joint rates or accelerations give the desired motion of the feet: residual {residual:.3g} m/s (m/s^2)"
+        )
     return found

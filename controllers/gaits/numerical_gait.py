@@ -1,4 +1,4 @@
-"""Gaits for legs without a closed form: solved numerically once, then polynomials of time."""
+"""Gaits of robots whose legs have no closed-form inverse kinematics: Chebyshev polynomials fitted to its solution."""
 
 from __future__ import annotations
 
@@ -11,29 +11,30 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from controllers.gaits.crawl import Crawl
+from controllers.gaits.foot_kinematics import FootKinematics
 from controllers.gaits.gait import Gait, level_state
-from controllers.gaits.home import Stance, home_of, stances_of
-from controllers.gaits.numerical import FootKinematics
+from controllers.gaits.leg_detection import LegChain, leg_chains
+from controllers.gaits.standing import home_of
 from legged import taylor
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
-_SOLVED = 1e-13  # [m], how well each place is solved for
-_BEND = 1e-3  # [rad/s^2], what the last terms may add to an acceleration
+_SOLVED = 1e-13  # [m], tolerance of the inverse kinematics
+_CURVATURE = 1e-3  # [rad/s^2], largest contribution of the last terms of the series to an acceleration
 
 
 @dataclass(frozen=True)
 class FittedLeg:
-    """A leg of any kind, as far as plans ask: the part of `Leg` that is not inverse kinematics.
+    """The geometry that gaits need of a leg without closed-form inverse kinematics; see `Leg`.
 
     Attributes:
         name: As in `legs_of`.
-        hip: Place of the sole in the standing posture, and height of the hip, (x, y, z), [m], base axes.
-        reach: How far the sole gets from the hip, [m].
-        columns: Places of the joints among the robot's joint coordinates.
-        flat_foot: Whether several contact points hold the foot level.
+        hip: Horizontal position of the sole in the standing posture and height of the hip, (x, y, z), [m], base axes.
+        reach: Largest distance from the hip to the sole, [m].
+        columns: Indices of the joints among the robot's joint coordinates.
+        flat_foot: Whether several contact points keep the foot level.
     """
 
     name: str
@@ -46,26 +47,34 @@ class FittedLeg:
 
     @property
     def stance(self) -> tuple[float, float]:
+        """Horizontal position of the sole in the standing posture, (x, y), [m], base axes."""
         return self.hip[0], self.hip[1]
 
 
 class NumericalGait:
-    """Any `Gait` on any robot: its plan of base and feet, followed by numerical inverse kinematics.
+    """Any `Gait` on any robot: the gait's motion of base and feet, by numerical inverse kinematics.
 
-    The plan is solved at the Chebyshev points of each smooth piece of the gait's cycle; the joints then follow the
-    interpolating polynomials, so that references are formulas of time (they can be traced) whose rates are exact
-    derivatives. The feet follow the plan within `deviation`. The base stays as high as `home` puts it.
+    Inverse kinematics is solved at the Chebyshev points of each smooth piece of the gait's cycle. The joints follow the
+    interpolating polynomials, so references are formulas of time, which can be traced, and their rates are exact
+    derivatives. The feet deviate from the plan by at most `deviation`. The base keeps the height that `home` gives it.
 
     Args:
-        gait: What to do; its `legs` are not used.
+        gait: The gait; its `legs` are not used.
         robot: The robot.
-        home: Joint positions of a standing posture with bent legs, (joints,); it defines where each foot stands, and
-            the hip height. By default that of `home_of` for the gait's hip height.
-        hold: Names of joints that stay at home.
-        tolerance: How far a foot may be from the plan, [m].
+        home: Joint positions of a standing posture with bent legs, (nj,), [rad] or [m]. It defines the stance position
+            of each foot and the hip height. By default that of `home_of` for the gait's hip height.
+        hold: Names of joints that stay at their positions in `home`.
+        tolerance: Largest deviation of a contact point from the plan, [m].
+
+    Attributes:
+        robot, home: As given.
+        gait: The gait with the robot's legs and hip height.
+        period: Duration of a phase, [s].
+        base_height: Height of the base's origin over the ground, [m].
+        deviation: Largest deviation of a contact point from the plan at nine times in each piece, [m].
 
     Raises:
-        ReachError: The plan cannot be followed, or not by polynomials of degree 96.
+        ReachError: The legs cannot follow the gait, or polynomials of degree 96 miss the tolerance.
     """
 
     def __init__(
@@ -76,7 +85,7 @@ class NumericalGait:
         hold: Sequence[str] = (),
         tolerance: float = 1e-9,
     ):
-        legs = stances_of(robot)
+        legs = leg_chains(robot)
         owners = [row for row, leg in enumerate(legs) for _ in leg.contacts]
         self._kinematics = FootKinematics(robot, [point for leg in legs for point in leg.contacts], hold)
         self.robot = robot
@@ -88,8 +97,8 @@ class NumericalGait:
         soles = [self._places[[owner == row for owner in owners]] for row in range(len(legs))]
         lowest = [float(points[:, 2].min()) for points in soles]
         self.base_height = -min(lowest)
-        self._places[:, 2] -= [lowest[row] for row in owners]  # every foot to the ground, heights now over it
-        self.gait = self._planner(gait, legs, [points.mean(axis=0) for points in soles])
+        self._places[:, 2] -= [lowest[row] for row in owners]  # heights over the ground, every foot on it
+        self.gait = self._fitted(gait, legs, [points.mean(axis=0) for points in soles])
         self.period = gait.period
         shares = (0.0, *self.gait.breaks, 1.0)
         self._pieces = list(pairwise(shares))
@@ -99,7 +108,7 @@ class NumericalGait:
         self._fits = [[np.pad(fit, ((0, 0), (0, size - fit.shape[1]))) for fit in row] for row in fits]
 
     def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
-        """Return joint positions, velocities and accelerations, each (joints,); see `Gait.reference`."""
+        """Return joint positions, velocities and accelerations, (nj,) each; see `Gait.reference`."""
         if getattr(t, "shape", ()):
             rows = [self.reference(x, phase) for x in t]
             position, velocity, acceleration = (np.array(part) for part in zip(*rows, strict=True))
@@ -113,32 +122,38 @@ class NumericalGait:
         return parts[0], parts[1], parts[2]
 
     def base(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
-        """Return the planned motion of the base's origin; see `Gait.base`."""
+        """Return position, velocity and acceleration of the base's origin, (3,) each; see `Gait.base`."""
         return self.gait.base(t, phase)
 
     def support(self, t: float) -> tuple[str, ...]:
+        """Return the names of the legs that carry the robot at time `t`, [s]."""
         return self.gait.support(t)
 
     def switches(self, until: float) -> Array:
+        """Return the times before `until` at which accelerations jump, (n,), [s]."""
         return self.gait.switches(until)
 
     def on(self, robot: Robot) -> NumericalGait:
-        """Return this gait, which is for one robot only."""
+        """Return this gait, which belongs to one robot.
+
+        Raises:
+            DefinitionError: The robot is another one.
+        """
         if robot is not self.robot and (robot.name, robot.nj) != (self.robot.name, self.robot.nj):
             raise DefinitionError(f"this gait was solved for robot {self.robot.name!r}, not for {robot.name!r}")
         return self
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
-        """Return (q, v) at t = 0; see `Gait.initial_state`."""
+        """Return (q, v) at t = 0, (nq,) and (nv,); see `Gait.initial_state`."""
         position, velocity, _ = self.on(robot).base(0.0, 0)
         angles, rates, _ = self.reference(0.0, 0)
         return level_state(robot, position, velocity, angles, rates)
 
-    def _planner(self, gait: Gait, stances: Sequence[Stance], soles: Sequence[Array]) -> Gait:
-        """Return the gait with these legs, and with the base's height."""
+    def _fitted(self, gait: Gait, chains: Sequence[LegChain], soles: Sequence[Array]) -> Gait:
+        """Return the gait with these legs, and with the base height of the standing posture."""
         legs = tuple(
             FittedLeg(leg.name, (float(x), float(y), float(leg.hip[2])), leg.length, leg.columns, len(leg.contacts) > 1)
-            for leg, (x, y, _) in zip(stances, soles, strict=True)
+            for leg, (x, y, _) in zip(chains, soles, strict=True)
         )
         if isinstance(gait, Crawl) and gait.mass_offset is None:
             x, y, _ = center_of_mass(self.robot, np.concatenate([self.robot.base.neutral(), self.home]))
@@ -146,7 +161,7 @@ class NumericalGait:
         return replace(gait, legs=legs, hip_height=self.base_height + legs[0].hip[2], joints=self.robot.nj)
 
     def _targets(self, phase: int, t: float) -> Array:
-        """Return where the plan wants the contact points, (points, 3), [m], base axes, at time t of a phase."""
+        """Return the planned positions of the contact points, (points, 3), [m], base axes, at time t of a phase."""
         base, feet = self.gait.plan(taylor.time(t), phase)
         moved, _, _ = taylor.derivatives([[foot[i] - base[i] for i in range(3)] for foot in feet])
         return self._places + moved[self._row]
@@ -154,21 +169,21 @@ class NumericalGait:
     def _fit(self, phase: int, a: float, b: float, tolerance: float) -> Array:
         """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a step."""
         deviation = np.inf
-        for degree in (0, 12, 24, 36, 48, 64, 96):  # a stand is a constant, and stays one beyond its period
+        for degree in (0, 12, 24, 36, 48, 64, 96):  # degree 0 for a stand, so that it is also valid beyond its period
             nodes, angles, solutions = np.sort(chebyshev.chebpts1(degree + 1)), self.home, []
             for u in nodes:
                 angles = self._kinematics.solve(self._targets(phase, self._time(u, a, b)), angles, _SOLVED)
                 solutions.append(angles)
             fit = chebyshev.chebfit(nodes, np.array(solutions), degree)
             deviation = max(self._deviation(fit, phase, u, a, b) for u in np.linspace(-1, 1, 9))
-            # a Chebyshev polynomial's second derivative grows to degree^4 / 3 at the ends
-            bend = np.abs(fit[-3:]).max() * degree**4 / 3 * (2 / ((b - a) * self.period)) ** 2
-            if deviation < tolerance and bend < _BEND:
+            # The second derivative of a Chebyshev polynomial reaches about degree^4 / 3 at the ends.
+            curvature = np.abs(fit[-3:]).max() * degree**4 / 3 * (2 / ((b - a) * self.period)) ** 2
+            if deviation < tolerance and curvature < _CURVATURE:
                 self.deviation = max(self.deviation, deviation)
                 return fit.T
         raise ReachError(
-            f"phase {phase} of the gait cannot be followed smoothly to {tolerance} m: {deviation:.3g} m remain; a leg "
-            f"near its reach needs a shorter stride, a foot path with a kink a smoother one",
+            f"the legs cannot follow phase {phase} of the gait within {tolerance} m: deviation {deviation:.3g} m; use "
+            f"a shorter stride if a leg is near its reach, and a smooth foot path",
             residual=deviation,
         )
 
@@ -180,7 +195,7 @@ class NumericalGait:
         return float(np.abs(places - self._targets(phase, self._time(u, a, b))).max())
 
     def _piece(self, share: Any, phase: Any, piece: int) -> list[Array]:
-        """Return position, velocity and acceleration of the joints from the polynomials of one piece."""
+        """Return positions, velocities and accelerations of the joints, (nj,) each, from one piece's polynomials."""
         a, b = self._pieces[piece]
         u = (taylor.Taylor(share, 1 / self.period) - a) * (2 / (b - a)) - 1
         fits, cycle_phase = [row[piece] for row in self._fits], phase % self.gait.cycle
