@@ -49,5 +49,6 @@ from legged.simulation import (
     rollout,
     simulate,
 )
+from legged.simulation.linearize import Linearization, linearize
 from legged.verification import verify
 from legged.version import __version__

@@ -68,7 +68,7 @@ class Ways:
         """Return a matrix over v, (nv, nv), with its rows and columns in this order."""
         return M[np.ix_(self.order, self.order)]
 
-    def as_vector(self, b: Array) -> Array:
+    def vector(self, b: Array) -> Array:
         """Return a vector over v, (nv,), in this order."""
         return b[list(self.order)]
 

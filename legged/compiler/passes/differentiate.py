@@ -95,7 +95,8 @@ def jacobian(function: Callable[..., Any], argument: str | int = 0, mode: str = 
     derivatives: guard roots and divisions inside them.
 
     Args:
-        function: Plain NumPy code that can be traced, of arrays and of arguments that are passed on unchanged.
+        function: Plain NumPy code that can be traced, of arrays and of arguments that are passed on unchanged. Where
+            the Jacobian itself is traced, all traced values must come in as arguments, not from an enclosing scope.
         argument: Name of the array argument, or its position among the arguments that are numbers or arrays.
         mode: "forward" (cost grows with the entries of the argument), "reverse" (with those of the results), or "auto".
 
