@@ -16,7 +16,7 @@ from benchmarks.record import Record
 from benchmarks.settings import Settings
 from benchmarks.timing import Spread
 from legged import denoc
-from legged.app import paper_data
+from legged.app.paper import report
 from legged.ground import paper_ground
 from legged.table import Table
 
@@ -81,7 +81,7 @@ def quadruped() -> list[tuple[str, str, float]]:
     law = controllers.ComputedTorque(controllers.authors_trot())
     run = legged.simulate(robot, law, ground=paper_ground(robot), until=2.0)
     place = turn = 0.0
-    for t, row in paper_data.QUADRUPED.items():
+    for t, row in report.QUADRUPED.items():
         i = run.at(t)
         place = max(place, float(np.abs(run.base_position[i] - row[:3]).max()))
         turn = max(turn, float(np.abs(run.base_angles("xyz")[i] - row[3:]).max()))

@@ -21,10 +21,10 @@ from benchmarks.settings import Settings
 from benchmarks.simulated import prepared, unharmed
 from benchmarks.timing import Spread, Times, Way, calls, race
 from benchmarks.words import cell, table
-from legged.app.balance import paper_experiment
-from legged.app.balance_report import PAPER_LAW, PAPER_RUN
-from legged.app.disturbance_cases import Case
-from legged.app.disturbance_map import DisturbanceMap
+from legged.app.balance.disturbance_map import DisturbanceMap
+from legged.app.balance.disturbance_report import Case
+from legged.app.balance.experiment import paper_experiment
+from legged.app.balance.report import PAPER_LAW, PAPER_RUN
 from legged.compiler.runtime.stepping import Members
 from legged.compiler.runtime.threads import default_threads
 from legged.contact import FreeBody, Rigid, Sphere

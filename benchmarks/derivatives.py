@@ -14,7 +14,7 @@ from benchmarks.subjects import present
 from benchmarks.timing import Way, calls, in_threads, race
 from benchmarks.words import table
 from legged.algorithms import derivatives
-from legged.app.timing import states
+from legged.app.paper.timing import states
 from legged.table import Table
 
 KIND = "derivatives"

@@ -15,7 +15,7 @@ from benchmarks.settings import Settings
 from benchmarks.subjects import FORWARD, FUNCTIONS, INVERSE
 from benchmarks.timing import Spread, Way, calls, in_threads, race
 from benchmarks.words import table
-from legged.app.timing import states
+from legged.app.paper.timing import states
 from legged.compiler.runtime.threads import default_threads
 from legged.table import Table
 

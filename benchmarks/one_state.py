@@ -14,7 +14,7 @@ from benchmarks.settings import Settings
 from benchmarks.subjects import FORWARD, FUNCTIONS, Function, present
 from benchmarks.timing import Way, calls, race
 from benchmarks.words import table
-from legged.app.timing import states
+from legged.app.paper.timing import states
 from legged.table import Table
 
 KIND = "one state"

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from benchmarks import growth, plots, targets
 from benchmarks.record import Record
-from legged.app.page import Page
+from legged.app.figures import Page
 from legged.table import Table
 
 FIGURES = {

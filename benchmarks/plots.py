@@ -9,54 +9,56 @@ from matplotlib.ticker import MaxNLocator
 from benchmarks import growth
 from benchmarks.record import Quantity, Record
 from benchmarks.subjects import FORWARD
-from legged.app import style
+from legged.app import figures
 
 COLORS = {
-    growth.OURS_ONE: style.BLUE,
-    growth.OURS_BATCH: style.GREEN,
-    growth.OURS_ALL: style.PURPLE,
-    growth.OURS_LOOP: style.BLUE,
-    growth.PIN_ONE: style.ORANGE,
-    growth.PIN_BATCH: style.RED,
-    growth.PIN_ALL: style.GREY,
-    growth.MUJOCO_LOOP: style.ORANGE,
+    growth.OURS_ONE: figures.BLUE,
+    growth.OURS_BATCH: figures.GREEN,
+    growth.OURS_ALL: figures.PURPLE,
+    growth.OURS_LOOP: figures.BLUE,
+    growth.PIN_ONE: figures.ORANGE,
+    growth.PIN_BATCH: figures.RED,
+    growth.PIN_ALL: figures.GREY,
+    growth.MUJOCO_LOOP: figures.ORANGE,
 }
 
 
 def links(record: Record) -> Figure:
     """Return time for one state, and time to compile, over the number of links."""
-    made = style.figure(1, 3, width=11.0, height=3.6)
+    made = figures.figure(1, 3, width=11.0, height=3.6)
     made.axes[1].sharey(made.axes[0])
     for ax, shape in zip(made.axes, growth.ROBOTS, strict=False):
         for way in (growth.PIN_ONE, growth.PIN_BATCH, growth.OURS_ONE, growth.OURS_BATCH):
             _line(ax, way, _over(record.below(growth.LINKS, shape), 2, FORWARD, way))
         _logarithmic(ax)
         title = {"chain": "Chains", "tree": "Random trees"}[shape]
-        style.label(ax, f"{title}: forward dynamics, one core", "links", "one state [us]" if ax is made.axes[0] else "")
+        figures.label(
+            ax, f"{title}: forward dynamics, one core", "links", "one state [us]" if ax is made.axes[0] else ""
+        )
     last = made.axes[-1]
     for shape, mark in zip(growth.ROBOTS, ("-", "--"), strict=True):
         points = _over(record.below(growth.LINKS, shape), 2, FORWARD, growth.COMPILATION)
         _line(last, f"{shape}s", points, color="black", dashes=mark)
     _logarithmic(last)
-    style.label(last, "From the robot to its first result, cold", "links", "[s]")
+    figures.label(last, "From the robot to its first result, cold", "links", "[s]")
     last.legend(fontsize=8, frameon=False)
-    return style.legend(made)
+    return figures.legend(made)
 
 
 def batch(record: Record) -> Figure:
     """Return time for one state over the number of states in a call."""
-    made = style.figure(1, 1, width=7.0, height=4.0)
+    made = figures.figure(1, 1, width=7.0, height=4.0)
     ax = made.axes[0]
     for way in (growth.PIN_BATCH, growth.PIN_ALL, growth.OURS_BATCH, growth.OURS_ALL):
         _line(ax, way, _over(record.below(growth.BATCH), 1, way))
     _logarithmic(ax)
-    style.label(ax, "Quadruped, 18 degrees of freedom: forward dynamics", "states in a call", "one state [us]")
-    return style.legend(made)
+    figures.label(ax, "Quadruped, 18 degrees of freedom: forward dynamics", "states in a call", "one state [us]")
+    return figures.legend(made)
 
 
 def threads(record: Record) -> Figure:
     """Return rates over the number of threads, in parts of that of one thread."""
-    made = style.figure(1, 1, width=6.0, height=4.0)
+    made = figures.figure(1, 1, width=6.0, height=4.0)
     ax = made.axes[0]
     most = 1.0
     for way in (growth.OURS_BATCH, growth.OURS_LOOP, growth.PIN_BATCH, growth.MUJOCO_LOOP):
@@ -65,9 +67,9 @@ def threads(record: Record) -> Figure:
             most = max(most, points[-1][0])
             _line(ax, way, [(x, _over_first(q, points[0][1])) for x, q in points])
     ax.plot([1, most], [1, most], ":", color="black", linewidth=1.0, label="as many times as threads")
-    style.label(ax, "Quadruped: forward dynamics, closed loops", "threads", "rate over that of one thread")
+    figures.label(ax, "Quadruped: forward dynamics, closed loops", "threads", "rate over that of one thread")
     ax.xaxis.set_major_locator(MaxNLocator(integer=True))
-    return style.legend(made, columns=3)
+    return figures.legend(made, columns=3)
 
 
 Points = Sequence[tuple[float, Quantity]]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import legged
-from legged.app.page import Page
+from legged.app.figures import Page
 from legged.errors import FileError
 from legged.files.audit import Audit
 from legged.table import Table

@@ -8,9 +8,8 @@ import numpy as np
 import controllers
 import legged
 import robots
-from legged.app.disturbance_figure import figure
-from legged.app.disturbance_map import Settled, disturbance_map
-from legged.app.disturbances import Pushes
+from legged.app.balance.disturbance_map import Pushes, Settled, disturbance_map
+from legged.app.balance.disturbance_report import map_figure
 from legged.ground import realistic_ground
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/disturbance_map")
@@ -31,6 +30,6 @@ found = disturbance_map(
 print(found.table().text())
 
 folder.mkdir(parents=True, exist_ok=True)
-figure(robot, found).savefig(folder / "disturbance_map.png", dpi=120)
+map_figure(robot, found).savefig(folder / "disturbance_map.png", dpi=120)
 found.write_csv(folder / "disturbance_map.csv")
 print("wrote disturbance_map.png")

@@ -3,8 +3,7 @@
 from dataclasses import replace
 
 import robots
-from legged.app.balance import ORIENTATION, POSITION, Experiment, Throw
-from legged.app.balance_events import feet
+from legged.app.balance.experiment import ORIENTATION, POSITION, Experiment, Throw, feet
 from legged.table import Table
 from robots.spatial_biped import FOOT, crouch
 

@@ -1,16 +1,103 @@
-"""The command `legged`: what the toolkit does, from a terminal."""
+"""The command line `legged`."""
 
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from legged.app.cli_balance import balance
-from legged.app.cli_disturbances import disturbances
-from legged.errors import LeggedError, SimulationError
+from legged.errors import DefinitionError, LeggedError, SimulationError
+
+
+def balance(
+    robot: Annotated[
+        str, typer.Argument(help="spatial_biped as in the paper; any other robot as in `legged info` stands as it can.")
+    ] = "spatial_biped",
+    throw: Annotated[bool, typer.Option("--throw/--no-throw", help="Whether a block is thrown.")] = True,
+    mass: Annotated[float, typer.Option(help="Of the block, in kilograms.")] = 1.8,
+    size: Annotated[str, typer.Option(help="Edges of the block along x, y, z, in meters.")] = "0.1,0.1,0.1",
+    position: Annotated[str, typer.Option(help="Of the block at the start: x, y, z in meters.")] = "-0.5,0.1,1.2",
+    velocity: Annotated[str, typer.Option(help="Of the block at the start, in meters per second.")] = "4.5,0,0.2",
+    friction: Annotated[float, typer.Option(help="Coulomb's coefficient of all contacts.")] = 0.3,
+    restitution: Annotated[float, typer.Option(help="Of all contacts, 0 to 1.")] = 0.2,
+    rate: Annotated[float, typer.Option(help="How often the law is computed, per second.")] = 500.0,
+    step: Annotated[float, typer.Option(help="Of time, in seconds.")] = 1e-3,
+    duration: Annotated[float, typer.Option(help="Simulated time, in seconds.")] = 3.0,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Folder for figures, animations and the run.")
+    ] = None,
+) -> None:
+    """Throw a block at a robot that balances (Wendlandt 1997: events, Figures 3 to 6, cost beside the paper's)."""
+    from legged.app.arguments import robot_named
+    from legged.app.balance.experiment import Throw, paper_experiment, standing_experiment
+    from legged.app.balance.report import Account
+
+    block = None
+    if throw:
+        places = {"size": size, "position": position, "velocity": velocity}
+        block = Throw(mass, **{name: _three(name, text) for name, text in places.items()})
+    given = {"throw": block, "friction": friction, "restitution": restitution}
+    given |= {"rate": rate, "step": step, "duration": duration}
+    if robot == "spatial_biped":
+        experiment = paper_experiment(**given)
+    else:
+        experiment = standing_experiment(robot_named(robot), **given)
+    account = Account(experiment)
+    tables = account.event_table(), account.result_table(), account.cost_table()
+    print("\n\n".join(table.text() for table in tables), end="\n\n")
+    if output is not None:
+        for path in account.write(output):
+            print(path)
+    if account.run.ended:
+        raise SimulationError(account.run.ended, account.run)
+
+
+def _three(name: str, text: str) -> tuple[float, float, float]:
+    """Return three numbers that a user wrote with commas between."""
+    try:
+        x, y, z = (float(part) for part in text.split(","))
+    except ValueError:
+        raise DefinitionError(
+            f"--{name} takes three numbers with commas between, such as 0.5,0.1,1.2, got {text!r}"
+        ) from None
+    return x, y, z
+
+
+def disturbances(
+    robot: Annotated[
+        str, typer.Argument(help="A robot as in `legged info`; spatial_biped stands as in Wendlandt 1997.")
+    ] = "spatial_biped",
+    throw: Annotated[bool, typer.Option("--throw/--push", help="Throw a block of 1.8 kg, or push.")] = False,
+    gait: Annotated[str, typer.Option(help="stand (workspace balance), walk, trot or tripod (balanced).")] = "stand",
+    most: Annotated[
+        float | None, typer.Option(help="Hardest push in N s, or fastest throw in m/s; by default what suits the mass.")
+    ] = None,
+    at: Annotated[float, typer.Option(help="When pushes begin, in seconds.")] = 0.2,
+    directions: Annotated[int, typer.Option(min=3, help="How many, all around.")] = 48,
+    sizes: Annotated[int, typer.Option(min=2, help="How many.")] = 24,
+    friction: Annotated[float, typer.Option(help="Coulomb's coefficient of all contacts.")] = 0.3,
+    restitution: Annotated[float, typer.Option(help="Of all contacts, 0 to 1.")] = 0.2,
+    step: Annotated[float, typer.Option(help="Of time and control, in seconds.")] = 2e-3,
+    duration: Annotated[float, typer.Option(help="Of every run, in seconds.")] = 3.0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the figure and the data.")] = None,
+) -> None:
+    """Map how hard a push or a throw, from where, a robot survives: a run for each size and direction."""
+    from legged.app.arguments import robot_named
+    from legged.app.balance.disturbance_report import Case, write
+
+    begun = time.perf_counter()
+    given = {"directions": directions, "sizes": sizes, "step": step, "duration": duration, "most": most, "at": at}
+    case = Case(robot_named(robot), gait, throw, friction=friction, restitution=restitution, **given)
+    found = case.map()
+    print(found.table().text())
+    print(f"{found.outcomes.size} runs took {time.perf_counter() - begun:.1f} s, tracing and compiling included\n")
+    if output is not None:
+        for path in write(case, found, output):
+            print(path)
+
 
 app = typer.Typer(
     help="Legged robots with kinematic modules: operation counts, walking and trotting, the paper's report.",
@@ -67,9 +154,9 @@ def info(
     """Show a robot's modules, links, masses, conditioning and closed loops."""
     import numpy as np
 
-    from legged.app import closed
-    from legged.app import info as report
-    from legged.app.named import any_robot_named
+    from legged.app import robot_tables
+    from legged.app import robot_tables as report
+    from legged.app.arguments import any_robot_named
     from legged.robot.configuration import random_configuration
     from legged.robot.robot import Robot
 
@@ -78,10 +165,10 @@ def info(
     q = tree.neutral() if seed is None else random_configuration(tree, np.random.default_rng(seed))
     where = "all joints at zero" if seed is None else f"random configuration {seed}"
     if not isinstance(chosen, Robot):
-        q, where = closed.closed_configuration(chosen, seed)
+        q, where = robot_tables.closed_configuration(chosen, seed)
     tables = [report.module_table(tree), report.link_table(tree), report.conditioning_table(tree, q, where)]
     if not isinstance(chosen, Robot):
-        tables.append(closed.loop_table(chosen, q))
+        tables.append(robot_tables.loop_table(chosen, q))
     _show(report.headline(tree), *(table.text() for table in tables))
 
 
@@ -94,10 +181,10 @@ def audit(
 ) -> None:
     """Show what is strange, fused, lost and found in a robot's file; exit status 1 if it is refused."""
     import legged
-    from legged.app import audit as report
+    from legged.app import robot_tables as report
 
     found = legged.audit(file, base, mimic=mimic, repair=repair)
-    _show(report.headline(found), *(table.text() for table in report.audit_tables(found)))
+    _show(report.audit_headline(found), *(table.text() for table in report.audit_tables(found)))
     if found.singular:
         raise typer.Exit(1)
     robot = legged.load(file, base, mimic=mimic, repair=repair)
@@ -115,7 +202,7 @@ def verify(
 ) -> None:
     """Check a robot's dynamics against their own laws, and against other programs."""
     import legged
-    from legged.app.named import robot_named
+    from legged.app.arguments import robot_named
 
     legged.verify(robot_named(robot, base), against or (), states=states)
 
@@ -140,8 +227,9 @@ def count(
     if algorithms is not None:
         _compare(algorithms, robots, base, times, output)
         return
-    from legged.app import closed, counts
-    from legged.app.named import any_robot_named, ready_made, robot_named
+    from legged.app import robot_tables
+    from legged.app.arguments import any_robot_named, ready_made, robot_named
+    from legged.app.operations import counts
     from legged.robot.robot import Robot
 
     if robot in ("all", "families"):
@@ -154,7 +242,7 @@ def count(
         return
     chosen = any_robot_named(robot, base)
     if not isinstance(chosen, Robot):
-        _show(closed.count_table(chosen).text())
+        _show(robot_tables.count_table(chosen).text())
         chosen = chosen.robot  # the spanning tree
     measured = [counts.measure(chosen)]
     _show(counts.robot_table(measured).text())
@@ -164,10 +252,9 @@ def count(
 
 
 def _compare(algorithms: str, robots: str, base: str | None, times: bool, output: Path | None) -> None:
-    from legged.app import algorithms as field
-    from legged.app.algorithm_page import compared, write
-    from legged.app.algorithm_tables import crossover_table, cubic_table, published_table
-    from legged.app.named import ready_made, robot_named
+    from legged.app.arguments import ready_made, robot_named
+    from legged.app.operations import algorithms as field
+    from legged.app.operations.algorithm_report import compared, crossover_table, cubic_table, published_table, write
 
     chosen = ready_made() if robots == "all" else [name.strip() for name in robots.split(";")]
     names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
@@ -224,7 +311,7 @@ def _go(
     output: Path | None,
 ) -> None:
     from legged.app import scenario
-    from legged.app.named import robot_named
+    from legged.app.arguments import robot_named
 
     robot = robot_named(name)
     controller = controller or scenario.usual_controller(robot, gait)
@@ -263,17 +350,17 @@ def report(
     duration: Duration = 12.0,
 ) -> None:
     """Reproduce the paper: both robots under both controllers, its figures and its tables; what `make run` calls."""
-    from legged.app.paper import report as paper_report
+    from legged.app.paper.report import report as paper_report
 
     paper_report(output, duration)
 
 
 def _figure_7(measured: list, output: Path | None) -> None:
-    from legged.app import style
-    from legged.app.count_figure import figure_7
+    from legged.app import figures
+    from legged.app.operations.counts import figure_7
 
     if output is not None:
-        print(f"figure: {style.save(figure_7(measured), output / 'figure-07-operations.png')}")
+        print(f"figure: {figures.save(figure_7(measured), output / 'figure-07-operations.png')}")
 
 
 def _show(*parts: str) -> None:

@@ -17,7 +17,7 @@ from legged.algorithms.assemblies import Part, divided, grounded
 from legged.algorithms.complement import complement
 from legged.algorithms.links import links_at
 from legged.algorithms.operators import SpatialOperators, closed_chain
-from legged.app.closed import closed_configuration
+from legged.app.robot_tables import closed_configuration
 from legged.compiler import depth
 from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError

@@ -6,9 +6,8 @@ import io
 import pytest
 
 import robots
-from legged.app import algorithms as field
-from legged.app.algorithm_figures import condition_numbers
-from legged.app.algorithm_tables import detail_table, published_table, task_table
+from legged.app.operations import algorithms as field
+from legged.app.operations.algorithm_report import condition_numbers, detail_table, published_table, task_table
 from legged.errors import UnknownNameError
 
 SIZES = (2, 4, 8, 12, 16)

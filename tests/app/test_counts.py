@@ -5,8 +5,8 @@ import pytest
 
 import legged
 import robots
-from legged.app import counts
-from legged.app.count_figure import figure_7
+from legged.app.operations import counts
+from legged.app.operations.counts import figure_7
 from legged.table import Table
 
 

@@ -9,11 +9,18 @@ import pytest
 import legged
 import robots
 from controllers import WorkspaceBalance
+from legged.app.balance.disturbance_map import (
+    FELL,
+    OUTCOMES,
+    SURVIVED,
+    UNSETTLED,
+    Pushes,
+    Settled,
+    Throws,
+    disturbance_map,
+)
+from legged.app.balance.disturbance_report import Case, map_figure, write
 from legged.app.cli import main
-from legged.app.disturbance_cases import Case, write
-from legged.app.disturbance_figure import figure
-from legged.app.disturbance_map import FELL, OUTCOMES, SURVIVED, UNSETTLED, Settled, disturbance_map
-from legged.app.disturbances import Pushes, Throws
 from legged.contact import Box, FreeBody, Rigid
 from legged.errors import DefinitionError, UnknownNameError
 
@@ -143,7 +150,7 @@ def test_table_figure_and_rows_tell_of_every_run(quadruped, tmp_path):
         found = list(csv.DictReader(file))
     assert [row["outcome"] for row in found] == [OUTCOMES[k] for k in quadruped.outcomes.ravel()]
     assert found[5]["from_deg"] == "90.00" and found[5]["impulse [N s]"] == "4" and found[-1]["why"]
-    (mesh,) = figure(case.robot, quadruped).axes[0].collections
+    (mesh,) = map_figure(case.robot, quadruped).axes[0].collections
     assert mesh.get_array().size == quadruped.outcomes.size
 
 

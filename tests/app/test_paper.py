@@ -7,8 +7,9 @@ import pytest
 
 import controllers
 import robots
-from legged.app import beyond, paper, paper_data, paper_figures, scenario, simulation_timing, timing
-from legged.app.timing import Comparison
+from legged.app import scenario
+from legged.app.paper import plots, report, stiff_ground, timing
+from legged.app.paper.timing import Comparison
 
 
 @pytest.fixture(scope="module")
@@ -17,8 +18,8 @@ def short(tmp_path_factory):
     folder, lines = tmp_path_factory.mktemp("results"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timing, "compare", lambda robot, rounds: Comparison(robot.name, 3.0, 6.0, 1.0, 2.0, 1.5))
-        patch.setattr(simulation_timing, "simulation_times", lambda *_: (2.0, 1.0))
-        path = paper.report(folder, 1.2, lines.append)
+        patch.setattr(timing, "simulation_times", lambda *_: (2.0, 1.0))
+        path = report.report(folder, 1.2, lines.append)
     return folder, path.read_text(), "\n".join(lines)
 
 
@@ -52,12 +53,12 @@ def test_reference_tables_agree_where_the_runs_are_the_same(short):
     _, page, _ = short
     rows = re.findall(r"\| 0.5, (?:theirs|here) \|(.+)\|", page)
     theirs, ours = ([float(cell) for cell in row.split("|")] for row in rows[:2])
-    assert theirs == list(paper_data.QUADRUPED[0.5])
+    assert theirs == list(report.QUADRUPED[0.5])
     assert ours == pytest.approx(theirs, abs=1e-4)  # [m], [rad]
 
 
 def test_leaving_the_gait_is_seen_in_the_run_without_control():
-    shown = paper.demonstrate(robots.planar_biped(), controllers.paper_walk(), 1.6, lambda words: None)
+    shown = report.demonstrate(robots.planar_biped(), controllers.paper_walk(), 1.6, lambda words: None)
     assert 1.0 < shown.left_at < 1.3
     assert set(shown.controlled) == {"computed-torque", "feed-forward"}
 
@@ -74,13 +75,13 @@ def test_standing_joints_are_not_drawn_as_noise():
     robot = robots.spatial_quadruped()
     floor = scenario.ground_named("paper", robot)
     run = scenario.Scenario(robot, controllers.paper_trot(), "feed-forward", floor, 0.3).run()
-    figure = paper_figures.figure_joints({"feed-forward": run}, ("leg4_hip",), ("abduction", "hip"))
+    figure = plots.figure_joints({"feed-forward": run}, ("leg4_hip",), ("abduction", "hip"))
     assert np.ptp(figure.axes[0].get_ylim()) == pytest.approx(2.0)  # [degree], about a reference that stands still
 
 
 def test_stiff_floor_runs_are_compared_with_the_bare_law():
-    shown = beyond.stiff_floor_runs(0.5)
-    table = beyond.stiff_floor_table(shown)
+    shown = stiff_ground.stiff_floor_runs(0.5)
+    table = stiff_ground.stiff_floor_table(shown)
     assert [row[0] for row in table.rows] == [
         "planar biped, balanced",
         "planar biped, computed-torque",
@@ -88,4 +89,4 @@ def test_stiff_floor_runs_are_compared_with_the_bare_law():
         "spatial quadruped, computed-torque",
     ]
     assert all(float(row[-1]) < 1.0 for row in table.rows)  # [mm] of standing penetration
-    assert len(beyond.stiff_floor_figure(shown).axes) == 4
+    assert len(stiff_ground.stiff_floor_figure(shown).axes) == 4

@@ -9,9 +9,8 @@ from typer.testing import CliRunner
 
 import legged
 import robots
-from legged.app.balance import BLOCK, Throw, paper_experiment, standing_experiment
-from legged.app.balance_events import errors, settled
-from legged.app.balance_report import PAPER, Account
+from legged.app.balance.experiment import BLOCK, Throw, errors, paper_experiment, settled, standing_experiment
+from legged.app.balance.report import PAPER, Account
 from legged.app.cli import app
 from legged.contact import Rigid
 from legged.errors import DefinitionError

@@ -6,8 +6,15 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.app.simulation_timing import CubicLoop
-from legged.app.timing import acceleration_table, compare, compiled_cubic, cubic_forward_dynamics, race, states
+from legged.app.paper.timing import (
+    CubicLoop,
+    acceleration_table,
+    compare,
+    compiled_cubic,
+    cubic_forward_dynamics,
+    race,
+    states,
+)
 from legged.ground import paper_ground
 from legged.simulation.closed_loop import ClosedLoop
 

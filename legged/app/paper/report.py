@@ -1,4 +1,4 @@
-"""The paper's demonstrations and tables, computed here and placed beside what the paper reports."""
+"""paper"""
 
 from __future__ import annotations
 
@@ -11,15 +11,29 @@ import numpy as np
 import controllers
 import robots
 from controllers import Gait
-from legged.app import beyond, counts, paper_data, paper_figures, simulation_timing, timing
-from legged.app.count_figure import figure_7
-from legged.app.page import Page
+from legged.app.figures import Page
+from legged.app.operations import counts
+from legged.app.operations.counts import figure_7
+from legged.app.paper import plots, stiff_ground, timing
 from legged.app.scenario import Scenario, joint_error, lean
 from legged.ground import paper_ground
 from legged.robot.robot import Robot
 from legged.simulation import Run
 from legged.table import Table
 from legged.version import __version__
+
+QUADRUPED = {  # t: x, y, z [m], roll, pitch, yaw [rad]
+    0.0: (-0.15, 0.0, 0.5, 0.0, 0.0, 0.0),
+    0.5: (-0.007554, 0.016987, 0.492386, -0.034039, -0.016653, -0.000254),
+    2.0: (0.427204, -0.000350, 0.498376, 0.000337, 0.000425, -0.000061),
+}
+BIPED = {  # t: x, z [m], pitch, nose down [degree]
+    0.5: (-0.0073, 1.2029, -0.36),
+    1.0: (0.1809, 1.2152, 2.84),
+    2.0: (0.4104, 1.2093, 0.17),
+    4.0: (0.9665, 1.2072, -0.65),
+}
+
 
 Say = Callable[[str], None]
 LAWS = ("computed-torque", "feed-forward", "none")
@@ -130,22 +144,22 @@ def run_table(demonstrations: list[Demonstration]) -> Table:
 def _biped_figures(page: Page, biped: Demonstration) -> None:
     page.heading("Planar biped: Figures 11 to 14")
     page.text("**Figure 11.** The paper: six curves from inverse kinematics, both legs alike, half a cycle apart.")
-    page.figure(paper_figures.figure_11(biped.gait), "figure-11-biped-references", "Figure 11, computed here")
+    page.figure(plots.figure_11(biped.gait), "figure-11-biped-references", "Figure 11, computed here")
     none = biped.runs["none"]
     page.text(
         "**Figure 12.** The paper: without control the motion is uncontrollable after 1 s. Here the largest joint "
         f"error passes {LEFT:g} degrees at {biped.left_at:.2f} s, and {none.ended or 'the biped did not fall'}."
     )
     leg = ("a_hip", "a_knee", "a_ankle")
-    page.figure(paper_figures.figure_12(none, leg), "figure-12-biped-no-control", "Figure 12, computed here")
+    page.figure(plots.figure_12(none, leg), "figure-12-biped-no-control", "Figure 12, computed here")
     run = biped.runs["computed-torque"]
     page.text(
         "**Figure 13.** The paper: the trunk moves forward in a stable periodic motion, shown for 4 s of 12 s. "
         f"Here computed torque keeps it up for {run.duration:g} s; then x = {run.base_position[-1, 0]:.3f} m."
     )
-    page.figure(paper_figures.figure_13(biped.controlled), "figure-13-biped-trunk", "Figure 13, computed here")
+    page.figure(plots.figure_13(biped.controlled), "figure-13-biped-trunk", "Figure 13, computed here")
     page.text(f"**Figure 14.** The paper: both controllers match closely. Here {_agreement(biped)}.")
-    joints = paper_figures.figure_joints(biped.controlled, leg, ("hip", "knee", "ankle"))
+    joints = plots.figure_joints(biped.controlled, leg, ("hip", "knee", "ankle"))
     page.figure(joints, "figure-14-biped-joints", "Figure 14, computed here")
 
 
@@ -156,10 +170,10 @@ def _quadruped_figures(page: Page, quadruped: Demonstration) -> None:
         "**Figure 16.** The paper: the trunk travels forward in a periodic motion. Here it stays up for "
         f"{run.duration:g} s and reaches x = {run.base_position[-1, 0]:.3f} m."
     )
-    page.figure(paper_figures.figure_16(quadruped.controlled), "figure-16-quadruped-trunk", "Figure 16, computed here")
+    page.figure(plots.figure_16(quadruped.controlled), "figure-16-quadruped-trunk", "Figure 16, computed here")
     page.text(f"**Figure 17.** The paper: joint angles follow under both laws. Here {_agreement(quadruped)}.")
     names = ("hip abduction", "hip", "knee")
-    joints = paper_figures.figure_joints(quadruped.controlled, ("leg4_hip", "leg4_knee"), names)
+    joints = plots.figure_joints(quadruped.controlled, ("leg4_hip", "leg4_knee"), names)
     page.figure(joints, "figure-17-quadruped-joints", "Figure 17 (leg 4, module M4), computed here")
 
 
@@ -179,7 +193,7 @@ def _after(page: Page, *shown: Demonstration) -> None:
         "what happens late depends on tolerances. The paper ran 12 s and shows 4."
     )
     errors = {one.robot.name: one.runs for one in shown}
-    page.figure(paper_figures.figure_errors(errors), "joint-errors", "Largest joint error over the whole of the runs")
+    page.figure(plots.figure_errors(errors), "joint-errors", "Largest joint error over the whole of the runs")
 
 
 def _references(page: Page, biped: Demonstration, say: Say) -> None:
@@ -195,11 +209,11 @@ def _references(page: Page, biped: Demonstration, say: Say) -> None:
 def reference_tables(quadruped: Run, biped: Run) -> tuple[Table, Table]:
     """Return tables of the authors' output for the quadruped, and of an independent computation for the biped."""
     theirs, ours = [], []
-    for t, row in paper_data.QUADRUPED.items():
+    for t, row in QUADRUPED.items():
         i = quadruped.at(t)
         values = (*quadruped.base_position[i], *quadruped.base_angles("xyz")[i])
         theirs += _two_rows(t, row, values, 6)
-    for t, row in paper_data.BIPED.items():
+    for t, row in BIPED.items():
         if t > biped.times[-1] + 1e-9:
             continue
         i = biped.at(t)
@@ -236,8 +250,8 @@ def _moving(page: Page, *shown: Demonstration) -> None:
 
 
 def _stiff_floor(page: Page, duration: float, say: Say) -> None:
-    shown = beyond.stiff_floor_runs(duration)
-    table = beyond.stiff_floor_table(shown)
+    shown = stiff_ground.stiff_floor_runs(duration)
+    table = stiff_ground.stiff_floor_table(shown)
     page.heading("Beyond the paper: a stiff floor, a push, and balance")
     page.text(
         "The authors' ground is soft and very viscous, and their laws never feed the trunk back. On a floor that does "
@@ -246,7 +260,9 @@ def _stiff_floor(page: Page, duration: float, say: Say) -> None:
     page.table(table)
     for case in shown:
         page.text("```text\n" + str(case.ground) + "\n```")
-    page.figure(beyond.stiff_floor_figure(shown), "stiff-floor", "A stiff floor and a push, with and without balance")
+    page.figure(
+        stiff_ground.stiff_floor_figure(shown), "stiff-floor", "A stiff floor and a push, with and without balance"
+    )
     say(f"{table.text()}\n")
 
 
@@ -274,6 +290,6 @@ def _times(page: Page, biped: Demonstration, quadruped: Demonstration, say: Say)
     cases = [(shown.robot, shown.gait, paper_ground(shown.robot)) for shown in (biped, quadruped)]
     laws = {"feed-forward": controllers.FeedForward, "computed-torque": controllers.ComputedTorque}
     page.heading("Times: Table 2")
-    for table in (acceleration, simulation_timing.simulation_table(cases, laws)):
+    for table in (acceleration, timing.simulation_table(cases, laws)):
         page.table(table)
         say(f"{table.text()}\n")

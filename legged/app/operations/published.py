@@ -1,8 +1,4 @@
-"""Published operation counts as formulas in n, the number of links without the base.
-
-M counts multiplications and divisions, A additions and subtractions; sines and cosines are not counted. All are for
-revolute joints, general inertias and Denavit-Hartenberg transforms.
-"""
+"""Published operation counts"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The algorithms of the field side by side: what each costs on a robot, counted and timed."""
+"""Cost of the algorithms in `legged.algorithms`"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operation counts measured on the traced algorithms, beside the published formulas: Table 1 of the paper."""
+"""Operation counts of inverse and forward dynamics beside the published formulas: Table 1 and Figure 7 of the paper."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+from matplotlib.figure import Figure
 
-from legged.app import formulas
-from legged.app.formulas import Formula
+from legged.app import figures
+from legged.app.operations import published
+from legged.app.operations.published import Formula
 from legged.compiler import Counts, count
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
@@ -54,10 +56,10 @@ class Measured:
 def proposed(task: str, floating: bool) -> Formula:
     """Return the paper's formula for "inverse" or "forward" dynamics."""
     return {
-        ("inverse", True): formulas.PROPOSED_INVERSE_FLOATING,
-        ("forward", True): formulas.PROPOSED_FORWARD_FLOATING,
-        ("inverse", False): formulas.PROPOSED_INVERSE_FIXED,
-        ("forward", False): formulas.PROPOSED_FORWARD_FIXED,
+        ("inverse", True): published.PROPOSED_INVERSE_FLOATING,
+        ("forward", True): published.PROPOSED_FORWARD_FLOATING,
+        ("inverse", False): published.PROPOSED_INVERSE_FIXED,
+        ("forward", False): published.PROPOSED_FORWARD_FIXED,
     }[task, floating]
 
 
@@ -116,9 +118,9 @@ def family_table(sizes: Sequence[int] = SIZES, bases: Sequence[bool] = (True, Fa
                 fits = [line(sizes, [getattr(c, letter) for c in counts]) for letter in "MA"]
                 worst = max(worst, *(fit[2] for fit in fits))
                 rows.append((f"  measured, {name}", *(_line_words(*fit[:2]) for fit in fits)))
-            for formula in formulas.TABLE_1:
+            for formula in published.TABLE_1:
                 if (formula.task, formula.floating) == (task, floating):
-                    words = (formulas.polynomial(formula.M), formulas.polynomial(formula.A))
+                    words = (published.polynomial(formula.M), published.polynomial(formula.A))
                     rows.append((f"  {formula.algorithm}", *words))
     notes = (
         f"Measured: lines through n = {', '.join(map(str, sizes))}; no count is off its line by more than {worst:.1g}.",
@@ -158,7 +160,7 @@ def _numbers(counts: Counts) -> tuple[str, str, str]:
 
 def literature_table(n: int) -> Table:
     """Return every published formula with its value for n links, and what a chain of arbitrary twist costs here."""
-    every = (*formulas.TABLE_1, *formulas.LITERATURE, formulas.CUBIC_FIXED)
+    every = (*published.TABLE_1, *published.LITERATURE, published.CUBIC_FIXED)
     here: dict[tuple[str, bool], tuple[int, int]] = {}
     rows = []
     for f in sorted(every, key=lambda f: (_TASKS.index(f.task), not f.floating)):
@@ -168,11 +170,11 @@ def literature_table(n: int) -> Table:
             rows.append((f"{f.task}, {base}: here", "", "", *map(str, here[kind]), "", "measured"))
         M, A = f.at(n)
         share = f"{100 * sum(here[kind]) / (M + A):.0f} %" if kind in here else ""
-        words = (f"{f.task}, {base}: {f.algorithm}", formulas.polynomial(f.M), formulas.polynomial(f.A))
+        words = (f"{f.task}, {base}: {f.algorithm}", published.polynomial(f.M), published.polynomial(f.A))
         rows.append((*words, f"{M:.0f}", f"{A:.0f}", share, f.status))
     header = ("operations", "M", "A", f"M at n = {n}", f"A at n = {n}", "here, M + A", "checked")
     notes = (f"Here: a chain of {n} links of full inertia with arbitrary twist, the general case of the formulas.",)
-    notes += tuple(f"{status}: {meaning}." for status, meaning in formulas.CHECKED.items())
+    notes += tuple(f"{status}: {meaning}." for status, meaning in published.CHECKED.items())
     notes += tuple(f"{f.algorithm}: {f.remark}." for f in every if f.remark)
     return Table("Published operation counts, and ours", header, tuple(rows), notes)
 
@@ -185,3 +187,57 @@ def _chain_counts(n: int, task: str, floating: bool) -> tuple[int, int]:
     else:
         counts = getattr(_measured_chain(n, twist, floating), task)
     return counts.M, counts.A
+
+
+def figure_7(robots: Sequence[Measured] = ()) -> Figure:
+    """Return the counterpart of Figure 7: published formulas as lines, measured counts as markers.
+
+    Args:
+        robots: Counts of robots to mark as well; those with a fixed base are left out.
+    """
+    n = list(range(1, SIZES[-1] + 1))
+    made = figures.figure(1, 2, width=10.0, height=4.8)
+    for ax, letter, words in zip(made.axes, "MA", ("multiplications and divisions", "additions"), strict=True):
+        for formula, color, dashes in (
+            (published.MCMILLAN_ORIN_CUBIC, figures.RED, "--"),
+            (published.MCMILLAN_ORIN_LINEAR, figures.GREY, "-."),
+            (published.PROPOSED_FORWARD_FLOATING, "black", "-"),
+        ):
+            values = [formula.at(k)["MA".index(letter)] for k in n]
+            ax.plot(n, values, dashes, color=color, linewidth=1.2, label=formula.algorithm)
+        six_more = [published.FEATHERSTONE_FORWARD.at(k + 6)["MA".index(letter)] for k in n]
+        ax.plot(
+            n,
+            six_more,
+            ":",
+            color=figures.PURPLE,
+            linewidth=1.2,
+            label="Featherstone 1987, six more joints for the base",
+        )
+        for (name, twist), color, mark in zip(
+            TWISTS.items(), (figures.GREEN, figures.BLUE, figures.ORANGE), "v^o", strict=True
+        ):
+            values = [getattr(m.forward, letter) for m in family(twist)]
+            ax.plot(SIZES, values, mark, color=color, markersize=5, label=f"measured: {name}")
+        _mark(ax, [m for m in robots if m.floating], letter)
+        ax.set_ylim(0, 1.15 * published.FEATHERSTONE_FORWARD.at(n[-1] + 6)["MA".index(letter)])
+        figures.label(ax, f"Forward dynamics, floating base: {words}", "links without the base, n")
+    return figures.legend(made)
+
+
+def _mark(ax, robots: Sequence[Measured], letter: str) -> None:
+    for m in robots:
+        count = getattr(m.forward, letter)
+        ax.plot(m.n, count, "*", color="black", markersize=8)
+    for place in sorted({m.n for m in robots}):
+        here = sorted((m for m in robots if m.n == place), key=lambda m: getattr(m.forward, letter))
+        words = ", ".join(m.name for m in here)
+        right = place > 0.7 * SIZES[-1]  # the name goes to the left of its mark
+        ax.annotate(
+            words,
+            (place, getattr(here[0].forward, letter)),
+            (-7 if right else 7, -3),
+            textcoords="offset points",
+            fontsize=8,
+            ha="right" if right else "left",
+        )

@@ -1,4 +1,4 @@
-"""Beyond the paper: walking and trotting on a floor that does not give, with and without balance, and a push."""
+"""stiff"""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from matplotlib.figure import Figure
 
 import robots
 from controllers import Gait
-from legged.app import style
+from legged.app import figures
 from legged.app.scenario import BALANCED_GAITS, Scenario, lean
 from legged.ground import Ground, realistic_ground
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, Stiff
 from legged.table import Table
 
-LAWS = {"balanced": style.BLUE, "computed-torque": style.RED}
+LAWS = {"balanced": figures.BLUE, "computed-torque": figures.RED}
 PUSHES = {"planar biped": (0.1, 0.0, 0.0), "spatial quadruped": (0.0, 0.3, 0.0)}
 """Change of velocity that the push would give the whole robot, [m/s]: the biped forward, the quadruped sideways."""
 
@@ -93,7 +93,7 @@ def _standing_penetration(case: Beyond) -> float:
 
 def stiff_floor_figure(shown: list[Beyond]) -> Figure:
     """Return advance beyond the plan's line, and lean, over time."""
-    made = style.figure(2, len(shown), width=10.0, height=2.6, sharex=True)
+    made = figures.figure(2, len(shown), width=10.0, height=2.6, sharex=True)
     for column, case in enumerate(shown):
         advance, leaning = made.axes[column], made.axes[len(shown) + column]
         for law, run in case.runs.items():
@@ -103,8 +103,8 @@ def stiff_floor_figure(shown: list[Beyond]) -> Figure:
         end = case.runs["balanced"].times[-1]
         advance.plot([0, end], [0, end * case.gait.stride / case.gait.period], ":", color="black", label="plan")
         for ax in (advance, leaning):
-            ax.axvline(case.push.at, color=style.GREY, linewidth=1.0, linestyle="--", label="push")
+            ax.axvline(case.push.at, color=figures.GREY, linewidth=1.0, linestyle="--", label="push")
         leaning.set_ylim(0, 1.3 * np.degrees(max(lean(case.runs["balanced"]).max(), 0.08)))
-        style.label(advance, case.robot.name, "", "advance [m]" if column == 0 else "")
-        style.label(leaning, "", "time [s]", "lean of the trunk [degree]" if column == 0 else "")
-    return style.legend(made)
+        figures.label(advance, case.robot.name, "", "advance [m]" if column == 0 else "")
+        figures.label(leaning, "", "time [s]", "lean of the trunk [degree]" if column == 0 else "")
+    return figures.legend(made)

@@ -1,4 +1,4 @@
-"""Robots by what a user types: `planar_biped`, `chain(12)`, `my_robot.py:biped(legs=2)`, `go2.urdf`, `scene.xml`."""
+"""Robots, named"""
 
 from __future__ import annotations
 

@@ -1,0 +1,188 @@
+"""dr"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from matplotlib.colors import BoundaryNorm, ListedColormap
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch, Polygon
+from scipy.spatial import ConvexHull
+
+from controllers import WorkspaceBalance
+from legged.app import figures, scenario
+from legged.app.balance.disturbance_map import (
+    OUTCOMES,
+    Disturbance,
+    DisturbanceMap,
+    Pushes,
+    Settled,
+    Throws,
+    disturbance_map,
+)
+from legged.app.balance.experiment import ORIENTATION, POSITION, Throw, check_shapes
+from legged.contact import Rigid
+from legged.dynamics.kinematics import point_positions
+from legged.errors import UnknownNameError
+from legged.robot.robot import Robot
+from legged.simulation.disturbance import Push
+from legged.simulation.fixed import TimeStepping
+
+COLORS = ("#f0b49a", "#f6e7a1", "#8fc3e8")
+"""By outcome."""
+SOLES = 0.16
+"""Size of the robot's feet in the figure, over the map's."""
+
+
+def map_figure(robot: Robot, found: DisturbanceMap) -> Figure:
+    """Return the map: the angle is where the disturbance comes from, the radius its size, seen from above."""
+    made = Figure(figsize=(6.4, 7.0), layout="constrained")
+    ax: Any = made.add_subplot(projection="polar")
+    sizes, angles = found.disturbance.sizes, found.angles
+    half = np.pi / len(angles)
+    edges = np.concatenate([[max(0.0, 1.5 * sizes[0] - 0.5 * sizes[1])], _between(sizes)])
+    norm = BoundaryNorm([-0.5, 0.5, 1.5, 2.5], 3)
+    cells = np.append(angles, 2 * np.pi) - half
+    ax.pcolormesh(cells, edges, found.outcomes, cmap=ListedColormap(COLORS), norm=norm, edgecolor="white", lw=0.15)
+    outer = np.concatenate([[edges[0]], edges[1:]])[np.searchsorted(sizes, found.boundary, side="right")]
+    around = np.repeat(np.append(angles, angles[0] + 2 * np.pi), 2) + np.tile([-half, half], len(angles) + 1)
+    ax.plot(around, np.repeat(np.append(outer, outer[0]), 2), color="black", linewidth=1.6)
+    _axes(ax, found, edges[-1])
+    _soles(ax, robot, found, edges[-1])
+    patches = [Patch(facecolor=COLORS[k], label=words) for k, words in reversed(list(enumerate(OUTCOMES)))]
+    line = ax.plot([], [], color="black", linewidth=1.6, label="all below survived")[0]
+    made.legend(handles=[*patches, line], fontsize=9, frameon=False, loc="outside lower center", ncols=4)
+    return made
+
+
+def _between(sizes: np.ndarray) -> np.ndarray:
+    """Return the outer edges of the cells, (n,)."""
+    return np.append(0.5 * (sizes[1:] + sizes[:-1]), 1.5 * sizes[-1] - 0.5 * sizes[-2])
+
+
+def _axes(ax: Any, found: DisturbanceMap, most: float) -> None:
+    what = found.disturbance
+    thing = "thrown at" if what.bodies else "pushed"
+    ax.figure.suptitle(
+        f"{found.robot} under {found.law}, {thing} from all around\n"
+        f"angle: where it comes from, seen from above; radius: {what.words} [{what.unit}]",
+        fontsize=10,
+    )
+    ax.set_ylim(0.0, most)
+    degrees = np.arange(0, 360, 45)
+    ends = {0: "+x", 90: "+y", 180: "-x", 270: "-y"}
+    ax.set_thetagrids(degrees, [ends.get(int(d), f"{d}\N{DEGREE SIGN}") for d in degrees], fontsize=9)
+    ax.set_rlabel_position(67.5)
+    ax.tick_params(axis="y", labelsize=8)
+    ax.grid(color="#666666", linewidth=0.4, alpha=0.6)
+
+
+def _soles(ax: Any, robot: Robot, found: DisturbanceMap, most: float) -> None:
+    """Draw the robot's feet in the middle, as they stand, not to the scale of the map."""
+    links: dict[int, list[Any]] = {}
+    for contact in robot.contacts:
+        links.setdefault(contact.link, []).append((contact.link, contact.position))
+    feet = [point_positions(robot, found.q, points)[:, :2] for points in links.values()]
+    everywhere = np.concatenate(feet)
+    middle = 0.5 * (everywhere.min(axis=0) + everywhere.max(axis=0))
+    scale = SOLES * most / np.abs(everywhere - middle).max()
+    for foot in feet:
+        xy = scale * (foot - middle)
+        if len(xy) > 2:
+            corners = xy[ConvexHull(xy).vertices]
+            ax.add_patch(Polygon(_polar(corners), closed=True, facecolor="none", edgecolor="#333333", lw=1.2))
+        else:
+            ax.plot(*_polar(xy).T, "o", color="#333333", markersize=3)
+
+
+def _polar(xy: np.ndarray) -> np.ndarray:
+    """Return [angle, radius] of points, (n, 2)."""
+    return np.stack([np.arctan2(xy[:, 1], xy[:, 0]), np.hypot(xy[:, 0], xy[:, 1])], axis=1)
+
+
+STAND = "stand"
+GAITS = (STAND, "walk", "trot", "tripod")
+JOLT = {STAND: 0.3, "walk": 0.5, "trot": 1.2, "tripod": 1.2}
+"""What the hardest push adds to the speed of the whole robot, if nothing else is asked for, [m/s]."""
+SLOW = 1.0 / 6.0
+"""Of the fastest throw: the slowest. Slower ones come from high above, and late."""
+LEVEL = Settled(np.inf, float(np.radians(10.0)))
+"""What it takes to have settled on a gait, which a push may take elsewhere."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A robot on rigid ground that is to be disturbed.
+
+    Attributes:
+        robot: The robot.
+        gait: One of `GAITS`: "stand" is `WorkspaceBalance` in the posture that it begins in, the paper's biped at the
+            paper's set point; on other gaits it is `Balanced`.
+        throw: Whether blocks of the paper's mass are thrown at the base's link, or that link is pushed.
+        most: The largest size, [N s] or [m/s]; None for a change of speed by `JOLT`.
+        at: When pushes begin, [s].
+        directions, sizes: How many. friction, restitution: Of all contacts.
+        step: Of time, [s]; the law is computed at every step. duration: Of the runs, [s].
+    """
+
+    robot: Robot
+    gait: str = STAND
+    throw: bool = False
+    most: float | None = None
+    at: float = 0.2
+    directions: int = 48
+    sizes: int = 24
+    friction: float = 0.3
+    restitution: float = 0.2
+    step: float = 2e-3
+    duration: float = 3.0
+
+    def __post_init__(self) -> None:
+        if self.gait not in GAITS:
+            raise UnknownNameError("gait", self.gait, GAITS)
+        if self.throw:
+            check_shapes(self.robot, "push it")
+
+    @property
+    def law(self) -> Any:
+        """The control law."""
+        if self.gait == STAND:
+            known = self.robot.name == "spatial biped"
+            return WorkspaceBalance(POSITION, ORIENTATION) if known else WorkspaceBalance()
+        plan = scenario.gait_named(self.gait.capitalize(), self.robot, "balanced")
+        return scenario.law_named("balanced", plan)
+
+    @property
+    def disturbance(self) -> Disturbance:
+        """What comes from all around."""
+        link, body = self.robot.links[0].name, Throw().body
+        most = self.most or JOLT[self.gait] * self.robot.mass / (body.inertia.mass if self.throw else 1.0)
+        if self.throw:
+            return Throws(body, np.linspace(SLOW * most, most, self.sizes), link)
+        sizes = most * np.arange(1, self.sizes + 1) / self.sizes
+        return Pushes(Push(link, (0.0, 0.0, 0.0), self.at), sizes)
+
+    def map(self) -> DisturbanceMap:
+        """Return the map."""
+        return disturbance_map(
+            self.robot,
+            self.law,
+            self.disturbance,
+            directions=self.directions,
+            until=self.duration,
+            settled=Settled() if self.gait == STAND else LEVEL,
+            ground=Rigid(friction=self.friction, restitution=self.restitution),
+            integrator=TimeStepping(self.step),
+        )
+
+
+def write(case: Case, found: DisturbanceMap, folder: Path) -> list[Path]:
+    """Write the figure and a row for each run, and return the paths."""
+    name = "throws" if case.throw else "pushes"
+    return [
+        figures.save(map_figure(case.robot, found), folder / f"{name}.png"),
+        found.write_csv(folder / f"{name}.csv"),
+    ]

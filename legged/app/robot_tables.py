@@ -1,0 +1,219 @@
+"""Tables that describe a robot: modules, links, joints, closed loops, conditioning, and the audit of its file."""
+
+from __future__ import annotations
+
+from functools import partial
+from textwrap import wrap
+
+import numpy as np
+
+from legged import loops
+from legged.compiler import count
+from legged.denoc import conditioning
+from legged.dynamics.inertia import inertia_matrix
+from legged.errors import LoopError
+from legged.files.audit import Audit
+from legged.loops import ClosedRobot
+from legged.robot.configuration import random_configuration
+from legged.robot.robot import Robot
+from legged.spatial import Array
+from legged.table import Table
+
+
+def headline(robot: Robot) -> str:
+    """Return a few lines on the robot as a whole."""
+    coordinates = ", ".join(robot.base.coordinates)
+    base = f"{robot.base.kind} base" + (f" ({coordinates})" if coordinates else "")
+    contacts = ", ".join(contact.name for contact in robot.contacts) or "none"
+    return "\n".join(
+        [
+            f"{robot.name}: {len(robot.links)} links, {robot.nv} degrees of freedom, {robot.mass:g} kg",
+            f"  {base}; q has {robot.nq} entries, v has {robot.nv}",
+            f"  contact points: {contacts}",
+        ]
+    )
+
+
+def module_table(robot: Robot) -> Table:
+    """Return the modules: parents, links, joints, masses, and which are alike."""
+    letter = {m: chr(ord("A") + k) for k, group in enumerate(robot.alike_modules) for m in group}
+    joints = {joint.child: joint.kind for joint in robot.joints}
+    joints |= {joint.child: f"{joint.kind} (follows {joint.master})" for joint in robot.followers}
+    rows = []
+    for module in robot.modules:
+        kinds = ", ".join(joints[link] for link in module.links if link in joints)
+        rows.append(
+            (
+                module.name,
+                f"M{module.parent}" if module.parent >= 0 else "-",
+                ", ".join(module.links),
+                kinds or f"{robot.base.kind} base",
+                str(len(set(module.v.tolist()))),
+                f"{sum(robot.link(link).inertia.mass for link in module.links):g}",
+                letter.get(module.index, "-"),
+            )
+        )
+    header = ("module", "parent", "links", "joints", "DoF", "mass [kg]", "kind")
+    notes = ("Modules of one kind have the same joints in the same order and repeat each other's computations.",)
+    return Table("Kinematic modules", header, tuple(rows), notes, left=4)
+
+
+def conditioning_table(robot: Robot, q: np.ndarray, where: str) -> Table:
+    """Return the condition numbers of the articulated modules at q, (nq,), and of the whole inertia matrix.
+
+    Args:
+        robot: The robot. q: Configuration. where: What that configuration is, in words.
+    """
+    plain, scaled = conditioning(robot, q), conditioning(robot, q, scaled=True)
+    rows = [
+        (module.name, ", ".join(module.links), f"{a:.3g}", f"{b:.3g}")
+        for module, a, b in zip(robot.modules, plain, scaled, strict=True)
+    ]
+    whole = np.linalg.cond(inertia_matrix(robot, q)) if robot.nv else 1.0
+    rows.append(("all", "whole inertia matrix", f"{whole:.3g}", "-"))
+    notes = (
+        "Forward dynamics divides by these inertias and loses about log10 of the number in digits.",
+        "Scaled: units taken out, as they are mixed where a module has angles and lengths.",
+    )
+    header = ("module", "links", "condition", "scaled")
+    return Table(f"Conditioning of the articulated modules, {where}", header, tuple(rows), notes, left=2)
+
+
+def link_table(robot: Robot) -> Table:
+    """Return the links: joints, parents, masses, centers of mass."""
+    rows = []
+    for link in robot.links:
+        above = next(iter(robot.graph.in_edges(link.name, data=True)), None)
+        joint = f"{above[2]['joint']} ({above[2]['kind']})" if above else "-"
+        mass, d = link.inertia.mass, link.inertia.center
+        place = ", ".join(f"{x:g}" for x in d) if mass else "-"
+        rows.append((link.name, above[0] if above else "-", joint, f"{mass:g}", place))
+    header = ("link", "parent", "joint (kind)", "mass [kg]", "center of mass [m]")
+    return Table(
+        "Links", header, tuple(rows), ("Centers of mass are in the link's own axes, from its origin.",), left=3
+    )
+
+
+TRIES = 50
+"""Random configurations from which closed loops are looked for."""
+
+
+def closed_configuration(closed: ClosedRobot, seed: int | None = None) -> tuple[Array, str]:
+    """Return (a configuration in which the loops are closed, in words which); from zero, or else from random ones.
+
+    Raises:
+        LoopError: if none is found.
+    """
+    rng = np.random.default_rng(0 if seed is None else seed)
+    error: LoopError | None = None
+    for k in range(TRIES):
+        from_zero = seed is None and k == 0
+        start = closed.robot.neutral() if from_zero else random_configuration(closed.robot, rng)
+        try:
+            where = "zero" if from_zero else "a random configuration"
+            return loops.assemble(closed, start), f"loops closed, found from {where}"
+        except LoopError as failure:
+            error = failure
+    raise LoopError(
+        f"no configuration that closes the loops of {closed.name!r} was found from {TRIES} starts; at last: {error}",
+        error.residual if error is not None else 0.0,
+    )
+
+
+def loop_table(closed: ClosedRobot, q: Array) -> Table:
+    """Return the closing joints, the links around each loop, and how many freedoms they leave at q, (nq,)."""
+    rows = []
+    for loop in closed.loops:
+        kind = type(loop.joint).__name__.lower()
+        around = ", ".join(closed.cycle(loop.name))
+        rows.append((loop.name, kind, loop.parent or "world", loop.child, around, str(len(loop.rows))))
+    header = ("joint", "kind", "parent", "child", "links around", "constraints")
+    notes = (
+        f"{loops.mobility(closed, q)}.",
+        "The tables above are of the spanning tree, in whose entries q and v are.",
+    )
+    return Table("Joints that close loops", header, tuple(rows), notes, left=5)
+
+
+def count_table(closed: ClosedRobot) -> Table:
+    """Return what forward dynamics with loops cost, by stage: elimination, equation (21)."""
+    robot = closed.robot
+    counts = count(partial(loops.forward_dynamics, closed), None, q=robot.nq, v=robot.nv, tau=robot.nv)
+    parts = sorted((str(part or "other"), c) for part, c in counts.by_stage.items())
+    rows = [(name, str(c.M), str(c.A), str(c.trigonometric)) for name, c in (*parts, ("all", counts))]
+    header = ("stage", "M", "A", "sines and cosines")
+    title = f"{closed.name}: forward dynamics with closed loops, {len(closed.rows)} constraints"
+    return Table(title, header, tuple(rows))
+
+
+WIDTH = 100
+"""Letters of a line of words."""
+
+
+def audit_headline(audit: Audit) -> str:
+    """Return one line: name, mass, center of mass, and what is to be read first."""
+    x, y, z = audit.center
+    counts = ", ".join(f"{len(audit.of(severity))} {severity}" for severity in ("singular", "suspicious", "harmless"))
+    return (
+        f"{audit.name} ({audit.source}), {audit.base} base\n{audit.mass:.4g} kg, center of mass ({x:.4g}, {y:.4g}, "
+        f"{z:.4g}) m in the root's axes with all joints at zero\nFindings: {counts}"
+    )
+
+
+def audit_tables(audit: Audit) -> list[Table]:
+    """Return what the file says and what was made of it; empty tables are left out."""
+    tables = [
+        _wrapped_table(
+            "Findings", ("severity", "what"), [(f.severity, f"{f.where}: {f.words}") for f in audit.findings]
+        ),
+        _wrapped_table("Repaired, as asked", ("what",), [(words,) for words in audit.repaired]),
+        _wrapped_table("Decided", ("what",), [(words,) for words in audit.decided]),
+        _wrapped_table("Lost: the file has it, the robot has not", ("what",), [(words,) for words in audit.lost]),
+        _wrapped_table(
+            "Fused", ("link", "moves as one with"), [(link, ", ".join(o)) for link, o in audit.fused.items()]
+        ),
+        _wrapped_table(
+            "Feet",
+            ("link", "how, and contact points"),
+            [(f.link, f"{f.how}: {', '.join(f.points)}") for f in audit.feet],
+        ),
+    ]
+    return [table for table in tables if table.rows]
+
+
+def robot_tables(robot: Robot) -> list[Table]:
+    """Return the joints in the order of v, the modules and their conditioning at zero."""
+    q = robot.neutral()
+    return [joint_table(robot), module_table(robot), conditioning_table(robot, q, "all joints at zero")]
+
+
+def joint_table(robot: Robot) -> Table:
+    """Return the joints in the order of v, with their physics, and after them those that follow others."""
+    rows = []
+    for joint in (*robot.joints, *robot.followers):
+        p = joint.definition.physics
+        numbers = (p.lower, p.upper, p.effort, p.speed, p.damping, p.friction, p.armature)
+        rows.append((joint.name, joint.kind, joint.parent, joint.child, _slice(joint.v), *map(_number, numbers)))
+    header = (
+        "joint", "kind", "parent", "child", "v", "lower", "upper", "effort", "speed", "damping", "friction", "armature"
+    )  # fmt: skip
+    followers = [f"{j.name} = {j.ratio:g} {j.master} + {j.offset:g}" for j in robot.followers]
+    return Table("Joints in the order of v, SI units", header, tuple(rows), tuple(followers), left=4)
+
+
+def _wrapped_table(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
+    """Return a table whose last column is wrapped."""
+    wrapped = []
+    for *first, last in rows:
+        lines = wrap(last, WIDTH) or [""]
+        wrapped += [(*first, lines[0]), *((*[""] * len(first), line) for line in lines[1:])]
+    return Table(title, header, tuple(wrapped), left=len(header))
+
+
+def _slice(v: slice) -> str:
+    return str(v.start) if v.stop - v.start == 1 else f"{v.start}-{v.stop - 1}"
+
+
+def _number(value: object) -> str:
+    text = f"{value:g}" if isinstance(value, float) else str(value)
+    return "-" if text in ("inf", "-inf") else text
