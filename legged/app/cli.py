@@ -31,9 +31,9 @@ def balance(
     ] = None,
 ) -> None:
     """Throw a block at a robot that balances (Wendlandt 1997: events, Figures 3 to 6, cost beside the paper's)."""
-    from legged.app.arguments import robot_named
     from legged.app.balance.experiment import Throw, paper_experiment, standing_experiment
     from legged.app.balance.report import Account
+    from legged.app.selection import robot_named
 
     block = None
     if throw:
@@ -85,8 +85,8 @@ def disturbances(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the figure and the data.")] = None,
 ) -> None:
     """Map how hard a push or a throw, from where, a robot survives: a run for each size and direction."""
-    from legged.app.arguments import robot_named
     from legged.app.balance.disturbance_report import Case, write
+    from legged.app.selection import robot_named
 
     begun = time.perf_counter()
     given = {"directions": directions, "sizes": sizes, "step": step, "duration": duration, "most": most, "at": at}
@@ -156,7 +156,7 @@ def info(
 
     from legged.app import robot_tables
     from legged.app import robot_tables as report
-    from legged.app.arguments import any_robot_named
+    from legged.app.selection import any_robot_named
     from legged.robot.configuration import random_configuration
     from legged.robot.robot import Robot
 
@@ -202,7 +202,7 @@ def verify(
 ) -> None:
     """Check a robot's dynamics against their own laws, and against other programs."""
     import legged
-    from legged.app.arguments import robot_named
+    from legged.app.selection import robot_named
 
     legged.verify(robot_named(robot, base), against or (), states=states)
 
@@ -228,8 +228,8 @@ def count(
         _compare(algorithms, robots, base, times, output)
         return
     from legged.app import robot_tables
-    from legged.app.arguments import any_robot_named, ready_made, robot_named
     from legged.app.operations import counts
+    from legged.app.selection import any_robot_named, ready_made, robot_named
     from legged.robot.robot import Robot
 
     if robot in ("all", "families"):
@@ -252,9 +252,9 @@ def count(
 
 
 def _compare(algorithms: str, robots: str, base: str | None, times: bool, output: Path | None) -> None:
-    from legged.app.arguments import ready_made, robot_named
     from legged.app.operations import algorithms as field
     from legged.app.operations.algorithm_report import compared, crossover_table, cubic_table, published_table, write
+    from legged.app.selection import ready_made, robot_named
 
     chosen = ready_made() if robots == "all" else [name.strip() for name in robots.split(";")]
     names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
@@ -311,7 +311,7 @@ def _go(
     output: Path | None,
 ) -> None:
     from legged.app import scenario
-    from legged.app.arguments import robot_named
+    from legged.app.selection import robot_named
 
     robot = robot_named(name)
     controller = controller or scenario.usual_controller(robot, gait)

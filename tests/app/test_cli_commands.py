@@ -84,8 +84,8 @@ def test_count_of_families_gives_table_1(cli, tmp_path):
 
 
 def test_count_of_all_has_every_ready_made_robot_and_the_literature(cli, monkeypatch):
-    from legged.app.arguments import ready_made, robot_named
     from legged.app.operations import counts
+    from legged.app.selection import ready_made, robot_named
 
     monkeypatch.setattr(counts, "family_table", lambda bases: counts.literature_table(6))  # tested above
     status, out, _ = cli("count all")
