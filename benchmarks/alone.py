@@ -28,7 +28,7 @@ def alone(kernel: legged.Kernel, arrays: Sequence[np.ndarray]) -> Alone:
     """Return the kernel's machine code for one state, without Python, on these arguments."""
     sizes = [math.prod(shape) for _, shape in kernel.graph.inputs]
     loops = [*_loop("free", sizes, False), *_loop("in_a_row", sizes, True)]
-    code = llvm.Code(llvm.machine_code("\n".join([selection.single(kernel.graph), *loops])))
+    code = llvm.LoadedCode(llvm.machine_code("\n".join([selection.single_state_module(kernel.graph), *loops])))
     given, used = ([_aligned(np.asarray(array, dtype=float)) for array in arrays] for _ in range(2))
     result = _aligned(np.zeros(kernel.graph.outputs[0]))
     tables = [_table([*used, result]), _table(given)]
@@ -69,7 +69,7 @@ def _loop(name: str, sizes: Sequence[int], waits: bool) -> list[str]:
     w.jump("again")
     w.label("again")
     w.assign("phi i64 [0, %start], [%next, %again]", "%k")
-    w.assign(f"call i64 @{selection.SINGLE}(ptr %arrays)", "%wrong")
+    w.assign(f"call i64 @{selection.SINGLE_STATE}(ptr %arrays)", "%wrong")
     if waits:
         result = w.assign(f"load ptr, ptr {w.gep('%arrays', len(sizes), 'ptr')}, align 8")
         zero = w.float_op("fmul", w.load(result), w.float_constant(0.0))

@@ -46,7 +46,7 @@ def main() -> None:
     parser.add_argument("--straight", action="store_true", help="write every graph out, operation by operation")
     options = parser.parse_args()
     if options.straight:
-        selection.LARGE = selection.HUGE = selection.LARGE_BATCH = 1 << 60
+        selection.OUTLINE_NODES = selection.OUTLINE_ALWAYS_NODES = selection.OUTLINE_BATCH_NODES = 1 << 60
     function = getattr(legged, options.function)
     rows = []
     for kind, build in subjects():

@@ -28,7 +28,7 @@ def describe() -> dict[str, Any]:
         "processor": _processor(),
         "cores": os.cpu_count() or 1,
         "threads": default_threads(),
-        "numbers in a vector": llvm.width(),
+        "numbers in a vector": llvm.vector_width(),
         "system": f"{platform.system()} {platform.machine()}",
     }
 
@@ -66,4 +66,4 @@ def _processor() -> str:
         name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
     except OSError:
         pass
-    return f"{name} ({llvm.target_name().split()[1]})"
+    return f"{name} ({llvm.target_description().split()[1]})"

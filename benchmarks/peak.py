@@ -21,8 +21,8 @@ def multiply_adds(width: int | None = None) -> Way:
     Args:
         width: Numbers in a vector; by default as many as the processor takes.
     """
-    width = width or llvm.width()
-    code = llvm.Code(llvm.machine_code("\n".join(_assembly(width))))
+    width = width or llvm.vector_width()
+    code = llvm.LoadedCode(llvm.machine_code("\n".join(_assembly(width))))
     numbers = (ctypes.c_double * width)(*[0.5] * width)
 
     def run(times: int) -> None:
@@ -44,7 +44,7 @@ def operations(kernel: legged.Kernel) -> int:
 
 
 def _inside(function: str) -> int:
-    formula, takes, _ = elementary.FORMULAS[function]
+    formula, takes = elementary.FORMULAS[function]
     w = IRWriter(8)
     formula(w, *["%x", "%y"][:takes])
     kinds = {" = fadd": 1, " = fsub": 1, " = fmul": 1, " = fdiv": 1, "@llvm.fma": 2}

@@ -116,7 +116,7 @@ class Task:
         if compiled is not False:
             loop, reason = self._traced()
             if loop is not None:
-                lanes = llvm.width() if self.batch.variation.count > 1 else 1
+                lanes = llvm.vector_width() if self.batch.variation.count > 1 else 1
                 return f"compiled rollout, {lanes} lane{'s' * (lanes > 1)}", self.compiled(loop, threads, reach)
             if compiled:
                 raise TraceError(f"the rollout cannot be compiled: {reason}")

@@ -18,7 +18,7 @@ from legged.compiler.runtime import batches
 from legged.errors import NotFiniteError, ShapeError
 from legged.robot.configuration import random_configuration
 
-WIDTH = llvm.width()
+WIDTH = llvm.vector_width()
 
 
 def arm(q, v, gain):
@@ -276,7 +276,7 @@ def test_every_line_of_the_next_block_is_asked_for_once_and_all_along():
         products = np.outer(x[:9], x[9:18])
         return products @ products + y.sum()
 
-    text = selection.batch(record(program, {"x": (20,), "y": (0,)})).splitlines()
+    text = selection.batch_module(record(program, {"x": (20,), "y": (0,)})).splitlines()
     asked = np.flatnonzero(["call void @llvm.prefetch" in line for line in text])
     work = np.flatnonzero(["call" in line and "@llvm.fmuladd" in line for line in text])
     assert len(asked) == -(-WIDTH * 20 // 8) + -(-WIDTH * 81 // 8)

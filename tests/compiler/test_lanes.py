@@ -93,7 +93,7 @@ def test_signs_of_lanes_are_kept():
         return np.stack(results)
 
     graph = record(mirrored, {"x": (4,), "y": ()})
-    plan = vectorize(graph, (), llvm.width())
+    plan = vectorize(graph, (), llvm.vector_width())
     assert plan is not None and len(plan.packs) >= 4
     x, y = np.array([0.3, -1.2, 0.7, 2.0]), 0.9
     assert legged.compile(mirrored, x=(4,), y=())(x, y) == pytest.approx(graph.evaluate(x, y), rel=1e-15)

@@ -17,7 +17,7 @@ FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics"
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch, tmp_path):
     """Roll already what would be compiled in one piece."""
-    for name in ("LARGE", "HUGE", "LARGE_BATCH"):
+    for name in ("OUTLINE_NODES", "OUTLINE_ALWAYS_NODES", "OUTLINE_BATCH_NODES"):
         monkeypatch.setattr(selection, name, 0)
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
 
@@ -135,11 +135,11 @@ def test_code_for_a_uniform_chain_does_not_grow_with_its_length(name):
     """The first and the last links have forms of their own."""
     short, long = (legged.compile(getattr(legged, name), robots.chain(n, twist=0.7)).graph for n in (20, 50))
     assert len(long.nodes) > 2 * len(short.nodes)
-    for program in (selection.single, selection.batch):
+    for program in (selection.single_state_module, selection.batch_module):
         assert len(_code(program(long))) <= 1.02 * len(_code(program(short)))
 
 
 def test_code_for_the_inertia_matrix_of_a_chain_does_not_grow_though_its_entries_do():
     short, long = (legged.compile(legged.inertia_matrix, robots.chain(n, twist=0.7)).graph for n in (12, 24))
     assert len(long.nodes) > 3 * len(short.nodes)
-    assert len(_code(selection.batch(long))) <= 1.02 * len(_code(selection.batch(short)))
+    assert len(_code(selection.batch_module(long))) <= 1.02 * len(_code(selection.batch_module(short)))

@@ -34,7 +34,7 @@ from legged.version import __version__
 CODE, GRAPH = ".o", ".graph"
 """Endings of the files."""
 _MAGIC = b"legged cache 2\n"
-_loaded: dict[str, llvm.Code] = {}
+_loaded: dict[str, llvm.LoadedCode] = {}
 _lock = threading.Lock()
 
 
@@ -51,7 +51,7 @@ def folder() -> Path:
     return Path(base) / "legged"
 
 
-def load(graph: Graph, program: Callable[[Graph], str]) -> llvm.Code:
+def load(graph: Graph, program: Callable[[Graph], str]) -> llvm.LoadedCode:
     """Return the graph's machine code: from memory, else from the cache folder, else compiled and put there.
 
     Args:
@@ -66,7 +66,7 @@ def load(graph: Graph, program: Callable[[Graph], str]) -> llvm.Code:
             if content is None:
                 content = llvm.machine_code(program(graph))
                 write(file, content)
-            code = _loaded[file] = llvm.Code(content)
+            code = _loaded[file] = llvm.LoadedCode(content)
     return code
 
 
@@ -137,7 +137,7 @@ _SOURCES = _sources()  # while it is what was imported
 def _surroundings() -> str:
     """Return what all files depend on besides what they are of: this package, versions and the processor."""
     generator = f"legged {__version__} {_SOURCES}, object header {object.__basicsize__}, Python {sys.version}"
-    return f"{generator}, NumPy {np.__version__}, llvmlite {llvmlite.__version__}, {llvm.target_name()}"
+    return f"{generator}, NumPy {np.__version__}, llvmlite {llvmlite.__version__}, {llvm.target_description()}"
 
 
 def _generation() -> str:

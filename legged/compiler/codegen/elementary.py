@@ -1,13 +1,12 @@
-"""Sine, cosine, exponential and arctangent in machine code, on as many numbers at once as the processor takes.
+"""Elementary functions in machine code: sine, cosine, exponential and arctangent as vector polynomials.
 
-Each is a function of assembly that walks over numbers lying end to end: `void f(ptr x, ptr y, i64 n)`, with n a
-multiple of the width. One state hands over all its angles together, a block of states those of all its lanes, so one
-code serves both and gives every number the same result. Arguments out of the range of the fast formulas are passed to
-the C library one by one; so are the functions that have no fast formula here. Errors are below 1.5 units in the last
-place for sine and cosine, |x| < 1e5, and below 1 unit for the exponential, and for the arctangent of magnitudes between
-1e-150 and 1e150.
+Each is an LLVM function on arrays, `void legged_exp(ptr x0, ptr y0, i64 n)` for example, with n a multiple of the
+vector width. One state passes all its angles together, a block of states those of all its lanes, so the same code
+serves both and every number has the same result in both. Arguments out of the range of a formula go to the C library
+one by one, as do all arguments of the functions without a formula here.
 
-The polynomials interpolate at Chebyshev points.
+Errors are below 1.5 units in the last place for sine and cosine with |x| < 1e5, and below 1 unit for the exponential
+and for the arctangent of magnitudes between 1e-150 and 1e150. The polynomials interpolate at Chebyshev points.
 """
 
 from __future__ import annotations
@@ -17,16 +16,16 @@ from collections.abc import Callable, Iterable, Iterator
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value, float_literal
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, VECTOR_FUNCTIONS
 
-FAR = 1e5
-"""Angles beyond it, [rad], go to the C library."""
+_MAX_ANGLE = 1e5
+"""Larger angles, [rad], go to the C library."""
 
 _PI_2 = (1.5707963267948966, 6.123233995736766e-17, -1.4973849048591698e-33)
-"""pi/2 in three parts."""
+"""pi/2 as a sum of three doubles; the constants below are sums of two."""
 _PI_4 = (0.7853981633974483, 3.061616997868383e-17)
 _3_PI_4 = (2.356194490192345, 9.184850993605148e-17)
 _LN_2 = (0.6931471805599453, 2.3190468138462996e-17)
-_MAGIC = 6755399441055744.0
-"""1.5 * 2^52: adding it rounds to a whole number, which then is the low bits."""
+_ROUNDING = 6755399441055744.0
+"""1.5 * 2^52: adding it to a double rounds that to an integer, which is then in the low bits."""
 _TAN_PI_8 = 0.41421356237309503
 
 _SIN = (
@@ -50,26 +49,26 @@ _ATAN = (
 
 
 def sine_and_cosine(w: IRWriter, x: Value) -> tuple[tuple[Value, Value], Value]:
-    """Return ((sin x, cos x), where they hold).
+    """Return ((sin x, cos x), the lanes in which they are valid).
 
-    x = k pi/2 + r by the method of Cody and Waite: k is small, so the first difference is exact. Without the third part
-    of pi/2, sines near multiples of pi would lose their digits.
+    Cody and Waite's argument reduction x = k pi/2 + r: k is small, so the first difference is exact. The third part of
+    pi/2 keeps the relative error of sines small near multiples of pi.
     """
-    shifted = w.fma(x, w.float_constant(2.0 / 3.141592653589793), w.float_constant(_MAGIC))
+    shifted = w.fma(x, w.float_constant(2.0 / 3.141592653589793), w.float_constant(_ROUNDING))
     k = w.bitcast_to_int(shifted)
-    minus_k = w.float_op("fsub", w.float_constant(_MAGIC), shifted)
+    minus_k = w.float_op("fsub", w.float_constant(_ROUNDING), shifted)
     r = x
     for part in _PI_2:
         r = w.fma(minus_k, w.float_constant(part), r)
     z = w.float_op("fmul", r, r)
     sine = w.fma(w.float_op("fmul", r, z), w.horner(z, _SIN), r)
     cosine = w.fma(z, w.fma(z, w.horner(z, _COS), w.float_constant(-0.5)), w.float_constant(1.0))
-    odd = w.assign(f"icmp ne {w.int_type} {w.int_op('and', k, w.int_constant(1))}, {w.int_constant(0)}")
-    s, c = w.select(odd, cosine, sine), w.select(odd, sine, cosine)
-    half_turns = w.int_op("shl", k, w.int_constant(62))  # the sign bit tells whether they are odd
+    is_odd = w.assign(f"icmp ne {w.int_type} {w.int_op('and', k, w.int_constant(1))}, {w.int_constant(0)}")
+    s, c = w.select(is_odd, cosine, sine), w.select(is_odd, sine, cosine)
+    half_turns = w.int_op("shl", k, w.int_constant(62))  # the sign bit is set for an odd number
     s, c = _flip(w, s, half_turns), _flip(w, c, w.int_op("add", half_turns, w.int_constant(1 << 62)))
-    near = w.fcmp("ole", w.intrinsic("fabs", x), w.float_constant(FAR))
-    return (s, c), near
+    is_valid = w.fcmp("ole", w.intrinsic("fabs", x), w.float_constant(_MAX_ANGLE))
+    return (s, c), is_valid
 
 
 def _flip(w: IRWriter, x: Value, sign: Value) -> Value:
@@ -78,14 +77,17 @@ def _flip(w: IRWriter, x: Value, sign: Value) -> Value:
 
 
 def exponential(w: IRWriter, x: Value) -> tuple[tuple[Value], None]:
-    """Return exp x = 2^k exp(r) with x = k ln 2 + r; 2^k in two factors, so that small results round once."""
+    """Return exp x = 2^k exp(r) with x = k ln 2 + r, valid in all lanes.
+
+    The power 2^k is multiplied in two factors, so that subnormal results are rounded once.
+    """
     x = w.select(w.fcmp("olt", x, w.float_constant(-746.0)), w.float_constant(-746.0), x)
     x = w.select(w.fcmp("ogt", x, w.float_constant(710.0)), w.float_constant(710.0), x)
-    shifted = w.fma(x, w.float_constant(1.0 / _LN_2[0]), w.float_constant(_MAGIC))
-    minus_k = w.float_op("fsub", w.float_constant(_MAGIC), shifted)
+    shifted = w.fma(x, w.float_constant(1.0 / _LN_2[0]), w.float_constant(_ROUNDING))
+    minus_k = w.float_op("fsub", w.float_constant(_ROUNDING), shifted)
     r = w.fma(minus_k, w.float_constant(_LN_2[1]), w.fma(minus_k, w.float_constant(_LN_2[0]), x))
     value = w.float_op("fadd", w.float_constant(1.0), w.fma(w.float_op("fmul", r, r), w.estrin(r, _EXP), r))
-    k = w.int_op("sub", w.bitcast_to_int(shifted), w.int_constant(int.from_bytes(_bytes(_MAGIC), "little")))
+    k = w.int_op("sub", w.bitcast_to_int(shifted), w.int_constant(int(float_literal(_ROUNDING), 16)))
     low = w.int_op("ashr", k, w.int_constant(1))
     for part in (low, w.int_op("sub", k, low)):
         power = w.int_op("shl", w.int_op("add", part, w.int_constant(1023)), w.int_constant(52))
@@ -93,136 +95,134 @@ def exponential(w: IRWriter, x: Value) -> tuple[tuple[Value], None]:
     return (value,), None
 
 
-def _bytes(x: float) -> bytes:
-    return int(float_literal(x), 16).to_bytes(8, "little")
-
-
 def arctangent_2(w: IRWriter, y: Value, x: Value) -> tuple[tuple[Value], Value]:
-    """Return (atan2(y, x), where it holds).
+    """Return (atan2(y, x), the lanes in which it is valid).
 
-    The smaller magnitude over the larger is t in [0, 1]; above tan(pi/8) it is turned back by pi/4. The error of the
-    quotient is found and carried along.
+    The quotient of the smaller and the larger magnitude is in [0, 1]; above tan(pi/8) it is reduced by a rotation
+    through pi/4. The rounding errors of the quotient are computed and added at the end.
     """
     a, b = w.intrinsic("fabs", y), w.intrinsic("fabs", x)
-    steep = w.fcmp("ogt", a, b)
-    small, large = w.select(steep, b, a), w.select(steep, a, b)
-    turned = w.fcmp("ogt", small, w.float_op("fmul", large, w.float_constant(_TAN_PI_8)))
+    is_steep = w.fcmp("ogt", a, b)
+    small, large = w.select(is_steep, b, a), w.select(is_steep, a, b)
+    is_reduced = w.fcmp("ogt", small, w.float_op("fmul", large, w.float_constant(_TAN_PI_8)))
     zero = w.float_constant(0.0)
-    above, below = w.select(turned, w.float_op("fsub", small, large), small), w.select(turned, small, zero)
-    under = w.float_op("fadd", large, below)
-    # what rounding took from the two sums; in both, |large| >= |small|
-    above_rest = w.select(turned, w.float_op("fsub", small, w.float_op("fadd", above, large)), zero)
-    under_rest = w.float_op("fsub", below, w.float_op("fsub", under, large))
-    t = w.float_op("fdiv", above, under)
+    numerator = w.select(is_reduced, w.float_op("fsub", small, large), small)
+    below = w.select(is_reduced, small, zero)
+    denominator = w.float_op("fadd", large, below)
+    # rounding errors of the two sums; in both, |large| >= |small|
+    numerator_error = w.select(is_reduced, w.float_op("fsub", small, w.float_op("fadd", numerator, large)), zero)
+    denominator_error = w.float_op("fsub", below, w.float_op("fsub", denominator, large))
+    t = w.float_op("fdiv", numerator, denominator)
     minus_t = w.assign(f"fneg {w.float_type} {t}")
-    rest = w.fma(minus_t, under_rest, w.float_op("fadd", w.fma(minus_t, under, above), above_rest))
-    rest = w.float_op("fdiv", rest, under)
+    residual = w.float_op("fadd", w.fma(minus_t, denominator, numerator), numerator_error)
+    error = w.float_op("fdiv", w.fma(minus_t, denominator_error, residual), denominator)
     z = w.float_op("fmul", t, t)
-    rest = w.fma(w.float_op("fmul", t, z), w.estrin(z, _ATAN), rest)
-    # angle = offset + t + rest; then pi/2 - angle if steep, pi - angle if x is negative, each with its own low part
-    high, low = w.select(turned, w.float_constant(_PI_4[0]), zero), w.select(turned, w.float_constant(_PI_4[1]), zero)
-    left = w.assign(
+    error = w.fma(w.float_op("fmul", t, z), w.estrin(z, _ATAN), error)
+    # angle = offset + t + error; then pi/2 - angle if |y| > |x|, pi - angle if x is negative; offset = high + low
+    high, low = (w.select(is_reduced, w.float_constant(part), zero) for part in _PI_4)
+    is_left = w.assign(
         f"icmp slt {w.int_type} {w.bitcast_to_int(x)}, {w.int_constant(0) if w.width == 1 else 'zeroinitializer'}"
     )
-    for condition, whole, tail in ((steep, *_PI_2[:2]), (left, 2.0 * _PI_2[0], 2.0 * _PI_2[1])):
-        # 3/4 pi is no sum of the high parts without rounding
-        back = w.float_op("fsub", w.float_constant(whole), high), w.float_op("fsub", w.float_constant(tail), low)
-        if condition == left:
-            back = tuple(w.select(turned, w.float_constant(p), b) for p, b in zip(_3_PI_4, back, strict=True))
-        high, low = w.select(condition, back[0], high), w.select(condition, back[1], low)
+    for condition, whole, tail in ((is_steep, *_PI_2[:2]), (is_left, 2.0 * _PI_2[0], 2.0 * _PI_2[1])):
+        # pi - pi/4 is rounded in the high parts; its parts are constants
+        reflected = w.float_op("fsub", w.float_constant(whole), high), w.float_op("fsub", w.float_constant(tail), low)
+        if condition == is_left:
+            parts = zip(_3_PI_4, reflected, strict=True)
+            reflected = tuple(w.select(is_reduced, w.float_constant(part), other) for part, other in parts)
+        high, low = w.select(condition, reflected[0], high), w.select(condition, reflected[1], low)
         t = w.select(condition, w.assign(f"fneg {w.float_type} {t}"), t)
-        rest = w.select(condition, w.assign(f"fneg {w.float_type} {rest}"), rest)
+        error = w.select(condition, w.assign(f"fneg {w.float_type} {error}"), error)
     total = w.float_op("fadd", high, t)
-    lost = w.float_op("fsub", t, w.float_op("fsub", total, high))  # |high| >= |t| or high = 0, where nothing is lost
-    angle = w.float_op("fadd", total, w.float_op("fadd", w.float_op("fadd", lost, low), rest))
+    sum_error = w.float_op("fsub", t, w.float_op("fsub", total, high))  # exact: |high| >= |t|, or high = 0
+    angle = w.float_op("fadd", total, w.float_op("fadd", w.float_op("fadd", sum_error, low), error))
     small_enough = w.fcmp("olt", large, w.float_constant(1e150))
     large_enough = w.fcmp("ogt", large, w.float_constant(1e-150))
-    near = w.assign(f"and {w.bool_type} {small_enough}, {large_enough}")
-    return (w.intrinsic("copysign", angle, y),), near
+    is_valid = w.assign(f"and {w.bool_type} {small_enough}, {large_enough}")
+    return (w.intrinsic("copysign", angle, y),), is_valid
 
 
 Formula = Callable[..., tuple[tuple[Value, ...], Value | None]]
+"""A function of an IR writer and arguments; returns (results, the lanes in which they are valid, or None for all)."""
 
-FORMULAS: dict[str, tuple[Formula, int, tuple[str, ...]]] = {
-    "sincos": (sine_and_cosine, 1, VECTOR_FUNCTIONS["sincos"]),
-    "exp": (exponential, 1, VECTOR_FUNCTIONS["exp"]),
-    "arctan2": (arctangent_2, 2, VECTOR_FUNCTIONS["arctan2"]),
+FORMULAS: dict[str, tuple[Formula, int]] = {
+    "sincos": (sine_and_cosine, 1),
+    "exp": (exponential, 1),
+    "arctan2": (arctangent_2, 2),
 }
-"""Name -> formula, number of arguments, and what the results are called in graphs."""
+"""Formula and number of arguments of each of `VECTOR_FUNCTIONS`."""
 
 
 def symbol(function: str) -> str:
+    """Return the name of the generated function on arrays."""
+    return f"legged_{function}"
+
+
+def library_symbol(function: str) -> str:
     """Return the name under which machine code calls a function of the C library."""
     return f"legged_libm_{function}"
 
 
-def functions(names: Iterable[str], width: int) -> Iterator[str]:
-    """Yield the assembly of the functions of these names: formulas, and operations of the C library."""
-    names = set(names)
-    outer = {LIBRARY_FUNCTIONS[n] for n in names if n in LIBRARY_FUNCTIONS} | {
-        LIBRARY_FUNCTIONS[r] for n in names & set(FORMULAS) for r in FORMULAS[n][2]
-    }
-    for name in sorted(outer):
+def assembly(functions: Iterable[str], width: int) -> Iterator[str]:
+    """Yield the generated functions of these names, on vectors of a width, and the declarations that they need."""
+    functions = sorted(functions)
+    operations = {result for name in functions for result in VECTOR_FUNCTIONS.get(name, (name,))}
+    for name in sorted(LIBRARY_FUNCTIONS[operation] for operation in operations):
         arguments = ", ".join(["double"] * (2 if name in ("atan2", "pow") else 1))
-        yield f"declare double @{symbol(name)}({arguments}) nounwind willreturn memory(none)"
-    for name in sorted(names):
-        yield from _formula(name, width) if name in FORMULAS else _element_by_element(name)
+        yield f"declare double @{library_symbol(name)}({arguments}) nounwind willreturn memory(none)"
+    for name in functions:
+        yield from _vector_function(name, width) if name in FORMULAS else _scalar_function(name)
 
 
-def _formula(name: str, width: int) -> Iterator[str]:
+def _vector_function(name: str, width: int) -> Iterator[str]:
     """Yield the function that applies a formula to n numbers, `width` at a time."""
-    formula, takes, results = FORMULAS[name]
+    (formula, argument_count), results = FORMULAS[name], VECTOR_FUNCTIONS[name]
     w = IRWriter(width)
-    inputs = [w.load(f"%x{i}", "%k") for i in range(takes)]
-    values, near = formula(w, *inputs)
-    slow = w.logical_not(near) if near else None
+    values, is_valid = formula(w, *[w.load(f"%x{i}", "%k") for i in range(argument_count)])
+    arrays = [*(f"%x{i}" for i in range(argument_count)), *(f"%y{i}" for i in range(len(results)))]
+    parameters = ", ".join(f"ptr noalias {array}" for array in arrays)
+    is_invalid = w.logical_not(is_valid) if is_valid else None
     for i, value in enumerate(values):
         w.store(value, f"%y{i}", "%k")
-    if slow is not None:
-        w.branch(w.any_lane(slow), "slow", "next")
-        w.label("slow")
-        mask = w.assign(f"zext i{width} {w.lane_mask(slow)} to i64")
-        pointers = [f"ptr {w.gep(f'%{p}', '%k')}" for p in (*_names("x", takes), *_names("y", len(results)))]
-        w.emit(f"call void @legged_{name}_slow({', '.join(pointers)}, i64 {mask})")
+    if is_invalid:
+        w.branch(w.any_lane(is_invalid), "invalid", "next")
+        w.label("invalid")
+        mask = w.assign(f"zext i{width} {w.lane_mask(is_invalid)} to i64")
+        pointers = [f"ptr {w.gep(array, '%k')}" for array in arrays]
+        w.emit(f"call void @{symbol(name)}_invalid({', '.join(pointers)}, i64 {mask})")
     w.jump("next")
-    parameters = ", ".join(f"ptr noalias %{p}" for p in (*_names("x", takes), *_names("y", len(results))))
-    yield f"define internal void @legged_{name}({parameters}, i64 %n) {ATTRIBUTES} {{"
+    yield f"define internal void @{symbol(name)}({parameters}, i64 %n) {ATTRIBUTES} {{"
     yield from _loop(w.lines, width)
-    if slow is not None:
-        yield f"define internal void @legged_{name}_slow({parameters}, i64 %mask) noinline {ATTRIBUTES} {{"
+    if is_invalid:
+        yield f"define internal void @{symbol(name)}_invalid({parameters}, i64 %mask) noinline {ATTRIBUTES} {{"
         w = IRWriter(1)
         w.emit("%bit = lshr i64 %mask, %k")
-        w.emit("%is_slow = trunc i64 %bit to i1")
-        w.branch("%is_slow", "do", "next")
+        w.emit("%is_invalid = trunc i64 %bit to i1")
+        w.branch("%is_invalid", "do", "next")
         w.label("do")
         for i, result in enumerate(results):
-            _call_library(w, result, takes, f"%y{i}")
+            _call_library(w, result, argument_count, f"%y{i}")
         w.jump("next")
         yield from _loop(w.lines, 1, str(width))
 
 
-def _element_by_element(operation: str) -> Iterator[str]:
-    """Yield the function that applies an operation of the C library to n numbers."""
-    takes = 2 if operation == "power" else 1
-    parameters = ", ".join(f"ptr noalias %{p}" for p in (*_names("x", takes), "y0"))
-    yield f"define internal void @legged_{operation}({parameters}, i64 %n) {ATTRIBUTES} {{"
+def _scalar_function(operation: str) -> Iterator[str]:
+    """Yield the function that applies a function of the C library to n numbers, one by one."""
+    argument_count = 2 if operation == "power" else 1
+    parameters = ", ".join(f"ptr noalias %{p}" for p in (*(f"x{i}" for i in range(argument_count)), "y0"))
+    yield f"define internal void @{symbol(operation)}({parameters}, i64 %n) {ATTRIBUTES} {{"
     w = IRWriter(1)
-    _call_library(w, operation, takes, "%y0")
+    _call_library(w, operation, argument_count, "%y0")
     w.jump("next")
     yield from _loop(w.lines, 1)
 
 
-def _call_library(w: IRWriter, operation: str, takes: int, out: Value) -> None:
-    arguments = ", ".join(f"double {w.load(f'%x{i}', '%k')}" for i in range(takes))
-    w.store(w.assign(f"call double @{symbol(LIBRARY_FUNCTIONS[operation])}({arguments})"), out, "%k")
-
-
-def _names(letter: str, n: int) -> list[str]:
-    return [f"{letter}{i}" for i in range(n)]
+def _call_library(w: IRWriter, operation: str, argument_count: int, target: Value) -> None:
+    arguments = ", ".join(f"double {w.load(f'%x{i}', '%k')}" for i in range(argument_count))
+    w.store(w.assign(f"call double @{library_symbol(LIBRARY_FUNCTIONS[operation])}({arguments})"), target, "%k")
 
 
 def _loop(body: list[str], step: int, end: Value = "%n") -> Iterator[str]:
-    """Yield a function body that does `body`, which goes on to %next, for %k = 0, step, ... below end, end > 0."""
+    """Yield a function that runs a loop over %k = 0, step, ... below end > 0; the loop body branches to %next."""
     yield "start:"
     yield "  br label %loop"
     yield "loop:"

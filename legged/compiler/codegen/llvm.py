@@ -1,4 +1,4 @@
-"""Machine code from LLVM assembly, for this computer's processor."""
+"""Compilation of LLVM IR to machine code for the processor of this computer, and loading of machine code."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 import llvmlite.binding as llvm
 
-from legged.compiler.codegen.elementary import symbol
+from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 
-_LEVEL = 2
+_OPTIMIZATION_LEVEL = 2
 _OPTION = "-enable-misched=false"
-"""Leave out LLVM's scheduler after instruction selection: with it a kernel of 30 000 operations takes three times as
-long to compile, most others twice, and none of them runs faster. LLVM ends the process at an option that it does not
-know, so it is set only for versions that are known to have it."""
+"""Disables LLVM's machine scheduler: with it a kernel of 30 000 operations takes three times as long to compile, most
+others twice, and none runs faster. LLVM aborts the process at an unknown option, so the option is set only for versions
+that have it."""
 _OPTION_VERSIONS = range(20, 23)
 
 
 @cache
-def _prepare() -> None:
-    """Start LLVM, once."""
+def _initialize() -> None:
+    """Initialize LLVM, once."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     if llvm.llvm_version_info[0] in _OPTION_VERSIONS:
@@ -31,14 +31,14 @@ def _prepare() -> None:
 
 
 def _machine() -> llvm.TargetMachine:
-    """Return a new description of this computer; an execution engine takes the one it gets for its own."""
-    _prepare()
+    """Return a new target machine for this computer; an execution engine takes ownership of the one it receives."""
+    _initialize()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     reloc = "static" if target.name in ("x86", "x86-64") else "default"
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(),
         features=_features(),
-        opt=_LEVEL,
+        opt=_OPTIMIZATION_LEVEL,
         reloc=reloc,
         codemodel="jitdefault",
         jit=True,
@@ -50,22 +50,22 @@ def _features() -> str:
 
 
 @cache
-def width() -> int:
-    """Return how many numbers this processor's vectors hold."""
+def vector_width() -> int:
+    """Return the number of doubles in a vector of this processor."""
     features = llvm.get_host_cpu_features()
     return 8 if features.get("avx512f") else 4 if features.get("avx") else 2
 
 
 def _add_symbols() -> None:
-    """Tell the linker where the C library's functions are, which each system keeps elsewhere."""
+    """Give the linker the addresses of functions of the C library, whose place depends on the operating system."""
     windows = sys.platform == "win32"
     library = ctypes.CDLL("ucrtbase" if windows else None)
     for name in LIBRARY_FUNCTIONS.values():
-        llvm.add_symbol(symbol(name), _address(getattr(library, name)))
+        llvm.add_symbol(library_symbol(name), _address(getattr(library, name)))
     llvm.add_symbol("fma", _address(library.fma))  # for processors without the instruction
-    llvm.add_symbol("legged_allocate", _address(library.malloc))
-    llvm.add_symbol("legged_release", _address(library.free))
-    if windows:  # functions with large stack frames call it
+    llvm.add_symbol("legged_malloc", _address(library.malloc))
+    llvm.add_symbol("legged_free", _address(library.free))
+    if windows:  # called by functions with large stack frames
         llvm.add_symbol("__chkstk", _address(ctypes.CDLL("ntdll").__chkstk))
 
 
@@ -73,44 +73,45 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def target_name() -> str:
-    """Return what machine code depends on besides the graph: processor, its features, LLVM's version and options."""
+def target_description() -> str:
+    """Return everything that machine code depends on besides the IR: the processor, LLVM's version and its options."""
     version = ".".join(map(str, llvm.llvm_version_info))
-    return f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_features()} LLVM {version} {_LEVEL} {_OPTION}"
+    processor = f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_features()}"
+    return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {_OPTION}"
 
 
-def machine_code(text: str) -> bytes:
-    """Return LLVM assembly as an object file of machine code."""
+def machine_code(ir: str) -> bytes:
+    """Return an LLVM module in textual IR, compiled to an object file."""
     machine = _machine()
-    module = llvm.parse_assembly(text)
+    module = llvm.parse_assembly(ir)
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
     return machine.emit_object(module)
 
 
-class Code:
-    """Machine code in memory, loaded from an object file.
+class LoadedCode:
+    """Machine code in memory.
 
     Attributes:
-        kept: Other code that this one calls, which must live as long.
+        dependency: Other machine code that this code calls; the reference keeps it loaded.
     """
 
-    kept: Code | None = None
+    dependency: LoadedCode | None = None
 
-    def __init__(self, content: bytes):
+    def __init__(self, object_file: bytes):
         machine = _machine()
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
-        self._engine.add_object_file(llvm.ObjectFileRef.from_data(content))
+        self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
         self._engine.finalize_object()
 
     def address(self, name: str) -> int:
-        """Return where a function is, or a global variable."""
+        """Return the address of a function or a global variable."""
         return self._engine.get_function_address(name) or self._engine.get_global_value_address(name)
 
     def function(self, name: str, *types: Any) -> Any:
-        """Return a function that takes such arguments and returns an integer; other threads go on meanwhile."""
+        """Return a ctypes function with these argument types and an int64 result; a call releases the GIL."""
         return ctypes.CFUNCTYPE(ctypes.c_int64, *types)(self.address(name))
 
-    def short_function(self, name: str, *types: Any) -> Any:
-        """Return the same for short runs: quicker to call, but other threads wait."""
+    def function_with_gil(self, name: str, *types: Any) -> Any:
+        """Return the same for short functions; a call keeps the GIL, which is faster."""
         return ctypes.PYFUNCTYPE(ctypes.c_int64, *types)(self.address(name))

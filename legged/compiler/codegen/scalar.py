@@ -1,14 +1,13 @@
-"""A graph as LLVM assembly.
+"""`KernelWriter` writes a graph as an LLVM function, the kernel, for one state or for several states in vector lanes.
 
-The core is one function, for one state or for a block of states in the lanes of vectors,
+    int64 legged_kernel(double *const *arrays, double *work)
 
-    int64 legged_core(double *const *arrays, double *work)
+`arrays` points to the arguments and then to the results. With `width` lanes, entry i of an array is a vector: numbers
+i*width to i*width + width - 1 in memory are the values of that entry for each state. The result has a bit for each
+state, which is set if a result is not finite. `work` is absent for one state.
 
-`arrays` points to the arguments and then to the results, each array's numbers end to end; for a block, every number is
-a vector with an entry for each state. The answer has a bit for each state, set if a result is not finite.
-
-Elementary functions are computed in batches (`passes.call_batching`) by the code of `elementary`. Multiplications and
-additions are fused (`passes.fma_fusion`) and scheduled (`passes.scheduling`).
+Library functions are called in batches (`passes.call_batching`) and computed by the code of `elementary`.
+Multiplications and additions are fused (`passes.fma_fusion`) and scheduled (`passes.scheduling`).
 """
 
 from __future__ import annotations
@@ -16,20 +15,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator
+from typing import NamedTuple
 
 from legged.compiler.codegen import elementary
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
-from legged.compiler.codegen.outputs import Place, results
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 from legged.compiler.passes.call_batching import Call, call_batches, calls_by_function, function_results, round_up
 from legged.compiler.passes.fma_fusion import FUSED, NEGATED_ARGUMENT, fuse_multiply_adds
 from legged.compiler.passes.scheduling import depth_first_order, list_schedule
 
-CORE = "legged_core"
-_WRITTEN_OUT = 64
-"""Vectors of arguments: the formula of a sine is written out for each, a third less time than a call, unless there are
-more in one round; code would outgrow the cache."""
+KERNEL = "legged_kernel"
+_INLINE_LIMIT = 64
+"""Largest number of argument vectors for which the formula of an elementary function is inlined. Inlining saves a third
+of the time of a call, but longer code exceeds the instruction cache."""
 
 _ARITHMETIC = {"add": "fadd", "subtract": "fsub", "multiply": "fmul", "divide": "fdiv"}
 _INTRINSIC = {
@@ -37,28 +36,44 @@ _INTRINSIC = {
     **dict.fromkeys(FUSED, "fmuladd"),
 }
 _COMPARISONS = {"less": "olt", "less_equal": "ole", "equal": "oeq", "not_equal": "une"}
-_LLVM = {  # functions of LLVM's own -> number of arguments
+_INTRINSIC_ARGUMENTS = {  # name -> number of arguments
     **dict.fromkeys(("sqrt", "floor", "fabs"), 1),
     **dict.fromkeys(("maximum", "minimum", "copysign"), 2),
     **dict.fromkeys(("fma", "fmuladd"), 3),
 }
 
 
-def assembly(graph: Graph, width: int, native: int) -> str:
-    """Return the core for `width` states at once, on a processor with vectors of `native` numbers; 1 for one state."""
-    return with_calls(Core(graph, width, native))
+class Entry(NamedTuple):
+    """An entry of an argument or a result: the number of the array, arguments first, and the flat index in it."""
+
+    array: int
+    index: int
 
 
-def with_calls(core: Core) -> str:
-    """Return a core with all that it calls."""
-    lines = list(core.lines())
-    native = core.native
-    widths = sorted({core.w.width, native})
-    return "\n".join([*_declarations(widths), *elementary.functions(core.called, native), *lines])
+class Output(NamedTuple):
+    """A value, and all entries of results that hold it."""
+
+    operand: Operand
+    entries: list[Entry]
 
 
-def room(graph: Graph, width: int) -> int:
-    """Return how many numbers of working memory the core for `width` states takes, on vectors of that width."""
+def distinct_outputs(graph: Graph) -> list[Output]:
+    """Return the distinct values among a graph's results, in order; 0.0 and -0.0 are distinct.
+
+    A value has several entries where results are symmetric, and where entries are zero for every argument.
+    """
+    outputs: dict[int | str, Output] = {}
+    operands = iter(graph.results)
+    for k, shape in enumerate(graph.outputs, len(graph.inputs)):
+        for i in range(math.prod(shape)):
+            operand = next(operands)
+            key = operand if isinstance(operand, int) else repr(operand)
+            outputs.setdefault(key, Output(operand, [])).entries.append(Entry(k, i))
+    return list(outputs.values())
+
+
+def work_size(graph: Graph, width: int) -> int:
+    """Return the size of a kernel's working memory for `width` states on vectors of that width, in doubles."""
     total = 0
     for batch, _ in call_batches(graph):
         for function, calls in calls_by_function(graph, batch).items():
@@ -67,224 +82,229 @@ def room(graph: Graph, width: int) -> int:
     return total
 
 
-def _declarations(widths: Iterable[int]) -> Iterator[str]:
-    for width in widths:
-        w = IRWriter(width)
-        for name, n in _LLVM.items():
-            yield f"declare {w.float_type} @llvm.{name}.{w.suffix}({', '.join([w.float_type] * n)})"
-
-
-class Core:
-    """The function that computes a graph.
+class KernelWriter:
+    """Writes the function that evaluates a graph; subclasses change how values are loaded, computed and stored.
 
     Attributes:
-        called: Names of the functions of `elementary` that it calls.
-        room: How many numbers of working memory it takes.
+        graph: The graph.
+        native: Lanes of the processor's vectors.
+        w: Writer of the function, whose width is the number of states.
+        functions: Names of the vector functions of `elementary` that the kernel calls.
+        work_size: Size of the working memory, in doubles.
+        computed: Values that have a name in the function so far.
     """
 
-    name = CORE
+    name = KERNEL
 
     def __init__(self, graph: Graph, width: int, native: int):
         self.graph, self.native = graph, native
         self.w = IRWriter(width)
-        self.called: set[str] = set()
-        self.room = 0
+        self.functions: set[str] = set()
+        self.work_size = 0
+        self.computed: set[int] = set()
         self._labels = itertools.count()
-        self._sums: list[Value] = []
-        self._waiting: dict[int, list[Place]] = {}  # results of a block that are yet to be stored
-        self.ready: set[int] = set()
-        self._places: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in numbers
+        self._finite_sums: list[Value] = []
+        self._unstored: dict[int, list[Entry]] = {}  # results of a block of states, stored as soon as computed
+        self._addresses: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in doubles
         first = 0
         for k, (_, shape) in enumerate(graph.inputs):
             size = math.prod(shape)
-            self._places.update({first + i: (f"%a{k}", i * width) for i in range(size)})
+            self._addresses.update({first + i: (f"%a{k}", i * width) for i in range(size)})
             first += size
+
+    def assembly(self) -> str:
+        """Return the kernel together with all functions that it calls."""
+        lines = list(self.lines())
+        widths = sorted({self.w.width, self.native})
+        declarations = [line for width in widths for line in _intrinsic_declarations(width)]
+        return "\n".join([*declarations, *elementary.assembly(self.functions, self.native), *lines])
 
     def lines(self) -> Iterator[str]:
         """Yield the function, line by line."""
         body = self._body()
-        alone = self.w.width == 1
-        yield f"define internal i64 @{self.name}(ptr %arrays{'' if alone else ', ptr noalias %work'}) {ATTRIBUTES} {{"
-        if alone and self.room:
-            yield f"  %work = alloca [{self.room} x double], align 64"
+        is_single = self.w.width == 1
+        work = "" if is_single else ", ptr noalias %work"
+        yield f"define internal i64 @{self.name}(ptr %arrays{work}) {ATTRIBUTES} {{"
+        if is_single and self.work_size:
+            yield f"  %work = alloca [{self.work_size} x double], align 64"
         yield from body
         yield "}"
 
     def _body(self) -> list[str]:
         w, graph = self.w, self.graph
-        self.load_arrays()
+        self.load_array_pointers()
         for calls, needed in call_batches(graph):
-            self.emit(needed)
-            self._call(calls)
-        self.rest()
-        wrong = self._wrong()
-        w.emit(f"ret i64 {w.assign(f'zext i{w.width} {w.lane_mask(wrong)} to i64')}")
+            self.compute(needed)
+            for function, calls_of_function in calls_by_function(graph, calls).items():
+                self._call(function, calls_of_function)
+        self.compute_remaining()
+        not_finite = self._store_results()
+        w.emit(f"ret i64 {w.assign(f'zext i{w.width} {w.lane_mask(not_finite)} to i64')}")
         return w.lines
 
-    def load_arrays(self) -> None:
-        """Begin a function: find out where the arrays are."""
+    def load_array_pointers(self) -> None:
+        """Load the pointers to arguments and results."""
         for k in range(len(self.graph.inputs) + len(self.graph.outputs)):
             self.w.assign(f"load ptr, ptr {self.w.gep('%arrays', k, 'ptr')}, align 8", f"%a{k}")
 
-    def rest(self) -> None:
-        """Compute what is left after the last call."""
+    def compute_remaining(self) -> None:
+        """Compute the nodes that remain after the last batch of calls."""
         self.graph = fuse_multiply_adds(self.graph)
         if self.w.width > 1:
-            self._waiting = {r.operand: r.places for r in results(self.graph) if isinstance(r.operand, int)}
+            outputs = distinct_outputs(self.graph)
+            self._unstored = {out.operand: out.entries for out in outputs if isinstance(out.operand, int)}
         order = depth_first_order(self.graph)
-        left = [i for i in order if i not in self.ready and self.operation(i) not in LIBRARY_FUNCTIONS]
-        self.emit(list_schedule(self.graph, left))
+        remaining = [i for i in order if i not in self.computed and self.operation(i) not in LIBRARY_FUNCTIONS]
+        self.compute(list_schedule(self.graph, remaining))
 
     def operation(self, i: int) -> str:
-        """Return what node number i does."""
+        """Return the operation of node i."""
         return self.graph.nodes[i - self.graph.input_size].operation
 
-    def emit(self, indices: Iterable[int]) -> None:
-        """Compute these nodes, in this order, unless they are there."""
-        for i in indices:
-            if i not in self.ready:
-                self._instruction(i, self.graph.nodes[i - self.graph.input_size])
-                self.ready.add(i)
-                if i in self._waiting:
-                    self._put_away(i, self._waiting.pop(i))
+    def compute(self, nodes: Iterable[int]) -> None:
+        """Compute nodes in the given order, except those that are computed already."""
+        for i in nodes:
+            if i not in self.computed:
+                self._compute_node(i, self.graph.nodes[i - self.graph.input_size])
+                self.computed.add(i)
+                if i in self._unstored:
+                    value = self.value(i)
+                    self._check_finite(value)
+                    self._store(value, self._unstored.pop(i))
 
     def value(self, operand: Operand) -> Value:
-        """Return a value, loaded if this is its first use."""
+        """Return the name of a value or a literal; a value in memory is loaded at its first use."""
         if isinstance(operand, float):
             return self.w.float_constant(operand)
-        if operand in self._places and operand not in self.ready:
-            self.ready.add(operand)
-            pointer = self.w.gep(*self._places[operand])
+        if operand in self._addresses and operand not in self.computed:
+            self.computed.add(operand)
+            pointer = self.w.gep(*self._addresses[operand])
             self.w.assign(f"load {self.w.float_type}, ptr {pointer}, align 8", f"%v{operand}")
         return f"%v{operand}"
 
-    def _instruction(self, i: int, node: Node) -> None:
+    def _compute_node(self, i: int, node: Node) -> None:
         w, operation = self.w, node.operation
         a = [self.value(x) for x in node.arguments]
         if operation in _ARITHMETIC:
-            text = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
+            instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
         elif operation in _INTRINSIC:
             if operation in NEGATED_ARGUMENT:
                 a[NEGATED_ARGUMENT[operation]] = w.assign(f"fneg {w.float_type} {a[NEGATED_ARGUMENT[operation]]}")
             operands = ", ".join(f"{w.float_type} {x}" for x in a)
-            text = f"call {w.float_type} @llvm.{_INTRINSIC[operation]}.{w.suffix}({operands})"
+            instruction = f"call {w.float_type} @llvm.{_INTRINSIC[operation]}.{w.suffix}({operands})"
         elif operation in _COMPARISONS:
-            text = f"fcmp {_COMPARISONS[operation]} {w.float_type} {a[0]}, {a[1]}"
+            instruction = f"fcmp {_COMPARISONS[operation]} {w.float_type} {a[0]}, {a[1]}"
         elif operation == "negate":
-            text = f"fneg {w.float_type} {a[0]}"
+            instruction = f"fneg {w.float_type} {a[0]}"
         elif operation == "select":
-            text = f"select {w.bool_type} {a[0]}, {w.float_type} {a[1]}, {w.float_type} {a[2]}"
+            instruction = f"select {w.bool_type} {a[0]}, {w.float_type} {a[1]}, {w.float_type} {a[2]}"
         elif operation == "not":
-            text = f"xor {w.bool_type} {a[0]}, {'true' if w.width == 1 else 'splat (i1 true)'}"
-        else:
-            text = f"{operation} {w.bool_type} {a[0]}, {a[1]}"
-        w.assign(text, f"%v{i}")
+            instruction = f"xor {w.bool_type} {a[0]}, {'true' if w.width == 1 else 'splat (i1 true)'}"
+        else:  # "and", "or"
+            instruction = f"{operation} {w.bool_type} {a[0]}, {a[1]}"
+        w.assign(instruction, f"%v{i}")
 
-    def _call(self, indices: Iterable[int]) -> None:
-        """Compute a batch of calls, function by function."""
-        for function, calls in calls_by_function(self.graph, indices).items():
-            self._call_one(function, calls)
-
-    def _call_one(self, function: str, calls: list[Call]) -> None:
-        """Compute all calls of a function: by its formula, written out here, or by one call with all arguments."""
-        w, formula = self.w, function in elementary.FORMULAS
-        self.called.add(function)
+    def _call(self, function: str, calls: list[Call]) -> None:
+        """Compute all calls of a function: by an inlined formula, or by one call on an array of all arguments."""
+        w, has_formula = self.w, function in elementary.FORMULAS
+        self.functions.add(function)
         size = len(calls) * w.width
         padded = round_up(size, self.native)
-        inputs = [self._reserve(padded) for _ in calls[0].arguments]
-        outputs = {result: self._reserve(padded) for result in function_results(function)}
-        arguments = [self._vectors(operands, padded) for operands in zip(*(c.arguments for c in calls), strict=True)]
-        for k, found in enumerate(calls):
-            for i in found.nodes:
+        inputs = [self._allocate(padded) for _ in calls[0].arguments]
+        outputs = {result: self._allocate(padded) for result in function_results(function)}
+        arguments = [self._pack(operands, padded) for operands in zip(*(c.arguments for c in calls), strict=True)]
+        for k, call in enumerate(calls):
+            for i in call.nodes:
                 name = self.operation(i)
-                self._places[i] = ("%work", outputs["arctan2" if name == "arctan" else name] + k * w.width)
-        pointers = [w.gep("%work", place) for place in (*inputs, *outputs.values())]
+                self._addresses[i] = ("%work", outputs["arctan2" if name == "arctan" else name] + k * w.width)
+        pointers = [w.gep("%work", offset) for offset in (*inputs, *outputs.values())]
         listed = ", ".join(f"ptr {p}" for p in pointers)
-        call = f"call void @legged_{function}({listed}, i64 {padded if formula else size})"
-        if formula and padded <= _WRITTEN_OUT * self.native:
-            self._write_out(function, arguments, pointers, call)
+        instruction = f"call void @{elementary.symbol(function)}({listed}, i64 {padded if has_formula else size})"
+        if has_formula and padded <= _INLINE_LIMIT * self.native:
+            self._inline(function, arguments, pointers, instruction)
         else:
-            self._put(arguments, pointers)
-            w.emit(call)
+            self._store_vectors(arguments, pointers)
+            w.emit(instruction)
 
-    def _write_out(self, function: str, arguments: list[list[Value]], pointers: list[Value], call: str) -> None:
-        """Apply a formula vector by vector; call the function for all if it does not hold for one of the numbers."""
+    def _inline(self, function: str, arguments: list[list[Value]], pointers: list[Value], call: str) -> None:
+        """Apply a formula vector by vector; call the function for all if an argument is out of the formula's range."""
         v = self.w.with_width(self.native)
-        formula, takes, _ = elementary.FORMULAS[function]
-        all_near = None
+        formula, argument_count = elementary.FORMULAS[function]
+        all_valid = None
         for k, vectors in enumerate(zip(*arguments, strict=True)):
-            values, near = formula(v, *vectors)
-            for value, pointer in zip(values, pointers[takes:], strict=True):
+            values, is_valid = formula(v, *vectors)
+            for value, pointer in zip(values, pointers[argument_count:], strict=True):
                 v.store(value, pointer, k * v.width)
-            all_near = v.assign(f"and {v.bool_type} {all_near}, {near}") if all_near else near
-        if all_near:
-            near, far = (f"{name}{next(self._labels)}" for name in ("near", "far"))
-            v.branch(v.any_lane(v.logical_not(all_near)), f"{far}", f"{near}")
-            v.label(far)
-            self._put(arguments, pointers)
+            all_valid = v.assign(f"and {v.bool_type} {all_valid}, {is_valid}") if all_valid else is_valid
+        if all_valid:
+            valid, invalid = (f"{name}{next(self._labels)}" for name in ("valid", "invalid"))
+            v.branch(v.any_lane(v.logical_not(all_valid)), invalid, valid)
+            v.label(invalid)
+            self._store_vectors(arguments, pointers)
             v.emit(call)
-            v.jump(f"{near}")
-            v.label(near)
+            v.jump(valid)
+            v.label(valid)
 
-    def _vectors(self, operands: Iterable[Operand], padded: int) -> list[Value]:
-        """Return values laid end to end, and ones behind them up to `padded` numbers, as vectors."""
+    def _pack(self, operands: Iterable[Operand], padded: int) -> list[Value]:
+        """Return the numbers of all operands as native vectors, padded with ones to `padded` numbers."""
         values = [self.value(x) for x in operands]
         if self.w.width == self.native:
             return values
-        n, kind = self.native, IRWriter(self.native).float_type
+        n, vector_type = self.native, IRWriter(self.native).float_type
         values += [self.w.float_constant(1.0)] * (padded - len(values))
         vectors = []
         for start in range(0, padded, n):
             vector = "poison"
             for lane, value in enumerate(values[start : start + n]):
-                vector = self.w.assign(f"insertelement {kind} {vector}, double {value}, i64 {lane}")
+                vector = self.w.assign(f"insertelement {vector_type} {vector}, double {value}, i64 {lane}")
             vectors.append(vector)
         return vectors
 
-    def _put(self, arguments: list[list[Value]], pointers: list[Value]) -> None:
-        """Store vectors end to end."""
+    def _store_vectors(self, arguments: list[list[Value]], pointers: list[Value]) -> None:
+        """Store the vectors of each argument contiguously."""
         v = self.w.with_width(self.native)
         for vectors, pointer in zip(arguments, pointers, strict=False):
             for k, vector in enumerate(vectors):
                 v.store(vector, pointer, k * v.width)
 
-    def _reserve(self, size: int) -> int:
-        """Return where in the working memory there is room for so many numbers."""
-        place, self.room = self.room, self.room + round_up(size, 8)
-        return place
+    def _allocate(self, size: int) -> int:
+        """Return the offset of a new array in the working memory."""
+        offset, self.work_size = self.work_size, self.work_size + round_up(size, 8)
+        return offset
 
-    def _wrong(self) -> Value:
-        """Store the results that are left, and return where one of them all is not finite.
+    def _store_results(self) -> Value:
+        """Store the results that are not stored yet; return the condition that a result is not finite, per lane.
 
-        The arrays of one state may be arguments as well: all results are there before the first is stored. A block's
-        are apart, and have been stored as they came, so that few wait in memory.
+        The arrays of one state may alias the arguments, so all results are computed before the first is stored. The
+        arrays of a block of states do not: most results are stored as soon as computed, so that fewer are spilled.
         """
-        left = results(self.graph)
+        outputs = distinct_outputs(self.graph)
         if self.w.width > 1:
-            left = [r for r in left if isinstance(r.operand, float) or r.operand in self._waiting]
-        values = [self.value(r.operand) for r in left]
+            outputs = [out for out in outputs if isinstance(out.operand, float) or out.operand in self._unstored]
+        values = [self.value(out.operand) for out in outputs]
         for value in values:
-            self._look_at(value)
-        places = {place: value for value, result in zip(values, left, strict=True) for place in result.places}
-        for place in sorted(places):  # in the order of memory
-            self._store(places[place], [place])
+            self._check_finite(value)
+        by_entry = {entry: value for value, out in zip(values, outputs, strict=True) for entry in out.entries}
+        for entry in sorted(by_entry):  # in the order of memory
+            self._store(by_entry[entry], [entry])
         w, zero = self.w, self.w.float_constant(0.0)
-        sums = [*self._sums, *[zero] * 4]
+        sums = [*self._finite_sums, *[zero] * 4]
         total = w.float_op("fadd", w.float_op("fadd", sums[0], sums[1]), w.float_op("fadd", sums[2], sums[3]))
         return w.fcmp("une", total, zero)
 
-    def _put_away(self, result: int, places: list[Place]) -> None:
-        value = self.value(result)
-        self._look_at(value)
-        self._store(value, places)
-
-    def _look_at(self, value: Value) -> None:
-        """Add 0 x, which is zero for finite x alone, to one of four sums side by side; constants are finite."""
+    def _check_finite(self, value: Value) -> None:
+        """Add 0*x, which is zero only for finite x, to one of four independent sums; constants are finite."""
         if value.startswith("%"):
             zero = self.w.float_constant(0.0)
-            total = self._sums.pop(0) if len(self._sums) == 4 else zero
-            self._sums.append(self.w.fmuladd(value, zero, total))
+            total = self._finite_sums.pop(0) if len(self._finite_sums) == 4 else zero
+            self._finite_sums.append(self.w.fmuladd(value, zero, total))
 
-    def _store(self, value: Value, places: list[Place]) -> None:
-        for place in places:
-            self.w.store(value, f"%a{place.array}", place.entry * self.w.width)
+    def _store(self, value: Value, entries: list[Entry]) -> None:
+        for entry in entries:
+            self.w.store(value, f"%a{entry.array}", entry.index * self.w.width)
+
+
+def _intrinsic_declarations(width: int) -> Iterator[str]:
+    w = IRWriter(width)
+    for name, n in _INTRINSIC_ARGUMENTS.items():
+        yield f"declare {w.float_type} @llvm.{name}.{w.suffix}({', '.join([w.float_type] * n)})"

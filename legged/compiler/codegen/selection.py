@@ -1,69 +1,85 @@
-"""The assembly of whole programs: one for single states, one for batches."""
+"""Kernel selection: the LLVM modules for single states, batches and time loops, and the kernel writer for a graph."""
 
 from __future__ import annotations
 
-from legged.compiler.codegen import batch_loop, columns, llvm, scalar
+from legged.compiler.codegen import batch_loop, llvm, scalar, time_loop, transpose
 from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
-from legged.compiler.codegen.outlined import RolledCore
-from legged.compiler.codegen.slp import PackedCore
-from legged.compiler.codegen.streamed import RowCore
+from legged.compiler.codegen.outlined import OutlinedKernelWriter
+from legged.compiler.codegen.slp import SLPKernelWriter
+from legged.compiler.codegen.streamed import StreamedKernelWriter
 from legged.compiler.ir.graph import Graph
 
-LARGE, HUGE = 10_000, 15_000
-"""Nodes. For one state, graphs with more than the first run as tables of their forms (`rolled`) where that leaves less
-than three quarters of their operations to compile: faster than straight code, and compiled several times faster. With
-more than the second all do, since straight code takes seconds to compile."""
-LARGE_BATCH = 20_000
-"""The same for a block of states, where both are equally fast: up to a tenth slower below, and faster far above."""
+OUTLINE_NODES, OUTLINE_ALWAYS_NODES = 10_000, 15_000
+"""For one state, a graph with more nodes than the first is outlined where that leaves less than three quarters of its
+operations to compile: it then runs faster than straight-line code and compiles several times faster. A graph with more
+nodes than the second is always outlined, because straight-line code takes seconds to compile."""
+OUTLINE_BATCH_NODES = 20_000
+"""For a batch, a graph with more nodes is outlined. Both kernels are equally fast here; below, the outlined kernel is
+slower by up to a tenth, and far above it is faster."""
 
-SINGLE = "legged_single"
-"""`int64 legged_single(double *const *arrays)` runs the core for one state."""
-WORK = "legged_work"
-"""The number that `batch_work` returns, beside the program that needs it."""
+SINGLE_STATE = "legged_single_state"
+"""`int64 legged_single_state(double *const *arrays)` runs the kernel for one state, see `scalar`."""
+BATCH_WORK_SIZE = "legged_batch_work_size"
+"""A constant in the module for batches: the result of `batch_work_size`."""
 
 
-def single(graph: Graph) -> str:
-    """Return the program for one state, with the built-in function if the graph suits one."""
-    entry = [
-        f"define i64 @{SINGLE}(ptr %arrays) {ATTRIBUTES} {{",
-        f"  %wrong = call i64 @{scalar.CORE}(ptr %arrays)",
-        "  ret i64 %wrong",
+def single_state_module(graph: Graph) -> str:
+    """Return the LLVM module for one state, with the entry point for calls from Python if the graph can have one."""
+    lines = [
+        f"define i64 @{SINGLE_STATE}(ptr %arrays) {ATTRIBUTES} {{",
+        f"  %not_finite = call i64 @{scalar.KERNEL}(ptr %arrays)",
+        "  ret i64 %not_finite",
         "}",
     ]
-    call = entry_point.assembly(graph, batch_work(graph)) if entry_point.supports(graph) else ()
-    return "\n".join([scalar.with_calls(core(graph, 1)), *entry, *call])
+    if entry_point.supports(graph):
+        lines += entry_point.assembly(graph, batch_work_size(graph))
+    return "\n".join([kernel_writer(graph, 1).assembly(), *lines])
 
 
-def batch(graph: Graph) -> str:
-    """Return the program for a batch."""
-    width = llvm.width()
-    if len(graph.nodes) > LARGE_BATCH:
-        core = [scalar.with_calls(RolledCore(graph, width, width)), *columns.assembly(graph, width)]
+def batch_module(graph: Graph) -> str:
+    """Return the LLVM module for a batch."""
+    width = llvm.vector_width()
+    if _is_batch_outlined(graph):
+        kernel = [kernel_writer(graph, width).assembly(), *transpose.assembly(graph, width)]
     else:
-        core = [scalar.with_calls(RowCore(graph, width))]
-    work = f"@{WORK} = constant i64 {batch_work(graph)}"
-    return "\n".join([*core, *batch_loop.assembly(graph, width), work])
+        kernel = [StreamedKernelWriter(graph, width).assembly()]
+    work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
+    return "\n".join([*kernel, *batch_loop.assembly(graph, width), work_size])
 
 
-def batch_work(graph: Graph) -> int:
-    """Return how many numbers of working memory the program for a batch takes."""
-    width = llvm.width()
-    room = core_room(graph, width) + (columns.work_size(graph, width) if len(graph.nodes) > LARGE_BATCH else 0)
-    return batch_loop.work_size(graph, width, room)
+def batch_work_size(graph: Graph) -> int:
+    """Return the size of the working memory for a batch, in doubles."""
+    width = llvm.vector_width()
+    transposed = transpose.work_size(graph, width) if _is_batch_outlined(graph) else 0
+    return batch_loop.work_size(graph, width, scalar.work_size(graph, width) + transposed)
 
 
-def core_room(graph: Graph, width: int) -> int:
-    """Return how many numbers of working memory the core for `width` states takes at most."""
-    return scalar.room(graph, width)
+def time_loop_module(graph: Graph) -> str:
+    """Return the LLVM module that repeats a step for one member at a time."""
+    return _time_loop_module(graph, 1)
 
 
-def core(graph: Graph, width: int) -> scalar.Core:
-    """Return the core that suits a graph, for `width` states at once."""
-    native, nodes = llvm.width(), len(graph.nodes)
+def batch_time_loop_module(graph: Graph) -> str:
+    """Return the LLVM module that repeats a step for as many members at a time as a vector has lanes."""
+    return _time_loop_module(graph, llvm.vector_width())
+
+
+def _time_loop_module(graph: Graph, width: int) -> str:
+    return "\n".join([kernel_writer(graph, width).assembly(), *time_loop.assembly(graph, width)])
+
+
+def kernel_writer(graph: Graph, width: int) -> scalar.KernelWriter:
+    """Return the writer of the kernel that suits a graph, for `width` states."""
+    native, nodes = llvm.vector_width(), len(graph.nodes)
     if width > 1:
-        return RolledCore(graph, width, native) if nodes > LARGE_BATCH else scalar.Core(graph, width, width)
-    rolled = RolledCore(graph, 1, native) if nodes > LARGE else None
-    if rolled and (nodes > HUGE or 4 * rolled.length < 3 * nodes):
-        return rolled
-    return PackedCore(graph, native)
+        is_outlined = _is_batch_outlined(graph)
+        return OutlinedKernelWriter(graph, width, native) if is_outlined else scalar.KernelWriter(graph, width, width)
+    outlined = OutlinedKernelWriter(graph, 1, native) if nodes > OUTLINE_NODES else None
+    if outlined and (nodes > OUTLINE_ALWAYS_NODES or 4 * outlined.operation_count < 3 * nodes):
+        return outlined
+    return SLPKernelWriter(graph, native)
+
+
+def _is_batch_outlined(graph: Graph) -> bool:
+    return len(graph.nodes) > OUTLINE_BATCH_NODES

@@ -1,9 +1,9 @@
-"""Code for one state with alike modules in the lanes of vectors, from the packs of `passes.slp`."""
+"""Kernels for one state with alike modules in vector lanes, from the packs of `passes.slp`."""
 
 from __future__ import annotations
 
 from legged.compiler.codegen.ir_writer import IRWriter, Value, float_literal
-from legged.compiler.codegen.scalar import Core
+from legged.compiler.codegen.scalar import KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.passes.call_batching import call_batches
 from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes, matching_pack, vectorize
@@ -11,55 +11,53 @@ from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes, matching_pack
 _INSTRUCTIONS = {"add": "fadd", "multiply": "fmul", "divide": "fdiv"}
 
 
-class PackedCore(Core):
-    """A core for one state that computes packs of operations as vectors."""
+class SLPKernelWriter(KernelWriter):
+    """Writes a kernel for one state that computes each pack of operations as one vector operation."""
 
     def __init__(self, graph: Graph, native: int):
         super().__init__(graph, 1, native)
-        early = {i for calls, needed in call_batches(graph) for i in (*calls, *needed)}
-        self.vectorization = vectorize(graph, early, native)
-        self._packs = self.vectorization.packs if self.vectorization else []
+        scheduled = {i for calls, needed in call_batches(graph) for i in (*calls, *needed)}
+        self._vectorization = vectorize(graph, scheduled, native)
+        self._packs = self._vectorization.packs if self._vectorization else []
         self._lanes_of_nodes = lanes_of_nodes(self._packs)
         self._gathered: dict[tuple[Lane, ...], Value] = {}
 
-    def rest(self) -> None:
-        if self.vectorization is None:
-            super().rest()
+    def compute_remaining(self) -> None:
+        if self._vectorization is None:
+            super().compute_remaining()
             return
-        for item in self.vectorization.order:
+        for item in self._vectorization.order:
             if isinstance(item, int):
-                self.emit([item])
+                self.compute([item])
             else:
-                self._compute(item)
+                self._compute_pack(item)
 
     def value(self, operand: Operand) -> Value:
-        """Return a value; one that lies in a lane is taken out at its first use."""
-        if isinstance(operand, int) and operand in self._lanes_of_nodes and operand not in self.ready:
-            self.ready.add(operand)
+        """Return the name of a value or a literal; a value in a vector lane is extracted at its first use."""
+        if isinstance(operand, int) and operand in self._lanes_of_nodes and operand not in self.computed:
+            self.computed.add(operand)
             k, lane = self._lanes_of_nodes[operand]
-            pack, kind = self._packs[k], self._kind(self._packs[k])
+            pack = self._packs[k]
             name = f"%v{operand}" if pack.result_signs[lane] > 0 else None
-            taken = self.w.assign(f"extractelement {kind} {_name(pack)}, i64 {lane}", name)
+            vector_type = IRWriter(len(pack.nodes)).float_type
+            extracted = self.w.assign(f"extractelement {vector_type} {_name(pack)}, i64 {lane}", name)
             if name is None:
-                self.w.assign(f"fneg double {taken}", f"%v{operand}")
+                self.w.assign(f"fneg double {extracted}", f"%v{operand}")
         return super().value(operand)
 
-    def _kind(self, pack: Pack) -> str:
-        return IRWriter(len(pack.nodes)).float_type
-
-    def _compute(self, pack: Pack) -> None:
-        kind = self._kind(pack)
-        a, b = (self._operand(lanes) for lanes in pack.operands)
-        operation = _INSTRUCTIONS[pack.operation]
+    def _compute_pack(self, pack: Pack) -> None:
+        vector_type = IRWriter(len(pack.nodes)).float_type
+        a, b = (self._vector(lanes) for lanes in pack.operands)
+        instruction = _INSTRUCTIONS[pack.operation]
         if pack.operation == "add" and set(pack.operand_signs) == {-1}:
-            operation = "fsub"
+            instruction = "fsub"
         elif pack.operation == "add" and -1 in pack.operand_signs:
-            signs = _constants([float(s) for s in pack.operand_signs])
-            b = self.w.assign(f"fmul contract {kind} {b}, {signs}")
-        self.w.assign(f"{operation} contract {kind} {a}, {b}", _name(pack))
+            signs = _constant_vector([float(s) for s in pack.operand_signs])
+            b = self.w.assign(f"fmul contract {vector_type} {b}, {signs}")
+        self.w.assign(f"{instruction} contract {vector_type} {a}, {b}", _name(pack))
 
-    def _operand(self, lanes: tuple[Lane, ...]) -> Value:
-        """Return the vector with these lanes: that of another pack, or filled lane by lane."""
+    def _vector(self, lanes: tuple[Lane, ...]) -> Value:
+        """Return the vector with these lanes: the result of another pack, or one gathered lane by lane."""
         k = matching_pack(lanes, self._lanes_of_nodes, self._packs)
         if k is not None:
             return _name(self._packs[k])
@@ -68,27 +66,27 @@ class PackedCore(Core):
         return self._gathered[lanes]
 
     def _gather(self, lanes: tuple[Lane, ...]) -> Value:
-        kind, n = IRWriter(len(lanes)).float_type, len(lanes)
-        if all(isinstance(entry.operand, float) for entry in lanes):
-            return _constants([float(entry.sign * entry.operand) for entry in lanes])
+        v = self.w.with_width(len(lanes))
+        if all(isinstance(lane.operand, float) for lane in lanes):
+            return _constant_vector([float(lane.sign * lane.operand) for lane in lanes])
         if len(set(lanes)) == 1:
-            one = self.w.assign(f"insertelement {kind} poison, double {self._lane(lanes[0])}, i64 0")
-            return self.w.assign(f"shufflevector {kind} {one}, {kind} poison, <{n} x i32> zeroinitializer")
+            return v.broadcast(self._scalar(lanes[0]))
         vector = "poison"
-        for lane, entry in enumerate(lanes):
-            vector = self.w.assign(f"insertelement {kind} {vector}, double {self._lane(entry)}, i64 {lane}")
+        for k, lane in enumerate(lanes):
+            vector = v.assign(f"insertelement {v.float_type} {vector}, double {self._scalar(lane)}, i64 {k}")
         return vector
 
-    def _lane(self, entry: Lane) -> Value:
-        if isinstance(entry.operand, float):
-            return float_literal(entry.sign * entry.operand)
-        value = self.value(entry.operand)
-        return value if entry.sign > 0 else self.w.assign(f"fneg double {value}")
+    def _scalar(self, lane: Lane) -> Value:
+        """Return the content of one lane."""
+        if isinstance(lane.operand, float):
+            return float_literal(lane.sign * lane.operand)
+        value = self.value(lane.operand)
+        return value if lane.sign > 0 else self.w.assign(f"fneg double {value}")
 
 
 def _name(pack: Pack) -> Value:
     return f"%p{pack.nodes[0]}"
 
 
-def _constants(numbers: list[float]) -> Value:
+def _constant_vector(numbers: list[float]) -> Value:
     return f"<{', '.join(f'double {float_literal(x)}' for x in numbers)}>"

@@ -1,114 +1,126 @@
-"""Columns of rows in registers: numbers that lie state by state become vectors with a lane for each state, and back."""
+"""Transposition between memory, where the numbers of one state are contiguous, and vectors with a lane for each state.
+
+A *row* holds the numbers of one state of one array. A *column* holds one entry for as many states as a vector has
+lanes. Groups of neighboring columns are loaded, transposed in registers and stored together.
+
+`assembly` writes a kernel on rows for large graphs: it transposes all arguments into working memory, calls a kernel on
+columns (`scalar`, `outlined`), and transposes all results back. Its length does not depend on the sizes of the arrays.
+`streamed` transposes while it computes.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from legged.compiler.codegen.ir_writer import IRWriter, Value
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
+from legged.compiler.codegen.scalar import KERNEL
+from legged.compiler.ir.graph import Graph
+from legged.compiler.passes.call_batching import round_up
 
-LINE = 8
-"""Numbers in a line of cache."""
+ROW_KERNEL = "legged_row_kernel"
+"""`int64 legged_row_kernel(const int64 *rows, double *work)` evaluates a graph for one state in each lane of a vector.
 
-ASKING = "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)"
-"""What `ask` needs to be declared."""
+`rows` holds two numbers for each argument and then for each result: the address of the first state's row, and the
+stride from one row to the next, [bytes]. The result has a bit for each state, as that of the kernel on columns.
+"""
+
+
+def array_sizes(graph: Graph) -> list[int]:
+    """Return the number of entries of each argument and then of each result, for one state."""
+    return [math.prod(shape) for shape in (*(shape for _, shape in graph.inputs), *graph.outputs)]
 
 
 class Rows(NamedTuple):
-    """As many rows of numbers as a vector has lanes.
+    """The rows of one array for as many states as a vector has lanes.
 
     Attributes:
-        first: Where the first is.
-        step: Bytes from each to the next.
+        first: Pointer to the first row.
+        stride: Distance from one row to the next, [bytes].
     """
 
     first: Value
-    step: Value
+    stride: Value
 
-    def behind(self, w: IRWriter) -> Value:
-        """Return where the row behind the last of these is."""
-        return w.gep(self.first, w.assign(f"mul i64 {self.step}, {w.width}"), "i8")
+    @classmethod
+    def load(cls, w: IRWriter, table: Value, k: int) -> Rows:
+        """Return the rows of array k from the table that a kernel on rows receives."""
+        return cls(
+            w.assign(f"load ptr, ptr {w.gep(table, 2 * k, 'i64')}, align 8"),
+            w.assign(f"load i64, ptr {w.gep(table, 2 * k + 1, 'i64')}, align 8"),
+        )
 
-    def at(self, w: IRWriter, column: int | Value) -> list[Value]:
-        """Return where a column's numbers are."""
-        rows = [w.gep(self.first, w.assign(f"mul i64 {self.step}, {lane}"), "i8") for lane in range(1, w.width)]
+    def end(self, w: IRWriter) -> Value:
+        """Return the pointer to the row after the last."""
+        return w.gep(self.first, w.assign(f"mul i64 {self.stride}, {w.width}"), "i8")
+
+    def pointers(self, w: IRWriter, column: int | Value) -> list[Value]:
+        """Return the pointers to the entries of a column."""
+        rows = [w.gep(self.first, w.assign(f"mul i64 {self.stride}, {lane}"), "i8") for lane in range(1, w.width)]
         return [w.gep(row, column) for row in (self.first, *rows)]
 
 
-def together(size: int, width: int) -> int:
-    """Return how many neighbors in a row are moved together: half a width, or one of a row that is shorter."""
+def group_size(size: int, width: int) -> int:
+    """Return how many columns are transposed together: half the lanes of a vector, or one if rows are shorter."""
     return width // 2 if size >= width // 2 else 1
 
 
-def groups(columns: Iterable[int], size: int, width: int) -> list[int]:
-    """Return where to begin groups of neighbors that have all the columns in them; they may overlap.
+def column_groups(columns: Iterable[int], size: int, width: int) -> list[int]:
+    """Return the first columns of groups that contain all given columns; groups may overlap.
 
     Args:
-        columns: In ascending order.
-        size: How many there are in a row.
-        width: Of vectors.
+        columns: Columns in ascending order.
+        size: Number of columns.
+        width: Lanes of a vector.
     """
-    count = together(size, width)
+    count = group_size(size, width)
     starts: list[int] = []
-    for c in columns:
-        if not starts or c >= starts[-1] + count:
-            starts.append(min(c, size - count))
+    for column in columns:
+        if not starts or column >= starts[-1] + count:
+            starts.append(min(column, size - count))
     return starts
 
 
-def fetch(w: IRWriter, rows: Rows, start: int | Value, count: int) -> list[Value]:
-    """Return columns, half a width of them or one.
+def load_columns(w: IRWriter, rows: Rows, start: int | Value, count: int) -> list[Value]:
+    """Return a group of columns as vectors, half as many as a vector has lanes, or one.
 
-    The outermost step of the transposition, by which rows of the second half go to the upper lanes, is done in loading.
+    The first step of the transposition, which puts the rows of the second half into the upper lanes, is part of the
+    loads.
     """
-    places, half = rows.at(w, start), w.width // 2
+    pointers, half = rows.pointers(w, start), w.width // 2
     if count == 1:
-        return [_gathered(w, places)]
-    kind, both = f"<{half} x double>", _indices(range(w.width))
-    parts = [w.assign(f"load {kind}, ptr {place}, align 8") for place in places]
+        vector = "poison"
+        for lane, pointer in enumerate(pointers):
+            number = w.assign(f"load double, ptr {pointer}, align 8")
+            vector = w.assign(f"insertelement {w.float_type} {vector}, double {number}, i64 {lane}")
+        return [vector]
+    part_type, all_lanes = f"<{half} x double>", _lanes(range(w.width))
+    parts = [w.assign(f"load {part_type}, ptr {pointer}, align 8") for pointer in pointers]
     pairs = zip(parts[:half], parts[half:], strict=True)
-    return _transposed(w, [w.assign(f"shufflevector {kind} {a}, {kind} {b}, {both}") for a, b in pairs])
+    joined = [w.assign(f"shufflevector {part_type} {a}, {part_type} {b}, {all_lanes}") for a, b in pairs]
+    return _transpose_halves(w, joined)
 
 
-def deliver(w: IRWriter, columns: Sequence[Value], rows: Rows, start: int | Value) -> None:
-    """Put columns into the rows, half a width of them or one."""
-    places, half = rows.at(w, start), w.width // 2
+def store_columns(w: IRWriter, columns: Sequence[Value], rows: Rows, start: int | Value) -> None:
+    """Store a group of columns, half as many as a vector has lanes, or one."""
+    pointers, half = rows.pointers(w, start), w.width // 2
     if len(columns) == 1:
-        _scatter(w, columns[0], places)
+        for lane, pointer in enumerate(pointers):
+            number = w.assign(f"extractelement {w.float_type} {columns[0]}, i64 {lane}")
+            w.emit(f"store double {number}, ptr {pointer}, align 8")
         return
-    square = _transposed(w, [*columns])
-    for lane, place in enumerate(places):
-        indices = _indices(range(lane // half * half, lane // half * half + half))
-        part = w.assign(f"shufflevector {w.float_type} {square[lane % half]}, {w.float_type} poison, {indices}")
-        w.emit(f"store <{half} x double> {part}, ptr {place}, align 8")
+    square = _transpose_halves(w, [*columns])
+    for lane, pointer in enumerate(pointers):
+        lanes = _lanes(range(lane // half * half, lane // half * half + half))
+        part = w.assign(f"shufflevector {w.float_type} {square[lane % half]}, {w.float_type} poison, {lanes}")
+        w.emit(f"store <{half} x double> {part}, ptr {pointer}, align 8")
 
 
-def ask(w: IRWriter, place: Value) -> None:
-    """Ask for a line of cache that will be read or written, into the second cache.
+def _transpose_halves(w: IRWriter, square: list[Value]) -> list[Value]:
+    """Return vectors whose lower and upper halves, each a square matrix, are transposed.
 
-    As one to be read: nobody else has it, so it may be written as well. Asking for it to be written would put it into
-    the first cache, where values that wait are.
-    """
-    w.emit(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 2, i32 1)")
-
-
-def _gathered(w: IRWriter, places: list[Value]) -> Value:
-    vector = "poison"
-    for lane, place in enumerate(places):
-        number = w.assign(f"load double, ptr {place}, align 8")
-        vector = w.assign(f"insertelement {w.float_type} {vector}, double {number}, i64 {lane}")
-    return vector
-
-
-def _scatter(w: IRWriter, vector: Value, places: list[Value]) -> None:
-    for lane, place in enumerate(places):
-        w.emit(f"store double {w.assign(f'extractelement {w.float_type} {vector}, i64 {lane}')}, ptr {place}, align 8")
-
-
-def _transposed(w: IRWriter, square: list[Value]) -> list[Value]:
-    """Return the vectors with their lower and their upper halves transposed, each a square.
-
-    Entries are exchanged across the diagonal at distance ..., 4, 2, 1 from each other.
+    Entries are exchanged across the diagonal at distances ..., 4, 2, 1.
     """
     distance = len(square) // 2
     while distance:
@@ -118,12 +130,59 @@ def _transposed(w: IRWriter, square: list[Value]) -> list[Value]:
                 low = [j if not j & distance else j - distance + w.width for j in range(w.width)]
                 high = [j + distance if not j & distance else j + w.width for j in range(w.width)]
                 square[i], square[i + distance] = (
-                    w.assign(f"shufflevector {w.float_type} {a}, {w.float_type} {b}, {_indices(order)}")
+                    w.assign(f"shufflevector {w.float_type} {a}, {w.float_type} {b}, {_lanes(order)}")
                     for order in (low, high)
                 )
         distance //= 2
     return square
 
 
-def _indices(order: Sequence[int]) -> str:
+def _lanes(order: Sequence[int]) -> str:
     return f"<{len(order)} x i32> <{', '.join(f'i32 {j}' for j in order)}>"
+
+
+def work_size(graph: Graph, width: int) -> int:
+    """Return the size of the working memory for transposed arrays, before that of the kernel, in doubles."""
+    return sum(round_up(size * width, 8) for size in array_sizes(graph))
+
+
+def assembly(graph: Graph, width: int) -> Iterator[str]:
+    """Yield a kernel on rows that calls a kernel on columns."""
+    w, offset = IRWriter(width), 0
+    sizes = array_sizes(graph)
+    w.label("start")
+    w.assign(f"alloca [{max(len(sizes), 1)} x ptr], align 8", "%blocks")
+    for k, size in enumerate(sizes):
+        w.assign(f"getelementptr inbounds double, ptr %work, i64 {offset}", f"%block{k}")
+        w.emit(f"store ptr %block{k}, ptr {w.gep('%blocks', k, 'ptr')}, align 8")
+        offset += round_up(size * width, 8)
+    for k, size in enumerate(sizes):
+        if k == len(graph.inputs):
+            w.assign(f"call i64 @{KERNEL}(ptr %blocks, ptr {w.gep('%work', offset)})", "%not_finite")
+        if size:
+            _transpose_array(w, k, size, is_input=k < len(graph.inputs))
+    w.emit("ret i64 %not_finite")
+    yield f"define internal i64 @{ROW_KERNEL}(ptr %rows, ptr noalias %work) {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
+def _transpose_array(w: IRWriter, k: int, size: int, is_input: bool) -> None:
+    """Copy array k between its rows and its transposed block, group by group; the last group overlaps."""
+    rows = Rows.load(w, "%rows", k)
+    count = group_size(size, w.width)
+    w.jump(f"go{k}")
+    w.label(f"go{k}")
+    w.jump(f"move{k}")
+    w.label(f"move{k}")
+    column = w.assign(f"phi i64 [0, %go{k}], [%next{k}, %move{k}]")
+    block = w.gep(f"%block{k}", w.assign(f"mul i64 {column}, {w.width}"))
+    if is_input:
+        for i, vector in enumerate(load_columns(w, rows, column, count)):
+            w.store(vector, block, i * w.width)
+    else:
+        store_columns(w, [w.load(block, i * w.width) for i in range(count)], rows, column)
+    last = size - count
+    w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 {column}, {count}')}, i64 {last})", f"%next{k}")
+    w.branch(w.assign(f"icmp slt i64 {column}, {last}"), f"move{k}", f"moved{k}")
+    w.label(f"moved{k}")

@@ -54,7 +54,7 @@ class Batch:
     """The machine code of a graph for batches, compiled when it is first used."""
 
     def __init__(
-        self, graph: Graph, one: Callable[[Sequence[int]], int], loaded: Callable[[llvm.Code, int, int], object]
+        self, graph: Graph, one: Callable[[Sequence[int]], int], loaded: Callable[[llvm.LoadedCode, int, int], object]
     ):
         """Keep what is called.
 
@@ -67,19 +67,21 @@ class Batch:
         self.shapes = [*(shape for _, shape in graph.inputs), *graph.outputs]
 
     @cached_property
-    def code(self) -> llvm.Code:
+    def code(self) -> llvm.LoadedCode:
         """The machine code."""
-        code = stored.load(self.graph, selection.batch)
-        self.loaded(code, code.address(batch_loop.ENTRY), 2 * _CHUNK // max(self.graph.size, 1))
+        code = stored.load(self.graph, selection.batch_module)
+        self.loaded(code, code.address(batch_loop.ENTRY_POINT), 2 * _CHUNK // max(self.graph.size, 1))
         return code
 
     @cached_property
     def _function(self) -> Callable[..., int]:
-        return self.code.function(batch_loop.ENTRY, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
+        return self.code.function(
+            batch_loop.ENTRY_POINT, ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p
+        )
 
     @cached_property
     def _work_size(self) -> int:
-        return ctypes.c_int64.from_address(self.code.address(selection.WORK)).value
+        return ctypes.c_int64.from_address(self.code.address(selection.BATCH_WORK_SIZE)).value
 
     def run(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], lead: Shape) -> int:
         """Compute all states; return the number of the first with a result that is not finite, -1 if there is none.
@@ -116,7 +118,7 @@ class Batch:
     @staticmethod
     def _chunks(count: int, pieces: int) -> list[tuple[int, int]]:
         """Cut the states into so many pieces, whole blocks if possible."""
-        step = max(-(-count // pieces // llvm.width()) * llvm.width(), llvm.width())
+        step = max(-(-count // pieces // llvm.vector_width()) * llvm.vector_width(), llvm.vector_width())
         return [(first, min(first + step, count)) for first in range(0, count, step)]
 
 

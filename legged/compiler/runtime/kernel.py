@@ -48,7 +48,7 @@ class _Workspace:
         self.outputs = tuple(views(self.output, graph.outputs))
         addresses = [array.ctypes.data for array in (*self.inputs, *self.outputs)]
         table = (ctypes.c_void_p * max(len(addresses), 1))(*addresses)
-        self.run = partial(kernel.code.short_function(selection.SINGLE, ctypes.c_void_p), table)
+        self.run = partial(kernel.code.function_with_gil(selection.SINGLE_STATE, ctypes.c_void_p), table)
 
 
 def views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
@@ -82,7 +82,7 @@ class Kernel:
         self.name, self.graph = name, graph
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
         self.shapes = tuple(a.shape for a in self.arguments)
-        self.code = disk.load(graph, selection.single)
+        self.code = disk.load(graph, selection.single_state_module)
         self._built_in = entry_point.supports(graph) and layout.is_enabled()
         self._idle: list[_Workspace] = []
         if self._built_in:
@@ -184,7 +184,7 @@ class Kernel:
 
     @cached_property
     def _batch(self) -> Batch:
-        function = self.code.short_function(selection.SINGLE, ctypes.c_void_p)
+        function = self.code.function_with_gil(selection.SINGLE_STATE, ctypes.c_void_p)
         return Batch(
             self.graph,
             lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),

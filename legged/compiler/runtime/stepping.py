@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.cache import disk, graphs
-from legged.compiler.codegen import llvm, scalar, selection, time_loop
+from legged.compiler.codegen import llvm, selection, time_loop
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.threads import checked, default_threads, share
@@ -98,16 +98,16 @@ class Repeat:
 
     @cached_property
     def _one(self) -> Callable[..., int]:
-        return self._function(repeat_one)
+        return self._function(selection.time_loop_module)
 
     @cached_property
     def _lanes(self) -> Callable[..., int]:
-        return self._function(repeat_lanes)
+        return self._function(selection.batch_time_loop_module)
 
     def _function(self, program: Callable[[Graph], str]) -> Callable[..., int]:
         types = ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
         self._code = disk.load(self.graph, program)
-        return self._code.function(time_loop.ENTRY, *types)
+        return self._code.function(time_loop.ENTRY_POINT, *types)
 
     def _room(self, width: int) -> int:
         """Return how many numbers of working memory `width` states take; counted once, since large graphs take long."""
@@ -134,7 +134,7 @@ class Repeat:
         arrays = [pieces, parameters, members.state, members.outcome, members.stored]
         places = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
         rows = np.concatenate([[len(schedule.rows)], schedule.rows]).astype(np.int64)
-        function, width = (self._lanes, llvm.width()) if count > 1 else (self._one, 1)
+        function, width = (self._lanes, llvm.vector_width()) if count > 1 else (self._one, 1)
         room = self._room(width) + 8
 
         def piece(first: int, end: int) -> int:
@@ -146,17 +146,3 @@ class Repeat:
         step = max(-(-count // (4 * threads) // width) * width, width) if threads > 1 else count
         chunks = [(first, min(first + step, count)) for first in range(0, count, step)]
         share(chunks, min(threads, len(chunks)), piece)
-
-
-def repeat_one(graph: Graph) -> str:
-    """Return the program for one state at a time."""
-    return _program(graph, 1)
-
-
-def repeat_lanes(graph: Graph) -> str:
-    """Return the program for as many states at a time as a vector holds."""
-    return _program(graph, llvm.width())
-
-
-def _program(graph: Graph, width: int) -> str:
-    return "\n".join([scalar.with_calls(selection.core(graph, width)), *time_loop.assembly(graph, width)])

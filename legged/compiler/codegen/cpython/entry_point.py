@@ -33,8 +33,8 @@ from legged.compiler.codegen.cpython.layout import (
     table_entries,
 )
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value
-from legged.compiler.codegen.llvm import Code
-from legged.compiler.codegen.scalar import CORE
+from legged.compiler.codegen.llvm import LoadedCode
+from legged.compiler.codegen.scalar import KERNEL
 from legged.compiler.ir.graph import Graph, Shape
 
 ENTRY_POINT = "legged_entry_point"
@@ -65,7 +65,7 @@ def supports(graph: Graph) -> bool:
 
 def create(
     name: str,
-    code: Code,
+    code: LoadedCode,
     fallback: Callable[..., Any],
     run_batch: Callable[[int, int], int],
     rebuild: Callable[[tuple[Any, ...]], Any] | None,
@@ -91,15 +91,15 @@ def create(
     return new_function(ctypes.addressof(definition), (fallback, run_batch, rebuild), None)
 
 
-def attach_batch_loop(code: Code, batch: Code, address: int, limit: int) -> None:
+def attach_batch_loop(code: LoadedCode, batch: LoadedCode, address: int, limit: int) -> None:
     """Let the entry point in `code` run batches of up to `limit` states by the function at an address of `batch`."""
     table = _table(code)
-    code.kept = batch
+    code.dependency = batch
     table[ENTRIES.index("batch_limit")] = limit
     table[ENTRIES.index("batch_loop")] = address
 
 
-def _table(code: Code) -> Any:
+def _table(code: LoadedCode) -> Any:
     return (ctypes.c_void_p * len(ENTRIES)).from_address(code.address(TABLE))
 
 
@@ -206,7 +206,7 @@ class _EntryPointWriter(ObjectWriter):
         for label, is_new in (("single_new", True), ("single_out", False)):
             w.label(label)
             whole = self._allocate_results(label, 0, "-1") if is_new else self._use_out(label, 0, "-1")
-            not_finite = w.assign(f"call i64 @{CORE}(ptr %pointers)")
+            not_finite = w.assign(f"call i64 @{KERNEL}(ptr %pointers)")
             self._return(label, whole, w.assign(f"icmp eq i64 {not_finite}, 0"), is_new, has_scalars=True)
             if is_new:
                 self._fail_with(label, whole)
