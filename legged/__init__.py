@@ -34,7 +34,7 @@ from legged.robot.inertia import Inertia, box_inertia, cylinder_inertia, point_m
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from legged.robot.link import Link
 from legged.robot.physics import JointPhysics, Rotor
-from legged.robot.random import random_tree
+from legged.robot.random_tree import random_tree
 from legged.robot.robot import Robot
 from legged.robot.state import State
 from legged.simulation import (

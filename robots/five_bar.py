@@ -2,7 +2,7 @@
 
 from legged import Base, Link, PlanarBase, Revolute, box_inertia, rod_inertia
 from legged.loops import ClosedRobot, LoopBuilder
-from legged.robot.inertia import Vector
+from legged.robot.placement import Vector
 
 
 def five_bar_leg(base: Base | None = None, gravity: Vector = (0.0, 0.0, -9.81)) -> ClosedRobot:

@@ -15,7 +15,7 @@ from legged import (
     box_inertia,
     sphere_inertia,
 )
-from legged.robot.shapes import Box
+from legged.robot.link import Box
 
 HEIGHT, MASS = 1.72, 65.0  # [m], [kg]: of the person; with this height the paper's initial pose is just off the ground
 THIGH, SHANK, ANKLE, FOOT = 0.245 * HEIGHT, 0.246 * HEIGHT, 0.039 * HEIGHT, 0.152 * HEIGHT  # [m]; ankle over the sole

@@ -13,7 +13,7 @@ from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import inward, outward
 from legged.errors import DefinitionError
-from legged.robot.entries import scatter
+from legged.robot.configuration import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 

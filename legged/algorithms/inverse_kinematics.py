@@ -26,8 +26,8 @@ from legged.dynamics.frames import Frame, frame_jacobian, frame_pose
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import ArgumentError, ReachError, UnknownNameError
 from legged.robot.configuration import integrate, random_configuration
-from legged.robot.given import rotation3
 from legged.robot.joint import Follower
+from legged.robot.placement import rotation3
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_log
 from legged.spatial import Array

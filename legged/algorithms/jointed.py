@@ -19,7 +19,7 @@ from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
 from legged.errors import DefinitionError
 from legged.robot.body import Body
-from legged.robot.entries import scatter
+from legged.robot.configuration import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, skew
 

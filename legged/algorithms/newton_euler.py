@@ -9,7 +9,7 @@ from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import inward, outward
-from legged.robot.entries import scatter_add
+from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.spatial import Array
 

@@ -21,7 +21,7 @@ from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.newton_euler import inverse_dynamics
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.robot.entries import scatter
+from legged.robot.configuration import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array
 

@@ -9,6 +9,6 @@ from legged.contact.free_body import FreeBody
 from legged.contact.impact import Impact
 from legged.contact.rigid import Rigid
 from legged.contact.scene import Candidate, Scene, Touches
-from legged.robot.shapes import Box, Sphere
+from legged.robot.link import Box, Sphere
 
 __all__ = ["Box", "Candidate", "FreeBody", "Impact", "Rigid", "Scene", "Sphere", "Touches"]

@@ -10,11 +10,10 @@ import numpy as np
 from legged.errors import DefinitionError
 from legged.robot.base import FloatingBase
 from legged.robot.builder import GRAVITY, RobotBuilder
-from legged.robot.given import vector3
-from legged.robot.inertia import Inertia, Vector
-from legged.robot.link import Link
+from legged.robot.inertia import Inertia
+from legged.robot.link import Link, Shape
+from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
-from legged.robot.shapes import Shape
 from legged.spatial import Array
 
 

@@ -7,9 +7,8 @@ from itertools import combinations
 
 from legged.contact.pairs import BallOnTerrain, BoxOnTerrain, Pair, Side, Solid, SolidOnSolid, spots_of
 from legged.errors import DefinitionError, UnknownNameError
-from legged.robot.link import PlacedLink
+from legged.robot.link import Box, PlacedLink, Sphere
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Sphere
 
 TERRAIN = "terrain"
 

@@ -21,7 +21,7 @@ from legged.contact.frames import frame_of, sign_of
 from legged.contact.touch import sphere_box, sphere_sphere
 from legged.dynamics.kinematics import Motion
 from legged.ground.terrain import Terrain
-from legged.robot.shapes import Box, Shape
+from legged.robot.link import Box, Shape
 from legged.spatial import Array
 
 _AROUND = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))  # corners of a face in turn

@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.denoc.kinematics import Kinematics, Rates
 from legged.robot.body import Body
-from legged.robot.physics import CREEP
+from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
 from legged.spatial import Array
@@ -68,7 +68,7 @@ def joint_forces(robot: Robot, q: Array, v: Array) -> Array:
     forces = np.zeros(robot.nv)
     for body in robot.bodies:
         physics, rates = body.physics, body.ratio * v[body.v]
-        own = physics.damping * rates + physics.friction * np.tanh(rates / CREEP)
+        own = physics.damping * rates + physics.friction * np.tanh(rates / TRANSITION_SPEED)
         if np.any(physics.stiffness):
             own = own + physics.stiffness * _deflection(body, q)
         forces[body.v] += body.ratio * own

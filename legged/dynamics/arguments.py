@@ -1,4 +1,7 @@
-"""Reading what users pass: shapes and finiteness checked once, wrenches brought to the bodies."""
+"""Arguments and results of the dynamics: external wrenches as users give them, and the check for singular results.
+
+`read`, which checks q, v and the like, is that of `legged.robot.configuration`.
+"""
 
 from __future__ import annotations
 
@@ -8,67 +11,22 @@ from typing import Any
 import numpy as np
 
 from legged.errors import NotFiniteError, ShapeError, SingularError, UnknownNameError
+from legged.robot.configuration import read
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
+
+__all__ = ["Wrenches", "body_wrenches", "finite", "read"]
 
 Wrenches = Mapping[str, Array] | Array | None
 
 
-def read(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
-    """Return the arguments as arrays of the right length, or raise ShapeError or NotFiniteError naming the argument.
-
-    `q` has robot.nq entries, `joint_accelerations` and `joint_torques` robot.nj, every other robot.nv. An array of
-    `Expression` (dtype object) passes for its shape alone.
-    """
-    return tuple(_read_one(robot, name, value) for name, value in arrays.items())
-
-
-def _read_one(robot: Robot, name: str, value: Any) -> Array:
-    array = np.asarray(value)
-    size, meaning = _size(robot, name)
-    if array.shape != (size,):
-        raise ShapeError(f"{name} must be ({size},), {meaning}, got shape {array.shape}")
-    if array.dtype == object:
-        return array
-    array = array.astype(float)
-    if not np.isfinite(array).all():
-        raise NotFiniteError(f"{name} must be finite, got {array[~np.isfinite(array)][0]} at {_first_bad(array)}")
-    if name == "q":
-        _check_quaternions(robot, array)
-    return array
-
-
-def _size(robot: Robot, name: str) -> tuple[int, str]:
-    if name == "q":
-        return robot.nq, "one entry per configuration coordinate"
-    if name.startswith("joint_"):
-        return robot.nj, "one entry per joint degree of freedom, base not counted"
-    return robot.nv, "one entry per degree of freedom"
-
-
-def _first_bad(array: Array) -> str:
-    return f"entry {int(np.flatnonzero(~np.isfinite(array))[0])}"
-
-
-def _check_quaternions(robot: Robot, q: Array) -> None:
-    places = [(body.name, body.q) for body in robot.bodies if body.kind == "ball"]
-    if robot.base.kind == "floating":
-        places.append(("the base", slice(0, 4)))
-    for name, where in places:
-        norm = float(np.linalg.norm(q[where]))
-        if abs(norm - 1.0) > 1e-6:
-            raise ShapeError(
-                f"q[{where.start}:{where.stop}], the quaternion of {name}, must have norm 1 (w first), got {norm:.9g}; "
-                f"divide it by its norm"
-            )
-
-
 def body_wrenches(robot: Robot, wrenches: Wrenches) -> dict[int, Array]:
-    """Return external wrenches by body index, each (6,), [n; f] about the body's origin, in body axes.
+    """Return external wrenches [n; f] by body index, each (6,), [N m, N], about the body's origin, body axes.
 
     Args:
-        wrenches: As users give them (`docs/conventions.md`): by link name or (n_links, 6), about each link's origin
-            in that link's axes; or None.
+        robot: The robot.
+        wrenches: By link name or (n_links, 6), [N m, N], about each link's origin in link axes
+            (`docs/conventions.md`); or None.
     """
     if wrenches is None:
         return {}
@@ -104,7 +62,11 @@ def _wrench_row(what: str, w: Any) -> Array:
 
 
 def finite(robot: Robot, what: str, result: Array) -> Array:
-    """Return result, or raise SingularError when it holds NaN or infinity (plain numbers only)."""
+    """Return `result`, or raise SingularError if it contains NaN or infinity. Traced scalars are not checked.
+
+    Args:
+        robot: The robot. what: What was computed, for the message. result: An array (n,), [any unit].
+    """
     if result.dtype != object and not np.isfinite(result.astype(float)).all():
         raise SingularError(
             f"{what} of robot {robot.name!r} has no finite answer at this configuration: some motion meets no inertia "

@@ -1,8 +1,9 @@
-"""Forward dynamics by the block UDU^T factors, inter- and intra-modular (section 4.2, Appendix A.3)."""
+"""Forward dynamics from the block UDU^T factors of the inertia matrix, between modules and inside them.
+
+Source: Shah, Saha, Dutt 2012, section 4.2 and Appendix A.3.
+"""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -11,28 +12,21 @@ from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
+from legged.robot.articulated import JointFactors, eliminate, joint_rows
 from legged.robot.body import Body
-from legged.robot.entries import scatter
+from legged.robot.configuration import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, factor_symmetric, mirror, solve_factored, solve_symmetric, with_rows
 
 
-@dataclass(eq=False)
-class JointFactors:
-    """The factors of one body: Psi = M^ P I^-1, (6, nv), and the factored I^ = P^T M^ P (nv x nv)."""
-
-    Psi: Array
-    I_hat: tuple
-
-
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
-    """Return the acceleration under given generalized forces: vdot with I vdot = tau - h.
+    """Return the acceleration vdot, (nv,), under given generalized forces: I vdot = tau - h.
 
-    I = U D U^T is solved factor by factor in O(n), never formed:
+    The system is solved in O(n) with the factors of I = U D U^T, without forming I:
 
         U phi^ = tau - N_d^T N_l^T w,      D phi~ = phi^,      U^T vdot = phi~         (30)
 
-    Joints that follow others cannot be eliminated one by one: a robot that has some is solved with its inertia matrix.
+    Coupled joints cannot be eliminated one by one: a robot with coupled joints is solved with its inertia matrix.
 
     Args:
         robot: The robot.
@@ -43,8 +37,8 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
         vdot, (nv,); gravity included. See `docs/conventions.md` for what the base's entries mean.
 
     Raises:
-        ShapeError, NotFiniteError, UnknownNameError: for arguments that do not fit the robot.
-        SingularError: where some motion meets no inertia.
+        ShapeError, NotFiniteError, UnknownNameError: For arguments that do not fit the robot.
+        SingularError: If some motion meets no inertia.
 
     Source: Shah, Saha, Dutt 2012, section 4.2, eqs. (28) to (30), Figure A.2.
     """
@@ -52,13 +46,13 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
 
 
 def accelerations(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches, extra: Array) -> Array:
-    """Return vdot with (I + diag(extra)) vdot = tau - h, (nv,): `forward_dynamics` of joints that are harder to move.
+    """Return vdot, (nv,), with (I + diag(extra)) vdot = tau - h: `forward_dynamics` with added joint inertia.
 
-    Integrators use it that take forces of joints implicitly, with the length of a step times the forces' slope.
+    Integrators that treat joint forces implicitly use it: `extra` is then the time step times the slope of the forces.
 
     Args:
         robot, q, v, tau, wrenches: As in `forward_dynamics`.
-        extra: Added to the joints' own inertia, (nv,), [kg m^2] or [kg], zero in the base's rows.
+        extra: Inertia added to the joints, (nv,), [kg m^2] or [kg], zero in the base's rows.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     if robot.followers:
@@ -75,30 +69,34 @@ def accelerations(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrench
 
 
 def velocity_jump(robot: Robot, q: Array, impulses: dict[int, Array], extra: Array) -> Array:
-    """Return (I + diag(extra))^-1 times the generalized impulse of wrenches on bodies, (nv,): how much v jumps.
+    """Return the velocity change, (nv,), (I + diag(extra))^-1 times the generalized impulse of impulses on bodies.
 
     Args:
-        robot: The robot; none of its joints follows another. q: Configuration, (nq,).
-        impulses: By body, [n; f], (6,), [N m s] and [N s], about the body's origin in its axes.
+        robot: The robot, without coupled joints. q: Configuration, (nq,).
+        impulses: By body index, [n; f], (6,), [N m s] and [N s], about the body's origin in body axes.
         extra: As in `accelerations`.
     """
     X = transforms(robot, q)
     w = [-impulses[k] if k in impulses else np.zeros(6) for k in range(len(robot.bodies))]
     none = [np.zeros(body.nv) for body in robot.bodies]
     with stage(STEP_2):
-        kept = [rotor_inertia(body, extra) for body in robot.bodies]
-        factors, phi_tilde = _inward(robot, q, X, w, none, np.zeros(robot.nv), kept)
+        rotors = [rotor_inertia(body, extra) for body in robot.bodies]
+        factors, phi_tilde = _inward(robot, q, X, w, none, np.zeros(robot.nv), rotors)
     with stage(STEP_3):
         return _outward(robot, q, X, factors, phi_tilde)
 
 
 def rotor_inertia(body: Body, extra: Array) -> Array:
-    """Return H^T P + I_r, (nv, nv), of a joint with extra inertia."""
+    """Return H^T P + I_r with added inertia, (nv of the joint, nv of the joint), [kg m^2] or [kg].
+
+    Args:
+        body: The body behind the joint. extra: Inertia added to the joints, (nv,), [kg m^2] or [kg].
+    """
     return body.rotor_inertia + extra[body.v] * np.eye(body.nv)
 
 
 def _solved(robot: Robot, q: Array, b: Array, extra: Array) -> Array:
-    """Return (I + diag(extra))^-1 b, (nv,), by the inertia matrix: joints outward first, which keeps its zeros."""
+    """Return (I + diag(extra))^-1 b, (nv,), from the inertia matrix; outer joints first, which preserves its zeros."""
     inertia = inertia_matrix(robot, q) + extra * np.eye(robot.nv)
     columns = [i for body in robot.bodies if not body.follows for i in range(body.v.start, body.v.stop)][::-1]
     with stage(STEP_3):
@@ -107,14 +105,14 @@ def _solved(robot: Robot, q: Array, b: Array, extra: Array) -> Array:
 
 
 def articulate(
-    robot: Robot, q: Array, X: list[Transform], kept: list[Array] | None = None
+    robot: Robot, q: Array, X: list[Transform], rotors: list[Array] | None = None
 ) -> tuple[list[JointFactors], list[Array]]:
-    """Return the factors of each body, and its articulated mass matrix M^, (6, 6), in its axes.
+    """Return the factors of each joint, and the articulated mass matrix M^ of each body, (6, 6), body axes.
 
         M^ = M + sum of X^T (M^ - Psi^ Psi^T) X over the children         (A.8), (A.9)
         Psi^ = M^ P,   I^ = P^T Psi^,   Psi = Psi^ I^-1                   (A.6), (A.7)
 
-    The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.rotor_momentum`; `kept` replaces the bodies'
+    The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.rotor_momentum`; `rotors` replaces the bodies'
     own H^T P + I_r.
 
     Source: Shah, Saha, Dutt 2012, Appendix A.1, link by link inside a module.
@@ -127,37 +125,19 @@ def articulate(
             P_0 = robot.base.motion_matrix(q)
             factors[k] = JointFactors(np.zeros((6, 0)), factor_symmetric(mirror(P_0.T @ M_hat[k] @ P_0)))
             continue
-        factors[k], remaining = eliminate(body, M_hat[k], body.rotor_inertia if kept is None else kept[k])
+        factors[k], remaining = eliminate(body, M_hat[k], body.rotor_inertia if rotors is None else rotors[k])
         M_hat[body.parent] = M_hat[body.parent] + X[k].transform_inertia(remaining)
     return factors, M_hat
 
 
-def eliminate(body: Body, M_hat: Array, kept: Array) -> tuple[JointFactors, Array]:
-    """Return a joint's factors, and what its parent feels of the body: M^ - Psi^ Psi^T.
-
-    Along the joint that is Psi (H^T P + I_r) - H: what its rotors keep back, nothing without any.
-    """
-    P = body.P
-    Psi_hat = M_hat @ P + body.rotor_momentum
-    I_hat = factor_symmetric(P.T @ Psi_hat + kept)
-    Psi = np.stack([solve_factored(I_hat, row) for row in Psi_hat])
-    remaining = mirror(M_hat - Psi_hat @ Psi.T)
-    return JointFactors(Psi, I_hat), with_rows(remaining, _along(P), (Psi @ kept - body.rotor_momentum).T)
-
-
-def _along(P: Array) -> tuple[int, ...]:
-    """Return the places of a twist's entries in which a joint moves, one for each column of P."""
-    return tuple(int(column.argmax()) for column in P.T)
-
-
 def _inward(
-    robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array], tau: Array, kept: list[Array]
+    robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array], tau: Array, rotors: list[Array]
 ) -> tuple[list[JointFactors], list[Array]]:
-    """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w on their way inward.
+    """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w accumulated inward.
 
-    f holds each joint's own forces, which its drive must overcome; kept what its rotors keep of them.
+    f holds each joint's passive forces, rotors its H^T P + I_r.
     """
-    factors, _ = articulate(robot, q, X, kept)
+    factors, _ = articulate(robot, q, X, rotors)
     phi_tilde: list[Array] = [np.zeros(0)] * len(robot.bodies)
     w = list(w)
     for body in inward(robot):
@@ -167,14 +147,14 @@ def _inward(
         phi_hat = drive - P.T @ w[k]
         phi_tilde[k] = solve_factored(factors[k].I_hat, phi_hat)
         if body.kind != "base":
-            eta = w[k] + factors[k].Psi @ phi_hat  # what the parent feels once the joint gives way
-            along = drive - kept[k] @ phi_tilde[k]  # the same along the joint
-            w[body.parent] = w[body.parent] + X[k].T @ with_rows(eta, _along(P), along)
+            eta = w[k] + factors[k].Psi @ phi_hat  # wrench transmitted to the parent
+            along = drive - rotors[k] @ phi_tilde[k]  # its components along the joint
+            w[body.parent] = w[body.parent] + X[k].T @ with_rows(eta, joint_rows(body), along)
     return factors, phi_tilde
 
 
 def _outward(robot: Robot, q: Array, X: list[Transform], factors: list[JointFactors], phi_tilde: list[Array]) -> Array:
-    """Return vdot, (nv,): iii) of equation (30), with mu the acceleration already known from the parent's side."""
+    """Return vdot, (nv,): iii) of equation (30), with mu the acceleration due to the joints inward."""
     vdot: dict[int, Array] = {}
     mu: dict[int, Array] = {}
     for body in outward(robot):

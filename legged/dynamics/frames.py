@@ -18,8 +18,7 @@ import numpy as np
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import motion, point_jacobian, point_twist_rates
 from legged.errors import UnknownNameError
-from legged.robot.given import rotation3, vector3
-from legged.robot.inertia import Vector
+from legged.robot.placement import Vector, rotation3, vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
 

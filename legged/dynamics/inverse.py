@@ -7,7 +7,7 @@ import numpy as np
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
-from legged.robot.entries import scatter_add
+from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, solve_symmetric
 

@@ -1,4 +1,4 @@
-"""What joints do by themselves: friction, springs, and the rotors of their motors."""
+"""Passive joint forces: friction, springs, and the rotors of motors."""
 
 from __future__ import annotations
 
@@ -6,32 +6,49 @@ import numpy as np
 
 from legged.compiler.ir import where
 from legged.robot.body import Body
-from legged.robot.physics import CREEP
+from legged.robot.physics import TRANSITION_SPEED
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
 from legged.spatial import Array, cross
 
 
 def friction_forces(body: Body, v: Array) -> Array:
-    """Return the viscous and dry friction that a drive must overcome, (nv of the joint,), [N m] or [N]."""
-    if not body.has_friction:
-        return np.zeros(body.nv)
-    rates = [body.ratio * rate for rate in v[body.v]]
-    drags = zip(_each(body.physics.damping, body), _each(body.physics.friction, body), rates, strict=True)
-    return np.array([body.ratio * (c * rate + (F * np.tanh(rate / CREEP) if F else 0.0)) for c, F, rate in drags])
+    """Return the viscous and dry friction of a joint, (nv of the joint,), [N m] or [N], against its motion.
 
-
-def friction_slopes(body: Body, v: Array) -> Array:
-    """Return friction forces over the joint's rates, (nv of the joint,), [N m s/rad] or [N s/m].
-
-    These are secants, not tangents: with them in an implicit step a joint is slowed to rest and not beyond.
+    Args:
+        body: The body behind the joint. v: Velocity of the robot, (nv,).
     """
     if not body.has_friction:
         return np.zeros(body.nv)
-    rates = [body.ratio * rate for rate in v[body.v]]
-    drags = zip(_each(body.physics.damping, body), _each(body.physics.friction, body), rates, strict=True)
     return np.array(
-        [body.ratio**2 * (c + (F / CREEP * _relative_tanh(rate / CREEP) if F else 0.0)) for c, F, rate in drags]
+        [
+            body.ratio * (c * rate + (F * np.tanh(rate / TRANSITION_SPEED) if F else 0.0))
+            for c, F, rate in _friction(body, v)
+        ]
     )
+
+
+def friction_slopes(body: Body, v: Array) -> Array:
+    """Return friction force divided by joint rate, (nv of the joint,), [N m s/rad] or [N s/m], joint axes.
+
+    These are secants, not tangents: in an implicit step they decelerate a joint to rest but not beyond.
+
+    Args:
+        body: The body behind the joint. v: Velocity of the robot, (nv,).
+    """
+    if not body.has_friction:
+        return np.zeros(body.nv)
+    return np.array(
+        [
+            body.ratio**2 * (c + (F / TRANSITION_SPEED * _relative_tanh(rate / TRANSITION_SPEED) if F else 0.0))
+            for c, F, rate in _friction(body, v)
+        ]
+    )
+
+
+def _friction(body: Body, v: Array) -> list[tuple]:
+    """Return (viscous coefficient, dry friction, joint rate) of each degree of freedom."""
+    rates = [body.ratio * rate for rate in v[body.v]]
+    return list(zip(_each(body.physics.damping, body), _each(body.physics.friction, body), rates, strict=True))
 
 
 def _relative_tanh(x):
@@ -41,7 +58,11 @@ def _relative_tanh(x):
 
 
 def spring_forces(body: Body, q: Array) -> Array:
-    """Return what a drive must hold against the joint's springs, (nv of the joint,), [N m] or [N]."""
+    """Return the force that holds a joint against its springs, (nv of the joint,), [N m] or [N], joint axes.
+
+    Args:
+        body: The body behind the joint. q: Configuration of the robot, (nq,).
+    """
     if not body.has_springs:
         return np.zeros(body.nv)
     stiffness = _each(body.physics.stiffness, body)
@@ -49,7 +70,11 @@ def spring_forces(body: Body, q: Array) -> Array:
 
 
 def spring_energy(body: Body, q: Array):
-    """Return the energy in the joint's springs, [J]."""
+    """Return the potential energy of a joint's springs, [J].
+
+    Args:
+        body: The body behind the joint. q: Configuration of the robot, (nq,).
+    """
     if not body.has_springs:
         return 0.0
     stiffness = _each(body.physics.stiffness, body)
@@ -57,7 +82,13 @@ def spring_energy(body: Body, q: Array):
 
 
 def deflection(body: Body, q: Array) -> Array:
-    """Return how far the joint is from where its springs are relaxed: a rotation vector for a ball joint."""
+    """Return a joint's displacement from the rest position of its springs, (nv of the joint,), [rad] or [m].
+
+    For a ball joint it is a rotation vector.
+
+    Args:
+        body: The body behind the joint. q: Configuration of the robot, (nq,).
+    """
     at, rest = body.joint_position(q), np.array(_each(body.physics.rest, body))
     if body.kind != "ball":
         return at - rest
@@ -65,13 +96,14 @@ def deflection(body: Body, q: Array) -> Array:
 
 
 def rotor_forces(body: Body, v: Array, vdot: Array | None, t: Array, td: Array) -> tuple[Array, Array]:
-    """Return (moment on the body (3,) [N m], forces of the joint (nv of the joint,)) that its rotors' motion takes.
+    """Return (moment on the body (3,) [N m], body axes; force of the joint (nv of the joint,)) from its rotors' motion.
 
         moment = H vdot + omega x H v,      force = H^T td + I_r vdot
 
     Args:
-        body: The body behind the joint. v, vdot: The robot's; without vdot all its own terms are left out.
-        t, td: Twist of the body and its rate, (6,).
+        body: The body behind the joint. v: Velocity of the robot, (nv,).
+        vdot: Acceleration of the robot, (nv,); None omits its terms.
+        t: Twist of the body, (6,), [rad/s, m/s], body axes. td: Its rate, (6,), [rad/s^2, m/s^2], body axes.
     """
     H = body.rotor_momentum[:3]
     moment, force = cross(t[:3], H @ v[body.v]), H.T @ td[:3]

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from legged.errors import FileError
-from legged.robot.frames import Placement
 from legged.robot.physics import JointPhysics
+from legged.robot.placement import Placement
 from legged.spatial import Array
 
 

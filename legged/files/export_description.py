@@ -8,11 +8,10 @@ import numpy as np
 
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic
 from legged.robot.base import Base, EulerBase
-from legged.robot.builder import Connection
-from legged.robot.frames import Placement
-from legged.robot.joint import Joint, Stage
+from legged.robot.joint import Connection, Joint, Stage
 from legged.robot.link import PlacedLink
 from legged.robot.physics import JointPhysics, by_stage
+from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 
 _HERE = Placement(np.eye(3), np.zeros(3))

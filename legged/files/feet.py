@@ -10,9 +10,7 @@ import numpy as np
 
 from legged.errors import FileError, UnknownNameError
 from legged.files.description import Shape, Tree
-from legged.robot.frames import Placement
-from legged.robot.given import vector3
-from legged.robot.inertia import Vector
+from legged.robot.placement import Placement, Vector, vector3
 from legged.spatial import Array
 
 Feet = Sequence[str] | Mapping[str, tuple[str, Vector]]

@@ -10,8 +10,8 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.errors import FileError
 from legged.files.description import LinkEntry, Tree
 from legged.robot.configuration import random_configuration
-from legged.robot.frames import Placement
 from legged.robot.inertia import Inertia
+from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 
 

@@ -20,10 +20,10 @@ from legged.files.resolve import fused, repaired, settled
 from legged.files.urdf import parse_urdf
 from legged.robot.base import Base, FixedBase, FloatingBase
 from legged.robot.builder import GRAVITY, RobotBuilder
-from legged.robot.given import vector3
-from legged.robot.inertia import Inertia, Vector
+from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from legged.robot.link import Link
+from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
 

@@ -15,7 +15,7 @@ from legged.errors import DefinitionError, FileError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.mjcf_physics import Physics, lost_elements
 from legged.files.urdf_xml import LARGEST
-from legged.robot.frames import Placement
+from legged.robot.placement import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
 from legged.spatial import Array
 

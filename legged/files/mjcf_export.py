@@ -12,9 +12,9 @@ from legged.errors import DefinitionError
 from legged.files.description import JointEntry
 from legged.files.export_description import described, uniform, words
 from legged.files.inertias import entry_inertia
-from legged.robot.frames import Placement
 from legged.robot.inertia import Inertia
 from legged.robot.physics import JointPhysics
+from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_of
 from legged.spatial import Array

@@ -11,8 +11,8 @@ from legged.errors import FileError, UnknownNameError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape, Tree, tree_of
 from legged.files.feet import Foot
 from legged.files.inertias import entry_inertia, fault_of, nearest, weld_inertia
-from legged.robot.frames import Placement
 from legged.robot.physics import JointPhysics
+from legged.robot.placement import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
 
 MIMICS = ("coupled", "free", "fixed")

@@ -13,8 +13,8 @@ from legged.files.load import load as load_tree
 from legged.files.mjcf import body_names, compiled
 from legged.loops.closing import Closing
 from legged.loops.loop import ClosedRobot
-from legged.robot.frames import Placement
 from legged.robot.joint import Fixed, Spherical
+from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array

@@ -8,8 +8,7 @@ from functools import cached_property
 from legged.dynamics.frames import Frame, Pose, resolve_frame
 from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closing import Closing, Row, rows_of
-from legged.robot.given import rotation3, vector3
-from legged.robot.inertia import Vector
+from legged.robot.placement import Vector, rotation3, vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
 

@@ -10,8 +10,8 @@ from typing import Any
 from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closing import Closing, plain
 from legged.loops.loop import ClosedRobot
-from legged.robot.builder import Connection, RobotBuilder
-from legged.robot.joint import Fixed
+from legged.robot.builder import RobotBuilder
+from legged.robot.joint import Connection, Fixed
 
 
 class LoopBuilder(RobotBuilder):

@@ -1,6 +1,7 @@
-"""Bases: what the robot's first module M_0 may do, and the matrix P_0 of equation (7) for each.
+"""Bases: the degrees of freedom of the base link (module M_0), and the matrix P_0 of equation (7) for each.
 
-A base gives the base link's twist t_0 = P_0(q) v and the bias of its rate in base axes (`docs/conventions.md`).
+A base gives the base link's twist t_0 = P_0(q) v in base axes, its pose in the world, and conversions to and from the
+coordinates of the base (`docs/conventions.md`).
 """
 
 from __future__ import annotations
@@ -23,13 +24,14 @@ from legged.spatial import Array, cross, join
 
 @dataclass(frozen=True)
 class Base:
-    """What every base answers; q and v below are the base's own parts, `q[:nq]` and `v[:nv]`."""
+    """Base class of the bases. In its methods q and v are the base's parts of a state, `q[:nq]` and `v[:nv]`."""
 
     nq = 0
     nv = 0
 
     @property
     def kind(self) -> str:
+        """Name of the base type in lower case: "fixed", "planar", "floating" or "euler"."""
         return type(self).__name__.removesuffix("Base").lower()
 
     @property
@@ -38,30 +40,60 @@ class Base:
         return ()
 
     def pose(self, q: Array) -> tuple[Array, Array]:
-        """Return (R, o): base axes to world axes, (3, 3), and the base's origin in the world, (3,), [m]."""
+        """Return (R, o): rotation matrix from base to world axes, (3, 3), and the base's origin, (3,), [m], world axes.
+
+        Args:
+            q: Configuration of the base, (nq of the base,).
+        """
         return np.eye(3), np.zeros(3)
 
     def motion_matrix(self, q: Array) -> Array:
-        """Return P_0, (6, nv): t_0 = P_0 @ v in base axes. Source: Shah, Saha, Dutt 2012, eq. (7)."""
+        """Return P_0, (6, nv of the base): t_0 = P_0 @ v in base axes.
+
+        Args:
+            q: Configuration of the base, (nq of the base,).
+
+        Source: Shah, Saha, Dutt 2012, eq. (7).
+        """
         return np.zeros((6, 0))
 
     def motion_bias(self, q: Array, v: Array) -> Array:
-        """Return [omega dot; acceleration of the origin] in base axes, (6,), at vdot = 0."""
+        """Return [omega dot; acceleration of the origin] at vdot = 0, (6,), [rad/s^2, m/s^2], base axes.
+
+        Args:
+            q: Configuration of the base, (nq of the base,). v: Its velocity, (nv of the base,).
+        """
         return np.zeros(6)
 
     def rate(self, q: Array, v: Array) -> Array:
-        """Return the time derivative of q, (nq,)."""
+        """Return the time derivative of q, (nq of the base,).
+
+        Args:
+            q: Configuration of the base, (nq of the base,). v: Its velocity, (nv of the base,).
+        """
         return v
 
     def neutral(self) -> Array:
+        """Return q, (nq of the base,), with base frame and world frame coincident."""
         return np.zeros(self.nq)
 
     def configuration(self, position: Array, rotation: Array) -> Array:
-        """Return q of a base at a world position (3,) with rotation R (3, 3), base axes to world. Plain floats."""
+        """Return q, (nq of the base,), for a pose of the base. Floats only.
+
+        Args:
+            position: The base's origin, (3,), [m], world axes.
+            rotation: A rotation matrix, (3, 3), base to world axes.
+        """
         return np.zeros(0)
 
     def velocity(self, q: Array, omega: Array, velocity: Array) -> Array:
-        """Return v of a base at q with angular velocity (3,) and origin velocity (3,), both in world axes."""
+        """Return v, (nv of the base,), for a twist of the base, or the nearest one that it can have. Floats only.
+
+        Args:
+            q: Configuration of the base, (nq of the base,).
+            omega: Angular velocity, (3,), [rad/s], world axes.
+            velocity: Velocity of the base's origin, (3,), [m/s], world axes.
+        """
         R, _ = self.pose(q)
         t = join(R.T @ omega, R.T @ velocity)
         return np.linalg.lstsq(self.motion_matrix(q), t, rcond=None)[0]
@@ -69,7 +101,7 @@ class Base:
 
 @dataclass(frozen=True)
 class FixedBase(Base):
-    """The base link is the ground's."""
+    """No degrees of freedom: the base link is fixed to the world."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +130,7 @@ class PlanarBase(Base):
 
 @dataclass(frozen=True)
 class FloatingBase(Base):
-    """Six degrees of freedom with a unit quaternion; v is the body twist."""
+    """Six degrees of freedom: q = [unit quaternion, w first; position], v the body twist in base axes."""
 
     nq = 7
     nv = 6
@@ -150,7 +182,7 @@ class EulerBase(Base):
         return np.block([[L, np.zeros((3, 3))], [np.zeros((3, 3)), R.T]])
 
     def motion_bias(self, q: Array, v: Array) -> Array:
-        """omega = e_1 a' + e_2 b' + e_3 c' in body axes; each axis turns with the rotations after it."""
+        """As `Base.motion_bias`: omega = e_1 a' + e_2 b' + e_3 c', with e_i in base axes a function of later angles."""
         L = euler_rate_matrix(self.sequence, q[:3])
         first, second, third = (L[:, i] * v[i] for i in range(3))
         return join(cross(first, second + third) + cross(second, third), np.zeros(3))

@@ -1,39 +1,79 @@
-"""The computational links that the recursions run over."""
+"""Bodies: the rigid units that the recursions run over, their joints and their moments of mass."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
 
-from legged.robot.coupling import Coupling
-from legged.robot.moments import Moments
+from legged.robot.inertia import Inertia
+from legged.robot.joint import Coupling
 from legged.robot.physics import JointPhysics
+from legged.robot.placement import IDENTITY, Placement, snap
 from legged.rotations import quaternion_matrix
-from legged.spatial import Array, AxisRotation, Rotation, Transform, Translation
+from legged.spatial import Array, AxisRotation, ElementaryTransform, Rotation, Transform, Translation, mass_matrix
+
+
+@dataclass(frozen=True, eq=False)
+class Moments:
+    """Zeroth, first and second moments of mass about a frame's origin, in its axes.
+
+    Attributes:
+        mass: Sum of m, [kg].
+        h: Sum of m r, (3,), [kg m].
+        J: Sum of m r r^T, (3, 3), [kg m^2]; the inertia tensor is tr(J) - J.
+    """
+
+    mass: float
+    h: Array
+    J: Array
+
+    @property
+    def M(self) -> Array:
+        """The mass matrix, (6, 6), [kg m^2, kg m, kg], eq. (19)."""
+        return mass_matrix(self.mass, self.h, np.trace(self.J) * np.eye(3) - self.J)
+
+    def moved(self, where: Placement) -> Moments:
+        """Return the moments about the origin of an outer frame, in its axes; `where` is this frame's pose in it."""
+        R, r = where.rotation, where.position
+        h = R @ self.h
+        J = R @ self.J @ R.T + np.outer(h, r) + np.outer(r, h) + self.mass * np.outer(r, r)
+        return Moments(self.mass, h + self.mass * r, J)
+
+    def __add__(self, other: Moments) -> Moments:
+        return Moments(self.mass + other.mass, self.h + other.h, self.J + other.J)
+
+    def __sub__(self, other: Moments) -> Moments:
+        return Moments(self.mass - other.mass, self.h - other.h, self.J - other.J)
+
+    def snapped(self) -> Moments:
+        """Return the moments with entries that are zero within rounding set to zero."""
+        size, reach = 2 * max(float(np.abs(self.J).max()), 1e-12), 2 * max(float(np.abs(self.h).max()), 1e-12)
+        return Moments(self.mass, snap(self.h, reach), snap(self.J, size))
 
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """One body: a run of links welded together (or the massless middle of a joint), and the joint before it.
+    """A body: links joined rigidly (or a massless body between the stages of a joint), and the joint to its parent.
 
-    The body's frame has its origin on the joint's axis and its z along it (a ball joint keeps the link's axes), so
-    that the motion-propagation vector p of equation (2) is a unit vector; `legged.robot.frames` chooses the rest.
+    The body's frame has its origin on the joint's axis and its z along it (with a ball joint it has the link's axes),
+    so that the motion-propagation vector p of equation (2) is a unit vector; see `legged.robot.placement`.
 
     Attributes:
         name: For messages.
-        index, parent: Places in `robot.bodies`; parent is -1 for the base.
+        index, parent: Indices in `robot.bodies`; parent is -1 for the base.
         kind: "base", "revolute", "prismatic" or "ball".
-        q, v: Slices of the joint's own entries; a follower has its master's.
-        P: (6, nv), columns p: joint rates to relative twist, body axes; a follower's holds its ratio.
+        q, v: Slices of the joint's entries; a coupled joint has its master's.
+        P: (6, nv), columns p: joint rates to relative twist, body axes; includes the ratio of a coupled joint.
         moments: Moments of mass about the body's origin, in body axes.
-        regrouped: Those that the recursions use, regrouped; see `legged.robot.moments`.
-        before_joint: Fixed steps from the parent body's frame to the joint.
-        joint_offset: (cosine, sine) of the joint angle's offset: the body's frame at q = 0.
-        after_joint: Fixed shift along the joint's axis from the joint to the body's origin, [m].
-        coupling: What the joint follows, or None.
-        physics: The joint's, one entry per degree of freedom.
+        regrouped: Regrouped moments of mass, which the recursions use; see `regroup`.
+        before_joint: Constant transforms from the parent body's frame to the joint.
+        joint_offset: (cosine, sine) of the joint angle at q = 0.
+        after_joint: Translation along the joint's axis from the joint to the body's origin, [m].
+        coupling: Coupling of the joint to its master, or None.
+        physics: Friction, springs, rotors and limits of the joint, one entry per degree of freedom.
     """
 
     name: str
@@ -45,7 +85,7 @@ class Body:
     P: Array
     moments: Moments
     regrouped: Moments
-    before_joint: tuple[Translation | AxisRotation | Rotation, ...] = ()
+    before_joint: tuple[ElementaryTransform, ...] = ()
     joint_offset: tuple[float, float] = (1.0, 0.0)
     after_joint: float = 0.0
     coupling: Coupling | None = None
@@ -53,16 +93,17 @@ class Body:
 
     @property
     def M(self) -> Array:
-        """Mass matrix about the body's origin, (6, 6), body axes, eq. (19)."""
+        """Mass matrix about the body's origin, (6, 6), [kg m^2, kg m, kg], body axes, eq. (19)."""
         return self.moments.M
 
     @property
     def nv(self) -> int:
+        """Number of degrees of freedom of the joint."""
         return self.v.stop - self.v.start
 
     @property
     def follows(self) -> bool:
-        """Whether the joint's entries of q and v are another's."""
+        """Whether the joint is coupled to another and shares its entries of q and v."""
         return self.coupling is not None
 
     @property
@@ -82,7 +123,7 @@ class Body:
 
     @cached_property
     def stops(self) -> tuple[float, float] | None:
-        """The ends of the joint's range, [rad] or [m], one of them infinite if there is only one stop; None without."""
+        """Lower and upper joint limit, [rad] or [m], one infinite if there is only one stop; None without stops."""
         if self.nv != 1:
             return None
         lower, upper = (float(np.ravel(end)[0]) for end in (self.physics.lower, self.physics.upper))
@@ -99,10 +140,10 @@ class Body:
 
     @cached_property
     def rotor_momentum(self) -> Array:
-        """H, (6, nv), [kg m^2], body axes: what a rotor on the parent adds to momentum by its spin, per joint rate.
+        """H, (6, nv), [kg m^2], body axes: momentum of the spinning rotor on the parent per joint rate.
 
-        With it the joint's rotors have the kinetic energy v^T H^T t + v^T I_r v / 2, where t is this body's twist, not
-        its parent's, and I_r is `reflected_inertia`. Zero unless the rotor is gyroscopic.
+        The kinetic energy of the joint's rotors is v^T H^T t + v^T I_r v / 2, where t is this body's twist, not its
+        parent's, and I_r is `reflected_inertia`. H is zero unless the rotor is gyroscopic.
         """
         H, rotor = np.zeros((6, self.nv)), self.physics.rotor
         if rotor is not None and rotor.gyroscopic:
@@ -111,9 +152,9 @@ class Body:
 
     @cached_property
     def reflected_inertia(self) -> Array:
-        """I_r, (nv, nv), [kg m^2] or [kg]: armature and rotor inertia in the joint's rates alone; see `rotor_momentum`.
+        """I_r, (nv, nv), [kg m^2] or [kg]: inertia of armature and rotor in the joint rates alone.
 
-        The joint meets it and P^T H + H^T P: in all gear^2 times the rotor's inertia, with the armature.
+        The joint inertia gains it and P^T H + H^T P: in total gear^2 times the rotor's inertia, and the armature.
         """
         rotor = self.physics.rotor
         own = np.broadcast_to(np.asarray(self.physics.armature), self.nv)
@@ -123,31 +164,43 @@ class Body:
 
     @cached_property
     def rotor_inertia(self) -> Array:
-        """H^T P + I_r, (nv, nv): joint force per joint acceleration that its rotors take; see `rotor_momentum`."""
+        """H^T P + I_r, (nv, nv), [kg m^2] or [kg]: part of the joint force per joint acceleration, see `eliminate`."""
         return self.rotor_momentum.T @ self.P + self.reflected_inertia
 
     def joint_position(self, q: Array) -> Array:
-        """Return the joint's own coordinates, from all of the robot's q."""
+        """Return the joint's coordinates, (nq of the joint,), [rad], [m] or a quaternion.
+
+        Args:
+            q: Configuration of the robot, (nq,).
+        """
         return q[self.q] if self.coupling is None else self.coupling.ratio * q[self.q] + self.coupling.offset
 
     def to_joint(self, q: Array) -> Transform:
-        """Return the transform from the parent body to this joint, moved by q (all of the robot's q)."""
-        return Transform((*self.before_joint, *self._joint_steps(self.joint_position(q))))
+        """Return the transform from the parent body to the frame after this joint's motion.
+
+        Args:
+            q: Configuration of the robot, (nq,).
+        """
+        return Transform((*self.before_joint, *self._joint_transforms(self.joint_position(q))))
 
     def from_joint(self) -> Transform:
-        """Return the fixed transform from this joint to the body's frame."""
+        """Return the constant transform from the frame after the joint's motion to the body's frame."""
         return Transform((Translation(np.array([0.0, 0.0, self.after_joint])),) if self.after_joint else ())
 
     def transform(self, q: Array) -> Transform:
-        """Return the transform X from the parent body to this body at q."""
+        """Return the transform X from the parent body to this body.
+
+        Args:
+            q: Configuration of the robot, (nq,).
+        """
         return Transform(self.to_joint(q).steps + self.from_joint().steps)
 
     def transform_at_zero(self) -> Transform:
-        """Return the transform from the parent body to this body with the joint at zero."""
+        """Return the transform from the parent body to this body at zero joint position."""
         rest = {"revolute": np.zeros(1), "prismatic": np.zeros(1), "ball": np.array([1.0, 0.0, 0.0, 0.0])}[self.kind]
-        return Transform((*self.before_joint, *self._joint_steps(rest), *self.from_joint().steps))
+        return Transform((*self.before_joint, *self._joint_transforms(rest), *self.from_joint().steps))
 
-    def _joint_steps(self, q: Array) -> tuple[Translation | AxisRotation | Rotation, ...]:
+    def _joint_transforms(self, q: Array) -> tuple[ElementaryTransform, ...]:
         if self.kind == "revolute":
             return (AxisRotation(2, *self._cosine_and_sine(q[0])),)
         if self.kind == "prismatic":
@@ -157,8 +210,47 @@ class Body:
 
     def _cosine_and_sine(self, angle):
         c, s = self.joint_offset
-        if c == 0.0 or s == 0.0:  # a quarter turn costs nothing
+        if c == 0.0 or s == 0.0:  # an offset by quarter turns costs no operations
             cosine, sine = np.cos(angle), np.sin(angle)
             return cosine * c - sine * s, sine * c + cosine * s
         shifted = angle + np.arctan2(s, c)
         return np.cos(shifted), np.sin(shifted)
+
+
+def moments_of(inertia: Inertia, link_in_body: Placement) -> Moments:
+    """Return the moments of mass of a link about its body's origin, in body axes."""
+    moved = inertia.moved(link_in_body.rotation, link_in_body.position)
+    about_origin = moved.about_origin
+    second = np.trace(about_origin) / 2 * np.eye(3) - about_origin
+    return Moments(moved.mass, moved.mass * np.asarray(moved.center), second).snapped()
+
+
+def regroup(bodies: Sequence[Body]) -> list[Moments]:
+    """Return the regrouped moments of mass of each body: fewer nonzero numbers, the same dynamics.
+
+    Part of a body's mass distribution moves with the joint's parent whatever the joint does: mass along a revolute axis
+    (m, h_z and J_zz), a point mass at the center of a ball joint, the second moment of mass beyond a prismatic joint.
+    This part is assigned to the parent, from the outermost bodies to the base, which leaves a revolute link seven
+    constants instead of ten. Joint forces, accelerations and the generalized inertia matrix are unchanged; wrenches
+    inside joints are not.
+
+    Source: base inertial parameters of Mayeda, Yoshida, Osuka 1990, and Khalil, Bennis, Gautier 1990.
+    """
+    regrouped = [body.moments for body in bodies]
+    for index in range(len(bodies) - 1, 0, -1):
+        body = bodies[index]
+        shared = _shared_with_parent(body.kind, regrouped[index])
+        regrouped[index] = regrouped[index] - shared
+        pose = Placement(*body.transform_at_zero().child_pose(IDENTITY.rotation, IDENTITY.position))
+        regrouped[body.parent] = regrouped[body.parent] + shared.moved(pose)
+    return [moments.snapped() for moments in regrouped]
+
+
+def _shared_with_parent(kind: str, moments: Moments) -> Moments:
+    """Return the part of a body's moments of mass that its joint does not move relative to the parent."""
+    if kind == "revolute":
+        z = np.array([0.0, 0.0, 1.0])
+        return Moments(moments.mass, moments.h * z, moments.J * np.outer(z, z))
+    if kind == "prismatic":
+        return Moments(0.0, np.zeros(3), moments.J)
+    return Moments(moments.mass, np.zeros(3), np.zeros((3, 3)))

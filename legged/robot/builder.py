@@ -1,45 +1,28 @@
-"""Defining robots in code: limbs defined once and attached several times, links and joints in any order."""
+"""Definition of robots in code: links and joints in any order, and limbs that are attached several times."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from legged.errors import DefinitionError, UnknownNameError
 from legged.robot.assemble import assemble
 from legged.robot.base import Base, FloatingBase
-from legged.robot.coupling import Coupling
-from legged.robot.frames import Placement
-from legged.robot.given import rotation3, vector3
-from legged.robot.inertia import Vector
-from legged.robot.joint import Joint
+from legged.robot.joint import Connection, Coupling, Joint
 from legged.robot.link import Link
+from legged.robot.placement import Placement, Vector, placement, vector3
 from legged.robot.robot import Robot
 from legged.rotations import euler_matrix
 from legged.spatial import Array
 
-_HERE = (0.0, 0.0, 0.0)
+_ORIGIN = (0.0, 0.0, 0.0)
 GRAVITY = (0.0, 0.0, -9.81)
 
 
-@dataclass(frozen=True, eq=False)
-class Connection:
-    """A joint between two named links; `start` is the joint's frame in the parent link's frame."""
-
-    joint: Joint
-    parent: str
-    child: str
-    start: Placement
-
-
-def placement(what: str, at: Vector, rotation: Array | None) -> Placement:
-    return Placement(rotation3(f"the rotation of {what}", rotation), vector3(f"the position of {what}", at))
-
-
 class Limb:
-    """A leg, an arm, a tail: links and joints not yet on a robot, each added at the end of the last one.
+    """A leg, an arm or a tail: a chain or tree of links and joints that can be attached to robots several times.
 
     leg = Limb().add(Revolute("hip", "-y"), thigh).add(Revolute("knee", "-y"), shank, at=(0, 0, -0.3))
     """
@@ -49,14 +32,14 @@ class Limb:
         self._couplings: list[Coupling] = []
 
     def add(
-        self, joint: Joint, link: Link, *, at: Vector = _HERE, rotation: Array | None = None, to: str | None = None
+        self, joint: Joint, link: Link, *, at: Vector = _ORIGIN, rotation: Array | None = None, to: str | None = None
     ) -> Limb:
         """Add a link by a joint, and return the limb.
 
         Args:
-            joint, link: Names are unique within the limb.
-            at: Parent link's origin to the joint, (3,), [m], parent link axes. Leave it out for the first joint.
-            rotation: Joint axes to parent link axes, (3, 3); none by default.
+            joint, link: Their names must be unique within the limb.
+            at: Parent link's origin to the joint, (3,), [m], parent link axes. Omit it for the first joint.
+            rotation: A rotation matrix, (3, 3), joint axes to parent link axes; the identity by default.
             to: Name of the parent link in this limb; the link added last by default.
         """
         names = [link.name for _, link, _, _ in self._parts]
@@ -67,21 +50,23 @@ class Limb:
         return self
 
     def couple(self, follower: str, master: str, ratio: float = 1.0, offset: float = 0.0) -> Limb:
-        """Let one joint of the limb follow another, and return the limb; see `RobotBuilder.couple`."""
+        """Couple one joint of the limb to another, and return the limb; see `RobotBuilder.couple`."""
         self._couplings.append(Coupling(follower, master, ratio, offset))
         return self
 
     @property
     def couplings(self) -> tuple[Coupling, ...]:
+        """The couplings added so far."""
         return tuple(self._couplings)
 
     @property
     def parts(self) -> tuple[tuple[Joint, Link, str | None, Placement], ...]:
+        """(joint, link, name of the parent link, pose of the joint's frame in the parent's) of each joint added."""
         return tuple(self._parts)
 
 
 class RobotBuilder:
-    """Collects links, joints and limbs; `build()` checks them and returns the frozen robot.
+    """Collector of links, joints and limbs; `build()` checks them and returns the robot.
 
     builder = RobotBuilder("dog", Link("trunk", box_inertia(4.0, (1.0, 0.5, 0.0))), base=FloatingBase())
     builder.attach(leg, to="trunk", at=(0.5, 0.25, 0.0), prefix="front_left_")
@@ -92,9 +77,9 @@ class RobotBuilder:
         """Start a robot.
 
         Args:
-            name: The robot's.
+            name: Name of the robot.
             base_link: The link of module M_0.
-            base: What the base may do; a floating base with a unit quaternion by default.
+            base: The degrees of freedom of the base; `FloatingBase()` by default.
             gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
         """
         self.name = name
@@ -108,41 +93,42 @@ class RobotBuilder:
         self._couplings: list[Coupling] = []
 
     def link(self, link: Link) -> RobotBuilder:
-        """Add a link that `joint` connects; the order of links and joints is free."""
+        """Add a link, which a call of `joint` connects before or after."""
         self._links.append(link)
         return self
 
     def joint(
-        self, joint: Joint, *, parent: str, child: str, at: Vector = _HERE, rotation: Array | None = None
+        self, joint: Joint, *, parent: str, child: str, at: Vector = _ORIGIN, rotation: Array | None = None
     ) -> RobotBuilder:
-        """Connect two links by name; see `add` for the arguments."""
+        """Connect two links by name; arguments as in `RobotBuilder.add`."""
         start = placement(f"joint {joint.name!r}", at, rotation)
         self._connections.append(Connection(joint, parent, child, start))
         return self
 
     def add(
-        self, joint: Joint, link: Link, *, to: str, at: Vector = _HERE, rotation: Array | None = None
+        self, joint: Joint, link: Link, *, to: str, at: Vector = _ORIGIN, rotation: Array | None = None
     ) -> RobotBuilder:
         """Add a link by a joint.
 
         Args:
-            joint, link: Names are unique in the robot.
+            joint, link: Their names must be unique in the robot.
             to: Name of the parent link.
             at: Parent link's origin to the joint, (3,), [m], parent link axes.
-            rotation: Joint axes to parent link axes, (3, 3); none by default.
+            rotation: A rotation matrix, (3, 3), joint axes to parent link axes; the identity by default.
         """
         return self.link(link).joint(joint, parent=to, child=link.name, at=at, rotation=rotation)
 
     def attach(
-        self, limb: Limb, *, to: str, at: Vector = _HERE, rotation: Array | None = None, prefix: str = ""
+        self, limb: Limb, *, to: str, at: Vector = _ORIGIN, rotation: Array | None = None, prefix: str = ""
     ) -> RobotBuilder:
-        """Attach a copy of a limb, its names (links, joints, contacts) behind a prefix.
+        """Attach a copy of a limb with a prefix before its names (links, joints, contacts).
 
         Args:
             limb: The limb.
-            to: Name of the link that carries it.
-            at: That link's origin to the limb's first joint, (3,), [m], that link's axes.
-            rotation: Limb axes to that link's axes, (3, 3); none by default.
+            to: Name of the parent link.
+            at: Parent link's origin to the limb's first joint, (3,), [m], parent link axes.
+            rotation: A rotation matrix, (3, 3), limb axes to parent link axes; the identity by default.
+            prefix: Put before every name of the limb.
         """
         mount = placement(f"limb {prefix!r}", at, rotation)
         for joint, link, parent, start in limb.parts:
@@ -155,10 +141,10 @@ class RobotBuilder:
         return self
 
     def couple(self, follower: str, master: str, ratio: float = 1.0, offset: float = 0.0) -> RobotBuilder:
-        """Let one joint follow another: q_follower = ratio * q_master + offset. It then has no entries of q and v.
+        """Couple one joint to another, q_follower = ratio * q_master + offset. The follower has no entries in q and v.
 
         Args:
-            follower, master: Names of joints of one degree of freedom; a master may follow a third joint.
+            follower, master: Names of joints of one degree of freedom; the master may itself be a follower.
             ratio: Not zero; in the units of the two joints. offset: [rad] or [m].
         """
         self._couplings.append(Coupling(follower, master, ratio, offset))
@@ -168,16 +154,16 @@ class RobotBuilder:
         """Return the robot.
 
         Args:
-            modules: The partition into modules as lists of link names, base first (it may be left out); found
-                by the paper's rules when None.
-            order: Names of the joints in the order that q and v shall have, all that move and follow no other;
-                module by module, parent before child, when None.
+            modules: The partition into modules as lists of link names, base first (it may be omitted); by default the
+                longest serial chains.
+            order: Names of all moving joints that are not coupled to another, in the order of q and v; by default
+                module by module, parent before child.
 
         Raises:
-            DefinitionError: for duplicate names, cycles, disconnected links, two roots, a massless last link, a
-                motion that meets no inertia, an order that leaves out joints. UnknownNameError: for a joint to a link
-                that is not there, or a name in `order` that no moving joint has.
-            ModuleError: for a partition that breaks the rules.
+            DefinitionError: For duplicate names, cycles, disconnected links, two roots, a massless last link, a
+                motion that meets no inertia, an order that omits joints.
+            UnknownNameError: For a joint to an unknown link, or an unknown joint in `order`.
+            ModuleError: For a partition that violates the rules of modules.
         """
         connections = self._ordered(self._check_tree())
         return assemble(self.name, self.base, self.gravity, self._links, connections, self._couplings, modules, order)
@@ -243,5 +229,5 @@ def _refuse_duplicates(what: str, names: Sequence[str]) -> None:
 
 
 def rpy(roll: float, pitch: float, yaw: float) -> Array:
-    """Return the rotation of fixed-axis roll, pitch, yaw [rad] as URDF writes them, (3, 3)."""
+    """Return the rotation matrix, (3, 3), of roll, pitch and yaw [rad] about fixed axes, as in URDF."""
     return euler_matrix("zyx", np.array([yaw, pitch, roll]))

@@ -1,13 +1,14 @@
-"""Configurations as points of a manifold: rates, steps along it, differences, random ones."""
+"""Vectors over q and v: their check as arguments, their assembly from joints, and configurations as a manifold."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
-from legged.dynamics.arguments import read
+from legged.errors import NotFiniteError, ShapeError
 from legged.robot.body import Body
-from legged.robot.entries import scatter
-from legged.robot.robot import Robot
 from legged.rotations import (
     quaternion_conjugate,
     quaternion_exp,
@@ -18,18 +19,94 @@ from legged.rotations import (
 )
 from legged.spatial import Array
 
+if TYPE_CHECKING:
+    from legged.robot.robot import Robot
 
-def _quaternion_joints(robot: Robot) -> list[tuple[slice, slice]]:
-    return [(body.q, body.v) for body in robot.bodies if body.kind == "ball"]
+
+def read(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
+    """Return the arguments as arrays of the right length, or raise ShapeError or NotFiniteError naming the argument.
+
+    `q` is (nq,), `joint_accelerations` and `joint_torques` are (nj,), every other argument is (nv,). Of an array of
+    traced scalars (dtype object) only the shape is checked.
+    """
+    return tuple(_read_one(robot, name, value) for name, value in arrays.items())
+
+
+def _read_one(robot: Robot, name: str, value: Any) -> Array:
+    array = np.asarray(value)
+    size, meaning = robot.nv, "one entry per degree of freedom"
+    if name == "q":
+        size, meaning = robot.nq, "one entry per configuration coordinate"
+    elif name.startswith("joint_"):
+        size, meaning = robot.nj, "one entry per joint degree of freedom, base not counted"
+    if array.shape != (size,):
+        raise ShapeError(f"{name} must be ({size},), {meaning}, got shape {array.shape}")
+    if array.dtype == object:
+        return array
+    array = array.astype(float)
+    if not np.isfinite(array).all():
+        k = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise NotFiniteError(f"{name} must be finite, got {array[k]} at entry {k}")
+    if name == "q":
+        _check_quaternions(robot, array)
+    return array
+
+
+def _check_quaternions(robot: Robot, q: Array) -> None:
+    quaternions = [(body.name, body.q) for body in robot.bodies if body.kind == "ball"]
+    if robot.base.kind == "floating":
+        quaternions.append(("the base", slice(0, 4)))
+    for name, entries in quaternions:
+        norm = float(np.linalg.norm(q[entries]))
+        if abs(norm - 1.0) > 1e-6:
+            raise ShapeError(
+                f"q[{entries.start}:{entries.stop}], the quaternion of {name}, must have norm 1 (w first), got "
+                f"{norm:.9g}; divide it by its norm"
+            )
+
+
+def scatter(size: int, parts: Iterable[tuple[slice, Array]]) -> Array:
+    """Return a vector, (size,), with the given parts at the given slices and zeros elsewhere.
+
+    Args:
+        size: Its length. parts: (slice, values (n,) [any unit]) for floats or traced scalars.
+    """
+    entries: list[Any] = [0.0] * size
+    for where, part in parts:
+        entries[where] = list(part)
+    return as_vector(entries)
+
+
+def scatter_add(robot: Robot, parts: Sequence[Array]) -> Array:
+    """Return a vector, (nv,), with the sum of the bodies' parts; bodies of coupled joints share entries.
+
+    Args:
+        robot: The robot. parts: For each body a part (nv of its joint,), [any unit], joint axes.
+    """
+    entries: list[Any] = [0.0] * robot.nv
+    for body, part in zip(robot.bodies, parts, strict=True):
+        for i, share in zip(range(body.v.start, body.v.stop), part, strict=True):
+            entries[i] = entries[i] + share
+    return as_vector(entries)
+
+
+def as_vector(entries: list[Any]) -> Array:
+    """Return a list of n numbers or traced scalars as an array, (n,)."""
+    plain = np.array(entries)
+    return plain if plain.dtype != object else np.stack(entries)
 
 
 def _masters(robot: Robot) -> list[Body]:
-    """Return the bodies whose joints have entries of their own, each entry once."""
+    """Return the bodies whose joints are not coupled to another: each entry of v beyond the base's once."""
     return [body for body in robot.bodies[1:] if not body.follows]
 
 
 def configuration_rate(robot: Robot, q: Array, v: Array) -> Array:
-    """Return the time derivative of q, (nq,), for a velocity v, (nv,)."""
+    """Return the time derivative of q, (nq,).
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
     q, v = read(robot, q=q, v=v)
     base = robot.base
     qd = [(slice(0, base.nq), base.rate(q[: base.nq], v[: base.nv]))]
@@ -39,48 +116,56 @@ def configuration_rate(robot: Robot, q: Array, v: Array) -> Array:
 
 
 def integrate(robot: Robot, q: Array, dq: Array) -> Array:
-    """Return q moved along the manifold by dq, (nv,): plain sums, and quaternions turned by a rotation vector.
+    """Return the configuration q (+) dq, (nq,): sums, and quaternions multiplied by that of a rotation vector.
 
-    A floating base turns by dq[0:3] [rad, base axes] and moves by R(q) @ dq[3:6] [m]: its axes at the start.
+    A floating base rotates by dq[0:3] [rad, base axes] and translates by R(q) @ dq[3:6] [m], in its initial axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). dq: Step in the tangent space, (nv,), [rad] and [m], frame as v.
     """
     q, dq = read(robot, q=q, dq=dq)
     n, m = robot.base.nq, robot.base.nv
-    moved = [(slice(0, n), q[:n] + dq[:m] if n == m else _float_base(q[:n], dq[:m]))]
+    if n == m:
+        base = q[:n] + dq[:m]
+    else:
+        p = quaternion_product(q[:4], quaternion_exp(dq[:3]))
+        base = np.concatenate([p, q[4:7] + quaternion_matrix(q[:4]) @ dq[3:6]])
+    moved = [(slice(0, n), base)]
     for body in _masters(robot):
-        at, step = q[body.q], dq[body.v]
-        moved.append((body.q, quaternion_product(at, quaternion_exp(step)) if body.kind == "ball" else at + step))
+        at, change = q[body.q], dq[body.v]
+        moved.append((body.q, quaternion_product(at, quaternion_exp(change)) if body.kind == "ball" else at + change))
     return scatter(robot.nq, moved)
 
 
-def _float_base(q: Array, dq: Array) -> Array:
-    turned = quaternion_product(q[:4], quaternion_exp(dq[:3]))
-    return np.concatenate([turned, q[4:7] + quaternion_matrix(q[:4]) @ dq[3:6]])
-
-
 def difference(robot: Robot, start: Array, end: Array) -> Array:
-    """Return dq, (nv,), with integrate(robot, start, dq) = end. Plain floats only."""
+    """Return dq, (nv,), with integrate(robot, start, dq) = end. Floats only.
+
+    Args:
+        robot: The robot. start, end: Configurations, (nq,), [rad], [m] and unit quaternions, joint axes.
+    """
     start, end = np.asarray(start, float), np.asarray(end, float)
     n, m = robot.base.nq, robot.base.nv
     dq = np.zeros(robot.nv)
     if n == m:
         dq[:m] = end[:n] - start[:n]
     else:
-        dq[:3] = _turn_between(start[:4], end[:4])
+        dq[:3] = _rotation_between(start[:4], end[:4])
         dq[3:6] = quaternion_matrix(start[:4]).T @ (end[4:7] - start[4:7])
     for body in _masters(robot):
         a, b = start[body.q], end[body.q]
-        dq[body.v] = _turn_between(a, b) if body.kind == "ball" else b - a
+        dq[body.v] = _rotation_between(a, b) if body.kind == "ball" else b - a
     return dq
 
 
-def _turn_between(a: Array, b: Array) -> Array:
+def _rotation_between(a: Array, b: Array) -> Array:
+    """Return the rotation vector, (3,), [rad], from quaternion a to quaternion b in the axes of a."""
     return quaternion_log(quaternion_product(quaternion_conjugate(a), b))
 
 
 def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:
-    """Return a random q, (nq,): angles within a half turn, slides and positions within a meter, unit quaternions.
+    """Return a random configuration, (nq,): angles within pi, displacements within 1 m, unit quaternions.
 
-    Middle Euler angles stay 0.2 rad away from gimbal lock.
+    Middle Euler angles are at least 0.2 rad away from gimbal lock.
     """
     q = rng.uniform(-1.0, 1.0, robot.nq)
     for body in _masters(robot):
@@ -93,8 +178,9 @@ def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:
     elif robot.base.kind == "euler":
         q[:3] *= np.pi
         q[1] = _away_from_lock(robot.base.sequence, rng)  # type: ignore[attr-defined]
-    for where, _ in _quaternion_joints(robot):
-        q[where] = _unit_quaternion(rng)
+    for body in robot.bodies:
+        if body.kind == "ball":
+            q[body.q] = _unit_quaternion(rng)
     for joint in robot.joints:
         sequence = getattr(joint.definition, "sequence", None)
         if sequence is not None:

@@ -1,4 +1,4 @@
-"""Mass, center of mass and inertia of a link, and the simple shapes they come from."""
+"""Mass, center of mass and inertia tensor of a link, and those of uniform solids."""
 
 from __future__ import annotations
 
@@ -8,24 +8,23 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from legged.errors import InertiaError
+from legged.robot.placement import Vector
 from legged.spatial import Array, skew
-
-Vector = Sequence[float] | Array
 
 
 @dataclass(frozen=True, eq=False)
 class Inertia:
-    """What a link weighs.
+    """Inertial parameters of a link.
 
     Attributes:
         mass: [kg].
         center: Link origin to center of mass, (3,), [m], link axes.
         tensor: Inertia about the center of mass, (3, 3), [kg m^2], link axes.
-        checked: Whether it must be one that a body can have. Files carry impossible ones, which `legged.files`
-            judges and reports; numbers must be finite and the tensor symmetric even then.
+        checked: Whether the parameters must be physically possible. `legged.files` switches this off, since robot files
+            contain impossible parameters, which it reports; they must be finite and the tensor symmetric in any case.
 
     Raises:
-        InertiaError: for a mass or inertia that no body has. Points, thin rods and thin plates are allowed limits.
+        InertiaError: For physically impossible parameters. Points, thin rods and thin plates are allowed limits.
     """
 
     mass: float = 0.0
@@ -42,7 +41,7 @@ class Inertia:
 
     @property
     def about_origin(self) -> Array:
-        """Inertia about the link's origin, (3, 3), [kg m^2]."""
+        """Inertia tensor about the link's origin, (3, 3), [kg m^2], link axes."""
         d = skew(np.asarray(self.center))
         return np.asarray(self.tensor) - self.mass * d @ d
 
@@ -51,12 +50,17 @@ class Inertia:
         return self.mass == 0.0
 
     def moved(self, rotation: Array, position: Array) -> Inertia:
-        """Return the same body written in an outer frame: rotation (3, 3) and position (3,) of this frame in it."""
+        """Return the inertial parameters in an outer frame.
+
+        Args:
+            rotation: A rotation matrix, (3, 3), from this frame to the outer frame.
+            position: Origin of this frame, (3,), [m], outer axes.
+        """
         tensor = rotation @ self.tensor @ rotation.T
         return Inertia(self.mass, rotation @ self.center + position, (tensor + tensor.T) / 2, self.checked)
 
     def __add__(self, other: Inertia) -> Inertia:
-        """Return the two bodies welded together, both written in one frame."""
+        """Return the inertial parameters of two bodies joined rigidly, all in one frame."""
         mass, checked = self.mass + other.mass, self.checked and other.checked
         if mass == 0.0 and checked:
             return Inertia()
@@ -96,12 +100,15 @@ def _check(body: Inertia) -> None:
 
 
 def point_mass(mass: float, at: Vector = (0.0, 0.0, 0.0)) -> Inertia:
-    """Return a point of the given mass [kg] at a place (3,) [m]."""
+    """Return the inertia of a point of the given mass [kg] at a position (3,) [m], link axes."""
     return Inertia(mass, at)
 
 
 def rod_inertia(mass: float, start: Vector, end: Vector) -> Inertia:
-    """Return a slender uniform rod between two points (3,) [m]: m l^2 / 12 across, nothing along."""
+    """Return the inertia of a uniform thin rod of a mass [kg] from `start` to `end`, (3,) each, [m], link axes.
+
+    Its moment of inertia is m l^2 / 12 about axes normal to the rod and zero about the rod.
+    """
     start, end = np.asarray(start, float), np.asarray(end, float)
     along = end - start
     tensor = mass / 12 * (along @ along * np.eye(3) - np.outer(along, along))
@@ -109,13 +116,24 @@ def rod_inertia(mass: float, start: Vector, end: Vector) -> Inertia:
 
 
 def box_inertia(mass: float, size: Vector, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
-    """Return a uniform box with edges `size` (3,) [m] along the link's axes; an edge of zero makes it a plate."""
+    """Return the inertia of a uniform box of a mass [kg]; an edge of zero length gives a plate.
+
+    Args:
+        mass: [kg].
+        size: Edge lengths along the link's axes, (3,), [m].
+        center: Center of the box, (3,), [m], link axes.
+    """
     x, y, z = np.square(np.asarray(size, float))
     return Inertia(mass, center, mass / 12 * np.array([y + z, x + z, x + y]))
 
 
 def cylinder_inertia(mass: float, radius: float, start: Vector, end: Vector) -> Inertia:
-    """Return a uniform solid cylinder of the given radius [m] between two points (3,) [m]."""
+    """Return the inertia of a uniform solid cylinder.
+
+    Args:
+        mass: [kg]. radius: [m].
+        start, end: End points of the cylinder's axis, (3,), [m], link axes.
+    """
     thin = rod_inertia(mass, start, end)
     along = np.asarray(end, float) - np.asarray(start, float)
     axis = along / np.linalg.norm(along)
@@ -124,5 +142,10 @@ def cylinder_inertia(mass: float, radius: float, start: Vector, end: Vector) -> 
 
 
 def sphere_inertia(mass: float, radius: float, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
-    """Return a uniform solid sphere of the given radius [m]."""
+    """Return the inertia of a uniform solid sphere.
+
+    Args:
+        mass: [kg]. radius: [m].
+        center: Center of the sphere, (3,), [m], link axes.
+    """
     return Inertia(mass, center, np.full(3, 0.4 * mass * radius**2))

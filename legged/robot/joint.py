@@ -1,19 +1,18 @@
-"""Joints as the user defines them, and the one-DoF stages that the recursions see.
+"""Joints: as a user defines them, their stages of one degree of freedom, and as placed in a robot.
 
-A joint with several degrees of freedom is a chain of one-DoF joints with massless links between, as the paper treats
-it (its reference [33]); only the quaternion ball joint is a single stage with three.
+The recursions treat a joint with several degrees of freedom as a chain of one-DoF joints with massless links between,
+as the paper does (its reference [33]). Only the quaternion ball joint is a single stage with three degrees of freedom.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from legged.errors import DefinitionError
-from legged.robot.given import vector3
-from legged.robot.inertia import Vector
 from legged.robot.physics import JointPhysics
+from legged.robot.placement import Placement, Vector, vector3
 from legged.spatial import Array
 
 Axis = str | Vector
@@ -21,7 +20,11 @@ _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 def unit_axis(what: str, axis: Axis) -> Array:
-    """Return an axis as a unit vector (3,); takes "x", "-y", ... or three numbers of unit length to nine digits."""
+    """Return an axis as a unit vector (3,), or raise DefinitionError.
+
+    Args:
+        what: Name of the axis, for messages. axis: "x", "-y", ... or a vector (3,) of unit length to nine digits.
+    """
     if isinstance(axis, str):
         if axis.lstrip("+-") not in _NAMED or len(axis) > 2:
             raise DefinitionError(f"{what} must be 'x', 'y', 'z', '-x', '-y', '-z' or a unit vector, got {axis!r}")
@@ -37,7 +40,7 @@ def unit_axis(what: str, axis: Axis) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One joint of the recursions: kind "revolute", "prismatic" or "ball", about or along a unit axis (3,)."""
+    """A joint of the recursions: "revolute" about or "prismatic" along a unit vector (3,), joint axes, or "ball"."""
 
     kind: str
     axis: Array
@@ -53,7 +56,10 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Joint:
-    """Base of all joints. The joint's frame is placed when it is added to a robot; axes are written in that frame."""
+    """Base class of the joints.
+
+    Axes are written in the joint's frame, which is placed on the parent link when the joint is added to a robot.
+    """
 
     name: str
     physics: JointPhysics = field(default_factory=JointPhysics, kw_only=True)
@@ -64,18 +70,22 @@ class Joint:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
+        """The joint as a chain of stages, parent before child."""
         raise NotImplementedError
 
     @property
     def nq(self) -> int:
+        """Number of configuration coordinates."""
         return sum(stage.nq for stage in self.stages)
 
     @property
     def nv(self) -> int:
+        """Number of degrees of freedom."""
         return sum(stage.nv for stage in self.stages)
 
     @property
     def kind(self) -> str:
+        """Name of the joint type in lower case."""
         return type(self).__name__.lower()
 
     def _stage(self, kind: str, axis: Axis) -> Stage:
@@ -84,7 +94,7 @@ class Joint:
 
 @dataclass(frozen=True, eq=False)
 class Revolute(Joint):
-    """Turns about an axis; q is the angle [rad]."""
+    """Rotation about an axis; q is the angle [rad]."""
 
     axis: Axis = "z"
 
@@ -95,7 +105,7 @@ class Revolute(Joint):
 
 @dataclass(frozen=True, eq=False)
 class Prismatic(Joint):
-    """Slides along an axis; q is the displacement [m]."""
+    """Translation along an axis; q is the displacement [m]."""
 
     axis: Axis = "z"
 
@@ -106,7 +116,7 @@ class Prismatic(Joint):
 
 @dataclass(frozen=True, eq=False)
 class Universal(Joint):
-    """Turns about `first`, then about `second` carried along by the first; q holds the two angles [rad]."""
+    """Rotation about `first`, then about `second`, which rotates with the first; q holds the two angles [rad]."""
 
     first: Axis = "x"
     second: Axis = "y"
@@ -118,10 +128,11 @@ class Universal(Joint):
 
 @dataclass(frozen=True, eq=False)
 class Spherical(Joint):
-    """A ball joint.
+    """Ball joint.
 
-    With `sequence` None, q is a unit quaternion (w first, child axes to parent axes) and v the child's relative
-    angular velocity in child axes: free of singularities. With a sequence such as "zxy", three intrinsic angles.
+    Without a sequence, q is a unit quaternion (w first, child axes to parent axes) and v the child's angular velocity
+    relative to the parent in child axes; this has no singularities. With a sequence such as "zxy", q holds three
+    intrinsic Euler angles [rad].
     """
 
     sequence: str | None = None
@@ -135,7 +146,7 @@ class Spherical(Joint):
 
 @dataclass(frozen=True, eq=False)
 class Planar(Joint):
-    """Slides along `first` and `second`, then turns about their common normal; q = [m, m, rad]."""
+    """Translations along `first` and `second`, then rotation about their common normal; q = [m, m, rad]."""
 
     first: Axis = "x"
     second: Axis = "y"
@@ -150,7 +161,7 @@ class Planar(Joint):
 
 @dataclass(frozen=True, eq=False)
 class Free(Joint):
-    """Moves in all six ways, anywhere in the tree; a robot's own free base is `FloatingBase`.
+    """Six degrees of freedom, anywhere in the tree; the floating base of a robot is `FloatingBase`.
 
     q = [position of the child's origin, (3,), [m], joint axes; unit quaternion, w first, child axes to joint axes];
     v = [its velocity, joint axes; the child's angular velocity relative to the parent, child axes].
@@ -164,7 +175,7 @@ class Free(Joint):
 
 @dataclass(frozen=True, eq=False)
 class Fixed(Joint):
-    """Welds the child to the parent."""
+    """Rigid connection of the child to the parent."""
 
     @property
     def stages(self) -> tuple[Stage, ...]:
@@ -172,7 +183,7 @@ class Fixed(Joint):
 
 
 def euler_axes(sequence: str) -> tuple[str, str, str]:
-    """Return the axes of an Euler sequence such as "zxz" or "xyz", or raise DefinitionError."""
+    """Return the three axes of an Euler sequence such as "zxz" or "xyz", or raise DefinitionError."""
     letters = tuple(sequence.lower())
     if len(letters) != 3 or set(letters) - set("xyz") or letters[0] == letters[1] or letters[1] == letters[2]:
         raise DefinitionError(
@@ -183,7 +194,7 @@ def euler_axes(sequence: str) -> tuple[str, str, str]:
 
 @dataclass(frozen=True, eq=False)
 class PlacedJoint:
-    """A joint of a finished robot: its definition, the links it joins, and its slices of q and v."""
+    """A joint of a robot: its definition, the links it connects, and its slices of q and v."""
 
     definition: Joint
     parent: str
@@ -210,8 +221,49 @@ class PlacedJoint:
 
 @dataclass(frozen=True, eq=False)
 class Follower(PlacedJoint):
-    """A joint that moves as another does: its position is ratio * q + offset, where `q` and `v` are its master's."""
+    """A coupled joint: its position is ratio * q + offset, where `q` and `v` are the slices of its master."""
 
     master: str
     ratio: float
     offset: float
+
+
+@dataclass(frozen=True, eq=False)
+class Connection:
+    """A joint between two links, by name; `start` is the pose of the joint's frame in the parent link's frame."""
+
+    joint: Joint
+    parent: str
+    child: str
+    start: Placement
+
+
+@dataclass(frozen=True)
+class Coupling:
+    """A coupling of two joints of one degree of freedom: q_follower = ratio * q_master + offset (URDF's mimic).
+
+    Attributes:
+        follower, master: Names of joints.
+        ratio: Ratio of their rates, in the units of the two joints.
+        offset: [rad] or [m].
+    """
+
+    follower: str
+    master: str
+    ratio: float = 1.0
+    offset: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.ratio) and np.isfinite(self.offset)):
+            raise DefinitionError(
+                f"joint {self.follower!r} needs a finite ratio and offset, got {self.ratio} and {self.offset}"
+            )
+        if self.ratio == 0.0:
+            raise DefinitionError(
+                f"joint {self.follower!r} follows {self.master!r} with a ratio of zero: it does not move; use a fixed "
+                f"joint"
+            )
+
+    def prefixed(self, prefix: str) -> Coupling:
+        """Return the coupling with a prefix before both names."""
+        return replace(self, follower=prefix + self.follower, master=prefix + self.master)

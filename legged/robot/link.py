@@ -1,27 +1,104 @@
-"""What a user names: links, and where the definition places them."""
+"""Links: as a user defines them with contact points and collision shapes, and as placed in a robot."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
 
 from legged.errors import DefinitionError
-from legged.robot.given import vector3
-from legged.robot.inertia import Inertia, Vector
-from legged.robot.shapes import Shape, Sphere
+from legged.robot.inertia import Inertia
+from legged.robot.placement import Vector, rotation3, vector3
 from legged.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)
+class Sphere:
+    """A sphere.
+
+    Attributes:
+        radius: [m].
+        center: Link origin to the sphere's center, (3,), [m], link axes.
+    """
+
+    radius: float
+    center: Vector = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        radius = float(self.radius)
+        if not (np.isfinite(radius) and radius > 0.0):
+            raise DefinitionError(f"a sphere's radius must be a length above 0 m, got {self.radius}")
+        object.__setattr__(self, "radius", radius)
+        object.__setattr__(self, "center", vector3("a sphere's center", self.center))
+
+    def moved(self, rotation: Array, position: Array) -> Sphere:
+        """Return the sphere in an outer frame.
+
+        Args:
+            rotation: A rotation matrix, (3, 3), from this frame to the outer frame.
+            position: Origin of this frame, (3,), [m], outer axes.
+        """
+        return replace(self, center=rotation @ self.center + position)
+
+
+@dataclass(frozen=True, eq=False)
+class Box:
+    """A box (cuboid).
+
+    Attributes:
+        size: Edge lengths along the box's own axes, (3,), [m].
+        center: Link origin to the box's center, (3,), [m], link axes.
+        rotation: A rotation matrix, (3, 3), box axes to link axes; the identity by default.
+    """
+
+    size: Vector
+    center: Vector = field(default_factory=lambda: np.zeros(3))
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+
+    def __post_init__(self) -> None:
+        size = vector3("a box's size", self.size)
+        if not (size > 0.0).all():
+            raise DefinitionError(f"a box's edges must be longer than 0 m, got {self.size}")
+        object.__setattr__(self, "size", size)
+        object.__setattr__(self, "center", vector3("a box's center", self.center))
+        object.__setattr__(self, "rotation", rotation3("a box's rotation", self.rotation))
+
+    @property
+    def half(self) -> Array:
+        """Half the edge lengths, (3,), [m], box axes."""
+        return np.asarray(self.size) / 2.0
+
+    @property
+    def corners(self) -> Array:
+        """Positions of the corners, (8, 3), [m], link axes."""
+        signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+        return np.asarray(self.center) + (signs * self.half) @ self.rotation.T
+
+    def moved(self, rotation: Array, position: Array) -> Box:
+        """Return the box in an outer frame.
+
+        Args:
+            rotation: A rotation matrix, (3, 3), from this frame to the outer frame.
+            position: Origin of this frame, (3,), [m], outer axes.
+        """
+        return replace(self, center=rotation @ self.center + position, rotation=rotation @ self.rotation)
+
+
+Shape: TypeAlias = Sphere | Box
+
+
+@dataclass(frozen=True, eq=False)
 class Link:
-    """A rigid part of a robot.
+    """A rigid link of a robot.
 
     Attributes:
         name: Unique in the robot.
-        inertia: What it weighs; a link without one is massless.
-        contacts: What may touch the ground, name -> a point's position (3,), [m], link axes, or a `Sphere` where the
-            foot is round. A limb's prefix is put before the names when it is attached.
-        shapes: What may touch other bodies of a scene, see `legged.contact`.
+        inertia: Its inertial parameters; massless by default.
+        contacts: Contact points with the ground, name -> position (3,), [m], link axes, or a `Sphere` for a round
+            foot. Attaching a limb puts the limb's prefix before the names.
+        shapes: Collision shapes for contact with other bodies of a scene, see `legged.contact`.
     """
 
     name: str
@@ -37,31 +114,28 @@ class Link:
             for name, p in self.contacts.items()
         }
         object.__setattr__(self, "contacts", points)
-        object.__setattr__(self, "shapes", _shapes(self))
+        for shape in self.shapes:
+            if not isinstance(shape, Shape):
+                raise DefinitionError(f"a shape of link {self.name!r} must be a Sphere or a Box, got {shape!r}")
+        object.__setattr__(self, "shapes", tuple(self.shapes))
 
     def prefixed(self, prefix: str) -> Link:
+        """Return the link with a prefix before its name and the names of its contact points."""
         points = {prefix + name: point for name, point in self.contacts.items()}
         return Link(prefix + self.name, self.inertia, points, self.shapes)
 
 
-def _shapes(link: Link) -> tuple[Shape, ...]:
-    for shape in link.shapes:
-        if not isinstance(shape, Shape):
-            raise DefinitionError(f"a shape of link {link.name!r} must be a Sphere or a Box, got {shape!r}")
-    return tuple(link.shapes)
-
-
 @dataclass(frozen=True, eq=False)
 class PlacedLink:
-    """A link of a finished robot, and where it sits in its computational body.
+    """A link of a robot, with its pose in the body that carries it.
 
     Attributes:
         name, inertia: As defined, in the link's own axes.
-        index: Its place in `robot.links`.
-        body: Index of the body that carries it in `robot.bodies`; links joined by fixed joints share one.
-        rotation: (3, 3), turns link components into body components.
+        index: Index in `robot.links`.
+        body: Index in `robot.bodies` of the body that carries it; links joined by fixed joints share one body.
+        rotation: A rotation matrix, (3, 3), link to body components.
         position: Body origin to link origin, (3,), [m], body axes.
-        shapes: What may touch other bodies, in the link's own axes.
+        shapes: Collision shapes, in the link's own axes.
     """
 
     name: str
@@ -75,9 +149,13 @@ class PlacedLink:
 
 @dataclass(frozen=True, eq=False)
 class ContactPoint:
-    """A point of a link that may touch the ground: position (3,), [m], in the axes of link `link` (an index).
+    """A contact point of a link with the ground.
 
-    With a radius, [m], it is the center of a round foot.
+    Attributes:
+        name: Unique in the robot.
+        link: Index of its link in `robot.links`.
+        position: Link origin to the point, (3,), [m], link axes.
+        radius: [m]; if positive, the point is the center of a spherical foot.
     """
 
     name: str
@@ -87,5 +165,5 @@ class ContactPoint:
 
     @property
     def definition(self) -> Array | Sphere:
-        """The point as `Link.contacts` has it."""
+        """The contact as a value of `Link.contacts`: a position (3,), [m], link axes, or a sphere."""
         return Sphere(self.radius, self.position) if self.radius else self.position

@@ -1,30 +1,32 @@
-"""Kinematic modules: the partition of a robot's links by the paper's rules (section 2).
+"""Kinematic modules and the order of the joint coordinates.
 
-A module contains only serial links; it emerges from the last link of its parent module; a child bears a higher number
-than its parent; M_0 is the base.
+The rules of the partition into modules (Shah, Saha, Dutt 2012, section 2): a module contains only serial links; it
+starts from the last link of its parent module; a child has a higher number than its parent; M_0 is the base.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from legged.errors import ModuleError, UnknownNameError
+from legged.errors import DefinitionError, ModuleError, UnknownNameError
+from legged.robot.base import Base
+from legged.robot.joint import Coupling, Joint
 from legged.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)
 class Module:
-    """A serial run of bodies.
+    """A serial chain of bodies.
 
     Attributes:
         index, parent: Module numbers; the base module M_0 has parent -1.
         bodies: Indices into `robot.bodies`, parent before child.
-        links: Names of the links it holds.
-        v: Where its bodies' joint rates stand in v, body by body, (module's DoF,); joints that follow others have
-            these's places.
-        kind: What its joints are, in order; modules of one kind repeat each other's computations.
+        links: Names of its links.
+        v: Indices into v of its bodies' joint rates, body by body, (module's DoF,); a coupled joint has the index of
+            its master.
+        kind: Kinds of its joints, in order; modules of one kind have the same equations.
     """
 
     index: int
@@ -36,11 +38,12 @@ class Module:
 
     @property
     def name(self) -> str:
+        """The module's name in the paper, "M2"."""
         return f"M{self.index}"
 
 
 def find_modules(root: str, children: dict[str, list[str]]) -> list[list[str]]:
-    """Return the longest serial runs of names, depth first, the root's first and alone.
+    """Return the partition into the longest serial chains of links, depth first, the root alone in the first.
 
     Args:
         root: The base's name.
@@ -58,10 +61,12 @@ def find_modules(root: str, children: dict[str, list[str]]) -> list[list[str]]:
 
 
 def check_modules(given: Sequence[Sequence[str]], root: str, children: dict[str, list[str]]) -> list[list[str]]:
-    """Return the user's partition, base first, or raise ModuleError telling which rule it breaks.
+    """Return the user's partition, base first, or raise ModuleError with the rule that it violates.
 
     Args:
-        given: Modules as lists of link names; the base's own module [root] may be left out.
+        given: Modules as lists of link names; the base's own module [root] may be omitted.
+        root: The base's name.
+        children: Name -> names of its children.
     """
     modules = [list(module) for module in given]
     if not modules or root not in modules[0]:
@@ -107,3 +112,80 @@ def _check_parent(number: int, root: str, owner: dict[str, int], modules: list[l
             f"module {number} emerges from {root!r}, the middle of module {above}; it must emerge from its last link "
             f"{modules[above][-1]!r}, so end module {above} at {root!r}"
         )
+
+
+def resolve_couplings(couplings: Sequence[Coupling], joints: Mapping[str, Joint]) -> dict[str, Coupling]:
+    """Return for each follower its coupling to the joint at the end of its chain of couplings.
+
+    Args:
+        couplings: As defined. joints: All joints by name.
+
+    Raises:
+        UnknownNameError: For an unknown joint.
+        DefinitionError: For a joint without exactly one degree of freedom, with two masters, or in a cycle.
+    """
+    given: dict[str, Coupling] = {}
+    for c in couplings:
+        for name in (c.follower, c.master):
+            if name not in joints:
+                raise UnknownNameError("joint", name, joints)
+            if joints[name].nv != 1:
+                raise DefinitionError(
+                    f"joint {name!r} has {joints[name].nv} degrees of freedom; only joints of one can be coupled"
+                )
+        if c.follower in given:
+            raise DefinitionError(f"joint {c.follower!r} follows both {given[c.follower].master!r} and {c.master!r}")
+        given[c.follower] = c
+    return {name: _to_the_end(c, given) for name, c in given.items()}
+
+
+def _to_the_end(c: Coupling, given: Mapping[str, Coupling]) -> Coupling:
+    seen = {c.follower}
+    while c.master in given:
+        if c.master in seen:
+            raise DefinitionError(f"the joints {', '.join(sorted(seen))} follow each other in a circle")
+        seen.add(c.master)
+        above = given[c.master]
+        c = Coupling(c.follower, above.master, c.ratio * above.ratio, c.ratio * above.offset + c.offset)
+    return c
+
+
+def first_entries(
+    base: Base, joints: Sequence[Joint], order: Sequence[str] | None, couplings: Mapping[str, Coupling]
+) -> dict[str, tuple[int, int]]:
+    """Return joint name -> (index of its first entry in q, in v); a coupled joint has its master's.
+
+    Args:
+        base: Its entries come first.
+        joints: The moving joints, module by module, parent before child, which is their order if `order` is None.
+        order: Names of all moving joints that are not coupled to another.
+        couplings: By the name of the follower.
+
+    Raises:
+        UnknownNameError, DefinitionError: For an order that does not contain each of these names once.
+    """
+    free = {joint.name: joint for joint in joints if joint.name not in couplings}
+    names = list(free) if order is None else _checked_order(order, free, couplings)
+    entries, nq, nv = {}, base.nq, base.nv
+    for name in names:
+        entries[name] = nq, nv
+        nq, nv = nq + free[name].nq, nv + free[name].nv
+    return entries | {name: entries[c.master] for name, c in couplings.items()}
+
+
+def _checked_order(order: Sequence[str], free: Mapping[str, Joint], couplings: Mapping[str, Coupling]) -> list[str]:
+    if isinstance(order, str):
+        raise DefinitionError(f"order must be a list of names of joints, got the text {order!r}")
+    for name in order:
+        if name in couplings:
+            raise DefinitionError(
+                f"joint {name!r} follows {couplings[name].master!r} and has no entry of its own: leave it out of order"
+            )
+        if name not in free:
+            raise UnknownNameError("joint that moves", name, free)
+        if list(order).count(name) > 1:
+            raise DefinitionError(f"joint {name!r} stands in order twice")
+    missing = [name for name in free if name not in order]
+    if missing:
+        raise DefinitionError(f"order must name every joint that moves; it lacks {', '.join(map(repr, missing))}")
+    return list(order)

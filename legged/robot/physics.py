@@ -1,34 +1,38 @@
-"""What a joint has besides its axis: friction, springs, rotors, stops and the limits of its motor.
+"""Joint physics: friction, springs, rotors, stops and motor limits.
 
-Dry friction is F tanh(v / v_s), with v_s = `CREEP`: a joint that is held by friction creeps, by less than that.
+Dry friction is regularized as F tanh(v / v_s) with v_s = `TRANSITION_SPEED`. A joint that friction holds under load
+creeps at a speed of the order of v_s or less.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from legged.errors import DefinitionError
 from legged.spatial import Array
 
+if TYPE_CHECKING:
+    from legged.robot.joint import Stage
+
 PerFreedom = float | Array | tuple[float, ...] | list[float]
-CREEP = 0.01
-"""Speed below which dry friction gives way, [rad/s] or [m/s]."""
+TRANSITION_SPEED = 0.01
+"""v_s, the speed over which regularized dry friction builds up, [rad/s] or [m/s]."""
 _UNLIMITED = {"lower": -np.inf, "upper": np.inf, "effort": np.inf, "speed": np.inf}
 
 
 @dataclass(frozen=True, eq=False)
 class Rotor:
-    """A spinning part of a joint's motor, mounted on the parent link, its axis along the joint's.
+    """Rotor of a joint's motor, mounted on the parent link with its axis along the joint's.
 
     Attributes:
-        inertia: About its axis, [kg m^2].
-        gear: Turns of the rotor for one turn of the joint; negative if they turn opposite ways.
-        gyroscopic: Whether its spin also couples with the turning of the parent link; otherwise only the reflected
-            inertia gear^2 * inertia is felt, as Pinocchio and MuJoCo have it.
+        inertia: Moment of inertia about its axis, [kg m^2].
+        gear: Gear ratio, rotor speed over joint speed; negative for opposite directions.
+        gyroscopic: Whether the gyroscopic coupling of its spin with the parent link's rotation is modeled; otherwise
+            only the reflected inertia gear^2 * inertia is, as in Pinocchio and MuJoCo.
     """
 
     inertia: float
@@ -47,23 +51,23 @@ class Rotor:
 class JointPhysics:
     """Forces and limits of a joint; each is one number, or one per degree of freedom of the joint.
 
-    The first five and the rotor act in inverse and forward dynamics, in every function. Stops and motor limits act in
-    simulations only: the dynamics themselves answer for any state and any force.
+    The first five and the rotor act in every function of the dynamics. Stops and motor limits act only in simulations:
+    the dynamics are defined for any state and any force.
 
-    A ball joint with a quaternion turns alike about all axes: it has one armature, one stiffness, no stops; its `rest`
-    is a rotation vector. A rotor needs a joint of one degree of freedom. A joint that follows another has no motor of
-    its own, so that its `effort` and `speed` mean nothing; all else acts on it where it is.
+    A quaternion ball joint has one armature and one stiffness for all axes and no stops; its `rest` is a rotation
+    vector. A rotor requires a joint of one degree of freedom. A coupled joint has no motor of its own: its `effort` and
+    `speed` are ignored; the other parameters act at the joint itself.
 
     Attributes:
         damping: Viscous friction, [N m s/rad] or [N s/m].
         friction: Dry (Coulomb) friction, [N m] or [N].
         armature: Reflected inertia of rotors, [kg m^2] or [kg], added to that of `rotor`.
-        stiffness: Of a spring, [N m/rad] or [N/m].
-        rest: Where the spring is relaxed, [rad] or [m].
-        lower, upper: Where the stops are, [rad] or [m].
-        effort: Largest force of the motor, [N m] or [N].
-        speed: Speed at which a motor of limited effort gives no more force, [rad/s] or [m/s].
-        rotor: The motor's rotor, if it is known in detail.
+        stiffness: Spring stiffness, [N m/rad] or [N/m].
+        rest: Joint position at which the spring is relaxed, [rad] or [m].
+        lower, upper: Joint positions of the stops, [rad] or [m].
+        effort: Maximum force of the motor, [N m] or [N].
+        speed: No-load speed of a motor of limited effort, [rad/s] or [m/s].
+        rotor: The motor's rotor, if it is to be modeled in detail.
     """
 
     damping: PerFreedom = 0.0
@@ -97,23 +101,14 @@ def _check(name: str, value: Array) -> None:
         raise DefinitionError(f"a joint's {name} must not be negative, got {value}")
 
 
-class OneOrThree(Protocol):
-    """What this module asks of a joint's stages."""
-
-    @property
-    def kind(self) -> str: ...
-    @property
-    def nv(self) -> int: ...
-
-
-def by_stage(name: str, physics: JointPhysics, stages: Sequence[OneOrThree]) -> list[JointPhysics]:
+def by_stage(name: str, physics: JointPhysics, stages: Sequence[Stage]) -> list[JointPhysics]:
     """Return the physics of each stage of a joint, one entry per degree of freedom.
 
     Args:
-        name: The joint's. physics: As given. stages: The joint's.
+        name: Name of the joint, for messages. physics: Physics of the whole joint. stages: The joint's stages.
 
     Raises:
-        DefinitionError: for numbers that do not fit the joint.
+        DefinitionError: For numbers that do not fit the joint.
     """
     nv = sum(stage.nv for stage in stages)
     if physics.rotor is not None and nv != 1:

@@ -1,7 +1,7 @@
-"""Smaller robots from a robot: joints held, limbs dropped, fixed links merged into what carries them.
+"""Reduced robots: with joints locked, links removed, or links on fixed joints merged.
 
-What is left keeps its names, its joint physics and its order in q and v. The partition into modules is found anew,
-since held joints and dropped limbs make two modules one.
+The remaining links and joints keep their names, physics and order in q and v. The partition into modules is recomputed,
+since it changes with the tree.
 """
 
 from __future__ import annotations
@@ -13,38 +13,33 @@ from typing import Any
 import numpy as np
 
 from legged.errors import DefinitionError
-from legged.robot.builder import Connection, RobotBuilder
-from legged.robot.coupling import Coupling
-from legged.robot.frames import Placement
-from legged.robot.inertia import Vector
-from legged.robot.joint import Fixed, Joint, Stage
-from legged.robot.link import Link
+from legged.robot.builder import RobotBuilder
+from legged.robot.joint import Connection, Coupling, Fixed, Joint, Stage
+from legged.robot.link import Link, Sphere
+from legged.robot.placement import IDENTITY, Placement, Vector
 from legged.robot.robot import Robot
-from legged.robot.shapes import Sphere
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array, skew
 
-_HERE = Placement(np.eye(3), np.zeros(3))
-
 
 def locked(robot: Robot, values: Mapping[str, Any]) -> Robot:
-    """Return the robot with joints held at given values, their links fixed to their parents.
+    """Return the robot with some joints replaced by fixed joints at given values.
 
     Args:
-        robot: The robot. Joints that follow a held one are held with it.
+        robot: The robot. Joints coupled to a locked joint are locked with it.
         values: Joint name -> value as in `state`: a number or (nq of the joint,), [rad] or [m].
 
     Raises:
-        UnknownNameError: for a joint that is not there. DefinitionError: for one that follows another, which must be
-            held instead. ShapeError, NotFiniteError, StateError: for values of the wrong form.
+        UnknownNameError: For an unknown joint. DefinitionError: For a coupled joint, whose master must be locked
+            instead. ShapeError, NotFiniteError, StateError: For values of the wrong form.
     """
     for follower in robot.followers:
         if follower.name in values:
             raise DefinitionError(f"joint {follower.name!r} follows {follower.master!r}: hold that one")
     q, _ = robot.state(joints=values)
-    held = {name: q[robot.joint(name).q] for name in values}
-    held |= {f.name: f.ratio * held[f.master] + f.offset for f in robot.followers if f.master in held}
-    edges = [_held(c, held[c.joint.name]) if c.joint.name in held else c for c in robot.connections]
+    locked_at = {name: q[robot.joint(name).q] for name in values}
+    locked_at |= {f.name: f.ratio * locked_at[f.master] + f.offset for f in robot.followers if f.master in locked_at}
+    edges = [_locked(c, locked_at[c.joint.name]) if c.joint.name in locked_at else c for c in robot.connections]
     return rebuilt(robot, links_of(robot), edges)
 
 
@@ -52,8 +47,8 @@ def without(robot: Robot, links: Iterable[str]) -> Robot:
     """Return the robot without some links and everything outward of them.
 
     Raises:
-        UnknownNameError: for a link that is not there. DefinitionError: for the base, and where a joint that is left
-            follows one that is not.
+        UnknownNameError: For an unknown link.
+        DefinitionError: For the base, and if a remaining joint is coupled to a removed one.
     """
     dropped: set[str] = set()
     for name in links:
@@ -63,32 +58,32 @@ def without(robot: Robot, links: Iterable[str]) -> Robot:
     for c in robot.connections:  # parent before child
         if c.parent in dropped:
             dropped.add(c.child)
-    kept = [link for link in links_of(robot) if link.name not in dropped]
-    return rebuilt(robot, kept, [c for c in robot.connections if c.child not in dropped])
+    remaining = [link for link in links_of(robot) if link.name not in dropped]
+    return rebuilt(robot, remaining, [c for c in robot.connections if c.child not in dropped])
 
 
 def fused(robot: Robot) -> Robot:
-    """Return the robot without links that are fixed to others: what carries them takes over their mass and contacts.
+    """Return the robot with each link on a fixed joint merged into its parent: mass, contact points and shapes.
 
-    Nothing moves otherwise; only names of links are lost.
+    The motion is unchanged; only the names of the merged links are lost.
     """
     links, root = {link.name: link for link in links_of(robot)}, robot.links[0].name
-    place, kept, moving = {root: (root, _HERE)}, {root: links[root]}, []
+    poses, merged, moving = {root: (root, IDENTITY)}, {root: links[root]}, []
     for c in robot.connections:
-        carrier, at = place[c.parent]
+        parent, at = poses[c.parent]
         start = at @ c.start
         if isinstance(c.joint, Fixed):
-            place[c.child] = carrier, start
-            kept[carrier] = _with(kept[carrier], links[c.child], start)
+            poses[c.child] = parent, start
+            merged[parent] = _merged(merged[parent], links[c.child], start)
         else:
-            place[c.child] = c.child, _HERE
-            kept[c.child] = links[c.child]
-            moving.append(replace(c, parent=carrier, start=start))
-    return rebuilt(robot, list(kept.values()), moving)
+            poses[c.child] = c.child, IDENTITY
+            merged[c.child] = links[c.child]
+            moving.append(replace(c, parent=parent, start=start))
+    return rebuilt(robot, list(merged.values()), moving)
 
 
 def links_of(robot: Robot) -> list[Link]:
-    """Return the links as they were defined, contacts included, base first."""
+    """Return the definitions of the links with their contact points, base first."""
     contacts: list[dict[str, Array | Sphere]] = [{} for _ in robot.links]
     for point in robot.contacts:
         contacts[point.link][point.name] = point.definition
@@ -98,7 +93,7 @@ def links_of(robot: Robot) -> list[Link]:
 
 
 def rebuilt(robot: Robot, links: list[Link], connections: Sequence[Connection]) -> Robot:
-    """Return a robot of the given links and joints with the base, gravity, couplings and order of another."""
+    """Return a robot of the given links and joints with the base, gravity, couplings and joint order of another."""
     builder = RobotBuilder(robot.name, links[0], base=robot.base, gravity=robot.gravity)
     for link in links[1:]:
         builder.link(link)
@@ -111,7 +106,7 @@ def rebuilt(robot: Robot, links: list[Link], connections: Sequence[Connection]) 
 
 
 def _couplings(robot: Robot, moving: set[str]) -> list[Coupling]:
-    """Return the couplings of the joints that still move."""
+    """Return the couplings of the joints that move."""
     found = []
     for f in robot.followers:
         if f.name in moving:
@@ -123,21 +118,25 @@ def _couplings(robot: Robot, moving: set[str]) -> list[Coupling]:
     return found
 
 
-def _held(c: Connection, q: Array) -> Connection:
-    """Return a fixed joint in the place of one that is held at its entries q."""
+def _locked(c: Connection, q: Array) -> Connection:
+    """Return a fixed joint in place of a joint locked at its entries q."""
     return replace(c, joint=Fixed(c.joint.name), start=c.start @ joint_placement(c.joint, q))
 
 
 def joint_placement(joint: Joint, q: Array) -> Placement:
-    """Return the child link's frame in the joint's frame, at the joint's entries q, (nq of it,)."""
-    place, at = _HERE, 0
+    """Return the pose of the child link's frame in the joint's frame.
+
+    Args:
+        joint: The joint. q: Its coordinates, (nq of the joint,).
+    """
+    place, at = IDENTITY, 0
     for stage in joint.stages:
         place, at = place @ _moved(stage, q[at : at + stage.nq]), at + stage.nq
     return place
 
 
 def _moved(stage: Stage, q: Array) -> Placement:
-    """Return the frame after a one-DoF joint (or a ball) in the frame before it; exactly the same at zero."""
+    """Return the pose of the frame after a stage in the frame before it; exactly the identity at zero."""
     if stage.kind == "ball":
         return Placement(quaternion_matrix(q), np.zeros(3))
     if stage.kind == "prismatic":
@@ -146,8 +145,8 @@ def _moved(stage: Stage, q: Array) -> Placement:
     return Placement(c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis), np.zeros(3))
 
 
-def _with(carrier: Link, link: Link, place: Placement) -> Link:
-    """Return a link with another welded to it at a place in its frame."""
+def _merged(carrier: Link, link: Link, place: Placement) -> Link:
+    """Return a link merged with another whose pose in its frame is `place`."""
     points = {name: _moved_point(place, at) for name, at in link.contacts.items()}
     shapes = [shape.moved(place.rotation, place.position) for shape in link.shapes]
     inertia = carrier.inertia + link.inertia.moved(place.rotation, place.position)

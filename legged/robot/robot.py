@@ -1,4 +1,4 @@
-"""A finished robot: structure only, frozen; every algorithm is a function of it."""
+"""The robot: an immutable description of its structure, the first argument of every algorithm."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ import numpy as np
 from legged.errors import UnknownNameError
 from legged.robot.base import Base
 from legged.robot.body import Body
-from legged.robot.joint import Follower, PlacedJoint
+from legged.robot.joint import Connection, Follower, PlacedJoint
 from legged.robot.link import ContactPoint, PlacedLink
 from legged.robot.modules import Module
+from legged.robot.state import State, joint_rates, joint_values, named_state, state
 from legged.spatial import Array
 
 if TYPE_CHECKING:
     import networkx as nx
-
-    from legged.files.audit import Audit
-    from legged.robot.builder import Connection
-    from legged.robot.state import State
 
 Named = TypeVar("Named", bound=Any)
 
@@ -32,18 +29,18 @@ class Robot:
     """A tree of links on a base, partitioned into kinematic modules.
 
     Attributes:
-        name: For titles and messages.
-        base: What the base may do.
+        name: Name for titles and messages.
+        base: The degrees of freedom of the base.
         gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
         links: All links, base first, module by module, parent before child.
-        joints: The joints that move, in the order of v; those that follow others are not among them.
-        bodies: The computational links; see `Body`.
-        modules: The partition; modules[0] is the base.
-        contacts: Points that may touch the ground.
-        connections: All joints (fixed ones too) as they were defined, parent before child.
+        joints: The moving joints in the order of v, without coupled joints.
+        bodies: The bodies of the recursions; see `Body`.
+        modules: The kinematic modules; modules[0] is the base.
+        contacts: Contact points with the ground.
+        connections: All joints (fixed ones too) as defined, parent before child.
         nq, nv: Lengths of q and v.
-        followers: Joints that move as others do, which have no entries of their own.
-        audit: What was made of the file that the robot was loaded from; None for one built in code.
+        followers: Coupled joints, which share the entries of q and v of their masters.
+        audit: Report on the file that the robot was loaded from (`legged.files`); None for a robot built in code.
     """
 
     name: str
@@ -58,19 +55,19 @@ class Robot:
     nq: int
     nv: int
     followers: tuple[Follower, ...] = ()
-    audit: Audit | None = None
+    audit: Any = None
 
     def __repr__(self) -> str:
         return f"<Robot {self.name!r}: {len(self.links)} links, {self.nv} DoF, {self.base.kind} base>"
 
     @cached_property
     def graph(self) -> nx.DiGraph:
-        """Links as nodes, joints as directed edges.
+        """The tree of links as a directed graph with links as nodes and joints as edges.
 
-        The edges have attributes `joint` (its name), `kind`, `definition` (the Joint), and where it sits: `at`, (3,),
-        [m], and `rotation`, (3, 3), joint axes to parent axes, both in the parent link's frame.
+        The edges have attributes `joint` (its name), `kind`, `definition` (the Joint), and its pose in the frame of the
+        parent link: `at`, (3,), [m], and `rotation`, (3, 3), joint axes to parent axes.
         """
-        import networkx as nx  # it takes as long to load as NumPy, and most programs do without
+        import networkx as nx  # imported on demand, since loading it takes as long as loading NumPy
 
         graph = nx.DiGraph(name=self.name)
         graph.add_nodes_from(link.name for link in self.links)
@@ -86,7 +83,7 @@ class Robot:
 
     @property
     def nj(self) -> int:
-        """Number of joint degrees of freedom, base not counted."""
+        """Number of joint degrees of freedom, without the base."""
         return self.nv - self.base.nv
 
     def link(self, name: str) -> PlacedLink:
@@ -102,32 +99,36 @@ class Robot:
         return _by_name("contact point", self.contacts, name)
 
     def state(self, **parts: Any) -> State:
-        """Return (q, v) from named parts: `base_position`, `joints`, ...; see `legged.robot.state.state`."""
-        from legged.robot.state import state
-
+        """Return the state (q, v) with given parts: `base_position`, `joints`, ...; see `legged.robot.state.state`."""
         return state(self, **parts)
 
     def named_state(self, q: Array, v: Array) -> dict[str, Any]:
-        """Return the named parts of a state, which `state` takes."""
-        from legged.robot.state import named_state
+        """Return the arguments of `state` that give (q, v).
 
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,).
+        """
         return named_state(self, q, v)
 
     def joint_values(self, q: Array) -> dict[str, Any]:
-        """Return each joint's entries of q, (..., nq), by name: a number, or an array for several."""
-        from legged.robot.state import joint_values
+        """Return the entries of q of each joint by name, with leading axes as in q.
 
+        Args:
+            q: Configurations, (..., nq).
+        """
         return joint_values(self, q)
 
     def joint_rates(self, v: Array) -> dict[str, Any]:
-        """Return each joint's entries of a velocity, acceleration or generalized forces, (..., nv), by name."""
-        from legged.robot.state import joint_rates
+        """Return the entries of v of each joint by name, with leading axes as in v.
 
+        Args:
+            v: Velocities, accelerations or generalized forces, (..., nv).
+        """
         return joint_rates(self, v)
 
     def locked(self, values: Mapping[str, Any]) -> Robot:
-        """Return the robot with joints held at values by name; see `legged.robot.reduced`."""
-        from legged.robot.reduced import locked
+        """Return the robot with some joints locked at given values; see `legged.robot.reduced.locked`."""
+        from legged.robot.reduced import locked  # `reduced` builds robots and so imports this module
 
         return locked(self, values)
 
@@ -138,18 +139,18 @@ class Robot:
         return without(self, links)
 
     def fused(self) -> Robot:
-        """Return the robot without links that are fixed to others, whose mass and contacts these take over."""
+        """Return the robot with links that are joined by fixed joints merged; see `legged.robot.reduced.fused`."""
         from legged.robot.reduced import fused
 
         return fused(self)
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:
-        """For each body, the indices of its children."""
+        """The indices of each body's children."""
         return tuple(tuple(b.index for b in self.bodies if b.parent == body.index) for body in self.bodies)
 
     def ancestors(self, body: int) -> list[int]:
-        """Return the bodies from the given one to the base, both included."""
+        """Return the indices of the bodies from the given one to the base, both included."""
         path = [body]
         while self.bodies[path[-1]].parent >= 0:
             path.append(self.bodies[path[-1]].parent)
@@ -157,14 +158,14 @@ class Robot:
 
     @cached_property
     def alike_modules(self) -> tuple[tuple[int, ...], ...]:
-        """Groups of module numbers of one kind (same joints, same order), the base left out."""
+        """Groups of numbers of modules with the same kinds of joints in the same order, without the base."""
         groups: dict[tuple[str, ...], list[int]] = {}
         for module in self.modules[1:]:
             groups.setdefault(module.kind, []).append(module.index)
         return tuple(tuple(group) for group in groups.values())
 
     def neutral(self) -> Array:
-        """Return q with every joint at zero and the base at the world's origin, (nq,)."""
+        """Return the configuration, (nq,), with every joint at zero and the base frame at the world frame."""
         q = np.zeros(self.nq)
         q[: self.base.nq] = self.base.neutral()
         for body in self.bodies:

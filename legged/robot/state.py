@@ -1,25 +1,27 @@
-"""States by name: where the base is and which joint has which value, instead of indices into q and v."""
+"""States by name: poses and velocities of the base and values of named joints instead of indices into q and v."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from legged.dynamics.arguments import read
 from legged.errors import NotFiniteError, ShapeError, StateError
 from legged.robot.base import Base
+from legged.robot.configuration import read
 from legged.robot.joint import PlacedJoint
-from legged.robot.robot import Robot
 from legged.rotations import euler_matrix, quaternion_matrix, quaternion_of
 from legged.spatial import Array
 
-_SAME = 1e-9  # [m], [rad], [m/s], [rad/s], and of the entries of a rotation matrix
+if TYPE_CHECKING:
+    from legged.robot.robot import Robot
+
+_TOLERANCE = 1e-9  # [m], [rad], [m/s], [rad/s], and of the entries of a rotation matrix
 
 
 class State(NamedTuple):
-    """A state of a robot: configuration q, (nq,), and velocity v, (nv,)."""
+    """State of a robot: configuration q, (nq,), and velocity v, (nv,)."""
 
     q: Array
     v: Array
@@ -35,22 +37,22 @@ def state(
     joints: Mapping[str, Any] | None = None,
     joint_velocities: Mapping[str, Any] | None = None,
 ) -> State:
-    """Return the state (q, v) with the given parts; what is left out is neutral and at rest.
+    """Return the state (q, v) with the given parts; omitted parts are neutral and at rest.
 
     Args:
         robot: The robot.
-        base_position: The base's origin, (3,), [m], world.
-        base_orientation: Base axes to world axes: a unit quaternion, w first, (4,); roll, pitch and yaw about fixed
-            axes as URDF has them, (3,), [rad]; or a rotation matrix, (3, 3).
-        base_linear_velocity: Of the base's origin, (3,), [m/s], world axes.
-        base_angular_velocity: Of the base, (3,), [rad/s], world axes.
-        joints: Name -> entries of q, a number or (nq of the joint,), [rad] or [m]. A quaternion joint takes every form
-            of `base_orientation`.
+        base_position: Position of the base's origin, (3,), [m], world axes.
+        base_orientation: Orientation from base to world axes: a unit quaternion, w first, (4,); roll, pitch and yaw
+            about fixed axes as in URDF, (3,), [rad]; or a rotation matrix, (3, 3).
+        base_linear_velocity: Velocity of the base's origin, (3,), [m/s], world axes.
+        base_angular_velocity: Angular velocity of the base, (3,), [rad/s], world axes.
+        joints: Name -> entries of q, a number or (nq of the joint,), [rad] or [m]. A quaternion joint accepts every
+            form of `base_orientation`.
         joint_velocities: Name -> entries of v, a number or (nv of the joint,), [rad/s] or [m/s].
 
     Raises:
-        UnknownNameError: for a joint that is not there. ShapeError, NotFiniteError: for values of the wrong form.
-        StateError: for a pose or a velocity that this kind of base cannot have, and for a joint that follows another.
+        UnknownNameError: For an unknown joint. ShapeError, NotFiniteError: For values of the wrong form.
+        StateError: For a pose or velocity that the base cannot have, and for a coupled joint.
     """
     q, v = robot.neutral(), np.zeros(robot.nv)
     base = robot.base
@@ -68,7 +70,11 @@ def state(
 
 
 def named_state(robot: Robot, q: Array, v: Array) -> dict[str, Any]:
-    """Return the arguments of `state` that give (q, v); a fixed base has none, orientations are quaternions."""
+    """Return the arguments of `state` that give (q, v): orientations as quaternions, nothing for a fixed base.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
     q, v = read(robot, q=q, v=v)
     base, found = robot.base, {}
     if base.nq:
@@ -94,13 +100,21 @@ def _joint(robot: Robot, name: str) -> PlacedJoint:
 
 
 def joint_values(robot: Robot, q: Array) -> dict[str, Any]:
-    """Return each joint's entries of a configuration (nq,), or of rows of such, by name: a number or (nq of it,)."""
+    """Return the entries of q of each joint by name: a number, or (nq of the joint,), with leading axes as in q.
+
+    Args:
+        robot: The robot. q: Configurations, (..., nq).
+    """
     q = _last_axis("q", q, robot.nq)
     return {joint.name: q[..., joint.q.start] if joint.nq == 1 else q[..., joint.q] for joint in robot.joints}
 
 
 def joint_rates(robot: Robot, v: Array) -> dict[str, Any]:
-    """Return each joint's entries of a velocity, an acceleration or generalized forces (nv,), or of rows, by name."""
+    """Return the entries of v of each joint by name: a number, or (nv of the joint,), with leading axes as in v.
+
+    Args:
+        robot: The robot. v: Velocities, accelerations or generalized forces, (..., nv).
+    """
     v = _last_axis("v", v, robot.nv)
     return {joint.name: v[..., joint.v.start] if joint.nv == 1 else v[..., joint.v] for joint in robot.joints}
 
@@ -113,10 +127,12 @@ def _base_configuration(robot: Robot, position: Any, orientation: Any) -> Array:
     R = quaternion_matrix(p)
     q = base.configuration(o, R)
     R_q, o_q = base.pose(q)
-    if np.abs(R_q - R).max() > _SAME:
-        raise StateError(f"the base of {robot.name!r} {_freedom(base)}: it cannot have base_orientation {orientation}")
-    if np.abs(o_q - o).max() > _SAME:
-        raise StateError(f"the base of {robot.name!r} {_freedom(base)}: it cannot have base_position {position}")
+    if np.abs(R_q - R).max() > _TOLERANCE:
+        raise StateError(
+            f"the base of {robot.name!r} {_description(base)}: it cannot have base_orientation {orientation}"
+        )
+    if np.abs(o_q - o).max() > _TOLERANCE:
+        raise StateError(f"the base of {robot.name!r} {_description(base)}: it cannot have base_position {position}")
     return np.concatenate([p, o]) if base.kind == "floating" else q
 
 
@@ -131,12 +147,12 @@ def _base_velocity(robot: Robot, q: Array, angular: Any, linear: Any) -> Array:
         ("base_angular_velocity", omega, twist[:3]),
         ("base_linear_velocity", velocity, twist[3:]),
     ):
-        if np.abs(R @ part - given).max() > _SAME * (1.0 + np.abs(given).max()):
-            raise StateError(f"the base of {robot.name!r} {_freedom(base)}: it cannot have {what} {given} here")
+        if np.abs(R @ part - given).max() > _TOLERANCE * (1.0 + np.abs(given).max()):
+            raise StateError(f"the base of {robot.name!r} {_description(base)}: it cannot have {what} {given} here")
     return v
 
 
-def _freedom(base: Base) -> str:
+def _description(base: Base) -> str:
     return {
         "fixed": "is fixed",
         "planar": "is planar, it moves along x and z and turns about y",
@@ -159,7 +175,7 @@ def _quaternion(what: str, value: Any) -> Array:
     if array.shape == (3,):
         return quaternion_of(euler_matrix("zyx", array[::-1]))
     if array.shape == (3, 3):
-        if np.abs(array.T @ array - np.eye(3)).max() > _SAME or np.linalg.det(array) < 0.0:
+        if np.abs(array.T @ array - np.eye(3)).max() > _TOLERANCE or np.linalg.det(array) < 0.0:
             raise StateError(
                 f"{what} is not a rotation: its columns must be orthonormal and right-handed, got\n{array}"
             )

@@ -28,8 +28,7 @@ from legged.dynamics.kinematics import kinetic_energy, point_positions, potentia
 from legged.dynamics.passive import friction_forces, friction_slopes
 from legged.ground.contact import contact_motion, contact_wrenches
 from legged.ground.ground import Ground
-from legged.robot.configuration import integrate
-from legged.robot.entries import scatter_add
+from legged.robot.configuration import integrate, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import chart_rate, normalized, semi_implicit_euler
 from legged.simulation.controller import Controller, full_torque

@@ -17,7 +17,7 @@ from legged.compiler.ir import where
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import StateError
 from legged.robot.body import Body
-from legged.robot.entries import as_vector, scatter_add
+from legged.robot.configuration import as_vector, scatter_add
 from legged.robot.robot import Robot
 
 Array = np.ndarray

@@ -35,7 +35,7 @@ from legged.dynamics.kinematics import kinetic_energy, point_positions, potentia
 from legged.dynamics.passive import friction_forces
 from legged.ground.contact import refuse_round_feet
 from legged.ground.ground import Ground
-from legged.robot.entries import scatter_add
+from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import drift, normalized, velocity_product
 from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Outputs

@@ -10,8 +10,8 @@ from legged.contact.free_body import FreeBody
 from legged.contact.rigid import Rigid
 from legged.ground.ground import Ground
 from legged.robot.inertia import Inertia
+from legged.robot.link import Box, Shape
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Shape
 
 Array = np.ndarray
 _SAME = 1e-6  # [m], closer points are one

@@ -14,7 +14,7 @@ from legged.app.balance.report import PAPER, Account
 from legged.app.cli import app
 from legged.contact import Rigid
 from legged.errors import DefinitionError
-from legged.robot.shapes import Box
+from legged.robot.link import Box
 from legged.simulation.run import GROUND
 
 

@@ -17,7 +17,7 @@ import legged
 import robots
 from legged import JointPhysics, Rotor, conversions
 from legged.errors import DefinitionError, FileError, MismatchError
-from legged.robot.random import JOINTS
+from legged.robot.random_tree import JOINTS
 
 OPTIONS = {
     "plain": {},

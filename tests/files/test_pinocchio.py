@@ -9,7 +9,7 @@ import pytest
 
 import legged
 from legged.errors import FileError
-from legged.robot.physics import CREEP
+from legged.robot.physics import TRANSITION_SPEED
 
 pytest.importorskip("pinocchio")
 pytest.importorskip("yourdfpy")
@@ -100,6 +100,6 @@ def test_joint_friction_of_a_file_is_added_to_pinocchios_forces():
     q = legged.random_configuration(robot, rng)
     v, vdot = rng.normal(size=(2, robot.nv))
     added = legged.inverse_dynamics(robot, q, v, vdot) - legged.inverse_dynamics(rigid, q, v, vdot)
-    expected = damping * v[6:] + friction * np.tanh(v[6:] / CREEP)
+    expected = damping * v[6:] + friction * np.tanh(v[6:] / TRANSITION_SPEED)
     assert np.abs(added[:6]).max() < 1e-12
     assert np.allclose(added[6:], expected, rtol=0.0, atol=1e-12)

@@ -6,7 +6,7 @@ from oracles.rebuild import rebuild
 
 import legged
 from legged.errors import StateError
-from legged.robot.physics import CREEP
+from legged.robot.physics import TRANSITION_SPEED
 from legged.simulation.limits import STOP_TIME, motor_forces, stops_of
 
 FIXED = legged.RungeKutta4(step=1e-4)
@@ -151,11 +151,11 @@ def test_viscous_friction_slows_a_wheel_exponentially():
 
 def test_dry_friction_stops_a_wheel_at_a_steady_rate_and_holds_it():
     run = legged.simulate(wheel(friction=0.6), until=2.0, v=[3.0])
-    moving = run.v[:, 0] > 10 * CREEP
+    moving = run.v[:, 0] > 10 * TRANSITION_SPEED
     assert run.v[moving, 0] == pytest.approx(3.0 - 0.6 / INERTIA * run.times[moving], abs=1e-4)
-    assert abs(run.v[-1, 0]) < 1e-3 * CREEP
+    assert abs(run.v[-1, 0]) < 1e-3 * TRANSITION_SPEED
     held = legged.simulate(wheel(friction=0.6), asks(0.3), until=2.0)
-    assert held.v[-1, 0] == pytest.approx(CREEP * np.arctanh(0.5), rel=1e-4)
+    assert held.v[-1, 0] == pytest.approx(TRANSITION_SPEED * np.arctanh(0.5), rel=1e-4)
 
 
 @pytest.mark.parametrize("step", [1e-4, 1e-2])

@@ -16,7 +16,7 @@ import legged
 import robots
 from legged import denoc
 from legged.errors import DefinitionError
-from legged.robot.physics import CREEP
+from legged.robot.physics import TRANSITION_SPEED
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")
 SHAPES = list(product(range(20), (False, True)))
@@ -82,7 +82,7 @@ def dissipation(robot, v):
     for joint in (*robot.joints, *robot.followers):
         rates = getattr(joint, "ratio", 1.0) * v[joint.v]
         physics = joint.definition.physics
-        total += (rates * (physics.damping * rates + physics.friction * np.tanh(rates / CREEP))).sum()
+        total += (rates * (physics.damping * rates + physics.friction * np.tanh(rates / TRANSITION_SPEED))).sum()
     return total
 
 
@@ -200,7 +200,7 @@ def test_force_of_a_joint_is_the_sum_of_its_parts():
     physics = legged.JointPhysics(damping=0.4, friction=0.3, armature=0.05, stiffness=2.0, rest=0.2)
     robot = arm(physics, axis="y")
     q, v, vdot = np.array([[0.7], [0.03], [1.5]])
-    by_hand = (0.251 + 0.05) * 1.5 + 0.4 * 0.03 + 0.3 * np.tanh(0.03 / CREEP) + 2.0 * (0.7 - 0.2)
+    by_hand = (0.251 + 0.05) * 1.5 + 0.4 * 0.03 + 0.3 * np.tanh(0.03 / TRANSITION_SPEED) + 2.0 * (0.7 - 0.2)
     assert legged.inverse_dynamics(robot, q, v, vdot) == pytest.approx([by_hand], rel=1e-14)
     assert legged.potential_energy(robot, q) == pytest.approx(0.5 * 2.0 * 0.5**2, rel=1e-14)
     still = legged.JointPhysics(damping=0.4, friction=0.3, armature=0.05)

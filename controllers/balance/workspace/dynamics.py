@@ -10,8 +10,8 @@ import numpy as np
 from controllers.balance.workspace.feet import Foot
 from controllers.balance.workspace.passes import Outward
 from legged.compiler.ir.annotations import stage
-from legged.dynamics.forward import JointFactors, eliminate
 from legged.dynamics.sweeps import inward
+from legged.robot.articulated import JointFactors, eliminate
 from legged.robot.body import Body
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot

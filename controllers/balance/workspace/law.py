@@ -19,7 +19,7 @@ from controllers.balance.workspace.wrench import Gain, Gains, Path, gain_matrix
 from controllers.footing import check_footing
 from legged.errors import DefinitionError, LeggedError, UnknownNameError
 from legged.ground.ground import Ground
-from legged.robot.given import vector3
+from legged.robot.placement import vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
 

@@ -22,7 +22,7 @@ from legged.compiler import Kernel, compile
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
 from legged.errors import LeggedError, SingularError
-from legged.robot.entries import scatter_add
+from legged.robot.configuration import scatter_add
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
 from legged.spatial import Array, sum_of

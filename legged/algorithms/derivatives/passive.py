@@ -7,7 +7,7 @@ import numpy as np
 from legged.compiler.ir import where
 from legged.dynamics.passive import deflection
 from legged.robot.body import Body
-from legged.robot.physics import CREEP
+from legged.robot.physics import TRANSITION_SPEED
 from legged.spatial import Array, skew
 
 
@@ -18,8 +18,8 @@ def friction_tangents(body: Body, v: Array) -> Array:
     damping, friction = (np.broadcast_to(x, body.nv) for x in (body.physics.damping, body.physics.friction))
     slopes = []
     for c, F, rate in zip(damping.tolist(), friction.tolist(), v[body.v], strict=True):
-        drag = np.tanh(body.ratio * rate / CREEP) if F else 0.0
-        slopes.append(body.ratio**2 * (c + F / CREEP * (1.0 - drag * drag)))
+        drag = np.tanh(body.ratio * rate / TRANSITION_SPEED) if F else 0.0
+        slopes.append(body.ratio**2 * (c + F / TRANSITION_SPEED * (1.0 - drag * drag)))
     return np.array(slopes)
 
 

@@ -12,7 +12,7 @@ from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
 from legged.dynamics.kinematics import point_positions, point_twist_rates
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
-from legged.robot.entries import scatter_add
+from legged.robot.configuration import scatter_add
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, factor_symmetric, join, mass_matrix, mirror, skew, solve_factored

@@ -9,8 +9,7 @@ from legged.algorithms.operators.dynamics import bias_forces
 from legged.algorithms.operators.operator import Operator
 from legged.algorithms.operators.spatial_operators import SpatialOperators
 from legged.dynamics.arguments import Wrenches, read
-from legged.robot.configuration import configuration_rate
-from legged.robot.entries import scatter
+from legged.robot.configuration import configuration_rate, scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array
 

@@ -22,7 +22,7 @@ from legged.dynamics.kinematics import motion
 from legged.dynamics.sweeps import inward, outward, transforms
 from legged.errors import DefinitionError
 from legged.robot.body import Body
-from legged.robot.entries import scatter, scatter_add
+from legged.robot.configuration import scatter, scatter_add
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, cross, factor_symmetric, join, mirror, solve_factored
 

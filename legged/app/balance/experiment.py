@@ -13,8 +13,8 @@ from legged.app.paper.timing import race
 from legged.contact import FreeBody, Rigid
 from legged.errors import DefinitionError, SimulationError
 from legged.robot.inertia import box_inertia
+from legged.robot.link import Box
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box
 from legged.robot.state import State
 from legged.rotations import euler_matrix
 from legged.simulation import Run

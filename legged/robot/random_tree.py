@@ -1,4 +1,4 @@
-"""Seeded random robots of every shape, for everybody's tests."""
+"""Random robots of every topology and joint type for tests, reproducible by a seed."""
 
 from __future__ import annotations
 
@@ -35,24 +35,25 @@ def random_tree(
     coupled: bool = False,
     shuffled: bool = False,
 ) -> Robot:
-    """Return a random robot, the same for the same seed.
+    """Return a random robot, identical for the same seed and arguments.
 
     Args:
-        seed: Of NumPy's generator.
-        links: Number of links without the base; 1 to 40 at random when None.
-        joints: Kinds to draw from: "revolute", "prismatic", "universal", "spherical" (three Euler angles), "ball"
-            (quaternion), "planar", "fixed", and "free", which is not drawn unless asked for.
-        bases: Kinds to draw from: "fixed", "planar", "floating", "euler".
-        branching: Chance that a link hangs on any earlier link, anywhere along a leg, and not on the last one; random
-            from 0 (a chain) to 1 (a bush) when None.
+        seed: Seed of NumPy's random generator.
+        links: Number of links without the base; random from 1 to 40 by default.
+        joints: Joint types to draw from: "revolute", "prismatic", "universal", "spherical" (three Euler angles), "ball"
+            (quaternion), "planar", "fixed", and "free", which the default omits.
+        bases: Base types to draw from: "fixed", "planar", "floating", "euler".
+        branching: Probability that a link's parent is any earlier link instead of the previous one, from 0 (a chain) to
+            1; random by default.
         axes: "any" direction and frame rotation, "parallel" (all about y, offsets along x and z), or "perpendicular"
             (each axis perpendicular to its parent's, coordinate axes).
-        gravity: (3,), [m/s^2].
-        physics: Whether joints have friction, springs, armature and rotors, gyroscopic ones among them.
-        coupled: Whether some joints of one degree of freedom follow others.
+        gravity: Acceleration of free fall, (3,), [m/s^2], world axes.
+        physics: Whether joints have friction, springs, armature and rotors, some of them gyroscopic.
+        coupled: Whether some joints of one degree of freedom are coupled to others.
         shuffled: Whether q and v have the joints in a random order.
     """
-    rng, extra = np.random.default_rng(seed), np.random.default_rng([seed, 1])  # the same tree whatever is added
+    rng = np.random.default_rng(seed)
+    extra = np.random.default_rng([seed, 1])  # a separate generator, so that options do not change the tree
     count = int(rng.integers(1, 41)) if links is None else links
     spread = float(rng.uniform()) if branching is None else branching
     base = _base(str(rng.choice(list(bases))), rng)
@@ -77,7 +78,7 @@ def random_tree(
 
 
 def _physics(joint: Joint, rng: np.random.Generator) -> JointPhysics:
-    """Return random friction, springs and rotors, of the size of what the random links bring about."""
+    """Return random friction, springs and rotors, similar in size to the forces and inertias of the random links."""
     n = joint.nv
     damping, friction, rest = rng.uniform(0.0, 1.0, n), rng.uniform(0.0, 1.0, n), rng.uniform(-1.0, 1.0, n)
     armature, stiffness = rng.uniform(0.0, 0.2, n), rng.uniform(0.0, 2.0, n)
@@ -88,7 +89,7 @@ def _physics(joint: Joint, rng: np.random.Generator) -> JointPhysics:
 
 
 def _couple(builder: RobotBuilder, joints: Sequence[Joint], rng: np.random.Generator) -> set[str]:
-    """Let some joints follow others, and return their names."""
+    """Couple some joints to others, and return the names of the followers."""
     names = rng.permutation([joint.name for joint in joints if joint.nv == 1])
     pairs = list(zip(names[0::2], names[1::2], strict=False))
     for follower, master in pairs:
@@ -124,7 +125,7 @@ def _next_direction(axes: str, before: int, rng: np.random.Generator) -> int:
 
 
 def _inertia(rng: np.random.Generator) -> Inertia:
-    """Return the inertia of a random cloud of points, which some body surely has."""
+    """Return the inertia of a random set of point masses, which is physically possible by construction."""
     points = rng.normal(size=(6, 3)) * rng.uniform(0.02, 0.2, 3)
     mass = float(rng.uniform(0.2, 3.0))
     points = points - points.mean(axis=0)

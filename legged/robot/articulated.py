@@ -1,0 +1,180 @@
+"""Articulated inertia of joints, and the check that every motion of a robot meets inertia."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from legged.errors import DefinitionError
+from legged.robot.body import Body
+from legged.robot.configuration import random_configuration
+from legged.spatial import Array, factor_symmetric, mirror, solve_factored, with_rows
+
+if TYPE_CHECKING:
+    from legged.robot.robot import Robot
+
+SINGULAR = 1e-12
+"""Smallest articulated inertia of a motion, relative to the rigid inertia of everything that the joint carries.
+
+Rounding gives values near 1e-16 where the exact inertia is zero. The smallest inertia of a real machine, a gear of
+1e-8 kg m^2 whose shaft carries 10 kg at 1 m, gives 1e-9.
+"""
+SUSPECT = 1e-9
+"""Below this value more configurations are checked: rounding errors grow where joints meet little inertia."""
+
+
+@dataclass(eq=False)
+class JointFactors:
+    """Block factors of one joint.
+
+    Attributes:
+        Psi: M^ P I^^-1, (6, nv of the joint), body axes.
+        I_hat: The articulated inertia P^T M^ P of the joint as factored by `factor_symmetric`.
+    """
+
+    Psi: Array
+    I_hat: tuple
+
+
+def eliminate(body: Body, M_hat: Array, rotor_inertia: Array) -> tuple[JointFactors, Array]:
+    """Return the factors of a joint, and M^ - Psi^ Psi^T, (6, 6), [kg m^2, kg m, kg], which its parent gains.
+
+        Psi^ = M^ P + H,   I^ = P^T Psi^ + H^T P + I_r,   Psi = Psi^ I^^-1
+
+    The rows of M^ - Psi^ Psi^T along the joint are Psi (H^T P + I_r) - H, zero without rotors.
+
+    Args:
+        body: The body behind the joint.
+        M_hat: Its articulated mass matrix M^, (6, 6), [kg m^2, kg m, kg], body axes.
+        rotor_inertia: H^T P + I_r, (nv of the joint, nv of the joint), [kg m^2] or [kg], joint axes.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (A.6), (A.7), (A.9), link by link inside a module.
+    """
+    P = body.P
+    Psi_hat = M_hat @ P + body.rotor_momentum
+    I_hat = factor_symmetric(P.T @ Psi_hat + rotor_inertia)
+    Psi = np.stack([solve_factored(I_hat, row) for row in Psi_hat])
+    remaining = mirror(M_hat - Psi_hat @ Psi.T)
+    return JointFactors(Psi, I_hat), with_rows(
+        remaining, joint_rows(body), (Psi @ rotor_inertia - body.rotor_momentum).T
+    )
+
+
+def joint_rows(body: Body) -> tuple[int, ...]:
+    """Return the indices of a twist's components along the joint's motion, one for each degree of freedom."""
+    return tuple(int(column.argmax()) for column in body.P.T)
+
+
+def refuse_singular(robot: Robot) -> None:
+    """Raise DefinitionError if some motion of the robot meets no inertia at a generic configuration.
+
+    The motion of joint k meets the articulated inertia I^_k = P_k^T M^_k P_k, equation (A.6) link by link. It is
+    evaluated at a random configuration, where it vanishes only if it vanishes at every configuration, except by
+    coincidence; so for suspects the median of three configurations decides. With coupled joints, whose motions are not
+    independent, the inertia matrix of the robot is checked instead.
+
+    This finds thin rods that rotate about themselves, aligned axes with massless links between them, and free massless
+    bases. Singular configurations, such as gimbal lock, are no error here.
+    """
+    if robot.followers:
+        smallest, column = sorted((_smallest_of_matrix(robot, seed) for seed in range(3)), key=lambda pair: pair[0])[1]
+        if smallest <= SINGULAR:
+            moved = (body for body in robot.bodies if body.v.start <= column < body.v.stop and not body.follows)
+            raise DefinitionError(_message(robot, next(moved), smallest))
+        return
+    smallest = _smallest_inertias(robot, seed=0)
+    if smallest.min() > SUSPECT:
+        return
+    smallest = np.median([smallest, _smallest_inertias(robot, seed=1), _smallest_inertias(robot, seed=2)], axis=0)
+    for body in reversed(robot.bodies):  # the outermost singular joint makes the values of those inward of it invalid
+        if smallest[body.index] <= SINGULAR:
+            raise DefinitionError(_message(robot, body, smallest[body.index]))
+
+
+def _motion_matrix(robot: Robot, body: Body, q: Array) -> Array:
+    return robot.base.motion_matrix(q) if body.kind == "base" else body.P
+
+
+def _smallest_inertias(robot: Robot, seed: int) -> Array:
+    """Return the smallest relative inertia that each body's joint meets at a random configuration, (n,).
+
+    It is inf without a joint, and where a singular joint outward leaves no finite number.
+    """
+    q = random_configuration(robot, np.random.default_rng(seed))
+    M_hat = [body.regrouped.M for body in robot.bodies]
+    M_tilde = [body.M for body in robot.bodies]
+    smallest = np.full(len(robot.bodies), np.inf)
+    with np.errstate(all="ignore"):
+        for body in reversed(robot.bodies):
+            k, parent, P = body.index, body.parent, _motion_matrix(robot, body, q)
+            if body.nv and np.isfinite(M_hat[k]).all():
+                smallest[k] = _smallest_inertia(body, P, M_hat[k], M_tilde[k])
+            if parent >= 0:
+                X = body.transform(q)
+                _, remaining = eliminate(body, M_hat[k], body.rotor_inertia)
+                M_hat[parent] = M_hat[parent] + X.transform_inertia(remaining)
+                M_tilde[parent] = M_tilde[parent] + X.transform_inertia(M_tilde[k])
+    return smallest
+
+
+def _smallest_inertia(body: Body, P: Array, M_hat: Array, M_tilde: Array) -> float:
+    """Return the smallest x^T I^ x over motions x of P, relative to the rigid inertia.
+
+    Rotations are scaled by the trace of the composite inertia about the body's origin and translations by the
+    composite mass, so that radians and meters can be combined in one matrix.
+    """
+    I_hat = P.T @ (M_hat @ P + body.rotor_momentum) + body.rotor_inertia
+    _, R = np.linalg.qr(_scales(M_tilde)[:, None] * P)
+    inverse = np.linalg.inv(R)
+    return float(np.linalg.eigvalsh(inverse.T @ I_hat @ inverse)[0])
+
+
+def _smallest_of_matrix(robot: Robot, seed: int) -> tuple[float, int]:
+    """Return (smallest relative inertia of any motion at a random configuration, index into v of its largest rate)."""
+    q = random_configuration(robot, np.random.default_rng(seed))
+    M_tilde = [body.M for body in robot.bodies]
+    J = np.zeros((len(robot.bodies), 6, robot.nv))  # v to each body's twist, body axes
+    inertia, square = np.zeros((robot.nv, robot.nv)), np.zeros(robot.nv)
+    for body in robot.bodies:
+        k, H = body.index, np.zeros((6, robot.nv))
+        if body.parent >= 0:
+            J[k] = body.transform(q) @ J[body.parent]
+        J[k][:, body.v] += _motion_matrix(robot, body, q)
+        H[:, body.v] = body.rotor_momentum
+        inertia += J[k].T @ (body.M @ J[k] + H) + H.T @ J[k]
+        inertia[body.v, body.v] += body.reflected_inertia
+    for body in reversed(robot.bodies):
+        k = body.index
+        if body.parent >= 0:
+            M_tilde[body.parent] = M_tilde[body.parent] + body.transform(q).transform_inertia(M_tilde[k])
+        square[body.v] += ((_scales(M_tilde[k])[:, None] * _motion_matrix(robot, body, q)) ** 2).sum(axis=0)
+    scale = np.sqrt(square)
+    values, vectors = np.linalg.eigh(inertia / np.outer(scale, scale))
+    return float(values[0]), int(np.abs(vectors[:, 0]).argmax())
+
+
+def _scales(M_tilde: Array) -> Array:
+    """Return the scales of rotations and translations, (6,): roots of composite inertia and composite mass."""
+    inertia, mass = abs(float(np.trace(M_tilde[:3, :3]))), float(M_tilde[5, 5])
+    return np.sqrt(np.repeat([inertia or 1.0, mass or 1.0], 3))
+
+
+def _message(robot: Robot, body: Body, smallest: float) -> str:
+    if smallest < -SINGULAR:
+        return (
+            f"link {body.name!r} can move so that it meets a negative inertia and gains energy by itself: a mass or a "
+            f"principal inertia of it or outward of it is negative; correct that"
+        )
+    if body.kind == "base":
+        return (
+            f"the base {body.name!r} can move without meeting any inertia; give it mass and inertia, or a base with "
+            f"fewer degrees of freedom"
+        )
+    joint = next(j for j in robot.joints if j.v.start <= body.v.start < j.v.stop)
+    return (
+        f"joint {joint.name!r} of link {joint.child!r} can move without meeting any inertia: nothing outward of it has "
+        f"any about or along that axis, or it lines up with a joint outward of it over massless links; give link "
+        f"{joint.child!r} inertia, or fix the joint"
+    )
