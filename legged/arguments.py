@@ -1,9 +1,10 @@
 """Read the arguments of public functions: numbers, arrays, names and objects, each checked with one message style.
 
-Every function returns the value in the form that the toolkit computes with, or raises an error that names the argument,
-says what is wrong with it and what is expected. Text, bytes, dates, truth values, complex numbers and ragged lists are
-no numbers. Traced scalars (`legged.compiler.Expression`) and other element types that define arithmetic, such as
-`legged.taylor.Taylor`, pass where a number is expected; only their shape is checked.
+Each function returns the value in the form that the toolkit computes with, or raises an error that names the argument,
+says what is wrong with it and what is expected. `legged.checked` applies them to whole functions by their annotations.
+Text, bytes, dates, truth values, complex numbers and ragged lists are no numbers. Traced scalars
+(`legged.compiler.Expression`) and other element types that define arithmetic, such as `legged.taylor.Taylor`, pass
+where a number is expected; only their shape is checked.
 """
 
 from __future__ import annotations
@@ -83,6 +84,14 @@ def array(name: str, value: Any, shape: Sequence[int | None] | None = None, mean
         place = f" at entry {', '.join(map(str, where))}" if where else ""
         raise NotFiniteError(f"{name} must be finite, got {found[where]}{place}")
     return found
+
+
+def array_of_numbers(name: str, value: Any) -> np.ndarray:
+    """Return an array whose entries may be infinite or NaN, or raise as `array` does."""
+    found = np.asarray(value, object)
+    if not all(is_element(x) for x in found.ravel().tolist()):
+        raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
+    return found.astype(float)
 
 
 def number(

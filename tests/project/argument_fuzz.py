@@ -313,15 +313,15 @@ def attempt(case: Case, changed: dict[str, Any]) -> Outcome:
         if not np.array_equal(given[name], x, equal_nan=x.dtype.kind in "fc"):
             return Outcome(answer, None, f"changed the argument {name}")
     del text
-    return Outcome(answer, None, "an answer with NaN or infinity" if changed and holds_nan(answer) else "")
+    return Outcome(answer, None, "an answer with NaN" if changed and holds_nan(answer) else "")
 
 
 def holds_nan(x: Any, depth: int = 0) -> bool:
-    """Tell whether an answer holds a number that is NaN, or an array with an entry that is not finite."""
+    """Tell whether an answer holds a number that is NaN, or a returned array an entry that is not finite."""
     if isinstance(x, (float, np.floating)):
         return bool(np.isnan(x))
     if isinstance(x, np.ndarray):
-        return x.dtype.kind == "f" and not np.isfinite(x).all()
+        return x.dtype.kind == "f" and bool((np.isnan(x) if depth else ~np.isfinite(x)).any())
     if depth > 4 or isinstance(x, (str, bytes, type, legged.Robot)):
         return False
     if isinstance(x, dict):

@@ -1,13 +1,19 @@
 """`legged.arguments`: what is a number, an array, a name; and what every message says."""
 
 import datetime
+import inspect
+import pickle
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Literal
 
 import numpy as np
 import pytest
 
 import legged
 from legged import arguments
+from legged.checked import checked
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
 
 NO_NUMBERS = [
@@ -114,3 +120,70 @@ def test_a_value_whose_repr_fails_is_still_reported():
 
     with pytest.raises(ArgumentError, match="<Broken>"):
         arguments.number("x", Broken())
+
+
+@checked
+def example(
+    robot: legged.Robot,
+    q: np.ndarray,
+    mass: float = 1.0,
+    names: Sequence[str] = (),
+    limit: float = np.inf,
+    table: Mapping[str, float] | None = None,
+    mode: Literal["a", "b"] = "a",
+    either: float | str | None = None,
+):
+    """Return the sum of q times the mass."""
+    return mass * q[0] + mass * q[1] if len(q) > 1 else mass * q[0]
+
+
+@checked
+@dataclass(frozen=True)
+class Example:
+    """A dataclass whose fields are checked."""
+
+    mass: float
+    names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.mass > 10.0:
+            raise ArgumentError("too heavy")
+
+
+ROBOT = legged.random_tree(1, links=2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"robot": None}, r"robot must be a legged\.Robot, got None"),
+        ({"q": ["a"]}, "q must hold real numbers"),
+        ({"q": [np.nan]}, "q must be finite"),
+        ({"q": [1e308, 1e308]}, "no finite answer.*1e[+]308"),
+        ({"mass": "1"}, "mass must be a number"),
+        ({"names": "abc"}, "names must be a sequence"),
+        ({"names": ["a", 1]}, "entry 1 of names must be a text"),
+        ({"limit": np.nan}, "limit must be finite"),
+        ({"table": {"a": "b"}}, r"table must be a mapping, each value a number or None"),
+        ({"table": 3}, "table must be a mapping"),
+        ({"mode": "c"}, "mode must be one of 'a', 'b'"),
+        ({"either": [1]}, "either must be a number or a text or None"),
+        ({"extra": 1}, "unexpected keyword argument 'extra'"),
+    ],
+)
+def test_decorated_functions_check_their_arguments_by_annotation(changed, words):
+    assert example(ROBOT, [1.0, 2.0], limit=np.inf, table={"a": 1}, either="x") == 3.0
+    with pytest.raises(LeggedError, match=words):
+        example(**{"robot": ROBOT, "q": np.ones(2), **changed})
+
+
+def test_decorated_dataclasses_check_their_fields_before_their_own_checks():
+    assert Example(1.0, ("a",)).mass == 1.0
+    for given, words in (((None,), "mass must be a number"), ((1.0, (1,)), "entry 0 of names"), ((11.0,), "too heavy")):
+        with pytest.raises(ArgumentError, match=words):
+            Example(*given)
+
+
+def test_checked_functions_keep_their_name_signature_and_place():
+    assert example.__name__ == "example" and "mass" in inspect.signature(example).parameters
+    assert pickle.loads(pickle.dumps(example)) is example

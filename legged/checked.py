@@ -1,0 +1,267 @@
+"""`checked`: a decorator that checks the arguments of a public function or dataclass by their annotations."""
+
+from __future__ import annotations
+
+import collections.abc
+import functools
+import inspect
+import math
+import numbers
+import os
+import types
+import typing
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from legged.arguments import array, array_of_numbers, instance, number, shown, text, whole
+from legged.errors import ArgumentError, NotFiniteError, ShapeError
+
+T = TypeVar("T")
+
+
+def checked(target: T) -> T:
+    """Return a function or dataclass whose arguments are checked by their annotations before it runs.
+
+    An argument annotated with a class must be an instance of it, one annotated with `Array` an array of numbers, with
+    `float`, `int`, `bool` or `str` such a value; unions, optional arguments, sequences, mappings, tuples and callables
+    are checked likewise. NaN is refused everywhere, infinity where no default is infinite. Arguments annotated with
+    `Any`, type variables or protocols are not checked. Values are passed on as they are. A function's floating-point
+    answer that holds NaN or infinity raises NotFiniteError, which gives the largest number among the arguments.
+
+    Raises:
+        ArgumentError, ShapeError, NotFiniteError: from the decorated function, at each call.
+    """
+    if isinstance(target, type):
+        return _checked_class(target)  # type: ignore[return-value]
+    function: Any = target
+    signature = inspect.signature(function)
+
+    @functools.cache
+    def checks() -> dict[str, _Check]:
+        return _checks(function, signature)
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise ArgumentError(f"{function.__name__}: {error}") from None
+        for name, value in bound.arguments.items():
+            check = checks().get(name)
+            if check is not None:
+                check(name, value)
+        answer = function(*args, **kwargs)
+        if not _is_finite(answer):
+            raise NotFiniteError(
+                f"{function.__name__} has no finite answer: an intermediate result is too large or undefined; the "
+                f"largest number among the arguments is {_largest(bound.arguments.values()):.3g}"
+            )
+        return answer
+
+    return wrapper  # type: ignore[return-value]
+
+
+_Check = Callable[[str, Any], object]
+
+
+def _checked_class(cls: type) -> type:
+    """Return a dataclass that checks its fields after `__init__` has set them and before `__post_init__`."""
+    before: Any = getattr(cls, "__post_init__", None)
+
+    @functools.cache
+    def checks() -> dict[str, _Check]:
+        return _checks(cls, inspect.signature(cls))
+
+    def post_init(self: Any, *given: Any) -> None:
+        if type(self) is cls or "__post_init__" not in vars(type(self)):
+            for name, check in checks().items():
+                if hasattr(self, name):
+                    check(name, getattr(self, name))
+        if before is not None:
+            before(self, *given)
+
+    cls.__post_init__ = post_init  # type: ignore[attr-defined]
+    return cls
+
+
+def _checks(target: Any, signature: inspect.Signature) -> dict[str, _Check]:
+    """Return the check of each parameter whose annotation can be checked."""
+    try:
+        hints = typing.get_type_hints(target if not isinstance(target, functools.partial) else target.func)
+    except (NameError, TypeError):
+        return {}
+    found = {}
+    for name, parameter in signature.parameters.items():
+        if name not in hints or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            continue
+        default = parameter.default
+        hint = _hint_check(hints[name], infinite=_is_infinite(default))
+        if hint is not None:
+            found[name] = _or_default(hint[0], default)
+    return found
+
+
+def _or_default(check: _Check, default: Any) -> _Check:
+    """Return the check, which the default passes whatever its type."""
+
+    def allowed(name: str, value: Any) -> None:
+        if value is not default:
+            check(name, value)
+
+    return allowed if default is not inspect.Parameter.empty else check
+
+
+def _hint_check(hint: Any, infinite: bool) -> tuple[_Check, str] | None:
+    """Return the check of an annotation and its meaning in words, None if there is nothing to check."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if hint is Any or isinstance(hint, TypeVar) or hint is object or hint is inspect.Parameter.empty:
+        return None
+    if hint is None or hint is type(None):
+        return _kind_check(type(None), "None")
+    if origin in (typing.Union, types.UnionType):
+        return _union_check([_hint_check(part, infinite) for part in parts])
+    if origin is typing.Literal:
+        return _one_of_check(parts)
+    if origin is np.ndarray or hint is np.ndarray:
+        return functools.partial(_array_check, infinite=infinite), "an array of numbers"
+    if hint is float:
+        return functools.partial(_number_check, infinite=infinite), "a number"
+    if hint is int:
+        return whole, "a whole number"
+    if hint is bool:
+        return _kind_check((bool, np.bool_), "True or False")
+    if hint is str:
+        return text, "a text"
+    if origin is collections.abc.Callable:
+        return _callable_check, "a function"
+    if origin in (tuple,) and parts and all(part in (float, int) for part in parts if part is not Ellipsis):
+        return functools.partial(_array_check, infinite=infinite), "numbers"
+    container = origin or hint
+    if container in (collections.abc.Sequence, collections.abc.Iterable, list, tuple) and parts[:1] == (float,):
+        return functools.partial(_array_check, infinite=infinite), "numbers"
+    if not isinstance(container, type) or getattr(container, "_is_protocol", False):
+        return None
+    if container in (collections.abc.Sequence, collections.abc.Iterable, list, tuple):
+        return _sequence_check(_hint_check(parts[0], infinite) if parts else None)
+    if issubclass(container, Mapping) and (container is dict or container is collections.abc.Mapping):
+        return _mapping_check(_hint_check(parts[1], infinite) if len(parts) == 2 else None)
+    if container is type:
+        return _kind_check(type, "a class")
+    if issubclass(container, os.PathLike):
+        return _kind_check(os.PathLike, "a path")
+    return _kind_check(container, f"a {container.__module__.split('.')[0]}.{container.__name__}")
+
+
+def _kind_check(kind: Any, words: str) -> tuple[_Check, str]:
+    return lambda name, value: instance(name, value, kind, words), words
+
+
+def _array_check(name: str, value: Any, infinite: bool) -> None:
+    if isinstance(value, np.ndarray) and value.dtype == float:
+        if np.isfinite(value).all() or (infinite and not np.isnan(value).any()):
+            return
+    elif type(value) is not np.ndarray and isinstance(value, np.ndarray) and value.dtype == object:
+        return  # an array of traced scalars
+    if infinite:
+        value = np.where(np.isinf(np.asarray(array_of_numbers(name, value))), 0.0, value)
+    array(name, value)
+
+
+def _number_check(name: str, value: Any, infinite: bool) -> None:
+    if not (infinite and isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isinf(value)):
+        number(name, value)
+
+
+def _callable_check(name: str, value: Any) -> None:
+    if not callable(value):
+        raise ArgumentError(f"{name} must be a function, got {shown(value)}")
+
+
+def _one_of_check(options: tuple[Any, ...]) -> tuple[_Check, str]:
+    words = "one of " + ", ".join(map(repr, options))
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, str) or value not in options:
+            raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
+
+    return check, words
+
+
+def _sequence_check(entry: tuple[_Check, str] | None) -> tuple[_Check, str]:
+    words = f"a sequence, each entry {entry[1]}" if entry else "a sequence"
+
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+            raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
+        if entry is not None and isinstance(value, Sequence):
+            for i, x in enumerate(value):
+                entry[0](f"entry {i} of {name}", x)
+
+    return check, words
+
+
+def _mapping_check(entry: tuple[_Check, str] | None) -> tuple[_Check, str]:
+    words = f"a mapping, each value {entry[1]}" if entry else "a mapping"
+
+    def check(name: str, value: Any) -> None:
+        if not isinstance(value, Mapping):
+            raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
+        if entry is not None:
+            for key, x in value.items():
+                entry[0](f"{name}[{shown(key)}]", x)
+
+    return check, words
+
+
+def _union_check(members: list[tuple[_Check, str] | None]) -> tuple[_Check, str] | None:
+    """Return the check that one of several holds; None if one of them cannot be checked."""
+    known = [member for member in members if member is not None]
+    if len(known) < len(members):
+        return None
+    words = " or ".join(dict.fromkeys(member[1] for member in known))
+
+    def check(name: str, value: Any) -> None:
+        errors = []
+        for member, _ in known:
+            try:
+                member(name, value)
+            except (ArgumentError, ShapeError, NotFiniteError) as error:
+                errors.append(error)
+            else:
+                return
+        for error in errors:
+            if isinstance(error, (NotFiniteError, ShapeError)):
+                raise error
+        raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
+
+    return check, words
+
+
+def _is_infinite(default: Any) -> bool:
+    try:
+        return bool(np.isinf(np.asarray(default, float)).any())
+    except (TypeError, ValueError):
+        return False
+
+
+def _is_finite(answer: Any) -> bool:
+    """Return whether the numbers of an answer are finite: a float, an array of floats, or a tuple of such."""
+    if isinstance(answer, float):
+        return math.isfinite(answer)
+    if isinstance(answer, np.ndarray):
+        return answer.dtype != float or bool(np.isfinite(answer).all())
+    return not isinstance(answer, tuple) or all(_is_finite(x) for x in answer)
+
+
+def _largest(values: Iterable[Any]) -> float:
+    """Return the largest size of a number among some values."""
+    sizes = [0.0]
+    for value in values:
+        try:
+            found = np.asarray(value, float)
+        except (TypeError, ValueError):
+            continue
+        sizes.append(float(np.abs(found).max(initial=0.0)))
+    return max(sizes)
