@@ -1,8 +1,9 @@
-"""Speed and accuracy beside Pinocchio and MuJoCo, in one process: agreement is checked before anything is timed.
+"""The command `python -m benchmarks`: measure speed and accuracy beside Pinocchio and MuJoCo.
 
-    python -m benchmarks [KIND ...] [--output FOLDER] [--save FILE] [--compare OLD.json]
+    python -m benchmarks [KIND ...] [--output FOLDER] [--save FILE] [--compare FILE]
 
-Ratios travel between computers, times do not; every ratio is that of ways timed in turns.
+All programs run in one process. Their results are checked to agree before they are timed in turns, and the time ratios
+are the results: they carry over from one computer to another better than times do.
 """
 
 import argparse
@@ -14,63 +15,49 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import (
-    accuracy,
-    balance,
-    batches,
-    compare,
-    compiling,
-    derivatives,
-    flight,
-    growth,
-    loops,
-    machine,
-    one_state,
-    page,
-    targets,
-)
-from benchmarks.record import Record, RecordError
-from benchmarks.settings import Settings
+from benchmarks import accuracy, balance, compilation, dynamics, growth, report, simulation, targets
+from benchmarks.record import Record, RecordError, new_record
+from benchmarks.subjects import Settings
 from legged.table import Table
 
-KINDS: dict[str, Callable[[Record, Settings], list[Table]]] = {
-    "accuracy": accuracy.measure,
-    "one-state": one_state.measure,
-    "batches": batches.measure,
-    "derivatives": derivatives.measure,
-    "flight": flight.measure,
-    "loops": loops.measure,
-    "balance": balance.measure,
-    "compiling": compiling.measure,
-    "growth": growth.measure,
+KINDS: dict[str, tuple[Callable[[Record, Settings], list[Table]], str]] = {
+    "accuracy": (accuracy.measure_accuracy, "largest deviations from reference results"),
+    "one-state": (dynamics.measure_one_state, "dynamics of one state, called from Python and as machine code"),
+    "batches": (dynamics.measure_batches, "dynamics of a batch of states"),
+    "derivatives": (dynamics.measure_derivatives, "first derivatives of forward dynamics"),
+    "flight": (simulation.measure_flight, "simulation of free flight"),
+    "loops": (simulation.measure_loops, "closed loops of a quadruped on compliant ground"),
+    "balance": (balance.measure_balance, "a biped that balances on rigid ground"),
+    "compiling": (compilation.measure_starts, "start time with and without compiled code in the cache"),
+    "growth": (growth.measure_growth, "times over the number of links, states and threads"),
 }
 
 
 def main() -> None:
-    """Measure, print, save, compare."""
-    given = _arguments()
-    record, settings = machine.begin(), Settings(given.rounds, given.states, given.links)
-    tables = _measure(given.kinds or list(KINDS), record, settings)
-    print(targets.table(record).text())
-    saved = given.save or given.output / "latest.json"
-    record.save(saved)
+    """Measure, print the tables, save the record and the page, and compare with an older record."""
+    options = _options()
+    record, settings = new_record(), Settings(options.rounds, options.states, options.links)
+    tables = _measure(options.kinds or list(KINDS), record, settings)
+    print(targets.target_table(record).text())
+    path = options.save or options.output / "latest.json"
+    record.save(path)
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
-    print("\nWritten:", saved, *page.write(record, tables, command, given.output))
-    if given.compare:
-        print("\n" + compare.table(record, given.compare).text())
+    print("\nWritten:", path, *report.write_page(record, tables, command, options.output))
+    if options.compare:
+        print("\n" + report.comparison_table(record, options.compare).text())
 
 
 def _measure(kinds: list[str], record: Record, settings: Settings) -> list[Table]:
-    """Fill the record kind by kind, and return all tables, printed as they come."""
+    """Return the tables of all kinds, printed as they are completed."""
     tables = []
     with tempfile.TemporaryDirectory() as folder:
-        os.environ["LEGGED_CACHE"] = folder  # compiled for this run alone, so that compilation can be timed
+        os.environ["LEGGED_CACHE"] = folder  # an empty cache, so that compilation is measured
         for kind in kinds:
-            begun = time.perf_counter()
-            for table in KINDS[kind](record, settings):
+            start = time.perf_counter()
+            for table in KINDS[kind][0](record, settings):
                 print(table.text(), "\n", flush=True)
                 tables.append(table)
-            print(f"[{kind}: {time.perf_counter() - begun:.0f} s]\n", flush=True)
+            print(f"[{kind}: {time.perf_counter() - start:.0f} s]\n", flush=True)
     return tables
 
 
@@ -81,23 +68,37 @@ def _record(path: str) -> Record:
         raise argparse.ArgumentTypeError(str(error)) from error
 
 
-def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and accuracy.")
-    parser.add_argument("kinds", nargs="*", metavar="KIND", help=f"what to measure: {', '.join(KINDS)}; all by default")
-    parser.add_argument("--rounds", type=int, default=7, help="how often every way is timed")
-    parser.add_argument("--states", type=int, default=4096, help="states in a batch")
-    parser.add_argument("--links", type=int, default=64, help="of the largest robot of the growth plots")
+def _options() -> argparse.Namespace:
+    kinds = "\n".join(f"  {name:12s} {description}" for name, (_, description) in KINDS.items())
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks",
+        description="Measure speed and accuracy beside Pinocchio and MuJoCo, and write a page with tables and figures.",
+        epilog=f"kinds:\n{kinds}",
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help="kinds of benchmarks to run; all by default")
+    parser.add_argument("--rounds", type=int, default=7, help="number of timings of every workload (default: 7)")
+    parser.add_argument("--states", type=int, default=4096, help="number of states in a batch (default: 4096)")
     parser.add_argument(
-        "--output", type=Path, default=Path("results/benchmarks"), help="folder of the page and figures"
+        "--links", type=int, default=64, help="number of links of the largest robot in the growth plots (default: 64)"
     )
     parser.add_argument(
-        "--save", type=Path, metavar="FILE", help="of the numbers; latest.json in that folder by default"
+        "--output",
+        type=Path,
+        default=Path("results/benchmarks"),
+        metavar="FOLDER",
+        help="folder for the page and its figures (default: results/benchmarks)",
     )
-    parser.add_argument("--compare", type=_record, metavar="OLD", help="an older file, to print every ratio beside")
-    given = parser.parse_args()
-    if unknown := set(given.kinds) - set(KINDS):
-        parser.error(f"no such kind: {', '.join(sorted(unknown))}; there are {', '.join(KINDS)}")
-    return given
+    parser.add_argument(
+        "--save", type=Path, metavar="FILE", help="file for the record (default: latest.json in the output folder)"
+    )
+    parser.add_argument(
+        "--compare", type=_record, metavar="FILE", help="older record whose ratios are printed beside the new ones"
+    )
+    options = parser.parse_args()
+    if unknown := set(options.kinds) - set(KINDS):
+        parser.error(f"unknown kind: {', '.join(sorted(unknown))}; the kinds are {', '.join(KINDS)}")
+    return options
 
 
 if __name__ == "__main__":

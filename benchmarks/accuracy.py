@@ -1,6 +1,6 @@
-"""How far the numbers can be trusted: against the dense theory, Pinocchio, the authors' output and energy.
+"""Accuracy: largest deviations from dense theory, Pinocchio, the output of the paper's authors, and constant energy.
 
-The robots are seeded random trees of 1 to 40 links, every joint and base type, branching anywhere.
+The robots are seeded random trees of 1 to 40 links with every type of joint and base.
 """
 
 import importlib
@@ -11,9 +11,9 @@ import numpy as np
 import controllers
 import legged
 import robots
-from benchmarks.pinocchio_side import pinocchio
 from benchmarks.record import Record
-from benchmarks.settings import Settings
+from benchmarks.references import pinocchio
+from benchmarks.subjects import Settings
 from benchmarks.timing import Spread
 from legged import denoc
 from legged.app.paper import report
@@ -25,9 +25,9 @@ ROBOTS = 100
 Comparison = Callable[[legged.Robot, np.ndarray, np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
 
 
-def pairs() -> dict[str, Comparison]:
-    """Return what is compared: words -> function of (robot, q, v, x) that gives the two results."""
-    compared: dict[str, Comparison] = {
+def _comparisons() -> dict[str, Comparison]:
+    """Return descriptions -> functions of (robot, q, v, x) that return the two results to compare."""
+    comparisons: dict[str, Comparison] = {
         "recursive forward dynamics against dense": lambda robot, q, v, tau: (
             legged.forward_dynamics(robot, q, v, tau),
             denoc.forward_dynamics(robot, q, v, tau),
@@ -42,26 +42,28 @@ def pairs() -> dict[str, Comparison]:
         ),
     }
     if not pinocchio():
-        return compared
-    pinocchio_twin, none = importlib.import_module("tests.oracles.pinocchio_model").pinocchio_twin, np.zeros(6)
-    compared["forward dynamics against Pinocchio"] = lambda robot, q, v, tau: (
+        return comparisons
+    pinocchio_twin, zero = importlib.import_module("tests.oracles.pinocchio_model").pinocchio_twin, np.zeros(6)
+    comparisons["forward dynamics against Pinocchio"] = lambda robot, q, v, tau: (
         legged.forward_dynamics(robot, q, v, tau),
-        pinocchio_twin(robot).forward_dynamics(robot, q, v, tau, [none] * len(robot.links)),
+        pinocchio_twin(robot).forward_dynamics(robot, q, v, tau, [zero] * len(robot.links)),
     )
-    return compared
+    return comparisons
 
 
-def measure(record: Record, settings: Settings) -> list[Table]:
-    """Add the largest disagreements to the record, and return them as a table."""
-    found = [*random_robots(), *quadruped()]
-    for words, unit, value in found:
-        record.add((KIND, words), unit, Spread(value, value, value))
-    return [Table("Accuracy: the largest disagreement", ("", ""), tuple((w, f"{x:.0e} {u}") for w, u, x in found))]
+def measure_accuracy(record: Record, settings: Settings) -> list[Table]:
+    """Add the largest deviations to the record, and return them as a table."""
+    deviations = [*_random_robots(), *_quadruped()]
+    for description, unit, value in deviations:
+        record.add((KIND, description), unit, Spread(value, value, value))
+    rows = tuple((description, f"{value:.0e} {unit}") for description, unit, value in deviations)
+    return [Table("Accuracy: largest deviations", ("", ""), rows)]
 
 
-def random_robots() -> list[tuple[str, str, float]]:
-    """Return the largest disagreement over random robots, comparison by comparison: words, unit, value."""
-    worst = dict.fromkeys(pairs(), 0.0)
+def _random_robots() -> list[tuple[str, str, float]]:
+    """Return the largest deviations over random robots: (description, unit, value) of each comparison."""
+    comparisons = _comparisons()
+    worst = dict.fromkeys(comparisons, 0.0)
     for seed in range(ROBOTS):
         robot = legged.random_tree(seed)
         if not robot.nv:
@@ -69,24 +71,24 @@ def random_robots() -> list[tuple[str, str, float]]:
         rng = np.random.default_rng(seed)
         q = legged.random_configuration(robot, rng)
         v, tau = rng.normal(size=(2, robot.nv))
-        for words, compare in pairs().items():
+        for name, compare in comparisons.items():
             a, b = compare(robot, q, v, tau)
-            worst[words] = max(worst[words], float(np.abs(a - b).max() / np.abs(b).max()))
-    return [(f"{words}, {ROBOTS} random robots", "relative", error) for words, error in worst.items()]
+            worst[name] = max(worst[name], float(np.abs(a - b).max() / np.abs(b).max()))
+    return [(f"{name}, {ROBOTS} random robots", "relative", error) for name, error in worst.items()]
 
 
-def quadruped() -> list[tuple[str, str, float]]:
-    """Return how far 2 s of the authors' quadruped are from their output, and how well energy is kept."""
+def _quadruped() -> list[tuple[str, str, float]]:
+    """Return the deviations of 2 s of the authors' quadruped from their output, and the drift of its energy."""
     robot = robots.spatial_quadruped()
     law = controllers.ComputedTorque(controllers.authors_trot())
     run = legged.simulate(robot, law, ground=paper_ground(robot), until=2.0)
-    place = turn = 0.0
+    position = angles = 0.0
     for t, row in report.QUADRUPED.items():
         i = run.at(t)
-        place = max(place, float(np.abs(run.base_position[i] - row[:3]).max()))
-        turn = max(turn, float(np.abs(run.base_angles("xyz")[i] - row[3:]).max()))
+        position = max(position, float(np.abs(run.base_position[i] - row[:3]).max()))
+        angles = max(angles, float(np.abs(run.base_angles("xyz")[i] - row[3:]).max()))
     return [
-        ("trot of 2 s against the authors' output, position", "m", place),
-        ("trot of 2 s against the authors' output, angles", "rad", turn),
+        ("trot of 2 s against the authors' output, position", "m", position),
+        ("trot of 2 s against the authors' output, angles", "rad", angles),
         (f"the same run, drift of the energy sum of {run.energy_sum[0]:.0f} J", "J", run.energy_drift),
     ]

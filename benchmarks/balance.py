@@ -1,8 +1,9 @@
-"""A biped that balances on rigid ground: the control law, the thrown block, contact alone, and many throws at once.
+"""Speed of a biped that balances on rigid ground: control law, thrown block, contact, and maps of many throws.
 
-The experiment is that of Wendlandt 1997: a law in 7 ms, three seconds of motion in 34 minutes. Beside MuJoCo stands
-the same biped with a block on the floor, box feet with eight corners down, the same step and friction. Its joints hold
-their posture by servos; ours stands under the control law, which is computed at 500 Hz and counts in its time.
+The experiment is that of Wendlandt 1997, who reports 7 ms for the control law and 34 minutes for three seconds of
+motion. For comparison, MuJoCo simulates the same biped on box feet beside a block on the floor, with eight corners of
+its feet on the ground, the same time step and the same friction. Its joints are held by servos; ours by the control
+law, which is computed at 500 Hz and is part of its time.
 """
 
 import time
@@ -14,13 +15,11 @@ import numpy as np
 import controllers
 import legged
 import robots
-from benchmarks import mujoco_scene
-from benchmarks.mujoco_side import mujoco, rolled_out
-from benchmarks.record import RATIO, Record
-from benchmarks.settings import Settings
-from benchmarks.simulated import prepared, unharmed
-from benchmarks.timing import Spread, Times, Way, calls, race
-from benchmarks.words import cell, table
+from benchmarks.record import RATIO, Record, quantity_table
+from benchmarks.references import BLOCK, FRICTION, TRUNK_POSITION, mujoco, mujoco_rollout, standing_mujoco_biped
+from benchmarks.simulation import ALL_CORES, BATCH, ONE, REAL_TIME, check_all_finished, compiled_rollout
+from benchmarks.subjects import Settings
+from benchmarks.timing import Spread, Times, Workload, repeat, time_in_turns
 from legged.app.balance.disturbance_map import DisturbanceMap
 from legged.app.balance.disturbance_report import Case
 from legged.app.balance.experiment import paper_experiment
@@ -33,55 +32,54 @@ from legged.simulation.controller import adapt
 from legged.simulation.rigid_loop import RigidLoop
 from legged.table import Table
 
-KIND, STAND, MAP = "balance", "standing on rigid ground", "disturbance map"
+KIND, STANDING_KIND, MAP = "balance", "standing on rigid ground", "disturbance map"
 LAW, EXPERIMENT, CONTACT = "law, from Python", "the thrown block", "contact alone, from Python"
 FINE, COARSE = "1 ms", "2 ms"
-LENGTH, STEPS = 3.0, {FINE: 1e-3, COARSE: 2e-3}  # [s]
-REAL_TIME = "times real time"
-PAPER = {LAW: f"{1e3 * PAPER_LAW:g} ms", EXPERIMENT: f"1 / {PAPER_RUN / LENGTH:.0f}", CONTACT: "-"}
-ONE, BATCH, ALL_CORES = "one robot", "batch", "batch, all cores"
+DURATION, TIME_STEPS = 3.0, {FINE: 1e-3, COARSE: 2e-3}  # [s]
+PAPER = {LAW: f"{1e3 * PAPER_LAW:g} ms", EXPERIMENT: f"1 / {PAPER_RUN / DURATION:.0f}", CONTACT: "-"}
 STANDING, MUJOCO = "ours, law at 500 Hz", "MuJoCo, servos"
 MJ_ONE, MJ_BATCH, MJ_ALL = "mj_step / one", "mj_step / batch", "rollout / batch, all cores"
-SOME = 100
-"""Steps in one call, of robots that stand."""
-MEMBERS = 256
-COLD, WARM, ALONE = "cold", "warm", "loop alone"
+_STEPS = 100
+"""Time steps in one call, of standing robots."""
+_MEMBERS, _MUJOCO_MEMBERS = 256, 16
+"""Members of our batch, and of MuJoCo's rollout."""
+COLD, WARM, LOOP_ONLY = "cold", "warm", "loop alone"
 THROWS = "1000 throws of 3 s"
 
 
-def measure(record: Record, settings: Settings) -> list[Table]:
+def measure_balance(record: Record, settings: Settings) -> list[Table]:
     """Add law, experiment, contact, standing and maps to the record, and return them as tables."""
-    tables = [_paper_table(record, settings), _stages(), _step_table()]
-    _standing(record, settings.rounds)
-    tables.append(_standing_table(record))
-    _maps(record)
-    return [*tables, _map_table(record)]
+    tables = [_measure_experiment(record, settings), _law_operations(), _step_operations()]
+    tables.append(_measure_standing(record, settings.rounds))
+    tables.append(_measure_maps(record))
+    return tables
 
 
 # The paper's experiment.
 
 
-def _paper_table(record: Record, settings: Settings) -> Table:
-    ways = {(LAW, "us"): Way(_law()), (CONTACT, "us"): Way(contact())}
-    ways |= {(EXPERIMENT, words): Way(thrown(step)) for words, step in STEPS.items()}
+def _measure_experiment(record: Record, settings: Settings) -> Table:
+    workloads = {(LAW, "us"): Workload(_law_calls()), (CONTACT, "us"): Workload(_contact_calls())}
+    workloads |= {(EXPERIMENT, name): Workload(_thrown_block(h)) for name, h in TIME_STEPS.items()}
     rows = []
-    for (what, how), taken in race(ways, settings.rounds).items():
-        timed = how == "us"
-        spread = taken.spread(1e6) if timed else Times(tuple(t / LENGTH for t in taken.rounds)).rate()
-        name = (what, how) if timed else (what, how, REAL_TIME)
-        record.add((KIND, *name), "us" if timed else RATIO, spread)
-        found = cell(record.quantities[-1])
-        rows.append((what, f"{found} us" if timed else f"{found} {REAL_TIME}", "" if timed else how, PAPER[what]))
+    for (what, unit_or_step), times in time_in_turns(workloads, settings.rounds).items():
+        if unit_or_step == "us":
+            record.add((KIND, what, unit_or_step), "us", times.spread(1e6))
+            rows.append((what, f"{record.quantities[-1]} us", "", PAPER[what]))
+        else:
+            rate = Times(tuple(t / DURATION for t in times.rounds)).rate()
+            record.add((KIND, what, unit_or_step, REAL_TIME), RATIO, rate)
+            rows.append((what, f"{record.quantities[-1]} {REAL_TIME}", unit_or_step, PAPER[what]))
     notes = (
-        f"The experiment: {LENGTH:g} s from the crouch, impacts and all; the law held at 500 Hz; without compiling.",
-        "Contact alone: 8 corners of feet, 4 of the block, 4 places between block and chest; articulated inertias,",
-        "contact-space inertia, solver and response, but not the smooth dynamics.",
+        f"The experiment: {DURATION:g} s from the crouch with all impacts, the law at 500 Hz, without compilation.",
+        "Contact alone: 8 corners of the feet, 4 of the block, 4 contacts between block and trunk; articulated",
+        "inertias, contact-space inertia, solver and response to the impulses, without the smooth dynamics.",
     )
-    return Table("The paper's experiment", ("", "here", "step", "paper"), tuple(rows), notes, left=1)
+    return Table("The paper's experiment", ("", "here", "time step", "paper"), tuple(rows), notes, left=1)
 
 
 def _torque() -> Callable[[Any, Any], Any]:
-    """Return the law's torques as a function of (q, v)."""
+    """Return the torques of the law as a function of (q, v)."""
     experiment = paper_experiment()
     law, robot = experiment.balance(), experiment.robot
     law.start(robot, None, *experiment.start)
@@ -89,38 +87,40 @@ def _torque() -> Callable[[Any, Any], Any]:
     return lambda q, v: law.torque(0.0, 0, q, v, wrenches, np.zeros(0))
 
 
-def _law() -> Callable[[int], None]:
+def _law_calls() -> Callable[[int], None]:
     q, v = paper_experiment().start
     kernel = legged.compile(_torque(), None, q=len(q), v=len(v))
-    return calls(kernel, q, v)
+    return repeat(kernel, q, v)
 
 
-def _stages() -> Table:
+def _law_operations() -> Table:
     """Return the operations of the law by stage."""
     robot = paper_experiment().robot
     counts = legged.count(_torque(), None, q=robot.nq, v=robot.nv)
     rows = [(name or "-", str(c.M), str(c.A), str(c.trigonometric)) for name, c in counts.by_stage.items()]
     rows.append(("all", str(counts.M), str(counts.A), str(counts.trigonometric)))
-    return Table("Operations of the law", ("stage", "M", "A", "sines"), tuple(rows), ("M: with divisions.",))
+    notes = ("M: multiplications and divisions. A: additions.",)
+    return Table("Operations of the law", ("stage", "M", "A", "trigonometric"), tuple(rows), notes)
 
 
-def _step_table() -> Table:
-    rows = [(words, *map(str, cost)) for words, cost in step_costs().items()]
-    notes = ("Multiplications, divisions and additions, M + A, without a law; restitution, ten sweeps.",)
-    return Table("Operations of a step of 1 ms", ("scene", "contacts", "all", "the solver"), tuple(rows), notes, left=1)
+def _step_operations() -> Table:
+    rows = [(scene, *map(str, cost)) for scene, cost in step_costs().items()]
+    notes = ("M + A, multiplications, divisions and additions, without a law; restitution, ten solver sweeps.",)
+    header = ("scene", "contacts", "all", "contact solver")
+    return Table("Operations of a time step of 1 ms", header, tuple(rows), notes, left=1)
 
 
 def step_costs() -> dict[str, tuple[int, int, int]]:
-    """Return (contacts, operations of a step, the solver's among them) of the biped that meets more and more."""
-    robot, block = robots.spatial_biped(), mujoco_scene.BLOCK
-    ball = FreeBody("ball", legged.sphere_inertia(1.8, 0.05), [Sphere(0.05)], position=block.position)
+    """Return (contacts, operations of a time step, operations of the contact solver) of the biped in several scenes."""
+    robot = robots.spatial_biped()
+    ball = FreeBody("ball", legged.sphere_inertia(1.8, 0.05), [Sphere(0.05)], position=BLOCK.position)
     soles = sorted({robot.links[contact.link].name for contact in robot.contacts})
-    chest = (*((sole, "terrain") for sole in soles), (robot.links[0].name, block.name))
+    trunk_only = (*((sole, "terrain") for sole in soles), (robot.links[0].name, BLOCK.name))
     return {
         "feet of four corners": _step_cost(robot),
         "and a ball that may hit trunk and ground": _step_cost(robot, ball),
-        "and a block that may hit the trunk": _step_cost(robot, block, pairs=chest),
-        "and a block that may hit trunk and ground": _step_cost(robot, block),
+        "and a block that may hit the trunk": _step_cost(robot, BLOCK, pairs=trunk_only),
+        "and a block that may hit trunk and ground": _step_cost(robot, BLOCK),
     }
 
 
@@ -128,48 +128,43 @@ def _step_cost(robot: legged.Robot, *bodies: FreeBody, pairs: Any = None) -> tup
     loop = RigidLoop(robot, adapt(None), Rigid(0.3, 0.2, pairs=pairs), 0, (), [], bodies)
 
     def step(q: Any, s: Any, tau: Any) -> Any:
-        return loop.impact_step(0.0, STEPS[FINE], q, s, tau, np.zeros(0))
+        return loop.impact_step(0.0, TIME_STEPS[FINE], q, s, tau, np.zeros(0))
 
     counts = legged.count(step, None, q=robot.nq, s=loop.size, tau=robot.nv)
     solver = counts.by_stage["contact solver"]
     return len(loop.scene.candidates), counts.M + counts.A, solver.M + solver.A
 
 
-def thrown(step: float) -> Callable[[int], None]:
-    """Return what simulates the experiment."""
-    experiment = paper_experiment(step=step)
-    (q, v), bodies = experiment.start, experiment.bodies
-    run = prepared(
-        experiment.robot,
-        experiment.law,
-        experiment.ground,
-        v[None],
-        round(LENGTH / step),
-        step,
-        q=q[None],
-        bodies=bodies,
+def _thrown_block(time_step: float) -> Callable[[int], None]:
+    """Return the simulation of the experiment, `time_step` in [s]."""
+    experiment = paper_experiment(step=time_step)
+    (q, v), steps = experiment.start, round(DURATION / time_step)
+    ground, bodies = experiment.ground, experiment.bodies
+    run = compiled_rollout(
+        experiment.robot, experiment.law, ground, v[None], steps, time_step, q=q[None], bodies=bodies
     )
-    unharmed(run(1))
-    return calls(run, 1)
+    check_all_finished(run(1))
+    return repeat(run, 1)
 
 
-def contact() -> Callable[[int], None]:
-    """Return what finds the impulses of one step, see `problem`, from those of the step before."""
-    impulses, (q, v, x, u, guess) = problem()
+def _contact_calls() -> Callable[[int], None]:
+    """Return the solution of the contact problem, started from the impulses of the previous time step."""
+    impulses, (q, v, x, u, guess) = contact_problem()
     kernel = legged.compile(impulses, None, q=len(q), v=len(v), x=len(x), u=len(u), guess=guess.shape)
     for _ in range(20):
         guess = kernel(q, v, x, u, guess)[0]
-    return calls(kernel, q, v, x, u, guess)
+    return repeat(kernel, q, v, x, u, guess)
 
 
-def problem() -> tuple[Callable[..., tuple[Any, ...]], tuple[np.ndarray, ...]]:
-    """Return (what finds impulses, velocities after them and the residual, its arguments, the last a first guess).
+def contact_problem() -> tuple[Callable[..., tuple[Any, ...]], tuple[np.ndarray, ...]]:
+    """Return (function that computes impulses, velocities after them and the residual; its arguments).
 
-    The biped is on its feet with no torque at its joints, a block on the floor beside it.
+    The biped stands without joint torques, and a block lies on the floor beside it. The arguments are q (nq,), v (nv,),
+    position x (7,) and velocity u (6,) of the block, and an initial guess of the impulses (contacts, 3), [N s].
     """
-    robot, ground, block = robots.spatial_biped(), Rigid(friction=0.3, restitution=0.2), mujoco_scene.BLOCK
-    scene, h = Scene.of(robot, ground, [block]), STEPS[FINE]
-    (q, v), (x, u) = controllers.WorkspaceBalance(mujoco_scene.POSITION).initial_state(robot), block.state()
+    robot, ground = robots.spatial_biped(), Rigid(friction=0.3, restitution=0.2)
+    scene, h = Scene.of(robot, ground, [BLOCK]), TIME_STEPS[FINE]
+    (q, v), (x, u) = controllers.WorkspaceBalance(TRUNK_POSITION).initial_state(robot), BLOCK.state()
     fall = h * np.concatenate([np.zeros(3), robot.gravity])
 
     def impulses(q: Any, v: Any, x: Any, u: Any, guess: Any) -> tuple[Any, ...]:
@@ -184,85 +179,78 @@ def problem() -> tuple[Callable[..., tuple[Any, ...]], tuple[np.ndarray, ...]]:
 # Standing, beside MuJoCo.
 
 
-def _standing(record: Record, rounds: int) -> None:
-    ways: dict[tuple[str, str], Way] = {}
-    ways[STANDING, ONE] = Way(calls(standing(1), 1), SOME)
-    many = standing(MEMBERS)
-    ways[STANDING, BATCH] = Way(calls(many, 1), SOME * MEMBERS)
-    ways[STANDING, ALL_CORES] = Way(calls(many, default_threads()), SOME * MEMBERS, True)
+def _measure_standing(record: Record, rounds: int) -> Table:
+    workloads: dict[tuple[str, str], Workload] = {}
+    workloads[STANDING, ONE] = Workload(repeat(_standing(1), 1), _STEPS)
+    many = _standing(_MEMBERS)
+    workloads[STANDING, BATCH] = Workload(repeat(many, 1), _STEPS * _MEMBERS)
+    workloads[STANDING, ALL_CORES] = Workload(repeat(many, default_threads()), _STEPS * _MEMBERS, True)
     if mujoco():
-        ways |= _theirs()
-    times = race(ways, rounds)
-    for (who, how), taken in times.items():
-        record.add((STAND, who, how), "steps/s", taken.rate())
-        record.add((STAND, who, f"{how}, {REAL_TIME}"), RATIO, taken.rate(STEPS[FINE]))
+        workloads |= _mujoco_workloads()
+    times = time_in_turns(workloads, rounds)
+    for (program, name), measured in times.items():
+        record.add((STANDING_KIND, program, name), "steps/s", measured.rate())
+        record.add((STANDING_KIND, program, f"{name}, {REAL_TIME}"), RATIO, measured.rate(TIME_STEPS[FINE]))
     if mujoco():
-        for words, slow, fast in ((MJ_ONE, ONE, ONE), (MJ_BATCH, ONE, BATCH), (MJ_ALL, ALL_CORES, ALL_CORES)):
-            record.add((STAND, STANDING, words), RATIO, times[MUJOCO, slow].over(times[STANDING, fast]))
+        for name, theirs, ours in ((MJ_ONE, ONE, ONE), (MJ_BATCH, ONE, BATCH), (MJ_ALL, ALL_CORES, ALL_CORES)):
+            record.add((STANDING_KIND, STANDING, name), RATIO, times[MUJOCO, theirs].ratio_to(times[STANDING, ours]))
+    shown = {name: name for name in (ONE, BATCH, ALL_CORES, MJ_ONE, MJ_BATCH, MJ_ALL)}
+    notes = (
+        f"Time steps of {FINE} per second, and ratios of times; biped of 18 degrees of freedom on eight corners, a",
+        f"block on the floor, mu = {FRICTION:g}; batches of {_MEMBERS}. Ours: 16 candidate contacts, and the law.",
+        "MuJoCo: the 12 active contacts, default solver, elliptic cones, implicitfast; servos instead of the law.",
+    )
+    return quantity_table(record, STANDING_KIND, ("program",), shown, "Standing on rigid ground", notes)
 
 
-def standing(members: int) -> Callable[[int], Members]:
-    """Return steps of bipeds that stand, a block on the floor beside each; their first velocities differ."""
+def _standing(members: int) -> Callable[[int], Members]:
+    """Return the simulation of standing bipeds with different initial velocities, a block on the floor beside each."""
     robot = robots.spatial_biped()
-    law = controllers.Held(controllers.WorkspaceBalance(mujoco_scene.POSITION))
+    law = controllers.Held(controllers.WorkspaceBalance(TRUNK_POSITION))
     q, v = law.initial_state(robot)
     v = v + 1e-3 * np.random.default_rng(0).standard_normal((members, robot.nv))
-    ground, bodies = Rigid(friction=mujoco_scene.FRICTION), [mujoco_scene.BLOCK]
-    run = prepared(robot, law, ground, v, SOME, STEPS[FINE], q=np.tile(q, (members, 1)), bodies=bodies)
-    unharmed(run(default_threads()))
+    ground, q = Rigid(friction=FRICTION), np.tile(q, (members, 1))
+    run = compiled_rollout(robot, law, ground, v, _STEPS, TIME_STEPS[FINE], q=q, bodies=[BLOCK])
+    check_all_finished(run(default_threads()))
     return run
 
 
-def _theirs() -> Mapping[tuple[str, str], Way]:
-    """Return MuJoCo's ways, of a biped that stands as ours does."""
-    scene = mujoco_scene.settled(STEPS[FINE])
-    module, few = mujoco(), 16
-    starts, inputs = np.tile(scene.state, (few, 1)), np.tile(scene.data.ctrl, (few, 1))
-    run = rolled_out(scene, starts, inputs, SOME, default_threads())
+def _mujoco_workloads() -> Mapping[tuple[str, str], Workload]:
+    """Return MuJoCo's workloads."""
+    biped, members = standing_mujoco_biped(TIME_STEPS[FINE]), _MUJOCO_MEMBERS
+    initial, inputs = np.tile(biped.state, (members, 1)), np.tile(biped.data.ctrl, (members, 1))
+    run = mujoco_rollout(biped, initial, inputs, _STEPS, default_threads())
     return {
-        (MUJOCO, ONE): Way(calls(module.mj_step, scene.model, scene.data, SOME), SOME),
-        (MUJOCO, ALL_CORES): Way(calls(run), SOME * few, True),
+        (MUJOCO, ONE): Workload(repeat(mujoco().mj_step, biped.model, biped.data, _STEPS), _STEPS),
+        (MUJOCO, ALL_CORES): Workload(repeat(run), _STEPS * members, True),
     }
-
-
-def _standing_table(record: Record) -> Table:
-    shown = {way: way for way in (ONE, BATCH, ALL_CORES, MJ_ONE, MJ_BATCH, MJ_ALL)}
-    notes = (
-        f"Steps a second of {FINE}, and ratios of times; biped of 18 degrees of freedom on eight corners, a block on",
-        f"the floor, mu = {mujoco_scene.FRICTION:g}; batches of {MEMBERS}. Ours: 16 contacts always, and the law.",
-        "MuJoCo: the 12 that touch, its default solver, elliptic cones, implicitfast; servos in place of the law.",
-    )
-    return table(record, STAND, ("how",), shown, "Standing on rigid ground", notes)
 
 
 # Disturbance maps.
 
 
-def _maps(record: Record) -> None:
-    """Add the times of a map of throws: with an empty cache, with a full one, and of the loop alone."""
+def _measure_maps(record: Record) -> Table:
+    """Add the times of a map of throws: with an empty cache, with a full one, and of the simulation loop only."""
     case = Case(robots.spatial_biped(), throw=True, directions=50, sizes=20)
-    found: list[DisturbanceMap] = []
-    for how in (COLD, WARM):
-        record.add((MAP, THROWS, how), "s", _seconds(lambda: found.append(case.map())))
-    runs, steps = found[0].runs, round(case.duration / case.step)
+    maps: list[DisturbanceMap] = []
+    for start in (COLD, WARM):
+        record.add((MAP, THROWS, start), "s", _wall_time(lambda: maps.append(case.map())))
+    runs, steps = maps[0].runs, round(case.duration / case.step)
     ground, bodies = Rigid(friction=case.friction, restitution=case.restitution), case.disturbance.bodies
-    loop = prepared(
-        case.robot, case.law, ground, runs.v[0, 0], steps, case.step, q=runs.q[0, 0], vary=runs.vary, bodies=bodies
-    )
-    record.add((MAP, THROWS, ALONE), "s", _seconds(lambda: loop(default_threads())))
-
-
-def _seconds(run: Callable[[], Any]) -> Spread:
-    """Return how long it takes once, [s], on the wall."""
-    begun = time.perf_counter()
-    run()
-    taken = time.perf_counter() - begun
-    return Spread(taken, taken, taken)
-
-
-def _map_table(record: Record) -> Table:
+    v, q = runs.v[0, 0], runs.q[0, 0]
+    loop = compiled_rollout(case.robot, case.law, ground, v, steps, case.step, q=q, vary=runs.vary, bodies=bodies)
+    record.add((MAP, THROWS, LOOP_ONLY), "s", _wall_time(lambda: loop(default_threads())))
     notes = (
-        "Seconds on the wall, all cores: biped, block thrown from 50 directions at 20 speeds, steps of 2 ms with the",
-        "law at each. Cold traces and compiles; warm finds machine code in its cache; the loop alone has both already.",
+        "Wall time in seconds, all cores: biped, block thrown from 50 directions at 20 speeds, time steps of 2 ms with",
+        "the law at each. Cold: trace and compile; warm: machine code in the cache; loop alone: simulation only.",
     )
-    return table(record, MAP, ("what",), {how: how for how in (COLD, WARM, ALONE)}, "Disturbance map", notes)
+    shown = {name: name for name in (COLD, WARM, LOOP_ONLY)}
+    return quantity_table(record, MAP, ("map",), shown, "Disturbance map", notes)
+
+
+def _wall_time(run: Callable[[], Any]) -> Spread:
+    """Return the wall time of one run, [s]."""
+    start = time.perf_counter()
+    run()
+    taken = time.perf_counter() - start
+    return Spread(taken, taken, taken)

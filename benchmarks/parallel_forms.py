@@ -1,8 +1,9 @@
-"""Depth and accuracy of the parallel forms of forward dynamics: `python -m benchmarks.parallel_forms`, some minutes.
+"""Depth and accuracy of parallel algorithms of forward dynamics: `python -m benchmarks.parallel_forms`, some minutes.
 
-Depth is the longest chain of operations of which each needs the one before, on chains with a floating base and on
-four-bars one on another. Accuracy is the error of accelerations from torques that random accelerations take, at rest,
-against the articulated-body algorithm in extended precision; the largest error relative to the largest acceleration.
+Depth is the length of the critical path, the longest chain of dependent operations, for chains with a floating base and
+for stacked four-bar linkages. Accuracy is the largest error of the accelerations relative to the largest acceleration:
+torques of random accelerations at rest are computed by inverse dynamics, and the reference is the articulated-body
+algorithm in extended precision.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import numpy as np
 
 import legged
 import robots
-from benchmarks.growth import sizes
+from benchmarks.growth import doubling_sizes
 from legged import loops
 from legged.algorithms import articulated, constraint_force, divide_and_conquer, sparse_system
 from legged.compiler import depth
@@ -30,19 +31,19 @@ METHODS: dict[str, Callable[..., np.ndarray]] = {
     "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
     "divide and conquer, pivoted": divide_and_conquer.forward_dynamics,
 }
-LOOPED: dict[str, Callable[..., np.ndarray]] = {
+LOOP_METHODS: dict[str, Callable[..., np.ndarray]] = {
     "elimination": loops.forward_dynamics,
     "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
     "divide and conquer, pivoted": divide_and_conquer.forward_dynamics,
 }
-SPREADS = {"straight": 0.1, "coiled": 3.0}
-"""Joint angles are drawn from -spread to spread, [rad]."""
+MAX_ANGLES = {"straight": 0.1, "coiled": 3.0}
+"""Largest magnitude of the random joint angles, [rad]."""
 
 
-def depths(most: int) -> Table:
-    """Return depth and operations over the number of bodies, from 8 to `most`."""
+def depth_table(max_bodies: int) -> Table:
+    """Return depth and operations over the number of bodies, from 8 to `max_bodies`."""
     rows = []
-    for n in sizes(8, most):
+    for n in doubling_sizes(8, max_bodies):
         robot, row = robots.chain(n - 1, twist=0.7), [str(n)]
         for method in METHODS.values():
             counts = legged.count(method, robot)
@@ -52,22 +53,22 @@ def depths(most: int) -> Table:
     return Table("Depth of forward dynamics", header, tuple(rows))
 
 
-def looped_depths(most: int) -> Table:
-    """Return depth and operations with closed loops over the number of four-bars, from 2 to `most`."""
+def loop_depth_table(max_cells: int) -> Table:
+    """Return depth and operations with closed loops over the number of four-bar linkages, from 2 to `max_cells`."""
     rows = []
-    for n in sizes(2, most):
-        closed, row = four_bars(n), [str(n)]
-        for method in LOOPED.values():
-            traced, robot = partial(method, closed), closed.robot
+    for n in doubling_sizes(2, max_cells):
+        linkage, row = four_bars(n), [str(n)]
+        for method in LOOP_METHODS.values():
+            traced, robot = partial(method, linkage), linkage.robot
             counts, steps = count_and_depth(traced, None, q=robot.nq, v=robot.nv, tau=robot.nv)
             row += [str(steps), str(counts.M + counts.A)]
         rows.append(tuple(row))
-    header = ("four-bars", *(part for name in LOOPED for part in (f"{name}: depth", "M + A")))
+    header = ("four-bars", *(part for name in LOOP_METHODS for part in (f"{name}: depth", "M + A")))
     return Table("Depth of forward dynamics with closed loops", header, tuple(rows))
 
 
 def four_bars(cells: int) -> loops.ClosedRobot:
-    """Return four-bars one on another, each twisted against the one before: four links and a loop of rank 2 a cell."""
+    """Return stacked four-bar linkages, each rotated relative to the last: four links and a loop of rank 2 per cell."""
     bar = legged.box_inertia(1.0, (0.4, 0.05, 0.06), (0.2, 0, 0))
     builder = loops.LoopBuilder("four-bars", legged.Link("seat 0", bar), base=legged.FixedBase())
     for k in range(cells):
@@ -86,53 +87,59 @@ def four_bars(cells: int) -> loops.ClosedRobot:
     return builder.build()
 
 
-def accuracy(most: int) -> Table:
-    """Return relative errors over the number of bodies, from 8 to `most`."""
+def accuracy_table(max_bodies: int) -> Table:
+    """Return relative errors over the number of bodies, from 8 to `max_bodies`."""
     rows = []
-    for n in sizes(8, most):
-        for shape, spread in SPREADS.items():
-            rows.append((str(n), shape, *(f"{error:.1e}" for error in errors(n, spread).values())))
+    for n in doubling_sizes(8, max_bodies):
+        for shape, max_angle in MAX_ANGLES.items():
+            rows.append((str(n), shape, *(f"{error:.1e}" for error in errors(n, max_angle).values())))
     return Table("Relative error of accelerations", ("bodies", "shape", *METHODS), tuple(rows), left=2)
 
 
-def errors(n: int, spread: float, seed: int = 0) -> dict[str, float]:
-    """Return each method's relative error for a chain of n alike links on a fixed base.
+def errors(n: int, max_angle: float, seed: int = 0) -> dict[str, float]:
+    """Return the relative error of each method for a chain of n equal links on a fixed base.
 
     Args:
-        n: Links. spread: Of the joint angles, [rad]. seed: Of angles and accelerations.
+        n: Number of links.
+        max_angle: Largest magnitude of the joint angles, [rad].
+        seed: Seed of angles and accelerations.
 
     Raises:
-        LeggedError: where NumPy's long double is no longer than a double.
+        LeggedError: If NumPy's long double has the precision of a double.
     """
     if np.finfo(np.longdouble).eps > 1e-18:
-        raise LeggedError("this machine has no extended precision to compare with")
+        raise LeggedError("this platform has no extended precision, which the reference needs")
     robot = robots.tree(n, branching=1, base=legged.FixedBase())
     rng = np.random.default_rng(seed)
-    q, still, vdot = rng.uniform(-spread, spread, n), np.zeros(n), rng.normal(size=n)
+    q, still, vdot = rng.uniform(-max_angle, max_angle, n), np.zeros(n), rng.normal(size=n)
     tau = legged.inverse_dynamics(robot, q, still, vdot)
-    exact = articulated.forward_dynamics(robot, *(extended(x) for x in (q, still, tau)))
-    found = {}
+    exact = articulated.forward_dynamics(robot, *(_extended(x) for x in (q, still, tau)))
+    relative = {}
     for name, method in METHODS.items():
-        apart = method(robot, q, still, tau) - exact
-        found[name] = float(np.abs(apart).max() / np.abs(exact).max())
-    return found
+        difference = method(robot, q, still, tau) - exact
+        relative[name] = float(np.abs(difference).max() / np.abs(exact).max())
+    return relative
 
 
-def extended(x: np.ndarray) -> np.ndarray:
-    """Return an array whose elements are of extended precision, as any element that algorithms take."""
+def _extended(x: np.ndarray) -> np.ndarray:
+    """Return an object array of long doubles, which the algorithms accept as elements."""
     return np.array([np.longdouble(entry) for entry in x], dtype=object)
 
 
 def main() -> None:
     """Print the tables."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--depth", type=int, default=256, help="bodies of the largest chain whose depth is measured")
-    parser.add_argument("--accuracy", type=int, default=1024, help="links of the largest chain whose errors are")
-    parser.add_argument("--loops", type=int, default=16, help="four-bars of the longest row of them")
-    given = parser.parse_args()
-    print(accuracy(given.accuracy).markdown(), flush=True)
-    print(depths(given.depth).markdown(), flush=True)
-    print(looped_depths(given.loops).markdown())
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.parallel_forms", description=__doc__)
+    parser.add_argument(
+        "--depth", type=int, default=256, help="number of bodies of the largest chain in the table of depths"
+    )
+    parser.add_argument(
+        "--accuracy", type=int, default=1024, help="number of links of the largest chain in the table of errors"
+    )
+    parser.add_argument("--loops", type=int, default=16, help="largest number of four-bar linkages")
+    options = parser.parse_args()
+    print(accuracy_table(options.accuracy).markdown(), flush=True)
+    print(depth_table(options.depth).markdown(), flush=True)
+    print(loop_depth_table(options.loops).markdown())
 
 
 if __name__ == "__main__":

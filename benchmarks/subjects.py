@@ -1,4 +1,4 @@
-"""What is measured: robots, and functions of them."""
+"""What the benchmarks measure: robots, functions of them, and the numbers of rounds, states and links."""
 
 from collections.abc import Callable
 from functools import partial
@@ -12,16 +12,31 @@ import robots
 PACKAGE, FOLDER = "example-robot-data", "cmeel.prefix/share/example-robot-data/robots"
 
 
+class Settings(NamedTuple):
+    """The options of the command line.
+
+    Attributes:
+        rounds: Number of timings of every workload.
+        states: Number of states in a batch.
+        links: Number of links of the largest robot in the growth plots.
+    """
+
+    rounds: int
+    states: int
+    links: int
+
+
 class NotInstalled(Exception):
-    """A robot's file comes with a package that is not installed."""
+    """The file of a robot is in a package that is not installed."""
 
 
 class Subject(NamedTuple):
     """A robot to measure.
 
     Attributes:
-        name: Of the robot. make: Returns it, or raises `NotInstalled`.
-        kind: What the targets call it: "quadruped", "humanoid", or nothing.
+        name: Name of the robot.
+        make: Function that returns the robot, or raises `NotInstalled`.
+        kind: Kind of robot in the targets: "quadruped", "humanoid" or "".
     """
 
     name: str
@@ -30,10 +45,10 @@ class Subject(NamedTuple):
 
 
 class Function(NamedTuple):
-    """A function to measure: plain NumPy code of ours, and how many of (q, v, x) it takes."""
+    """A function to measure: plain NumPy code, and the number of its arguments among (q, v, x)."""
 
     plain: Callable[..., Any]
-    takes: int
+    argument_count: int
 
 
 FORWARD, INVERSE, INERTIA = "forward dynamics", "inverse dynamics", "inertia matrix"
@@ -44,8 +59,8 @@ FUNCTIONS = {
 }
 
 
-def _file(path: str) -> legged.Robot:
-    """Return a robot of the package `example-robot-data`, on a floating base, its joints without friction."""
+def _load(path: str) -> legged.Robot:
+    """Return a robot of the package `example-robot-data` with a floating base and without joint friction."""
     try:
         folder = Path(str(metadata.distribution(PACKAGE).locate_file(FOLDER)))
     except metadata.PackageNotFoundError:
@@ -58,18 +73,18 @@ SUBJECTS = (
     Subject("spatial quadruped", robots.spatial_quadruped, "quadruped"),
     Subject("hexapod", robots.hexapod),
     Subject("humanoid", robots.humanoid, "humanoid"),
-    Subject("Solo12", partial(_file, "solo_description/robots/solo12.urdf"), "quadruped"),
-    Subject("Go2", partial(_file, "go2_description/urdf/go2.urdf"), "quadruped"),
-    Subject("G1", partial(_file, "g1_description/urdf/g1_29dof_rev_1_0.urdf"), "humanoid"),
+    Subject("Solo12", partial(_load, "solo_description/robots/solo12.urdf"), "quadruped"),
+    Subject("Go2", partial(_load, "go2_description/urdf/go2.urdf"), "quadruped"),
+    Subject("G1", partial(_load, "g1_description/urdf/g1_29dof_rev_1_0.urdf"), "humanoid"),
 )
 
 
-def present(subjects: tuple[Subject, ...] = SUBJECTS) -> dict[Subject, legged.Robot]:
-    """Return the robots that are there, and say which are not."""
+def available_robots(subjects: tuple[Subject, ...] = SUBJECTS) -> dict[Subject, legged.Robot]:
+    """Return the robots whose files are installed, and print the names of the others."""
     found = {}
     for subject in subjects:
         try:
             found[subject] = subject.make()
-        except NotInstalled as why:
-            print(f"{subject.name} is left out: {why}.")
+        except NotInstalled as error:
+            print(f"{subject.name} is skipped: {error}.")
     return found

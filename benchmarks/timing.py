@@ -1,7 +1,8 @@
-"""How long things take on a computer that does other things as well: ways are timed in turns, round after round.
+"""Time several workloads on a computer that runs other programs too, and check that they compute the same numbers.
 
-A round gives one time for each way, so ratios are formed round by round: what slows a whole round down cancels. Of
-these the median counts, and the spread is the range of the rounds but for the two outermost.
+The workloads are timed in turns, round after round. A ratio of two times is formed within each round, so that a load
+which slows a whole round down cancels. The result is the median over the rounds; its spread is the range of the rounds
+without the lowest and the highest.
 """
 
 import gc
@@ -17,19 +18,20 @@ import numpy as np
 from legged.compiler import Kernel
 from legged.compiler.runtime.threads import limited
 
-LEAST = 0.02  # [s], of one way in one round
-_COARSE = time.get_clock_info("process_time").resolution > 1e-4  # Windows counts processor time in steps of 16 ms
+MIN_TIME = 0.02
+"""Shortest time of a workload in one round, [s]; short workloads are repeated."""
+_IS_COARSE = time.get_clock_info("process_time").resolution > 1e-4  # Windows counts processor time in steps of 16 ms
 
 Name = TypeVar("Name", bound=Hashable)
 
 
-class Way(NamedTuple):
-    """One way to a result.
+class Workload(NamedTuple):
+    """A computation to time.
 
     Attributes:
-        run: Goes it as often as its argument says.
-        states: How many states one run takes care of.
-        threads: Whether it uses several; its time is that on the wall then, else that of the processor.
+        run: Function of the number of repetitions.
+        states: Number of states that one repetition processes.
+        threads: Whether it uses several threads; wall time is measured then, otherwise processor time.
     """
 
     run: Callable[[int], Any]
@@ -37,8 +39,8 @@ class Way(NamedTuple):
     threads: bool = False
 
 
-def calls(function: Callable[..., Any], *arguments: Any) -> Callable[[int], None]:
-    """Return what calls a function again and again."""
+def repeat(function: Callable[..., Any], *arguments: Any) -> Callable[[int], None]:
+    """Return a function of the number of repetitions that calls `function` with the arguments."""
 
     def run(times: int) -> None:
         for _ in itertools.repeat(None, times):
@@ -47,8 +49,8 @@ def calls(function: Callable[..., Any], *arguments: Any) -> Callable[[int], None
     return run
 
 
-def in_threads(threads: int, kernel: Kernel, arrays: Sequence[np.ndarray], out: np.ndarray) -> Callable[[int], None]:
-    """Return what calls a kernel again and again, its batch shared by so many threads."""
+def repeat_batch(threads: int, kernel: Kernel, arrays: Sequence[np.ndarray], out: Any) -> Callable[[int], None]:
+    """Return a function of the number of repetitions that calls a kernel with a batch on so many threads."""
 
     def run(times: int) -> None:
         with limited(threads):
@@ -59,7 +61,7 @@ def in_threads(threads: int, kernel: Kernel, arrays: Sequence[np.ndarray], out: 
 
 
 class Spread(NamedTuple):
-    """A median, and the range of the rounds but for the lowest and the highest."""
+    """A median, and the range of the rounds without the lowest and the highest."""
 
     median: float
     low: float
@@ -67,64 +69,91 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Spread":
-        """Return the spread of some values; fewer than four keep their whole range."""
+        """Return the spread of some values; the range of fewer than four values contains all of them."""
         ordered = sorted(values)
         inner = ordered[1:-1] if len(ordered) > 3 else ordered
         return cls(statistics.median(ordered), inner[0], inner[-1])
 
 
 class Times(NamedTuple):
-    """The time for one state, [s], in each round."""
+    """The time for one state in each round, [s]."""
 
     rounds: tuple[float, ...]
 
     def spread(self, scale: float = 1.0) -> Spread:
-        """Return the spread, times a factor."""
+        """Return the spread of the times, multiplied by a factor."""
         return Spread.of([scale * t for t in self.rounds])
 
     def rate(self, scale: float = 1.0) -> Spread:
-        """Return the spread of states per second, times a factor."""
+        """Return the spread of the states per second, multiplied by a factor."""
         return Spread.of([scale / t for t in self.rounds])
 
-    def over(self, other: "Times") -> Spread:
-        """Return how many times longer this takes than another, round by round."""
+    def ratio_to(self, other: "Times") -> Spread:
+        """Return the spread of the ratios of these times to others, formed round by round."""
         return Spread.of([a / b for a, b in zip(self.rounds, other.rounds, strict=True)])
 
 
-def race(ways: Mapping[Name, Way], rounds: int, least: float = LEAST) -> dict[Name, Times]:
-    """Return the times of all ways, taken in turns; each is run before it is timed."""
-    repeats = {name: _repeats(way, least) for name, way in ways.items()}
-    taken: dict[Name, list[float]] = {name: [] for name in ways}
-    with _no_collections():
+def time_in_turns(workloads: Mapping[Name, Workload], rounds: int, min_time: float = MIN_TIME) -> dict[Name, Times]:
+    """Return the times of all workloads, measured in turns after a first run of each."""
+    repetitions = {name: _repetitions(workload, min_time) for name, workload in workloads.items()}
+    times: dict[Name, list[float]] = {name: [] for name in workloads}
+    with _garbage_collection_disabled():
         for _ in range(rounds):
-            for name, way in ways.items():
-                taken[name].append(_time(way, repeats[name]) / repeats[name] / way.states)
-    return {name: Times(tuple(times)) for name, times in taken.items()}
+            for name, workload in workloads.items():
+                count = repetitions[name]
+                times[name].append(_time(workload, count) / count / workload.states)
+    return {name: Times(tuple(measured)) for name, measured in times.items()}
 
 
-def _repeats(way: Way, least: float) -> int:
-    """Return how often a way must be run to take about `least` seconds."""
-    way.run(1)
-    times = 1
-    while (taken := _time(way, times)) < least / 4:
-        times = max(2 * times, int(times * least / 2 / max(taken, 1e-7)))
-    return max(1, round(times * least / taken))
+def _repetitions(workload: Workload, min_time: float) -> int:
+    """Return the number of repetitions that take about `min_time`, [s]."""
+    workload.run(1)
+    count = 1
+    while (taken := _time(workload, count)) < min_time / 4:
+        count = max(2 * count, int(count * min_time / 2 / max(taken, 1e-7)))
+    return max(1, round(count * min_time / taken))
 
 
-def _time(way: Way, times: int) -> float:
-    clock = time.perf_counter if way.threads or _COARSE else time.process_time
-    begun = clock()
-    way.run(times)
-    return clock() - begun
+def _time(workload: Workload, count: int) -> float:
+    clock = time.perf_counter if workload.threads or _IS_COARSE else time.process_time
+    start = clock()
+    workload.run(count)
+    return clock() - start
 
 
 @contextmanager
-def _no_collections() -> Iterator[None]:
-    """Keep Python's garbage collector out of the times."""
-    collects = gc.isenabled()
+def _garbage_collection_disabled() -> Iterator[None]:
+    was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
-        if collects:
+        if was_enabled:
             gc.enable()
+
+
+class Disagreement(Exception):
+    """Two programs compute different numbers, so that a comparison of their times is meaningless."""
+
+
+def check_agreement(what: str, ours: np.ndarray, theirs: np.ndarray, tolerance: float) -> float:
+    """Return the relative difference of two results, the largest over all states.
+
+    The difference of a state is the largest difference of its entries divided by its largest entry.
+
+    Args:
+        what: Description for the error message.
+        ours: First result, (states, ...).
+        theirs: Second result, the same shape.
+        tolerance: Largest relative difference.
+
+    Raises:
+        Disagreement: If the difference is larger.
+    """
+    difference = np.inf
+    a, b = (np.reshape(x, (len(x), -1)) for x in (ours, theirs))
+    if a.shape == b.shape and np.isfinite(a).all():
+        difference = float((np.abs(a - b).max(axis=1) / np.abs(b).max(axis=1)).max())
+    if not difference <= tolerance:
+        raise Disagreement(f"{what}: relative difference {difference:.1e} exceeds {tolerance:.0e}; not timed")
+    return difference

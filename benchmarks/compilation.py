@@ -1,0 +1,193 @@
+"""Compilation: start time of forward dynamics, and how compilation time and code size grow with a robot.
+
+    python -m benchmarks.compilation start ROBOT
+    python -m benchmarks.compilation growth [--function NAME] [--max-links LINKS] [--straight-line]
+
+`start` prints the processor time in seconds from the robot to the first result of forward dynamics in this process,
+without the import of the packages and the construction of the robot. It is a warm start if the code is in the cache.
+
+`growth` prints a table for chains, centipedes and random trees of growing size (docs/growth.md). Processor times in
+seconds: `trace` records the graph, `simplify` factors it, `code` generates and loads the machine code for one state.
+`code` and `tables` in kB are sections of the object file. Run times are the shortest of several, on one thread; a batch
+has 64 states.
+"""
+
+import argparse
+import inspect
+import itertools
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+import legged
+import robots
+from benchmarks.record import Record, quantity_table
+from benchmarks.subjects import SUBJECTS, Settings, available_robots
+from benchmarks.timing import Spread
+from legged.compiler import Kernel, record
+from legged.compiler.cache import disk
+from legged.compiler.codegen import selection
+from legged.compiler.compile import ARGUMENTS
+from legged.compiler.ir.tracer import gc_paused
+from legged.compiler.passes.simplify import simplify
+from legged.table import Table
+
+KIND = "compilation"
+COLD, WARM = "cold", "warm"
+STARTS = 3
+"""Number of starts of each kind; a start of Python takes longer than the compilation."""
+
+
+def measure_starts(record: Record, settings: Settings) -> list[Table]:
+    """Add the times of cold and warm starts, each in a new process, to the record, and return them as a table."""
+    for subject in available_robots():
+        times: dict[str, list[float]] = {COLD: [], WARM: []}
+        for _ in range(STARTS):
+            with tempfile.TemporaryDirectory() as folder:
+                for state in (COLD, WARM):
+                    times[state].append(_start_process(subject.name, folder))
+        for state, measured in times.items():
+            record.add((KIND, subject.name, state), "s", Spread.of(measured))
+    notes = (
+        f"Processor time in seconds from the robot to the first result in a new process, medians of {STARTS}.",
+        "Warm: machine code in the cache on disk.",
+    )
+    title = "Compilation of forward dynamics, one state"
+    return [quantity_table(record, KIND, ("robot",), {COLD: COLD, WARM: WARM}, title, notes)]
+
+
+def _start_process(name: str, folder: str) -> float:
+    """Return the start time in a new process, [s], with the cache in a folder."""
+    command = [sys.executable, "-m", "benchmarks.compilation", "start", name]
+    environment = {**os.environ, "LEGGED_CACHE": folder}
+    root = Path(__file__).parents[1]
+    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=True)
+    return json.loads(done.stdout)
+
+
+def start_time(robot: legged.Robot) -> float:
+    """Return the processor time until the first result of forward dynamics, [s]."""
+    q, v, tau = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv)
+    start = time.process_time()
+    legged.compile(legged.forward_dynamics, robot)(q, v, tau)
+    return time.process_time() - start
+
+
+_BATCH_STATES, _ROUNDS, _MIN_TIME = 64, 10, 0.01  # time in [s]
+_LINKS = (12, 25, 50, 100, 200, 500, 1000)
+_HEADER = (
+    *("robot", "links", "operations", "trace [s]", "simplify [s]", "code [s]"),
+    *("code [kB]", "tables [kB]", "one state [us]", "batch [us]"),
+)
+
+
+def growth_table(function: Callable[..., Any], max_links: int) -> Table:
+    """Return compilation times and code sizes of a function for robots of growing size; print the rows as they come."""
+    rows = []
+    for name, build in _growing_robots():
+        for links in _LINKS:
+            if links <= max_links:
+                rows.append((name, *_growth_row(build(links), function)))
+                print("  ".join(rows[-1]), flush=True)
+    return Table(f"{function.__name__}: growth with the robot", _HEADER, tuple(rows))
+
+
+def _growing_robots() -> Iterator[tuple[str, Callable[[int], legged.Robot]]]:
+    """Yield (name, function of the number of links that builds a robot)."""
+    yield "chain, quarter turns", lambda n: robots.chain(n, twist=np.pi / 2)
+    yield "chain, any twist", lambda n: robots.chain(n, twist=0.7)
+    yield "centipede", lambda n: robots.centipede(max(round(n / 7), 1))
+    yield "tree of revolute joints", lambda n: legged.random_tree(0, n, joints=("revolute",), bases=("floating",))
+    yield "tree of all joints", lambda n: legged.random_tree(0, n, bases=("floating",))
+
+
+@gc_paused()
+def _growth_row(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the cells of a row after the name of the robot."""
+    names = [name for name, p in inspect.signature(function).parameters.items() if p.default is p.empty][1:]
+    clock = [time.process_time()]
+    graph = record(function, {name: ARGUMENTS[name].shape(robot) for name in names}, (robot,))
+    clock.append(time.process_time())
+    graph = simplify(graph)
+    clock.append(time.process_time())
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["LEGGED_CACHE"] = folder
+        disk.clear()
+        kernel = Kernel(graph)
+        clock.append(time.process_time())
+        sizes = _section_sizes(next(Path(folder).glob("*.o")))
+        seconds = [f"{after - before:.2f}" for before, after in itertools.pairwise(clock)]
+        kilobytes = [f"{size / 1e3:.0f}" for size in sizes]
+        times = [f"{1e6 * t:.2f}" for t in _run_times(kernel, robot)]
+        return (str(len(robot.links) - 1), str(len(graph.nodes)), *seconds, *kilobytes, *times)
+
+
+def _section_sizes(path: Path) -> tuple[int, int]:
+    """Return the sizes of code and of tables, [bytes], in a file of the cache."""
+    content = path.read_bytes()
+    code = content[content.index(b"\n") + 33 :]  # after a line and a checksum
+    file = llvm.ObjectFileRef.from_data(code)  # must outlive its sections
+    sizes = [(part.is_text(), (part.name() or b"").decode(), part.size()) for part in file.sections()]
+    tables = sum(size for _, name, size in sizes if name.startswith((".rodata", ".lrodata", "__const", ".rdata")))
+    return sum(size for is_text, _, size in sizes if is_text), tables
+
+
+def _run_times(kernel: Kernel, robot: legged.Robot) -> tuple[float, float]:
+    """Return the times for one state, called alone and in a batch, [s]."""
+    rng = np.random.default_rng(0)
+    q = legged.random_configuration(robot, rng)
+    one = [q if a.name == "q" else rng.normal(size=a.shape) for a in kernel.arguments]
+    batch = [np.tile(x, (_BATCH_STATES, 1)) for x in one]
+    return _shortest(lambda: kernel(*one)), _shortest(lambda: kernel(*batch, threads=1)) / _BATCH_STATES
+
+
+def _shortest(run: Callable[[], Any]) -> float:
+    """Return the shortest time of several rounds, [s]."""
+    run()
+    times, repetitions = [], 1
+    while len(times) < _ROUNDS:
+        start = time.process_time()
+        for _ in range(repetitions):
+            run()
+        taken = time.process_time() - start
+        if taken < _MIN_TIME:
+            repetitions *= 2
+        else:
+            times.append(taken / repetitions)
+    return min(times)
+
+
+def main() -> None:
+    """Print a start time or the table of growth."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.compilation",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    start = commands.add_parser("start", help="print the start time of forward dynamics")
+    start.add_argument("robot", choices=[subject.name for subject in SUBJECTS])
+    growth = commands.add_parser("growth", help="print compilation times and code sizes for robots of growing size")
+    growth.add_argument("--function", default="forward_dynamics", help="name of a function of legged")
+    growth.add_argument("--max-links", type=int, default=1000, help="number of links of the largest robot")
+    growth.add_argument("--straight-line", action="store_true", help="outline no graph")
+    options = parser.parse_args()
+    if options.command == "start":
+        print(json.dumps(start_time(next(subject for subject in SUBJECTS if subject.name == options.robot).make())))
+        return
+    if options.straight_line:
+        selection.OUTLINE_NODES = selection.OUTLINE_ALWAYS_NODES = selection.OUTLINE_BATCH_NODES = 1 << 60
+    print(growth_table(getattr(legged, options.function), options.max_links).text())
+
+
+if __name__ == "__main__":
+    main()
