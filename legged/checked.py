@@ -11,6 +11,7 @@ import os
 import types
 import typing
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
@@ -22,7 +23,7 @@ T = TypeVar("T")
 
 
 def checked(target: T) -> T:
-    """Return a function or dataclass whose arguments are checked by their annotations before it runs.
+    """Return a function, or a class whose `__init__` checks its arguments by their annotations before it runs.
 
     An argument annotated with a class must be an instance of it, one annotated with `Array` an array of numbers, with
     `float`, `int`, `bool` or `str` such a value; unions, optional arguments, sequences, mappings, tuples and callables
@@ -31,11 +32,16 @@ def checked(target: T) -> T:
     answer that holds NaN or infinity raises NotFiniteError, which gives the largest number among the arguments.
 
     Raises:
-        ArgumentError, ShapeError, NotFiniteError: from the decorated function, at each call.
+        ArgumentError, ShapeError, NotFiniteError: from the decorated function or class, at each call.
     """
     if isinstance(target, type):
-        return _checked_class(target)  # type: ignore[return-value]
-    function: Any = target
+        target.__init__ = _checked(target.__init__, target.__name__)  # type: ignore[misc]
+        return target  # type: ignore[return-value]
+    return _checked(target, target.__name__)  # type: ignore
+
+
+def _checked(function: Any, label: str) -> Any:
+    """Return the function with its arguments checked at each call; messages call it by a label."""
     signature = inspect.signature(function)
 
     @functools.cache
@@ -47,49 +53,28 @@ def checked(target: T) -> T:
         try:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
-            raise ArgumentError(f"{function.__name__}: {error}") from None
-        for name, value in bound.arguments.items():
-            check = checks().get(name)
-            if check is not None:
-                check(name, value)
+            raise ArgumentError(f"{label}: {error}") from None
+        for name, check in checks().items():
+            if name in bound.arguments:
+                check(name, bound.arguments[name])
         answer = function(*args, **kwargs)
         if not _is_finite(answer):
             raise NotFiniteError(
-                f"{function.__name__} has no finite answer: an intermediate result is too large or undefined; the "
+                f"{label} has no finite answer: an intermediate result is too large or undefined; the "
                 f"largest number among the arguments is {_largest(bound.arguments.values()):.3g}"
             )
         return answer
 
-    return wrapper  # type: ignore[return-value]
+    return wrapper
 
 
 _Check = Callable[[str, Any], object]
 
 
-def _checked_class(cls: type) -> type:
-    """Return a dataclass that checks its fields after `__init__` has set them and before `__post_init__`."""
-    before: Any = getattr(cls, "__post_init__", None)
-
-    @functools.cache
-    def checks() -> dict[str, _Check]:
-        return _checks(cls, inspect.signature(cls))
-
-    def post_init(self: Any, *given: Any) -> None:
-        if type(self) is cls or "__post_init__" not in vars(type(self)):
-            for name, check in checks().items():
-                if hasattr(self, name):
-                    check(name, getattr(self, name))
-        if before is not None:
-            before(self, *given)
-
-    cls.__post_init__ = post_init  # type: ignore[attr-defined]
-    return cls
-
-
 def _checks(target: Any, signature: inspect.Signature) -> dict[str, _Check]:
     """Return the check of each parameter whose annotation can be checked."""
     try:
-        hints = typing.get_type_hints(target if not isinstance(target, functools.partial) else target.func)
+        hints = typing.get_type_hints(target)
     except (NameError, TypeError):
         return {}
     found = {}
@@ -149,7 +134,7 @@ def _hint_check(hint: Any, infinite: bool) -> tuple[_Check, str] | None:
         return _mapping_check(_hint_check(parts[1], infinite) if len(parts) == 2 else None)
     if container is type:
         return _kind_check(type, "a class")
-    if issubclass(container, os.PathLike):
+    if container in (os.PathLike, Path):
         return _kind_check(os.PathLike, "a path")
     return _kind_check(container, f"a {container.__module__.split('.')[0]}.{container.__name__}")
 
