@@ -1,8 +1,9 @@
-"""C export: what the system's compiler, if there is one, makes of it computes the same."""
+"""Export to C99: the code, compiled by the system's C compiler if there is one, computes the same as the kernel."""
 
 from __future__ import annotations
 
 import ctypes
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -17,14 +18,14 @@ from legged.compiler.ir import where
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
 FLAGS = ("-std=c99", "-O1", "-Wall", "-Wextra", "-Werror", "-pedantic", "-shared", "-fPIC")
 
-needs_compiler = pytest.mark.skipif(COMPILER is None, reason="there is no C compiler here")
+needs_compiler = pytest.mark.skipif(COMPILER is None, reason="no C compiler found")
 
 
 def run(kernel: Kernel, folder: Path, *arrays: np.ndarray, precision: str = "double") -> tuple[int, list[np.ndarray]]:
-    """Return what the kernel's C code returns, and the results."""
+    """Return the return value of the kernel's C function, and the results."""
     source, header = kernel.to_c(folder / "code", precision, name="function")
     assert (source, header) == (folder / "code.c", folder / "code.h")
-    library = folder / f"{len(list(folder.iterdir()))}.so"  # a library that is loaded is not loaded again
+    library = folder / f"{len(list(folder.iterdir()))}.so"  # a new name, because a loaded library is not loaded again
     subprocess.run([str(COMPILER), *FLAGS, "-o", str(library), str(source), "-lm"], check=True, timeout=120)
     kind = np.dtype(precision if precision == "double" else "float32")
     given = [np.ascontiguousarray(a, dtype=kind) for a in arrays]
@@ -43,12 +44,12 @@ def test_dynamics_in_c_equal_the_kernels(tmp_path, precision, tolerance):
         kernel = legged.compile(function, robot)
         answer, (got,) = run(kernel, tmp_path, *state, precision=precision)
         wanted = kernel(*state)
-        # rounding of a few hundred operations, magnified by the robot's condition
+        # rounding errors of a few hundred operations, amplified by the condition of the inertia matrix
         assert answer == 0 and np.max(np.abs(got - wanted)) < tolerance * np.max(np.abs(wanted))
 
 
 def everything(x, y, int, sin):
-    """Every operation, with arguments whose names mean something in C."""
+    """Every operation, with arguments whose names are keywords or functions in C."""
     a, b = x
     return (
         np.array([a + b, a - b, a * b, a / b, -a, abs(a), np.sqrt(b), np.floor(a), a**2.5, 1e-30 - b]),
@@ -80,7 +81,7 @@ def test_results_that_are_not_finite_are_reported(tmp_path):
     assert run(kernel, tmp_path, np.array([1.0, 0.0]))[0] == 1
 
 
-def test_the_header_tells_the_arguments(tmp_path):
+def test_the_header_describes_the_arguments(tmp_path):
     robot = legged.random_tree(seed=3, links=7)
     kernel = legged.compile(legged.forward_dynamics, robot)
     header = kernel.to_c(tmp_path / "forward.c").header.read_text()
@@ -88,6 +89,18 @@ def test_the_header_tells_the_arguments(tmp_path):
     assert "q: " in header and "one entry per position coordinate" in header and "FORWARD_H" in header
     assert "const float q[" in kernel.to_c(tmp_path / "single", "float").header.read_text()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["forward.c", "forward.h", "single.c", "single.h"]
+
+
+def test_names_of_arguments_are_distinct_identifiers(tmp_path):
+    """Argument names follow the function's parameters; keyword arguments may be any words."""
+
+    def total(**arrays):
+        return sum(arrays.values())
+
+    kernel = compile(total, **{"a b": (), "a_b": (), "a_b_": (), "total": ()})
+    header = kernel.to_c(tmp_path / "code").header.read_text()
+    signature = header[header.index("int total(") :].split(";")[0]
+    assert re.findall(r"(\w+)\[", signature) == ["a_b", "a_b_", "a_b__", "total_", "result"]
 
 
 def test_another_precision_is_refused(tmp_path):
