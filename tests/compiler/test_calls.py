@@ -28,7 +28,7 @@ from legged.errors import NotFiniteError, ShapeError, SingularError
 
 
 def law(q, v, gain, grid):
-    """An array of two axes from arrays of one, two and none."""
+    """Return a matrix computed from a scalar, vectors and a matrix."""
     return np.outer(np.sin(q), v) / gain + grid
 
 
@@ -46,19 +46,19 @@ def path(request) -> Iterator[str]:
 
 @pytest.fixture(scope="module")
 def kernel(path) -> Kernel:
-    """`law`, compiled."""
+    """Return `law`, compiled."""
     return compile(law, q=4, v=3, gain=(), grid=(4, 3))
 
 
 @pytest.fixture
 def state() -> tuple[np.ndarray | float, ...]:
-    """Its arguments."""
+    """Return arguments of `law`."""
     rng = np.random.default_rng(2)
     return rng.normal(size=4), rng.normal(size=3), 2.5, rng.normal(size=(4, 3))
 
 
 def ways(kernel: Kernel) -> list:
-    """Return every way to call a kernel."""
+    """Return the ways to call a kernel: as usual, and by the general call that the entry point falls back to."""
     return [kernel, kernel.general]
 
 
@@ -71,11 +71,11 @@ def test_the_call_path_is_the_chosen_one(path, kernel):
     assert has_entry_point(kernel) == (path == "entry point")
 
 
-def test_both_ways_give_the_same_bits(kernel, state):
+def test_both_ways_give_identical_results(kernel, state):
     q, v, gain, grid = state
     wanted = kernel.general(*state)
     assert wanted == pytest.approx(law(*state), rel=1e-14)
-    # what the built-in function does itself, and what it hands on
+    # arguments that the entry point handles itself, and arguments for the fallback
     for arguments in (
         state,
         (q, v, np.float64(gain), grid),
@@ -92,7 +92,7 @@ def test_both_ways_give_the_same_bits(kernel, state):
     assert np.array_equal(whole, kernel(np.ones(4), np.ones(3), 2.0, np.zeros((4, 3))))
 
 
-def test_results_are_ordinary_arrays_of_the_callers_own(kernel, state):
+def test_results_are_new_arrays_that_own_their_data(kernel, state):
     first = kernel(*state)
     assert type(first) is np.ndarray and first.dtype == float and first.shape == (4, 3)
     assert first.flags.owndata and first.flags.writeable and first.flags.c_contiguous and first.base is None
@@ -102,7 +102,7 @@ def test_results_are_ordinary_arrays_of_the_callers_own(kernel, state):
     assert kernel(*[2.0 * x for x in state]) is not first
 
 
-def test_out_takes_the_results_on_both_ways(kernel, state):
+def test_results_go_to_out_on_both_ways(kernel, state):
     wanted = kernel(*state)
     for call in ways(kernel):
         for out in (np.empty((4, 3)), np.empty((3, 4)).T, np.empty((4, 3), dtype=np.float32), np.empty((4, 6))[:, ::2]):
@@ -187,13 +187,13 @@ def test_batches_are_the_same_on_both_ways(kernel):
 
 
 class Parts(NamedTuple):
-    """Several results by name."""
+    """Named results."""
 
     sum: Any
     work: Any
 
 
-FORMS = {
+STRUCTURES = {
     "a tuple": lambda x, y: (x + y, np.outer(x, y)),
     "a tuple of one": lambda x, y: (x + y,),
     "numbers among arrays": lambda x, y: (x @ y, x - y, y[0] / x[0]),
@@ -211,7 +211,7 @@ FORMS = {
 
 
 def alike(a: Any, b: Any) -> bool:
-    """Return whether two results are of the same classes and the same bits, all arrays fresh."""
+    """Return whether two results have equal types and equal bits, and arrays that own their data."""
     if isinstance(a, dict):
         return type(a) is type(b) and list(a) == list(b) and all(alike(a[key], b[key]) for key in a)
     if isinstance(a, tuple | list):
@@ -221,10 +221,10 @@ def alike(a: Any, b: Any) -> bool:
 
 
 @pytest.mark.usefixtures("path")
-@pytest.mark.parametrize("form", FORMS)
-def test_results_of_every_form_are_the_same_on_both_ways(form):
-    kernel = compile(FORMS[form], x=3, y=3)
-    assert entry_point.supports(kernel.graph) == (form != "more than that")
+@pytest.mark.parametrize("structure", STRUCTURES)
+def test_results_of_every_structure_are_the_same_on_both_ways(structure):
+    kernel = compile(STRUCTURES[structure], x=3, y=3)
+    assert entry_point.supports(kernel.graph) == (structure != "more than that")
     rng = np.random.default_rng(5)
     for lead in ((), (1,), (2,), (3,), (50,), (2, 3)):
         x, y = rng.normal(size=(*lead, 3)), rng.normal(size=(*lead, 3))
@@ -238,8 +238,8 @@ def test_results_of_every_form_are_the_same_on_both_ways(form):
 
 @pytest.mark.usefixtures("path")
 @pytest.mark.parametrize("lead", [(), (40,)])
-def test_out_takes_several_results_on_both_ways(lead):
-    kernel = compile(FORMS["numbers among arrays"], x=3, y=3)
+def test_several_results_go_to_out_on_both_ways(lead):
+    kernel = compile(STRUCTURES["numbers among arrays"], x=3, y=3)
     rng = np.random.default_rng(6)
     x, y = rng.normal(size=(*lead, 3)), rng.normal(size=(*lead, 3))
     wanted = kernel(x, y)
@@ -257,9 +257,9 @@ def test_out_takes_several_results_on_both_ways(lead):
 
 
 @pytest.mark.usefixtures("path")
-@pytest.mark.parametrize("form", ["a tuple", "a number", "a named tuple", "numbers among arrays"])
-def test_calls_with_several_results_leak_nothing(form):
-    kernel = compile(FORMS[form], x=3, y=3)
+@pytest.mark.parametrize("structure", ["a tuple", "a number", "a named tuple", "numbers among arrays"])
+def test_calls_with_several_results_leak_nothing(structure):
+    kernel = compile(STRUCTURES[structure], x=3, y=3)
     x, y, wrong = np.ones(3), np.ones(3), np.array([0.0, 0.0, 1.0])
     counts = []
     out = tuple(np.empty(shape) for shape in kernel.graph.outputs)
@@ -274,36 +274,39 @@ def test_calls_with_several_results_leak_nothing(form):
         gc.collect()
         counts.append((sys.getrefcount(None), sys.getrefcount(x), sys.getrefcount(out), sys.getallocatedblocks()))
     spread = np.ptp(np.array(counts[1:], dtype=float), axis=0)
-    assert spread[1:3].max() == 0 and spread.max() < 300  # a leak would be of one a call
+    assert spread[1:3].max() == 0 and spread.max() < 300  # a leak would change a count by one per call
 
 
 @pytest.mark.usefixtures("path")
-def test_kernels_can_be_forgotten():
+def test_unused_kernels_are_garbage_collected():
     kernel = compile(lambda x: x + 1.5, x=2)
     reference, call = weakref.ref(kernel), kernel.__call__
     del kernel
     gc.collect()
-    assert np.array_equal(call(np.ones(2)), [2.5, 2.5])  # the function keeps what it needs
+    assert np.array_equal(call(np.ones(2)), [2.5, 2.5])  # the function holds a reference to its machine code
     del call
     gc.collect()
     assert reference() is None
 
 
 def test_both_call_paths_give_the_same_bits(state):
-    """One state, three states, and a single result among several."""
+    """The calls have one state, several states, and scalars among the results."""
     rng = np.random.default_rng(7)
     many = rng.normal(size=(3, 4)), rng.normal(size=(3, 3)), rng.uniform(1.0, 2.0, 3), rng.normal(size=(3, 4, 3))
     x, y = rng.normal(size=(2, 3))
     found = []
     for forced in (False, True):
         with layout._ctypes_calls() if forced else contextlib.nullcontext():
-            kernels = compile(law, q=4, v=3, gain=(), grid=(4, 3)), compile(FORMS["numbers among arrays"], x=3, y=3)
+            kernels = (
+                compile(law, q=4, v=3, gain=(), grid=(4, 3)),
+                compile(STRUCTURES["numbers among arrays"], x=3, y=3),
+            )
         found.append((kernels[0](*state), kernels[0](*many), kernels[1](x, y)))
     assert alike(*found)
 
 
 def run_python(*lines: str, **environment: str) -> str:
-    """Return what a new process prints."""
+    """Return the output of a new Python process."""
     given = {**os.environ, **environment}
     return subprocess.run(
         [sys.executable, "-c", "\n".join(lines)], env=given, check=True, capture_output=True, text=True
@@ -312,7 +315,7 @@ def run_python(*lines: str, **environment: str) -> str:
 
 @pytest.mark.parametrize("choice", ["", "auto", "ctypes"])
 def test_an_environment_variable_forces_calls_through_ctypes(choice):
-    """Machine code in the cache serves both call paths."""
+    """Both call paths use the same cached machine code."""
     lines = (
         "from legged.compiler import compile",
         "kernel = compile(lambda x: (x + 1.5, x @ x), x=2)",
@@ -330,7 +333,7 @@ def test_an_unknown_call_path_is_refused(monkeypatch):
 
 
 def is_confirmed() -> bool:
-    """Return the result of the self-test, run anew."""
+    """Run the self-test and return its result."""
     return layout.is_confirmed.__wrapped__()
 
 
@@ -370,8 +373,8 @@ OFFSETS = ("TYPE", "LENGTH", "ITEMS", "NUMBER", "DATA", "NDIM", "DIMENSIONS", "S
 @pytest.mark.skipif(not layout.is_confirmed(), reason="the layout of this interpreter is not confirmed")
 @pytest.mark.parametrize("name", OFFSETS)
 @pytest.mark.parametrize("shift", [-8, 8])
-def test_every_wrong_offset_is_noticed(monkeypatch, name, shift):
-    """The test of builds passes; the fields of sample objects differ."""
+def test_the_self_test_detects_every_wrong_offset(monkeypatch, name, shift):
+    """The check of the build passes, and the fields of sample objects differ."""
     monkeypatch.setattr(layout, "_is_known_build", lambda: True)
     monkeypatch.setattr(layout, name, getattr(layout, name) + shift)
     assert not is_confirmed()
@@ -379,7 +382,7 @@ def test_every_wrong_offset_is_noticed(monkeypatch, name, shift):
 
 @pytest.mark.skipif(not layout.is_confirmed(), reason="the layout of this interpreter is not confirmed")
 @pytest.mark.parametrize("name", ["C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "ALIGNED", "WRITEABLE", "DOUBLE"])
-def test_wrong_flags_and_types_are_noticed(monkeypatch, name):
+def test_the_self_test_detects_wrong_flags_and_types(monkeypatch, name):
     monkeypatch.setattr(layout, name, 11 if name == "DOUBLE" else 0x200)  # float32; NumPy's NOTSWAPPED
     assert not is_confirmed()
 
@@ -395,8 +398,8 @@ def test_dynamics_of_a_robot_on_both_ways():
         kernel(q, v[:-1], tau)
 
 
-def test_a_process_ends_well_with_kernels_alive():
-    """Freed memory is filled with ones, where the C library can: what is read there is not right by luck."""
+def test_a_process_with_kernels_alive_exits_normally():
+    """Where the C library supports it, freed memory is overwritten, so that a read of freed memory is detected."""
     lines = (
         "import builtins, legged",
         "builtins.kept = legged.compile(lambda x: 2.0 * x, None, x=3)",  # outlives the modules

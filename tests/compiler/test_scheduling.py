@@ -1,4 +1,4 @@
-"""Merging products into sums, and the order of operations: fewer instructions and less waiting, the same values."""
+"""FMA fusion and scheduling: fewer instructions, fewer stalls, the same values."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from legged.compiler.passes.scheduling import depth_first_order, list_schedule
 
 
 def sums_of_products(seed: int):
-    """Return a function of x (8,) that multiplies, adds and subtracts at random; every product may be used often."""
+    """Return a function of x (8,) that multiplies, adds and subtracts at random; products may have many uses."""
 
     def program(x):
         rng = np.random.default_rng(seed)
@@ -33,7 +33,7 @@ def graph_of(seed: int) -> Graph:
 
 
 def values_of(graph: Graph, x: np.ndarray) -> list[float]:
-    """Return the value of every number of a graph with merged nodes."""
+    """Return the values of all nodes of a graph with fused operations."""
     merged = {
         "fmadd": lambda a, b, c: a * b + c,
         "fmsub": lambda a, b, c: a * b - c,
@@ -47,13 +47,13 @@ def values_of(graph: Graph, x: np.ndarray) -> list[float]:
 
 
 def operations(function, **shapes) -> list[str]:
-    """Return what is left to compute of a function after merging, by name."""
+    """Return the names of the operations that a function needs after fusion."""
     graph = fuse_multiply_adds(record(function, shapes))
     return sorted(graph.nodes[i - graph.input_size].operation for i in depth_first_order(graph))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_merging_changes_no_value_and_never_adds_an_operation(seed):
+def test_fusion_changes_no_value_and_never_adds_an_operation(seed):
     graph = graph_of(seed)
     merged = fuse_multiply_adds(graph)
     x = np.random.default_rng(seed).uniform(-1.0, 1.0, 8)
@@ -61,20 +61,20 @@ def test_merging_changes_no_value_and_never_adds_an_operation(seed):
     assert len(depth_first_order(merged)) <= len(depth_first_order(graph))
 
 
-def test_one_product_of_a_sum_is_merged():
+def test_one_product_of_a_sum_is_fused():
     assert operations(lambda a, b, c, d: a * b + c * d, a=(), b=(), c=(), d=()) == ["fmadd", "multiply"]
     assert operations(lambda a, b, c: c - a * b, a=(), b=(), c=()) == ["fnmadd"]
     assert operations(lambda a, b, c: a * b - (b + c), a=(), b=(), c=()) == ["add", "fmsub"]
 
 
-def test_a_product_that_two_sums_use_is_merged_into_both():
+def test_a_product_that_two_sums_use_is_fused_with_both():
     def both(a, b, c, d):
         return (a * b + c) / (d + a * b)
 
     assert operations(both, a=(), b=(), c=(), d=()) == ["divide", "fmadd", "fmadd"]
 
 
-def test_a_product_that_is_needed_itself_stays():
+def test_a_product_with_other_uses_is_not_fused():
     def needed(a, b, c):
         return np.stack([a * b, a * b + c])
 
@@ -83,7 +83,7 @@ def test_a_product_that_is_needed_itself_stays():
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_orders_hold_what_the_results_need_after_what_it_needs(seed):
+def test_schedules_are_topological_orders_of_the_needed_nodes(seed):
     graph = graph_of(seed)
     needed = {r for r in graph.results if isinstance(r, int)}
     for i in range(graph.input_size + len(graph.nodes) - 1, graph.input_size - 1, -1):
@@ -98,8 +98,8 @@ def test_orders_hold_what_the_results_need_after_what_it_needs(seed):
                 assert not isinstance(a, int) or a < graph.input_size or place[a] < place[i]
 
 
-def test_operations_that_wait_let_others_go_first():
-    """Four powers: each multiplication waits for the one before, but not for the other powers'."""
+def test_independent_operations_fill_the_latency_of_dependent_ones():
+    """Four powers: each multiplication depends on the one before it, but not on those of the other powers."""
 
     def powers(x):
         y = x
@@ -118,8 +118,8 @@ def test_operations_that_wait_let_others_go_first():
     assert follows(together) == 0
 
 
-def test_constants_are_no_numbers_of_values():
-    """A constant may be equal to the number of a value that is not there yet."""
+def test_a_constant_is_distinct_from_the_value_of_the_same_number():
+    """A constant may be equal to the number of a value that is computed later."""
     graph = record(lambda x: np.stack([(x[0] + k) * x[1] for k in (2.0, 3.0, 4.0, 5.0)]), {"x": (2,)})
     order = depth_first_order(graph)
     assert set(list_schedule(graph, order)) == set(order)

@@ -1,4 +1,4 @@
-"""Alike modules in the lanes of vectors: the same numbers, found from labels alone, for robots of every shape."""
+"""SLP vectorization of alike modules, found from annotations alone: the same results for robots of every shape."""
 
 import numpy as np
 import pytest
@@ -21,7 +21,7 @@ def plan_of(function, robot) -> tuple[Graph, Vectorization | None]:
 
 
 def legged_table(legs: int, seed: int) -> legged.Robot:
-    """Return a body on any number of alike legs of random build, some of them turned the other way."""
+    """Return a body on any number of equal random legs, every second of them rotated about the vertical."""
     rng = np.random.default_rng(seed)
     leg = legged.Limb()
     for name, mass in LEGS.items():
@@ -42,18 +42,18 @@ def test_all_four_legs_of_a_quadruped_share_vectors():
     packed = sum(len(pack.nodes) for pack in plan.packs)
     assert {len(pack.nodes) for pack in plan.packs} == {4}
     of_legs = sum(node.label.module in (1, 2, 3, 4) for node in graph.nodes)
-    assert packed > 0.75 * of_legs  # what the base does for each leg in turn is labeled with the leg too
+    assert packed > 0.75 * of_legs  # the base's operations for a leg carry the leg's label as well
 
 
-def test_kinds_of_modules_are_packed_apart():
-    """A humanoid has two arms and two legs; each pair has its own vectors."""
+def test_different_modules_are_in_different_packs():
+    """A humanoid has two arms and two legs; each pair has its own packs."""
     graph, plan = plan_of(legged.forward_dynamics, robots.humanoid())
     assert plan is not None
     pairs = {tuple(graph.nodes[i - graph.input_size].label.module for i in pack.nodes) for pack in plan.packs}
     assert {(3, 4), (5, 6)} <= {tuple(sorted(pair)) for pair in pairs}
 
 
-def test_nothing_is_computed_before_what_it_needs():
+def test_packs_and_nodes_are_in_topological_order():
     graph, plan = plan_of(legged.forward_dynamics, robots.hexapod())
     assert plan is not None
     early = {i for calls, needed in call_batches(graph) for i in (*calls, *needed)}
@@ -69,8 +69,8 @@ def test_nothing_is_computed_before_what_it_needs():
 
 @pytest.mark.parametrize("legs", [1, 2, 3, 5, 9])
 @pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "inertia_matrix"])
-def test_packed_code_gives_the_plain_numbers(legs, name):
-    """Also with more legs than lanes, and with lanes left over."""
+def test_vectorized_kernels_equal_plain_numpy(legs, name):
+    """There are more legs than lanes in one case, and fewer in others."""
     robot = legged_table(legs, seed=legs)
     rng = np.random.default_rng(legs)
     q, v, force = legged.random_configuration(robot, rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
@@ -81,7 +81,7 @@ def test_packed_code_gives_the_plain_numbers(legs, name):
 
 
 def test_signs_of_lanes_are_kept():
-    """One module adds what the other subtracts, and multiplies by a negative number: still one vector."""
+    """One module adds where the other subtracts, and multiplies by a constant of opposite sign; they share packs."""
 
     def mirrored(x, y):
         results = []
@@ -99,7 +99,7 @@ def test_signs_of_lanes_are_kept():
     assert legged.compile(mirrored, x=(4,), y=())(x, y) == pytest.approx(graph.evaluate(x, y), rel=1e-15)
 
 
-def test_modules_that_wait_for_each_other_stay_apart():
+def test_dependent_modules_are_not_packed():
     def chain(x):
         total = x[0]
         for k in range(4):
@@ -111,8 +111,8 @@ def test_modules_that_wait_for_each_other_stay_apart():
     assert vectorize(graph, (), 8) is None
 
 
-def test_a_state_alone_and_in_a_batch_differ_by_rounding_at_most():
-    """Alone, modules share vectors; in a batch, states do. The sums are the same, fused otherwise here and there."""
+def test_a_single_state_and_a_batch_differ_by_rounding_only():
+    """Vectors hold modules for a single state and states for a batch; a few operations are fused in one kernel only."""
     robot = robots.spatial_quadruped()
     rng = np.random.default_rng(3)
     q = np.array([legged.random_configuration(robot, rng) for _ in range(9)])
@@ -122,8 +122,8 @@ def test_a_state_alone_and_in_a_batch_differ_by_rounding_at_most():
     assert np.abs(alone - kernel(q, v, tau)).max() <= 1e-13 * np.abs(alone).max()
 
 
-def test_a_constant_is_not_the_value_of_that_number():
-    """Modules that multiply by 4.0 beside modules that multiply by the value number 4, an input."""
+def test_a_constant_is_distinct_from_the_value_of_the_same_number():
+    """Some modules multiply by the constant 4.0, others by value number 4, an argument."""
 
     def alike(x):
         shared, out = x[4], []

@@ -1,4 +1,4 @@
-"""Large graphs as code for their forms, run over tables: the same numbers, and code that does not grow."""
+"""Outlined kernels: the same results as plain NumPy, and code whose length does not grow with the robot."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics"
 
 @pytest.fixture(autouse=True)
 def everything_is_large(monkeypatch, tmp_path):
-    """Roll already what would be compiled in one piece."""
+    """Outline graphs of every size."""
     for name in ("OUTLINE_NODES", "OUTLINE_ALWAYS_NODES", "OUTLINE_BATCH_NODES"):
         monkeypatch.setattr(selection, name, 0)
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
@@ -27,15 +27,15 @@ def _flat(result):
 
 
 def _states(kernel, robot, count, rng):
-    """Return arrays of random arguments, a row for each state."""
+    """Return random arguments, a row for each state."""
     q = np.array([legged.random_configuration(robot, rng) for _ in range(count)])
     return [q if a.name == "q" else rng.normal(size=(count, *a.shape)) for a in kernel.arguments]
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("seed", range(2))
-def test_rolled_code_gives_the_plain_numbers_for_one_state_and_for_many(name, seed):
-    """Rounding is 1e-16 an operation, of some hundred one after the other; 19 states leave a block unfilled."""
+def test_outlined_kernels_equal_plain_numpy_for_one_state_and_for_many(name, seed):
+    """Chains of some hundred operations round by 1e-16 each; 19 states are no multiple of a vector's lanes."""
     robot = legged.random_tree(seed, links=5) if seed else robots.centipede(3)
     function = getattr(legged, name)
     kernel = legged.compile(function, robot)
@@ -48,8 +48,8 @@ def test_rolled_code_gives_the_plain_numbers_for_one_state_and_for_many(name, se
     assert np.abs(many - plain).max() <= 1e-12 * np.abs(plain).max()
 
 
-def test_alike_legs_share_rows_for_one_state():
-    """The head's two legs are not alike the six behind it, which fill a row of four lanes at least."""
+def test_alike_legs_share_a_bundle_for_one_state():
+    """The two legs of the head differ from the six behind it, which fill a bundle of four lanes."""
     graph = legged.compile(legged.forward_dynamics, robots.centipede(4)).graph
     rows = [bundle for section in outline(graph, 4) for bundle in section.bundles if bundle.lanes == 4]
     modules = [{graph.nodes[s.nodes[0] - graph.input_size].label.module for s in row.segments} for row in rows]
@@ -58,7 +58,7 @@ def test_alike_legs_share_rows_for_one_state():
 
 @pytest.mark.parametrize("signs", [(1, -1, 1), (-1, 1, 1), (-1, -1, -1)])
 def test_signs_of_constants_do_not_change_the_operations(signs):
-    """So a body on the left and one on the right have one form."""
+    """Bodies on the left and on the right therefore share a template."""
 
     def operations(c):
         def law(x, y):
@@ -72,7 +72,7 @@ def test_signs_of_constants_do_not_change_the_operations(signs):
 
 
 def test_conditions_reach_across_segments():
-    """Memory between the segments holds numbers; a condition is computed again where it is needed."""
+    """Memory between segments holds numbers only; a condition is computed again in each segment that needs it."""
 
     def law(x):
         positive = (x[0] > 0.0) & ~(x[1] > 2.0)
@@ -89,7 +89,7 @@ def test_conditions_reach_across_segments():
 
 
 def test_functions_of_functions_and_constant_results():
-    """Calls come in rounds, one for sines of sines; results may be constants, arguments and the same value twice."""
+    """Nested calls need several batches of calls; results may be constants, arguments and the same value twice."""
 
     def law(x, y):
         inner = np.sin(x) * 2.0 + y
@@ -99,9 +99,9 @@ def test_functions_of_functions_and_constant_results():
     kernel = legged.compile(law, x=(5,), y=(5,))
     x, y = np.random.default_rng(2).normal(size=(2, 13, 5))
     for k in range(13):
-        for rolled, plain in zip(kernel(x[k], y[k]), law(x[k], y[k]), strict=True):
-            assert np.shape(rolled) == np.shape(plain)
-            assert rolled == pytest.approx(plain, rel=1e-13)
+        for outlined, plain in zip(kernel(x[k], y[k]), law(x[k], y[k]), strict=True):
+            assert np.shape(outlined) == np.shape(plain)
+            assert outlined == pytest.approx(plain, rel=1e-13)
     assert kernel(x, y)[0] == pytest.approx(law(x, y)[0], rel=1e-13)
 
 
@@ -126,13 +126,13 @@ def test_a_state_without_a_finite_answer_is_named():
 
 
 def _code(assembly):
-    """Return the instructions of a program: its tables are data."""
+    """Return the instructions of a module, without its tables."""
     return [line for line in assembly.splitlines() if line.startswith("  ")]
 
 
 @pytest.mark.parametrize("name", ["forward_dynamics", "inverse_dynamics", "floating_inverse_dynamics"])
 def test_code_for_a_uniform_chain_does_not_grow_with_its_length(name):
-    """The first and the last links have forms of their own."""
+    """The first and the last links have templates of their own."""
     short, long = (legged.compile(getattr(legged, name), robots.chain(n, twist=0.7)).graph for n in (20, 50))
     assert len(long.nodes) > 2 * len(short.nodes)
     for program in (selection.single_state_module, selection.batch_module):
