@@ -1,6 +1,8 @@
-"""The theory, dense, as the paper writes it: world axes, every matrix formed. The oracle of the recursions."""
+"""Dense theory of decoupled natural orthogonal complement (DeNOC) matrices, in world axes, with every matrix formed.
 
-from legged.denoc.conditioning import conditioning
+It follows the equations of Shah, Saha, Dutt 2012 and serves as the reference for the recursions in `legged.dynamics`.
+"""
+
 from legged.denoc.equations import (
     angular_velocity_matrix,
     bias_forces,
@@ -18,6 +20,7 @@ from legged.denoc.factors import (
     ArticulatedModule,
     articulated_modules,
     composite_modules,
+    conditioning,
     generalized_inertia_closed_form,
     udu,
 )

@@ -1,4 +1,4 @@
-"""The equations of motion, dense: I vdot + C v = tau + tau^F, with every matrix of equation (24) formed (section 3)."""
+"""Dense equations of motion I vdot + C v = tau + tau^F with the matrices of equation (24) (section 3 of the paper)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from legged.denoc.joints import joint_forces, reflected_inertia, rotor_momentum,
 from legged.denoc.kinematics import Kinematics, checked, kinematics, rates
 from legged.denoc.modules import block_diagonal, complement_and_rate, complement_at
 from legged.errors import UnknownNameError
-from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew
 
@@ -23,30 +22,42 @@ def mass_matrix(robot: Robot, q: Array) -> Array:
         M_k = [  I_k     m d~_k ]
               [ -m d~_k  m 1    ]
 
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+
     Source: Shah, Saha, Dutt 2012, eqs. (18), (19), (21).
     """
     return mass_matrix_at(robot, kinematics(robot, q))
 
 
 def angular_velocity_matrix(robot: Robot, q: Array, v: Array) -> Array:
-    """Return Omega, (6 n, 6 n), [rad/s], world axes: blocks omega~_k, twice for each body. Eqs. (18), (19), (21)."""
+    """Return Omega, (6 n, 6 n), [rad/s], world axes: blocks omega~_k, twice for each body.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+
+    Source: Shah, Saha, Dutt 2012, eqs. (18), (19), (21).
+    """
     q, v = checked(robot, q=q, v=v)
     twist = rates(robot, q, v, kinematics(robot, q)).twist
     return block_diagonal([skew(t[:3]) for t in twist for _ in range(2)])
 
 
 def coupling_matrix(robot: Robot) -> Array:
-    """Return E, (6 n, 6 n): keeps the angular half of every twist. Eqs. (18), (19), (21)."""
+    """Return E, (6 n, 6 n), dimensionless: selects the angular part of every twist.
+
+    Source: Shah, Saha, Dutt 2012, eqs. (18), (19), (21).
+    """
     return block_diagonal([np.eye(3), np.zeros((3, 3))] * len(robot.bodies))
 
 
 def generalized_inertia_matrix(robot: Robot, q: Array) -> Array:
-    """Return I = N^T M N, (nv, nv), the GIM, and what rotors of the joints add: N^T H + H^T N + I_r, see `joints`.
+    """Return the generalized inertia matrix (GIM), (nv, nv): I = N^T M N + N^T H + H^T N + I_r with the joints' rotors.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
 
-    Source: Shah, Saha, Dutt 2012, eq. (24), without rotors.
+    Source: Shah, Saha, Dutt 2012, eq. (24), without rotors; for these see `legged.denoc.joints`.
     """
     at = kinematics(robot, q)
     N, H = complement_at(robot, at), rotor_momentum(robot, at)
@@ -56,10 +67,10 @@ def generalized_inertia_matrix(robot: Robot, q: Array) -> Array:
 def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "skew") -> Array:
     """Return C, (nv, nv), the matrix of convective inertia (MCI): C @ v are the Coriolis and centrifugal forces.
 
-    There are many C with the same C @ v. Two are given:
+    C is not unique. Two choices are available:
 
         "paper"   C = N^T (M Nd + Omega M E N), the projection of equation (20);
-        "skew"    C = N^T (M Nd + S N),         with which Id - 2 C is skew-symmetric.
+        "skew"    C = N^T (M Nd + S N),         for which Id - 2 C is skew-symmetric.
 
     S is block diagonal, each body's
 
@@ -67,13 +78,13 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
               [ -m (omega x d)~                           0 ]
 
     so that S t = Omega M E t, and Md - 2 S is skew: hence Id - 2 C = N^T (Md - 2 S) N + Nd^T M N - N^T M Nd is.
-    Rotors add N^T Hd + H^T Nd to both.
+    Rotors add N^T Hd + H^T Nd to either.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). form: "skew" or "paper".
 
     Raises:
-        ValueError: for another form.
+        ValueError: For any other form.
 
     Source: Shah, Saha, Dutt 2012, eqs. (20) to (24). Equation (24) prints Md N for Omega M E N; with M taken about
     the link's origin the two differ, by the moment m (omega x d) x (velocity of O) in Md t.
@@ -91,27 +102,35 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
 
 
 def gravity_forces(robot: Robot, q: Array) -> Array:
-    """Return N^T w^E for the weights, (nv,): gravity as a generalized force, on the right of equation (23)."""
+    """Return N^T w^E, (nv,), the generalized force of gravity, on the right-hand side of equation (23).
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
     at = kinematics(robot, q)
     return complement_at(robot, at).T @ _weights(robot, at)
 
 
 def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
-    """Return tau^F = N^T w^F, (nv,): external wrenches as a generalized force. Eq. (24).
+    """Return tau^F = N^T w^F, (nv,), the generalized force of external wrenches, eq. (24).
 
     Args:
         robot: The robot. q: Configuration, (nq,).
-        wrenches: By link name or (n_links, 6): [n; f] about each link's origin, in that link's axes; or None.
+        wrenches: By link name or (n_links, 6): [n; f] about each link's origin, in link axes; or None.
     """
     at = kinematics(robot, q)
     return complement_at(robot, at).T @ _external(robot, at, wrenches)
 
 
 def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
-    """Return h = C v - tau^F, (nv,), gravity included: N^T (M Nd v + Omega M E t - w^E - w^F).
+    """Return h = C v - tau^F, (nv,), with gravity: N^T (M Nd v + Omega M E t - w^E - w^F).
 
-    As printed h leaves gravity out; the nomenclature, and the authors' code, have it in. What friction, springs and
-    rotors of the joints take is part of it.
+    The paper's equation for h omits gravity; its nomenclature and the authors' code include it. h also includes
+    friction, springs and rotors of the joints.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+        wrenches: As in `external_forces`.
 
     Source: Shah, Saha, Dutt 2012, eqs. (22), (25), (28).
     """
@@ -129,13 +148,13 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
 
 
 def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:
-    """Return tau = I vdot + h, (nv,): the dense twin of `legged.inverse_dynamics`. Eq. (23)."""
+    """Return the generalized forces tau = I vdot + h, (nv,), eq. (23); arguments as in `legged.inverse_dynamics`."""
     (vdot,) = checked(robot, vdot=vdot)
     return generalized_inertia_matrix(robot, q) @ vdot + bias_forces(robot, q, v, wrenches)
 
 
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
-    """Return vdot = I^-1 (tau - h), (nv,): the dense twin of `legged.forward_dynamics`. Eq. (28)."""
+    """Return the acceleration vdot = I^-1 (tau - h), (nv,), eq. (28); arguments as in `legged.forward_dynamics`."""
     (tau,) = checked(robot, tau=tau)
     return np.linalg.solve(generalized_inertia_matrix(robot, q), tau - bias_forces(robot, q, v, wrenches))
 
@@ -143,7 +162,7 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
 def floating_inverse_dynamics(
     robot: Robot, q: Array, v: Array, joint_accelerations: Array, wrenches: Wrenches = None
 ) -> tuple[Array, Array]:
-    """Return (base acceleration, joint torques): the dense twin of `legged.floating_inverse_dynamics`.
+    """Return (base acceleration (n0,), joint torques (nv - n0,)); arguments as in `legged.floating_inverse_dynamics`.
 
     vdot_0 = -I_0^-1 (I_theta0^T vdot_theta + h_0),   tau = I_theta0 vdot_0 + I_theta vdot_theta + h_theta
 
@@ -157,13 +176,13 @@ def floating_inverse_dynamics(
 
 
 def _weights(robot: Robot, at: Kinematics) -> Array:
-    """Return w^E of the weights, (6 n,): m g acts at the center of mass, d from O_k, so w_k = [m d x g; m g]."""
+    """Return w^E of gravity, (6 n,): m g acts at the center of mass, at d from O_k, so w_k = [m d x g; m g]."""
     w = [(np.cross(_first_moment(M), robot.gravity), M[5, 5] * robot.gravity) for M in _mass_blocks(robot, at)]
     return np.array(w).ravel()
 
 
 def _external(robot: Robot, at: Kinematics, wrenches: Wrenches) -> Array:
-    """Return w^F, (6 n,): external wrenches of links, brought to their bodies' origins and world axes."""
+    """Return w^F, (6 n,): external wrenches on links, about their bodies' origins in world axes."""
     total = np.zeros((len(robot.bodies), 6))
     for name, w in _by_name(robot, wrenches).items():
         link = robot.link(name)
@@ -187,16 +206,12 @@ def _by_name(robot: Robot, wrenches: Wrenches) -> dict[str, Array]:
 
 def _mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:
     """Return each body's mass matrix about its origin, world axes, (6, 6)."""
-    return [_turned_mass(body, R) for body, R in zip(robot.bodies, at.rotation, strict=True)]
-
-
-def _turned_mass(body: Body, R: Array) -> Array:
-    turn = block_diagonal([R, R])
-    return turn @ body.M @ turn.T
+    rotations = [block_diagonal([R, R]) for R in at.rotation]
+    return [R @ body.M @ R.T for body, R in zip(robot.bodies, rotations, strict=True)]
 
 
 def mass_matrix_at(robot: Robot, at: Kinematics) -> Array:
-    """Return M for known kinematics."""
+    """Return M, (6 n, 6 n), world axes, as `mass_matrix` does, for known kinematics."""
     return block_diagonal(_mass_blocks(robot, at))
 
 

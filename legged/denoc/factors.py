@@ -1,4 +1,7 @@
-"""The GIM in closed form from composite modules, and its block UDU^T factors from articulated ones (Appendix A.1)."""
+"""The GIM from composite modules, its block UDU^T factors from articulated modules, and their conditioning.
+
+Source: Shah, Saha, Dutt 2012, Appendix A.1.
+"""
 
 from __future__ import annotations
 
@@ -25,14 +28,14 @@ from legged.spatial import Array
 
 @dataclass(frozen=True, eq=False)
 class ArticulatedModule:
-    """A module with everything outward of it hanging on, free to move. World axes, eta bodies, nv joint rates.
+    """A module together with all modules outward of it, their joints free. World axes, eta bodies, nv joint rates.
 
     Attributes:
         M_hat: M^ of equation (A.8), (6 eta, 6 eta).
         Psi_hat: M^ N + H, (6 eta, nv), eq. (A.7).
         Psi: Psi^ I^-1, (6 eta, nv), eq. (A.7).
-        I_hat: N^T Psi^ + H^T N + I_r, (nv, nv), eq. (A.6): the inertia matrix that the module's joints meet.
-        M_hat_hat: M^ - Psi^ Psi^T, (6 eta, 6 eta), eq. (A.9): what its parent feels of it.
+        I_hat: N^T Psi^ + H^T N + I_r, (nv, nv), eq. (A.6): the articulated inertia of the module's joints.
+        M_hat_hat: M^ - Psi^ Psi^T, (6 eta, 6 eta), eq. (A.9): its contribution to its parent's M^.
     """
 
     M_hat: Array
@@ -43,7 +46,7 @@ class ArticulatedModule:
 
 
 def composite_modules(robot: Robot, q: Array) -> list[Array]:
-    """Return M~^i of every module, (6 eta^i, 6 eta^i), world axes: it and all outward of it, rigid.
+    """Return the composite mass matrix M~^i of every module and all outward of it, (6 eta^i, 6 eta^i), world axes.
 
         M~^i = M^i + sum over j in xi^i of (A^(j,i))^T M~^j A^(j,i)
 
@@ -68,8 +71,11 @@ def _composite(robot: Robot, at: Kinematics) -> list[Array]:
 def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
     """Return the GIM, (nv, nv), block by block: I^(i,j) = (N^i)^T M~^i A^(i,j) N^j for M_i in gamma^j, else 0.
 
-    M~^i here is a composite of modules, with bodies inside M_i free of each other; the body-level form is what
-    `legged.inertia_matrix` uses.
+    M~^i is a composite of modules, in which the bodies of M_i itself are separate; `legged.inertia_matrix` uses the
+    composite bodies instead.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
 
     Source: Shah, Saha, Dutt 2012, eqs. (A.1), (A.2).
     """
@@ -95,7 +101,7 @@ def articulated_modules(robot: Robot, q: Array) -> list[ArticulatedModule]:
         M^^i = M^i + sum over j in xi^i of (A^(j,i))^T M^^(j,j) A^(j,i)                 (A.8), (A.9)
 
     The rotors of a module's joints add H^i to Psi^ and (H^i)^T N + I_r^i to I^, see `joints.module_rotors`.
-    Where a module's I^ is exactly singular its null motions, which meet no inertia, are left to move freely.
+    For an exactly singular I^ the pseudoinverse is used, so that motions without inertia have no effect.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -133,13 +139,13 @@ def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
 
         U^(i,j) = (A^(j,i) N^i)^T Psi^j for M_j in gamma^i, else 0;      D^(i,i) = I^^i
 
-    Blocks are those of the modules, (module's DoF) wide, in the places `module.v`.
+    The block of a module has the rows or columns `module.v`.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
 
     Raises:
-        DefinitionError: The robot has joints that follow others, which modules cannot be freed of one by one.
+        DefinitionError: For a robot with coupled joints, which cannot be eliminated module by module.
 
     Source: Shah, Saha, Dutt 2012, eqs. (A.4) to (A.6); (A.6) as printed has the two factors of U^(i,j) swapped.
     """
@@ -163,3 +169,41 @@ def _module_propagation(robot: Robot, at: Kinematics) -> Propagation:
     """Return (i, j) -> A^(i,j)."""
     A = propagation(at)
     return lambda i, j: module_propagation(robot, i, j, A)
+
+
+def conditioning(robot: Robot, q: Array, *, scaled: bool = False) -> Array:
+    """Return the condition number of the articulated inertia I^^i of each module, (number of modules,).
+
+    Forward dynamics inverts these matrices and loses about log10 of the condition number in digits. They identify the
+    ill-conditioned *module*, which the condition number of the whole inertia matrix cannot. Infinity, or a number
+    above 1e15, means a motion that meets no inertia: a gimbal-locked Euler base or joint, or aligned axes with massless
+    links between.
+
+    The number depends on units for a module that combines angles and lengths (kg m^2 and kg), such as every free base.
+    With `scaled`, rows and columns are first divided by the square roots of the diagonal: the result is independent of
+    units and within a factor of nv of the smallest that any choice of units gives; it is 1 for a single joint.
+
+    Coupled joints are treated as independent.
+
+    Args:
+        robot: The robot. A fixed base has no inertia to invert and gets 1.
+        q: Configuration, (nq,).
+        scaled: Whether to remove the dependence on units.
+
+    Raises:
+        ShapeError, NotFiniteError: For a q that does not fit the robot.
+
+    Source: Shah, Saha, Dutt 2012, Appendix A.1, after eq. (A.9); the scaling is van der Sluis's (1969).
+    """
+    return np.array([_condition(part.I_hat, scaled) for part in articulated_modules(robot, q)])
+
+
+def _condition(I_hat: Array, scaled: bool) -> float:
+    if not I_hat.size:
+        return 1.0
+    if scaled:
+        size = np.sqrt(np.abs(np.diag(I_hat)))
+        if not size.all():
+            return float("inf")
+        I_hat = I_hat / np.outer(size, size)
+    return float(np.linalg.cond(I_hat))

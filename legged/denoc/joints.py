@@ -1,8 +1,8 @@
-"""What joints do besides moving links: rotors and armature, friction and springs, dense.
+"""Joint physics in the dense theory: rotors and armature, friction and springs.
 
-A rotor on the parent link, with its axis e along the joint's, spins with n qd more than its parent. So it has the
-kinetic energy I n^2 qd^2 / 2 + I n qd (e . omega_parent) on top of what the parent's own inertia holds of it; the
-second term is its gyroscopic part.
+A rotor on the parent link, with its axis e along the joint's, spins at n qd relative to its parent. Its kinetic energy
+in addition to that in the parent's own inertia is I n^2 qd^2 / 2 + I n qd (e . omega_parent); the second term is the
+gyroscopic part.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from legged.spatial import Array
 def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
     """Return H, (6 n, nv), [kg m^2], world axes: angular momentum of spinning rotors per joint rate, on their parents.
 
-    With it the kinetic energy is v^T (N^T M N + N^T H + H^T N + I_r) v / 2, I_r from `reflected_inertia`.
+    The kinetic energy is v^T (N^T M N + N^T H + H^T N + I_r) v / 2, I_r from `reflected_inertia`.
     """
     H = np.zeros((6 * len(robot.bodies), robot.nv))
     for body in robot.bodies:
@@ -29,7 +29,7 @@ def rotor_momentum(robot: Robot, at: Kinematics) -> Array:
 
 
 def rotor_momentum_rate(robot: Robot, at: Kinematics, moving: Rates) -> Array:
-    """Return the time derivative of H, (6 n, nv): rotors' axes turn with their parents."""
+    """Return the time derivative of H, (6 n, nv), world axes: the axes of rotors rotate with their parents."""
     H_dot = np.zeros((6 * len(robot.bodies), robot.nv))
     for body in robot.bodies:
         rate = np.cross(moving.twist[body.parent, :3], _spin(body, at).T).T
@@ -38,7 +38,7 @@ def rotor_momentum_rate(robot: Robot, at: Kinematics, moving: Rates) -> Array:
 
 
 def reflected_inertia(robot: Robot) -> Array:
-    """Return I_r, (nv, nv): what armature and rotors add to the inertia of the joints' rates."""
+    """Return I_r, (nv, nv), [kg m^2] or [kg]: inertia of armature and rotors in the joint rates alone."""
     inertia = np.zeros((robot.nv, robot.nv))
     for body in robot.bodies:
         inertia[body.v, body.v] += _reflected(body)
@@ -46,10 +46,10 @@ def reflected_inertia(robot: Robot) -> Array:
 
 
 def module_rotors(robot: Robot, i: int, at: Kinematics) -> tuple[Array, Array]:
-    """Return (H^i, I_r^i) of a module, (6 eta, DoF) and (DoF, DoF), with the momentum at the bodies behind the joints.
+    """Return (H^i, I_r^i) of a module, (6 eta, DoF) and (DoF, DoF), with the momentum on the bodies behind the joints.
 
     A rotor's parent may be in another module, so the energy is written with the twist of the body behind the joint:
-    e . omega_parent = e . omega - qd for a turning joint, which I_r^i makes good.
+    e . omega_parent = e . omega - qd for a revolute joint, and I_r^i accounts for the difference.
     """
     bodies = [robot.bodies[k] for k in robot.modules[i].bodies]
     H, inertia = np.zeros((6 * len(bodies), len(robot.modules[i].v))), np.zeros((len(robot.modules[i].v),) * 2)
@@ -64,7 +64,11 @@ def module_rotors(robot: Robot, i: int, at: Kinematics) -> tuple[Array, Array]:
 
 
 def joint_forces(robot: Robot, q: Array, v: Array) -> Array:
-    """Return what friction and springs of the joints take, (nv,), [N m] or [N]."""
+    """Return the forces that overcome friction and springs of the joints, (nv,), [N m] or [N], joint axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
     forces = np.zeros(robot.nv)
     for body in robot.bodies:
         physics, rates = body.physics, body.ratio * v[body.v]

@@ -1,9 +1,9 @@
-"""Link level, in world axes: where the bodies are, A_(k,j), p_k and their time derivatives (section 2.1).
+"""Kinematics at link level in world axes: poses, A_(k,j), p_k and their time derivatives (section 2.1 of the paper).
 
-Everything in this folder is dense and written as the paper writes it: every body's twist t_k = [omega; velocity of
-O_k] and wrench [n; f] are taken at the body's own origin O_k and written in *world* axes, so that twist propagation
-needs no rotation. Bodies are those of `robot.bodies`: a joint has one degree of freedom (p_k is a vector), or three
-for a quaternion ball joint (p_k is then a (6, 3) matrix), and the base has 0, 3 or 6 (p_0 is the paper's P_0).
+As in the paper, every body's twist t_k = [omega; velocity of O_k] and wrench [n; f] are taken at the body's own origin
+O_k and written in *world* axes, so that twist propagation needs no rotation. Bodies are those of `robot.bodies`: a
+joint has one degree of freedom (p_k is a vector), or three for a quaternion ball joint (p_k is then a (6, 3) matrix),
+and the base has 0, 3 or 6 (p_0 is the paper's P_0).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from legged.spatial import Array, skew
 
 
 class Kinematics(NamedTuple):
-    """Where every body is.
+    """Poses and joint axes of all bodies.
 
     Attributes:
         rotation: R_k, (n, 3, 3), body axes to world axes.
@@ -32,7 +32,7 @@ class Kinematics(NamedTuple):
 
 
 class Rates(NamedTuple):
-    """How every body moves.
+    """Twists of all bodies and rates of their joint axes.
 
     Attributes:
         twist: t_k, (n, 6), [rad/s, m/s], world axes.
@@ -44,13 +44,13 @@ class Rates(NamedTuple):
 
 
 def twist_propagation(r: Array) -> Array:
-    """Return A of equation (2), (6, 6), which carries a twist to another point of the same rigid body.
+    """Return A of equation (2), (6, 6), which transforms a twist to another point of the same rigid body.
 
         A = [  1   0 ]      t_k = A @ t_j,      w_j = A.T @ w_k
             [ -r~  1 ]
 
     Args:
-        r: O_j to O_k, (3,), [m], in the axes that the twists are written in.
+        r: O_j to O_k, (3,), [m], in the axes of the twists.
 
     Source: Shah, Saha, Dutt 2012, eq. (2), whose a_(k,j) is -r, from O_k to O_j.
     """
@@ -60,7 +60,11 @@ def twist_propagation(r: Array) -> Array:
 
 
 def kinematics(robot: Robot, q: Array) -> Kinematics:
-    """Return where every body is at q, (nq,): poses and joint-motion propagation vectors."""
+    """Return the pose and the joint-motion propagation vector p_k of every body.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
     (q,) = checked(robot, q=q)
     rotation, origin, p = [], [], []
     for body in robot.bodies:
@@ -72,12 +76,12 @@ def kinematics(robot: Robot, q: Array) -> Kinematics:
             P = body.P
         rotation.append(R)
         origin.append(o)
-        p.append(_turned(R) @ P)
+        p.append(_twice(R) @ P)
     return Kinematics(np.array(rotation), np.array(origin), tuple(p))
 
 
 def link_twist_propagation(robot: Robot, q: Array, k: int, j: int) -> Array:
-    """Return A_(k,j), (6, 6), world axes: the twist of body j as body k, rigidly fixed to it, would have it. Eq. (2).
+    """Return A_(k,j), (6, 6), world axes, eq. (2): twist of body j to that of body k if it were fixed to body j.
 
     Args:
         robot: The robot. q: Configuration, (nq,). k, j: Indices into `robot.bodies`.
@@ -87,14 +91,21 @@ def link_twist_propagation(robot: Robot, q: Array, k: int, j: int) -> Array:
 
 
 def link_motion_propagation(robot: Robot, q: Array, k: int) -> Array:
-    """Return p_k, (6, nv of its joint), world axes: eq. (2) for a joint, P_0 of eq. (7) for the base, k = 0."""
+    """Return p_k, (6, nv of its joint), world axes: eq. (2) for a joint, P_0 of eq. (7) for the base, k = 0.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). k: Index into `robot.bodies`.
+    """
     return kinematics(robot, q).p[k]
 
 
 def rates(robot: Robot, q: Array, v: Array, at: Kinematics) -> Rates:
-    """Return how every body moves: t_k = A_(k,k-1) t_(k-1) + p_k thetad_k, equation (1), and the rates of p_k.
+    """Return the twist t_k = A_(k,k-1) t_(k-1) + p_k thetad_k of every body, equation (1), and the rate of p_k.
 
-    A joint's axis is fixed in its body, so p_k turns with it: pd_k = [omega~ 0; 0 omega~] p_k.
+    A joint's axis is fixed in its body, so p_k rotates with it: pd_k = [omega~ 0; 0 omega~] p_k.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). at: Kinematics at q.
     """
     twist, p_dot = [], []
     for body, p in zip(robot.bodies, at.p, strict=True):
@@ -103,7 +114,7 @@ def rates(robot: Robot, q: Array, v: Array, at: Kinematics) -> Rates:
             p_dot.append(_base_motion_rate(robot, q, v, at))
         else:
             t = t + twist_propagation(at.origin[body.index] - at.origin[body.parent]) @ twist[body.parent]
-            p_dot.append(_turned(skew(t[:3])) @ p)
+            p_dot.append(_twice(skew(t[:3])) @ p)
         twist.append(t)
     return Rates(np.array(twist), tuple(p_dot))
 
@@ -111,13 +122,13 @@ def rates(robot: Robot, q: Array, v: Array, at: Kinematics) -> Rates:
 def _base_motion_rate(robot: Robot, q: Array, v: Array, at: Kinematics) -> Array:
     """Return the time derivative of P_0, (6, n0), world axes.
 
-    A floating base's twist is written in its own axes, which turn with it. Of three Euler angles each axis is turned
-    by the angles before it. A planar base's axes, and the translations of an Euler base, are the world's.
+    The twist of a floating base is written in its own axes, which rotate with it. The axis of each Euler angle rotates
+    with the angles before it. The axes of a planar base, and the translations of an Euler base, are the world's.
     """
     p = at.p[0]
     p_dot = np.zeros_like(p)
     if robot.base.kind == "floating":
-        p_dot = _turned(skew(at.rotation[0] @ v[:3])) @ p
+        p_dot = _twice(skew(at.rotation[0] @ v[:3])) @ p
     elif robot.base.kind == "euler":
         first, second, third = p[:3, :3].T
         p_dot[:3, 1] = np.cross(first * v[0], second)
@@ -125,7 +136,7 @@ def _base_motion_rate(robot: Robot, q: Array, v: Array, at: Kinematics) -> Array
     return p_dot
 
 
-def _turned(R: Array) -> Array:
+def _twice(R: Array) -> Array:
     """Return the block diagonal matrix of R and R, (6, 6)."""
     out = np.zeros((6, 6))
     out[:3, :3] = out[3:, 3:] = R

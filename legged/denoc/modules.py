@@ -1,4 +1,4 @@
-"""Module level: module twists, A^(i,beta), N^i, and the DeNOC matrices N_l and N_d (section 2.2).
+"""Kinematics at module level: module twists, A^(i,beta), N^i, and the DeNOC matrices N_l and N_d (section 2.2).
 
 A module's twist t^i stacks the twists of its bodies, (6 eta,), in the order of `robot.modules[i].bodies`.
 """
@@ -17,7 +17,7 @@ Propagation = Callable[[int, int], Array]  # (k, j) -> A_(k,j) or its rate, (6, 
 
 
 def gamma(robot: Robot, i: int) -> tuple[int, ...]:
-    """Return gamma^i, the numbers of the modules from M_i outward, M_i included. Source: Figure 4."""
+    """Return gamma^i, the numbers of M_i and of all modules outward of it. Source: Shah, Saha, Dutt 2012, Figure 4."""
     found = [i]
     for module in robot.modules[i + 1 :]:  # a child's number is above its parent's
         if module.parent in found:
@@ -26,21 +26,21 @@ def gamma(robot: Robot, i: int) -> tuple[int, ...]:
 
 
 def xi(robot: Robot, i: int) -> tuple[int, ...]:
-    """Return xi^i, the numbers of the children of M_i. Source: eq. (A.3)."""
+    """Return xi^i, the numbers of the children of M_i. Source: Shah, Saha, Dutt 2012, eq. (A.3)."""
     return tuple(module.index for module in robot.modules if module.parent == i)
 
 
 def rows(robot: Robot, i: int) -> slice:
-    """Return the rows of module M_i in a generalized twist or wrench."""
+    """Return the rows of module M_i in a stacked twist or wrench, (6 n,)."""
     bodies = robot.modules[i].bodies
     return slice(6 * bodies[0], 6 * bodies[-1] + 6)
 
 
 def module_twist_propagation(robot: Robot, q: Array, i: int, beta: int) -> Array:
-    """Return A^(i,beta), (6 eta^i, 6 eta^beta), world axes: the twist of M_beta, seen by M_i rigidly fixed to it.
+    """Return A^(i,beta), (6 eta^i, 6 eta^beta), world axes: twist of M_beta to that of M_i if M_i were fixed to it.
 
-    Only the last link of M_beta counts, so only the last six columns are not zero. It is 1 for i = beta and 0 unless
-    M_i lies outward of M_beta.
+    It depends only on the last link of M_beta, so only the last six columns are nonzero. It is the identity for
+    i = beta and zero unless M_i lies outward of M_beta.
 
     Args:
         robot: The robot. q: Configuration, (nq,). i, beta: Module numbers.
@@ -51,7 +51,7 @@ def module_twist_propagation(robot: Robot, q: Array, i: int, beta: int) -> Array
 
 
 def module_propagation(robot: Robot, i: int, beta: int, A: Propagation) -> Array:
-    """Return equation (9) for a given link-level A."""
+    """Return A^(i,beta) of equation (9), (6 eta^i, 6 eta^beta), for a given link-level A."""
     own, above = robot.modules[i].bodies, robot.modules[beta].bodies
     block = np.zeros((6 * len(own), 6 * len(above)))
     if i == beta:
@@ -66,13 +66,16 @@ def module_joint_rate_propagation(robot: Robot, q: Array, i: int) -> Array:
 
     Its (k, l) block is A_(k,l) p_l for l at or before k. N^0 is P_0. The rates are `v[module.v]`.
 
+    Args:
+        robot: The robot. q: Configuration, (nq,). i: Module number.
+
     Source: Shah, Saha, Dutt 2012, eqs. (5), (6).
     """
     return joint_rate_propagation(robot, i, kinematics(robot, q))
 
 
 def joint_rate_propagation(robot: Robot, i: int, at: Kinematics) -> Array:
-    """Return equation (5) for known kinematics."""
+    """Return N^i of equation (5), (6 eta, module's DoF), for known kinematics."""
     A = propagation(at)
     return _below_diagonal(robot, i, lambda k, l: A(k, l) @ at.p[l])
 
@@ -88,7 +91,7 @@ def _below_diagonal(robot: Robot, i: int, block: Propagation) -> Array:
 
 
 def _by_module(robot: Robot, block: Callable[[int], Array]) -> Array:
-    """Return the (6 n, nv) matrix of module i's block(i) in its rows and its joints' columns, which may be shared."""
+    """Return the (6 n, nv) matrix with block(i) in the rows and columns of module i; coupled joints share columns."""
     out = np.zeros((6 * len(robot.bodies), robot.nv))
     for m in robot.modules:
         for column, entry in zip(m.v, block(m.index).T, strict=True):
@@ -100,7 +103,10 @@ def denoc_matrices(robot: Robot, q: Array) -> tuple[Array, Array]:
     """Return (N_l, N_d), (6 n, 6 n) and (6 n, nv) for n bodies, world axes: t = N_l @ N_d @ v.
 
     N_l is block lower triangular with A^(i,j) of equation (9); N_d has N^i of equation (5) in the rows of module i and
-    the columns of its joints: block diagonal, if v has the joints module by module and none follows another.
+    the columns of its joints: block diagonal if v has the joints module by module and no joint is coupled.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
 
     Source: Shah, Saha, Dutt 2012, eqs. (11), (12).
     """
@@ -108,18 +114,26 @@ def denoc_matrices(robot: Robot, q: Array) -> tuple[Array, Array]:
 
 
 def complement(robot: Robot, q: Array) -> Array:
-    """Return N = N_l @ N_d, (6 n, nv), world axes: the natural orthogonal complement, t = N @ v. Eq. (24)."""
+    """Return N = N_l @ N_d, (6 n, nv), world axes, eq. (24): the natural orthogonal complement, t = N @ v.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
     return complement_at(robot, kinematics(robot, q))
 
 
 def complement_at(robot: Robot, at: Kinematics) -> Array:
-    """Return N for known kinematics."""
+    """Return N, (6 n, nv), world axes, for known kinematics."""
     N_l, N_d = _decoupled(robot, at)
     return N_l @ N_d
 
 
 def complement_rate(robot: Robot, q: Array, v: Array) -> Array:
-    """Return the time derivative of N, (6 n, nv), world axes, at velocity v: Nd_l N_d + N_l Nd_d."""
+    """Return the time derivative of N, (6 n, nv), world axes: Nd_l N_d + N_l Nd_d.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
     q, v = checked(robot, q=q, v=v)
     at = kinematics(robot, q)
     return complement_and_rate(robot, at, rates(robot, q, v, at))[1]
@@ -139,7 +153,10 @@ def complement_and_rate(robot: Robot, at: Kinematics, moving: Rates) -> tuple[Ar
 
 
 def module_twists(robot: Robot, q: Array, v: Array) -> list[Array]:
-    """Return t^i of every module, each (6 eta,), world axes, by the recursion t^i = A^(i,beta) t^beta + N^i v^i.
+    """Return t^i of every module, (6 eta,) each, world axes, by the recursion t^i = A^(i,beta) t^beta + N^i v^i.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
 
     Source: Shah, Saha, Dutt 2012, eqs. (3), (8).
     """
@@ -179,7 +196,7 @@ def _decoupled(robot: Robot, at: Kinematics) -> tuple[Array, Array]:
 
 
 def _block_rows(robot: Robot, block: Callable[[int, int], Array | None]) -> Array:
-    """Return the square matrix of module blocks (i, j) for M_i in gamma^j; a block of None is zero."""
+    """Return the square matrix of module blocks (i, j) for M_i in gamma^j; None stands for a zero block."""
     size = 6 * len(robot.bodies)
     out = np.zeros((size, size))
     for j in range(len(robot.modules)):
@@ -191,7 +208,11 @@ def _block_rows(robot: Robot, block: Callable[[int, int], Array | None]) -> Arra
 
 
 def block_diagonal(blocks: Sequence[Array]) -> Array:
-    """Return the matrix with the given blocks on its diagonal; a block may have no columns."""
+    """Return the block diagonal matrix, (sum of m, sum of n), of the given blocks.
+
+    Args:
+        blocks: Matrices (m, n), [any unit], possibly with n = 0.
+    """
     out = np.zeros((sum(len(b) for b in blocks), sum(b.shape[1] for b in blocks)))
     row = column = 0
     for b in blocks:

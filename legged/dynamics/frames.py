@@ -1,11 +1,11 @@
 """Frames by name: pose, Jacobian, twist and acceleration of a link, a contact point or any frame fixed to a link.
 
-A frame is a link's name, a contact point's name (the link's axes, with the origin at the point; a link of the same
-name comes first) or a `Frame`. Twists, accelerations and Jacobians are of the frame's own origin, relative to the
-world; `axes` only says in which axes they are written: "world", "local" (the frame's own), or any frame's name. A link
-that bears one of these two words for a name is `Frame("world")`.
+A frame is a link's name, a contact point's name (link axes with the origin at the point; a link of the same name takes
+precedence) or a `Frame`. Twists, accelerations and Jacobians are those of the frame's origin relative to the world;
+`axes` gives the axes they are written in: "world", "local" (the frame's own), or any frame. Use `Frame("world")` for a
+link with one of these two names.
 
-Along a run, or for any batch: `legged.compile(partial(legged.frame_pose, frame="FL_foot"), robot)(run.q)`.
+For a run, or any batch of states: `legged.compile(partial(legged.frame_pose, frame="FL_foot"), robot)(run.q)`.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Frame:
 
     Attributes:
         on: Name of a link or of a contact point.
-        at: Origin of that to the frame's origin, (3,), [m], link axes.
-        rotation: Frame axes to link axes, (3, 3); none by default.
+        at: Origin of this link or contact point to the frame's origin, (3,), [m], link axes.
+        rotation: Rotation matrix, (3, 3), frame axes to link axes; the identity by default.
     """
 
     on: str
@@ -43,14 +43,26 @@ class Frame:
 
 
 class Pose(NamedTuple):
-    """Where a frame is in another: rotation (3, 3), frame axes to the other's, and position (3,), [m], in the other."""
+    """Pose of a frame in another one.
+
+    Attributes:
+        rotation: Rotation matrix, (3, 3), frame axes to the other frame's axes.
+        position: The frame's origin, (3,), [m], in the other frame.
+    """
 
     rotation: Array
     position: Array
 
 
 class ResolvedFrame(NamedTuple):
-    """A frame on a link (an index): its origin there, (3,), [m], link axes; and its pose in the link's body."""
+    """A frame on a link.
+
+    Attributes:
+        link: Index of the link.
+        position: Link origin to the frame's origin, (3,), [m], link axes.
+        body: Index of the link's body.
+        in_body: Pose of the frame in the body.
+    """
 
     link: int
     position: Array
@@ -63,10 +75,10 @@ def frame_pose(robot: Robot, q: Array, frame: str | Frame, relative_to: str | Fr
 
     Args:
         robot: The robot. q: Configuration, (nq,).
-        frame: See the module. relative_to: Likewise, or "world".
+        frame: Name or `Frame`, see the module. relative_to: Name, `Frame` or "world".
 
     Raises:
-        UnknownNameError: for a name that is neither a link's nor a contact point's.
+        UnknownNameError: For a name that is neither a link's nor a contact point's.
     """
     (q,) = read(robot, q=q)
     R, o = _world_pose(robot, q, frame)
@@ -81,7 +93,7 @@ def frame_jacobian(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame
 
     Args:
         robot: The robot. q: Configuration, (nq,).
-        frame: See the module. axes: "world", "local" or a frame.
+        frame: Name or `Frame`, see the module. axes: "world", "local" or a frame.
     """
     (q,) = read(robot, q=q)
     at = resolve_frame(robot, frame)
@@ -93,7 +105,7 @@ def frame_twist(robot: Robot, q: Array, v: Array, frame: str | Frame, axes: str 
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
-        frame: See the module. axes: "world", "local" or a frame.
+        frame: Name or `Frame`, see the module. axes: "world", "local" or a frame.
     """
     q, v = read(robot, q=q, v=v)
     at, moving = resolve_frame(robot, frame), motion(robot, q, v)
@@ -107,12 +119,12 @@ def frame_acceleration(
 ) -> Array:
     """Return [omega dot; acceleration of the frame's origin], (6,), [rad/s^2], [m/s^2], written in the given axes.
 
-    It is the acceleration seen from the world, no gravity in it, whatever the axes: not the rate of the components of
-    a twist in moving axes. With vdot zero it is Jdot @ v of the world-axes Jacobian.
+    It is the coordinate acceleration in the world, without gravity, in any axes: not the rate of the components of a
+    twist in moving axes. With vdot = 0 it is Jdot @ v of the Jacobian in world axes.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
-        frame: See the module. axes: "world", "local" or a frame.
+        frame: Name or `Frame`, see the module. axes: "world", "local" or a frame.
     """
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     at = resolve_frame(robot, frame)
@@ -130,7 +142,7 @@ def _world_pose(robot: Robot, q: Array, frame: str | Frame) -> Pose:
 
 
 def _written(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame, world: Array) -> Array:
-    """Return six rows in the given axes from the same in world axes."""
+    """Return spatial vectors or a Jacobian, (6,) or (6, nv), in the given axes, from world axes."""
     if _is_world(axes):
         return world
     R, _ = _world_pose(robot, q, frame if isinstance(axes, str) and axes == "local" else axes)
@@ -138,7 +150,7 @@ def _written(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame, worl
 
 
 def resolve_frame(robot: Robot, frame: str | Frame) -> ResolvedFrame:
-    """Return where a frame is, or raise UnknownNameError."""
+    """Return the link and pose of a frame, or raise UnknownNameError."""
     name, r, R = (frame.on, frame.at, frame.rotation) if isinstance(frame, Frame) else (frame, np.zeros(3), np.eye(3))
     links, contacts = {link.name: link for link in robot.links}, {point.name: point for point in robot.contacts}
     if name in links:

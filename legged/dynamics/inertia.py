@@ -1,4 +1,4 @@
-"""The generalized inertia matrix, and the conditioning of articulated modules."""
+"""The generalized inertia matrix from composite rigid bodies."""
 
 from __future__ import annotations
 
@@ -6,24 +6,23 @@ import numpy as np
 
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import read
-from legged.dynamics.inverse import composite_masses
-from legged.dynamics.sweeps import outward, transforms
+from legged.dynamics.sweeps import inward, outward, transforms
 from legged.robot.robot import Robot
-from legged.spatial import Array, mirror
+from legged.spatial import Array, Transform, mirror
 
 
 def inertia_matrix(robot: Robot, q: Array) -> Array:
     """Return the generalized inertia matrix I (GIM), (nv, nv), [kg m^2, kg m, kg].
 
-        I^(i,j) = P_i^T M~_i A_(i,j) P_j   for j on the way from i to the base, zero for other pairs
+        I^(i,j) = P_i^T M~_i A_(i,j) P_j   for j on the path from i to the base, zero for other pairs
 
-    Armature and rotors of the joints are part of it, see `Body.rotor_momentum`.
+    It includes armature and rotors of the joints, see `Body.rotor_momentum`.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
 
     Raises:
-        ShapeError, NotFiniteError: for a configuration that does not fit the robot.
+        ShapeError, NotFiniteError: For a configuration that does not fit the robot.
 
     Source: Shah, Saha, Dutt 2012, eqs. (A.2), (A.3).
     """
@@ -52,10 +51,10 @@ def _entries(robot: Robot, q: Array, X, M_tilde: list[Array]) -> Array:
 
 
 def _add_ancestors(robot: Robot, body: int, P_0: Array, X, F: Array, inertia: Array, column: int) -> None:
-    """Add the entries of a joint rate with the joints between its body and the base; those that move together add up.
+    """Add the entries that couple one joint rate with the joints between its body and the base; coupled joints add up.
 
     Args:
-        F: Wrench that the rate brings to the body's parent, (6,), in its axes. column: Of the rate.
+        F: Wrench on the body's parent per acceleration of the joint rate, (6,), parent axes. column: Index of the rate.
     """
     for j in robot.ancestors(body)[1:]:
         other = robot.bodies[j]
@@ -65,3 +64,20 @@ def _add_ancestors(robot: Robot, body: int, P_0: Array, X, F: Array, inertia: Ar
             inertia[column, other.v] += block
             if other.kind != "base":
                 F = X[j].T @ F
+
+
+def composite_masses(robot: Robot, X: list[Transform], M: list[Array] | None = None) -> list[Array]:
+    """Return the composite mass matrix M~ of each body and everything outward of it, (6, 6), body axes.
+
+    Args:
+        robot: The robot. X: Its transforms.
+        M: Mass matrix of each body, (6, 6), [kg m^2, kg m, kg], body axes; by default the regrouped ones, which give
+            the same p^T M~.
+
+    Source: Shah, Saha, Dutt 2012, eq. (A.3), link by link.
+    """
+    M_tilde = [body.regrouped.M for body in robot.bodies] if M is None else list(M)
+    for body in inward(robot):
+        if body.kind != "base":
+            M_tilde[body.parent] = M_tilde[body.parent] + X[body.index].transform_inertia(M_tilde[body.index])
+    return M_tilde

@@ -1,4 +1,7 @@
-"""Inverse dynamics, inter- and intra-modular (section 4.1, Figure A.1)."""
+"""Inverse dynamics by recursions between modules and inside them.
+
+Source: Shah, Saha, Dutt 2012, section 4.1 and Figure A.1.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import numpy as np
 
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
+from legged.dynamics.inertia import composite_masses
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
 from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
@@ -13,9 +17,9 @@ from legged.spatial import Array, Transform, solve_symmetric
 
 
 def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:
-    """Return the generalized forces that produce an acceleration, base rows included: tau = I vdot + C v - tau^F.
+    """Return the generalized forces for an acceleration, (nv,), base rows first: tau = I vdot + C v - tau^F.
 
-    What friction and springs of the joints take is part of them, see `JointPhysics`.
+    They include the forces that overcome friction and springs of the joints, see `JointPhysics`.
 
     Args:
         robot: The robot.
@@ -26,9 +30,9 @@ def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wr
         tau, (nv,), [N m] or [N]; gravity included.
 
     Raises:
-        ShapeError, NotFiniteError, UnknownNameError: for arguments that do not fit the robot.
+        ShapeError, NotFiniteError, UnknownNameError: For arguments that do not fit the robot.
 
-    Source: Shah, Saha, Dutt 2012, eqs. (17) and (23); Figure A.1 without the base's separation.
+    Source: Shah, Saha, Dutt 2012, eqs. (17) and (23); Figure A.1 without the separate treatment of the base.
     """
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     X = transforms(robot, q)
@@ -39,9 +43,11 @@ def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wr
 
 
 def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
-    """Return h = C v - tau^F, (nv,), gravity, friction and springs included: `inverse_dynamics` at vdot = 0.
+    """Return h = C v - tau^F, (nv,), including gravity, friction and springs: `inverse_dynamics` at vdot = 0.
 
-    Arguments and errors are those of `inverse_dynamics`. Source: Shah, Saha, Dutt 2012, eq. (28).
+    Arguments and errors as in `inverse_dynamics`.
+
+    Source: Shah, Saha, Dutt 2012, eq. (28).
     """
     q, v = read(robot, q=q, v=v)
     X = transforms(robot, q)
@@ -54,9 +60,9 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
 def floating_inverse_dynamics(
     robot: Robot, q: Array, v: Array, joint_accelerations: Array, wrenches: Wrenches = None
 ) -> tuple[Array, Array]:
-    """Return (base acceleration, joint torques) when the joints accelerate as given and nothing drives the base.
+    """Return (base acceleration, joint torques) for given joint accelerations and an unactuated base.
 
-    The generalized inertia matrix is never formed:
+    The generalized inertia matrix is not formed:
 
         vdot_0  = -I_0^-1 h~_0                     (26)
         tau     = I_theta0 vdot_0 + h~_theta       (27)
@@ -64,14 +70,15 @@ def floating_inverse_dynamics(
     Args:
         robot: The robot, with any base (a fixed base has no acceleration, (0,)).
         q: Configuration, (nq,). v: Velocity, (nv,).
-        joint_accelerations: (nv - n0,), [rad/s^2] or [m/s^2].
+        joint_accelerations: (nv - n0,), [rad/s^2] or [m/s^2], joint axes.
         wrenches: External wrenches on links, as in `inverse_dynamics`.
 
     Returns:
         base acceleration: vdot of the base's coordinates, (n0,). joint torques: (nv - n0,), [N m] or [N].
 
     Raises:
-        ShapeError, NotFiniteError, UnknownNameError; SingularError where no finite answer exists.
+        ShapeError, NotFiniteError, UnknownNameError: For arguments that do not fit the robot.
+        SingularError: If the base meets no inertia.
 
     Source: Shah, Saha, Dutt 2012, section 4.1, eqs. (26), (27), Figure A.1.
     """
@@ -89,7 +96,7 @@ def floating_inverse_dynamics(
 
 
 def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array]) -> Array:
-    """Return N_d^T N_l^T w + f, (nv,), from each body's own wrench and each joint's own force."""
+    """Return N_d^T N_l^T w + f, (nv,), from the wrench of each body and the passive force of each joint."""
     tau: list[Array] = [np.zeros(0)] * len(robot.bodies)
     w = list(w)
     for body in inward(robot):
@@ -102,26 +109,10 @@ def _project(robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list
     return scatter_add(robot, tau)
 
 
-def composite_masses(robot: Robot, X: list[Transform], M: list[Array] | None = None) -> list[Array]:
-    """Return M~ of each body, (6, 6): it and everything outward of it, rigid.
-
-    Args:
-        robot: The robot. X: Its transforms.
-        M: Mass matrix of each body; by default the regrouped ones, which give the same p^T M~.
-
-    Source: Shah, Saha, Dutt 2012, eq. (A.3), link by link.
-    """
-    M_tilde = [body.regrouped.M for body in robot.bodies] if M is None else list(M)
-    for body in inward(robot):
-        if body.kind != "base":
-            M_tilde[body.parent] = M_tilde[body.parent] + X[body.index].transform_inertia(M_tilde[body.index])
-    return M_tilde
-
-
 def _base_and_torques(
     robot: Robot, q: Array, X: list[Transform], h_tilde: Array, M_tilde: list[Array]
 ) -> tuple[Array, Array]:
-    """Return (vdot_0, tau): step 3. I_theta0 vdot_0 is (M~ p + H)^T a, a the base's acceleration seen from the body."""
+    """Return (vdot_0, tau): step 3. I_theta0 vdot_0 is (M~ p + H)^T a with a the body's acceleration due to vdot_0."""
     n0 = robot.base.nv
     P_0 = robot.base.motion_matrix(q)
     vdot_0 = -solve_symmetric(P_0.T @ M_tilde[0] @ P_0, h_tilde[:n0]) if n0 else np.zeros(0)

@@ -1,7 +1,7 @@
-"""Poses, twists, Jacobians, center of mass, momentum and energy: O(n) sweeps outward.
+"""Poses, twists, Jacobians, center of mass, momentum and energy by O(n) outward recursions.
 
-World quantities are in world axes. A point on a link is given by the link's name or index and a position in the
-link's own axes, as the user defined them.
+World quantities are in world axes. A point on a link is given by the link's name or index and a position in the axes
+of the link as defined by the user.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
-from legged.dynamics.passive import spring_energy
-from legged.dynamics.sweeps import outward, transforms, twists_and_rates
+from legged.dynamics.passive import rotor_forces, spring_energy
+from legged.dynamics.sweeps import newton_euler, outward, transforms, twists_and_rates
 from legged.errors import ShapeError
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
@@ -22,12 +22,12 @@ from legged.spatial import Array, angular_acceleration_tensor, cross, join, sum_
 
 
 class Motion(NamedTuple):
-    """Where every body is and how it moves.
+    """Poses and twists of all bodies.
 
     Attributes:
         rotation: R of each body, (3, 3), body axes to world axes.
         origin: Each body's origin, (3,), [m], world axes.
-        twist: [omega; velocity of the origin] of each body, (6,), body axes; empty when no velocity was given.
+        twist: [omega; velocity of the origin] of each body, (6,), [rad/s, m/s], body axes; empty without a velocity.
     """
 
     rotation: list[Array]
@@ -36,7 +36,11 @@ class Motion(NamedTuple):
 
 
 def motion(robot: Robot, q: Array, v: Array | None = None) -> Motion:
-    """Return pose and twist of every body, eq. (1), in the order of `robot.bodies`."""
+    """Return pose and twist of every body, eq. (1), in the order of `robot.bodies`.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,); None for poses alone.
+    """
     X = transforms(robot, q)
     rotation, origin, twist = [], [], []
     for body in outward(robot):
@@ -53,7 +57,8 @@ def motion(robot: Robot, q: Array, v: Array | None = None) -> Motion:
 
 
 def link_poses(robot: Robot, q: Array) -> tuple[Array, Array]:
-    """Return (R, o) of every link: link axes to world axes, (n_links, 3, 3), and origins in the world, (n_links, 3).
+    """Return (R, o) of all links: rotation matrices from link to world axes, (n_links, 3, 3), and origins in the world,
+    (n_links, 3), [m].
 
     Args:
         robot: The robot. q: Configuration, (nq,).
@@ -66,7 +71,11 @@ def link_poses(robot: Robot, q: Array) -> tuple[Array, Array]:
 
 
 def link_twists(robot: Robot, q: Array, v: Array) -> Array:
-    """Return [omega; velocity of the link's origin] of every link, (n_links, 6), in the link's own axes."""
+    """Return [omega; velocity of the link's origin] of every link, (n_links, 6), [rad/s, m/s], link axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
     q, v = read(robot, q=q, v=v)
     at = motion(robot, q, v)
     twists = []
@@ -78,14 +87,24 @@ def link_twists(robot: Robot, q: Array, v: Array) -> Array:
 
 
 def point_positions(robot: Robot, q: Array, points: Sequence[tuple[str | int, Array]]) -> Array:
-    """Return the world positions, (n, 3), [m], of points given as (link, position in link axes)."""
+    """Return the positions of points, (n, 3), [m], world axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+        points: (link, position (3,), [m], link axes) of each point.
+    """
     (q,) = read(robot, q=q)
     at = motion(robot, q)
     return np.array([at.origin[k] + at.rotation[k] @ r for k, r in items(on_bodies(robot, points))]).reshape(-1, 3)
 
 
 def point_motion(robot: Robot, q: Array, v: Array, points: Sequence[tuple[str | int, Array]]) -> tuple[Array, Array]:
-    """Return (positions, velocities) of points, both (n, 3), [m], [m/s], world axes."""
+    """Return (positions, velocities) of points, both (n, 3), [m] and [m/s], world axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+        points: (link, position (3,), [m], link axes) of each point.
+    """
     q, v = read(robot, q=q, v=v)
     at = motion(robot, q, v)
     positions, velocities = [], []
@@ -100,7 +119,7 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
 
     Args:
         robot: The robot. q: Configuration, (nq,).
-        link: Name or index of the link that carries the point. point: (3,), [m], link axes.
+        link: Name or index of the link that carries the point. point: Its position, (3,), [m], link axes.
 
     Source: the columns are A_(k,j) p_j of eq. (5), taken at the point.
     """
@@ -122,13 +141,13 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
 def point_twist_rates(
     robot: Robot, q: Array, v: Array, vdot: Array, points: Sequence[tuple[str | int, Array]]
 ) -> Array:
-    """Return [omega dot of the link; acceleration of the point] for each point, (n, 6), world axes, no gravity in them.
+    """Return [omega dot of the link; acceleration of the point] for each point, (n, 6), [rad/s^2, m/s^2], world axes.
 
-    With vdot zero they are Jdot @ v, the velocity part, of the points' Jacobians.
+    These are coordinate accelerations, without gravity. With vdot = 0 they are Jdot @ v of the points' Jacobians.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
-        points: (link, position (3,) [m] in link axes).
+        points: (link, position (3,), [m], link axes) of each point.
     """
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     R = motion(robot, q).rotation
@@ -148,7 +167,11 @@ def point_accelerations(
 
 
 def center_of_mass(robot: Robot, q: Array) -> Array:
-    """Return the robot's center of mass, (3,), [m], world axes."""
+    """Return the robot's center of mass, (3,), [m], world axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
     (q,) = read(robot, q=q)
     at = motion(robot, q)
     first = np.zeros(3)
@@ -158,7 +181,11 @@ def center_of_mass(robot: Robot, q: Array) -> Array:
 
 
 def momentum(robot: Robot, q: Array, v: Array) -> Array:
-    """Return [angular momentum about the center of mass; linear momentum], (6,), [kg m^2/s, kg m/s], world axes."""
+    """Return [angular momentum about the center of mass; linear momentum], (6,), [kg m^2/s, kg m/s], world axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
     q, v = read(robot, q=q, v=v)
     at = motion(robot, q, v)
     c = center_of_mass(robot, q)
@@ -173,7 +200,11 @@ def momentum(robot: Robot, q: Array, v: Array) -> Array:
 
 
 def kinetic_energy(robot: Robot, q: Array, v: Array):
-    """Return the kinetic energy of bodies, t^T M t / 2, and of rotors and armature, see `Body.rotor_momentum`, [J]."""
+    """Return the kinetic energy, [J], of bodies, t^T M t / 2, and of rotors and armature, see `Body.rotor_momentum`.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
     q, v = read(robot, q=q, v=v)
     total = 0.0
     for body, t in zip(outward(robot), motion(robot, q, v).twist, strict=True):
@@ -184,14 +215,58 @@ def kinetic_energy(robot: Robot, q: Array, v: Array):
 
 
 def potential_energy(robot: Robot, q: Array):
-    """Return the potential energy, [J]: in gravity, zero for a center of mass at the world's origin, and in springs."""
+    """Return the potential energy of gravity and springs, [J].
+
+    The part of gravity is zero with the center of mass at the world's origin.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
     (q,) = read(robot, q=q)
     springs = sum_of(spring_energy(body, q) for body in robot.bodies)
     return springs - robot.mass * (robot.gravity @ center_of_mass(robot, q))
 
 
+def required_wrench(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
+    """Return the external wrench [n; f] required besides gravity, (6,), [N m, N], about the world's origin, world axes.
+
+        f = m (c_dd - g),      n = c x f + Ldot
+
+    Without other external forces it is the wrench of the ground; with a fixed base, that of the mount on the base.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
+    """
+    q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
+    at = motion(robot, q)
+    t, td = twists_and_rates(robot, q, v, vdot)
+    n, f = np.zeros(3), np.zeros(3)
+    for body in outward(robot):
+        k = body.index
+        w = newton_euler(body, t[k], td[k])
+        moment, _ = rotor_forces(body, v, vdot, t[k], td[k])
+        f_k = at.rotation[k] @ w[3:]
+        n = n + at.rotation[k] @ (w[:3] + moment) + cross(at.origin[k], f_k)
+        f = f + f_k
+    return join(n, f)
+
+
+def momentum_rate(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
+    """Return the time derivative of `momentum`, (6,), [N m, N], world axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
+    """
+    w = required_wrench(robot, q, v, vdot)
+    return join(w[:3] - cross(center_of_mass(robot, q), w[3:]), w[3:] + robot.mass * robot.gravity)
+
+
 def on_bodies(robot: Robot, points: Sequence[tuple[str | int, Array]]) -> list[tuple[int, Array]]:
-    """Return (body, position in body axes) of each point."""
+    """Return (index of the body, position (3,), [m], body axes) of each point.
+
+    Args:
+        robot: The robot. points: (link, position (3,), [m], link axes) of each point.
+    """
     found = []
     for link, point in points:
         placed: PlacedLink = robot.link(link) if isinstance(link, str) else robot.links[link]

@@ -1,4 +1,4 @@
-"""The sweeps that the algorithms share: transforms, and twists and twist rates outward (the paper's step 1)."""
+"""Recursions shared by the algorithms: transforms, twists, twist rates and body wrenches (step 1 of the paper)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEP_3 = "3 outward"
 
 
 def outward(robot: Robot) -> Iterator[Body]:
-    """Yield the bodies, module by module and inside each module from its first link to its last; the base too."""
+    """Yield the bodies from the base outward, module by module, each module from its first link to its last."""
     for m in robot.modules:
         with module(m.index):
             for k in m.bodies:
@@ -28,7 +28,7 @@ def outward(robot: Robot) -> Iterator[Body]:
 
 
 def inward(robot: Robot) -> Iterator[Body]:
-    """Yield the bodies in the opposite order, the base last."""
+    """Yield the bodies in the order opposite to `outward`, the base last."""
     for m in reversed(robot.modules):
         with module(m.index):
             for k in reversed(m.bodies):
@@ -37,16 +37,22 @@ def inward(robot: Robot) -> Iterator[Body]:
 
 
 def transforms(robot: Robot, q: Array) -> list[Transform]:
-    """Return X of each body, from its parent; the base's has no steps."""
+    """Return the transform X of each body from its parent; the base has the identity.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
     return [Transform(()) if body.kind == "base" else body.transform(q) for body in outward(robot)]
 
 
 def base_rate(robot: Robot, q: Array, v: Array, vdot: Array | None = None) -> tuple[Array, Array]:
-    """Return (t_0, td_0), both (6,), base axes: the base's twist and its rate, gravity as an upward acceleration.
+    """Return the base's twist t_0 and its rate td_0, both (6,), base axes, with gravity as an upward acceleration.
 
-    With vdot None the base's own acceleration is left out: td_0 is then the paper's t_0'.
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+        vdot: Acceleration, (nv,); None for zero, which gives the paper's t_0'.
 
-    Source: Shah, Saha, Dutt 2012, eq. (7); gravity as the authors' code has it.
+    Source: Shah, Saha, Dutt 2012, eq. (7); gravity as in the authors' code.
     """
     base, n0 = robot.base, robot.base.nv
     R, _ = base.pose(q)
@@ -59,12 +65,17 @@ def base_rate(robot: Robot, q: Array, v: Array, vdot: Array | None = None) -> tu
 
 
 def joint_rate(body: Body, q: Array, v: Array, vdot: Array | None, t: Array, td: Array) -> tuple[Array, Array]:
-    """Return (t_k, td_k) of a body from its parent's, equation (1) and its rate, all (6,), each in its body's axes.
+    """Return a body's twist t_k and its rate td_k, both (6,), body axes, from its parent's: equation (1) and its rate.
 
         t_k  = A t_p + p qd
         td_k = A td_p + Ad t_p + p qdd + pd qd,     pd qd = [omega x e qd; 2 omega x e qd]
 
-    A turning axis brings omega x, a sliding one twice that (Coriolis). With vdot None, p qdd is left out.
+    The factor 2 for a prismatic joint is the Coriolis acceleration.
+
+    Args:
+        body: The body. q: Configuration of the robot, (nq,). v: Its velocity, (nv,).
+        vdot: Its acceleration, (nv,); None for zero.
+        t: The parent's twist, (6,), [rad/s, m/s], parent axes. td: Its rate, (6,), [rad/s^2, m/s^2], parent axes.
     """
     t, td = body.to_joint(q).twist_and_rate(t, td)
     p_qd = body.P @ v[body.v]
@@ -75,14 +86,18 @@ def joint_rate(body: Body, q: Array, v: Array, vdot: Array | None, t: Array, td:
 
 
 def newton_euler(body: Body, t: Array, td: Array) -> Array:
-    """Return w = M td + Omega M E t, (6,), [n; f] about the body's origin, body axes, equation (17).
+    """Return the wrench w = M td + Omega M E t, (6,), [N m, N], about the body's origin, body axes, equation (17).
 
-    Regrouped around Phi = omegad~ + omega~ omega~, which the neighbors need as well: every point r of the body
-    accelerates by ao + Phi r, and with the moments of mass m, h = m d, J = sum of m r r^T,
+    It is written with Phi = omegad~ + omega~ omega~, which the transforms use as well: a point r of the body has the
+    acceleration ao + Phi r, and with the moments of mass m, h = m d, J = sum of m r r^T,
 
         f = m ao + Phi h,      n = h x ao + axial(Phi J),
 
     where axial(K) is the vector of K - K^T.
+
+    Args:
+        body: The body, with regrouped moments of mass.
+        t: Its twist, (6,), [rad/s, m/s], body axes. td: Its rate, (6,), [rad/s^2, m/s^2], body axes.
 
     Source: Shah, Saha, Dutt 2012, eq. (17); the regrouping is that of Balafoutis, Patel, Misra 1988.
     """
@@ -90,13 +105,18 @@ def newton_euler(body: Body, t: Array, td: Array) -> Array:
     mass, h, J = body.regrouped.mass, body.regrouped.h, body.regrouped.J
     n = []
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        turning = J[j, j] * Phi[k, j] - J[k, k] * Phi[j, k] + J[j, k] * (Phi[k, k] - Phi[j, j])
-        n.append(turning + (J[i, j] * Phi[k, i] - J[i, k] * Phi[j, i]))
+        moment = J[j, j] * Phi[k, j] - J[k, k] * Phi[j, k] + J[j, k] * (Phi[k, k] - Phi[j, j])
+        n.append(moment + (J[i, j] * Phi[k, i] - J[i, k] * Phi[j, i]))
     return join(np.array(n) + cross(h, ao), mass * ao + Phi @ h)
 
 
 def twists_and_rates(robot: Robot, q: Array, v: Array, vdot: Array | None) -> tuple[list[Array], list[Array]]:
-    """Return t and td of each body, (6,), in its axes; without vdot the paper's t', at vdot = 0."""
+    """Return the twist t and twist rate td of each body, (6,), body axes, with gravity as an upward acceleration.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
+        vdot: Acceleration, (nv,); None for zero, which gives the paper's t'.
+    """
     t: list[Array] = []
     td: list[Array] = []
     for body in outward(robot):
@@ -112,10 +132,14 @@ def twists_and_rates(robot: Robot, q: Array, v: Array, vdot: Array | None) -> tu
 def outward_forces(
     robot: Robot, q: Array, v: Array, vdot: Array | None, wrenches: Wrenches
 ) -> tuple[list[Array], list[Array]]:
-    """Return (w, f): step 1.
+    """Return the wrench w of each body and the passive force f of each joint: step 1.
 
-    w = M td + Omega M E t - w^F of each body, (6,), about its origin in its axes, the moment of its joint's rotor with
-    it; f of each joint, (nv of the joint,), what friction, springs and rotors take there.
+    w = M td + Omega M E t - w^F, (6,), [N m, N], about the body's origin in body axes, with the moment of the joint's
+    rotor; f, (nv of the joint,), [N m] or [N], is the force that overcomes friction, springs and rotor inertia.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,); None for zero.
+        wrenches: External wrenches on links, as in `inverse_dynamics`.
     """
     w_F = body_wrenches(robot, wrenches)
     t, td = twists_and_rates(robot, q, v, vdot)

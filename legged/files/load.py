@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.denoc.conditioning import conditioning
+from legged.denoc import conditioning
 from legged.errors import FileError, LeggedError, UnknownNameError
 from legged.files import mjcf, urdf_xml
 from legged.files.audit import Audit, Finding, findings_of, ordered, poor_conditions

@@ -1,1 +1,1 @@
-"""What a robot is: links, joints, bases, the module partition, building and checking, random trees."""
+"""Robot models: links, joints, bases, the partition into modules, their definition and checks, random trees."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.dynamics.frames import Frame
-from legged.dynamics.kinematics import center_of_mass, momentum
-from legged.dynamics.momentum import required_wrench
+from legged.dynamics.kinematics import center_of_mass, momentum, required_wrench
 from legged.errors import DefinitionError, UnknownNameError
 from legged.robot.robot import Robot
 from legged.sensors.contact import contact_switches

@@ -8,8 +8,7 @@ import numpy as np
 
 from legged.compiler.ir import where
 from legged.dynamics.arguments import read
-from legged.dynamics.kinematics import center_of_mass, momentum
-from legged.dynamics.momentum import required_wrench
+from legged.dynamics.kinematics import center_of_mass, momentum, required_wrench
 from legged.errors import SingularError
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross
