@@ -16,7 +16,7 @@ from benchmarks.timing import Disagreement, Workload, repeat
 from legged import conversions
 from legged.contact import Box, FreeBody
 from legged.files.export_description import contact_names
-from legged.files.mjcf_export import mjcf_of
+from legged.files.mjcf_export import to_mjcf
 
 DERIVATIVES = "derivatives"
 LOOP_STATES = 64
@@ -164,7 +164,7 @@ class MujocoRobot:
             servos: Servos with contact; None for motors at all joints and no contact.
         """
         module = mujoco()
-        spec = module.MjSpec.from_string(ElementTree.tostring(mjcf_of(robot), encoding="unicode"))
+        spec = module.MjSpec.from_string(ElementTree.tostring(to_mjcf(robot), encoding="unicode"))
         spec.option.timestep = time_step
         if servos:
             _add_feet(spec, robot, servos)
@@ -279,7 +279,7 @@ class MujocoBiped:
 
     def __init__(self, time_step: float):
         module, self.robot = mujoco(), robots.spatial_biped()
-        spec = module.MjSpec.from_string(ElementTree.tostring(mjcf_of(self.robot), encoding="unicode"))
+        spec = module.MjSpec.from_string(ElementTree.tostring(to_mjcf(self.robot), encoding="unicode"))
         spec.option.timestep, spec.option.integrator = time_step, module.mjtIntegrator.mjINT_IMPLICITFAST
         spec.option.cone = module.mjtCone.mjCONE_ELLIPTIC  # the friction cone of our contact model
         _add_shapes(spec, self.robot)

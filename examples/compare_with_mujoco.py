@@ -17,7 +17,7 @@ import controllers
 import legged
 import robots
 from legged.files.export_description import base_names, contact_names, stage_names
-from legged.files.mjcf_export import mjcf_of
+from legged.files.mjcf_export import to_mjcf
 from legged.ground import realistic_ground
 from legged.robot.reduced import links_of, rebuilt
 from legged.table import Table
@@ -76,7 +76,7 @@ def names_of(robot: legged.Robot) -> list[str]:
 
 def model_of(robot: legged.Robot, servo: Servo, step: float, floor: bool) -> Any:
     """Return MuJoCo's model: the robot as exported and servos; on a floor, or else without any constraint."""
-    root = mjcf_of(robot)
+    root = to_mjcf(robot)
     for option in root.iter("option"):
         option.attrib.update(timestep=repr(step), integrator="RK4")
         ElementTree.SubElement(option, "flag", constraint="enable" if floor else "disable")

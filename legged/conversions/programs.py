@@ -11,8 +11,8 @@ from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCC
 from legged.conversions.conversion import Conversion, TheirJoint, match
 from legged.errors import MismatchError, MissingError
 from legged.files.export_description import base_names
-from legged.files.mjcf import kept_warnings
-from legged.files.mjcf_export import mjcf_of
+from legged.files.mjcf import captured_warnings
+from legged.files.mjcf_export import to_mjcf
 from legged.robot.robot import Robot
 
 
@@ -28,8 +28,8 @@ def mujoco_model(robot: Robot) -> Any:
         mujoco: Any = import_module("mujoco")
     except ImportError as error:
         raise MissingError("MuJoCo is not installed: pip install 'legged[mujoco]'") from error
-    text = ElementTree.tostring(mjcf_of(robot), encoding="unicode")
-    with kept_warnings(mujoco):
+    text = ElementTree.tostring(to_mjcf(robot), encoding="unicode")
+    with captured_warnings(mujoco):
         try:
             return mujoco.MjModel.from_xml_string(text)
         except ValueError as error:

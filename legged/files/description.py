@@ -1,4 +1,7 @@
-"""Description of a robot as read from a file, and its tree of links."""
+"""Description of a robot as its file states it, before any check, and the tree of its links.
+
+URDF and MJCF readers produce a `Description`; the audit, the repairs, the robot builder and the exporters use it.
+"""
 
 from __future__ import annotations
 
@@ -15,13 +18,13 @@ from legged.spatial import Array
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A collision shape, as far as it tells where a link may touch the ground.
+    """A collision shape of a link, from which the contact points of feet are taken.
 
     Attributes:
         kind: "sphere", "box", "cylinder", "capsule" or "mesh".
-        size: Radius; edges (x, y, z); radius and length along z; likewise; none, [m].
-        position: Link origin to the shape's middle, (3,), [m], link axes.
-        rotation: (3, 3), shape axes to link axes.
+        size: Sphere: radius. Box: edges x, y, z. Cylinder and capsule: radius, length along z. Mesh: empty. [m].
+        position: Link origin to the center of the shape, (3,), [m], link axes.
+        rotation: Shape axes to link axes, (3, 3).
     """
 
     kind: str
@@ -32,13 +35,13 @@ class Shape:
 
 @dataclass(frozen=True, eq=False)
 class LinkEntry:
-    """A link as its file has it; nothing says yet that a body like this exists.
+    """A link as stated in its file; its inertia has not been checked.
 
     Attributes:
-        name: The file's.
-        mass: [kg], or None where the file gives no inertia at all.
+        name: Name in the file.
+        mass: Mass, [kg]; None if the file gives no inertia.
         center: Link origin to center of mass, (3,), [m], link axes.
-        tensor: Inertia about the center of mass, (3, 3), [kg m^2], link axes.
+        tensor: Inertia tensor about the center of mass, (3, 3), [kg m^2], link axes.
         shapes: Collision shapes.
     """
 
@@ -51,7 +54,7 @@ class LinkEntry:
 
 @dataclass(frozen=True)
 class Mimic:
-    """A joint that follows another: q = multiplier * q_joint + offset."""
+    """Coupling of a mimic joint: q = multiplier * q_joint + offset."""
 
     joint: str
     multiplier: float = 1.0
@@ -60,7 +63,7 @@ class Mimic:
 
 @dataclass(frozen=True, eq=False)
 class JointEntry:
-    """A joint as its file has it. The joint's frame is the child link's frame at zero.
+    """A joint as stated in its file. The joint frame is the child link's frame at joint position zero.
 
     Attributes:
         name: The file's.
@@ -70,7 +73,7 @@ class JointEntry:
         rotation: (3, 3), joint axes to parent axes.
         axis: Unit vector (3,), joint axes; the normal of a planar joint.
         physics: Friction, springs, rotors and limits.
-        mimic: What it follows, if anything.
+        mimic: Coupling to another joint; None for an independent joint.
     """
 
     name: str
@@ -86,15 +89,16 @@ class JointEntry:
 
 @dataclass(frozen=True, eq=False)
 class Description:
-    """A file's robot: what stands in it, in the file's order.
+    """Links and joints of a robot, in the order of the file.
 
     Attributes:
-        name: The robot's. source: Path or format, for messages.
-        root: Name of the link that nothing carries.
-        links, joints: In the file's order.
-        floating: Whether the file itself says that the root moves freely (True), stands still (False) or nothing.
-        lost: What the file has and this does not carry: one sentence each.
-        gravity: (3,), [m/s^2], world axes, or None where the file says nothing.
+        name: Name of the robot.
+        source: Path or format, for messages.
+        root: Name of the link that has no parent.
+        links, joints: In the order of the file.
+        floating: Base type stated by the file: True for a floating root, False for a fixed one, None if not stated.
+        lost: Elements of the file that are not represented here, one sentence each.
+        gravity: Gravitational acceleration, (3,), [m/s^2], world axes; None if not stated.
     """
 
     name: str
@@ -107,23 +111,25 @@ class Description:
     gravity: Array | None = None
 
 
-HERE = Placement(np.eye(3), np.zeros(3))
+IDENTITY = Placement(np.eye(3), np.zeros(3))
 
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """A description whose joints are known to make a tree.
+    """A description whose joints are known to form a tree.
+
+    A *group* is a set of links connected by fixed joints. Its *head* is the link with a moving joint, or the root.
 
     Attributes:
-        description: What it is of.
-        link: The links by name.
+        description: The description.
+        link: Links by name.
         order: Names of links, parent before child.
-        joint: Link -> the joint that holds it; nothing for the root.
-        children: Link -> the links that hang on it, in the order of the joints.
-        head: Link -> the link that carries it: the one of its welded group that a moving joint holds, or the root.
-        welds: Head -> its group, itself first.
-        place: Link -> its frame in its head's frame.
-        pose: Link -> its frame in the root's frame, all joints at zero.
+        joint: Link -> the joint to its parent; the root has none.
+        children: Link -> its child links, in the order of the joints.
+        head: Link -> the head of its group.
+        groups: Head -> the links of its group, the head first.
+        place: Link -> its frame relative to the frame of its head.
+        pose: Link -> its frame relative to the root frame, all joints at zero.
     """
 
     description: Description
@@ -132,48 +138,51 @@ class Tree:
     joint: dict[str, JointEntry]
     children: dict[str, list[str]]
     head: dict[str, str]
-    welds: dict[str, list[str]]
+    groups: dict[str, list[str]]
     place: dict[str, Placement]
     pose: dict[str, Placement]
 
     def path(self, name: str) -> list[str]:
-        """Return the heads from a link's own to the root, both included."""
+        """Return the heads on the path from a link to the root, both ends included."""
         path = [self.head[name]]
         while path[-1] in self.joint:
             path.append(self.head[self.joint[path[-1]].parent])
         return path
 
     def is_end(self, head: str) -> bool:
-        """Return whether no moving joint hangs on this group."""
-        return all(self.head[child] == head for name in self.welds[head] for child in self.children[name])
+        """Return whether no moving joint starts at a link of this group."""
+        return all(self.head[child] == head for name in self.groups[head] for child in self.children[name])
 
 
 def tree_of(description: Description) -> Tree:
-    """Return the tree, or raise FileError: a name twice, a link that is not there, cycles, links that nothing holds."""
+    """Return the tree of a description.
+
+    Raises:
+        FileError: duplicate names, a joint to an unknown link, a link with two parents, or a cycle.
+    """
     source, names = description.source, {link.name for link in description.links}
-    _refuse_twice("link", [link.name for link in description.links], source)
-    _refuse_twice("joint", [joint.name for joint in description.joints], source)
+    _check_unique("link", [link.name for link in description.links], source)
+    _check_unique("joint", [joint.name for joint in description.joints], source)
     joint: dict[str, JointEntry] = {}
     children: dict[str, list[str]] = {name: [] for name in names}
     for j in description.joints:
         for end in (j.parent, j.child):
             if end not in names:
                 raise FileError(
-                    source, f"joint {j.name!r} names the link {end!r}, which is not there; correct the name"
+                    source, f"joint {j.name!r} refers to link {end!r}, which does not exist; correct the name"
                 )
         if j.child in joint or j.child == description.root:
-            other = f"joint {joint[j.child].name!r} too" if j.child in joint else "nothing, as the root"
-            raise FileError(
-                source, f"link {j.child!r} hangs on joint {j.name!r} and on {other}; robots are trees, so remove one"
-            )
+            other = f"joint {joint[j.child].name!r}" if j.child in joint else "no joint, as it is the root"
+            words = f"link {j.child!r} is the child of joint {j.name!r} and of {other}"
+            raise FileError(source, f"{words}; each link has one parent, so remove one")
         joint[j.child] = j
         children[j.parent].append(j.child)
-    return _placed(description, joint, children)
+    return _tree(description, joint, children)
 
 
-def _placed(description: Description, joint: dict[str, JointEntry], children: dict[str, list[str]]) -> Tree:
+def _tree(description: Description, joint: dict[str, JointEntry], children: dict[str, list[str]]) -> Tree:
     root = description.root
-    head, welds, place, pose = {root: root}, {root: [root]}, {root: HERE}, {root: HERE}
+    head, groups, place, pose = {root: root}, {root: [root]}, {root: IDENTITY}, {root: IDENTITY}
     order = [root]
     for name in order:
         for child in children[name]:
@@ -183,12 +192,12 @@ def _placed(description: Description, joint: dict[str, JointEntry], children: di
             pose[child] = pose[name] @ start
             fixed = j.kind == "fixed"
             head[child] = head[name] if fixed else child
-            place[child] = place[name] @ start if fixed else HERE
-            welds.setdefault(head[child], []).append(child)
+            place[child] = place[name] @ start if fixed else IDENTITY
+            groups.setdefault(head[child], []).append(child)
     if len(order) < len(children):
         loose = sorted(set(children) - set(order))[:5]
         raise FileError(
-            description.source, f"the joints of the links {', '.join(loose)} close a cycle; remove one of them"
+            description.source, f"the joints of the links {', '.join(loose)} form a cycle; remove one of them"
         )
     return Tree(
         description,
@@ -197,13 +206,13 @@ def _placed(description: Description, joint: dict[str, JointEntry], children: di
         joint,
         children,
         head,
-        welds,
+        groups,
         place,
         pose,
     )
 
 
-def _refuse_twice(what: str, names: Sequence[str], source: str) -> None:
+def _check_unique(what: str, names: Sequence[str], source: str) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

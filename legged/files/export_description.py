@@ -1,4 +1,4 @@
-"""Convert a robot to a description for export: names of generated joints and links, and numbers as text."""
+"""Convert a robot to a description for export, with names for the joints and links that the export adds."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.files.description import Description, JointEntry, LinkEntry, Mimic
+from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic
 from legged.robot.base import Base, EulerBase
 from legged.robot.joint import Connection, Joint, Stage
 from legged.robot.link import PlacedLink
@@ -14,16 +14,15 @@ from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 
-_HERE = Placement(np.eye(3), np.zeros(3))
 _AXES = dict(zip("xyz", np.eye(3), strict=True))
 
 
-def described(robot: Robot) -> Description:
-    """Return a robot's description.
+def describe_robot(robot: Robot) -> Description:
+    """Return the description of a robot.
 
-    Joints of several degrees of freedom become chains of one-DoF joints with massless links between, `stage_names`; a
-    quaternion ball joint and a free joint stay what they are. A planar or an Euler-angle base becomes a chain too, from
-    a new root, `base_names`. Contact points become massless links fixed where they are.
+    A joint of several degrees of freedom becomes a chain of one-DoF joints (`stage_names`) with massless links; a
+    quaternion ball joint and a free joint remain. A planar or Euler-angle base becomes a chain from a new root
+    (`base_names`). A contact point becomes a massless fixed link.
     """
     return _Writer(robot).description()
 
@@ -54,13 +53,13 @@ class _Writer:
         return Description(robot.name, "a robot built in code", root, links, joints, floating, (), robot.gravity)
 
     def _base(self, first: str) -> str:
-        """Hang the base link on a chain of slides and hinges, and return the name of the new root."""
+        """Add a chain of slides and hinges from a new root to the base link, and return the name of the root."""
         root = self._new("world")
         self.links.insert(0, LinkEntry(root))
         coordinates = list(zip(base_names(self.robot.base), _base_stages(self.robot), strict=True))
         coordinates.sort(key=lambda pair: pair[1].kind != "prismatic")  # slides before hinges
         names, stages = zip(*coordinates, strict=True)
-        self._chain(names, stages, [JointPhysics()] * len(stages), root, first, _HERE, None)
+        self._chain(names, stages, [JointPhysics()] * len(stages), root, first, IDENTITY, None)
         return root
 
     def _connection(self, c: Connection, mimic: Mimic | None) -> None:
@@ -79,7 +78,7 @@ class _Writer:
             if end != child:
                 self.links.append(LinkEntry(end))
             self._append(name, stage.kind, own, parent, end, start, mimic, stage.axis)
-            parent, start = end, _HERE
+            parent, start = end, IDENTITY
 
     def _append(self, name, kind, physics, parent, child, start: Placement, mimic, axis=_AXES["z"]) -> None:
         place = start.position, start.rotation
@@ -96,7 +95,7 @@ class _Writer:
 
 
 def _base_stages(robot: Robot) -> list[Stage]:
-    """Return the one-DoF joints of a planar or an Euler-angle base, in the order of its v."""
+    """Return the one-DoF joints of a planar or Euler-angle base, in the order of its v."""
     base = robot.base
     if isinstance(base, EulerBase):
         turns = [Stage("revolute", _AXES[letter]) for letter in base.sequence]
@@ -112,9 +111,9 @@ def _entry(link: PlacedLink) -> LinkEntry:
 
 
 def stage_names(joint: Joint) -> tuple[str, ...]:
-    """Return the names of a joint's one-DoF parts: its own name if it has one part only.
+    """Return the names of the one-DoF stages of a joint: the name of the joint if it has one stage.
 
-    A planar joint's parts have the endings that MuJoCo gives them when it reads a URDF.
+    The stages of a planar joint have the suffixes that MuJoCo uses when it reads a URDF.
     """
     if len(joint.stages) == 1:
         return (joint.name,)
@@ -123,12 +122,12 @@ def stage_names(joint: Joint) -> tuple[str, ...]:
 
 
 def base_names(base: Base) -> tuple[str, ...]:
-    """Return the names of the one-DoF joints that move a planar or an Euler-angle base, in the order of its v."""
+    """Return the names of the one-DoF joints of a planar or Euler-angle base, in the order of its v."""
     return tuple(f"base_{coordinate}" for coordinate in base.coordinates)
 
 
 def contact_names(robot: Robot) -> tuple[str, ...]:
-    """Return the names of the links that stand for the contact points: theirs, with _ behind if a link has it."""
+    """Return the names of the links that represent the contact points, with a trailing _ where a link has the name."""
     taken, names = {link.name for link in robot.links}, []
     for contact in robot.contacts:
         name = contact.name
@@ -139,13 +138,13 @@ def contact_names(robot: Robot) -> tuple[str, ...]:
     return tuple(names)
 
 
-def uniform(value: Any) -> float | None:
-    """Return the one number that all entries are, or None."""
+def uniform_value(value: Any) -> float | None:
+    """Return the common value of all entries, or None if they differ."""
     value = np.asarray(value, float)
     return float(value.flat[0]) if value.size and np.all(value == value.flat[0]) else None
 
 
-def words(numbers: Any) -> str:
-    """Return numbers as text that reads back to the last digit; all alike as one."""
-    one = uniform(numbers)
+def format_numbers(numbers: Any) -> str:
+    """Return numbers as text that reads back exactly; equal numbers as one."""
+    one = uniform_value(numbers)
     return " ".join(repr(float(x) + 0.0) for x in ([one] if one is not None else np.asarray(numbers)))

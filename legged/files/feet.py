@@ -1,4 +1,4 @@
-"""Where a robot touches the ground: feet found by name or as ends of limbs, and the points of contact on each."""
+"""Find the feet of a robot description, by name or as ends of limbs, and the contact points on each foot."""
 
 from __future__ import annotations
 
@@ -16,38 +16,39 @@ from legged.spatial import Array
 Feet = Sequence[str] | Mapping[str, tuple[str, Vector]]
 """Names of links, or contact points by name: (link, position (3,), [m], link axes)."""
 WORDS = (("foot", "feet", "sole", "paw", "hoof"), ("toe",), ("ankle",))
-"""What feet are called, the surest words first."""
+"""Words in names of feet, the most reliable first."""
 LOWEST = 0.2
-"""Limbs without a telling name end in a foot if they reach the lowest one's height, up to this part of the robot's."""
+"""Without such names, a limb ends in a foot if its lowest point is within this fraction of the robot's height above the
+lowest limb."""
 
 
 @dataclass(frozen=True, eq=False)
-class Foot:
-    """A foot: the link that it is, how it was found, and its contact points, (3,), [m], in the axes of that link."""
+class FootEntry:
+    """A foot: its link, how it was found, and its contact points by name, (3,), [m], link axes."""
 
     link: str
     how: str
     points: Mapping[str, Array]
 
 
-def feet_of(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[Foot, ...]:
+def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootEntry, ...]:
     """Return the feet, in the order of the limbs.
 
     Args:
-        tree: The robot.
-        given: What the user says; None to find them.
-        walks: Whether to look for feet at all where the user says nothing: a robot on a fixed base has none.
+        tree: Tree of the robot.
+        given: Feet specified by the user; None to find them.
+        walks: Whether to search for feet if none are specified; a robot with a fixed base has none.
 
     Raises:
-        FileError: for a name that is no link.
+        FileError: an unknown link.
     """
     if isinstance(given, Mapping):
-        return tuple(_given_point(tree, name, *where) for name, where in given.items())
+        return tuple(_user_point(tree, name, *where) for name, where in given.items())
     if given is not None:
         return tuple(_foot(tree, _known(tree, name), "given") for name in given)
     if not walks:
         return ()
-    return tuple(_foot(tree, name, how) for name, how in _named(tree) or _ends(tree))
+    return tuple(_foot(tree, name, how) for name, how in _feet_by_name(tree) or _lowest_limb_ends(tree))
 
 
 def _known(tree: Tree, name: str) -> str:
@@ -56,87 +57,87 @@ def _known(tree: Tree, name: str) -> str:
     return name
 
 
-def _given_point(tree: Tree, name: str, link: str, position: Vector) -> Foot:
-    return Foot(_known(tree, link), "given", {name: vector3(f"foot {name!r}", position)})
+def _user_point(tree: Tree, name: str, link: str, position: Vector) -> FootEntry:
+    return FootEntry(_known(tree, link), "given", {name: vector3(f"foot {name!r}", position)})
 
 
-def _named(tree: Tree) -> list[tuple[str, str]]:
-    """Return (link, how) of the outermost links named like feet, one of each group of welded links."""
+def _feet_by_name(tree: Tree) -> list[tuple[str, str]]:
+    """Return (link, how found) of the outermost links named like feet, one link of each group of fixed links."""
     for words in WORDS:
-        named = [name for name in tree.order if tree.head[name] != tree.description.root and _says(name, words)]
+        named = [name for name in tree.order if tree.head[name] != tree.description.root and _has_word(name, words)]
         inner = {head for name in named for head in tree.path(name)[1:]}
         ends = {tree.head[name]: name for name in reversed(named) if tree.head[name] not in inner}
         if ends:
-            chosen = [_surest(tree, head, words) for head in tree.welds if head in ends]
+            chosen = [_best_name(tree, head, words) for head in tree.groups if head in ends]
             return [(name, "found by name") for name in chosen]
     return []
 
 
-def _surest(tree: Tree, head: str, words: tuple[str, ...]) -> str:
-    """Return the link of a group that is the foot: a sole without more words before a foot before anything else."""
-    named = [name for name in tree.welds[head] if _says(name, words)]
-    by_length = sorted(named, key=lambda name: (not _says(name, ("sole",)), len(_split(name))))
+def _best_name(tree: Tree, head: str, words: tuple[str, ...]) -> str:
+    """Return the link of a group that is the foot: a sole first, then the name with the fewest words."""
+    named = [name for name in tree.groups[head] if _has_word(name, words)]
+    by_length = sorted(named, key=lambda name: (not _has_word(name, ("sole",)), len(_split(name))))
     return by_length[0]
 
 
-def _says(name: str, words: tuple[str, ...]) -> bool:
+def _has_word(name: str, words: tuple[str, ...]) -> bool:
     return any(word in words for word in _split(name))
 
 
 def _split(name: str) -> list[str]:
-    """Return the words of a name like LFoot_virtual2, in lower case."""
+    """Return the words of a name such as LFoot_virtual2, in lower case."""
     return [word.lower() for word in re.findall(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+", name)]
 
 
-def _ends(tree: Tree) -> list[tuple[str, str]]:
-    """Return (link, how) of the lowest ends, below the base, of at least two limbs of two joints or more."""
-    ends = [head for head in tree.welds if tree.is_end(head) and len(tree.path(head)) > 2]
-    lowest = {head: min(_heights(tree, tree.welds[head])) for head in ends}
-    body = [link for link in tree.welds[tree.description.root] if tree.link[link].mass or tree.link[link].shapes]
+def _lowest_limb_ends(tree: Tree) -> list[tuple[str, str]]:
+    """Return (link, how found) of the lowest ends, below the base, of at least two limbs with two or more joints."""
+    ends = [head for head in tree.groups if tree.is_end(head) and len(tree.path(head)) > 2]
+    lowest = {head: min(_heights(tree, tree.groups[head])) for head in ends}
+    body = [link for link in tree.groups[tree.description.root] if tree.link[link].mass or tree.link[link].shapes]
     floor = min(lowest.values(), default=0.0)
     height = max((pose.position[2] for pose in tree.pose.values()), default=0.0) - floor
     if not body or min(_heights(tree, body)) < floor + LOWEST * height:
         return []
     found = [head for head in ends if lowest[head] < floor + LOWEST * height]
-    tips = [min(tree.welds[head], key=lambda name: min(_heights(tree, [name]))) for head in found]
+    tips = [min(tree.groups[head], key=lambda name: min(_heights(tree, [name]))) for head in found]
     return [(tip, "found as the end of a limb") for tip in tips] if len(tips) > 1 else []
 
 
 def _heights(tree: Tree, links: list[str]) -> list[float]:
-    """Return the heights of links' origins and about those of their shapes' lower ends, joints at zero, [m]."""
+    """Return the heights of link origins and approximate lower ends of their shapes, all joints at zero, [m]."""
     heights = []
     for name in links:
         pose = tree.pose[name]
         heights.append(float(pose.position[2]))
-        heights += [float((pose.rotation @ s.position + pose.position)[2]) - _reach(s) for s in tree.link[name].shapes]
+        heights += [float((pose.rotation @ s.position + pose.position)[2]) - _radius(s) for s in tree.link[name].shapes]
     return heights
 
 
-def _reach(shape: Shape) -> float:
-    """Return about how far a shape reaches from its middle, [m]; nothing for a mesh, which is not opened."""
+def _radius(shape: Shape) -> float:
+    """Return the approximate extent of a shape from its center, [m]; 0 for a mesh, which is not opened."""
     if shape.kind == "box":
         return max(shape.size) / 2
     return shape.size[0] + sum(shape.size[1:]) / 2 if shape.size else 0.0
 
 
-def _foot(tree: Tree, name: str, how: str) -> Foot:
-    """Return a link as a foot, its points taken from its own shapes or else from those welded to it."""
+def _foot(tree: Tree, name: str, how: str) -> FootEntry:
+    """Return a foot with contact points from the shapes of its link, or else of the links fixed to it."""
     own = [(name, shape) for shape in _shapes(tree, name)]
-    around = [(link, shape) for link in tree.welds[tree.head[name]] for shape in _shapes(tree, link)]
+    around = [(link, shape) for link in tree.groups[tree.head[name]] for shape in _shapes(tree, link)]
     for kind, words in (("sphere", "lowest point of its sphere"), ("box", "lower corners of its box")):
         shapes = [(link, s) for link, s in (own or around) if s.kind == kind]
         if shapes:
-            points = [point for link, s in shapes for point in _touching(tree, name, link, s)]
-            return Foot(name, f"{how}; {words}", _labeled(tree, name, points))
-    return Foot(name, f"{how}; origin of the link, which has no sphere or box", {name: np.zeros(3)})
+            points = [point for link, s in shapes for point in _contact_points(tree, name, link, s)]
+            return FootEntry(name, f"{how}; {words}", _labeled(tree, name, points))
+    return FootEntry(name, f"{how}; origin of the link, which has no sphere or box", {name: np.zeros(3)})
 
 
 def _shapes(tree: Tree, name: str) -> Iterable[Shape]:
     return next(link.shapes for link in tree.description.links if link.name == name)
 
 
-def _touching(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:
-    """Return the points of a shape that touch a floor below, all joints at zero, in the axes of link `foot`."""
+def _contact_points(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:
+    """Return the lowest points of a shape, all joints at zero, (3,), [m], axes of link `foot`."""
     at = tree.pose[link] @ Placement(shape.rotation, shape.position)
     if shape.kind == "sphere":
         touching = [at.position - [0.0, 0.0, shape.size[0]]]
@@ -151,7 +152,7 @@ def _touching(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:
 
 
 def _labeled(tree: Tree, name: str, points: list[Array]) -> dict[str, Array]:
-    """Return points by name: the link's, with front, rear, left and right after it where there are several."""
+    """Return points by name: that of the link, with suffixes front, rear, left and right if there are several."""
     if len(points) == 1:
         return {name: points[0]}
     seen = np.array([tree.pose[name].rotation @ point for point in points])

@@ -1,4 +1,4 @@
-"""Inertias of links and of links that are fixed to each other: sums, physical consistency, positive definiteness."""
+"""Inertias of links and of groups of links fixed to each other: sums and physical consistency."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from legged.robot.robot import Robot
 
 
 def entry_inertia(entry: LinkEntry) -> Inertia:
-    """Return a link's inertia, unchecked; nothing where the file gives none."""
+    """Return the inertia of a link, unchecked; zero if the file gives none."""
     return Inertia() if entry.mass is None else Inertia(entry.mass, entry.center, entry.tensor, checked=False)
 
 
-def weld_inertia(tree: Tree, head: str) -> Inertia:
-    """Return the inertia of a group of welded links, in the axes of its head, unchecked."""
-    return _sum(tree, {name: tree.place[name] for name in tree.welds[head]})
+def group_inertia(tree: Tree, head: str) -> Inertia:
+    """Return the inertia of a group of links fixed to each other, in the frame of its head, unchecked."""
+    return _sum(tree, {name: tree.place[name] for name in tree.groups[head]})
 
 
 def total_inertia(tree: Tree) -> Inertia:
-    """Return the inertia of the whole robot with all joints at zero, in the axes of its root, unchecked."""
+    """Return the inertia of the whole robot with all joints at zero, in the frame of the root link, unchecked."""
     return _sum(tree, tree.pose)
 
 
@@ -38,60 +38,62 @@ def _sum(tree: Tree, places: dict[str, Placement]) -> Inertia:
 
 
 POINT = 1e-6
-"""Radius of gyration, [m], up to which a body is a point: what is left of its inertia is rounding of a zero."""
+"""Radius of gyration, [m], up to which a body counts as a point mass; smaller values are rounding errors of zero."""
 ROUNDING = 1e-6
-"""Excess, relative, that the digits of a file explain: thin rods and plates are limits which bodies do reach."""
+"""Relative excess allowed for the rounding of numbers in files: thin rods and plates lie exactly on the limit."""
 
 
 @dataclass(frozen=True)
-class Fault:
-    """What is wrong with an inertia.
+class InertiaFault:
+    """Violation of physical consistency by an inertia.
 
     Attributes:
-        words: What, with numbers.
-        excess: How far off, as a part of the largest principal inertia; 1 where mass and inertia contradict each other.
-        loses_energy: Whether some motion has negative kinetic energy, which makes the dynamics diverge, and not only an
-            impossible distribution of mass.
+        message: Description with numbers.
+        excess: Size of the violation relative to the largest principal inertia, dimensionless; 1 if mass and inertia
+            contradict each other.
+        indefinite: Whether some motion has negative kinetic energy, which makes the dynamics diverge.
     """
 
-    words: str
+    message: str
     excess: float
-    loses_energy: bool
+    indefinite: bool
 
 
-def fault_of(inertia: Inertia) -> Fault | None:
-    """Return what keeps any body from having this inertia, or None.
+def inertia_fault(inertia: Inertia) -> InertiaFault | None:
+    """Return the violation of physical consistency by an inertia, or None.
 
-    A body's mass is not negative, and neither are the second moments of its mass about its center along any axes: the
-    eigenvalues of J = tr(I)/2 - I, which is the triangle inequality of the principal inertias.
+    An inertia is physically consistent if its mass and the second moments of mass about its center, the eigenvalues of
+    J = tr(I)/2 - I, are not negative. The latter is the triangle inequality of the principal inertias.
     """
-    if is_point(inertia):
+    if is_point_mass(inertia):
         return None
     a, b, c = np.linalg.eigvalsh(np.asarray(inertia.tensor))
     moments = f"principal inertias {a:.4g}, {b:.4g}, {c:.4g} kg m^2"
     size = max(abs(a), abs(c))
     if inertia.mass < 0:
-        return Fault(f"mass {inertia.mass:g} kg is negative", 1.0, True)
+        return InertiaFault(f"mass {inertia.mass:g} kg is negative", 1.0, True)
     if a < -ROUNDING * size:
-        return Fault(f"{moments}: one is negative", float(-a / size), True)
+        return InertiaFault(f"{moments}: one is negative", float(-a / size), True)
     if inertia.mass == 0.0:
-        return Fault(f"no mass, but {moments}", 1.0, False) if size else None
+        return InertiaFault(f"no mass, but {moments}", 1.0, False) if size else None
     if c - a - b > ROUNDING * size:
         excess = (c - a - b) / size
-        return Fault(f"{moments}: the largest exceeds the sum of the others by {excess:.1%} of it", excess, False)
+        return InertiaFault(
+            f"{moments}: the largest exceeds the sum of the others by {excess:.1%} of it", excess, False
+        )
     return None
 
 
-def is_point(inertia: Inertia) -> bool:
-    """Return whether a body has mass and no rotational inertia."""
+def is_point_mass(inertia: Inertia) -> bool:
+    """Return whether a body has mass but no rotational inertia."""
     return inertia.mass > 0 and gyration_radius(inertia) <= POINT
 
 
-def nearest(inertia: Inertia) -> Inertia:
-    """Return the same mass and center with the possible tensor whose second moments are nearest (Frobenius norm).
+def nearest_consistent(inertia: Inertia) -> Inertia:
+    """Return the physically consistent inertia with the same mass and center and the nearest second moments.
 
-    The second moments about the center of mass are positive semidefinite, and the nearest such matrix has their
-    negative eigenvalues replaced by zero.
+    The second moments about the center of mass form a positive semidefinite matrix. The nearest such matrix in the
+    Frobenius norm results from replacing negative eigenvalues by zero.
     """
     tensor = np.asarray(inertia.tensor)
     moments, axes = np.linalg.eigh(np.trace(tensor) / 2 * np.eye(3) - tensor)
@@ -101,7 +103,7 @@ def nearest(inertia: Inertia) -> Inertia:
 
 
 def gyration_radius(inertia: Inertia) -> float:
-    """Return the largest distance from an axis through the center at which all the mass would weigh the same, [m]."""
+    """Return the largest radius of gyration about an axis through the center of mass, [m]; 0 without mass."""
     largest = float(np.abs(np.linalg.eigvalsh(np.asarray(inertia.tensor))).max())
     return float(np.sqrt(largest / abs(inertia.mass))) if inertia.mass else 0.0
 
@@ -109,13 +111,15 @@ def gyration_radius(inertia: Inertia) -> float:
 CONFIGURATIONS = 20
 
 
-def refuse_indefinite(robot: Robot, tree: Tree) -> None:
-    """Raise FileError if the inertia matrix is not positive definite at some of 20 random configurations.
+def check_positive_definite(robot: Robot, tree: Tree) -> None:
+    """Raise FileError if the inertia matrix is not positive definite at one of 20 random configurations.
 
-    Only bodies with a negative mass or principal inertia can do that, so a robot without any passes unlooked at. One
-    that has some and passes may still fail where no configuration was tried; the audit calls it suspicious.
+    Only a negative mass or principal inertia can cause this, so robots without one are not tested. A robot that has one
+    and passes may still fail at other configurations; the audit reports it as suspicious.
     """
-    culprits = [head for head in tree.welds if (fault := fault_of(weld_inertia(tree, head))) and fault.loses_energy]
+    culprits = [
+        head for head in tree.groups if (fault := inertia_fault(group_inertia(tree, head))) and fault.indefinite
+    ]
     if not culprits or not robot.nv:
         return
     rng = np.random.default_rng(0)
@@ -125,6 +129,6 @@ def refuse_indefinite(robot: Robot, tree: Tree) -> None:
             names = ", ".join(map(repr, culprits))
             raise FileError(
                 tree.description.source,
-                f"negative inertias of the links {names} let some motion gain energy, so that the dynamics diverge; "
+                f"negative inertias of the links {names} make the inertia matrix indefinite; "
                 f"correct them, or load with repair='inertia'",
             )

@@ -12,11 +12,11 @@ import numpy as np
 from legged.denoc import conditioning
 from legged.errors import FileError, LeggedError, UnknownNameError
 from legged.files import mjcf, urdf_xml
-from legged.files.audit import Audit, Finding, findings_of, ordered, poor_conditions
+from legged.files.audit import Audit, Finding, by_severity, find_all, ill_conditioned_modules
 from legged.files.description import Description, JointEntry, LinkEntry, Tree, tree_of
-from legged.files.feet import Feet, Foot, feet_of
-from legged.files.inertias import refuse_indefinite, total_inertia
-from legged.files.resolve import fused, repaired, settled
+from legged.files.feet import Feet, FootEntry, find_feet
+from legged.files.inertias import check_positive_definite, total_inertia
+from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
 from legged.files.urdf import parse_urdf
 from legged.robot.base import Base, FixedBase, FloatingBase
 from legged.robot.builder import GRAVITY, RobotBuilder
@@ -40,55 +40,55 @@ def load(
     repair: str | Sequence[str] | None = None,
     gravity: Vector | None = None,
 ) -> Robot:
-    """Return the robot that a URDF or an MJCF file describes; its `audit` tells what was made of the file.
+    """Return the robot described by a URDF or MJCF file; its attribute `audit` reports on the file.
 
-    Meshes of a URDF are never opened. Impossible inertias are kept where the dynamics have an answer with them.
+    Meshes of a URDF are not opened. Physically inconsistent inertias are kept if the dynamics are regular with them.
 
     Args:
-        path: The file.
-        base: "floating", or "fixed" for a robot bolted to the world at its root link; what the file says when None, and
-            floating where it says nothing, as URDF does.
-        feet: Contact points: names of links, or {name: (link, position (3,), [m], link axes)}; found by names, ends
-            of limbs and collision shapes when None and the base floats.
-        order: Of the joints in q and v: names, or "file" for the file's; module by module, parent before child, when
-            None.
-        fuse: Whether links fixed to others are dropped from `robot.links`, their mass given to what carries them. They
-            move as one body in any case.
-        mimic: What joints that follow others do: "coupled", "free" or "fixed" (locked).
+        path: Path of the file.
+        base: "floating", or "fixed" for a root link fixed to the world. None: as stated in an MJCF file; floating for a
+            URDF, which does not state it.
+        feet: Names of links, or contact points {name: (link, position (3,), [m], link axes)}. None: found from names,
+            ends of limbs and collision shapes if the base floats.
+        order: Order of the joints in q and v: names, or "file" for the order of the file. None: module by module,
+            parent before child.
+        fuse: Whether to remove links fixed to others from `robot.links` and add their mass to the link they are fixed
+            to. They move as one body in either case.
+        mimic: Treatment of mimic joints: "coupled", "free" or "fixed" (locked).
         joint_physics: Whether damping, dry friction and springs act.
-        repair: Keys of `legged.files.resolve.REPAIRS`: "weld" for joints that move nothing with mass, "inertia" for
-            inertias that no body has.
-        gravity: (3,), [m/s^2], world axes; the file's or (0, 0, -9.81) when None.
+        repair: Repairs, keys of `legged.files.resolve.REPAIRS`: "weld" fixes joints that move no mass, "inertia"
+            replaces physically inconsistent inertias.
+        gravity: Gravitational acceleration, (3,), [m/s^2], world axes. None: as stated in the file, or (0, 0, -9.81).
 
     Raises:
-        FileError: for a file that cannot be read, or whose robot cannot be; it says what to do.
-        UnknownNameError: for a base, a treatment of mimic joints or a repair that is none. DefinitionError: for a
-            gravity that is not three numbers.
+        FileError: a file that cannot be read or does not describe a robot with regular dynamics.
+        UnknownNameError: an unknown base, treatment of mimic joints or repair.
+        DefinitionError: a gravity that is not three numbers.
     """
-    case = _case(path, base, feet, fuse, mimic, joint_physics, repair)
+    case = _read(path, base, feet, fuse, mimic, joint_physics, repair)
     singular = [finding for finding in case.findings if finding.severity == "singular"]
     if singular:
-        told = "; ".join(f"{finding.where}: {finding.words}" for finding in singular)
-        raise FileError(case.source, f"the dynamics have no answer: {told}")
-    return _finished(case, order, gravity)
+        problems = "; ".join(f"{finding.where}: {finding.words}" for finding in singular)
+        raise FileError(case.source, f"the dynamics are singular: {problems}")
+    return _built(case, order, gravity)
 
 
 def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
-    """Return the report on a robot's file, also on one that `load` refuses since its dynamics are singular.
+    """Return the report on a robot file, also for a file that `load` rejects because its dynamics are singular.
 
     Args:
-        path, base, options: As for `load`.
+        path, base, options: Arguments of `load`.
 
     Raises:
-        FileError: for a file that cannot be read, or whose links and joints make no robot. Others as `load`.
+        FileError: a file that cannot be read, or whose links and joints do not form a tree. Others as `load`.
     """
     order, gravity = options.pop("order", None), options.pop("gravity", None)
     defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None}
-    case = _case(path, base, **(defaults | options))
+    case = _read(path, base, **(defaults | options))
     if any(finding.severity == "singular" for finding in case.findings):
         return _audit(case)
     try:
-        report = _finished(case, order, gravity).audit
+        report = _built(case, order, gravity).audit
     except FileError as error:
         finding = Finding("singular", "unanswered", "the robot", str(error).removeprefix(f"{case.source}: "))
         return _audit(replace(case, findings=(finding, *case.findings)))
@@ -97,28 +97,28 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
 
 
 @dataclass(frozen=True, eq=False)
-class _Case:
-    """A file read, settled, repaired and judged, ready to be built."""
+class _Reading:
+    """A file after reading, resolving, repairing and auditing, before the robot is built."""
 
     source: str
     base: str
     tree: Tree
-    feet: tuple[Foot, ...]
-    welds: dict[str, tuple[str, ...]]
+    feet: tuple[FootEntry, ...]
+    groups: dict[str, tuple[str, ...]]
     findings: tuple[Finding, ...]
     decided: tuple[str, ...]
     repaired: tuple[str, ...]
 
 
 def describe(path: str | Path) -> Description:
-    """Return what a URDF or an MJCF file says, told apart by its outermost element; errors are FileErrors."""
+    """Return the description in a URDF or MJCF file, distinguished by the root element; raise FileError if invalid."""
     content = urdf_xml.read_bytes(path)
-    if urdf_xml.outermost(content) == "mujoco":
+    if urdf_xml.root_tag(content) == "mujoco":
         return mjcf.read(path)
     return parse_urdf(content, str(path))
 
 
-def _case(
+def _read(
     path: str | Path,
     base: str | None,
     feet: Feet | None,
@@ -126,31 +126,31 @@ def _case(
     mimic: str,
     joint_physics: bool,
     repair: str | Sequence[str] | None,
-) -> _Case:
+) -> _Reading:
     if base is not None and base not in BASES:
         raise UnknownNameError("base", base, BASES)
     description = describe(path)
     base = base or ("fixed" if description.floating is False else "floating")
-    description, decided = settled(description, base, mimic, joint_physics)
-    tree, did = repaired(tree_of(description), repair)
-    found = feet_of(tree, feet, walks=base == "floating")
-    findings = findings_of(tree, base == "floating")
-    welds = {head: tuple(group[1:]) for head, group in tree.welds.items() if len(group) > 1}
+    description, decided = resolve(description, base, mimic, joint_physics)
+    tree, did = apply_repairs(tree_of(description), repair)
+    found = find_feet(tree, feet, walks=base == "floating")
+    findings = find_all(tree, base == "floating")
+    groups = {head: tuple(group[1:]) for head, group in tree.groups.items() if len(group) > 1}
     if fuse:
-        tree, found = fused(tree, found)
-    return _Case(description.source, base, tree, found, welds, findings, tuple(decided), tuple(did))
+        tree, found = remove_fixed_joints(tree, found)
+    return _Reading(description.source, base, tree, found, groups, findings, tuple(decided), tuple(did))
 
 
-def _finished(case: _Case, order: str | Sequence[str] | None, gravity: Vector | None) -> Robot:
+def _built(case: _Reading, order: str | Sequence[str] | None, gravity: Vector | None) -> Robot:
     if gravity is not None:
         gravity = vector3("gravity", gravity)
     robot = build(case.tree, case.base, case.feet, order, gravity)
-    refuse_indefinite(robot, case.tree)
+    check_positive_definite(robot, case.tree)
     modules = tuple(module.links for module in robot.modules)
     conditions = tuple(map(float, conditioning(robot, robot.neutral(), scaled=True)))
     report = replace(
         _audit(case),
-        findings=ordered((*case.findings, *poor_conditions(modules, conditions))),
+        findings=by_severity((*case.findings, *ill_conditioned_modules(modules, conditions))),
         joints=tuple(joint.name for joint in robot.joints),
         followers=tuple(joint.name for joint in robot.followers),
         modules=modules,
@@ -160,7 +160,7 @@ def _finished(case: _Case, order: str | Sequence[str] | None, gravity: Vector | 
     return replace(robot, audit=report)
 
 
-def _audit(case: _Case) -> Audit:
+def _audit(case: _Reading) -> Audit:
     description = case.tree.description
     inertia = total_inertia(case.tree)
     return Audit(
@@ -168,7 +168,7 @@ def _audit(case: _Case) -> Audit:
         description.name,
         case.base,
         case.findings,
-        case.welds,
+        case.groups,
         description.lost,
         case.decided,
         case.repaired,
@@ -182,9 +182,9 @@ BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase}
 
 
 def build(
-    tree: Tree, base: str, feet: tuple[Foot, ...], order: str | Sequence[str] | None, gravity: Vector | None
+    tree: Tree, base: str, feet: tuple[FootEntry, ...], order: str | Sequence[str] | None, gravity: Vector | None
 ) -> Robot:
-    """Return the robot of a description, inertias as they are; errors are FileErrors. `order`: as for `load`."""
+    """Return the robot of a description, inertias unchecked; raise FileError if invalid. `order` as in `load`."""
     description = tree.description
     contacts = {foot.link: {} for foot in feet}
     for foot in feet:
@@ -227,7 +227,7 @@ def _joint(entry: JointEntry) -> Joint:
 
 
 def _plane(normal: Array) -> tuple[Array, Array]:
-    """Return two unit axes with first x second = normal; x and y for the normal z."""
+    """Return two unit axes, first x second = normal, (3,), joint axes; x and y for the normal z."""
     start = np.eye(3)[0] if abs(normal[0]) < 0.9 else np.eye(3)[1]
     first = start - (start @ normal) * normal
     first /= np.linalg.norm(first)

@@ -1,4 +1,9 @@
-"""Read MJCF."""
+"""Read MJCF into a description, with MuJoCo's compiler, which resolves defaults, includes and inertias from shapes.
+
+Links are MuJoCo's bodies with their frames. Several joints of one body become a chain with massless links. A joint away
+from the origin of its body moves a massless link, to which the body is fixed. A joint's `ref` offsets the joint frame,
+so that q equals qpos. Sites become massless fixed links.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from legged.errors import DefinitionError, FileError
-from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
-from legged.files.mjcf_physics import Physics, lost_elements
+from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic, Shape
+from legged.files.mjcf_physics import PhysicsReader, unconverted_elements
 from legged.files.urdf_xml import LARGEST
 from legged.robot.placement import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
@@ -21,8 +26,8 @@ from legged.spatial import Array
 
 
 @contextmanager
-def kept_warnings(mujoco: Any) -> Iterator[list[str]]:
-    """Give a list that takes the warnings of the module `mujoco` for the time being."""
+def captured_warnings(mujoco: Any) -> Iterator[list[str]]:
+    """Collect the warnings of the module `mujoco` in a list, which otherwise go to a file in the current folder."""
     words: list[str] = []
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(words.append)
@@ -33,9 +38,9 @@ def kept_warnings(mujoco: Any) -> Iterator[list[str]]:
 
 
 KINDS = ("free", "ball", "prismatic", "revolute")
-"""Our names of mjtJoint's values."""
+"""Joint kinds by value of mjtJoint."""
 SHAPES = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
-"""Our names of mjtGeom's values."""
+"""Shape kinds by value of mjtGeom."""
 _NUMBERS = {
     "body": ("pos", "quat", "mass", "inertia", "ipos", "iquat"),
     "jnt": ("pos", "axis", "stiffness"),
@@ -45,31 +50,29 @@ _NUMBERS = {
     "actuator": ("gear",),
     "eq": ("data",),
 }
-"""Fields of a model that must be finite, and in SI units not beyond `LARGEST`."""
-_HERE = Placement(np.eye(3), np.zeros(3))
+"""Fields of a model that must be finite and must not exceed `LARGEST` in SI units."""
 
 
 def read(path: str | Path) -> Description:
-    """Return what an MJCF file says.
+    """Return the description in an MJCF file.
 
-    The root is the body that moves freely if the world holds one free body and nothing else that moves; otherwise the
-    world itself, on which everything hangs.
+    The root is the body with a free joint if it is the only moving child of the world, otherwise the world itself.
 
     Raises:
-        FileError: where MuJoCo is not installed, and for all that its compiler refuses, missing meshes among it.
+        FileError: MuJoCo is not installed, or its compiler rejects the file, for example because of a missing mesh.
     """
     model, notes = compiled(path)
     return describe(model, str(path), notes)
 
 
 def compiled(path: str | Path) -> tuple[Any, tuple[str, ...]]:
-    """Return (the `mujoco.MjModel` of a file, its compiler's warnings). Errors as `read`."""
+    """Return (the `mujoco.MjModel` of a file, the warnings of its compiler). Errors as `read`."""
     source = str(path)
     try:
         mujoco: Any = import_module("mujoco")
     except ImportError as error:
         raise FileError(source, "reading MJCF needs MuJoCo's compiler: pip install 'legged[mujoco]'") from error
-    with kept_warnings(mujoco) as warnings:
+    with captured_warnings(mujoco) as warnings:
         try:
             model = mujoco.MjModel.from_xml_path(source)
         except (ValueError, OSError) as error:
@@ -78,7 +81,7 @@ def compiled(path: str | Path) -> tuple[Any, tuple[str, ...]]:
 
 
 def body_names(model: Any) -> list[str]:
-    """Return the links' names of a compiled model's bodies: MuJoCo lets bodies go unnamed."""
+    """Return the names of links for the bodies of a compiled model, with generated names for unnamed bodies."""
     return _names([model.body(i).name for i in range(model.nbody)], "body")[0]
 
 
@@ -107,7 +110,7 @@ def _refuse_strange_numbers(model: Any, source: str) -> None:
     for name, values in fields.items():
         if not (np.abs(values) <= LARGEST).all():
             raise FileError(
-                source, f"MuJoCo's {name} holds a number that is not finite, or beyond {LARGEST:g} in SI units"
+                source, f"MuJoCo's {name} contains a number that is not finite or exceeds {LARGEST:g} in SI units"
             )
         if name.endswith("quat") and not (np.linalg.norm(values, axis=-1) > 0.5).all():
             raise FileError(source, f"MuJoCo's {name} holds a quaternion of length zero; write 1 0 0 0 for no rotation")
@@ -118,48 +121,48 @@ class _Reader:
 
     def __init__(self, model: Any, source: str) -> None:
         self.model, self.source = model, source
-        self.physics = Physics(model)
+        self.physics = PhysicsReader(model)
         self.bodies, self.new_link = _names([model.body(i).name for i in range(model.nbody)], "body")
         self.moving, self.new_joint = _names([model.joint(i).name for i in range(model.njnt)], "joint")
         self.links: list[LinkEntry] = []
         self.joints: list[JointEntry] = []
 
     def description(self, notes: tuple[str, ...]) -> Description:
-        model, root = self.model, self._root()
+        model, root = self.model, self._root_body()
         within = [body for body in range(model.nbody) if root == 0 or model.body_rootid[body] == root]
         for body in within:
             if body != root:
-                self._hang(body)
+                self._add_joints(body)
             self.links.append(self._link(body))
         for site in range(model.nsite):
             if model.site(site).name and model.site_bodyid[site] in within:
                 self._site(site)
         mimics = dict(self._mimics())
         joints = tuple(replace(joint, mimic=mimics.get(joint.name)) for joint in self.joints)
-        lost = (*notes, *lost_elements(model, self.physics, root, self.moving))
+        lost = (*notes, *unconverted_elements(model, self.physics, root, self.moving))
         gravity = model.opt.gravity.copy() if self.physics.has_gravity else np.zeros(3)
         name = model.names[: model.names.index(b"\0")].decode() or Path(self.source).stem
         return Description(
             name, self.source, self.bodies[root], tuple(self.links), joints, root != 0, lost, gravity
         )  # fmt: skip
 
-    def _root(self) -> int:
-        """Return the one freely moving body, or 0 for the world."""
+    def _root_body(self) -> int:
+        """Return the only body with a free joint, or 0 for the world."""
         model = self.model
         movers = {int(model.body_rootid[body]) for body in model.jnt_bodyid}
         first = min(movers, default=0)
         free = first and model.jnt_type[model.body_jntadr[first]] == 0
         return first if free and len(movers) == 1 else 0
 
-    def _hang(self, body: int) -> None:
-        """Add the joints that hold a body, one after the other, and the links between."""
+    def _add_joints(self, body: int) -> None:
+        """Add the joints of a body, one after the other, with massless links between."""
         model, name = self.model, self.bodies[body]
         parent = self.bodies[model.body_parentid[body]]
         place = Placement(_matrix(model.body_quat[body]), model.body_pos[body].copy())
         first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
         for joint in range(first, first + count):
             if KINDS[model.jnt_type[joint]] == "free":
-                self.joints.append(self._joint(joint, parent, name, _HERE))
+                self.joints.append(self._joint(joint, parent, name, IDENTITY))
                 return
             anchor = Placement(np.eye(3), model.jnt_pos[joint].copy())
             is_last = joint == first + count - 1 and not anchor.position.any()
@@ -175,7 +178,7 @@ class _Reader:
         self.joints.append(JointEntry(self.new_joint(joint), "fixed", parent, child, place.position, place.rotation))
 
     def _joint(self, joint: int, parent: str, child: str, place: Placement) -> JointEntry:
-        """Return a joint whose frame is set back by its `ref`, so that its coordinate is MuJoCo's."""
+        """Return a joint with its frame offset by `ref`, so that its position equals qpos."""
         model, kind = self.model, KINDS[self.model.jnt_type[joint]]
         axis, ref = model.jnt_axis[joint].copy(), float(model.qpos0[model.jnt_qposadr[joint]])
         if kind == "revolute":
@@ -212,7 +215,7 @@ class _Reader:
         self.links.append(LinkEntry(link))
 
     def _mimics(self) -> Iterator[tuple[str, Mimic]]:
-        """Yield the joints that follow another: q_1 - r_1 = a + b (q_2 - r_2), r being what MuJoCo calls ref."""
+        """Yield the mimic joints: q_1 - r_1 = a + b (q_2 - r_2), where r is `ref`."""
         model = self.model
         for equality in self.physics.couplings():
             follower, leader = int(model.eq_obj1id[equality]), int(model.eq_obj2id[equality])
@@ -222,7 +225,7 @@ class _Reader:
 
 
 def _names(given: list[str], what: str) -> tuple[list[str], Any]:
-    """Return names for all, and a function that makes more: MuJoCo lets bodies and joints go unnamed."""
+    """Return the names, with generated ones for unnamed elements, and a function that returns new unique names."""
     taken = set(given)
 
     def new(name: str) -> str:
@@ -246,7 +249,7 @@ def _matrix(quaternion: Array) -> Array:
 
 
 def _size(kind: str, size: Array) -> tuple[float, ...]:
-    """Return sizes as `Shape` has them; MuJoCo gives halves of lengths."""
+    """Return the size in the form of `Shape`; MuJoCo gives half lengths."""
     if kind == "box":
         return tuple(float(2 * x) for x in size)
     radius, half, _ = (float(x) for x in size)

@@ -1,4 +1,4 @@
-"""Joint physics of a MuJoCo model, and the elements of the model that are not converted."""
+"""Joint physics of a MuJoCo model as `JointPhysics`, and the elements of the model that are not converted."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Actuator:
     """An actuator on one joint.
 
     Attributes:
-        joint: Its number.
-        gear: Force on the joint for one of the actuator's.
-        armature, damping: Before the gear.
-        is_motor: Whether its force is its command times a number, at once.
-        strongest: Largest force before the gear.
+        joint: Index of the joint.
+        gear: Joint force per actuator force.
+        armature, damping: On the actuator side of the gear.
+        is_motor: Whether the force is proportional to the control input, without dynamics.
+        strongest: Largest force on the actuator side.
     """
 
     joint: int
@@ -38,7 +38,7 @@ class Actuator:
 
 
 def actuators(model: Any) -> tuple[Actuator, ...]:
-    """Return the actuators that act on a joint itself."""
+    """Return the actuators that act on a joint directly."""
     count = len(model.actuator_trntype)
     return tuple(_actuator(model, i) for i in range(count) if model.actuator_trntype[i] in _ON_JOINT)
 
@@ -59,8 +59,8 @@ def _actuator(model: Any, i: int) -> Actuator:
     return Actuator(int(model.actuator_trnid[i, 0]), gear, armature, damping, is_motor, float(strongest))
 
 
-class Physics:
-    """Friction, springs, rotors and limits of a model's joints, as far as the model's flags leave them on."""
+class PhysicsReader:
+    """Friction, springs, rotors and limits of the joints of a model, unless disabled by its flags."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
@@ -71,7 +71,7 @@ class Physics:
         return not any(self.model.opt.disableflags & bit for bit in bits)
 
     def couplings(self) -> list[int]:
-        """Return the equalities by which one joint follows another linearly."""
+        """Return the indices of the equalities that couple two joints linearly."""
         model = self.model
         if not self._on(_CONSTRAINT, _EQUALITY):
             return []
@@ -85,7 +85,7 @@ class Physics:
         ]
 
     def of(self, joint: int) -> JointPhysics:
-        """Return those of a joint; nothing for a free one."""
+        """Return the physics of a joint; empty for a free joint."""
         model, kind = self.model, int(self.model.jnt_type[joint])
         if kind == FREE:
             return JointPhysics()
@@ -103,7 +103,7 @@ class Physics:
         )
 
     def _spring(self, joint: int) -> tuple[float, Any]:
-        """Return (stiffness, where the spring is relaxed: a rotation vector for a ball joint)."""
+        """Return (stiffness, rest position of the spring); the latter is a rotation vector for a ball joint."""
         stiffness, at = float(self.model.jnt_stiffness[joint]), int(self.model.jnt_qposadr[joint])
         if stiffness == 0.0 or not self._on(_SPRING):
             return 0.0, 0.0
@@ -119,7 +119,7 @@ class Physics:
         return float(lower), float(upper)
 
     def _effort(self, joint: int, own: Sequence[Actuator]) -> float:
-        """Return the largest force on a joint: what its actuators give together, and what the joint lets through."""
+        """Return the largest force on a joint: the sum over its actuators, bounded by the limit of the joint."""
         given = sum(abs(a.gear) * a.strongest for a in own if a.gear) if own else np.inf
         limited = self.model.jnt_actfrclimited[joint]
         return float(min(given, np.abs(self.model.jnt_actfrcrange[joint]).max() if limited else np.inf))
@@ -131,7 +131,7 @@ _COUNTED = {
     "ntendon": "tendons: their springs, dampers, limits and couplings",
     "nflex": "flexible bodies",
     "nskin": "skins",
-    "nmocap": "motion-capture bodies, which stand still",
+    "nmocap": "motion-capture bodies, treated as fixed",
     "nplugin": "plugins",
     "nexclude": "pairs of bodies that do not collide",
     "npair": "contact pairs",
@@ -140,10 +140,10 @@ _COUNTED = {
 }
 
 
-def lost_elements(model: Any, physics: Physics, root: int, joint_names: list[str]) -> Iterator[str]:
-    """Yield what is lost; `root` is the body at the root, 0 for the world."""
+def unconverted_elements(model: Any, physics: PhysicsReader, root: int, joint_names: list[str]) -> Iterator[str]:
+    """Yield the elements that are not converted, one sentence each; `root` is the root body, 0 for the world."""
     if root:
-        yield from _around(model, root)
+        yield from _scenery(model, root)
     yield from _equalities(model, physics, joint_names)
     yield from _actuators(model, physics)
     for joint, name in enumerate(joint_names):
@@ -155,48 +155,48 @@ def lost_elements(model: Any, physics: Physics, root: int, joint_names: list[str
     if floats.size:
         yield f"gravity compensation of bodies ({floats.size})"
     if model.opt.density or model.opt.viscosity:
-        yield f"the fluid around it: density {model.opt.density:g} kg/m^3, viscosity {model.opt.viscosity:g} Pa s"
+        yield f"the surrounding fluid: density {model.opt.density:g} kg/m^3, viscosity {model.opt.viscosity:g} Pa s"
     for kind, word in _NO_SHAPE.items():
         count = int(np.count_nonzero((model.geom_type == kind) & ((model.geom_contype | model.geom_conaffinity) != 0)))
         if count:
-            yield f"collision shapes of the kind {word} ({count})"
+            yield f"collision shapes of type {word} ({count})"
 
 
-def _around(model: Any, root: int) -> Iterator[str]:
+def _scenery(model: Any, root: int) -> Iterator[str]:
     if model.body_geomnum[0]:
-        yield f"shapes of the world, floor and scenery ({model.body_geomnum[0]})"
+        yield f"shapes of the world, such as floor and scenery ({model.body_geomnum[0]})"
     others = [i for i in range(1, model.nbody) if model.body_rootid[i] != root]
     if others:
-        yield f"bodies of the world that do not move ({len(others)})"
+        yield f"fixed bodies of the world ({len(others)})"
 
 
-def _equalities(model: Any, physics: Physics, joint_names: list[str]) -> Iterator[str]:
+def _equalities(model: Any, physics: PhysicsReader, joint_names: list[str]) -> Iterator[str]:
     carried = set(physics.couplings())
     for i in range(model.neq):
         if i in carried or not model.eq_active0[i]:
             continue
         kind, name = int(model.eq_type[i]), model.equality(i).name or f"number {i}"
         if _EQUALITIES.get(kind) != "joint":
-            hint = " (legged.loops.load makes a loop of it)" if kind in (0, 1) else ""
-            yield f"equality {name!r} of the kind {_EQUALITIES.get(kind, 'flex')}{hint}"
+            hint = " (legged.loops.load converts it to a loop)" if kind in (0, 1) else ""
+            yield f"equality {name!r} of type {_EQUALITIES.get(kind, 'flex')}{hint}"
         elif model.eq_obj2id[i] < 0:
-            yield f"equality {name!r}, which holds joint {joint_names[model.eq_obj1id[i]]!r} where it is"
+            yield f"equality {name!r}, which fixes the position of joint {joint_names[model.eq_obj1id[i]]!r}"
         else:
-            yield f"equality {name!r} of two joints, a curve"
+            yield f"equality {name!r} of two joints, not linear"
 
 
-def _actuators(model: Any, physics: Physics) -> Iterator[str]:
+def _actuators(model: Any, physics: PhysicsReader) -> Iterator[str]:
     elsewhere = len(model.actuator_trntype) - len(physics.actuators)
     if elsewhere:
         yield f"actuators on tendons, sites, bodies and orientations ({elsewhere})"
     servos = sum(not actuator.is_motor for actuator in physics.actuators)
     if servos:
-        yield f"gains and dynamics of actuators that are no plain motors ({servos})"
+        yield f"gains and dynamics of actuators other than motors ({servos})"
     ranges = [model.actuator_forcerange[i] for i in np.flatnonzero(model.actuator_forcelimited)]
     ranges += [model.jnt_actfrcrange[i] for i in np.flatnonzero(model.jnt_actfrclimited)]
     lopsided = sum(abs(low + high) > 1e-9 * abs(high) for low, high in ranges)
     if lopsided:
-        yield f"force limits that differ by direction, of which the larger is taken ({lopsided})"
+        yield f"asymmetric force limits, of which the larger is used ({lopsided})"
 
 
 def _of_joint(model: Any, joint: int, name: str) -> Iterator[str]:
@@ -213,6 +213,6 @@ def _of_joint(model: Any, joint: int, name: str) -> Iterator[str]:
     for field, words in (("jnt_stiffnesspoly", "spring"), ("dof_dampingpoly", "damper")):
         which = joint if field.startswith("jnt") else dofs
         if hasattr(model, field) and getattr(model, field)[which].any():
-            yield f"the part of joint {name!r}'s {words} that is not linear"
+            yield f"the nonlinear part of the {words} of joint {name!r}"
     if hasattr(model, "jnt_springyield") and np.any(model.jnt_plasticadr[joint] >= 0):
-        yield f"the yielding of joint {name!r}'s spring"
+        yield f"the plastic deformation of the spring of joint {name!r}"

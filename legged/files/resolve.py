@@ -1,4 +1,7 @@
-"""Resolve a robot description: base type, mimic joints, joint friction, repairs, removal of fixed joints."""
+"""Resolve a robot description: base type, mimic joints, joint friction, repairs, removal of fixed joints.
+
+Each function returns a changed description; the changes are reported in the audit.
+"""
 
 from __future__ import annotations
 
@@ -9,37 +12,41 @@ import numpy as np
 
 from legged.errors import FileError, UnknownNameError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape, Tree, tree_of
-from legged.files.feet import Foot
-from legged.files.inertias import entry_inertia, fault_of, nearest, weld_inertia
+from legged.files.feet import FootEntry
+from legged.files.inertias import entry_inertia, group_inertia, inertia_fault, nearest_consistent
 from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
 
-MIMICS = ("coupled", "free", "fixed")
+MIMIC_MODES = ("coupled", "free", "fixed")
 
 
-def settled(description: Description, base: str, mimic: str, joint_physics: bool) -> tuple[Description, list[str]]:
-    """Return the description as it is to be built, and what was decided, one sentence each.
+def resolve(description: Description, base: str, mimic: str, joint_physics: bool) -> tuple[Description, list[str]]:
+    """Return the description with base, mimic joints and joint physics resolved, and one sentence for each decision.
 
     Args:
-        description: The file's.
-        base: "floating" or "fixed". A massless root that holds the robot by one free joint stands for the world: that
-            joint is the floating base, or it is locked for a fixed one.
-        mimic: What joints that follow others do: "coupled", "free" or "fixed" (locked where they are with all at 0).
-        joint_physics: Whether damping, dry friction and springs count.
+        description: Description as read from the file.
+        base: "floating" or "fixed". A massless root connected to the robot by one free joint represents the world: the
+            free joint becomes the floating base, or is locked for a fixed base.
+        mimic: Treatment of mimic joints: "coupled", "free" or "fixed" (locked at their positions with all joints at 0).
+        joint_physics: Whether damping, dry friction and springs of joints are kept.
+
+    Raises:
+        UnknownNameError: an unknown treatment of mimic joints.
+        FileError: a mimic joint that follows an unknown joint, or itself.
     """
-    if mimic not in MIMICS:
-        raise UnknownNameError("treatment of mimic joints", mimic, MIMICS)
+    if mimic not in MIMIC_MODES:
+        raise UnknownNameError("treatment of mimic joints", mimic, MIMIC_MODES)
     notes: list[str] = []
-    description = _rooted(description, base, notes)
-    description = _followed(description, mimic, notes)
+    description = _resolve_base(description, base, notes)
+    description = _resolve_mimics(description, mimic, notes)
     if not joint_physics:
-        description = _mapped(description, lambda joint: replace(joint, physics=_frictionless(joint.physics)))
-        notes.append("damping, dry friction and springs of joints are left out, as asked")
+        description = _map_joints(description, lambda joint: replace(joint, physics=_frictionless(joint.physics)))
+        notes.append("damping, dry friction and springs of joints are left out (joint_physics=False)")
     return description, notes
 
 
-def _mapped(description: Description, change: Callable[[JointEntry], JointEntry]) -> Description:
+def _map_joints(description: Description, change: Callable[[JointEntry], JointEntry]) -> Description:
     return replace(description, joints=tuple(change(joint) for joint in description.joints))
 
 
@@ -47,43 +54,43 @@ def _frictionless(physics: JointPhysics) -> JointPhysics:
     return replace(physics, damping=0.0, friction=0.0, stiffness=0.0, rest=0.0)
 
 
-def _rooted(description: Description, base: str, notes: list[str]) -> Description:
+def _resolve_base(description: Description, base: str, notes: list[str]) -> Description:
     root = next(link for link in description.links if link.name == description.root)
     held = [joint for joint in description.joints if joint.parent == root.name]
     if len(held) != 1 or held[0].kind != "free" or root.mass:
         return description
     joint = held[0]
     if base == "fixed":
-        notes.append(f"the free joint {joint.name!r} is locked, as the base is to be fixed")
-        return _mapped(description, lambda j: locked(j, 0.0) if j is joint else j)
+        notes.append(f"the free joint {joint.name!r} is locked, since the base is fixed")
+        return _map_joints(description, lambda j: locked_joint(j, 0.0) if j is joint else j)
     notes.append(f"the free joint {joint.name!r} is the floating base, {joint.child!r} the base link")
     links = tuple(link for link in description.links if link is not root)
     joints = tuple(j for j in description.joints if j is not joint)
     return replace(description, root=joint.child, links=links, joints=joints)
 
 
-def _followed(description: Description, how: str, notes: list[str]) -> Description:
+def _resolve_mimics(description: Description, how: str, notes: list[str]) -> Description:
     joints = {joint.name: joint for joint in description.joints}
     followers = [joint for joint in description.joints if joint.mimic and joint.kind != "fixed"]
     for joint in followers if how != "free" else ():
         _check(joint, joints, description.source)
     if followers:
-        words = {"coupled": "follow others", "free": "are free, though the file lets them follow others"}
-        words["fixed"] = "are locked, though the file lets them follow others"
+        words = {"coupled": "are coupled to others", "free": "are mimic joints in the file and free here"}
+        words["fixed"] = "are mimic joints in the file and locked here"
         notes.append(f"the joints {', '.join(joint.name for joint in followers)} {words[how]}")
 
     def change(joint: JointEntry) -> JointEntry:
         if joint.mimic is None or joint.kind == "fixed" or how == "free":
             return replace(joint, mimic=None)
-        end, ratio, offset = _end(joint, joints)
+        end, ratio, offset = _resolve_chain(joint, joints)
         if how == "fixed":
-            return locked(joint, offset)
+            return locked_joint(joint, offset)
         if end.kind == "fixed" or ratio == 0.0:
-            notes.append(f"joint {joint.name!r} is locked, since it follows {end.name!r}, which does not move it")
-            return locked(joint, offset)
+            notes.append(f"joint {joint.name!r} is locked, since it follows {end.name!r}, which does not move")
+            return locked_joint(joint, offset)
         return replace(joint, mimic=Mimic(end.name, ratio, offset))
 
-    return _mapped(description, change)
+    return _map_joints(description, change)
 
 
 def _check(joint: JointEntry, joints: dict[str, JointEntry], source: str) -> None:
@@ -100,8 +107,8 @@ def _check(joint: JointEntry, joints: dict[str, JointEntry], source: str) -> Non
         seen.append(at.name)
 
 
-def _end(joint: JointEntry, joints: dict[str, JointEntry]) -> tuple[JointEntry, float, float]:
-    """Return (the joint at the end of the chain that this one follows, ratio, offset), q = ratio * q_end + offset."""
+def _resolve_chain(joint: JointEntry, joints: dict[str, JointEntry]) -> tuple[JointEntry, float, float]:
+    """Return (independent joint at the end of the chain of mimic joints, ratio, offset): q = ratio * q_end + offset."""
     ratio, offset = 1.0, 0.0
     while joint.mimic is not None and joint.kind != "fixed":
         offset += ratio * joint.mimic.offset
@@ -110,8 +117,8 @@ def _end(joint: JointEntry, joints: dict[str, JointEntry]) -> tuple[JointEntry, 
     return joint, ratio, offset
 
 
-def locked(joint: JointEntry, value: float) -> JointEntry:
-    """Return the joint as a fixed one, held at a position [rad] or [m]."""
+def locked_joint(joint: JointEntry, value: float) -> JointEntry:
+    """Return the joint as a fixed joint at a position, [rad] or [m]."""
     position, rotation = joint.position, joint.rotation
     if joint.kind == "revolute" and value:
         rotation = rotation @ quaternion_matrix(quaternion_exp(joint.axis * value))
@@ -120,15 +127,15 @@ def locked(joint: JointEntry, value: float) -> JointEntry:
     return replace(joint, kind="fixed", position=position, rotation=rotation, physics=JointPhysics(), mimic=None)
 
 
-def repaired(tree: Tree, repair: str | Sequence[str] | None) -> tuple[Tree, list[str]]:
-    """Return the repaired tree, and what was done, one sentence each.
+def apply_repairs(tree: Tree, repair: str | Sequence[str] | None) -> tuple[Tree, list[str]]:
+    """Return the repaired tree, and one sentence for each repair.
 
     Args:
-        tree: As the file has it.
-        repair: Keys of `REPAIRS`, done in the order given.
+        tree: Tree of the file.
+        repair: Keys of `REPAIRS`, applied in the order given.
 
     Raises:
-        UnknownNameError: for a repair that is none.
+        UnknownNameError: an unknown repair.
     """
     names = [repair] if isinstance(repair, str) else list(repair or ())
     done: list[str] = []
@@ -140,12 +147,12 @@ def repaired(tree: Tree, repair: str | Sequence[str] | None) -> tuple[Tree, list
     return tree, done
 
 
-def massless_ends(tree: Tree) -> list[str]:
-    """Return the heads, root excepted, outward of which nothing has mass or inertia, themselves included."""
+def massless_subtrees(tree: Tree) -> list[str]:
+    """Return the heads, except the root, whose subtree has no mass and no inertia."""
     heavy: set[str] = set()
     ends = []
-    for head in reversed(tree.welds):  # children before parents
-        inertia = weld_inertia(tree, head)
+    for head in reversed(tree.groups):  # children before parents
+        inertia = group_inertia(tree, head)
         if inertia.mass or np.any(inertia.tensor):
             heavy.update(tree.path(head))
         if head not in heavy and head != tree.description.root:
@@ -153,10 +160,10 @@ def massless_ends(tree: Tree) -> list[str]:
     return ends[::-1]
 
 
-def without_inertia(tree: Tree) -> list[str]:
-    """Return the heads whose joint meets no inertia: nothing outward has mass, no rotor turns, and no joint that moves
-    with it does better."""
-    ends = [head for head in massless_ends(tree) if not _has_armature(tree.joint[head])]
+def joints_without_inertia(tree: Tree) -> list[str]:
+    """Return the heads whose joint moves no inertia: no mass in the subtree, no rotor, and no coupled joint that moves
+    inertia."""
+    ends = [head for head in massless_subtrees(tree) if not _has_armature(tree.joint[head])]
     alive = {_leader(joint) for child, joint in tree.joint.items() if joint.kind != "fixed" and child not in ends}
     return [head for head in ends if _leader(tree.joint[head]) not in alive]
 
@@ -171,10 +178,10 @@ def _has_armature(joint: JointEntry) -> bool:
 
 
 def _weld(tree: Tree) -> tuple[Description, list[str]]:
-    ends = {tree.joint[head].name for head in without_inertia(tree)}
-    joints = tuple(locked(joint, 0.0) if joint.name in ends else joint for joint in tree.description.joints)
+    ends = {tree.joint[head].name for head in joints_without_inertia(tree)}
+    joints = tuple(locked_joint(joint, 0.0) if joint.name in ends else joint for joint in tree.description.joints)
     named = [joint.name for joint in tree.description.joints if joint.name in ends]
-    did = [f"joint {name!r} is welded at zero, since it moves nothing that has mass" for name in named]
+    did = [f"joint {name!r} is fixed at zero, since it moves no mass" for name in named]
     return replace(tree.description, joints=joints), did
 
 
@@ -182,37 +189,39 @@ def _possible(tree: Tree) -> tuple[Description, list[str]]:
     links, did = [], []
     for link in tree.description.links:
         inertia = entry_inertia(link)
-        fault = fault_of(inertia)
+        fault = inertia_fault(inertia)
         if fault and inertia.mass > 0:
-            link, words = _nearest(link), fault.words
-            did.append(f"the inertia of link {link.name!r} is the nearest that a body can have, instead of {words}")
+            link, words = _nearest(link), fault.message
+            did.append(
+                f"the inertia of link {link.name!r} is replaced by the nearest physically consistent one: {words}"
+            )
         links.append(link)
     return replace(tree.description, links=tuple(links)), did
 
 
 def _nearest(link: LinkEntry) -> LinkEntry:
-    return replace(link, tensor=np.asarray(nearest(entry_inertia(link)).tensor))
+    return replace(link, tensor=np.asarray(nearest_consistent(entry_inertia(link)).tensor))
 
 
 REPAIRS: dict[str, Callable[[Tree], tuple[Description, list[str]]]] = {"weld": _weld, "inertia": _possible}
-"""What can be asked for: "weld" welds joints that move nothing with mass; "inertia" takes, for each link whose inertia
-no body has, the nearest one that a body can have."""
+"""Repairs by name: "weld" fixes joints that move no mass; "inertia" replaces physically inconsistent inertias by
+the nearest consistent ones."""
 
 
-def fused(tree: Tree, feet: tuple[Foot, ...]) -> tuple[Tree, tuple[Foot, ...]]:
-    """Return the tree without fixed joints, and the feet on the links that are left."""
-    links = tuple(_carrier(tree, link.name) for link in tree.description.links if link.name in tree.welds)
+def remove_fixed_joints(tree: Tree, feet: tuple[FootEntry, ...]) -> tuple[Tree, tuple[FootEntry, ...]]:
+    """Return the tree without fixed joints, and the feet on the remaining links."""
+    links = tuple(_carrier(tree, link.name) for link in tree.description.links if link.name in tree.groups)
     joints = tuple(_moved(tree, joint) for joint in tree.description.joints if joint.kind != "fixed")
     description = replace(tree.description, links=links, joints=joints)
     return tree_of(description), tuple(_moved_foot(tree, foot) for foot in feet)
 
 
 def _carrier(tree: Tree, head: str) -> LinkEntry:
-    inertia = weld_inertia(tree, head)
-    has_any = any(tree.link[name].mass is not None for name in tree.welds[head])
-    shapes = tuple(_shape(tree.place[name], shape) for name in tree.welds[head] for shape in tree.link[name].shapes)
+    inertia = group_inertia(tree, head)
+    has_mass = any(tree.link[name].mass is not None for name in tree.groups[head])
+    shapes = tuple(_shape(tree.place[name], shape) for name in tree.groups[head] for shape in tree.link[name].shapes)
     return LinkEntry(
-        head, inertia.mass if has_any else None, np.asarray(inertia.center), np.asarray(inertia.tensor), shapes
+        head, inertia.mass if has_mass else None, np.asarray(inertia.center), np.asarray(inertia.tensor), shapes
     )
 
 
@@ -226,7 +235,7 @@ def _moved(tree: Tree, joint: JointEntry) -> JointEntry:
     return replace(joint, parent=tree.head[joint.parent], position=start.position, rotation=start.rotation)
 
 
-def _moved_foot(tree: Tree, foot: Foot) -> Foot:
+def _moved_foot(tree: Tree, foot: FootEntry) -> FootEntry:
     place = tree.place[foot.link]
     points = {name: place.rotation @ point + place.position for name, point in foot.points.items()}
     return replace(foot, link=tree.head[foot.link], points=points)

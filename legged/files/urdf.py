@@ -1,4 +1,12 @@
-"""Read URDF."""
+"""Read a URDF into a description, with yourdfpy; meshes are not opened.
+
+Besides the standard elements, joints may have an element <physics> for what URDF cannot represent (`save_urdf` writes
+it, other programs ignore it), and transmissions may give a rotor inertia:
+
+    <physics armature="0.01" stiffness="5" rest="0.2" rotor_inertia="1e-5" gear="9" gyroscopic="true"/>
+
+Each attribute is one number, or one number for each degree of freedom; SI units, as in `JointPhysics`.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +21,7 @@ import numpy as np
 from legged.errors import DefinitionError, FileError
 from legged.files import urdf_xml
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
-from legged.files.urdf_xml import KINDS, LARGEST, check
+from legged.files.urdf_xml import KINDS, LARGEST, check_schema
 from legged.robot.physics import JointPhysics, Rotor
 
 MOST_LINKS = 2000
@@ -21,57 +29,65 @@ _KINDS = {"continuous": "revolute", "floating": "free", "spherical": "ball"}
 
 
 def parse_urdf(content: bytes, source: str) -> Description:
-    """Return what the bytes of a URDF say; `source` names them in messages.
+    """Return the description in a URDF.
+
+    Args:
+        content: Content of the file.
+        source: Path, for messages.
 
     Raises:
-        FileError: telling what is wrong and where.
+        FileError: an invalid file; the message names the element and its line.
     """
     root = urdf_xml.parse(content, source)
-    motors, lost_of_motors = rotors(root, source)
-    beyond = read_beyond(root, source)
-    lost = check(root, source)
+    motors, lost_of_motors = read_rotors(root, source)
+    extensions = read_physics_elements(root, source)
+    lost = check_schema(root, source)
     if len(root) > 2 * MOST_LINKS:
         raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
-    _drop_shapeless(root, lost)
+    _remove_empty_collisions(root, lost)
     model = _model(root, source)
     links = tuple(_link(link) for link in model.links)
     notes: Counter[str] = Counter()
     joints = tuple(
-        _joint(joint, {"rotor": motors.get(joint.name), **beyond.get(joint.name, {})}, source, notes)
+        _joint(joint, {"rotor": motors.get(joint.name), **extensions.get(joint.name, {})}, source, notes)
         for joint in model.joints
     )
-    told = [f"{what} ({count})" if count > 1 else what for what, count in (lost + lost_of_motors + notes).items()]
-    return Description(model.name, source, _root(links, joints, source), links, joints, None, tuple(told))
+    unconverted = [
+        f"{what} ({count})" if count > 1 else what for what, count in (lost + lost_of_motors + notes).items()
+    ]
+    return Description(
+        model.name, source, _root_findings(links, joints, source), links, joints, None, tuple(unconverted)
+    )
 
 
-def _drop_shapeless(root: Any, lost: Counter[str]) -> None:
-    """Take out collisions whose geometry is none that URDF knows."""
+def _remove_empty_collisions(root: Any, lost: Counter[str]) -> None:
+    """Remove collision elements whose geometry is unknown to URDF."""
     for collision in root.findall("link/collision"):
         if not len(collision.find("geometry")):
-            lost["<collision> without a shape that URDF knows"] += 1
+            lost["<collision> without a shape known to URDF"] += 1
             collision.getparent().remove(collision)
 
 
 def _model(root: Any, source: str) -> Any:
-    """Return yourdfpy's robot of a checked tree."""
+    """Return the robot of yourdfpy for a checked document."""
     try:
         import yourdfpy
     except ImportError as error:
         raise FileError(source, "reading a URDF needs yourdfpy: pip install 'legged[urdf]'") from error
     logging.getLogger("yourdfpy").setLevel(logging.CRITICAL)
-    return yourdfpy.URDF.load(io.BytesIO(urdf_xml.text(root)), build_scene_graph=False, load_meshes=False).robot
+    return yourdfpy.URDF.load(io.BytesIO(urdf_xml.serialize(root)), build_scene_graph=False, load_meshes=False).robot
 
 
-def _root(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:
+def _root_findings(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:
     if not links:
-        raise FileError(source, "has no links; a robot has one at least")
+        raise FileError(source, "has no links; a robot needs at least one")
     held = Counter(joint.child for joint in joints)
     free = [link.name for link in links if link.name not in held]
     if not free:
-        raise FileError(source, "every link hangs on another: the joints close a cycle; remove one")
-    if len(free) > 1 and max(held.values(), default=0) < 2:  # a link held twice is told by `tree_of`
+        raise FileError(source, "every link has a parent, so the joints form a cycle; remove one")
+    if len(free) > 1 and max(held.values(), default=0) < 2:  # `tree_of` reports a link with two parents
         names = ", ".join(map(repr, free[:5])) + (", ..." if len(free) > 5 else "")
-        raise FileError(source, f"{len(free)} links hang on no joint ({names}); a robot has one root, so connect them")
+        raise FileError(source, f"{len(free)} links have no parent ({names}); a robot has one root, so connect them")
     return free[0]
 
 
@@ -79,14 +95,14 @@ def _link(link: Any) -> LinkEntry:
     shapes = tuple(_shape(c) for c in link.collisions)
     if link.inertial is None:
         return LinkEntry(link.name, shapes=shapes)
-    position, rotation = _place(link.inertial.origin)
+    position, rotation = _pose(link.inertial.origin)
     tensor = rotation @ link.inertial.inertia @ rotation.T
     return LinkEntry(link.name, link.inertial.mass, position, (tensor + tensor.T) / 2, shapes)
 
 
 def _shape(collision: Any) -> Shape:
     geometry = collision.geometry
-    position, rotation = _place(collision.origin)
+    position, rotation = _pose(collision.origin)
     if geometry.sphere is not None:
         return Shape("sphere", (geometry.sphere.radius,), position, rotation)
     if geometry.box is not None:
@@ -96,14 +112,14 @@ def _shape(collision: Any) -> Shape:
     return Shape("mesh", (), position, rotation)
 
 
-def _place(origin: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+def _pose(origin: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
     return (np.zeros(3), np.eye(3)) if origin is None else (origin[:3, 3].copy(), origin[:3, :3].copy())
 
 
-def _joint(joint: Any, beyond: dict[str, Any], source: str, notes: Counter[str]) -> JointEntry:
+def _joint(joint: Any, extension: dict[str, Any], source: str, notes: Counter[str]) -> JointEntry:
     if joint.type not in KINDS:
         raise FileError(source, f"joint {joint.name!r} has the type {joint.type!r}; URDF knows {', '.join(KINDS)}")
-    position, rotation = _place(joint.origin)
+    position, rotation = _pose(joint.origin)
     mimic = joint.mimic and Mimic(joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
     kind = _KINDS.get(joint.type, joint.type)
     axis = np.array([0.0, 0.0, 1.0])
@@ -112,39 +128,40 @@ def _joint(joint: Any, beyond: dict[str, Any], source: str, notes: Counter[str])
         if length < 1e-6:
             raise FileError(source, f"joint {joint.name!r} has the axis {joint.axis}; give it a direction")
         axis = joint.axis / length
-    physics = _physics(joint, beyond, source, notes)
+    physics = _physics(joint, extension, source, notes)
     return JointEntry(joint.name, kind, joint.parent, joint.child, position, rotation, axis, physics, mimic)
 
 
-def _physics(joint: Any, beyond: dict[str, Any], source: str, notes: Counter[str]) -> JointPhysics:
-    """Return a joint's physics; `beyond` holds fields that do not stand in <dynamics> and <limit>."""
+def _physics(joint: Any, extension: dict[str, Any], source: str, notes: Counter[str]) -> JointPhysics:
+    """Return the physics of a joint; `extension` holds fields that are not in <dynamics> or <limit>."""
     if joint.type == "fixed":
         return JointPhysics()
     damping = float((joint.dynamics and joint.dynamics.damping) or 0.0)
     friction = float((joint.dynamics and joint.dynamics.friction) or 0.0)
     if damping < 0 or friction < 0:
         raise FileError(
-            source, f"joint {joint.name!r} has damping {damping:g} and friction {friction:g}; these are never negative"
+            source,
+            f"joint {joint.name!r} has damping {damping:g} and friction {friction:g}; these must not be negative",
         )
     lower, upper = _stops(joint, source, notes)
     effort, speed = (_limit(joint, what, source, notes) for what in ("effort", "velocity"))
     physics = JointPhysics(damping, friction, lower=lower, upper=upper, effort=effort, speed=speed)
-    return replace(physics, **beyond)
+    return replace(physics, **extension)
 
 
 def _stops(joint: Any, source: str, notes: Counter[str]) -> tuple[float, float]:
-    """Return the range of a joint; none for a continuous one, and none where the file has 0 and 0 or nothing."""
+    """Return the range of a joint; infinite for a continuous joint, and where the file has 0 and 0 or no range."""
     if joint.type not in ("revolute", "prismatic"):
         return -np.inf, np.inf
     lower, upper = (joint.limit.lower, joint.limit.upper) if joint.limit else (None, None)
     if lower is None and upper is None:
-        notes["a joint without range, which is taken as unlimited"] += 1
+        notes["a joint without a range, treated as unlimited"] += 1
         return -np.inf, np.inf
     lower, upper = lower or 0.0, upper or 0.0  # URDF's own default
     if lower > upper:
         raise FileError(source, f"joint {joint.name!r} has the range {lower:g} to {upper:g}; swap the two")
     if lower == upper == 0.0:
-        notes["a joint with the range 0 to 0, which is taken as unlimited"] += 1
+        notes["a joint with the range 0 to 0, treated as unlimited"] += 1
         return -np.inf, np.inf
     return lower, upper
 
@@ -154,9 +171,9 @@ def _limit(joint: Any, what: str, source: str, notes: Counter[str]) -> float:
     if value is None:
         return np.inf
     if value < 0:
-        raise FileError(source, f"joint {joint.name!r} has the {what} limit {value:g}; it is never negative")
+        raise FileError(source, f"joint {joint.name!r} has the {what} limit {value:g}; it must not be negative")
     if value == 0:
-        notes[f"a joint with the {what} limit 0, which is taken as none"] += 1
+        notes[f"a joint with the {what} limit 0, treated as unlimited"] += 1
         return np.inf
     return value
 
@@ -167,11 +184,11 @@ ROTOR = ("rotor_inertia", "gear")
 _NUMBERS = (*FIELDS, *ROTOR)
 
 
-def read_beyond(root: Any, source: str) -> dict[str, dict[str, Any]]:
-    """Return the fields of `JointPhysics` that the <physics> elements of a URDF (lxml) hold, by name of joint.
+def read_physics_elements(root: Any, source: str) -> dict[str, dict[str, Any]]:
+    """Return the fields of `JointPhysics` in the <physics> elements of a URDF (lxml), by name of joint.
 
     Raises:
-        FileError: for what is no field, no number, or a value that no joint has.
+        FileError: an unknown attribute, or a value that is not a number or out of range.
     """
     found = {}
     for element in root.iterfind("joint/physics"):
@@ -179,7 +196,7 @@ def read_beyond(root: Any, source: str) -> dict[str, dict[str, Any]]:
         known = (*_NUMBERS, "gyroscopic")
         unknown = sorted(set(element.attrib) - set(known))
         if unknown:
-            raise FileError(source, f"{where} has {unknown}; it may have {', '.join(known)}")
+            raise FileError(source, f"{where} has unknown attributes {unknown}; known are {', '.join(known)}")
         given = {name: _numbers(name, text, where, source) for name, text in element.attrib.items() if name in _NUMBERS}
         try:
             fields: dict[str, Any] = {name: value for name, value in given.items() if name in FIELDS}
@@ -194,7 +211,7 @@ def read_beyond(root: Any, source: str) -> dict[str, dict[str, Any]]:
 
 
 def _numbers(name: str, text: str, where: str, source: str) -> Any:
-    """Return one number, or an array of several where the field may have them."""
+    """Return one number, or an array if there are several."""
     try:
         values = np.array([float(word) for word in text.split()])
     except ValueError:
@@ -211,11 +228,11 @@ RATIOS = ("mechanicalReduction", "mechanical_reduction", "gear_ratio")
 INERTIAS = ("rotor_inertia", "rotorInertia", "motorInertia", "motor_inertia")
 
 
-def rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]:
-    """Return the rotors of joints by name, and what was lost: transmissions without an inertia or of several joints.
+def read_rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]:
+    """Return the rotors by name of joint, and counts of the transmissions without an inertia or with several joints.
 
-    URDF knows a transmission's reduction but no rotor inertia. Files that have one write `rotor_inertia` (Drake's
-    name) or `motorInertia` beside the reduction, in the text or as attribute `value`.
+    URDF defines the reduction of a transmission but no rotor inertia. Files with an inertia write `rotor_inertia` (as
+    Drake does) or `motorInertia` beside the reduction, as text or as attribute `value`.
     """
     found: dict[str, Rotor] = {}
     lost: Counter[str] = Counter()
@@ -230,7 +247,9 @@ def rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]:
         else:
             ratio = _number(element, RATIOS, source)
             if inertia < 0:
-                raise FileError(source, f"the rotor of joint {joints[0]!r} has the inertia {inertia:g}; it is positive")
+                raise FileError(
+                    source, f"the rotor of joint {joints[0]!r} has the inertia {inertia:g}; it must not be negative"
+                )
             found[joints[0]] = Rotor(inertia, 1.0 if ratio is None else ratio)
     return found, lost
 

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from legged.files.description import Description, JointEntry, LinkEntry
-from legged.files.export_description import described, uniform, words
+from legged.files.export_description import describe_robot, format_numbers, uniform_value
 from legged.files.urdf import FIELDS, IN_URDF
 from legged.files.urdf_xml import LARGEST
 from legged.robot.physics import JointPhysics
@@ -17,36 +17,36 @@ from legged.rotations import euler_angles
 from legged.spatial import Array
 
 KINDS = {"free": "floating", "ball": "spherical"}
-"""URDF's words where ours differ. "spherical" is an extension that MuJoCo and Bullet read."""
-NONE_AT_ALL = 1e-90
-"""Effort limit of a joint without a motor, [N m] or [N]."""
+"""Joint types of URDF where the names differ; "spherical" is an extension read by MuJoCo and Bullet."""
+ZERO_EFFORT = 1e-90
+"""Effort limit written for a joint without a motor, [N m] or [N], since 0 means no limit."""
 
 
 def save_urdf(robot: Robot, path: str | Path) -> Path:
     """Write a robot to a URDF file, and return its path.
 
-    `legged.load` reads it back to the same dynamics: with base="floating" for a floating base, base="fixed" for any
-    other, and `gravity` where that is not (0, 0, -9.81), for URDF has no word for either. Names are kept.
+    `legged.load` reads it back with the same dynamics: with base="floating" for a floating base, base="fixed" for any
+    other, and with `gravity` if it is not (0, 0, -9.81), since URDF represents neither. Names are kept.
 
-    - A joint of several degrees of freedom becomes a chain with massless links between: `hip` becomes `hip_1`,
-      `hip_2`, and a planar joint `p_TX`, `p_TY`, `p_RZ`.
-    - A planar or an Euler-angle base becomes a chain from a new root link "world": `base_x`, `base_phi`, ...
-    - A quaternion ball joint has the type "spherical", which MuJoCo and Bullet know and ROS and Pinocchio do not. For
-      these define it with Euler angles.
-    - Contact points become massless links, fixed: `legged.load(path, feet=[...their names])` makes them points again.
-      Where a link has the name of a point, the link of the point has an underscore behind it.
-    - Armature, springs and rotors stand in <physics>, which other programs pass over; see `legged.files.beyond`.
-    - An effort or speed limit of 0 is none; a side without a stop has one at 1e9.
+    - A joint of several degrees of freedom becomes a chain with massless links: `hip` becomes `hip_1`, `hip_2`, and a
+      planar joint `p_TX`, `p_TY`, `p_RZ`.
+    - A planar or Euler-angle base becomes a chain from a new root link "world": `base_x`, `base_phi`, ...
+    - A quaternion ball joint has the type "spherical", which MuJoCo and Bullet support and ROS and Pinocchio do not.
+      For these define it with Euler angles.
+    - Contact points become massless fixed links: `legged.load(path, feet=[...their names])` converts them back. If a
+      link has the name of a contact point, the new link gets a trailing underscore.
+    - Armature, springs and rotors are written to <physics>, which other programs ignore; see `legged.files.urdf`.
+    - An effort or speed limit of 0 means no limit; a missing stop is written as 1e9.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(urdf_of(robot))
+    path.write_bytes(to_urdf(robot))
     return path
 
 
-def urdf_of(robot: Robot) -> bytes:
-    """Return the text of a robot's URDF; see `save_urdf`."""
-    description = described(robot)
+def to_urdf(robot: Robot) -> bytes:
+    """Return the URDF of a robot as UTF-8 text; see `save_urdf`."""
+    description = describe_robot(robot)
     root = ET.Element("robot", name=description.name)
     gravity = " ".join(f"{x:g}" for x in robot.gravity)
     root.append(ET.Comment(f" base: {robot.base.kind}; gravity: {gravity} m/s^2; forward +x, up +z "))
@@ -66,35 +66,35 @@ def _link(element: ET.Element, link: LinkEntry) -> None:
     if link.mass is None:
         return
     inertial, t = ET.SubElement(element, "inertial"), link.tensor
-    ET.SubElement(inertial, "origin", xyz=_three(link.center), rpy="0 0 0")
-    ET.SubElement(inertial, "mass", value=words(link.mass))
+    ET.SubElement(inertial, "origin", xyz=_vector(link.center), rpy="0 0 0")
+    ET.SubElement(inertial, "mass", value=format_numbers(link.mass))
     places = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
-    ET.SubElement(inertial, "inertia", {name: words(t[place]) for name, place in places.items()})
+    ET.SubElement(inertial, "inertia", {name: format_numbers(t[place]) for name, place in places.items()})
 
 
 def _joint(root: ET.Element, joint: JointEntry) -> None:
     element = ET.SubElement(root, "joint", name=joint.name, type=_type(joint))
     roll_pitch_yaw = euler_angles("zyx", joint.rotation)[::-1]
-    ET.SubElement(element, "origin", xyz=_three(joint.position), rpy=_three(roll_pitch_yaw))
+    ET.SubElement(element, "origin", xyz=_vector(joint.position), rpy=_vector(roll_pitch_yaw))
     ET.SubElement(element, "parent", link=joint.parent)
     ET.SubElement(element, "child", link=joint.child)
     if joint.kind == "fixed":
         return
     if joint.kind in ("revolute", "prismatic"):
-        ET.SubElement(element, "axis", xyz=_three(joint.axis))
+        ET.SubElement(element, "axis", xyz=_vector(joint.axis))
     _limit(element, joint)
-    dynamics = {name: uniform(getattr(joint.physics, name)) for name in ("damping", "friction")}
+    dynamics = {name: uniform_value(getattr(joint.physics, name)) for name in ("damping", "friction")}
     if any(dynamics.values()):
         ET.SubElement(
-            element, "dynamics", {name: words(value) for name, value in dynamics.items() if value is not None}
+            element, "dynamics", {name: format_numbers(value) for name, value in dynamics.items() if value is not None}
         )
     if joint.mimic is not None:
         mimic = joint.mimic
-        factors = {"multiplier": words(mimic.multiplier), "offset": words(mimic.offset)}
+        factors = {"multiplier": format_numbers(mimic.multiplier), "offset": format_numbers(mimic.offset)}
         ET.SubElement(element, "mimic", {"joint": mimic.joint, **factors})
-    beyond = beyond_urdf(joint.physics)
-    if beyond:
-        ET.SubElement(element, "physics", beyond)
+    extension = physics_attributes(joint.physics)
+    if extension:
+        ET.SubElement(element, "physics", extension)
 
 
 def _type(joint: JointEntry) -> str:
@@ -104,17 +104,17 @@ def _type(joint: JointEntry) -> str:
 
 
 def _stops(physics: JointPhysics) -> dict[str, str]:
-    """Return the range of a joint of one degree of freedom; none if it has no stop on either side."""
-    lower, upper = uniform(physics.lower), uniform(physics.upper)
+    """Return the range of a joint of one degree of freedom; empty if it has no stop."""
+    lower, upper = uniform_value(physics.lower), uniform_value(physics.upper)
     if lower is None or upper is None or (np.isinf(lower) and np.isinf(upper)):
         return {}
-    return {"lower": words(max(lower, -LARGEST)), "upper": words(min(upper, LARGEST))}
+    return {"lower": format_numbers(max(lower, -LARGEST)), "upper": format_numbers(min(upper, LARGEST))}
 
 
 def _limit(element: ET.Element, joint: JointEntry) -> None:
-    """Write <limit>, which readers insist on but for continuous joints."""
+    """Write <limit>, which is required except for continuous joints."""
     stops = _stops(joint.physics)
-    motor = {"effort": uniform(joint.physics.effort), "velocity": uniform(joint.physics.speed)}
+    motor = {"effort": uniform_value(joint.physics.effort), "velocity": uniform_value(joint.physics.speed)}
     unlimited = all(limit is None or np.isinf(limit) for limit in motor.values())
     if unlimited and not stops and joint.kind != "prismatic":
         return
@@ -122,22 +122,22 @@ def _limit(element: ET.Element, joint: JointEntry) -> None:
 
 
 def _motor(limit: float | None) -> str:
-    """Return a limit of effort or speed, where 0 is none, and nearly 0 stands for 0."""
-    return "0" if limit is None or np.isinf(limit) else words(max(limit, NONE_AT_ALL))
+    """Return a limit of effort or speed as text: 0 for no limit, `ZERO_EFFORT` for 0."""
+    return "0" if limit is None or np.isinf(limit) else format_numbers(max(limit, ZERO_EFFORT))
 
 
-def _three(vector: Array) -> str:
+def _vector(vector: Array) -> str:
     return " ".join(repr(float(x) + 0.0) for x in vector)
 
 
-def beyond_urdf(physics: JointPhysics) -> dict[str, str]:
-    """Return the attributes of <physics>: what <dynamics> and <limit> cannot hold."""
+def physics_attributes(physics: JointPhysics) -> dict[str, str]:
+    """Return the attributes of <physics>: joint physics that <dynamics> and <limit> cannot represent."""
     found = {}
     for field in FIELDS:
         value = np.asarray(getattr(physics, field))
-        fits = field in IN_URDF and uniform(value) is not None
+        fits = field in IN_URDF and uniform_value(value) is not None
         if value.any() and not fits:
-            found[field] = words(value)
+            found[field] = format_numbers(value)
     if physics.rotor is not None:
         rotor = physics.rotor
         found |= {"rotor_inertia": repr(float(rotor.inertia)), "gear": repr(float(rotor.gear))}

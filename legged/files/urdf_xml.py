@@ -1,4 +1,8 @@
-"""Parse the XML of a URDF and check it against the URDF schema."""
+"""Parse the XML of a URDF safely and check it against the URDF schema.
+
+External entities and document types are rejected. The schema covers the elements that `legged` uses; unknown elements
+are counted and reported in the audit.
+"""
 
 from __future__ import annotations
 
@@ -11,11 +15,11 @@ from typing import Any
 from legged.errors import FileError
 
 MAX_BYTES = 64 * 2**20
-"""Bytes that a robot's file may have; the largest public ones have a few million."""
+"""Largest size of a robot file, [byte]; the largest public ones have a few million."""
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Return what a file holds, or raise FileError: not there, not readable, empty or larger than `MAX_BYTES`."""
+    """Return the content of a file; raise FileError if it is missing, unreadable, empty or larger than `MAX_BYTES`."""
     source = str(path)
     try:
         with open(path, "rb") as file:
@@ -26,15 +30,15 @@ def read_bytes(path: str | Path) -> bytes:
     if not content.strip():
         raise FileError(source, "the file is empty")
     if len(content) > MAX_BYTES:
-        raise FileError(source, f"the file is larger than {MAX_BYTES // 2**20} MiB, which no robot's description is")
+        raise FileError(source, f"the file is larger than {MAX_BYTES // 2**20} MiB, the limit for robot files")
     return content
 
 
 def parse(content: bytes, source: str) -> Any:
-    """Return the root element (of lxml) of a document without comments, or raise FileError.
+    """Return the root element (lxml) of a document without comments; raise FileError if it is not well-formed.
 
-    Document types are refused, since they are what entity bombs are made of and robots need none. Nesting of more than
-    256 elements, and texts of more than 10 MB, are refused by libxml2 itself.
+    Document types are rejected, since they allow entity expansion attacks. libxml2 rejects nesting of more than 256
+    elements and texts of more than 10 MB.
     """
     etree = _etree(source)
     safe = etree.XMLParser(
@@ -45,22 +49,22 @@ def parse(content: bytes, source: str) -> Any:
     except (etree.XMLSyntaxError, ValueError) as error:
         raise FileError(source, f"is not well-formed XML: {error}; is the file complete?") from error
     if root.getroottree().docinfo.doctype:
-        raise FileError(source, "declares a document type (<!DOCTYPE ...>), which a robot needs none of; remove it")
+        raise FileError(source, "declares a document type (<!DOCTYPE ...>), which robot files do not need; remove it")
     return root
 
 
-def text(root: Any) -> bytes:
-    """Return an element as a document."""
+def serialize(root: Any) -> bytes:
+    """Return an element as an XML document."""
     return _etree("").tostring(root)
 
 
-def outermost(content: bytes) -> str:
-    """Return the name of a document's outermost element, as far as it can be told without reading it as XML, or ""."""
+def root_tag(content: bytes) -> str:
+    """Return the name of the root element, found without an XML parser, or "" if there is none."""
     at = len(_BOM) if content.startswith(_BOM) else 0
     while True:
         space = _SPACE.match(content, at)
         at = space.end() if space else at
-        end = next((end for start, end in _ASIDES if content.startswith(start, at)), None)
+        end = next((end for start, end in _SKIPPED if content.startswith(start, at)), None)
         if end is None:
             found = _TAG.match(content, at)
             return found[1].decode() if found else ""
@@ -71,7 +75,7 @@ def outermost(content: bytes) -> str:
 
 _BOM = b"\xef\xbb\xbf"
 _SPACE = re.compile(rb"\s*")
-_ASIDES = ((b"<!--", b"-->"), (b"<?", b"?>"))
+_SKIPPED = ((b"<!--", b"-->"), (b"<?", b"?>"))
 _TAG = re.compile(rb"<([A-Za-z_][\w.:-]*)")
 
 
@@ -85,87 +89,91 @@ def _etree(source: str) -> Any:
 
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
 LARGEST = 1e9
-"""Largest number, in SI units, that a robot's file may have but for its limits."""
-LEAST = 1e-100
-"""Least number that is not zero; smaller ones would overflow as divisors."""
+"""Largest number in a robot file, in SI units, except for limits."""
+SMALLEST = 1e-100
+"""Smallest nonzero magnitude; smaller divisors would overflow."""
 
 
 @dataclass(frozen=True)
-class Rule:
-    """What an element may have.
+class ElementRule:
+    """Schema of an element.
 
     Attributes:
-        names: Attributes that must be there and not be empty.
-        numbers: Attributes that hold so many numbers, if they are there.
-        needed: Attributes of `numbers` that must be there.
-        children: Rules of child elements, which may stand there once.
+        names: Required attributes with nonempty text.
+        numbers: Numerical attributes and how many numbers each holds.
+        needed: Attributes of `numbers` that are required.
+        children: Rules of child elements that may occur once.
         many: Rules of child elements that may be repeated.
-        required: Children that must be there.
-        dropped: Children and attributes known to have no bearing on the motion, which go without a word.
-        unlimited: Whether the numbers may be infinite, or beyond `LARGEST`.
+        required: Required children.
+        dropped: Children and attributes without effect on the motion, which are ignored without a report.
+        unlimited: Whether the numbers may be infinite or exceed `LARGEST`.
     """
 
     names: tuple[str, ...] = ()
     numbers: dict[str, int] = field(default_factory=dict)
     needed: tuple[str, ...] = ()
-    children: dict[str, Rule] = field(default_factory=dict)
-    many: dict[str, Rule] = field(default_factory=dict)
+    children: dict[str, ElementRule] = field(default_factory=dict)
+    many: dict[str, ElementRule] = field(default_factory=dict)
     required: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     unlimited: bool = False
 
 
-_ORIGIN = Rule(numbers={"xyz": 3, "rpy": 3})
+_ORIGIN = ElementRule(numbers={"xyz": 3, "rpy": 3})
 _MOMENTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
-_INERTIAL = Rule(
+_INERTIAL = ElementRule(
     children={
         "origin": _ORIGIN,
-        "mass": Rule(numbers={"value": 1}, needed=("value",)),
-        "inertia": Rule(numbers=dict.fromkeys(_MOMENTS, 1), needed=_MOMENTS),
+        "mass": ElementRule(numbers={"value": 1}, needed=("value",)),
+        "inertia": ElementRule(numbers=dict.fromkeys(_MOMENTS, 1), needed=_MOMENTS),
     },
     required=("mass", "inertia"),
 )
-_GEOMETRY = Rule(
+_GEOMETRY = ElementRule(
     children={
-        "box": Rule(numbers={"size": 3}, needed=("size",)),
-        "cylinder": Rule(numbers={"radius": 1, "length": 1}, needed=("radius", "length")),
-        "sphere": Rule(numbers={"radius": 1}, needed=("radius",)),
-        "mesh": Rule(names=("filename",), dropped=("scale",)),
+        "box": ElementRule(numbers={"size": 3}, needed=("size",)),
+        "cylinder": ElementRule(numbers={"radius": 1, "length": 1}, needed=("radius", "length")),
+        "sphere": ElementRule(numbers={"radius": 1}, needed=("radius",)),
+        "mesh": ElementRule(names=("filename",), dropped=("scale",)),
     },
     dropped=("name",),
 )
-_COLLISION = Rule(
+_COLLISION = ElementRule(
     children={"origin": _ORIGIN, "geometry": _GEOMETRY},
     required=("geometry",),
     dropped=("name", "material", "verbose"),
 )
-_LINK = Rule(names=("name",), children={"inertial": _INERTIAL}, many={"collision": _COLLISION}, dropped=("visual",))
-_JOINT = Rule(
+_LINK = ElementRule(
+    names=("name",), children={"inertial": _INERTIAL}, many={"collision": _COLLISION}, dropped=("visual",)
+)
+_JOINT = ElementRule(
     names=("name", "type"),
     children={
-        "parent": Rule(names=("link",)),
-        "child": Rule(names=("link",)),
+        "parent": ElementRule(names=("link",)),
+        "child": ElementRule(names=("link",)),
         "origin": _ORIGIN,
-        "axis": Rule(numbers={"xyz": 3}, needed=("xyz",)),
-        "limit": Rule(numbers={"lower": 1, "upper": 1, "effort": 1, "velocity": 1}, unlimited=True),
-        "dynamics": Rule(numbers={"damping": 1, "friction": 1}),
-        "mimic": Rule(names=("joint",), numbers={"multiplier": 1, "offset": 1}),
+        "axis": ElementRule(numbers={"xyz": 3}, needed=("xyz",)),
+        "limit": ElementRule(numbers={"lower": 1, "upper": 1, "effort": 1, "velocity": 1}, unlimited=True),
+        "dynamics": ElementRule(numbers={"damping": 1, "friction": 1}),
+        "mimic": ElementRule(names=("joint",), numbers={"multiplier": 1, "offset": 1}),
     },
     required=("parent", "child"),
     dropped=("dont_collapse", "physics"),
 )
-ROBOT = Rule(names=("name",), many={"link": _LINK, "joint": _JOINT}, dropped=("material", "transmission", "version"))
+ROBOT = ElementRule(
+    names=("name",), many={"link": _LINK, "joint": _JOINT}, dropped=("material", "transmission", "version")
+)
 
 
-def check(root: Any, source: str) -> Counter[str]:
-    """Return how often each unknown thing stands in a URDF, such as {"<sensor>": 12}, and take it out of `root`.
+def check_schema(root: Any, source: str) -> Counter[str]:
+    """Remove unknown elements from a URDF, and return how often each occurs, such as {"<sensor>": 12}.
 
     Args:
-        root: Element of lxml; keeps only what the rules know and what has a bearing on the motion.
+        root: Root element (lxml); changed in place to hold known elements with effect on the motion only.
         source: Path, for messages.
 
     Raises:
-        FileError: for what a URDF must have and has not, has twice, or has as something else than finite numbers.
+        FileError: a missing or duplicate element, a missing attribute, or an attribute that is not a finite number.
     """
     if root.tag != "robot":
         what = "an SDF" if root.tag == "sdf" else "no URDF"
@@ -177,7 +185,7 @@ def check(root: Any, source: str) -> Counter[str]:
     return lost
 
 
-def _check(element: Any, rule: Rule, where: str, source: str, lost: Counter[str]) -> None:
+def _check(element: Any, rule: ElementRule, where: str, source: str, lost: Counter[str]) -> None:
     here = f"{where} (line {element.sourceline})"
     for name in (*rule.names, *rule.needed):
         if not (element.get(name) or "").strip():
@@ -190,7 +198,7 @@ def _check(element: Any, rule: Rule, where: str, source: str, lost: Counter[str]
     _check_children(element, rule, where, source, lost)
 
 
-def _check_children(element: Any, rule: Rule, where: str, source: str, lost: Counter[str]) -> None:
+def _check_children(element: Any, rule: ElementRule, where: str, source: str, lost: Counter[str]) -> None:
     seen: set[str] = set()
     for child in list(element):
         below = rule.children.get(child.tag) or rule.many.get(child.tag)
@@ -202,21 +210,21 @@ def _check_children(element: Any, rule: Rule, where: str, source: str, lost: Cou
         if child.tag in seen and child.tag in rule.children:
             raise FileError(source, f"{where} has a second <{child.tag}> on line {child.sourceline}; remove one")
         seen.add(child.tag)
-        _check(child, below, _place(child, where), source, lost)
+        _check(child, below, _location(child, where), source, lost)
     missing = next((tag for tag in rule.required if tag not in seen), None)
     if missing:
         raise FileError(source, f"{where} (line {element.sourceline}) has no <{missing}>; add it")
 
 
 def _unknown(child: Any) -> list[str]:
-    """Return what to call an unknown element; settings of simulators go by their own names."""
+    """Return the names under which an unknown element is reported; children of <gazebo> by their own names."""
     parent = child.getparent().tag
     if child.tag == "gazebo":
         return [f"<{setting.tag}> of <gazebo>" for setting in child] or ["<gazebo>"]
     return [f"<{child.tag}>" if parent == "robot" else f"<{child.tag}> of <{parent}>"]
 
 
-def _place(child: Any, where: str) -> str:
+def _location(child: Any, where: str) -> str:
     named = child.tag in ("link", "joint") and child.get("name")
     return f"{child.tag} {child.get('name')!r}" if named else f"<{child.tag}> of {where}"
 
@@ -230,11 +238,11 @@ def _check_numbers(text: str, count: int, unlimited: bool, what: str, source: st
         raise FileError(source, f"{what} must be {wanted}, got {text!r}")
     sizes = [abs(float(word)) for word in words]
     if not unlimited and max(sizes) > LARGEST:
-        raise FileError(source, f"{what} is {text!r}: in SI units no robot has more than {LARGEST:g} of anything")
-    if any(0.0 < size < LEAST for size in sizes):
-        raise FileError(source, f"{what} is {text!r}: nothing of a robot is as small as {LEAST:g}; write 0")
+        raise FileError(source, f"{what} is {text!r}: numbers must not exceed {LARGEST:g} in SI units")
+    if any(0.0 < size < SMALLEST for size in sizes):
+        raise FileError(source, f"{what} is {text!r}: magnitudes below {SMALLEST:g} are not allowed; write 0")
 
 
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-"""A number as C and XML write it; Python's own spellings (1_000, full-width digits) are none."""
+"""A number as in C and XML; Python's own notation (1_000, full-width digits) is excluded."""
 _INFINITE = re.compile(r"[+-]?inf(inity)?", re.ASCII | re.IGNORECASE)

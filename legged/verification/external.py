@@ -15,8 +15,8 @@ from legged.conversions import Conversion
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import DefinitionError, LeggedError, MismatchError, MissingError, UnknownNameError
-from legged.files.mjcf import kept_warnings
-from legged.files.urdf_export import urdf_of
+from legged.files.mjcf import captured_warnings
+from legged.files.urdf_export import to_urdf
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -97,7 +97,7 @@ def _pinocchio(pin: Any, robot: Robot) -> Program:
         except LeggedError:  # joints locked or cut off: another robot than the file's
             pass
     try:
-        model = pin.buildModelFromXML(urdf_of(robot).decode(), *free)
+        model = pin.buildModelFromXML(to_urdf(robot).decode(), *free)
     except (RuntimeError, ValueError) as error:
         raise MismatchError(f"Pinocchio cannot read robot {robot.name!r} as exported: {error}") from error
     return _with_pinocchio(pin, robot, model, "as exported")
@@ -114,7 +114,7 @@ def _mujoco(mujoco: Any, robot: Robot) -> Program:
     path = _own_file(robot, (".xml", ".mjcf"))
     if path is not None:
         try:
-            with kept_warnings(mujoco):
+            with captured_warnings(mujoco):
                 model = mujoco.MjModel.from_xml_path(str(path))
             return _with_mujoco(mujoco, robot, model, path.name)
         except LeggedError:  # joints locked or cut off: another robot than the file's
@@ -133,7 +133,7 @@ def _with_mujoco(mujoco: Any, robot: Robot, model: Any, source: str) -> Program:
     def inverse(q: Array, v: Array, vdot: Array) -> Array:
         data.qpos[:], data.qvel[:], data.qacc[:] = q, v, vdot
         forces = np.zeros(model.nv)
-        with kept_warnings(mujoco):
+        with captured_warnings(mujoco):
             mujoco.mj_fwdPosition(model, data)
             mujoco.mj_fwdVelocity(model, data)
             mujoco.mj_rne(model, data, 1, forces)

@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 import legged
 from legged.app.cli import app
 from legged.errors import FileError
-from legged.files.inertias import fault_of, nearest
+from legged.files.inertias import inertia_fault, nearest_consistent
 from legged.robot.inertia import Inertia
 
 pytest.importorskip("yourdfpy")
@@ -45,23 +45,23 @@ def random_tensor(rng, low):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_an_inertia_is_faulty_just_when_no_distribution_of_mass_has_it(seed):
+def test_inertia_fault_is_found_exactly_where_second_moments_are_negative(seed):
     rng = np.random.default_rng(seed)
-    assert fault_of(Inertia(1.0, np.zeros(3), random_tensor(rng, 0.0), checked=False)) is None
+    assert inertia_fault(Inertia(1.0, np.zeros(3), random_tensor(rng, 0.0), checked=False)) is None
     faulty = Inertia(1.0, np.zeros(3), random_tensor(rng, -0.05), checked=False)
-    fault = fault_of(faulty)
+    fault = inertia_fault(faulty)
     a, b, c = np.linalg.eigvalsh(faulty.tensor)
     assert fault.excess == pytest.approx((c - a - b) / c)
-    assert not fault.loses_energy
-    assert fault_of(Inertia(1.0, np.zeros(3), np.diag([-0.1, 0.2, 0.2]), checked=False)).loses_energy
+    assert not fault.indefinite
+    assert inertia_fault(Inertia(1.0, np.zeros(3), np.diag([-0.1, 0.2, 0.2]), checked=False)).indefinite
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_nearest_possible_inertia_is_possible_and_nearer_than_any_other(seed):
+def test_nearest_consistent_inertia_is_consistent_and_nearest(seed):
     rng = np.random.default_rng(seed)
     faulty = Inertia(1.0, np.zeros(3), random_tensor(rng, -0.05), checked=False)
-    fixed = nearest(faulty)
-    assert fault_of(fixed) is None
+    fixed = nearest_consistent(faulty)
+    assert inertia_fault(fixed) is None
     distance = np.linalg.norm(second_moments(fixed) - second_moments(faulty))
     for _ in range(50):
         noise = 0.02 * rng.normal(size=(3, 3))
@@ -69,7 +69,7 @@ def test_the_nearest_possible_inertia_is_possible_and_nearer_than_any_other(seed
         other = (axes * np.maximum(values, 0.0)) @ axes.T  # second moments that some body has, near the faulty ones
         assert np.linalg.norm(other - second_moments(faulty)) > distance
     possible = Inertia(1.0, np.zeros(3), random_tensor(rng, 0.01))
-    assert np.allclose(nearest(possible).tensor, possible.tensor, rtol=0.0, atol=1e-14)
+    assert np.allclose(nearest_consistent(possible).tensor, possible.tensor, rtol=0.0, atol=1e-14)
 
 
 def second_moments(inertia):
@@ -101,20 +101,20 @@ def test_impossible_inertias_are_kept_unless_repair_is_asked_for(write):
     path = write(('izz="0.0005"', 'izz="0.01"'))
     kept, repaired = legged.load(path), legged.load(path, repair="inertia")
     assert kept.link("left_foot").inertia.tensor[2, 2] == 0.01
-    assert fault_of(repaired.link("left_foot").inertia) is None
-    assert "link 'left_foot' is the nearest that a body can have" in repaired.audit.repaired[0]
+    assert inertia_fault(repaired.link("left_foot").inertia) is None
+    assert "link 'left_foot' is replaced by the nearest physically consistent one" in repaired.audit.repaired[0]
     assert not kept.audit.repaired
     assert not of_kind(repaired.audit, "inertia")
 
 
-def test_joints_that_move_nothing_are_refused_and_welded_when_asked(write):
+def test_joints_without_inertia_are_rejected_and_fixed_on_request(write):
     path = write((LEFT_FOOT, '<mass value="0"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>'))
-    with pytest.raises(FileError, match=r"the dynamics have no answer: joint 'left_knee': .*repair='weld'"):
+    with pytest.raises(FileError, match=r"the dynamics are singular: joint 'left_knee': .*repair='weld'"):
         legged.load(path)
     assert [finding.where for finding in legged.audit(path).singular] == ["joint 'left_knee'"]
     welded = legged.load(path, repair="weld")
     assert [joint.name for joint in welded.joints] == ["left_hip", "right_hip", "right_slide"]
-    assert welded.audit.repaired == ("joint 'left_knee' is welded at zero, since it moves nothing that has mass",)
+    assert welded.audit.repaired == ("joint 'left_knee' is fixed at zero, since it moves no mass",)
 
 
 def test_a_massless_link_that_only_follows_is_no_trouble(write):
@@ -137,7 +137,7 @@ def test_a_massless_link_between_joints_and_a_point_are_suspicious(write):
     assert [finding.where for finding in of_kind(legged.load(write(point)).audit, "point")] == ["link 'left_foot'"]
 
 
-def test_a_point_that_its_joint_turns_about_itself_is_refused(write):
+def test_point_mass_on_its_joint_axis_is_rejected(write):
     point = '<mass value="0.7"/><inertia ixx="0" ixy="0" ixz="0" iyy="0" iyz="0" izz="0"/>'
     path = write((LEFT_FOOT, point), ('xyz="0 0 -0.3"/><axis xyz="0 1 0"/>', 'xyz="0 0 -0.3"/><axis xyz="0 0 1"/>'))
     with pytest.raises(FileError, match=r"joint 'left_knee' .* can move without meeting any inertia"):
@@ -145,7 +145,7 @@ def test_a_point_that_its_joint_turns_about_itself_is_refused(write):
     assert legged.audit(path).singular[0].kind == "unanswered"
 
 
-def test_negative_inertias_are_refused_where_they_let_a_motion_gain_energy(write):
+def test_negative_inertias_are_rejected_where_the_inertia_matrix_is_indefinite(write):
     with pytest.raises(FileError, match=r"mass -0\.7 kg is negative"):
         legged.load(write(('value="0.7"', 'value="-0.7"')))
     with pytest.raises(FileError, match=r"negative inertia"):
@@ -154,7 +154,7 @@ def test_negative_inertias_are_refused_where_they_let_a_motion_gain_energy(write
     assert of_kind(harmless.audit, "inertia")[0].severity == "suspicious"
 
 
-def test_an_inertia_that_is_negative_at_some_angles_only_is_refused(tmp_path):
+def test_inertia_matrix_indefinite_at_some_configurations_only_is_rejected(tmp_path):
     """About z the gun has cos^2 a - 0.3 sin^2 a at the angle a about y, and the ring 0.05 kg m^2."""
     path = tmp_path / "robot.urdf"
     text = """<robot name="turret"><link name="ground"/>
@@ -169,7 +169,7 @@ def test_an_inertia_that_is_negative_at_some_angles_only_is_refused(tmp_path):
     with pytest.raises(FileError, match="link 'ring' can move so that it meets a negative inertia"):
         legged.load(path, "fixed")
     path.write_text(text.replace('ixx="-0.3"', 'ixx="-0.08"'))
-    with pytest.raises(FileError, match=r"the links 'gun' let some motion gain energy.*repair='inertia'"):
+    with pytest.raises(FileError, match=r"the links 'gun' make the inertia matrix indefinite.*repair='inertia'"):
         legged.load(path, "fixed")
     assert legged.load(path, "fixed", repair="inertia").nv == 2
 
@@ -178,7 +178,7 @@ def test_wrong_units_are_suspected(write):
     audit = legged.load(
         write(('ixx="0.11" ixy="0.001" ixz="-0.002" iyy="0.12"', 'ixx="110" ixy="0" ixz="0" iyy="120"'))
     ).audit
-    assert any("wrong units" in finding.words for finding in of_kind(audit, "size"))
+    assert any("check the units" in finding.words for finding in of_kind(audit, "size"))
 
 
 def test_a_robot_bolted_to_the_world_is_suspected_to_be_meant_fixed(write):
@@ -187,7 +187,7 @@ def test_a_robot_bolted_to_the_world_is_suspected_to_be_meant_fixed(write):
     assert not of_kind(legged.load(path, "fixed").audit, "world")
 
 
-def test_the_command_prints_the_audit_and_fails_for_a_file_that_is_refused(write):
+def test_command_prints_the_audit_and_fails_for_a_rejected_file(write):
     fine = CliRunner().invoke(app, ["audit", str(write())])
     assert fine.exit_code == 0
     for words in (
@@ -204,7 +204,7 @@ def test_the_command_prints_the_audit_and_fails_for_a_file_that_is_refused(write
     assert "repair='weld'" in " ".join(refused.output.split())
     welded = CliRunner().invoke(app, ["audit", str(massless), "--repair", "weld"])
     assert welded.exit_code == 0
-    assert "is welded at zero" in " ".join(welded.output.split())
+    assert "is fixed at zero" in " ".join(welded.output.split())
 
 
 def test_public_robots_are_judged_as_they_were_read():

@@ -73,7 +73,7 @@ def test_a_robot_goes_through_urdf_unchanged(seed, kind, tmp_path):
 
 @pytest.mark.parametrize("seed", range(12))
 def test_a_robot_goes_through_mjcf_unchanged(seed, tmp_path):
-    """Joints as MJCF can have them: no gyroscopic rotors, balls that are alike about all axes."""
+    """Return joints that MJCF can represent: no gyroscopic rotors, ball joints with equal properties about all axes."""
     robot = rebuild(legged.random_tree(seed, 1 + seed, physics=True), joint=simple)
     compare(case_of(robot, seed), through_mjcf(robot, tmp_path))
 
@@ -105,7 +105,7 @@ def test_coupled_joints_go_through_mjcf(tmp_path):
 
 
 def test_mjcf_has_links_that_are_fixed_to_others_as_one_body(tmp_path):
-    """Such as files have: massless trunks, sensors with inertias that no body has, a root that is called world."""
+    """As in public files: massless trunks, sensors with inconsistent inertias, a root named world."""
     strange = legged.Inertia(0.2, (0.01, 0.02, 0.0), np.diag([1e-6, 1e-6, 5e-6]), checked=False)
     builder = legged.RobotBuilder("dog", legged.Link("world"), base=legged.FloatingBase())
     builder.add(
@@ -232,10 +232,10 @@ URDF = """<robot name="r"><link name="a"/><link name="b"><inertial><mass value="
         ('<physics damping="1 2"/>', "must be one number or 1"),
         ('<physics rotor_inertia="1 2"/>', "'rotor_inertia'"),
         ('<physics rotor_inertia="-1"/>', "inertia that is not negative"),
-        ('<physics springiness="1"/>', r"has \['springiness'\]; it may have damping"),
+        ('<physics springiness="1"/>', r"unknown attributes \['springiness'\]; known are damping"),
     ],
 )
-def test_joint_physics_that_no_joint_has_is_refused(element, words, tmp_path):
+def test_invalid_joint_physics_is_rejected(element, words, tmp_path):
     path = tmp_path / "robot.urdf"
     path.write_text(URDF.format(PHYSICS.format(element)))
     with pytest.raises(FileError, match=words):
@@ -245,18 +245,21 @@ def test_joint_physics_that_no_joint_has_is_refused(element, words, tmp_path):
 @pytest.mark.parametrize(
     ("joint", "words"),
     [
-        (legged.Free("j"), "joint 'j' is free, and MJCF has such joints between the world and a body only"),
+        (legged.Free("j"), "joint 'j' is free; MJCF allows such joints between the world and a body only"),
         (legged.Revolute("j", physics=JointPhysics(rotor=Rotor(1e-3, 2.0, True))), "has a gyroscopic rotor"),
         (legged.Spherical("j", physics=JointPhysics(damping=[1, 1, 2])), "has damping that differ by axis"),
-        (legged.Spherical("j", physics=JointPhysics(stiffness=1, rest=[1, 0, 0])), "a spring that rests elsewhere"),
+        (
+            legged.Spherical("j", physics=JointPhysics(stiffness=1, rest=[1, 0, 0])),
+            "a spring with a nonzero rest position",
+        ),
     ],
 )
-def test_what_mjcf_has_no_word_for_is_refused(joint, words, tmp_path):
+def test_robots_that_mjcf_cannot_represent_are_rejected(joint, words, tmp_path):
     with pytest.raises(DefinitionError, match=words):
         legged.save_mjcf(one_joint(joint), tmp_path / "robot.xml")
 
 
-def test_mujocos_refusal_of_a_robot_is_told():
+def test_rejection_by_mujoco_is_reported():
     pytest.importorskip("mujoco")
     strange = legged.Inertia(1.0, (0, 0, 0), np.diag([1e-3, 1e-3, 5e-3]), checked=False)
     robot = legged.RobotBuilder("brick", legged.Link("brick", strange)).build()

@@ -189,13 +189,13 @@ def test_shapes_that_collide_are_described(tmp_path):
 
 LOSSES = {
     "tendons": '<tendon><spatial><site site="s"/><site site="t"/></spatial></tendon>',
-    "the kind connect": '<equality><connect body1="a" body2="b" anchor="0 0 0"/></equality>',
-    "a curve": '<equality><joint joint1="i" joint2="j" polycoef="0 1 2 0 0"/></equality>',
-    "holds joint 'i' where it is": '<equality><joint joint1="i"/></equality>',
+    "of type connect": '<equality><connect body1="a" body2="b" anchor="0 0 0"/></equality>',
+    "not linear": '<equality><joint joint1="i" joint2="j" polycoef="0 1 2 0 0"/></equality>',
+    "fixes the position of joint 'i'": '<equality><joint joint1="i"/></equality>',
     "gains and dynamics of actuators": '<actuator><position joint="i" kp="3"/></actuator>',
     "actuators on tendons, sites": '<actuator><motor site="s"/></actuator>',
-    "the fluid": '<option density="1000"/>',
-    "force limits that differ": '<actuator><motor joint="i" forcelimited="true" forcerange="-1 3"/></actuator>',
+    "the surrounding fluid": '<option density="1000"/>',
+    "asymmetric force limits": '<actuator><motor joint="i" forcelimited="true" forcerange="-1 3"/></actuator>',
     "sensors": '<sensor><jointpos joint="i"/></sensor>',
     "keyframes": '<keyframe><key qpos="0 0"/></keyframe>',
     "do not collide": '<contact><exclude body1="a" body2="b"/></contact>',
@@ -205,19 +205,19 @@ LOSSY = """<mujoco><worldbody><body name="a"><joint name="i"/><geom size="0.1"/>
 
 
 @pytest.mark.parametrize("words", LOSSES)
-def test_what_is_lost_is_told(load, words):
+def test_unconverted_elements_are_reported(load, words):
     assert any(words in lost for lost in load(LOSSY.format(LOSSES[words])).audit.lost)
     assert load(LOSSY.format("")).audit.lost == ()
 
 
 LOSSES_OF_BODIES = {
     "gravity compensation of bodies (1)": ('<body name="b"', '<body name="b" gravcomp="1"'),
-    "collision shapes of the kind ellipsoid (1)": (
+    "collision shapes of type ellipsoid (1)": (
         '<geom size="0.1"/><site name="t"',
         '<geom type="ellipsoid" size="1 2 1"/><site name="t"',
     ),
     "the stop of ball joint 'j'": ('<joint name="j"', '<joint name="j" type="ball" limited="true" range="0 1"'),
-    "the part of joint 'j''s spring that is not linear": ('<joint name="j"', '<joint name="j" stiffness="1 2 3"'),
+    "the nonlinear part of the spring of joint 'j'": ('<joint name="j"', '<joint name="j" stiffness="1 2 3"'),
     "motion-capture bodies": ("<worldbody>", '<worldbody><body name="m" mocap="true"><geom size="0.1"/></body>'),
     "damping, armature and friction of free joint 'i'": ('<joint name="i"', '<joint name="i" type="free" damping="1"'),
     "the spring of free joint 'i'": ('<joint name="i"', '<joint name="i" type="free" stiffness="1"'),
@@ -225,12 +225,12 @@ LOSSES_OF_BODIES = {
 
 
 @pytest.mark.parametrize("words", LOSSES_OF_BODIES)
-def test_what_bodies_and_joints_lose_is_told(load, words):
+def test_unconverted_properties_of_bodies_and_joints_are_reported(load, words):
     lost = load(LOSSY.format("").replace(*LOSSES_OF_BODIES[words])).audit.lost
     assert any(words in each for each in lost), lost
 
 
-def test_unnamed_bodies_and_joints_get_names_of_their_own(load):
+def test_unnamed_bodies_and_joints_get_unique_names(load):
     text = """<mujoco><worldbody><body><joint/><joint axis="1 0 0"/><geom size="0.1"/><body name="body 1" pos="0 0 1">
     <joint name="joint 0"/><geom size="0.1"/><site name="body 1"/></body></body></worldbody></mujoco>"""
     robot = load(text)
@@ -250,14 +250,14 @@ MALFORMED = {
     '<mujoco><worldbody><body pos="nan 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>': "not finite",
     '<mujoco><worldbody><body quat="0 0 0 0"><joint/><geom size="1"/></body></worldbody></mujoco>': "zero quaternion",
     '<mujoco><worldbody><body><joint damping="-1"/><geom size="1"/></body></worldbody></mujoco>': "be negative",
-    '<mujoco><worldbody><body><joint stiffness="1e99"/><geom size="1"/></body></worldbody></mujoco>': r"beyond 1e\+09",
+    '<mujoco><worldbody><body><joint stiffness="1e99"/><geom size="1"/></body></worldbody></mujoco>': r"exceeds 1e\+09",
     '<mujoco><asset><mesh name="m" file="nowhere.stl"/></asset><worldbody><body><geom type="mesh" mesh="m"/></body>'
     "</worldbody></mujoco>": "put them where the file looks",
 }
 
 
 @pytest.mark.parametrize("text", MALFORMED, ids=lambda text: text[:40])
-def test_malformed_files_are_refused_with_what_is_wrong(load, text, monkeypatch, tmp_path):
+def test_malformed_files_are_rejected_with_the_reason(load, text, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FileError, match=MALFORMED[text]):
         load(text)
@@ -265,7 +265,7 @@ def test_malformed_files_are_refused_with_what_is_wrong(load, text, monkeypatch,
 
 
 @pytest.mark.parametrize("batch", range(5))
-def test_mutated_files_are_refused_or_have_dynamics(batch, load):
+def test_mutated_files_are_rejected_or_have_dynamics(batch, load):
     """Nothing but errors of ours, no NaN: a SingularError where massless links line up in this configuration."""
     rng = np.random.default_rng(batch)
     for _ in range(100):

@@ -64,14 +64,14 @@ def test_a_rotor_is_felt_by_its_gear_ratio_squared(load):
     assert np.abs(more - expected).max() < 1e-14
 
 
-def test_limits_of_zero_are_none_and_told(load):
+def test_limits_of_zero_mean_unlimited_and_are_reported(load):
     text = BIPED.replace(
         'lower="-1.5" upper="1.2" effort="40" velocity="12"', 'lower="0" upper="0" effort="0" velocity="0"'
     )
     robot = load(text)
     physics = robot.joint("left_hip").definition.physics
     assert (physics.lower, physics.upper, physics.effort, physics.speed) == (-np.inf, np.inf, np.inf, np.inf)
-    assert sum("taken as" in words for words in robot.audit.lost) == 3
+    assert sum("treated as unlimited" in words for words in robot.audit.lost) == 3
 
 
 def test_an_axis_of_any_length_is_a_direction(load):
@@ -187,7 +187,7 @@ def test_what_the_robot_has_not_is_told(load):
     assert {"<sensor> of <joint>", "attribute 'spring' of <dynamics>", "<mu1> of <gazebo>"} <= set(lost)
 
 
-def test_choices_that_are_none_are_refused(load):
+def test_unknown_options_are_rejected(load):
     for options, words in (
         ({"base": "flying"}, "no base named 'flying'"),
         ({"mimic": "loose"}, "mimic"),

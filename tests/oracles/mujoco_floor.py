@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from legged import conversions
-from legged.files.mjcf_export import mjcf_of
+from legged.files.mjcf_export import to_mjcf
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -17,7 +17,7 @@ _STIFF = {"solref": "0.004 1", "solimp": "0.99 0.9999 0.0001", "condim": "3", "p
 
 def on_floor(robot: Robot, friction: float, step: float) -> mujoco.MjModel:
     """Return a robot with small balls at its contact points, in their order, over a floor at z = 0."""
-    xml = mjcf_of(robot)
+    xml = to_mjcf(robot)
     option = xml.find("option")
     option = ElementTree.SubElement(xml, "option") if option is None else option
     option.set("timestep", str(step))

@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 
-from legged.files.mjcf import kept_warnings
+from legged.files.mjcf import captured_warnings
 from legged.spatial import Array
 
 _OFF = mujoco.mjtDisableBit
@@ -15,7 +15,7 @@ def acceleration(model: mujoco.MjModel, qpos: Array, qvel: Array, force: Array) 
     model.opt.disableflags |= FREE_FLIGHT
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.qfrc_applied[:] = qpos, qvel, force
-    with kept_warnings(mujoco):
+    with captured_warnings(mujoco):
         mujoco.mj_forward(model, data)
     return data.qacc.copy()
 
@@ -25,7 +25,7 @@ def inverse(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> Arr
     model.opt.disableflags |= FREE_FLIGHT
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:], data.qacc[:] = qpos, qvel, qacc
-    with kept_warnings(mujoco):
+    with captured_warnings(mujoco):
         mujoco.mj_inverse(model, data)
     return data.qfrc_inverse.copy()
 
@@ -35,7 +35,7 @@ def smooth_terms(model: mujoco.MjModel, qpos: Array, qvel: Array) -> tuple[Array
     model.opt.disableflags |= FREE_FLIGHT
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = qpos, qvel
-    with kept_warnings(mujoco):
+    with captured_warnings(mujoco):
         mujoco.mj_forward(model, data)
     M = np.zeros((model.nv, model.nv))
     mujoco.mj_fullM(model, data, M)
