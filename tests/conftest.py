@@ -1,4 +1,4 @@
-"""Small matrices and parallel tests: threads inside BLAS would only get in each other's way."""
+"""Settings for all tests: one BLAS thread per process, which is fastest for small matrices and parallel tests."""
 
 import os
 

@@ -4,7 +4,7 @@ from functools import partial
 
 import numpy as np
 import pytest
-from oracles.accelerations import accelerations_apart, well_conditioned
+from oracles.cases import accelerations_apart, well_conditioned
 
 import legged
 import robots

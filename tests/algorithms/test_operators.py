@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from oracles.accelerations import accelerations_apart
+from oracles.cases import accelerations_apart
 
 import legged
 import robots

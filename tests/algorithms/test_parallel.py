@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from oracles.accelerations import accelerations_apart
+from oracles.cases import accelerations_apart
 from oracles.looped import JOINTS, looped, parallelogram
 
 import legged

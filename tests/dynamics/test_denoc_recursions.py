@@ -6,8 +6,7 @@ Forces are compared in parts of |I| |vdot| + |h|, the size of the terms they are
 
 import numpy as np
 import pytest
-from oracles.accelerations import CONDITION
-from oracles.cases import BATCHES, batch_name, dense, forward, random_case, size_of_forces
+from oracles.cases import BATCHES, CONDITION, batch_name, dense, forward, random_case, size_of_forces
 
 import legged
 from legged import denoc

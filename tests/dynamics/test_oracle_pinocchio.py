@@ -6,14 +6,13 @@ parts of the largest: 7e-12 is the worst seen, where the inertia matrix has a co
 
 import numpy as np
 import pytest
-from oracles.cases import BATCHES, batch_name, case_of, dense, forward, random_case, size_of_forces
+from oracles.cases import BATCHES, batch_name, case_of, dense, forward, random_case, size_of_forces, special_tree
 
 import legged
 import robots
 
 pytest.importorskip("pinocchio")
 from oracles.pinocchio_model import pinocchio_twin
-from oracles.special import special_tree
 
 PROMISED = 1e-10
 

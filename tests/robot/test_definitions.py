@@ -1,4 +1,4 @@
-"""Bad definitions are refused, in words that say what, what was wrong with it, and what to do."""
+"""Invalid definitions raise errors that name the object, say what is wrong with it, and how to correct it."""
 
 import re
 
@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import legged
+import robots
 from legged import Fixed, Inertia, Limb, Link, Planar, Prismatic, Revolute, RobotBuilder, Spherical, Universal
 from legged.errors import DefinitionError, InertiaError, LeggedError, UnknownNameError
 
@@ -369,11 +370,16 @@ def test_a_small_gear_on_a_heavy_load_is_allowed():
     assert robot.nj == 2
 
 
-def test_ready_made_robots_and_random_trees_of_every_kind_can_be_built():
-    import robots
-
-    for make in (robots.hexapod, robots.humanoid, robots.planar_biped, robots.planar_hopper, robots.spatial_quadruped):
-        assert make().nv > 0
+@pytest.mark.parametrize("axes", ["any", "parallel", "perpendicular"])
+def test_random_trees_with_any_axes_pass_the_checks_and_have_positive_definite_inertia(axes):
     for seed in range(20):
-        for axes in ("any", "parallel", "perpendicular"):
-            assert legged.random_tree(seed, 10, axes=axes).nv > 0 or axes
+        robot = legged.random_tree(seed, 10, axes=axes)
+        assert len(robot.links) == 11
+        inertia = legged.inertia_matrix(robot, legged.random_configuration(robot, np.random.default_rng(seed)))
+        assert inertia.shape == (robot.nv, robot.nv)
+        assert np.linalg.eigvalsh(inertia).min(initial=np.inf) > 0.0  # no eigenvalue for a fixed base with fixed joints
+
+
+def test_ready_made_robots_have_the_documented_degrees_of_freedom():
+    makes = (robots.hexapod, robots.humanoid, robots.planar_biped, robots.planar_hopper, robots.spatial_quadruped)
+    assert [make().nv for make in makes] == [18, 36, 9, 5, 18]
