@@ -34,7 +34,7 @@ from benchmarks.record import Record, quantity_table
 from benchmarks.subjects import SUBJECTS, Settings, available_robots
 from benchmarks.timing import Spread
 from legged.compiler import Kernel, record
-from legged.compiler.cache import disk
+from legged.compiler.cache import disk, machine_code
 from legged.compiler.codegen import selection
 from legged.compiler.compile import ARGUMENTS
 from legged.compiler.ir.tracer import gc_paused
@@ -122,6 +122,7 @@ def _growth_row(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str,
     with tempfile.TemporaryDirectory() as folder:
         os.environ["LEGGED_CACHE"] = folder
         disk.clear()
+        machine_code.unload()
         kernel = Kernel(graph)
         clock.append(time.process_time())
         sizes = _section_sizes(next(Path(folder).glob("*.o")))

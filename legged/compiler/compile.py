@@ -6,7 +6,7 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from legged.compiler.cache import graphs
+from legged.compiler.cache.graphs import cached_graph
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.counting import Counts, count_graph
@@ -47,7 +47,7 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
     The function is run once on traced values. Its arguments' shapes follow from their names, `q`, `v`, `tau` and the
     others in `ARGUMENTS`; those of other arguments are given by keyword, `gain=(12,)`. An argument with a default value
     keeps it unless its shape is given; `True` stands for the shape that follows from its name: `wrenches=True`.
-    Machine code and graphs are cached on disk, see `legged.compiler.cache`.
+    Machine code is cached on disk, and so are the traced graphs of this project's own functions, see docs/caching.md.
 
     Args:
         function: Plain NumPy code that does not branch on values, except by `legged.where`.
@@ -59,7 +59,7 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
         UnknownNameError: If a shape is given for an argument that the function does not have.
     """
     shapes = _shapes(function, robot, shapes)
-    graph = graphs.graph_of((function, robot, tuple(shapes.items())), lambda: _traced(function, robot, shapes))
+    graph = cached_graph(function, robot, shapes, lambda: _traced(function, robot, shapes))
     meanings = {name: ARGUMENTS[name].meaning for name, _ in graph.inputs if robot is not None and name in ARGUMENTS}
     return Kernel(graph, _name(function), meanings)
 

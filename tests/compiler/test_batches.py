@@ -12,7 +12,7 @@ import pytest
 
 import legged
 from legged.compiler import Kernel, compile, record
-from legged.compiler.cache import disk
+from legged.compiler.cache import machine_code
 from legged.compiler.codegen import llvm, selection
 from legged.compiler.runtime import batches
 from legged.errors import NotFiniteError, ShapeError
@@ -184,7 +184,7 @@ def test_out_may_be_an_argument(rng):
 
 def test_the_code_for_batches_is_compiled_when_it_is_needed(monkeypatch, tmp_path):
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
-    monkeypatch.setattr(disk, "_loaded", {})
+    machine_code.unload()
     kernel = compile(lambda x: np.sin(x) + 1.25, x=3)
     kernel(np.ones(3))
     kernel(np.ones((1, 3)))

@@ -1,37 +1,43 @@
-"""The cache of machine code: reuse, damage, and several processes at once."""
+"""The disk cache: reuse of machine code, damaged files, several processes, and what stays in memory."""
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import legged
+import robots
 from legged.compiler import compile
-from legged.compiler.cache import disk
+from legged.compiler.cache import disk, keys, machine_code
 from legged.compiler.codegen import llvm, scalar
 
 CHILD = """
 import numpy as np
+import legged, robots
 from legged.compiler import compile
 assert compile(lambda x: np.sin(x) @ x, x=(5,))(np.ones(5)) == 5 * np.sin(1.0)
+legged.compile(legged.inertia_matrix, robots.planar_hopper())
 """
 
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch) -> Path:
-    """An empty cache folder, and nothing in memory."""
+    """An empty cache folder, and no code in memory."""
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr(disk, "_loaded", {})
+    machine_code.unload()
     return tmp_path / "cache"
 
 
 @pytest.fixture
 def compiled(monkeypatch) -> list[str]:
-    """What LLVM was asked to compile."""
+    """The programs that LLVM compiles."""
     texts: list[str] = []
     inner = llvm.machine_code
     monkeypatch.setattr(llvm, "machine_code", lambda text: (texts.append(text), inner(text))[1])
@@ -40,7 +46,7 @@ def compiled(monkeypatch) -> list[str]:
 
 @pytest.fixture
 def traced(monkeypatch) -> list[object]:
-    """What was traced."""
+    """The functions that are traced."""
     functions: list[object] = []
     module = sys.modules["legged.compiler.compile"]
     inner = module._traced
@@ -49,10 +55,24 @@ def traced(monkeypatch) -> list[object]:
 
 
 def use(forget: bool = True) -> None:
-    """Compile a function and check that it works, with nothing in memory to begin with."""
+    """Compile a function and check that it works, at first without any code in memory."""
     if forget:
-        disk._loaded.clear()
+        machine_code.unload()
     assert compile(lambda x: 2.0 * x + np.cos(x[0]), x=(3,))(np.ones(3)) == pytest.approx(2.0 + np.cos(1.0))
+
+
+def use_robot() -> None:
+    """Compile a function of the project, whose graph is cached, without any code in memory."""
+    machine_code.unload()
+    robot = robots.planar_hopper()
+    q = robot.neutral()
+    # the same operations in another order, of numbers of the order of ten
+    assert legged.compile(legged.inertia_matrix, robot)(q) == pytest.approx(legged.inertia_matrix(robot, q), abs=1e-12)
+
+
+def elsewhere(monkeypatch) -> None:
+    """Pretend to be on another computer."""
+    monkeypatch.setattr(disk, "_environment", lambda: "another computer")
 
 
 def test_the_second_compilation_does_no_llvm_work(folder, compiled):
@@ -69,6 +89,34 @@ def test_code_in_memory_is_shared(folder, compiled):
     assert len(compiled) == 1
 
 
+def test_code_without_a_kernel_is_bounded(folder, monkeypatch):
+    monkeypatch.setattr(machine_code, "_MAX_UNUSED", 3)
+    kernels = [compile(lambda x, k=k: k * x + 1.0, x=()) for k in range(2, 8)]
+    gc.collect()
+    assert len(machine_code._loaded) == 6  # all of them are in use
+    last = kernels.pop()
+    del kernels
+    gc.collect()  # a kernel and its class refer to each other
+    assert len(machine_code._loaded) == 3
+    assert last(2.0) == 15.0
+
+
+def test_a_kernel_keeps_its_code(folder):
+    """After the code is released everywhere else, in single calls, batches and through ctypes."""
+    kernel = compile(lambda x: np.sin(x) + 1.25, x=3)
+    machine_code.unload()
+    gc.collect()
+    assert kernel(np.zeros(3)).tolist() == [1.25] * 3 == kernel.general(np.zeros(3)).tolist()
+    batch = kernel(np.zeros((50, 3)))
+    machine_code.unload()
+    gc.collect()
+    assert np.array_equal(kernel(np.zeros((50, 3))), batch)
+    call = kernel.__call__
+    del kernel
+    gc.collect()
+    assert call(np.zeros(3)).tolist() == [1.25] * 3
+
+
 def test_functions_that_differ_have_code_of_their_own(folder, compiled):
     for k in (1.0, 2.0):
         assert compile(lambda x, k=k: k * x + 1.0, x=())(3.0) == 3.0 * k + 1.0
@@ -78,62 +126,137 @@ def test_functions_that_differ_have_code_of_their_own(folder, compiled):
 @pytest.mark.parametrize(
     "damage", [lambda b: b[: len(b) // 2], lambda b: b"", lambda b: b"ELF" + b, lambda b: b[:-1] + b"?"]
 )
-@pytest.mark.parametrize("ending", [disk.CODE, disk.GRAPH])
-def test_a_damaged_file_is_made_again(folder, compiled, traced, damage, ending):
-    use()
-    (path,) = folder.glob(f"*{ending}")
+@pytest.mark.parametrize("suffix", [disk.CODE, disk.GRAPH])
+def test_a_damaged_file_is_replaced(folder, compiled, traced, damage, suffix):
+    use_robot()
+    (path,) = folder.glob(f"*{suffix}")
     sound = path.read_bytes()
     path.write_bytes(damage(sound))
-    use()
-    assert (len(compiled), len(traced)) == ((2, 1) if ending == disk.CODE else (1, 2))
+    use_robot()
+    assert (len(compiled), len(traced)) == ((2, 1) if suffix == disk.CODE else (1, 2))
     assert path.read_bytes() == sound
 
 
+@pytest.mark.parametrize("suffix", [disk.CODE, disk.GRAPH])
+def test_files_that_have_changed_places_are_replaced(folder, suffix):
+    """Each is sound, but not the content of its name."""
+
+    def answers() -> list[float]:
+        machine_code.unload()
+        return [float(legged.compile(legged.inertia_matrix, robots.chain(n))(np.zeros(n + 7))[0, 0]) for n in (2, 3)]
+
+    wanted = answers()
+    first, second = folder.glob(f"*{suffix}")
+    a, b = first.read_bytes(), second.read_bytes()
+    first.write_bytes(b)
+    second.write_bytes(a)
+    assert answers() == wanted
+    assert (first.read_bytes(), second.read_bytes()) == (a, b)
+
+
 def test_another_processor_or_version_has_files_of_its_own(folder, compiled, traced, monkeypatch):
-    use()
-    monkeypatch.setattr(disk, "_surroundings", lambda: "another computer")
-    use()
+    use_robot()
+    elsewhere(monkeypatch)
+    use_robot()
     assert len(compiled) == len(traced) == 2 and len(list(folder.iterdir())) == 4
 
 
+def test_sources_changed_after_the_import_disable_the_cache(folder, compiled, traced, monkeypatch):
+    """The running code may not be the one in the files."""
+    monkeypatch.setattr(keys, "_IMPORT_TIME", 0)
+    for cached in (keys.source_digest, disk._environment):
+        cached.cache_clear()
+        monkeypatch.setattr(keys if cached is keys.source_digest else disk, cached.__name__, cached.__wrapped__)
+    use_robot()
+    use_robot()
+    assert len(compiled) == len(traced) == 2 and not folder.exists()
+
+
 def test_processes_at_once_leave_sound_files(folder, compiled):
-    environment = {**os.environ, "PYTHONPATH": str(Path(disk.__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(legged.__file__).parents[1])}
     children = [subprocess.Popen([sys.executable, "-c", CHILD], env=environment) for _ in range(4)]
     assert [child.wait() for child in children] == [0, 0, 0, 0]
-    assert sorted(path.suffix for path in folder.iterdir()) == [disk.GRAPH, disk.CODE]
+    assert sorted(path.suffix for path in folder.iterdir()) == [disk.GRAPH, disk.CODE, disk.CODE]
     assert compile(lambda x: np.sin(x) @ x, x=(5,))(np.ones(5)) == 5 * np.sin(1.0)
     assert not compiled
 
 
-def test_a_folder_that_cannot_be_written_is_warned_about(folder, monkeypatch):
+def test_a_folder_that_cannot_be_written_gives_a_warning(folder, monkeypatch):
     blocked = folder.parent / "file"
     blocked.write_text("not a folder")
     monkeypatch.setenv("LEGGED_CACHE", str(blocked / "cache"))
-    with pytest.warns(UserWarning, match="cannot be kept in .*; set LEGGED_CACHE"):
+    with pytest.warns(UserWarning, match="cannot be stored in .*; set LEGGED_CACHE"):
         use()
 
 
-def test_clearing_removes_the_files(folder):
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="access rights of POSIX")
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o722])
+def test_a_folder_that_others_can_write_to_is_not_used(folder, compiled, mode):
     use()
+    files = {path: path.read_bytes() for path in folder.iterdir()}
+    folder.chmod(mode)
+    disk._warn_not_private.cache_clear()
+    with pytest.warns(UserWarning, match="other users can write to it: make it your own .*, or set LEGGED_CACHE"):
+        use()
+    use()  # warns once
+    assert len(compiled) == 3 and {path: path.read_bytes() for path in folder.iterdir()} == files
+    folder.chmod(0o755)
+    use()
+    assert len(compiled) == 3
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="access rights of POSIX")
+def test_a_folder_of_another_user_is_not_used(folder, compiled, monkeypatch):
+    use()
+    monkeypatch.setattr(os, "geteuid", lambda: folder.stat().st_uid + 1)
+    disk._warn_not_private.cache_clear()
+    with pytest.warns(UserWarning, match="other users can write to it"):
+        use()
+    assert len(compiled) == 2
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="access rights of POSIX")
+def test_a_new_folder_is_private_whatever_the_umask(folder):
+    before = os.umask(0o002)
+    try:
+        use()
+    finally:
+        os.umask(before)
+    assert folder.stat().st_mode & 0o777 == 0o700
+
+
+def test_drafts_of_killed_processes_are_deleted(folder):
+    folder.mkdir(mode=0o700)
+    old, new = folder / f"old{disk.DRAFT}", folder / f"new{disk.DRAFT}"
+    for path in (old, new):
+        path.write_bytes(b"half of a file")
+    yesterday = time.time() - 25 * 3600
+    os.utime(old, (yesterday, yesterday))
+    use()
+    assert not old.exists() and new.exists()
+
+
+def test_clearing_removes_the_files(folder):
+    use_robot()
     assert disk.clear() == 2 and not list(folder.iterdir())
     assert disk.clear() == 0
 
 
 def test_the_cache_is_described(folder, monkeypatch):
     assert disk.describe() == (folder, 0, 0, 0, 0) and str(disk.describe()) == f"{folder}: no compiled code"
-    use()
+    use_robot()
     size = sum(path.stat().st_size for path in folder.iterdir())
     assert disk.describe() == (folder, 1, 1, size, 2)
-    monkeypatch.setattr(disk, "_surroundings", lambda: "another computer")
-    use()
+    elsewhere(monkeypatch)
+    use_robot()
     assert disk.describe()[1:3] == (2, 2) and disk.describe().current == 2
     assert "2 pieces of compiled code, 2 traced functions (2 of 4 files current), 0.0 MB" in str(disk.describe())
 
 
-def test_a_warm_start_neither_traces_nor_writes_assembly(folder, traced, monkeypatch):
-    use()
+def test_a_warm_start_writes_no_llvm_ir(folder, traced, monkeypatch):
+    use_robot()
     monkeypatch.setattr(scalar.KernelWriter, "assembly", None)
-    use()
+    use_robot()
     assert len(traced) == 1
 
 

@@ -1,13 +1,12 @@
-"""What is kept between runs, in two steps: traced functions, and machine code.
+"""Files of the cache folder.
 
-Files lie in the user's cache folder, or in the folder that the environment variable LEGGED_CACHE names. Machine code
-(`.o`) has the name of the graph that it computes; a graph (`.graph`, see `recall`) that of everything that the traced
-function depends on, if that can be told, see `fingerprint`. So a function that is known costs neither tracing nor
-compiling, and one that has to be traced only that.
+The folder is the user's cache folder, or the one that the environment variable LEGGED_CACHE names. Machine code lies in
+files `.o`, traced graphs in files `.graph`. The name of a file is a hash of its key, which includes the environment:
+the sources of the compiler, the processor, and the versions of Python, NumPy and LLVM. A file contains its own name and
+a checksum; a file that is truncated, renamed or not written by this module is ignored and replaced. Files are written
+under a temporary name and then renamed, so that several processes can share the folder.
 
-A file's name is a hash that counts in the code generator, the processor and the versions. A file is written under
-another name first and then moved, so that two processes never see half of it; its content carries a checksum, and a
-file that is truncated or not ours is made again.
+Machine code is executed, so a folder that other users can write to is not used.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ import hashlib
 import os
 import sys
 import tempfile
-import threading
+import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -27,19 +26,19 @@ from typing import NamedTuple
 import llvmlite
 import numpy as np
 
+from legged.compiler.cache import keys
 from legged.compiler.codegen import llvm
-from legged.compiler.ir.graph import Graph
 from legged.version import __version__
 
-CODE, GRAPH = ".o", ".graph"
-"""Endings of the files."""
-_MAGIC = b"legged cache 2\n"
-_loaded: dict[str, llvm.LoadedCode] = {}
-_lock = threading.Lock()
+CODE, GRAPH, DRAFT = ".o", ".graph", ".draft"
+"""Suffixes of machine code, of graphs, and of files that are being written."""
+_MAGIC = b"legged cache 3\n"
+_DRAFT_AGE = 24 * 3600.0
+"""Age of a draft from which on the process that wrote it is taken to have ended, [s]."""
 
 
 def folder() -> Path:
-    """Return the folder that files are kept in; it need not exist yet."""
+    """Return the cache folder, which need not exist yet."""
     if chosen := os.environ.get("LEGGED_CACHE"):
         return Path(chosen)
     if sys.platform == "win32":
@@ -51,34 +50,114 @@ def folder() -> Path:
     return Path(base) / "legged"
 
 
-def load(graph: Graph, program: Callable[[Graph], str]) -> llvm.LoadedCode:
-    """Return the graph's machine code: from memory, else from the cache folder, else compiled and put there.
+@cache
+def _environment() -> str | None:
+    """Return what all files depend on besides their keys, None if the running code is not known."""
+    source = keys.source_digest("legged/compiler")
+    if source is None:
+        return None
+    compiler = f"legged {__version__} {source}, object header {object.__basicsize__}, Python {sys.version}"
+    return f"{compiler}, NumPy {np.__version__}, llvmlite {llvmlite.__version__}, {llvm.target_name()}"
 
-    Args:
-        graph: What to compute.
-        program: One of `programs`, which writes the assembly if it is needed.
-    """
-    file = name(program.__name__, f"bare: {graph.is_bare}", graph.digest) + CODE
-    with _lock:
-        code = _loaded.get(file)
-        if code is None:
-            content = read(file)
-            if content is None:
-                content = llvm.machine_code(program(graph))
-                write(file, content)
-            code = _loaded[file] = llvm.LoadedCode(content)
-    return code
+
+def _generation() -> str:
+    """Return the beginning of the names of all files of this environment."""
+    return hashlib.sha256((_environment() or "").encode()).hexdigest()[:8]
+
+
+def file_name(suffix: str, *key: str) -> str | None:
+    """Return the name of the file for a key, None if there cannot be one since the running code is not known."""
+    environment = _environment()
+    if environment is None:
+        return None
+    digest = hashlib.sha256("\n".join((environment, *key)).encode()).hexdigest()
+    return f"{_generation()}-{digest[:40]}{suffix}"
+
+
+def read(file: str | None) -> bytes | None:
+    """Return the content of a file, None if it is missing, damaged or not safe to use."""
+    if file is None or not is_private(folder()):
+        return None
+    try:
+        stored = (folder() / file).read_bytes()
+    except OSError:
+        return None
+    header = _header(file)
+    content = stored[len(header) + 32 :]
+    return content if stored[: len(header) + 32] == header + _checksum(header, content) else None
+
+
+def write(file: str | None, content: bytes) -> None:
+    """Write the content of a file; other processes see the whole file or none."""
+    if file is None:
+        return
+    target = folder()
+    try:
+        target.mkdir(parents=True, exist_ok=True, mode=0o700)
+        if not is_private(target):
+            return
+        handle, draft = tempfile.mkstemp(dir=target, suffix=DRAFT)
+    except OSError as error:
+        warnings.warn(f"compiled code cannot be stored in {target}: {error}; set LEGGED_CACHE", stacklevel=2)
+        return
+    try:
+        with os.fdopen(handle, "wb") as stream:
+            stream.write(_header(file) + _checksum(_header(file), content) + content)
+        os.replace(draft, target / file)
+    except OSError:  # the disk is full, or on Windows another process reads the same file, which is as good as this one
+        Path(draft).unlink(missing_ok=True)
+    _remove_old_drafts(target)
+
+
+def _header(file: str) -> bytes:
+    return _MAGIC + file.encode() + b"\n"
+
+
+def _checksum(header: bytes, content: bytes) -> bytes:
+    return hashlib.sha256(header + content).digest()
+
+
+def is_private(path: Path) -> bool:
+    """Return whether only this user can write to a folder, with a warning if not; True if it does not exist."""
+    try:
+        status = path.stat()
+    except OSError:
+        return True
+    if not hasattr(os, "geteuid"):  # Windows: the folder inherits the access rights of the user's profile
+        return True
+    if status.st_uid == os.geteuid() and not status.st_mode & 0o022:
+        return True
+    _warn_not_private(path)
+    return False
+
+
+@cache
+def _warn_not_private(path: Path) -> None:
+    warnings.warn(
+        f"the cache folder {path} is not used, since other users can write to it: make it your own with chown and "
+        f"chmod go-w, or set LEGGED_CACHE to another folder",
+        stacklevel=5,
+    )
+
+
+@cache
+def _remove_old_drafts(path: Path) -> None:
+    """Delete the drafts of processes that were killed while they wrote; once per process."""
+    for draft in path.glob(f"*{DRAFT}"):
+        with contextlib.suppress(OSError):
+            if time.time() - draft.stat().st_mtime > _DRAFT_AGE:
+                draft.unlink()
 
 
 class Contents(NamedTuple):
-    """What is kept.
+    """Contents of the cache folder.
 
     Attributes:
-        folder: Where.
-        code: How many pieces of compiled code.
-        graphs: How many traced functions.
-        size: Of all of them, [bytes].
-        current: How many of them were written for this version, this processor and this code generator.
+        folder: Path of the folder.
+        code: Number of files of machine code.
+        graphs: Number of traced graphs.
+        size: Total size, [bytes].
+        current: Number of files that belong to this version, processor and compiler.
     """
 
     folder: Path
@@ -96,10 +175,10 @@ class Contents(NamedTuple):
 
 
 def describe() -> Contents:
-    """Return what the cache folder holds."""
+    """Return the contents of the cache folder."""
     sizes = {}
     for path in _files():
-        with contextlib.suppress(OSError):  # another process has just cleared it
+        with contextlib.suppress(OSError):  # another process has just deleted it
             sizes[path.name] = path.stat().st_size
     current = sum(name.startswith(_generation()) for name in sizes)
     code = sum(name.endswith(CODE) for name in sizes)
@@ -107,72 +186,13 @@ def describe() -> Contents:
 
 
 def clear() -> int:
-    """Delete all files of the cache folder and forget what is loaded; return how many files there were."""
-    with _lock:
-        _loaded.clear()
-        files = list(_files())
-        for path in files:
-            path.unlink(missing_ok=True)
+    """Delete all files of the cache and return how many there were."""
+    files = list(_files())
+    for path in files:
+        path.unlink(missing_ok=True)
     return len(files)
 
 
 def _files() -> Iterator[Path]:
-    """Yield the files that are ours."""
     if folder().is_dir():
         yield from (path for path in folder().iterdir() if path.suffix in (CODE, GRAPH))
-
-
-def _sources() -> str:
-    """Return a digest of what traces functions and generates code."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parents[1].rglob("*.py")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-_SOURCES = _sources()  # while it is what was imported
-
-
-@cache
-def _surroundings() -> str:
-    """Return what all files depend on besides what they are of: this package, versions and the processor."""
-    generator = f"legged {__version__} {_SOURCES}, object header {object.__basicsize__}, Python {sys.version}"
-    return f"{generator}, NumPy {np.__version__}, llvmlite {llvmlite.__version__}, {llvm.target_description()}"
-
-
-def _generation() -> str:
-    """Return what the names of all files begin with that these surroundings write."""
-    return hashlib.sha256(_surroundings().encode()).hexdigest()[:8]
-
-
-def name(*parts: str) -> str:
-    """Return the name, without ending, of a file whose content depends on these words and on the surroundings."""
-    digest = hashlib.sha256("\n".join((_surroundings(), *parts)).encode()).hexdigest()
-    return f"{_generation()}-{digest[:40]}"
-
-
-def read(file: str) -> bytes | None:
-    """Return the content of a file, None if the file is missing, truncated or not ours."""
-    try:
-        stored = (folder() / file).read_bytes()
-    except OSError:
-        return None
-    magic, checksum, content = stored[: len(_MAGIC)], stored[len(_MAGIC) : len(_MAGIC) + 32], stored[len(_MAGIC) + 32 :]
-    return content if magic == _MAGIC and checksum == hashlib.sha256(content).digest() else None
-
-
-def write(file: str, content: bytes) -> None:
-    """Put content into a file, all at once."""
-    place = folder()
-    try:
-        place.mkdir(parents=True, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=place, suffix=".draft")
-    except OSError as error:
-        warnings.warn(f"compiled code cannot be kept in {place}: {error}; set LEGGED_CACHE", stacklevel=2)
-        return
-    try:
-        with os.fdopen(handle, "wb") as stream:
-            stream.write(_MAGIC + hashlib.sha256(content).digest() + content)
-        os.replace(draft, place / file)
-    except OSError:  # full disk, or Windows while another process reads the same file, which is as good as ours
-        Path(draft).unlink(missing_ok=True)

@@ -1,37 +1,36 @@
-"""Traced graphs kept between runs: a function with a known `fingerprint` is traced once, and read from disk ever after.
+"""Traced graphs on disk, for functions of this project: traced once, and read in later processes.
 
-What a call needs of a graph (inputs, outputs, the name of its machine code) is read at once; its operations stay packed
-until somebody looks at them: to count them, to write them as C, to say why an answer is not finite, or to compile
-them for batches.
+A call of a kernel needs the inputs and outputs of a graph and the name of its machine code; these are read at once. The
+operations stay compressed until they are needed: to count them, to write them as C, to find the cause of a result that
+is not finite, or to compile them for batches.
 """
 
 from __future__ import annotations
 
 import marshal
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any
 
-from legged.compiler.cache import disk
-from legged.compiler.cache.fingerprint import fingerprint
+from legged.compiler.cache import disk, keys
 from legged.compiler.ir import pytree
 from legged.compiler.ir.annotations import Label
-from legged.compiler.ir.graph import Graph, Node
+from legged.compiler.ir.graph import Graph, Node, Shape
 
 
-class Kept(Graph):
-    """A graph from the cache folder."""
+class CachedGraph(Graph):
+    """A graph that was read from the cache folder."""
 
     @classmethod
-    def of(cls, whole: dict[str, Any]) -> Kept:
-        """Return the graph from what `_whole` made of it."""
+    def from_data(cls, data: dict[str, Any]) -> CachedGraph:
+        """Return the graph from the data that `_data_of` returns; ValueError if a class of its results is missing."""
         graph = object.__new__(cls)
-        vars(graph).update(whole, rebuild=pytree.unpack(whole["rebuild"]))
+        vars(graph).update(data, rebuild=pytree.deserialize(data["rebuild"]))
         return graph
 
     def __getattr__(self, name: str) -> Any:
-        """Unpack the operations when they are asked for first."""
+        """Decompress the operations at the first access."""
         if name not in ("nodes", "results"):
             raise AttributeError(name)
         nodes, labels, results = marshal.loads(zlib.decompress(self.packed))
@@ -40,51 +39,65 @@ class Kept(Graph):
         return vars(self)[name]
 
 
-def graph_of(things: Sequence[Any], trace: Callable[[], Graph]) -> Graph:
-    """Return the graph that `trace` makes: from the cache folder, or traced and put there.
+def cached_graph(
+    function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape], trace: Callable[[], Graph]
+) -> Graph:
+    """Return the graph of function(robot, *arrays): from the cache folder, or traced.
 
-    What changes what it depends on while it is traced is not kept.
+    Only graphs of functions and robots that have a key are stored, see `keys`; all others are traced.
 
     Args:
-        things: Everything that the graph depends on, as far as it is not the same for all graphs.
-        trace: Called if the graph is not kept.
+        function: What is traced.
+        robot: Its first argument, or None.
+        shapes: Names and shapes of the arrays, in order.
+        trace: Returns the graph.
     """
-    mark = fingerprint(*things)
-    graph = _find(mark) if mark else None
+    file = _file_name(function, robot, shapes)
+    graph = _read(file)
     if graph is None:
         graph = trace()
-        if mark and mark == fingerprint(*things):
-            _keep(mark, graph)
+        if file and file == _file_name(function, robot, shapes):  # tracing has changed neither
+            _write(file, graph)
     return graph
 
 
-def _find(mark: str) -> Graph | None:
-    content = disk.read(disk.name(mark) + disk.GRAPH)
+def _file_name(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape]) -> str | None:
+    named = keys.function_key(function)
+    content = keys.data_key(robot) if named else None
+    source = keys.source_digest(*keys.PACKAGES) if content else None
+    if named is None or content is None or source is None:
+        return None
+    return disk.file_name(disk.GRAPH, source, named, content, repr(list(shapes.items())))
+
+
+def _read(file: str | None) -> Graph | None:
+    content = disk.read(file)
     try:
-        return None if content is None else Kept.of(marshal.loads(content))
-    except ValueError:  # the results have a class that is not there
+        return None if content is None else CachedGraph.from_data(marshal.loads(content))
+    except ValueError:
         return None
 
 
-def _keep(mark: str, graph: Graph) -> None:
+def _write(file: str, graph: Graph) -> None:
+    """Store a graph, unless it holds values that would be read differently."""
     try:
-        content = marshal.dumps(_whole(graph))
-    except ValueError:  # the results have a class that only this process knows, or labels are no plain data
+        content = marshal.dumps(_data_of(graph))
+    except ValueError:  # a class of the results is not found by its name, or a label is not plain data
         return
-    again = Kept.of(marshal.loads(content))
+    again = CachedGraph.from_data(marshal.loads(content))
     if all(getattr(again, field.name) == getattr(graph, field.name) for field in fields(graph)):
-        disk.write(disk.name(mark) + disk.GRAPH, content)
+        disk.write(file, content)
 
 
-def _whole(graph: Graph) -> dict[str, Any]:
-    """Return a graph as plain data; ValueError if that cannot be."""
+def _data_of(graph: Graph) -> dict[str, Any]:
+    """Return a graph as data that marshal takes; ValueError if that is impossible."""
     labels: dict[Label, int] = {}
     nodes = [(node.operation, node.arguments, labels.setdefault(node.label, len(labels))) for node in graph.nodes]
     operations = marshal.dumps((nodes, [tuple(label) for label in labels], graph.results))
     return {
         "inputs": graph.inputs,
         "outputs": graph.outputs,
-        "rebuild": pytree.pack(graph.rebuild),
+        "rebuild": pytree.serialize(graph.rebuild),
         "digest": graph.digest,
         "size": graph.size,
         "packed": zlib.compress(operations, 1),

@@ -110,8 +110,13 @@ class LoadedCode:
 
     def function(self, name: str, *types: Any) -> Any:
         """Return a ctypes function with these argument types and an int64 result; a call releases the GIL."""
-        return ctypes.CFUNCTYPE(ctypes.c_int64, *types)(self.address(name))
+        return self._holding(ctypes.CFUNCTYPE(ctypes.c_int64, *types)(self.address(name)))
 
     def function_with_gil(self, name: str, *types: Any) -> Any:
         """Return the same for short functions; a call keeps the GIL, which is faster."""
-        return ctypes.PYFUNCTYPE(ctypes.c_int64, *types)(self.address(name))
+        return self._holding(ctypes.PYFUNCTYPE(ctypes.c_int64, *types)(self.address(name)))
+
+    def _holding(self, function: Any) -> Any:
+        """Return a function that keeps this code in memory as long as it exists."""
+        function.code = self
+        return function

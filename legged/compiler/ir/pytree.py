@@ -60,31 +60,31 @@ def form_of(rebuild: Rebuild) -> Callable[[tuple[Any, ...]], Any] | None:
     return lambda arrays: rebuild(iter(arrays))
 
 
-def pack(rebuild: Rebuild) -> Any:
+def serialize(rebuild: Rebuild) -> Any:
     """Return a structure as plain data, or raise ValueError if another process could not make it from that."""
     if isinstance(rebuild, Sequence):
         name = rebuild.kind.__module__, rebuild.kind.__qualname__
         if _find(*name) is not rebuild.kind:
             raise ValueError(f"{'.'.join(name)} is not found by its name")
-        return (*name, tuple(map(pack, rebuild.parts)))
+        return (*name, tuple(map(serialize, rebuild.parts)))
     if isinstance(rebuild, Mapping):
         if any(type(key) not in (str, int, float, bool) for key in rebuild.keys):
             raise ValueError("keys that are not plain")
-        return rebuild.keys, pack(rebuild.values)
+        return rebuild.keys, serialize(rebuild.values)
     return None
 
 
-def unpack(packed: Any) -> Rebuild:
-    """Return the structure that was packed, or raise ValueError if this process has not all that is in it."""
-    if packed is None:
+def deserialize(data: Any) -> Rebuild:
+    """Return the structure from the data of `serialize`; ValueError if one of its classes does not exist."""
+    if data is None:
         return next
-    if len(packed) == 2:
-        return Mapping(packed[0], unpack(packed[1]))
-    module, name, parts = packed
+    if len(data) == 2:
+        return Mapping(data[0], deserialize(data[1]))
+    module, name, parts = data
     kind = _find(module, name)
     if not isinstance(kind, type):
         raise ValueError(f"{module}.{name} is not there")
-    return Sequence(kind, tuple(map(unpack, parts)))
+    return Sequence(kind, tuple(map(deserialize, parts)))
 
 
 def _find(module: str, name: str) -> Any:

@@ -21,7 +21,7 @@ from functools import cached_property
 
 import numpy as np
 
-from legged.compiler.cache import disk as stored
+from legged.compiler.cache import machine_code
 from legged.compiler.codegen import batch_loop, llvm, selection
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.runtime.threads import default_threads, share
@@ -69,7 +69,7 @@ class Batch:
     @cached_property
     def code(self) -> llvm.LoadedCode:
         """The machine code."""
-        code = stored.load(self.graph, selection.batch_module)
+        code = machine_code.load(self.graph, selection.batch_module)
         self.loaded(code, code.address(batch_loop.ENTRY_POINT), 2 * _CHUNK // max(self.graph.size, 1))
         return code
 

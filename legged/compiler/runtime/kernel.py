@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.cache import disk
+from legged.compiler.cache import machine_code
 from legged.compiler.codegen import c99, selection
 from legged.compiler.codegen.cpython import entry_point, layout
 from legged.compiler.ir.graph import Graph, Shape
@@ -82,7 +82,7 @@ class Kernel:
         self.name, self.graph = name, graph
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
         self.shapes = tuple(a.shape for a in self.arguments)
-        self.code = disk.load(graph, selection.single_state_module)
+        self.code = machine_code.load(graph, selection.single_state_module)
         self._built_in = entry_point.supports(graph) and layout.is_enabled()
         self._idle: list[_Workspace] = []
         if self._built_in:
@@ -92,10 +92,6 @@ class Kernel:
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
-
-    def __fingerprint__(self) -> tuple[Any, ...]:
-        """Return everything that the results depend on, see `fingerprint`."""
-        return self.name, self.graph.inputs, self.graph.digest, self.graph.rebuild
 
     @cached_property
     def counts(self) -> Counts:

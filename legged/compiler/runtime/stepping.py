@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.cache import disk, graphs
+from legged.compiler.cache import machine_code
 from legged.compiler.codegen import llvm, selection, time_loop
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.passes.simplify import simplify
@@ -94,7 +94,7 @@ class Repeat:
     def of(cls, step: Callable[[Any, Any, Any], Any], parameters: int, size: int) -> Repeat:
         """Return the loop over a step given as plain NumPy code."""
         shapes = {"clock": (3,), "parameters": (parameters,), "state": (size,)}
-        return cls(graphs.graph_of((step, parameters, size), lambda: simplify(record(step, shapes))))
+        return cls(simplify(record(step, shapes)))
 
     @cached_property
     def _one(self) -> Callable[..., int]:
@@ -106,8 +106,7 @@ class Repeat:
 
     def _function(self, program: Callable[[Graph], str]) -> Callable[..., int]:
         types = ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-        self._code = disk.load(self.graph, program)
-        return self._code.function(time_loop.ENTRY_POINT, *types)
+        return machine_code.load(self.graph, program).function(time_loop.ENTRY_POINT, *types)
 
     def _room(self, width: int) -> int:
         """Return how many numbers of working memory `width` states take; counted once, since large graphs take long."""

@@ -1,0 +1,51 @@
+"""Machine code of graphs: in memory, on disk, or compiled."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from weakref import WeakValueDictionary
+
+from legged.compiler.cache import disk
+from legged.compiler.codegen import llvm
+from legged.compiler.ir.graph import Graph
+
+_MAX_UNUSED = 32
+"""How many pieces of code stay in memory that no kernel holds, the most recent ones."""
+
+_Key = tuple[str, str, str]
+_lock = threading.Lock()
+_loaded: WeakValueDictionary[_Key, llvm.LoadedCode] = WeakValueDictionary()
+_recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
+
+
+def load(graph: Graph, program: Callable[[Graph], str]) -> llvm.LoadedCode:
+    """Return a graph's machine code: from memory, else from the cache folder, else compiled and stored there.
+
+    Args:
+        graph: What to compute.
+        program: Writes the LLVM IR of the graph; called only if the graph has to be compiled.
+    """
+    key = (program.__name__, f"single array: {graph.is_bare}", graph.digest)
+    with _lock:
+        code = _loaded.get(key)
+        if code is None:
+            file = disk.file_name(disk.CODE, *key)
+            content = disk.read(file)
+            if content is None:
+                content = llvm.machine_code(program(graph))
+                disk.write(file, content)
+            code = _loaded[key] = llvm.LoadedCode(content)
+        _recent[key] = code
+        _recent.move_to_end(key)
+        if len(_recent) > _MAX_UNUSED:
+            _recent.popitem(last=False)
+    return code
+
+
+def unload() -> None:
+    """Release the code that is in memory; kernels keep theirs."""
+    with _lock:
+        _recent.clear()
+        _loaded.clear()
