@@ -57,7 +57,7 @@ def _environment() -> str | None:
     if source is None:
         return None
     compiler = f"legged {__version__} {source}, object header {object.__basicsize__}, Python {sys.version}"
-    return f"{compiler}, NumPy {np.__version__}, llvmlite {llvmlite.__version__}, {llvm.target_name()}"
+    return f"{compiler}, NumPy {np.__version__}, llvmlite {llvmlite.__version__}, {llvm.target_description()}"
 
 
 def _generation() -> str:
