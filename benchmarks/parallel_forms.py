@@ -33,8 +33,8 @@ METHODS: dict[str, Callable[..., np.ndarray]] = {
 }
 LOOP_METHODS: dict[str, Callable[..., np.ndarray]] = {
     "elimination": loops.forward_dynamics,
-    "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
-    "divide and conquer, pivoted": divide_and_conquer.forward_dynamics,
+    "divide and conquer, inverse": partial(loops.divide_and_conquer.forward_dynamics, version="inverse"),
+    "divide and conquer, pivoted": loops.divide_and_conquer.forward_dynamics,
 }
 MAX_ANGLES = {"straight": 0.1, "coiled": 3.0}
 """Largest magnitude of the random joint angles, [rad]."""

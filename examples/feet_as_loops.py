@@ -59,7 +59,7 @@ for axes, (phase, (posture, feet)) in zip((drawing.axes[:3], drawing.axes[3:]), 
     q = np.concatenate([np.zeros(3), posture])
     q[2] = -legged.frame_pose(robot, q, "a_heel").position[2]
     contacts = [f"{foot}_{end}" for foot in feet for end in ("heel", "toe")]
-    stands = loops.standing(robot, q, contacts)
+    stands = loops.pin_contacts(robot, q, contacts)
     controller = servo(path(stands, q, phase))
     bound = legged.simulate(stands, controller, until=4.0, q=q, integrator=legged.Stiff())
     held = loop_forces(stands, bound)

@@ -1,4 +1,4 @@
-"""The articulated-body algorithm: forward dynamics in O(n), equations (12) to (14)."""
+"""The articulated-body algorithm: forward dynamics in O(n), Featherstone and Orin, equations (12) to (14)."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged.algorithms.linear_algebra import solve_rows
 from legged.algorithms.links import Links, base_bias, cross_force, cross_motion, links_at
 from legged.algorithms.newton_euler import velocities
 from legged.compiler.ir.annotations import stage
@@ -18,14 +19,14 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 
 
-class Articulated(NamedTuple):
-    """Articulated bodies, each list in the order of the robot's bodies.
+class ArticulatedInertias(NamedTuple):
+    """Articulated-body inertias and the joint factors that follow from them, each list in the order of `robot.bodies`.
 
     Attributes:
         I: Articulated-body inertia I^A, (6, 6).
-        U: I^A h, and what the joint's rotor adds to momentum, (6, nv of the joint).
-        D: h^T I^A h, what the joint meets, factored by `factor_symmetric`.
-        Psi: U D^-1; a force f on the body leaves its parent f - Psi h^T f, (6, nv of the joint).
+        U: I^A h + H, (6, nv of the joint), with H the momentum of the joint's rotor.
+        D: h^T I^A h, (nv of the joint, nv of the joint), the inertia along the joint, factored by `factor_symmetric`.
+        Psi: U D^-1, (6, nv of the joint); of a force f on the body, the joint transmits f - Psi h^T f to the parent.
     """
 
     I: list[Array]
@@ -62,54 +63,56 @@ def forward_dynamics(
         p, c = _bias(links, q, v, wrenches)
         drive = [tau[body.v] - friction_forces(body, v) - spring_forces(body, q) for body in robot.bodies]
     with stage("2 articulated inertias"):
-        parts = articulated_inertias(links)
-        u = _inward(links, parts, p, c, drive)
+        articulated = articulated_inertias(links)
+        u = _inward(links, articulated, p, c, drive)
     with stage("3 accelerations"):
-        vdot = _outward(links, parts, u, c, base_bias(links, q, v))
+        vdot = _outward(links, articulated, u, c, base_bias(links, q, v))
     return finite(robot, "the forward dynamics", vdot)
 
 
-def refuse_followers(robot: Robot, what: str) -> None:
+def refuse_followers(robot: Robot, algorithm: str) -> None:
     """Raise DefinitionError for a robot with joints that follow others."""
     if robot.followers:
         names = ", ".join(repr(joint.name) for joint in robot.followers)
         raise DefinitionError(
-            f"{what} eliminates joint by joint, which joints that follow others do not allow: {names}; "
+            f"{algorithm} eliminates joint by joint, which joints that follow others do not allow: {names}; "
             f"legged.forward_dynamics solves such robots with the inertia matrix"
         )
 
 
 def _bias(links: Links, q: Array, v: Array, wrenches: Wrenches) -> tuple[list[Array], list[Array]]:
-    """Return (p_i, hd_i qd_i) of each body, (6,) each; the base's second is in `base_bias`."""
-    t, outside = velocities(links, v), links.wrenches(wrenches)
+    """Return (p_i, hd_i qd_i) of each body, (6,) each; the velocity product of the base is in `base_bias`."""
+    t, external = velocities(links, v), links.wrenches(wrenches)
     p, c = [], []
     for body in outward(links.robot):
         k = body.index
         p_k = cross_force(t[k], links.I[k] @ t[k])
         if links.H[k].any():
             p_k = p_k + cross_force(t[k], links.H[k] @ v[body.v])
-        p.append(p_k - outside[k] if k in outside else p_k)
+        p.append(p_k - external[k] if k in external else p_k)
         c.append(cross_motion(t[k], links.h[k] @ v[body.v]) if body.parent >= 0 else np.zeros(6))
     return p, c
 
 
-def articulated_inertias(links: Links) -> Articulated:
-    """Return the articulated bodies of a robot at a configuration: equation (12)."""
-    inertia, parts = list(links.I), {}
+def articulated_inertias(links: Links) -> ArticulatedInertias:
+    """Return the articulated-body inertias of a robot at a configuration: equation (12)."""
+    inertia, factors = list(links.I), {}
     for body in inward(links.robot):
         k, h, H = body.index, links.h[body.index], links.H[body.index]
         U = inertia[k] @ h + H
         D = factor_symmetric(mirror(h.T @ U + H.T @ h + body.reflected_inertia))
-        Psi = np.array([solve_factored(D, row) for row in U]).reshape(U.shape)
-        parts[k] = U, D, Psi
+        Psi = solve_rows(D, U)
+        factors[k] = U, D, Psi
         if body.parent >= 0:
-            remaining = mirror(inertia[k] - U @ Psi.T)
-            inertia[body.parent] = inertia[body.parent] + links.X[k].transform_inertia(remaining)
-    U, D, Psi = ([parts[k][i] for k in range(len(inertia))] for i in range(3))
-    return Articulated(inertia, U, D, Psi)
+            transmitted = mirror(inertia[k] - U @ Psi.T)
+            inertia[body.parent] = inertia[body.parent] + links.X[k].transform_inertia(transmitted)
+    U, D, Psi = ([factors[k][i] for k in range(len(inertia))] for i in range(3))
+    return ArticulatedInertias(inertia, U, D, Psi)
 
 
-def _inward(links: Links, parts: Articulated, p: list[Array], c: list[Array], drive: list[Array]) -> list[Array]:
+def _inward(
+    links: Links, articulated: ArticulatedInertias, p: list[Array], c: list[Array], drive: list[Array]
+) -> list[Array]:
     """Return u of each joint, from the bias forces of its articulated body: equation (13)."""
     p, us = list(p), list(drive)
     for body in inward(links.robot):
@@ -117,20 +120,20 @@ def _inward(links: Links, parts: Articulated, p: list[Array], c: list[Array], dr
         if body.parent < 0:
             us[k] = drive[k] - h.T @ p[k]
             continue
-        p_a = p[k] + parts.I[k] @ c[k]
+        p_a = p[k] + articulated.I[k] @ c[k]
         us[k] = drive[k] - h.T @ p_a - links.H[k].T @ c[k]
-        p[body.parent] = p[body.parent] + links.X[k].T @ (p_a + parts.Psi[k] @ us[k])
+        p[body.parent] = p[body.parent] + links.X[k].T @ (p_a + articulated.Psi[k] @ us[k])
     return us
 
 
-def _outward(links: Links, parts: Articulated, u: list[Array], c: list[Array], a_0: Array) -> Array:
-    """Return the joint accelerations, outward from the base: equation (14), then (4)."""
+def _outward(links: Links, articulated: ArticulatedInertias, u: list[Array], c: list[Array], a_0: Array) -> Array:
+    """Return the joint accelerations, (nv,), outward from the base: equation (14), then (4)."""
     a: dict[int, Array] = {}
-    found = []
+    vdot = []
     for body in outward(links.robot):
         k = body.index
         a_p = a_0 if body.parent < 0 else links.X[k] @ a[body.parent]
-        qdd = solve_factored(parts.D[k], u[k] - parts.U[k].T @ a_p)
-        found.append((body.v, qdd))
+        qdd = solve_factored(articulated.D[k], u[k] - articulated.U[k].T @ a_p)
+        vdot.append((body.v, qdd))
         a[k] = a_p + c[k] + (links.h[k] @ qdd if body.nv else 0.0)
-    return scatter(links.robot.nv, found)
+    return scatter(links.robot.nv, vdot)

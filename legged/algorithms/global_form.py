@@ -1,7 +1,7 @@
-"""The equations of the whole robot at once: incidence matrix, mass matrix in three factors, projected equations.
+"""The equations of motion of the whole robot as matrices: incidence matrix, factors of the mass matrix, projection.
 
-Composite vectors hold six numbers a body, in the order of `robot.bodies`. In absolute coordinates the incidence matrix
-holds ones and minus ones; in link coordinates transforms stand for the ones that lead from a parent to its child.
+Composite vectors hold six numbers for each body, in the order of `robot.bodies`. In absolute coordinates the incidence
+matrix has blocks 1 and -1; in link coordinates the transform from parent to child replaces the 1 of the parent.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged.algorithms.jointed import matrix
 from legged.algorithms.links import Links, base_bias, cross_force, cross_motion, links_at
 from legged.algorithms.newton_euler import velocities
 from legged.compiler.ir.annotations import stage
@@ -19,18 +18,19 @@ from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
 from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
-from legged.spatial import Array, mirror, solve_symmetric
+from legged.spatial import Array, Transform, mirror, skew, solve_symmetric
 
 
 @dataclass(frozen=True, eq=False)
 class GlobalForm:
-    """The matrices of a robot at a configuration, for n bodies, the base included.
+    """The matrices of a robot with n bodies, the base included, at a configuration.
 
     Attributes:
-        P: Incidence matrix, (6n, 6n): P a is each joint's acceleration, (29).
+        P: Incidence matrix, (6n, 6n): P a holds the acceleration across each joint, (29).
         H: Motion subspaces, (6n, nv); block-diagonal up to the order of v.
-        I: Inertias, block-diagonal, (6n, 6n).
-        spin: What rotors add to momentum, (6n, nv), and `reflected`, to the joints alone, (nv, nv); zero in the paper.
+        I: Spatial inertias, block-diagonal, (6n, 6n).
+        rotor_momentum: Momentum per joint rate of the rotors, (6n, nv); zero in the paper.
+        reflected_inertia: Inertia of armature and rotors, (nv, nv); zero in the paper.
 
     Source: Featherstone, Orin 2000, section 3.5.
     """
@@ -38,20 +38,20 @@ class GlobalForm:
     P: Array
     H: Array
     I: Array
-    spin: Array
-    reflected: Array
+    rotor_momentum: Array
+    reflected_inertia: Array
 
     @property
     def S(self) -> Array:
         """S = P^-1 H, (6n, nv), equation (24): joint rates to the bodies' velocities; by substitution outward."""
-        return _substituted(self.P, self.H)
+        return _solve_outward(self.P, self.H)
 
     @property
     def mass(self) -> Array:
-        """M = H^T P^-T I P^-1 H, (nv, nv), with what rotors add."""
+        """M = H^T P^-T I P^-1 H, (nv, nv), and the terms of the rotors."""
         S = self.S
-        shared = S.T @ self.spin
-        return mirror(S.T @ self.I @ S + shared + shared.T + self.reflected)
+        shared = S.T @ self.rotor_momentum
+        return mirror(S.T @ self.I @ S + shared + shared.T + self.reflected_inertia)
 
 
 def global_form(robot: Robot, q: Array, *, coordinates: str = "absolute") -> GlobalForm:
@@ -64,51 +64,52 @@ def global_form(robot: Robot, q: Array, *, coordinates: str = "absolute") -> Glo
     return _matrices(links_at(robot, q, coordinates))
 
 
-def inertia_matrix(robot: Robot, q: Array) -> Array:
-    """Return the joint-space inertia matrix, (nv, nv), as H^T P^-T I P^-1 H: O(n^3), with most of it zeros."""
-    return global_form(robot, q).mass
-
-
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
-    """Return the acceleration under given forces, (nv,), from the bodies' equations projected on the joints' motions.
+    """Return the acceleration under given generalized forces, (nv,), by projecting the equations of all bodies; O(n^3).
 
         f = I a + v x I v                                                (23)
         a = a_0 + S qdd                                                  (24)
         S^T I S qdd = S^T (f_a - I a_0 - v x I v)                        (26)
 
     Args:
-        robot, q, v, tau, wrenches: As in `legged.forward_dynamics`; dense, O(n^3).
+        robot, q, v, tau, wrenches: As in `legged.forward_dynamics`.
 
     Source: Featherstone, Orin 2000, equations (23) to (26).
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     links = links_at(robot, q, "absolute")
-    whole = _matrices(links)
+    form = _matrices(links)
     with stage("2 right side"):
-        a_0, bias = _bias(links, whole, q, v, wrenches)
-        own = scatter_add(robot, [friction_forces(body, v) + spring_forces(body, q) for body in robot.bodies])
-        rest = tau - own - whole.spin.T @ a_0 - whole.S.T @ (whole.I @ a_0 + bias)
+        a_0, bias = _bias(links, form, q, v, wrenches)
+        passive = scatter_add(robot, [friction_forces(body, v) + spring_forces(body, q) for body in robot.bodies])
+        right_side = tau - passive - form.rotor_momentum.T @ a_0 - form.S.T @ (form.I @ a_0 + bias)
     with stage("3 solution"):
-        return finite(robot, "the forward dynamics", solve_symmetric(whole.mass, rest))
+        return finite(robot, "the forward dynamics", solve_symmetric(form.mass, right_side))
 
 
 def _matrices(links: Links) -> GlobalForm:
     robot = links.robot
-    n, nv, kind = len(robot.bodies), robot.nv, np.result_type(*links.I, *links.h)
-    P, H, I, spin = (np.zeros((6 * n, m), dtype=kind) for m in (6 * n, nv, 6 * n, nv))
+    n, nv, dtype = len(robot.bodies), robot.nv, np.result_type(*links.I, *links.h)
+    P, H, I, spin = (np.zeros((6 * n, m), dtype=dtype) for m in (6 * n, nv, 6 * n, nv))
     reflected = np.zeros((nv, nv))
     for body in outward(robot):
         k = slice(6 * body.index, 6 * body.index + 6)
         P[k, k] = np.eye(6)
         if body.parent >= 0:
-            P[k, 6 * body.parent : 6 * body.parent + 6] = -matrix(links.X[body.index])
+            P[k, 6 * body.parent : 6 * body.parent + 6] = -_matrix(links.X[body.index])
         H[k, body.v], spin[k, body.v] = links.h[body.index], links.H[body.index]
         I[k, k] = links.I[body.index]
         reflected[body.v, body.v] += body.reflected_inertia
     return GlobalForm(P, H, I, spin, reflected)
 
 
-def _substituted(P: Array, B: Array) -> Array:
+def _matrix(X: Transform) -> Array:
+    """Return a transform as a matrix, (6, 6)."""
+    R, r = X.child_pose(np.eye(3), np.zeros(3))
+    return np.block([[R.T, np.zeros((3, 3))], [-R.T @ skew(r), R.T]])
+
+
+def _solve_outward(P: Array, B: Array) -> Array:
     """Return P^-1 B for a lower triangular P with ones on the diagonal, block by block."""
     X = B.astype(np.result_type(P, B))
     for k in range(0, len(P), 6):
@@ -118,16 +119,16 @@ def _substituted(P: Array, B: Array) -> Array:
     return X
 
 
-def _bias(links: Links, whole: GlobalForm, q: Array, v: Array, wrenches: Wrenches) -> tuple[Array, Array]:
+def _bias(links: Links, form: GlobalForm, q: Array, v: Array, wrenches: Wrenches) -> tuple[Array, Array]:
     """Return (a_0, v x I v less external forces), composite vectors."""
-    robot, t, outside = links.robot, velocities(links, v), links.wrenches(wrenches)
+    robot, t, external = links.robot, velocities(links, v), links.wrenches(wrenches)
     Hd_qd, p = [], []
     for body in outward(robot):
         k = body.index
         moves = body.parent >= 0 and body.nv
         Hd_qd.append(cross_motion(t[k], links.h[k] @ v[body.v]) if moves else np.zeros(6))
         momentum = links.I[k] @ t[k] + (links.H[k] @ v[body.v] if body.nv else 0.0)
-        p.append(cross_force(t[k], momentum) - outside.get(k, np.zeros(6)))
+        p.append(cross_force(t[k], momentum) - external.get(k, np.zeros(6)))
     Hd_qd[0] = base_bias(links, q, v)
-    a_0 = _substituted(whole.P, np.concatenate(Hd_qd)[:, None])[:, 0]
+    a_0 = _solve_outward(form.P, np.concatenate(Hd_qd)[:, None])[:, 0]
     return a_0, np.concatenate(p)

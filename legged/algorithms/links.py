@@ -1,8 +1,8 @@
-"""What the classical algorithms read: transforms, motion subspaces and inertias, in link or in absolute coordinates.
+"""A robot's transforms, motion subspaces and inertias at a configuration, in link or in absolute coordinates.
 
-In link coordinates every spatial vector is written in the frame of the body that it belongs to, and goes from body to
-body through a transform. In absolute coordinates all are written in the world's frame, at the world's origin, and no
-transform is needed. An algorithm is the same text in both: in absolute coordinates its transforms have no steps.
+In link coordinates, every spatial vector is expressed in the frame of its body, and transforms carry it from body to
+body. In absolute coordinates, all are expressed in the world frame at the world origin, and the transforms are
+identities. The same text of an algorithm therefore serves both coordinates.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, Rotation, Transform, Translation, cross, join
 
 COORDINATES = ("link", "absolute")
-_STAY = Transform(())
+_IDENTITY = Transform(())
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,12 +28,12 @@ class Links:
 
     Attributes:
         robot: The robot.
-        X: From the parent's frame to the body's; without steps in absolute coordinates.
+        X: Transform from the parent's frame to the body's; identity in absolute coordinates.
         h: Motion subspace of the joint, (6, nv of the joint), the paper's h_i.
         I: Spatial inertia, (6, 6), regrouped as `Body.regrouped`.
-        H: What the joint's rotor adds to momentum, (6, nv of the joint), see `Body.rotor_momentum`.
-        to_link: From these coordinates to the body's own; without steps in link coordinates.
-        from_base: From the base's own coordinates to these.
+        H: Momentum per joint rate of the joint's rotor, (6, nv of the joint), see `Body.rotor_momentum`.
+        to_link: Transform from these coordinates to the body's frame; identity in link coordinates.
+        from_base: Transform from the base frame to these coordinates.
     """
 
     robot: Robot
@@ -45,7 +45,7 @@ class Links:
     from_base: Transform
 
     def wrenches(self, wrenches: Wrenches) -> dict[int, Array]:
-        """Return external wrenches by body, (6,), in these coordinates; see `inverse_dynamics`."""
+        """Return external wrenches by body, (6,), in these coordinates; `wrenches` as in `legged.inverse_dynamics`."""
         own = body_wrenches(self.robot, wrenches)
         return {k: self.to_link[k].T @ w for k, w in own.items()}
 
@@ -58,45 +58,59 @@ def links_at(robot: Robot, q: Array, coordinates: str = "link") -> Links:
         coordinates: "link" or "absolute".
 
     Raises:
-        UnknownNameError: for coordinates that are neither.
+        UnknownNameError: for other coordinates.
     """
     if coordinates not in COORDINATES:
         raise UnknownNameError("kind of coordinates", coordinates, COORDINATES)
     h = [robot.base.motion_matrix(q) if body.kind == "base" else body.P for body in robot.bodies]
     I = [body.regrouped.M for body in robot.bodies]
     H = [np.zeros((6, body.nv)) if body.kind == "base" else body.rotor_momentum for body in robot.bodies]
+    identities = [_IDENTITY] * len(robot.bodies)
     if coordinates == "link":
-        return Links(robot, transforms(robot, q), h, I, H, [_STAY] * len(robot.bodies), _STAY)
-    at = motion(robot, q)
+        return Links(robot, transforms(robot, q), h, I, H, identities, _IDENTITY)
+    pose = motion(robot, q)
     to_link, to_world = [], []
     for body in outward(robot):
-        R, o = at.rotation[body.index], at.origin[body.index]
+        R, o = pose.rotation[body.index], pose.origin[body.index]
         to_link.append(Transform((Translation(o), Rotation(R))))
         to_world.append(Transform((Rotation(R.T), Translation(-o))))
     return Links(
         robot,
-        [_STAY] * len(robot.bodies),
-        [_columns(X, part) for X, part in zip(to_world, h, strict=True)],
+        identities,
+        [transform_motions(X, part) for X, part in zip(to_world, h, strict=True)],
         [X.transform_inertia(part) for X, part in zip(to_link, I, strict=True)],
-        [_wrenches(X, part) for X, part in zip(to_link, H, strict=True)],
+        [transform_forces(X, part) for X, part in zip(to_link, H, strict=True)],
         to_link,
         to_world[0],
     )
 
 
-def _columns(X: Transform, h: Array) -> Array:
-    return np.array([X @ column for column in h.T]).reshape(h.shape[1], 6).T
+def transform_motions(X: Transform, motions: Array) -> Array:
+    """Return X M, (6, n), for a matrix of motion vectors.
+
+    Args:
+        X: Transform from parent to child. motions: M, (6, n), mixed units, in parent axes.
+    """
+    return np.array([X @ column for column in motions.T]).reshape(motions.shape[1], 6).T
 
 
-def _wrenches(X: Transform, H: Array) -> Array:
-    return np.array([X.T @ column for column in H.T]).reshape(H.shape[1], 6).T
+def transform_forces(X: Transform, forces: Array) -> Array:
+    """Return X^T F, (6, n), for a matrix of force vectors.
+
+    Args:
+        X: Transform from parent to child. forces: F, (6, n), mixed units, in child axes.
+    """
+    return np.array([X.T @ column for column in forces.T]).reshape(forces.shape[1], 6).T
 
 
 def base_bias(links: Links, q: Array, v: Array) -> Array:
-    """Return the base's spatial acceleration at vdot = 0, (6,): gravity as an upward one.
+    """Return the base's spatial acceleration at vdot = 0, (6,), with gravity as an upward acceleration.
 
-    A spatial acceleration [omega dot; v dot] holds the rates of the twist's components as the body moves on, so that
-    the acceleration of the origin is v dot + omega x v.
+    A spatial acceleration [omega dot; v dot] holds the rates of the twist's components in axes fixed to the body, so
+    that the acceleration of the origin is v dot + omega x v.
+
+    Args:
+        links: The robot's bodies. q: Configuration, (nq,). v: Velocity, (nv,).
     """
     base = links.robot.base
     R, _ = base.pose(q)
@@ -105,11 +119,19 @@ def base_bias(links: Links, q: Array, v: Array) -> Array:
     return links.from_base @ join(bias[:3], bias[3:] - cross(twist[:3], twist[3:]) - R.T @ links.robot.gravity)
 
 
-def cross_motion(v: Array, m: Array) -> Array:
-    """Return v x m, (6,): the rate of a motion vector that is fixed to a body of twist v."""
-    return join(cross(v[:3], m[:3]), cross(v[:3], m[3:]) + cross(v[3:], m[:3]))
+def cross_motion(t: Array, m: Array) -> Array:
+    """Return t x m, (6,), the rate of a motion vector fixed to a body.
+
+    Args:
+        t: Twist of the body, (6,), mixed units. m: Motion vector, (6,), mixed units, in the same axes.
+    """
+    return join(cross(t[:3], m[:3]), cross(t[:3], m[3:]) + cross(t[3:], m[:3]))
 
 
-def cross_force(v: Array, f: Array) -> Array:
-    """Return v x f, (6,): the rate of a force vector that is fixed to a body of twist v."""
-    return join(cross(v[:3], f[:3]) + cross(v[3:], f[3:]), cross(v[:3], f[3:]))
+def cross_force(t: Array, f: Array) -> Array:
+    """Return t x f, (6,), the rate of a force vector fixed to a body.
+
+    Args:
+        t: Twist of the body, (6,), mixed units. f: Force vector, (6,), mixed units, in the same axes.
+    """
+    return join(cross(t[:3], f[:3]) + cross(t[3:], f[3:]), cross(t[:3], f[3:]))

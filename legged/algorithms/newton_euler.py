@@ -1,4 +1,4 @@
-"""The recursive Newton-Euler algorithm: inverse dynamics by spatial vectors, equations (3) to (8)."""
+"""The recursive Newton-Euler algorithm: inverse dynamics in spatial vectors, Featherstone and Orin, eqs. (3) to (8)."""
 
 from __future__ import annotations
 
@@ -36,25 +36,29 @@ def inverse_dynamics(
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     links = links_at(robot, q, coordinates)
     with stage("1 velocities, accelerations, forces"):
-        f, own = _outward(links, q, v, vdot, wrenches)
+        f, tau_joint = _outward(links, q, v, vdot, wrenches)
     with stage("2 joint forces"):
-        return _inward(links, f, own)
+        return _inward(links, f, tau_joint)
 
 
 def velocities(links: Links, v: Array) -> list[Array]:
-    """Return the spatial velocity of each body, (6,): equation (3)."""
-    found: list[Array] = []
+    """Return the spatial velocity of each body, (6,), in the coordinates of the links: equation (3).
+
+    Args:
+        links: The robot's bodies. v: Velocity, (nv,).
+    """
+    twists: list[Array] = []
     for body in outward(links.robot):
-        own = links.h[body.index] @ v[body.v] if body.nv else np.zeros(6)
-        found.append(own if body.parent < 0 else links.X[body.index] @ found[body.parent] + own)
-    return found
+        joint = links.h[body.index] @ v[body.v] if body.nv else np.zeros(6)
+        twists.append(joint if body.parent < 0 else links.X[body.index] @ twists[body.parent] + joint)
+    return twists
 
 
 def _outward(links: Links, q: Array, v: Array, vdot: Array, wrenches: Wrenches) -> tuple[list[Array], list[Array]]:
-    """Return (f_i of each body without its children, each joint's own forces)."""
-    t, outside = velocities(links, v), links.wrenches(wrenches)
+    """Return (f_i of each body without its children, forces of friction, springs and rotors of each joint)."""
+    t, external = velocities(links, v), links.wrenches(wrenches)
     a: list[Array] = []
-    f, own = [], []
+    f, tau_joint = [], []
     for body in outward(links.robot):
         k, h = body.index, links.h[body.index]
         if body.kind == "base":
@@ -62,21 +66,22 @@ def _outward(links: Links, q: Array, v: Array, vdot: Array, wrenches: Wrenches) 
         else:
             a.append(links.X[k] @ a[body.parent] + h @ vdot[body.v] + cross_motion(t[k], h @ v[body.v]))
         f_k = links.I[k] @ a[k] + cross_force(t[k], links.I[k] @ t[k])
-        f.append(f_k - outside[k] if k in outside else f_k)
-        own.append(friction_forces(body, v) + spring_forces(body, q))
+        f.append(f_k - external[k] if k in external else f_k)
+        tau_joint.append(friction_forces(body, v) + spring_forces(body, q))
         if links.H[k].any():
             f[k] = f[k] + links.H[k] @ vdot[body.v] + cross_force(t[k], links.H[k] @ v[body.v])
-            own[k] = own[k] + links.H[k].T @ a[k]
-        own[k] = own[k] + body.reflected_inertia @ vdot[body.v]
-    return f, own
+            tau_joint[k] = tau_joint[k] + links.H[k].T @ a[k]
+        tau_joint[k] = tau_joint[k] + body.reflected_inertia @ vdot[body.v]
+    return f, tau_joint
 
 
-def _inward(links: Links, f: list[Array], own: list[Array]) -> Array:
+def _inward(links: Links, f: list[Array], tau_joint: list[Array]) -> Array:
+    """Return the generalized forces, (nv,): equations (7) and (8)."""
     tau: list[Array] = [np.zeros(0)] * len(f)
     f = list(f)
     for body in inward(links.robot):
         k = body.index
-        tau[k] = links.h[k].T @ f[k] + own[k]
+        tau[k] = links.h[k].T @ f[k] + tau_joint[k]
         if body.parent >= 0:
             f[body.parent] = f[body.parent] + links.X[k].T @ f[k]
     return scatter_add(links.robot, tau)

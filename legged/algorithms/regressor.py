@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.algorithms.links import transform_forces
 from legged.compiler.ir.annotations import items, stage
 from legged.dynamics.arguments import read
 from legged.dynamics.sweeps import inward, transforms, twists_and_rates
@@ -12,25 +13,25 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, angular_acceleration_tensor, cross, join
 
 PARAMETERS = ("m", "mx", "my", "mz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-"""Of a link: mass [kg], first moment [kg m], and inertia about the link's origin [kg m^2], link axes."""
-_PLACES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+"""Of a link: mass [kg], first moment [kg m], and inertia about the link origin [kg m^2], link axes."""
+_TENSOR_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
 def inertial_parameters(robot: Robot) -> Array:
-    """Return the parameters of all links, (10 n_links,), in the order of `robot.links`; each link's as `PARAMETERS`."""
-    found = []
+    """Return the inertial parameters of all links, (10 n_links,), in the order of `robot.links` and of `PARAMETERS`."""
+    parameters = []
     for link in robot.links:
         inertia = link.inertia
-        first = inertia.mass * np.asarray(inertia.center)
-        found.append([inertia.mass, *first, *(inertia.about_origin[place] for place in _PLACES)])
-    return np.array(found, float).ravel()
+        first_moment = inertia.mass * np.asarray(inertia.center)
+        parameters.append([inertia.mass, *first_moment, *(inertia.about_origin[ij] for ij in _TENSOR_ENTRIES)])
+    return np.array(parameters, float).ravel()
 
 
 def inverse_dynamics_regressor(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
-    """Return Y, (nv, 10 n_links), with which Y @ parameters are the forces that the motion of the links takes.
+    """Return Y, (nv, 10 n_links), such that Y @ parameters are the generalized inertial and gravity forces.
 
-    Inverse dynamics are that, and what joints do by themselves (friction, springs, armature, rotors), less wrenches:
-    neither depends on the inertial parameters.
+    Inverse dynamics adds to these the forces of the joints (friction, springs, armature, rotors) and subtracts external
+    wrenches, which do not depend on the inertial parameters.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,).
@@ -42,10 +43,10 @@ def inverse_dynamics_regressor(robot: Robot, q: Array, v: Array, vdot: Array) ->
         t, td = twists_and_rates(robot, q, v, vdot)
         X = transforms(robot, q)
     with stage("2 wrenches of the links"):
-        own = [_link_regressor(link, t[link.body], td[link.body]) for link in items(robot.links)]
-    Y = np.zeros((robot.nv, 10 * len(own)), dtype=np.result_type(*own))
+        wrenches = [_link_regressor(link, t[link.body], td[link.body]) for link in items(robot.links)]
+    Y = np.zeros((robot.nv, 10 * len(wrenches)), dtype=np.result_type(*wrenches))
     carried: list[list[tuple[int, Array]]] = [[] for _ in robot.bodies]
-    for link, wrench in zip(robot.links, own, strict=True):
+    for link, wrench in zip(robot.links, wrenches, strict=True):
         carried[link.body].append((link.index, wrench))
     with stage("3 inward"):
         for body in inward(robot):
@@ -53,13 +54,12 @@ def inverse_dynamics_regressor(robot: Robot, q: Array, v: Array, vdot: Array) ->
             for link, wrench in carried[body.index]:
                 Y[body.v, 10 * link : 10 * link + 10] += P.T @ wrench
                 if body.parent >= 0:
-                    seen = np.stack([X[body.index].T @ column for column in wrench.T], axis=1)
-                    carried[body.parent].append((link, seen))
+                    carried[body.parent].append((link, transform_forces(X[body.index], wrench)))
     return Y
 
 
 def _link_regressor(link: PlacedLink, t: Array, td: Array) -> Array:
-    """Return the wrench about the body's origin, body axes, per parameter of a link, (6, 10).
+    """Return the wrench about the body origin, body axes, per parameter of a link, (6, 10).
 
         f = m a_O + Phi h,      n = h x a_O + I omegad + omega x I omega
 
@@ -71,9 +71,9 @@ def _link_regressor(link: PlacedLink, t: Array, td: Array) -> Array:
     a = R.T @ (td[3:] + angular_acceleration_tensor(t[:3], td[:3]) @ link.position)
     omega, omegad = R.T @ t[:3], R.T @ td[:3]
     wrenches = [join(np.zeros(3), a), *(join(cross(e, a), Phi @ e) for e in np.eye(3))]
-    for i, j in _PLACES:
+    for i, j in _TENSOR_ENTRIES:
         E = np.zeros((3, 3))
         E[i, j] = E[j, i] = 1.0
         wrenches.append(join(E @ omegad + cross(omega, E @ omega), np.zeros(3)))
-    turned = [(R @ w[:3], R @ w[3:]) for w in wrenches]
-    return np.stack([join(n + cross(link.position, f), f) for n, f in turned], axis=1)
+    in_body_axes = [(R @ w[:3], R @ w[3:]) for w in wrenches]
+    return np.stack([join(n + cross(link.position, f), f) for n, f in in_body_axes], axis=1)

@@ -1,10 +1,11 @@
-"""The bodies' accelerations and the joints' constraint forces as one sparse system, solved in O(n) along the tree.
+"""Body accelerations and joint constraint forces as one sparse linear system, solved in O(n) along the tree.
 
     [ I   T ] [   a   ]   [ f_a - v x I v ]
     [ T^T 0 ] [ -beta ] = [ T^T a_0       ]          (27)
 
-Every body is a block of unknowns, every joint another, between its two bodies. Taken from the tips inward, each body
-before the joint that holds it, blocks meet one other block alone when their turn comes: the elimination fills no zero.
+Each body is a block of unknowns, and each joint is another, between its two bodies. In the elimination order from the
+tips inward, each body before the joint that carries it, every block couples with one later block only, so that no
+fill-in arises.
 
 Source: Featherstone, Orin 2000, section 3.5; the order is that of Baraff, "Linear-time dynamics using Lagrange
 multipliers", SIGGRAPH 1996.
@@ -14,98 +15,106 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from legged.algorithms.complement import complement
-from legged.algorithms.jointed import Jointed, gathered, jointed, rates
-from legged.algorithms.links import links_at
-from legged.algorithms.prefix import motions
+from legged.algorithms.linear_algebra import solve_rows
+from legged.algorithms.links import links_at, transform_forces
+from legged.algorithms.massive_bodies import (
+    MassiveBody,
+    generalized_accelerations,
+    massive_bodies,
+    parallel_prefix_motion,
+)
+from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 
-WHAT = "the sparse system of bodies and constraints"
+ALGORITHM = "the sparse system of bodies and constraints"
 
 
 @dataclass(frozen=True, eq=False)
-class Constraint:
-    """A joint as a constraint, T^T (a_i - X a_p - c) = 0, and the force f = T beta + active that it transmits.
+class JointConstraint:
+    """A joint as a constraint T^T (a_i - X a_p - c) = 0 with the transmitted force f = T beta + active.
 
     Attributes:
-        body: The body that it carries, with the joint.
-        T: Complement of the motion subspace, (6, 6 - d), with T^T h = 0.
-        G: What takes accelerations across the joint to its rates, qdd = G^T (a_i - X a_p - c), (6, d).
-        active: Force with h^T active = tau, (6,): what the motor gives.
+        body: The body outward of the joint.
+        T: Constraint-force subspace, (6, 6 - d), orthonormal, with T^T h = 0.
+        G: Matrix with qdd = G^T (a_i - X a_p - c), (6, d).
+        active: Active joint force, (6,), in body coordinates, with h^T active = tau.
     """
 
-    body: Jointed
+    body: MassiveBody
     T: Array
     G: Array
     active: Array
 
 
-def constraints(
-    robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches, what: str, *, in_parallel: bool = False
-) -> tuple[list[Constraint], Array]:
-    """Return (bodies with their joints as constraints, parent before child, acceleration of the ground (6,)).
+def joint_constraints(
+    robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches, algorithm: str, *, in_parallel: bool = False
+) -> tuple[list[JointConstraint], Array]:
+    """Return (joints as constraints, parent before child; acceleration of the ground, (6,), in base coordinates).
 
     Args:
-        robot, q, v, tau, wrenches, what: As in `jointed`. in_parallel: Velocities by doubling.
+        robot, q, v, tau, wrenches, algorithm: As in `massive_bodies`.
+        in_parallel: Compute velocities by recursive doubling instead of a sweep.
 
     Raises:
-        DefinitionError: as `jointed`, and for armature and rotors: their forces are those of accelerations that
-            the system does not have among its unknowns.
+        DefinitionError: as `massive_bodies`; also for armature and rotors, whose forces depend on joint accelerations,
+            which are not unknowns of the system.
     """
-    twists = motions(links_at(robot, q), q, v).twist if in_parallel else None
-    bodies, a_0 = jointed(robot, q, v, tau, wrenches, what, twists=twists)
+    twists = parallel_prefix_motion(links_at(robot, q), q, v).twist if in_parallel else None
+    bodies, a_0 = massive_bodies(robot, q, v, tau, wrenches, algorithm, twists=twists)
     if any(np.any(body.reflected_inertia) for body in bodies):
-        raise DefinitionError(f"{what} has no joint accelerations, and so no place for armature and rotors")
-    found = []
+        raise DefinitionError(
+            f"{algorithm} does not support armature and rotors: joint accelerations are not among its unknowns"
+        )
+    joints = []
     for body in bodies:
         with item(body.index):
-            factors = factor_symmetric(mirror(body.h.T @ body.h))
-            G = np.array([solve_factored(factors, row) for row in body.h]).reshape(body.h.shape)
-            found.append(Constraint(body, complement(body.h), G, G @ body.tau))
-    return found, a_0
+            G = solve_rows(factor_symmetric(mirror(body.h.T @ body.h)), body.h)
+            joints.append(JointConstraint(body, orthogonal_complement(body.h), G, G @ body.tau))
+    return joints, a_0
 
 
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
-    """Return the acceleration under given forces, (nv,), by elimination of the sparse system (27), in O(n).
+    """Return the acceleration under given generalized forces, (nv,), by elimination of the system (27), in O(n).
 
         body:   a_i  = I_i^-1 (T_i beta_i + r_i)
         joint:  beta = (T^T I_i^-1 T)^-1 T^T (X a_p + c - I_i^-1 r_i)
 
-    What a joint's elimination leaves at its parent, X^T T (T^T I^-1 T)^-1 T^T X, is what the articulated-body algorithm
-    finds as I^A - I^A h (h^T I^A h)^-1 h^T I^A: here from the side of the constraints.
+    The elimination of a joint adds X^T T (T^T I^-1 T)^-1 T^T X to the inertia of its parent. This equals the term
+    I^A - I^A h (h^T I^A h)^-1 h^T I^A of the articulated-body algorithm, obtained from the constraints.
 
     Args:
         robot, q, v, tau, wrenches: As in `legged.forward_dynamics`.
 
     Raises:
-        As `legged.forward_dynamics`; DefinitionError for what `constraints` refuses.
+        As `legged.forward_dynamics`; DefinitionError for joints that follow others, armature and rotors, and massless
+        bodies where the robot branches or ends.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     with stage("1 bodies and constraints"):
-        joints, a_0 = constraints(robot, q, v, tau, wrenches, WHAT)
+        joints, a_0 = joint_constraints(robot, q, v, tau, wrenches, ALGORITHM)
     with stage("2 elimination"):
-        I, r = [joint.body.I for joint in joints], right_sides(joints)
-        held = _eliminated(joints, I, r)
+        I, r = [joint.body.I for joint in joints], body_forces(joints)
+        factors = _eliminate(joints, I, r)
     with stage("3 accelerations"):
         a: list[Array] = []
         for k, joint in enumerate(joints):
             body = joint.body
-            driven = body.X @ (a_0 if body.parent < 0 else a[body.parent]) + body.c
-            gap = joint.T.T @ driven - held[k].offset
-            beta = solve_factored(held[k].stiffness, gap)
-            a.append(solve_factored(held[k].inertia, r[k] + joint.T @ beta))
-    return finite(robot, "the forward dynamics", joint_rates(robot, joints, a, a_0))
+            a_parent = body.X @ (a_0 if body.parent < 0 else a[body.parent]) + body.c
+            beta = solve_factored(factors[k].constraint, joint.T.T @ a_parent - factors[k].offset)
+            a.append(solve_factored(factors[k].inertia, r[k] + joint.T @ beta))
+    return finite(robot, "the forward dynamics", joint_accelerations(robot, joints, a, a_0))
 
 
-def right_sides(joints: Sequence[Constraint]) -> list[Array]:
-    """Return what acts on each body without its constraints, (6,): -p, its own motor and those that it carries."""
+def body_forces(joints: Sequence[JointConstraint]) -> list[Array]:
+    """Return the force on each body without constraint forces, (6,), body axes: -p and the active joint forces."""
     r = [joint.active - joint.body.p for joint in joints]
     for joint in joints:
         if joint.body.parent >= 0:
@@ -114,81 +123,123 @@ def right_sides(joints: Sequence[Constraint]) -> list[Array]:
 
 
 @dataclass(frozen=True, eq=False)
-class _Eliminated:
-    """A body and its joint after elimination.
+class _BlockFactors:
+    """The factors of a body and its joint.
 
     Attributes:
-        inertia: Of the body and all outward of it, factored. stiffness: T^T I^-1 T, factored.
-        offset: T^T I^-1 r, (6 - d,).
+        inertia: Inertia of the body after elimination of all descendants, factored.
+        constraint: T^T I^-1 T, factored. offset: T^T I^-1 r, (6 - d,).
     """
 
     inertia: tuple
-    stiffness: tuple
+    constraint: tuple
     offset: Array
 
 
-def _eliminated(joints: Sequence[Constraint], I: list[Array], r: list[Array]) -> list[_Eliminated]:
-    """Eliminate bodies and joints from the tips inward; `I` and `r` become those with all that they carry."""
-    held: dict[int, _Eliminated] = {}
+def _eliminate(joints: Sequence[JointConstraint], I: list[Array], r: list[Array]) -> list[_BlockFactors]:
+    """Eliminate bodies and joints from the tips inward; adds their Schur complements to the entries of `I` and `r`."""
+    factors: dict[int, _BlockFactors] = {}
     for k in reversed(range(len(joints))):
         T, body = joints[k].T, joints[k].body
         with item(body.index):
             inertia = factor_symmetric(I[k])
-            moved = np.array([solve_factored(inertia, column) for column in T.T]).reshape(T.T.shape)
-            stiffness, offset = factor_symmetric(mirror(moved @ T)), moved @ r[k]
-            held[k] = _Eliminated(inertia, stiffness, offset)
+            inverse_T = solve_rows(inertia, T.T)
+            constraint, offset = factor_symmetric(mirror(inverse_T @ T)), inverse_T @ r[k]
+            factors[k] = _BlockFactors(inertia, constraint, offset)
             if body.parent < 0:
                 continue
-            force = T @ solve_factored(stiffness, T.T @ body.c - offset)
-            remaining = mirror(T @ np.array([solve_factored(stiffness, row) for row in T]).reshape(T.shape).T)
-            I[body.parent] = I[body.parent] + body.X.transform_inertia(remaining)
+            force = T @ solve_factored(constraint, T.T @ body.c - offset)
+            transmitted = mirror(T @ solve_rows(constraint, T).T)
+            I[body.parent] = I[body.parent] + body.X.transform_inertia(transmitted)
             r[body.parent] = r[body.parent] - body.X.T @ force
-    return [held[k] for k in range(len(joints))]
+    return [factors[k] for k in range(len(joints))]
 
 
-def joint_rates(robot: Robot, joints: Sequence[Constraint], a: Sequence[Array], a_0: Array) -> Array:
-    """Return the joint accelerations, (nv,), from those of the bodies, (6,) each."""
-    found = []
+def joint_accelerations(robot: Robot, joints: Sequence[JointConstraint], a: Sequence[Array], a_0: Array) -> Array:
+    """Return vdot, (nv,), from the accelerations of the bodies.
+
+    Args:
+        robot: The robot. joints: Its joints as constraints.
+        a: Spatial acceleration of each body, (6,), mixed units, in body axes.
+        a_0: Acceleration of the ground, (6,), mixed units, in base axes.
+    """
+    qdd = []
     for k, joint in enumerate(joints):
         body = joint.body
-        found.append(joint.G.T @ (a[k] - body.X @ (a_0 if body.parent < 0 else a[body.parent]) - body.c))
-    return rates(robot, [joint.body for joint in joints], found)
+        qdd.append(joint.G.T @ (a[k] - body.X @ (a_0 if body.parent < 0 else a[body.parent]) - body.c))
+    return generalized_accelerations(robot, [joint.body for joint in joints], qdd)
 
 
 @dataclass(frozen=True, eq=False)
-class System:
-    """The system (27) as a matrix.
+class SparseSystem:
+    """The system (27) as a dense matrix.
 
     Attributes:
-        matrix: (m, m), symmetric. right: (m,).
-        blocks: Of each unknown's rows, in the order of elimination: each body, then its joint, from the tips inward.
+        matrix: (m, m), symmetric. right_side: (m,).
+        blocks: Row numbers of each unknown in the order of elimination: each body, then its joint, from the tips
+            inward.
     """
 
     matrix: Array
-    right: Array
+    right_side: Array
     blocks: tuple[tuple[int, ...], ...]
 
 
-def system(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> System:
-    """Return the system (27), dense, its unknowns the bodies' accelerations and -beta, body by body.
+def sparse_system(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> SparseSystem:
+    """Return the system (27) as a dense matrix; its unknowns are the bodies' accelerations, then -beta, body by body.
 
     Args:
-        robot, q, v, tau, wrenches: As in `forward_dynamics`, which refuses the same.
+        robot, q, v, tau, wrenches: As in `forward_dynamics`, with the same errors.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
-    joints, a_0 = constraints(robot, q, v, tau, wrenches, WHAT)
+    joints, a_0 = joint_constraints(robot, q, v, tau, wrenches, ALGORITHM)
     n, sizes = len(joints), [joint.T.shape[1] for joint in joints]
-    ends = 6 * n + np.cumsum([0, *sizes])
-    A, b = np.zeros((ends[-1], ends[-1])), np.zeros(ends[-1])
-    b[: 6 * n] = np.concatenate(right_sides(joints)) if joints else 0.0
+    starts = 6 * n + np.cumsum([0, *sizes])
+    A, b = np.zeros((starts[-1], starts[-1])), np.zeros(starts[-1])
+    b[: 6 * n] = np.concatenate(body_forces(joints)) if joints else 0.0
     for k, joint in enumerate(joints):
-        own, held, body = slice(6 * k, 6 * k + 6), slice(ends[k], ends[k + 1]), joint.body
-        A[own, own], A[own, held], A[held, own] = body.I, joint.T, joint.T.T
-        drive = body.c if body.parent >= 0 else body.c + body.X @ a_0
-        b[held] = joint.T.T @ drive
+        own, rows, body = slice(6 * k, 6 * k + 6), slice(starts[k], starts[k + 1]), joint.body
+        A[own, own], A[own, rows], A[rows, own] = body.I, joint.T, joint.T.T
+        b[rows] = joint.T.T @ (body.c if body.parent >= 0 else body.c + body.X @ a_0)
         if body.parent >= 0:
             parent = slice(6 * body.parent, 6 * body.parent + 6)
-            A[parent, held] = -gathered(body.X, joint.T)
-            A[held, parent] = A[parent, held].T
-    rows = [(range(6 * k, 6 * k + 6), range(ends[k], ends[k + 1])) for k in reversed(range(n))]
-    return System(A, b, tuple(tuple(part) for pair in rows for part in pair))
+            A[parent, rows] = -transform_forces(body.X, joint.T)
+            A[rows, parent] = A[parent, rows].T
+    pairs = [(range(6 * k, 6 * k + 6), range(starts[k], starts[k + 1])) for k in reversed(range(n))]
+    return SparseSystem(A, b, tuple(tuple(block) for pair in pairs for block in pair))
+
+
+def orthogonal_complement(h: Array) -> Array:
+    """Return T, (n, n - d), with orthonormal columns and T^T h = 0.
+
+    T consists of the last columns of Q in the Householder factorization h = Q R. `where` chooses the signs of the
+    reflections, so that there is neither cancellation nor a branch.
+
+    Args:
+        h: Matrix of full column rank, (n, d), any unit.
+    """
+    n, d = h.shape
+    columns, Q = [list(column) for column in h.T], np.eye(n)
+    for k in range(d):
+        w = _householder_vector(_vector(columns[k][k:], h.dtype))
+        if w is None:
+            continue
+        for m in range(k + 1, d):
+            lower = _vector(columns[m][k:], h.dtype)
+            columns[m][k:] = list(lower - w * (w @ lower))
+        Q = np.concatenate([Q[:, :k], Q[:, k:] - np.outer(Q[:, k:] @ w, w)], axis=1)
+    return Q[:, d:]
+
+
+def _vector(entries: list[Any], dtype: Any) -> Array:
+    return np.stack(entries) if np.dtype(dtype).hasobject else np.array(entries)
+
+
+def _householder_vector(x: Array) -> Any:
+    """Return w such that the reflection 1 - w w^T maps x to the first axis; None if x already lies on it."""
+    if all(isinstance(entry, (int, float)) and entry == 0 for entry in x[1:]):
+        return None
+    length = np.sqrt(x @ x)
+    first = x[0] + where(x[0] < 0, -length, length)
+    u = np.concatenate([[first], x[1:]])
+    return u * np.sqrt(2.0 / (u @ u))

@@ -1,8 +1,8 @@
-"""Branch-induced sparsity: factors of the inertia matrix that keep the zeros which branches put there.
+"""Branch-induced sparsity: factorization of the joint-space inertia matrix without fill-in.
 
-Row i of the inertia matrix has entries only for joints on the way from joint i to the base, and for joints outward of
-it. Factors taken from the last joint to the first, M = L^T L or L^T D L, have no others; nor has the inverse of L. All
-loops run along that way and nowhere else, which is what they cost.
+Row i of the inertia matrix has nonzero entries only for joints on the path from joint i to the base, and for joints
+outward of it. The factors M = L^T L and M = L^T D L, taken from the last joint to the first, have the same zeros, and
+so has L^-1. All loops run over these paths alone, which sets their cost.
 
 Source: Featherstone, "Efficient factorization of the joint-space inertia matrix for branched kinematic trees",
 International Journal of Robotics Research 24(6), 2005.
@@ -27,149 +27,184 @@ from legged.spatial import Array
 
 
 @dataclass(frozen=True)
-class Ways:
-    """The tree of degrees of freedom: which comes next on the way to the base.
+class DofTree:
+    """The tree of degrees of freedom, Featherstone's expanded connectivity graph.
 
     Attributes:
         order: Entries of v, parent before child.
-        parent: For each place in `order`, the place of its parent; -1 at the base.
+        parent: For each position in `order`, the position of its parent; -1 at the base.
     """
 
     order: tuple[int, ...]
     parent: tuple[int, ...]
 
     @classmethod
-    def of(cls, robot: Robot) -> Ways:
-        """Return the ways of a robot, whose joints of several degrees of freedom count one by one."""
+    def of(cls, robot: Robot) -> DofTree:
+        """Return the tree of a robot; each degree of freedom of a joint is a node.
+
+        Raises:
+            DefinitionError: for joints that follow others.
+        """
         refuse_followers(robot, "a factorization along the branches")
         order: list[int] = []
         parent: list[int] = []
         last: dict[int, int] = {-1: -1}
         for body in robot.bodies:
-            at = last[body.parent]
+            node = last[body.parent]
             for i in range(body.v.start, body.v.stop):
                 order.append(i)
-                parent.append(at)
-                at = len(order) - 1
-            last[body.index] = at
+                parent.append(node)
+                node = len(order) - 1
+            last[body.index] = node
         return cls(tuple(order), tuple(parent))
 
-    def inward(self, k: int) -> Iterator[int]:
-        """Yield the places from the parent of k to the base."""
+    @classmethod
+    def chain(cls, n: int) -> DofTree:
+        """Return the tree of n degrees of freedom in series, whose matrices are dense."""
+        return cls(tuple(range(n)), tuple(range(-1, n - 1)))
+
+    def ancestors(self, k: int) -> Iterator[int]:
+        """Yield the positions from the parent of k to the base."""
         while (k := self.parent[k]) >= 0:
             yield k
 
     @property
-    def entries(self) -> int:
-        """Entries below the diagonal that are not zero for want of a way."""
-        return sum(len(list(self.inward(k))) for k in range(len(self.order)))
+    def nonzeros(self) -> int:
+        """Number of structurally nonzero entries below the diagonal."""
+        return sum(len(list(self.ancestors(k))) for k in range(len(self.order)))
 
-    def sorted(self, M: Array) -> Array:
-        """Return a matrix over v, (nv, nv), with its rows and columns in this order."""
+    def permute_matrix(self, M: Array) -> Array:
+        """Return a matrix, (nv, nv), with its rows and columns in the order of the tree.
+
+        Args:
+            M: Matrix over v, (nv, nv), any unit.
+        """
         return M[np.ix_(self.order, self.order)]
 
-    def vector(self, b: Array) -> Array:
-        """Return a vector over v, (nv,), in this order."""
+    def permute(self, b: Array) -> Array:
+        """Return a vector, (nv,), in the order of the tree.
+
+        Args:
+            b: Vector over v, (nv,), any unit.
+        """
         return b[list(self.order)]
 
-    def back(self, x: Array) -> Array:
-        """Return a vector in this order, (nv,), in the order of v."""
+    def unpermute(self, x: Array) -> Array:
+        """Return a vector, (nv,), in the order of v.
+
+        Args:
+            x: Vector in the order of the tree, (nv,), any unit.
+        """
         return scatter(len(x), ((slice(i, i + 1), x[k : k + 1]) for k, i in enumerate(self.order)))
 
 
-def factor_ltl(M: Array, ways: Ways) -> Array:
+def factor_ltl(M: Array, tree: DofTree) -> Array:
     """Return L, (n, n), lower triangular, with M = L^T L.
 
     Args:
-        M: Symmetric positive definite, (n, n), in the order of the ways. ways: The tree.
+        M: Symmetric positive definite, (n, n), any unit, in the order of the tree. tree: The degrees of freedom.
     """
     L = M.copy()
     for k in reversed(range(len(M))):
         L[k, k] = np.sqrt(L[k, k])
-        for i in ways.inward(k):
+        for i in tree.ancestors(k):
             L[k, i] = L[k, i] / L[k, k]
-        _update(L, ways, k, {i: L[k, i] for i in ways.inward(k)})
-    return _lower(L, ways, diagonal=True)
+        _subtract_row(L, tree, k, {i: L[k, i] for i in tree.ancestors(k)})
+    return _lower_part(L, tree, diagonal=True)
 
 
-def factor_ltdl(M: Array, ways: Ways) -> tuple[Array, Array]:
-    """Return (L, D), (n, n) and (n,), with M = L^T diag(D) L and a diagonal of ones in L; arguments as `factor_ltl`."""
+def factor_ltdl(M: Array, tree: DofTree) -> tuple[Array, Array]:
+    """Return (L, D), (n, n) and (n,), with M = L^T diag(D) L and a unit diagonal of L; arguments as in `factor_ltl`."""
     L = M.copy()
     for k in reversed(range(len(M))):
         reciprocal = 1.0 / L[k, k]
-        a = {i: L[k, i] * reciprocal for i in ways.inward(k)}
-        _update(L, ways, k, a)
-        for i, share in a.items():
-            L[k, i] = share
-    return _lower(L, ways, diagonal=False) + np.eye(len(M)), np.array([L[k, k] for k in range(len(M))])
+        a = {i: L[k, i] * reciprocal for i in tree.ancestors(k)}
+        _subtract_row(L, tree, k, a)
+        for i, ratio in a.items():
+            L[k, i] = ratio
+    return _lower_part(L, tree, diagonal=False) + np.eye(len(M)), np.array([L[k, k] for k in range(len(M))])
 
 
-def _update(L: Array, ways: Ways, k: int, a: dict[int, Any]) -> None:
-    """Take row k from the rows on its way: L_ij -= a_i L_kj."""
-    for i, share in a.items():
-        for j in (i, *ways.inward(i)):
-            L[i, j] = L[i, j] - share * L[k, j]
+def _subtract_row(L: Array, tree: DofTree, k: int, a: dict[int, Any]) -> None:
+    """Eliminate row k from the rows of its ancestors: L_ij -= a_i L_kj."""
+    for i, ratio in a.items():
+        for j in (i, *tree.ancestors(i)):
+            L[i, j] = L[i, j] - ratio * L[k, j]
 
 
-def _lower(L: Array, ways: Ways, diagonal: bool) -> Array:
-    kept = np.zeros_like(L)
+def _lower_part(L: Array, tree: DofTree, diagonal: bool) -> Array:
+    """Return the structurally nonzero entries of the lower triangle, (n, n)."""
+    lower = np.zeros_like(L)
     for k in range(len(L)):
-        for i in (*((k,) if diagonal else ()), *ways.inward(k)):
-            kept[k, i] = L[k, i]
-    return kept
+        for i in (*((k,) if diagonal else ()), *tree.ancestors(k)):
+            lower[k, i] = L[k, i]
+    return lower
 
 
-def solve_ltl(L: Array, ways: Ways, b: Array) -> Array:
-    """Return x, (n,), with L^T L x = b."""
+def solve_transposed(L: Array, tree: DofTree, b: Array) -> Array:
+    """Return x, (n,), with L^T x = b.
+
+    Args:
+        L: Factor of `factor_ltl`, (n, n), any unit. tree: The degrees of freedom. b: (n,), any unit, in their order.
+    """
     x = list(b)
     for k in reversed(range(len(x))):
         x[k] = x[k] / L[k, k]
-        for i in ways.inward(k):
+        for i in tree.ancestors(k):
             x[i] = x[i] - L[k, i] * x[k]
+    return np.array(x)
+
+
+def solve_ltl(L: Array, tree: DofTree, b: Array) -> Array:
+    """Return x, (n,), with L^T L x = b; arguments as in `solve_transposed`."""
+    x = list(solve_transposed(L, tree, b))
     for k in range(len(x)):
-        for i in ways.inward(k):
+        for i in tree.ancestors(k):
             x[k] = x[k] - L[k, i] * x[i]
         x[k] = x[k] / L[k, k]
     return np.array(x)
 
 
-def solve_ltdl(L: Array, D: Array, ways: Ways, b: Array) -> Array:
-    """Return x, (n,), with L^T diag(D) L x = b."""
+def solve_ltdl(L: Array, D: Array, tree: DofTree, b: Array) -> Array:
+    """Return x, (n,), with L^T diag(D) L x = b; D, (n,), and L are those of `factor_ltdl`, b as in `solve_ltl`."""
     x = list(b)
     for k in reversed(range(len(x))):
-        for i in ways.inward(k):
+        for i in tree.ancestors(k):
             x[i] = x[i] - L[k, i] * x[k]
     x = [x[k] * (1.0 / D[k]) for k in range(len(x))]
     for k in range(len(x)):
-        for i in ways.inward(k):
+        for i in tree.ancestors(k):
             x[k] = x[k] - L[k, i] * x[i]
     return np.array(x)
 
 
-def inverse_factor(L: Array, ways: Ways) -> Array:
-    """Return Y = L^-1, (n, n), which has the same zeros as L, so that M^-1 = Y Y^T, or Y D^-1 Y^T.
+def inverse_factor(L: Array, tree: DofTree) -> Array:
+    """Return Y = L^-1, (n, n), which has the same zeros as L, so that M^-1 = Y Y^T or Y D^-1 Y^T.
 
-    Y is found row by row, outward: each from those on its way.
+    Each row of Y follows from the rows of its ancestors by forward substitution.
+
+    Args:
+        L: Factor of `factor_ltl` or `factor_ltdl`, (n, n), any unit. tree: The degrees of freedom.
 
     Source: Featherstone, "Exploiting sparsity in operational-space dynamics", International Journal of Robotics
-    Research 29(10), 2010, uses this pattern; the recursion is forward substitution on it.
+    Research 29(10), 2010, uses this pattern.
     """
     Y = np.zeros_like(L)
     for k in range(len(L)):
         Y[k, k] = 1.0 / L[k, k]
-        for j in ways.inward(k):
+        for j in tree.ancestors(k):
             total: Any = 0.0
-            for i in ways.inward(k):
-                if i == j or j in ways.inward(i):
+            for i in tree.ancestors(k):
+                if i == j or j in tree.ancestors(i):
                     total = total + L[k, i] * Y[i, j]
             Y[k, j] = -total * Y[k, k]
     return Y
 
 
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
-    """Return the acceleration under given forces, (nv,), by the inertia matrix and its L^T D L factors.
+    """Return the acceleration under given generalized forces, (nv,), by the inertia matrix and its L^T D L factors.
 
-    O(n^3) for a chain, less for a tree; for few joints less than O(n) recursions cost.
+    O(n^3) for a chain, less for a tree; cheaper than the O(n) recursions for robots with few joints.
 
     Args:
         robot, q, v, tau, wrenches: As in `legged.forward_dynamics`.
@@ -179,11 +214,11 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
 
     Source: Featherstone, Orin 2000, section 3.2; Walker, Orin 1982; factors of Featherstone 2005.
     """
-    ways = Ways.of(robot)
+    tree = DofTree.of(robot)
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     bias = inverse_dynamics(robot, q, v, np.zeros(robot.nv), wrenches)
     M = inertia_matrix(robot, q)
     with stage("3 factors and solution"):
-        L, D = factor_ltdl(ways.sorted(M), ways)
-        x = solve_ltdl(L, D, ways, ways.vector(tau - bias))
-    return finite(robot, "the forward dynamics", ways.back(x))
+        L, D = factor_ltdl(tree.permute_matrix(M), tree)
+        x = solve_ltdl(L, D, tree, tree.permute(tau - bias))
+    return finite(robot, "the forward dynamics", tree.unpermute(x))

@@ -126,7 +126,7 @@ def loop_table(closed: ClosedRobot, q: Array) -> Table:
     for loop in closed.loops:
         kind = type(loop.joint).__name__.lower()
         around = ", ".join(closed.cycle(loop.name))
-        rows.append((loop.name, kind, loop.parent or "world", loop.child, around, str(len(loop.rows))))
+        rows.append((loop.name, kind, loop.parent or "world", loop.child, around, str(len(loop.constraints))))
     header = ("joint", "kind", "parent", "child", "links around", "constraints")
     notes = (
         f"{loops.mobility(closed, q)}.",

@@ -13,9 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from legged.algorithms.articulated import Articulated
 from legged.algorithms.links import links_at
-from legged.algorithms.operational.propagators import mobilities
+from legged.algorithms.operational.propagators import inverse_inertia_blocks
 from legged.dynamics.forward import articulate, rotor_inertia
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -36,10 +35,10 @@ def mobilities_at(robot: Robot, q: Array, extra: Array, ends: Sequence[End]) -> 
         ends: Where it is held.
     """
     links = links_at(robot, q)
-    factors, M_hat = articulate(robot, q, links.X, [rotor_inertia(body, extra) for body in robot.bodies])
+    factors, _ = articulate(robot, q, links.X, [rotor_inertia(body, extra) for body in robot.bodies])
     Psi = [np.zeros((6, robot.base.nv)), *(f.Psi for f in factors[1:])]
-    parts = Articulated(M_hat, Psi, [f.I_hat for f in factors], Psi)
-    return mobilities(links, parts, [(end.body, end.G.T) for end in ends])
+    D = [f.I_hat for f in factors]
+    return inverse_inertia_blocks(links, D, Psi, [(end.body, end.G.T) for end in ends])
 
 
 def turned(R: Array) -> Array:

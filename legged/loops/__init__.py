@@ -1,4 +1,4 @@
-"""Closed loops: joints that close them, constraints, dynamics and states that fit; Featherstone and Orin, section 3.4.
+"""Closed kinematic loops: closing joints, constraints, dynamics and consistent states; Featherstone, Orin, section 3.4.
 
 closed = legged.loops.close(tree, Revolute("pin", "y"), parent="coupler", child="rocker", at=..., child_at=...)
 q = legged.loops.assemble(closed, guess, hold=["crank"])
@@ -6,15 +6,23 @@ vdot = legged.loops.forward_dynamics(closed, q, v, tau)
 run = legged.simulate(closed, controller, until=10.0, q=q)
 """
 
-from legged.loops.closing import Rod, Rolling
-from legged.loops.consistent import assemble, consistent_velocity, projected
-from legged.loops.constraints import acceleration, bias, jacobian, loop_wrenches, residual
+from legged.loops import divide_and_conquer
+from legged.loops.assembly import assemble, consistent_velocity, project_state
+from legged.loops.builder import LoopBuilder, load
+from legged.loops.closed_robot import ClosedRobot, Loop, close, pin_contacts
+from legged.loops.closing_joints import Rod, Rolling
+from legged.loops.constraints import (
+    Mobility,
+    acceleration,
+    bias,
+    independent_first,
+    independent_only,
+    jacobian,
+    loop_wrenches,
+    mobility,
+    residual,
+)
 from legged.loops.dynamics import Solution, Stabilization, active_forces, forward_dynamics, solve
-from legged.loops.files import load
-from legged.loops.loop import ClosedRobot, Loop, close
-from legged.loops.rank import Mobility, independent, mobility, ordered
-from legged.loops.spanning import LoopBuilder
-from legged.loops.stance import standing
 
 __all__ = [
     "ClosedRobot",
@@ -31,15 +39,16 @@ __all__ = [
     "bias",
     "close",
     "consistent_velocity",
+    "divide_and_conquer",
     "forward_dynamics",
-    "independent",
+    "independent_first",
+    "independent_only",
     "jacobian",
     "load",
     "loop_wrenches",
     "mobility",
-    "ordered",
-    "projected",
+    "pin_contacts",
+    "project_state",
     "residual",
     "solve",
-    "standing",
 ]

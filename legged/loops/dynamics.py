@@ -1,4 +1,4 @@
-"""Forward dynamics of robots with closed loops, in the three ways of Featherstone and Orin, section 3.4."""
+"""Forward dynamics of robots with closed loops by the three methods of Featherstone and Orin, section 3.4."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.algorithms.linear_algebra import IndependentRows, factor_semidefinite, independent_rows, null_space
 from legged.algorithms.operators import SpatialOperators
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.errors import DefinitionError, UnknownNameError
-from legged.loops.closing import drive_of
-from legged.loops.constraints import bias, ends, frames_jacobian, jacobian, residual
-from legged.loops.loop import ClosedRobot
-from legged.loops.rank import Independent, factor_dependent, independent_rows, null_space
+from legged.loops.closed_robot import ClosedRobot
+from legged.loops.closing_joints import motor_rate
+from legged.loops.constraints import bias, frame_poses, frames_jacobian, jacobian, residual
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored, solve_symmetric
 
 
 class Solution(NamedTuple):
-    """What `solve` found.
+    """The result of `solve`.
 
     Attributes:
-        vdot: Accelerations of the tree, (nv,).
-        multipliers: lambda, (rows,): of the loops' forces phi'^T lambda, the shortest where rows depend on each other.
-        rank: Of phi': how many rows are independent here.
-        unmet: The largest acceleration that no motion can give: rounding, or a state where rows lose rank and demand
-            what cannot be.
+        vdot: Acceleration of the tree, (nv,).
+        multipliers: lambda, (rows,), of the loop forces phi'^T lambda; those of least norm for redundant rows.
+        rank: Rank of phi'.
+        inconsistency: Largest constraint acceleration that no motion satisfies: rounding, unless the constraints are
+            inconsistent in a singular state.
     """
 
     vdot: Array
     multipliers: Array
     rank: int
-    unmet: float
+    inconsistency: float
 
 
 @dataclass(frozen=True)
 class Stabilization:
-    """Baumgarte's: phi_ddot + (2/T) phi_dot + phi / T^2 = 0, so that errors die out, critically damped.
+    """Baumgarte stabilization phi_ddot + (2/T) phi_dot + phi / T^2 = 0: constraint errors decay, critically damped.
 
     Attributes:
-        time_constant: T, [s]; several steps of the integrator.
+        time_constant: T, [s]; choose several time steps of the integrator.
     """
 
     time_constant: float
@@ -55,8 +55,15 @@ class Stabilization:
             raise DefinitionError(f"a time constant must be longer than 0 s, got {self.time_constant}")
 
 
-def demanded(closed: ClosedRobot, q: Array, v: Array, stabilization: Stabilization | None = None) -> Array:
-    """Return c, (rows,), with phi' vdot = c: the right side of equation (18), stabilized if wished."""
+def constraint_acceleration(
+    closed: ClosedRobot, q: Array, v: Array, stabilization: Stabilization | None = None
+) -> Array:
+    """Return c, (rows,), with phi' vdot = c: the right side of equation (18), with stabilization if given.
+
+    Args:
+        closed: The robot with its loops. q: Configuration, (nq,). v: Velocity, (nv,).
+        stabilization: Baumgarte stabilization, or None.
+    """
     c = -bias(closed, q, v)
     if stabilization is not None:
         rate = 1.0 / stabilization.time_constant
@@ -65,17 +72,16 @@ def demanded(closed: ClosedRobot, q: Array, v: Array, stabilization: Stabilizati
 
 
 def active_forces(closed: ClosedRobot, q: Array, forces: Mapping[str, Any]) -> Array:
-    """Return tau_a, (nv,): what motors in the closing joints bring to the tree; equation (19).
+    """Return tau_a, (nv,), the generalized forces of motors in closing joints; equation (19).
 
     Args:
-        closed: The robot. q: Configuration, (nq,).
-        forces: Name of a hinge or slide that closes a loop -> its torque or force, [N m] or [N], positive if it moves
-            the child forwards.
+        closed: The robot with its loops. q: Configuration, (nq,).
+        forces: Name of a closing hinge or slide -> its torque or force, [N m] or [N], positive along the joint axis.
     """
     tau = np.zeros(closed.robot.nv)
     for name, force in forces.items():
         loop = closed.loop(name)
-        row = drive_of(loop.joint).row(*ends(closed, q, loop))
+        row = motor_rate(loop.joint).jacobian(*frame_poses(closed, q, loop))
         tau = tau + (row @ frames_jacobian(closed, q, loop)) * force
     return tau
 
@@ -91,10 +97,10 @@ def forward_dynamics(
     stabilization: Stabilization | None = None,
     loop_forces: Mapping[str, Any] | None = None,
 ) -> Array:
-    """Return the acceleration of a robot with closed loops, (nv,); see `solve`. It can be traced, by elimination.
+    """Return the acceleration of a robot with closed loops, (nv,); arguments as in `solve`.
 
-    The rank of the constraints is tested: of plain numbers by singular values, of traced ones by pivots, in the order
-    of the rows, see `ordered`.
+    The method "elimination" can be traced. Redundant constraints are detected by singular values of numbers, and by
+    pivots of traced values, in the order of the rows, see `independent_first`.
     """
     return solve(closed, q, v, tau, wrenches, method=method, stabilization=stabilization, loop_forces=loop_forces).vdot
 
@@ -115,17 +121,17 @@ def solve(
         [ M  L^T ] [ vdot    ]   [ tau - h + tau_a ]
         [ L  0   ] [ -lambda ] = [ c               ]             (20)
 
-    where L vdot = c (18) are independent combinations of the constraints' rows phi' vdot = -phi'_dot v.
+    where L vdot = c, (18), are independent combinations of the constraint rows phi' vdot = -phi'_dot v.
 
     Args:
         closed: The robot with its loops.
-        q, v, tau, wrenches: As in `legged.forward_dynamics`, of the spanning tree; q and v should fit the loops.
-        method: "direct" solves (20); "elimination" takes (21), with M^-1 by O(n) recursions; "projection" takes (22).
+        q, v, tau, wrenches: As in `legged.forward_dynamics`, of the spanning tree; q and v should satisfy the loops.
+        method: "direct" solves (20); "elimination" (21), with M^-1 by O(n) recursions; "projection" (22).
         stabilization: `Stabilization(...)`, or None.
-        loop_forces: Of motors in the joints that close loops, see `active_forces`.
+        loop_forces: Forces of motors in closing joints, see `active_forces`.
 
     Raises:
-        UnknownNameError: for another method. SingularError: where some motion meets no inertia. Others as in
+        UnknownNameError: for another method. SingularError: for a singular inertia matrix. Others as in
             `legged.forward_dynamics`.
 
     Source: Featherstone, Orin 2000, section 3.4.
@@ -137,28 +143,38 @@ def solve(
     with stage("1 bias forces"):
         b = tau - bias_forces(robot, q, v, wrenches) + active_forces(closed, q, loop_forces or {})
     with stage("2 constraints"):
-        rows = independent_rows(jacobian(closed, q), demanded(closed, q, v, stabilization))
+        rows = independent_rows(jacobian(closed, q), constraint_acceleration(closed, q, v, stabilization))
     with stage("3 solution"):
         vdot, lagrange = METHODS[method](robot, q, rows, b)
     vdot = finite(robot, "the closed-loop dynamics", vdot)
-    return Solution(vdot, rows.spread @ lagrange, len(rows.L), rows.unmet)
+    return Solution(vdot, rows.combinations @ lagrange, len(rows.L), rows.inconsistency)
 
 
-def by_pivots(closed: ClosedRobot, q: Array, v: Array, tau: Array, wrenches: Array, how: Stabilization) -> Array:
-    """Return `forward_dynamics` by elimination whose rank test is that of pivots, traced or not: simulation's.
+def simulation_acceleration(
+    closed: ClosedRobot, q: Array, v: Array, tau: Array, wrenches: Array, stabilization: Stabilization
+) -> Array:
+    """Return the acceleration within a time step of a simulation, (nv,): elimination with a rank test by pivots.
 
-    In the midst of a time step a state is a little off the loops, where superfluous rows are not quite so: for rows
-    that were superfluous at the start, of a robot that is `ordered`, the test is wide enough for that.
+    Within a time step the state is slightly off the constraints, and redundant rows are redundant only approximately.
+    For rows that were redundant at the start, see `independent_first`, the pivot test allows for this.
+
+    Args:
+        closed, q, v, tau, wrenches, stabilization: As in `solve`.
     """
-    J, c = jacobian(closed, q), demanded(closed, q, v, how)
+    J, c = jacobian(closed, q), constraint_acceleration(closed, q, v, stabilization)
     b = tau - bias_forces(closed.robot, q, v, wrenches)
-    rows = Independent(J, c, np.eye(len(J)), 0.0)
-    vdot, _ = elimination(closed.robot, q, rows, b, partial(factor_dependent, leading=closed.leading))
+    rows = IndependentRows(J, c, np.eye(len(J)), 0.0)
+    factor = partial(factor_semidefinite, leading=closed.independent_count)
+    vdot, _ = elimination(closed.robot, q, rows, b, factor)
     return finite(closed.robot, "the closed-loop dynamics", vdot)
 
 
-def direct(robot: Robot, q: Array, rows: Independent, b: Array) -> tuple[Array, Array]:
-    """Return (vdot, lambda) of equation (20) as it stands; O((n + n_c)^3). Plain numbers only, since it pivots."""
+def direct(robot: Robot, q: Array, rows: IndependentRows, b: Array) -> tuple[Array, Array]:
+    """Return (vdot (nv,), lambda (rank,)) of equation (20) by Gauss elimination; O((n + n_c)^3), plain numbers only.
+
+    Args:
+        robot, q, rows, b: As in `elimination`.
+    """
     M, L, n = inertia_matrix(robot, q), rows.L, robot.nv
     size = n + len(L)
     A = np.zeros((size, size))
@@ -173,32 +189,37 @@ def direct(robot: Robot, q: Array, rows: Independent, b: Array) -> tuple[Array, 
 def elimination(
     robot: Robot,
     q: Array,
-    rows: Independent,
+    rows: IndependentRows,
     b: Array,
-    factored: Callable[[Array], tuple[list[list[Any]], list[Any]]] | None = None,
+    factor: Callable[[Array], tuple[list[list[Any]], list[Any]]] | None = None,
 ) -> tuple[Array, Array]:
-    """Return (vdot, lambda) by L M^-1 L^T lambda = c - L M^-1 b, equation (21); O(n n_c^2 + n_c^3).
+    """Return (vdot (nv,), lambda (rank,)) by L M^-1 L^T lambda = c - L M^-1 b, equation (21); O(n n_c^2 + n_c^3).
 
     Args:
-        robot, q, rows, b: The tree, its configuration, constraints, and forces tau - h.
-        factored: Factors L M^-1 L^T. By default rows are taken for tested, but for traced ones: their pivots tell.
+        robot: The tree. q: Configuration, (nq,). rows: The constraints.
+        b: Generalized forces tau - h, (nv,), [N m] or [N], joint axes.
+        factor: Function that factors L M^-1 L^T; by default `factor_symmetric`, and `factor_semidefinite` for traced
+            rows, whose rank was not tested.
     """
     L = rows.L
     inverse = mass_inverse(robot, q)
-    free = inverse(b)
+    vdot_free = inverse(b)
     if not len(L):
-        return free, np.zeros(0)
-    responses = np.array([inverse(row) for row in L])
-    mobility = mirror(L @ responses.T)
-    factored = factored or (factor_dependent if mobility.dtype == object else factor_symmetric)
-    force = solve_factored(factored(mobility), rows.c - L @ free)
-    return free + responses.T @ force, force
+        return vdot_free, np.zeros(0)
+    inverse_L = np.array([inverse(row) for row in L])
+    mobility = mirror(L @ inverse_L.T)
+    factor = factor or (factor_semidefinite if mobility.dtype == object else factor_symmetric)
+    force = solve_factored(factor(mobility), rows.c - L @ vdot_free)
+    return vdot_free + inverse_L.T @ force, force
 
 
-def projection(robot: Robot, q: Array, rows: Independent, b: Array) -> tuple[Array, Array]:
-    """Return (vdot, lambda) by K^T M K y = K^T (b - M vdot_0), vdot = K y + vdot_0, L K = 0: equation (22).
+def projection(robot: Robot, q: Array, rows: IndependentRows, b: Array) -> tuple[Array, Array]:
+    """Return (vdot (nv,), lambda (rank,)) by K^T M K y = K^T (b - M vdot_0), vdot = K y + vdot_0, L K = 0: (22).
 
-    Plain numbers only. vdot_0 is the shortest acceleration that the constraints allow.
+    Plain numbers only. vdot_0 is the acceleration of least norm that satisfies the constraints.
+
+    Args:
+        robot, q, rows, b: As in `elimination`.
     """
     M, L = inertia_matrix(robot, q), rows.L
     K = null_space(L)
@@ -209,7 +230,7 @@ def projection(robot: Robot, q: Array, rows: Independent, b: Array) -> tuple[Arr
     return vdot, lagrange
 
 
-METHODS: dict[str, Callable[[Robot, Array, Independent, Array], tuple[Array, Array]]] = {
+METHODS: dict[str, Callable[[Robot, Array, IndependentRows, Array], tuple[Array, Array]]] = {
     "direct": direct,
     "elimination": elimination,
     "projection": projection,
@@ -217,9 +238,13 @@ METHODS: dict[str, Callable[[Robot, Array, Independent, Array], tuple[Array, Arr
 
 
 def mass_inverse(robot: Robot, q: Array) -> Callable[[Array], Array]:
-    """Return the function x -> M^-1 x: by O(n) recursions whose factors are shared, lemma 3 of the operators.
+    """Return the function x -> M^-1 x: by O(n) recursions with shared factors, lemma 3 of the spatial operators.
 
-    With joints that follow others, or gyroscopic rotors, which the operators do not know, by the factored matrix.
+    For joints that follow others and gyroscopic rotors, which the operators do not support, the factored inertia matrix
+    is used.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
     """
     if robot.followers or any(body.rotor_momentum.any() for body in robot.bodies):
         factors = factor_symmetric(inertia_matrix(robot, q))

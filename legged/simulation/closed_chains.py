@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
+from legged.algorithms.linear_algebra import independent_rows
 from legged.compiler import compile as compile_function
 from legged.errors import LoopError
-from legged.loops.consistent import projected
+from legged.loops.assembly import project_state
+from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import jacobian, residual
-from legged.loops.dynamics import Stabilization, by_pivots
-from legged.loops.loop import ClosedRobot
-from legged.loops.rank import independent_rows
+from legged.loops.dynamics import Stabilization, simulation_acceleration
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.limits import stop_forces
 from legged.simulation.run import Run
@@ -34,7 +34,7 @@ class ClosedChainLoop(ClosedLoop):
     """The control loop of a robot with closed kinematic loops; joint friction is integrated explicitly.
 
     Attributes:
-        closed: The robot with its loops, its constraint rows ordered at the initial configuration, see `ordered`.
+        closed: The robot with its loops, its rows ordered at the initial configuration by `independent_first`.
         stabilization: Baumgarte stabilization of the accelerations.
     """
 
@@ -49,12 +49,12 @@ class ClosedChainLoop(ClosedLoop):
 
     def _project(self, q: Array, s: Array) -> tuple[Array, Array]:
         n = self.robot.nv
-        q, v = projected(self.closed, q, s[:n], PROJECTION_STEPS)
+        q, v = project_state(self.closed, q, s[:n], PROJECTION_STEPS)
         return q, np.concatenate([v, s[n:]])
 
     def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
         tau = tau + stop_forces(self.robot, self._stops, q, v)
-        return by_pivots(self.closed, q, v, tau, wrenches, self.stabilization)
+        return simulation_acceleration(self.closed, q, v, tau, wrenches, self.stabilization)
 
     def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
         return np.zeros(self.robot.nv)

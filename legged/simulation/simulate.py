@@ -12,10 +12,10 @@ from legged.contact.rigid import Rigid
 from legged.dynamics.arguments import read
 from legged.errors import DefinitionError, NotFiniteError, SimulationError
 from legged.ground.ground import Ground
-from legged.loops.consistent import assemble
+from legged.loops.assembly import assemble
+from legged.loops.closed_robot import ClosedRobot
+from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
-from legged.loops.loop import ClosedRobot
-from legged.loops.rank import ordered
 from legged.robot.robot import Robot
 from legged.simulation.closed_chains import ClosedChainLoop, check_closed
 from legged.simulation.controller import ControllerLike, adapt
@@ -104,7 +104,7 @@ def simulate(
     if closed is None:
         loop = closed_loop(robot, *parts, tuple(bodies))
     else:
-        constraints = {"closed": ordered(closed, q), "stabilization": Stabilization(time_constant)}
+        constraints = {"closed": independent_first(closed, q), "stabilization": Stabilization(time_constant)}
         loop = ClosedChainLoop(robot, *parts, **constraints)
     s = loop.initial(v, memory)
     engine = choose(loop, q, s, compiled)

@@ -8,14 +8,14 @@ from oracles.cases import accelerations_apart, well_conditioned
 
 import legged
 import robots
-from legged.algorithms import articulated, composite, newton_euler, sparsity, unit_accelerations
+from legged.algorithms import articulated, composite, newton_euler, sparsity
 from legged.errors import DefinitionError, UnknownNameError
 
 MATRICES = {
     "link": composite.inertia_matrix,
     "absolute": lambda robot, q: composite.inertia_matrix(robot, q, coordinates="absolute"),
-    "method 1": unit_accelerations.from_inverse_dynamics,
-    "method 2": unit_accelerations.from_moving_links,
+    "method 1": composite.inertia_matrix_by_inverse_dynamics,
+    "method 2": composite.inertia_matrix_by_unit_accelerations,
 }
 FORWARD = {
     "link": articulated.forward_dynamics,
@@ -78,17 +78,17 @@ def test_nine_random_robots_of_ten_are_well_conditioned():
 @pytest.mark.parametrize("seed", range(8))
 def test_factors_multiply_to_the_matrix_and_keep_its_zeros(seed):
     robot, q, *_, tau, _ = case(seed)
-    ways = sparsity.Ways.of(robot)
-    M = ways.sorted(legged.inertia_matrix(robot, q))
-    L, (U, D) = sparsity.factor_ltl(M, ways), sparsity.factor_ltdl(M, ways)
-    Y = sparsity.inverse_factor(L, ways)
+    tree = sparsity.DofTree.of(robot)
+    M = tree.permute_matrix(legged.inertia_matrix(robot, q))
+    L, (U, D) = sparsity.factor_ltl(M, tree), sparsity.factor_ltdl(M, tree)
+    Y = sparsity.inverse_factor(L, tree)
     assert apart(L.T @ L, M) < 1e-14 and apart(U.T @ np.diag(D) @ U, M) < 1e-14
     condition = np.linalg.cond(L)
     assert np.abs(Y @ L - np.eye(robot.nv)).max() < 1e-15 * condition * robot.nv
     for factor in (L, U, Y):
-        assert np.count_nonzero(np.tril(factor, -1)) <= ways.entries
+        assert np.count_nonzero(np.tril(factor, -1)) <= tree.nonzeros
         assert not np.triu(factor, 1).any()
-    for x in (sparsity.solve_ltl(L, ways, tau), sparsity.solve_ltdl(U, D, ways, tau)):
+    for x in (sparsity.solve_ltl(L, tree, tau), sparsity.solve_ltdl(U, D, tree, tau)):
         assert np.abs(M @ x - tau).max() < 1e-13 * np.abs(M).max() * np.abs(x).max() * robot.nv
 
 
@@ -96,10 +96,10 @@ def test_branches_save_what_the_formula_says():
     """A chain has n (n - 1) / 2 entries below the diagonal, n links on one base only those of the base."""
     n = 7
     chain = robots.chain(n, base=legged.FixedBase())
-    assert sparsity.Ways.of(chain).entries == n * (n - 1) // 2
+    assert sparsity.DofTree.of(chain).nonzeros == n * (n - 1) // 2
     bush = legged.random_tree(0, 6, joints=("revolute",), bases=("floating",), branching=1.0)
     depth = [len(bush.ancestors(body.index)) - 2 for body in bush.bodies[1:]]
-    assert sparsity.Ways.of(bush).entries == 15 + sum(6 + d for d in depth)
+    assert sparsity.DofTree.of(bush).nonzeros == 15 + sum(6 + d for d in depth)
 
 
 def test_link_coordinates_are_cheaper_until_chains_are_long():

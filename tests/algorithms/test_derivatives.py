@@ -115,12 +115,12 @@ def test_inverse_of_the_inertia_matrix_is_that(seed):
 
 
 def test_slope_of_a_ball_joints_spring_is_smooth_where_its_series_ends():
-    from legged.algorithms.derivatives.passive import turning_rates
+    from legged.algorithms.derivatives.inverse import rotation_vector_rate_matrix
 
     phi = np.array([0.6, -0.8, 0.0])
-    below, above = (turning_rates(size * phi) for size in (0.01 * (1 - 1e-12), 0.01 * (1 + 1e-12)))
+    below, above = (rotation_vector_rate_matrix(size * phi) for size in (0.01 * (1 - 1e-12), 0.01 * (1 + 1e-12)))
     assert np.abs(below - above).max() < 1e-13
-    assert np.array_equal(turning_rates(0.0 * phi), np.eye(3))
+    assert np.array_equal(rotation_vector_rate_matrix(0.0 * phi), np.eye(3))
 
 
 def test_derivatives_compile_like_the_rest():
@@ -143,7 +143,7 @@ def test_frames_move_by_their_derivatives(seed):
     robot, q, v, vdot, *_ = case(seed)
     frame = legged.Frame(robot.links[-1].name, at=np.array([0.1, -0.2, 0.3]), rotation=legged.rpy(0.3, 0.2, 0.1))
     found = derivatives.of_frame_motion(robot, q, v, vdot, frame)
-    by = derivatives.differentiated
+    by = derivatives.exact_derivatives
     twist = by(lambda q, v, _: legged.frame_twist(robot, q, v, frame, "local"), robot, q, v, vdot)
     rate = by(lambda q, v, x: legged.frame_acceleration(robot, q, v, x, frame, "local"), robot, q, v, vdot)
     expected = (twist[0], rate[0], rate[1], twist[1])

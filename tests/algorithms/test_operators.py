@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from oracles.cases import accelerations_apart
+from oracles.looped import two_arms
 
 import legged
 import robots
@@ -153,22 +154,9 @@ def test_tip_forces_and_tip_inertia(seed):
     same(Omega, J @ np.linalg.solve(M, J.T), scale=condition * np.abs(Omega).max())
 
 
-def two_arms():
-    """Two arms of seven joints on one base, opposite each other."""
-    arm = legged.Limb()
-    for k, axis in enumerate("zyzyzyx"):
-        link = legged.Link(f"link{k}", legged.box_inertia(1.0, (0.1, 0.12, 0.3), (0, 0, 0.15)))
-        arm.add(legged.Revolute(f"joint{k}", axis), link, at=(0, 0, 0.3 * (k > 0)))
-    base = legged.Link("base", legged.box_inertia(5.0, (1.0, 0.3, 0.2)))
-    builder = legged.RobotBuilder("two arms", base, base=legged.FixedBase())
-    for side, x in (("left_", -0.4), ("right_", 0.4)):
-        builder.attach(arm, to="base", at=(x, 0, 0), prefix=side)
-    return builder.build()
-
-
 def test_closed_chain_moves_its_tips_alike_and_obeys_the_lagrange_equations():
     """Equations (21) to (26) against the dense system (20) of Featherstone and Orin."""
-    robot, rng = two_arms(), np.random.default_rng(0)
+    robot, rng = two_arms(legged.FixedBase()), np.random.default_rng(0)
     q, v, tau = rng.normal(size=(3, robot.nv))
     points = [("left_link6", np.array([0, 0, 0.3])), ("right_link6", np.array([0, 0, 0.3]))]
     J = np.concatenate([legged.point_jacobian(robot, q, *point) for point in points])
@@ -182,13 +170,15 @@ def test_closed_chain_moves_its_tips_alike_and_obeys_the_lagrange_equations():
 
 
 def test_arms_that_hold_a_body_are_one_system_with_it():
-    robot, rng = two_arms(), np.random.default_rng(1)
+    robot, rng = two_arms(legged.FixedBase()), np.random.default_rng(1)
     q, v, tau = rng.normal(size=(3, robot.nv))
     points = [("left_link6", np.array([0, 0, 0.3])), ("right_link6", np.array([0, 0, 0.3]))]
     places = legged.point_positions(robot, q, points)
-    held = soa.HeldBody(legged.box_inertia(3.0, (0.4, 0.3, 0.2), (0.01, 0.02, 0.03)), places.mean(axis=0), np.zeros(3))
+    held = soa.GraspedBody(
+        legged.box_inertia(3.0, (0.4, 0.3, 0.2), (0.01, 0.02, 0.03)), places.mean(axis=0), np.zeros(3)
+    )
     v = 0 * v
-    vdot, forces, alpha = soa.holding(robot, q, v, tau, points, held)
+    vdot, forces, alpha = soa.grasp(robot, q, v, tau, points, held)
     rates = legged.point_twist_rates(robot, q, v, vdot, points)
     for place, rate in zip(places, rates, strict=True):
         follows = alpha[3:] + np.cross(alpha[:3], place - held.position)
@@ -203,12 +193,12 @@ def test_standing_feet_stay_where_they_are():
     q, v = robot.neutral(), np.zeros(robot.nv)
     q[robot.base.nq :] = np.tile([0.1, 0.5, -1.0], 4)
     feet = [(contact.link, contact.position) for contact in robot.contacts]
-    vdot, forces = soa.standing(robot, q, v, np.zeros(robot.nv), feet)
+    vdot, forces = soa.fixed_point_feet(robot, q, v, np.zeros(robot.nv), feet)
     assert np.abs(legged.point_accelerations(robot, q, v, vdot, feet)).max() < 1e-9
     momentum = legged.momentum_rate(robot, q, v, vdot)
     assert momentum[3:] == pytest.approx(forces.sum(axis=0) + robot.mass * robot.gravity, abs=1e-9)
     with pytest.raises(SingularError):
-        soa.standing(robot, robot.neutral(), v, np.zeros(robot.nv), feet)  # straight legs
+        soa.fixed_point_feet(robot, robot.neutral(), v, np.zeros(robot.nv), feet)  # straight legs
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -217,7 +207,7 @@ def test_diagonalized_equations_of_motion(seed):
     robot, q, rng = case(seed, gravity=(0, 0, 0))
     v, tau = rng.normal(size=(2, robot.nv))
     S = SpatialOperators(robot, q)
-    nu, epsilon, mu = soa.residuals(S, v), soa.innovations(S, tau), soa.drift(robot, q, v)
+    nu, epsilon, mu = soa.residuals(S, v), soa.innovations(S, tau), soa.diagonal_bias(robot, q, v)
     assert nu @ nu / 2 == pytest.approx(legged.kinetic_energy(robot, q, v), rel=1e-12)
     assert nu @ epsilon == pytest.approx(v @ tau, rel=1e-9, abs=1e-9)
     assert abs(nu @ mu) < 1e-10 * np.linalg.norm(nu) * max(np.linalg.norm(mu), 1.0)

@@ -35,7 +35,7 @@ def test_robots_with_closed_loops_are_shown_and_counted_and_elsewhere_refused(cl
     status, out, _ = cli("info four_bar")
     assert status == 0
     assert "closing pin  revolute  coupler  rocker  coupler, crank, ground, rocker            5" in out
-    assert "5 constraints of rank 2, 1 freedom left" in out
+    assert "5 constraints of rank 2, 1 degree of freedom" in out
     status, out, _ = cli("count four_bar")
     assert status == 0 and "forward dynamics with closed loops, 5 constraints" in out
     status, _, err = cli("verify four_bar")

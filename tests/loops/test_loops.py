@@ -142,7 +142,7 @@ def test_parallelogram_with_an_extra_bar_moves_as_the_pendulum_it_is(extra, meth
     told = loops.mobility(closed, q)
     assert (solution.rank, told.rank, told.freedoms) == (2 + extra, 2 + extra, 1)
     assert len(told.dependent) == told.rows - told.rank
-    assert solution.unmet < 1e-12 * rate**2
+    assert solution.inconsistency < 1e-12 * rate**2
     forces = np.linalg.pinv(loops.jacobian(closed, q).T) @ loops.jacobian(closed, q).T @ solution.multipliers
     assert solution.multipliers == pytest.approx(forces, abs=1e-9 * np.abs(forces).max())
 

@@ -236,7 +236,7 @@ def test_feet_as_loops_bear_what_a_stiff_floor_bears(phase):
     contacts = [f"{foot}_{end}" for foot in feet for end in ("heel", "toe")]
     weight = 9.81 * robot.mass
     for k in range(100, len(run), 50):  # the landing has died out
-        closed = loops.standing(robot, run.q[k], contacts)
+        closed = loops.pin_contacts(robot, run.q[k], contacts)
         solution = loops.solve(closed, run.q[k], run.v[k], run.tau[k])
         forces = loops.loop_wrenches(closed, run.q[k], solution.multipliers)[:, 3:]
         felt = run.contact_forces[k, : len(contacts)]
@@ -245,7 +245,7 @@ def test_feet_as_loops_bear_what_a_stiff_floor_bears(phase):
         assert own == pytest.approx(others, abs=1e-3 * weight)
         assert forces[:, 2] == pytest.approx(felt[:, 2], abs=1e-2 * weight)
     assert run.contact_forces[100:, len(contacts) :].max(initial=0.0) == 0.0
-    stands = loops.standing(robot, q, contacts)
+    stands = loops.pin_contacts(robot, q, contacts)
     bound = legged.simulate(stands, sways, until=3.0, q=q, integrator=legged.Stiff())  # the free ankle is stiff
     assert legged.simulation.loop_errors(stands, bound).max() < 1e-5
     assert np.abs(bound.q - run.q).max() < 0.02  # the floor gives way by 0.5 mm under feet of 0.15 m

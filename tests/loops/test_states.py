@@ -27,7 +27,7 @@ def test_cycles_are_found_and_cut():
         builder.build(cut=["four"])
     with pytest.raises(UnknownNameError, match="joint named 'five'"):
         builder.build(cut=["five"])
-    with pytest.raises(DefinitionError, match="turn a joint round"):
+    with pytest.raises(DefinitionError, match="reverse a joint"):
         builder.link(legged.Link("loose")).build()
 
 
@@ -66,7 +66,7 @@ def test_states_brought_back_stay_near():
     robot, off = closed.robot, 1e-3
     near = legged.integrate(robot, q, off * rng.normal(size=robot.nv))
     v = rng.normal(size=robot.nv)
-    back, v_back = loops.projected(closed, near, v, iterations=3)
+    back, v_back = loops.project_state(closed, near, v, iterations=3)
     assert np.abs(loops.residual(closed, back)).max() < 1e-12  # 1e-3 squared three times
     assert np.abs(loops.jacobian(closed, back) @ v_back).max() < 1e-10
     assert legged.kinetic_energy(robot, back, v_back) <= legged.kinetic_energy(robot, back, v)

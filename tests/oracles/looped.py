@@ -58,3 +58,15 @@ def parallelogram(extra: bool):
         ends = {"at": (0.5, 0, 0), "child_at": (x, 0, 0)}
         builder.close(legged.Revolute(f"{name} head", "-y"), parent=name, child="coupler", **ends)
     return builder.build()
+
+
+def two_arms(base) -> legged.Robot:
+    """Two arms of seven joints on one base, opposite each other."""
+    arm = legged.Limb()
+    for k, axis in enumerate("zyzyzyx"):
+        link = legged.Link(f"link{k}", legged.box_inertia(1.0, (0.1, 0.12, 0.3), (0, 0, 0.15)))
+        arm.add(legged.Revolute(f"joint{k}", axis), link, at=(0, 0, 0.3 * (k > 0)))
+    builder = legged.RobotBuilder("two arms", legged.Link("base", legged.box_inertia(5.0, (1.0, 0.3, 0.2))), base=base)
+    for side, x in (("left_", -0.4), ("right_", 0.4)):
+        builder.attach(arm, to="base", at=(x, 0, 0), prefix=side)
+    return builder.build()

@@ -1,29 +1,33 @@
-"""First derivatives of forward dynamics."""
+"""First derivatives of forward dynamics, the inverse of the inertia matrix, and a check against exact derivatives."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
 from legged.algorithms.composite import inertia_matrix
-from legged.algorithms.derivatives.inverse import inverse_derivatives
-from legged.algorithms.sparsity import Ways, factor_ltdl, inverse_factor, solve_ltdl
+from legged.algorithms.derivatives.inverse import inverse_derivatives, of_inverse_dynamics
+from legged.algorithms.sparsity import DofTree, factor_ltdl, inverse_factor, solve_ltdl
 from legged.compiler.ir.annotations import items, stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.dynamics.inverse import bias_forces
+from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.inverse import bias_forces, inverse_dynamics
+from legged.robot.configuration import configuration_rate
 from legged.robot.robot import Robot
 from legged.spatial import Array
+from legged.taylor import derivatives, moving
 
-WHAT = "the derivative of the forward dynamics"
+_RESULT = "the derivative of the forward dynamics"
 
 
 class ForwardDerivatives(NamedTuple):
     """Derivatives of the acceleration, (nv, nv) each, row i for vdot[i].
 
     Attributes:
-        q: By a displacement along the manifold, as `legged.integrate` takes it. v: By the velocity.
+        q: By a displacement along the manifold, as in `legged.integrate`. v: By the velocity.
         tau: By the generalized forces: the inverse of the inertia matrix.
     """
 
@@ -37,8 +41,8 @@ def of_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: 
 
         dvdot / dx = -M^-1 dtau / dx,      dvdot / dtau = M^-1
 
-    with the derivatives of inverse dynamics at the acceleration that tau gives, solved by the factors L^T D L. For a
-    floating base, part of its own columns needs no solution: see `inverse_derivatives`.
+    with the derivatives of inverse dynamics at the acceleration that tau produces, solved with the factors L^T D L. For
+    a floating base, part of its own columns needs no solution: see `inverse_derivatives`.
 
     Args:
         robot, q, v, tau, wrenches: As in `legged.forward_dynamics`.
@@ -50,16 +54,16 @@ def of_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: 
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     bias = bias_forces(robot, q, v, wrenches)
-    factors = Factors.of(robot, q)
+    factors = InertiaFactors.of(robot, q)
     with stage("acceleration"):
         vdot = factors.solve(tau - bias)
-    by, shift = inverse_derivatives(robot, q, v, vdot, wrenches)
+    by, base_terms = inverse_derivatives(robot, q, v, vdot, wrenches)
     with stage("solutions"):
-        by_q, by_v = (-factors.each(d) for d in (by.q, by.v))
-    if shift is not None:
-        by_q[:6, :6] -= shift[0]
-        by_v[:6, :6] -= shift[1]
-    return ForwardDerivatives(*(finite(robot, WHAT, d) for d in (by_q, by_v, factors.inverse())))
+        by_q, by_v = (-factors.solve_columns(d) for d in (by.q, by.v))
+    if base_terms is not None:
+        by_q[:6, :6] -= base_terms[0]
+        by_v[:6, :6] -= base_terms[1]
+    return ForwardDerivatives(*(finite(robot, _RESULT, d) for d in (by_q, by_v, factors.inverse())))
 
 
 def inverse_inertia(robot: Robot, q: Array) -> Array:
@@ -69,54 +73,114 @@ def inverse_inertia(robot: Robot, q: Array) -> Array:
         robot: The robot. q: Configuration, (nq,).
 
     Raises:
-        SingularError: if some motion meets no inertia.
+        SingularError: if the inertia matrix is singular.
 
     Source: Featherstone 2005 and 2010, see `legged.algorithms.sparsity`.
     """
     (q,) = read(robot, q=q)
-    return finite(robot, WHAT, Factors.of(robot, q).inverse())
+    return finite(robot, _RESULT, InertiaFactors.of(robot, q).inverse())
 
 
 @dataclass(frozen=True, eq=False)
-class Factors:
-    """The inertia matrix L^T D L, with the zeros that branches put into L; with joints that follow others, none.
+class InertiaFactors:
+    """The factors L^T D L of the inertia matrix, sparse by its branches; dense for joints that follow others.
 
     Attributes:
-        ways: The tree of freedoms. L, D: (nv, nv), (nv,), in its order.
+        tree: The degrees of freedom. L, D: (nv, nv), (nv,), in their order.
     """
 
-    ways: Ways
+    tree: DofTree
     L: Array
     D: Array
 
     @classmethod
-    def of(cls, robot: Robot, q: Array) -> Factors:
-        """Return the factors at a configuration."""
+    def of(cls, robot: Robot, q: Array) -> InertiaFactors:
+        """Return the factors at a configuration q, (nq,)."""
         M = inertia_matrix(robot, q)
-        ways = _chain(robot.nv) if robot.followers else Ways.of(robot)
+        tree = DofTree.chain(robot.nv) if robot.followers else DofTree.of(robot)
         with stage("factors of the inertia matrix"):
-            return cls(ways, *factor_ltdl(ways.sorted(M), ways))
+            return cls(tree, *factor_ltdl(tree.permute_matrix(M), tree))
 
     def solve(self, b: Array) -> Array:
-        """Return M^-1 b, (nv,)."""
-        return self.ways.back(solve_ltdl(self.L, self.D, self.ways, self.ways.vector(b)))
+        """Return M^-1 b, (nv,).
 
-    def each(self, B: Array) -> Array:
-        """Return M^-1 B, (nv, nv), column by column."""
+        Args:
+            b: Right-hand side, (nv,), any unit.
+        """
+        return self.tree.unpermute(solve_ltdl(self.L, self.D, self.tree, self.tree.permute(b)))
+
+    def solve_columns(self, B: Array) -> Array:
+        """Return M^-1 B, (nv, nv).
+
+        Args:
+            B: Right-hand sides, (nv, nv), any unit.
+        """
         return np.array([self.solve(column) for column in items(B.T)]).reshape(B.shape).T
 
     def inverse(self) -> Array:
         """Return M^-1 = Y D^-1 Y^T, (nv, nv), with Y = L^-1."""
         with stage("inverse of the inertia matrix"):
-            Y = inverse_factor(self.L, self.ways)
+            Y = inverse_factor(self.L, self.tree)
             scaled = Y * (1.0 / self.D)
-            found = np.zeros_like(Y)
-            for a, i in enumerate(self.ways.order):
-                for b, j in enumerate(self.ways.order[: a + 1]):
-                    found[i, j] = found[j, i] = Y[a, : b + 1] @ scaled[b, : b + 1]
-        return found
+            inverse = np.zeros_like(Y)
+            for a, i in enumerate(self.tree.order):
+                for b, j in enumerate(self.tree.order[: a + 1]):
+                    inverse[i, j] = inverse[j, i] = Y[a, : b + 1] @ scaled[b, : b + 1]
+        return inverse
 
 
-def _chain(n: int) -> Ways:
-    """Return the ways of n freedoms one behind the other: no zeros anywhere."""
-    return Ways(tuple(range(n)), tuple(range(-1, n - 1)))
+class DerivativeErrors(NamedTuple):
+    """Largest error of each derivative matrix, relative to the largest entry of the exact one."""
+
+    inverse_q: float
+    inverse_v: float
+    inverse_vdot: float
+    forward_q: float
+    forward_v: float
+    forward_tau: float
+
+
+def check(robot: Robot, q: Array, v: Array, vdot: Array, tau: Array, wrenches: Wrenches = None) -> DerivativeErrors:
+    """Return the errors of the analytical derivatives of inverse and forward dynamics against exact ones.
+
+    Args:
+        robot, q, v, vdot, tau, wrenches: As in `legged.inverse_dynamics` and `legged.forward_dynamics`; plain floats.
+    """
+    errors = []
+    for function, analytical, x in (
+        (inverse_dynamics, of_inverse_dynamics, vdot),
+        (forward_dynamics, of_forward_dynamics, tau),
+    ):
+        ours = analytical(robot, q, v, x, wrenches)
+        exact = exact_derivatives(lambda *at, f=function: f(robot, *at, wrenches), robot, q, v, x)
+        errors += [_relative_error(*pair) for pair in zip(ours, exact, strict=True)]
+    return DerivativeErrors(*errors)
+
+
+def exact_derivatives(function: Callable[..., Array], robot: Robot, q: Array, v: Array, x: Array) -> tuple[Array, ...]:
+    """Return the derivatives of function(q, v, x) by q along the manifold, by v and by x, each (size, nv).
+
+    The function is evaluated on truncated Taylor series, one direction at a time, which is exact up to rounding.
+
+    Args:
+        function: Of (nq,), (nv,) and (nv,), over any element.
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). x: Third argument, (nv,), any unit. Plain floats.
+    """
+    if not robot.nv:
+        return (np.zeros((0, 0)),) * 3
+    unit_vectors = np.eye(robot.nv)
+    directions = (
+        [(configuration_rate(robot, q, d), 0.0 * v, 0.0 * x) for d in unit_vectors],
+        [(0.0 * q, d, 0.0 * x) for d in unit_vectors],
+        [(0.0 * q, 0.0 * v, d) for d in unit_vectors],
+    )
+    at = (q, v, x)
+    return tuple(np.stack([_directional(function, at, d) for d in group], axis=-1) for group in directions)
+
+
+def _directional(function: Callable[..., Array], at: tuple[Array, ...], direction: tuple[Array, ...]) -> Array:
+    return derivatives(function(*(moving(a, d, 0.0 * a) for a, d in zip(at, direction, strict=True))))[1]
+
+
+def _relative_error(ours: Array, exact: Array) -> float:
+    return float(np.abs(ours - exact).max(initial=0.0) / max(np.abs(exact).max(initial=0.0), 1e-300))

@@ -1,65 +1,74 @@
-"""Forward dynamics by divide and conquer, in either version, of trees and of robots with closed loops."""
+"""Forward dynamics by divide and conquer, in either version."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
-from legged.algorithms.assemblies import grounded
 from legged.algorithms.divide_and_conquer import inverse, pivoted
-from legged.algorithms.divide_and_conquer.closing import Parts, groups_of
-from legged.algorithms.jointed import jointed, rates
+from legged.algorithms.divide_and_conquer.assemblies import GROUND, BodyConstraints, MultibodySystem, assembly_tree
 from legged.algorithms.links import links_at
-from legged.algorithms.prefix import motions
+from legged.algorithms.massive_bodies import generalized_accelerations, massive_bodies, parallel_prefix_motion
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
+from legged.dynamics.kinematics import Motion
 from legged.errors import UnknownNameError
-from legged.loops.loop import ClosedRobot
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-WHAT = "the divide-and-conquer algorithm"
+ALGORITHM = "the divide-and-conquer algorithm"
 VERSIONS: dict[str, ModuleType] = {"inverse": inverse, "pivoted": pivoted}
 
 
 def forward_dynamics(
-    robot: Robot | ClosedRobot,
+    robot: Robot,
     q: Array,
     v: Array,
     tau: Array,
     wrenches: Wrenches = None,
     *,
     version: str = "pivoted",
+    constraints: Callable[[Motion], Sequence[BodyConstraints]] | None = None,
 ) -> Array:
-    """Return the acceleration under given forces, (nv,), by divide and conquer.
+    """Return the acceleration under given generalized forces, (nv,), by divide and conquer.
 
-    Loops are closed in the first assembly that has both ends, those that share joints of the tree together. The depth
-    is O(log n) for the tree, and O(m) for the m rows of such a group, whose equations are solved by elimination.
+    The depth is O(log n) for n bodies, and O(m) for the m rows of a group of constraints, which are solved by
+    elimination.
 
     Args:
-        robot: The robot, or one with closed loops, whose superfluous rows are found as `legged.loops.solve` does.
-        q, v, tau, wrenches: As in `legged.forward_dynamics`; q and v should fit the loops.
-        version: "pivoted", more accurate on long chains, which takes thin rods, too; or "inverse", the first, with
-            less depth.
+        robot, q, v, tau, wrenches: As in `legged.forward_dynamics`.
+        version: "pivoted", more accurate on long chains and applicable to thin rods; or "inverse", with less depth.
+        constraints: Function from the bodies' poses and velocities to constraints on their accelerations, by index in
+            `robot.bodies`; constrained bodies must have mass. See `legged.loops.divide_and_conquer`.
 
     Raises:
-        As `legged.forward_dynamics`; DefinitionError for joints that follow others, gyroscopic rotors, massless
-        bodies where the robot branches or ends, and loops that end on such. UnknownNameError for another version.
+        As `legged.forward_dynamics`; DefinitionError for joints that follow others, gyroscopic rotors, and massless
+        bodies where the robot branches or ends. UnknownNameError for another version.
     """
     if version not in VERSIONS:
         raise UnknownNameError("version", version, VERSIONS)
     form = VERSIONS[version]
-    tree, closed = (robot.robot, robot) if isinstance(robot, ClosedRobot) else (robot, None)
-    q, v, tau = read(tree, q=q, v=v, tau=tau)
+    q, v, tau = read(robot, q=q, v=v, tau=tau)
     with stage("1 velocities and bodies"):
-        moving = motions(links_at(tree, q), q, v)
-        bodies, a_0 = jointed(tree, q, v, tau, wrenches, WHAT, twists=moving.twist, any_inertia=form.ANY_INERTIA)
-        groups = groups_of(closed, q, moving, bodies) if closed is not None else []
-    whole = grounded([body.parent for body in bodies], {g: group.ends for g, group in enumerate(groups)})
+        motion = parallel_prefix_motion(links_at(robot, q), q, v)
+        bodies, a_0 = massive_bodies(
+            robot, q, v, tau, wrenches, ALGORITHM, twists=motion.twist, any_inertia=form.ACCEPTS_SINGULAR_INERTIA
+        )
+        position = {GROUND: GROUND} | {body.index: k for k, body in enumerate(bodies)}
+        groups = [_renumbered(group, position) for group in (constraints(motion) if constraints else ())]
+    whole = assembly_tree([body.parent for body in bodies], {g: group.bodies for g, group in enumerate(groups)})
     with stage("2 assemblies"):
-        joined: dict[int, Any] = {}
-        form.assembled(whole, Parts(bodies, a_0, groups), joined)
+        factors: dict[int, Any] = {}
+        form.assemble(whole, MultibodySystem(bodies, a_0, groups), factors)
     with stage("3 accelerations"):
         qdd: dict[int, Array] = {}
-        form.released(whole, joined, qdd)
-    return finite(tree, "the forward dynamics", rates(tree, bodies, [qdd[k] for k in range(len(bodies))]))
+        form.disassemble(whole, factors, qdd)
+    vdot = generalized_accelerations(robot, bodies, [qdd[k] for k in range(len(bodies))])
+    return finite(robot, "the forward dynamics", vdot)
+
+
+def _renumbered(group: BodyConstraints, position: dict[int, int]) -> BodyConstraints:
+    """Return constraints by position in the list of massive bodies instead of index in `robot.bodies`."""
+    N = {position[k]: rows for k, rows in group.N.items()}
+    return BodyConstraints(N, group.c, frozenset(position[k] for k in group.bodies))

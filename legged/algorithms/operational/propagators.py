@@ -1,4 +1,4 @@
-"""The extended-force-propagator algorithm: the inverse inertia at several ends, spans of links in one step."""
+"""The extended-force-propagator algorithm: the inverse operational-space inertia of several points."""
 
 from __future__ import annotations
 
@@ -7,46 +7,48 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged.algorithms.articulated import Articulated, articulated_inertias, refuse_followers
-from legged.algorithms.links import Links, links_at
+from legged.algorithms.articulated import articulated_inertias, refuse_followers
+from legged.algorithms.linear_algebra import solve_rows
+from legged.algorithms.links import Links, links_at, transform_forces
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import finite, read
 from legged.dynamics.kinematics import motion, on_bodies
 from legged.robot.robot import Robot
-from legged.spatial import Array, mirror, skew, solve_factored
+from legged.spatial import Array, mirror, skew
 
 Points = Sequence[tuple[str | int, Array]]
 
 
 @dataclass(frozen=True)
-class Span:
-    """A run of links between a body where ways part, or an end, and the next such body inward.
+class ForcePropagator:
+    """The extended force propagator over the links from a body, or a point, to the next branching body inward.
 
     Attributes:
-        inner: That body, or -1 for the ground.
-        chi: Force propagator: from n forces at the outer side to the inner body, (6, n); n is 6 between partings.
-        own: Mobility of the span's outer side when its inner one stands still, (n, n).
+        inner: Index of that branching body, or -1 for the ground.
+        chi: Propagator from n forces at the outer end to the inner body, (6, n); n is 6 between branching bodies.
+        mobility: Inverse inertia at the outer end while the inner body is held fixed, (n, n).
     """
 
     inner: int
     chi: Array
-    own: Array
+    mobility: Array
 
 
 def by_propagators(robot: Robot, q: Array, points: Points) -> Array:
     """Return J M^-1 J^T, (6 points, 6 points), by the extended-force-propagator algorithm.
 
         chi_p      = X_k^T (1 - U D^-1 h^T) chi_k              a force, one joint farther inward
-        own        = sum of (h^T chi_k)^T D^-1 h^T chi_k       over the joints of a span
-        Omega      = own + chi^T Omega_inner chi               at an end, and where ways part
-        block(i,j) = chi_i^T Omega chi_j                       at the body where the ways to i and j part
+        mobility   = sum of (h^T chi_k)^T D^-1 h^T chi_k       over the joints of a propagator
+        Omega      = mobility + chi^T Omega_inner chi          at a point, and at branching bodies
+        block(i,j) = chi_i^T Omega chi_j                       at the body where the paths to i and j branch
 
-    A span of links is crossed once for all ends beyond it, so that no loop has both bodies and pairs of ends in it:
-    O(n + m d + m^2) for m ends of a tree with d partings on a way.
+    Each run of links between branching bodies is traversed once for all points beyond it, so that no loop runs over
+    both
+    bodies and pairs of points: O(n + m d + m^2) for m points of a tree with d branching bodies on a path.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
-        points: The ends, (link, position (3,) [m] in link axes); blocks are [angular; linear], world axes.
+        points: (link, position (3,) [m] in link axes); blocks are [angular; linear], world axes.
 
     Raises:
         DefinitionError: for joints that follow others.
@@ -56,89 +58,99 @@ def by_propagators(robot: Robot, q: Array, points: Points) -> Array:
     """
     refuse_followers(robot, "the extended-force-propagator algorithm")
     (q,) = read(robot, q=q)
-    links, ends = links_at(robot, q), end_maps(robot, q, points)
+    links, ends = links_at(robot, q), _twist_maps(robot, q, points)
     with stage("1 articulated inertias"):
-        parts = articulated_inertias(links)
-    blocks = mobilities(links, parts, [(k, T.T) for k, T in ends])
+        articulated = articulated_inertias(links)
+    blocks = inverse_inertia_blocks(links, articulated.D, articulated.Psi, [(k, T.T) for k, T in ends])
     return finite(robot, "the operational-space inertia", mirror(np.block(blocks)))
 
 
-def mobilities(links: Links, parts: Articulated, ends: Sequence[tuple[int, Array]]) -> list[list[Array]]:
+def inverse_inertia_blocks(
+    links: Links, D: Sequence[tuple], Psi: Sequence[Array], ends: Sequence[tuple[int, Array]]
+) -> list[list[Array]]:
     """Return the blocks of J M^-1 J^T, (n, n') each, those below the diagonal as zeros; see `by_propagators`.
 
     Args:
-        links, parts: The robot's bodies, articulated.
-        ends: (body, what takes n forces at the end to wrenches at the body's origin in its axes, (6, n)).
+        links: The robot's bodies.
+        D: Factored inertia along each joint. Psi: U D^-1 of each joint, (6, nv of the joint), mixed units, in the axes
+            of its body; both as in `ArticulatedInertias`.
+        ends: (body, map from n forces to wrenches about the body origin in body axes, (6, n), mixed units).
     """
     with stage("2 spans"):
-        partings = _partings(links.robot, [k for k, _ in ends])
-        between = {k: _span(links, parts, k, np.eye(6), partings - {k}) for k in sorted(partings)}
-        outer = [_span(links, parts, k, chi, partings) for k, chi in ends]
+        branching = _branching_bodies(links.robot, [k for k, _ in ends])
+        between = {k: _propagator(links, D, Psi, k, np.eye(6), branching - {k}) for k in sorted(branching)}
+        outer = [_propagator(links, D, Psi, k, chi, branching) for k, chi in ends]
     with stage("3 blocks"):
         Omega: dict[int, Array] = {-1: np.zeros((6, 6))}
-        for k, span in between.items():
-            Omega[k] = _mobility(span, Omega)
+        for k, propagator in between.items():
+            Omega[k] = _inverse_inertia(propagator, Omega)
         return _blocks(between, outer, Omega)
 
 
-def end_maps(robot: Robot, q: Array, points: Points) -> list[tuple[int, Array]]:
-    """Return (body, T (6, 6)) of each point; T takes the body's twist, in its axes, to the point's, in world axes."""
+def _twist_maps(robot: Robot, q: Array, points: Points) -> list[tuple[int, Array]]:
+    """Return (body, T) of each point; T, (6, 6), maps the body's twist, body axes, to the point's, world axes."""
     rotation = motion(robot, q).rotation
-    found = []
+    maps = []
     for k, r in on_bodies(robot, list(points)):
         R = rotation[k]
-        found.append((k, np.block([[R, np.zeros((3, 3))], [-R @ skew(r), R]])))
-    return found
+        maps.append((k, np.block([[R, np.zeros((3, 3))], [-R @ skew(r), R]])))
+    return maps
 
 
-def _partings(robot: Robot, ends: list[int]) -> set[int]:
-    """Return the bodies where the ways to two ends part, those among them that carry one end or more included."""
-    beyond: dict[int, set[int]] = {}
+def _branching_bodies(robot: Robot, ends: list[int]) -> set[int]:
+    """Return the bodies where the paths to two ends branch, including bodies that carry an end and lie on a path."""
+    outward: dict[int, set[int]] = {}
     for number, end in enumerate(ends):
-        below = -1 - number
+        next_outward = -1 - number
         for k in robot.ancestors(end):
-            beyond.setdefault(k, set()).add(below)
-            below = k
-    return {k for k, ways in beyond.items() if len(ways) > 1}
+            outward.setdefault(k, set()).add(next_outward)
+            next_outward = k
+    return {k for k, branches in outward.items() if len(branches) > 1}
 
 
-def _span(links: Links, parts: Articulated, k: int, chi: Array, stops: set[int]) -> Span:
-    """Return the span that begins with forces chi, (6, n), on body k and ends at the next body among `stops`."""
+def _propagator(
+    links: Links, D: Sequence[tuple], Psi: Sequence[Array], k: int, chi: Array, stops: set[int]
+) -> ForcePropagator:
+    """Return the propagator that begins with forces chi, (6, n), on body k and ends at the next body among `stops`."""
     n = chi.shape[1]
-    own = np.zeros((n, n))
+    mobility = np.zeros((n, n))
     while k >= 0 and k not in stops:
         with item(k):
-            h, D, parent = links.h[k], parts.D[k], links.robot.bodies[k].parent
-            g = h.T @ chi
-            own = own + mirror(g.T @ np.array([solve_factored(D, column) for column in g.T]).reshape(n, -1).T)
-            left = chi - parts.Psi[k] @ g
-            chi, k = np.array([links.X[k].T @ column for column in left.T]).T, parent
-    return Span(k, chi, own)
+            parent = links.robot.bodies[k].parent
+            g = links.h[k].T @ chi
+            mobility = mobility + mirror(g.T @ solve_rows(D[k], g.T).T)
+            chi, k = transform_forces(links.X[k], chi - Psi[k] @ g), parent
+    return ForcePropagator(k, chi, mobility)
 
 
-def _mobility(span: Span, Omega: dict[int, Array]) -> Array:
-    return span.own if span.inner < 0 else mirror(span.own + span.chi.T @ Omega[span.inner] @ span.chi)
+def _inverse_inertia(propagator: ForcePropagator, Omega: dict[int, Array]) -> Array:
+    """Return the inverse inertia at the outer end of a propagator, (n, n)."""
+    if propagator.inner < 0:
+        return propagator.mobility
+    return mirror(propagator.mobility + propagator.chi.T @ Omega[propagator.inner] @ propagator.chi)
 
 
-def _blocks(between: dict[int, Span], outer: list[Span], Omega: dict[int, Array]) -> list[list[Array]]:
+def _blocks(
+    between: dict[int, ForcePropagator], outer: list[ForcePropagator], Omega: dict[int, Array]
+) -> list[list[Array]]:
     """Return the blocks of the matrix, those below the diagonal as zeros."""
-    ways = [_way(between, span) for span in outer]
-    blocks = [[np.zeros((a.own.shape[0], b.own.shape[0])) for b in outer] for a in outer]
-    for i, span in enumerate(outer):
-        blocks[i][i] = _mobility(span, Omega)
-        felt = {k: chi.T @ Omega[k] for k, chi in ways[i].items()}
+    paths = [_propagators_inward(between, propagator) for propagator in outer]
+    blocks = [[np.zeros((a.mobility.shape[0], b.mobility.shape[0])) for b in outer] for a in outer]
+    for i, propagator in enumerate(outer):
+        blocks[i][i] = _inverse_inertia(propagator, Omega)
+        chi_Omega = {k: chi.T @ Omega[k] for k, chi in paths[i].items()}
         for j in range(i + 1, len(outer)):
-            parting = next((k for k in felt if k in ways[j]), None)
-            if parting is not None:
-                blocks[i][j] = felt[parting] @ ways[j][parting]
+            branch = next((k for k in chi_Omega if k in paths[j]), None)
+            if branch is not None:
+                blocks[i][j] = chi_Omega[branch] @ paths[j][branch]
     return blocks
 
 
-def _way(between: dict[int, Span], span: Span) -> dict[int, Array]:
-    """Return the propagators from an end to each body where ways part, from the end inward."""
-    found, chi = {}, span.chi
-    while span.inner >= 0:
-        found[span.inner] = chi
-        span = between[span.inner]
-        chi = span.chi @ chi
-    return found
+def _propagators_inward(between: dict[int, ForcePropagator], propagator: ForcePropagator) -> dict[int, Array]:
+    """Return the propagators from an end to each branching body on its path, from the end inward."""
+    path, chi = {}, propagator.chi
+    while propagator.inner >= 0:
+        path[propagator.inner] = chi
+        propagator = between[propagator.inner]
+        chi = propagator.chi @ chi
+    return path

@@ -1,4 +1,8 @@
-"""A robot seen from its ends: inertia, bias, and the inverse of the Jacobian that is consistent with both."""
+"""Operational-space inertia, bias forces and the dynamically consistent inverse of the Jacobian.
+
+The inverse inertia J M^-1 J^T is computed from sparse factors of the inertia matrix; `by_operators` and
+`by_propagators` compute it by recursions.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +12,71 @@ from functools import cached_property
 import numpy as np
 
 from legged.algorithms.composite import inertia_matrix
+from legged.algorithms.linear_algebra import solve_rows
 from legged.algorithms.newton_euler import inverse_dynamics
-from legged.algorithms.operational.inverse_inertia import jacobian, solve_lower
 from legged.algorithms.operational.propagators import Points
-from legged.algorithms.sparsity import Ways, factor_ltl, solve_ltl
+from legged.algorithms.operators import SpatialOperators, tip_mobility
+from legged.algorithms.sparsity import DofTree, factor_ltl, solve_ltl, solve_transposed
+from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.dynamics.kinematics import point_twist_rates
+from legged.dynamics.kinematics import point_jacobian, point_twist_rates
 from legged.errors import ShapeError
 from legged.robot.robot import Robot
-from legged.spatial import Array, factor_symmetric, mirror, solve_factored
+from legged.spatial import Array, factor_symmetric, mirror
+
+
+def by_factors(robot: Robot, q: Array, points: Points) -> Array:
+    """Return J M^-1 J^T = Y Y^T, (6 points, 6 points), with Y = J L^-1 and M = L^T L.
+
+    Each row of Y is nonzero only on the path from its point to the base, as in J.
+
+    Args:
+        robot, q, points: As in `by_propagators`.
+
+    Raises:
+        DefinitionError: for joints that follow others.
+
+    Source: Featherstone, "Exploiting sparsity in operational-space dynamics", International Journal of Robotics
+    Research 29(10), 2010.
+    """
+    tree = DofTree.of(robot)
+    (q,) = read(robot, q=q)
+    M = inertia_matrix(robot, q)
+    with stage("3 factors"):
+        L = factor_ltl(tree.permute_matrix(M), tree)
+    with stage("4 Jacobian and solution"):
+        J = _jacobian(robot, q, points)
+        Y = _whitened_jacobian(J, L, tree)
+        Lambda_inverse = mirror(Y @ Y.T) if len(Y) else np.zeros((0, 0))
+    return finite(robot, "the operational-space inertia", Lambda_inverse)
+
+
+def by_operators(robot: Robot, q: Array, points: Points) -> Array:
+    """Return J M^-1 J^T, (6 points, 6 points), by the recursion of the spatial operator algebra; see `tip_mobility`."""
+    return tip_mobility(SpatialOperators(robot, q), points)
+
+
+def _jacobian(robot: Robot, q: Array, points: Points) -> Array:
+    """Return the stacked Jacobians of the points, (6 points, nv), world axes."""
+    rows = [point_jacobian(robot, q, link, point) for link, point in points]
+    return np.concatenate(rows) if rows else np.zeros((0, robot.nv))
+
+
+def _whitened_jacobian(J: Array, L: Array, tree: DofTree) -> Array:
+    """Return Y = J L^-1, (rows, nv), in the order of the tree, for M = L^T L."""
+    return np.array([solve_transposed(L, tree, tree.permute(row)) for row in J]).reshape(J.shape)
 
 
 @dataclass(frozen=True, eq=False)
 class OperationalSpace:
-    """Operational space of some of the directions of some points: xd = J v, Lambda xdd + mu = F, tau = J^T F.
+    """The operational space of chosen rows of several points: xd = J v, Lambda xdd + mu = F, tau = J^T F.
 
     By sparse factors, Y = J L^-1: J M^-1 J^T = Y Y^T, and M^-1 J^T = L^-1 Y^T.
 
     Attributes:
         robot: The robot. q: Configuration, (nq,).
         points: (link, position (3,) [m] in link axes); each has six rows, [angular; linear], world axes.
-        rows: Which of these rows are meant; all, if none are named.
+        rows: The rows that form the operational space; all rows if empty.
 
     Source: Khatib 1987; sparse factors after Featherstone 2010.
     """
@@ -49,8 +97,8 @@ class OperationalSpace:
 
     @cached_property
     def J(self) -> Array:
-        """Jacobian, (rows, nv)."""
-        return jacobian(self.robot, self.q, self.points)[list(self.rows)]
+        """Jacobian, (rows, nv), world axes."""
+        return _jacobian(self.robot, self.q, self.points)[list(self.rows)]
 
     @cached_property
     def mobility(self) -> Array:
@@ -59,64 +107,72 @@ class OperationalSpace:
 
     @cached_property
     def inertia(self) -> Array:
-        """Lambda, (rows, rows): what the ends feel like.
+        """Operational-space inertia Lambda, (rows, rows).
 
         Raises:
-            SingularError: where some direction cannot be moved, or two cannot apart.
+            SingularError: if the rows of J are linearly dependent.
         """
-        columns = [solve_factored(self._factors, unit) for unit in np.eye(len(self.mobility))]
-        return finite(self.robot, "the operational-space inertia", mirror(np.array(columns)))
+        inverse = solve_rows(self._factors, np.eye(len(self.mobility)))
+        return finite(self.robot, "the operational-space inertia", mirror(inverse))
 
     @cached_property
     def consistent_inverse(self) -> Array:
         """J_bar = M^-1 J^T Lambda, (nv, rows): the dynamically consistent inverse of J.
 
-        Of all joint accelerations with one effect on the ends it takes those that no force at the ends opposes. What
-        the ends carry, rigidly held in the rows of this space, changes Lambda but not J_bar.
+        Of all joint accelerations with a given acceleration of the points, J_bar selects the one that forces at the
+        points produce. A load that is rigidly held in the rows of this space changes Lambda but not J_bar.
 
         Source: Featherstone, Khatib, "Load independence of the dynamically consistent inverse of the Jacobian matrix",
         International Journal of Robotics Research 16(2), 1997.
         """
-        back = np.array([solve_factored(self._factors, row) for row in self._M_inverse_JT])
-        return finite(self.robot, "the consistent inverse of the Jacobian", back)
+        J_bar = solve_rows(self._factors, self._M_inverse_JT)
+        return finite(self.robot, "the consistent inverse of the Jacobian", J_bar)
 
-    def accelerations(self, v: Array) -> Array:
-        """Return Jd v, (rows,): how the ends accelerate at vdot = 0, world axes."""
+    def bias_acceleration(self, v: Array) -> Array:
+        """Return Jd v, (rows,), the acceleration of the points at vdot = 0, world axes.
+
+        Args:
+            v: Velocity, (nv,).
+        """
         rates = point_twist_rates(self.robot, self.q, v, np.zeros(self.robot.nv), list(self.points))
         return rates.reshape(-1)[list(self.rows)]
 
     def bias(self, v: Array, wrenches: Wrenches = None) -> Array:
-        """Return mu = J_bar^T h - Lambda Jd v, (rows,): forces at the ends at rest, with gravity and joints' springs.
+        """Return mu = J_bar^T h - Lambda Jd v, (rows,), the forces at the points that give them zero acceleration.
+
+        Gravity and the springs and friction of the joints are included.
 
         Args:
             v: Velocity, (nv,). wrenches: As in `legged.inverse_dynamics`.
         """
         h = inverse_dynamics(self.robot, self.q, v, np.zeros(self.robot.nv), wrenches)
-        return self.consistent_inverse.T @ h - self.inertia @ self.accelerations(v)
+        return self.consistent_inverse.T @ h - self.inertia @ self.bias_acceleration(v)
 
-    def forces(self, v: Array, xdd: Array, rest: Array, wrenches: Wrenches = None) -> Array:
-        """Return tau = J^T (Lambda xdd + mu) + N^T rest, (nv,): the ends accelerate by xdd, whatever the rest does.
+    def forces(self, v: Array, xdd: Array, tau_null: Array, wrenches: Wrenches = None) -> Array:
+        """Return tau = J^T (Lambda xdd + mu) + N^T tau_null, (nv,), which accelerates the points by xdd.
+
+        N^T = 1 - J^T J_bar^T removes from tau_null what would accelerate the points.
 
         Args:
-            v: Velocity, (nv,). xdd: Wanted accelerations of the ends, (rows,), world axes.
-            rest: Forces for the rest of the motion, (nv,); N^T = 1 - J^T J_bar^T leaves what the ends do not feel.
+            v: Velocity, (nv,).
+            xdd: Desired acceleration of the points, (rows,), [rad/s^2] or [m/s^2], world axes.
+            tau_null: Generalized forces for the motion in the null space, (nv,), [N m] or [N], joint axes.
             wrenches: As in `legged.inverse_dynamics`.
         """
-        F = self.inertia @ xdd + self.bias(v, wrenches) - self.consistent_inverse.T @ rest
-        return rest + self.J.T @ F
+        F = self.inertia @ xdd + self.bias(v, wrenches) - self.consistent_inverse.T @ tau_null
+        return tau_null + self.J.T @ F
 
     @cached_property
-    def _ways(self) -> Ways:
-        return Ways.of(self.robot)
+    def _tree(self) -> DofTree:
+        return DofTree.of(self.robot)
 
     @cached_property
     def _L(self) -> Array:
-        return factor_ltl(self._ways.sorted(inertia_matrix(self.robot, self.q)), self._ways)
+        return factor_ltl(self._tree.permute_matrix(inertia_matrix(self.robot, self.q)), self._tree)
 
     @cached_property
     def _Y(self) -> Array:
-        rows = [solve_lower(self._L, self._ways, self._ways.vector(row)) for row in self.J]
-        return np.array(rows).reshape(len(rows), self.robot.nv)
+        return _whitened_jacobian(self.J, self._L, self._tree)
 
     @cached_property
     def _factors(self) -> tuple:
@@ -125,6 +181,6 @@ class OperationalSpace:
     @cached_property
     def _M_inverse_JT(self) -> Array:
         """M^-1 J^T, (nv, rows)."""
-        ways = self._ways
-        columns = [ways.back(solve_ltl(self._L, ways, ways.vector(row))) for row in self.J]
-        return np.array(columns).reshape(len(self.J), self.robot.nv).T
+        tree = self._tree
+        columns = [tree.unpermute(solve_ltl(self._L, tree, tree.permute(row))) for row in self.J]
+        return np.array(columns).reshape(self.J.shape).T

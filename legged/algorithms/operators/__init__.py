@@ -1,4 +1,4 @@
-"""Spatial operator algebra: a robot's dynamics as operators that one holds, multiplies and applies in O(n).
+"""Spatial operator algebra: the dynamics of a robot as operators that are multiplied symbolically and applied in O(n).
 
 S = SpatialOperators(robot, q)
 S.mass                            # H phi M phi* H*
@@ -7,33 +7,36 @@ S.innovations @ S.D @ S.innovations.T
 """
 
 from legged.algorithms.operators.dynamics import (
-    HeldBody,
+    GraspedBody,
     bias_forces,
     closed_chain,
+    diagonal_bias,
+    fixed_point_feet,
     forward_dynamics,
-    holding,
-    standing,
+    grasp,
+    innovations,
+    residuals,
+    square_root,
     tip_correction,
     tip_mobility,
 )
-from legged.algorithms.operators.innovations import drift, innovations, residuals, root
 from legged.algorithms.operators.operator import Operator, identity
 from legged.algorithms.operators.spatial_operators import SpatialOperators
 
 __all__ = [
-    "HeldBody",
+    "GraspedBody",
     "Operator",
     "SpatialOperators",
     "bias_forces",
     "closed_chain",
-    "drift",
+    "diagonal_bias",
+    "fixed_point_feet",
     "forward_dynamics",
-    "holding",
+    "grasp",
     "identity",
     "innovations",
     "residuals",
-    "root",
-    "standing",
+    "square_root",
     "tip_correction",
     "tip_mobility",
 ]

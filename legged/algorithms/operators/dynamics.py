@@ -1,4 +1,4 @@
-"""What the operators are for: dynamics with forces at tips, closed chains, held bodies, and the inertia at a tip."""
+"""Dynamics by spatial operators: tip forces, closed chains, grasped bodies, tip inertia, diagonalized equations."""
 
 from __future__ import annotations
 
@@ -6,52 +6,55 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged import taylor
+from legged.algorithms.linear_algebra import solve_columns
 from legged.algorithms.links import base_bias, cross_force, cross_motion, links_at
+from legged.algorithms.operators.operator import Operator
 from legged.algorithms.operators.spatial_operators import Points, SpatialOperators
 from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
 from legged.dynamics.kinematics import point_positions, point_twist_rates
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
-from legged.robot.configuration import scatter_add
+from legged.robot.configuration import configuration_rate, scatter, scatter_add
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, factor_symmetric, join, mass_matrix, mirror, skew, solve_factored
 
 
 def bias_forces(operators: SpatialOperators, v: Array, wrenches: Wrenches = None) -> Array:
-    """Return C = H phi (M phi* a + b), (nv,): equation (4), gravity, friction and springs included.
+    """Return C = H phi (M phi* a + b), (nv,): equation (4), including gravity, friction and springs.
 
     Args:
-        operators: Of a robot at q. v: Velocity, (nv,). wrenches: As in `legged.bias_forces`.
+        operators: The robot's, at q. v: Velocity, (nv,). wrenches: As in `legged.bias_forces`.
     """
     robot, S = operators.robot, operators
     a, b = _quadratic(S, v, wrenches)
-    own = [friction_forces(body, v) + spring_forces(body, S.q) for body in robot.bodies]
-    return S.H @ (S.phi @ (S.M @ (S.phi.T @ a) + b)) + scatter_add(robot, own)
+    passive = [friction_forces(body, v) + spring_forces(body, S.q) for body in robot.bodies]
+    return S.H @ (S.phi @ (S.M @ (S.phi.T @ a) + b)) + scatter_add(robot, passive)
 
 
 def _quadratic(S: SpatialOperators, v: Array, wrenches: Wrenches) -> tuple[Array, Array]:
-    """Return (a, b), composite vectors: the links' accelerations and forces that are quadratic in their velocities."""
-    robot, outside = S.robot, body_wrenches(S.robot, wrenches)
+    """Return (a, b), composite vectors: accelerations and forces of the bodies at vdot = 0, quadratic in velocity."""
+    robot, external = S.robot, body_wrenches(S.robot, wrenches)
     t = (S.phi.T @ (S.H.T @ v)).reshape(-1, 6)
     a = [base_bias(links_at(robot, S.q), S.q, v)]
     for body in outward(robot):
         if body.parent >= 0:
             a.append(cross_motion(t[body.index], S.axes(body) @ v[body.v]))
     b = [cross_force(t_k, body.M @ t_k) for body, t_k in zip(robot.bodies, t, strict=True)]
-    for k, w in outside.items():
+    for k, w in external.items():
         b[k] = b[k] - w
     return np.concatenate(a), np.concatenate(b)
 
 
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
-    """Return the acceleration under given forces, (nv,), by algorithm FD, in O(n).
+    """Return the acceleration under given generalized forces, (nv,), by algorithm FD, in O(n).
 
         T'  = T - H phi (M phi* a + b)                              (14)
         qdd = (I - H psi K)* D^-1 (I - H psi K) T'                  (15)
 
     Args:
-        robot, q, v, tau, wrenches: As in `legged.forward_dynamics`; forces at tips are among the wrenches.
+        robot, q, v, tau, wrenches: As in `legged.forward_dynamics`; `wrenches` includes forces at the tips.
 
     Raises:
         As `legged.forward_dynamics`; DefinitionError for joints that follow others and for gyroscopic rotors.
@@ -64,26 +67,26 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
 
 
 def tip_correction(operators: SpatialOperators, points: Points, forces: Array) -> Array:
-    """Return what the joints accelerate by when tips push on the world, (nv,): equation (18), by lemma 4.
+    """Return the correction of vdot by forces of the tips on the world, (nv,): equation (18), by lemma 4.
 
         - (I - H psi K)* D^-1 H psi B f
 
     Args:
-        operators: Of a robot at q. points: The tips, (link, position (3,) [m] in link axes).
-        forces: On the world, (6 tips,) or (tips, 6), [n; f] about each tip, world axes.
+        operators: The robot's, at q. points: The tips, (link, position (3,) [m] in link axes).
+        forces: On the world, (6 tips,) or (tips, 6), [n; f] about each tip, [N m] and [N], world axes.
     """
     S = operators
     return -(S.whitening.T @ S.D_inverse @ S.H @ S.psi @ S.B(points)).apply(np.reshape(forces, -1))
 
 
 def tip_mobility(operators: SpatialOperators, points: Points) -> Array:
-    """Return Omega(0) = J M^-1 J*, (6 tips, 6 tips): the inverse of the inertia at the tips, by a recursion outward.
+    """Return Omega(0) = J M^-1 J*, (6 tips, 6 tips): the inverse operational-space inertia, by a recursion outward.
 
         Omega(k)    = psi*(p, k) Omega(p) psi(p, k) + H*(k) D^-1(k) H(k)             (20)
-        Omega(i, j) = psi*(c, i) Omega(c) psi(c, j), where the ways to i and j part at c
+        Omega(i, j) = psi*(c, i) Omega(c) psi(c, j), where the paths to i and j branch at c
 
     Args:
-        operators: Of a robot at q. points: The tips, (link, position (3,) [m] in link axes); blocks in world axes.
+        operators: The robot's, at q. points: The tips, (link, position (3,) [m] in link axes); blocks in world axes.
 
     Source: Rodriguez, Jain, Kreutz-Delgado 1991, section 5.2; several tips of a tree after Kreutz-Delgado, Jain,
     Rodriguez, "Recursive formulation of operational space control", 1992.
@@ -108,7 +111,7 @@ def _body(robot: Robot, link: str | int) -> int:
 
 
 def _mobilities(S: SpatialOperators, ends: list[int]) -> tuple[dict[int, Array], dict[int, Array]]:
-    """Return psi*(p, k), (6, 6), and Omega(k), (6, 6), of all bodies on the ways to some."""
+    """Return psi*(p, k), (6, 6), and Omega(k), (6, 6), of all bodies on the paths to the ends."""
     needed = {k for end in ends for k in S.robot.ancestors(end)}
     A: dict[int, Array] = {}
     Omega: dict[int, Array] = {}
@@ -127,12 +130,12 @@ def _mobilities(S: SpatialOperators, ends: list[int]) -> tuple[dict[int, Array],
 
 def _between(S: SpatialOperators, A: dict[int, Array], Omega: dict[int, Array], i: int, j: int) -> Array:
     """Return Omega(i, j), (6, 6)."""
-    way = S.robot.ancestors(j)
-    parting = next(k for k in S.robot.ancestors(i) if k in way)
-    block = Omega[parting]
-    for k in reversed(S.robot.ancestors(i)[: S.robot.ancestors(i).index(parting)]):
+    path_i, path_j = S.robot.ancestors(i), S.robot.ancestors(j)
+    common = next(k for k in path_i if k in path_j)
+    block = Omega[common]
+    for k in reversed(path_i[: path_i.index(common)]):
         block = A[k] @ block
-    for k in reversed(way[: way.index(parting)]):
+    for k in reversed(path_j[: path_j.index(common)]):
         block = block @ A[k].T
     return block
 
@@ -140,42 +143,43 @@ def _between(S: SpatialOperators, A: dict[int, Array], Omega: dict[int, Array], 
 def closed_chain(
     robot: Robot, q: Array, v: Array, tau: Array, first: tuple[str | int, Array], second: tuple[str | int, Array]
 ) -> tuple[Array, Array]:
-    """Return (accelerations (nv,), force (6,)) of a robot whose two tips are one: cut there, and held by a force.
+    """Return (vdot (nv,), force (6,)) of a robot whose two tips are rigidly joined, by cutting the chain there.
 
         f   = Lambda_c (alpha_2f - alpha_1f)                        (26)
         qdd = qdd_f + M^-1 (J_1 - J_2)* f                           (21), (23), (24)
 
-    Lambda_c is the inverse of Omega_11 + Omega_22 - Omega_12 - Omega_21; for two arms on a base that cannot move the
-    last two vanish, as in the paper.
+    Lambda_c is the inverse of Omega_11 + Omega_22 - Omega_12 - Omega_21; for two arms on a fixed base the last two
+    terms vanish, as in the paper.
 
     Args:
-        robot: The spanning tree. q, v, tau: Its state and joint forces, where the two tips meet and move alike.
+        robot, q, v, tau: As in `legged.forward_dynamics`, of the spanning tree; the tips must coincide and have equal
+            velocities.
         first, second: The tips, (link, position (3,) [m] in link axes).
 
     Returns:
-        The accelerations, and the force on the first tip, [n; f], world axes; the second bears the opposite.
+        vdot, and the wrench on the first tip, [n; f], world axes; the second tip bears the opposite.
 
     Raises:
-        SingularError: where the loop is singular. Others as in `forward_dynamics`.
+        SingularError: if Lambda_c does not exist. Others as in `forward_dynamics`.
 
     Source: Rodriguez, Jain, Kreutz-Delgado 1991, section 5.3.
     """
     tips = [first, second]
-    S, free, alpha, Omega = _freed(robot, q, v, tau, tips)
+    S, vdot_free, alpha, Omega = _free_motion(robot, q, v, tau, tips)
     gap = np.array([np.eye(6), -np.eye(6)]).reshape(12, 6)
-    f = _solved(gap.T @ Omega @ gap, -(gap.T @ alpha))
-    vdot = free - tip_correction(S, tips, gap @ f)
+    f = _solve(gap.T @ Omega @ gap, -(gap.T @ alpha))
+    vdot = vdot_free - tip_correction(S, tips, gap @ f)
     return finite(robot, "the closed chain", vdot), finite(robot, "the closed chain", f)
 
 
 @dataclass(frozen=True, eq=False)
-class HeldBody:
-    """A rigid body that several tips hold.
+class GraspedBody:
+    """A rigid body that several tips hold rigidly.
 
     Attributes:
-        inertia: In axes that are the world's at this instant, about `position`.
-        position: Where its frame is, (3,), [m], world axes.
-        omega: Its angular velocity, (3,), [rad/s], world axes.
+        inertia: Inertia in world axes at this instant, about `position`.
+        position: Origin of its frame, (3,), [m], world axes.
+        omega: Angular velocity, (3,), [rad/s], world axes.
     """
 
     inertia: Inertia
@@ -183,70 +187,135 @@ class HeldBody:
     omega: Array
 
 
-def holding(robot: Robot, q: Array, v: Array, tau: Array, tips: Points, held: HeldBody) -> tuple[Array, Array, Array]:
-    """Return (accelerations (nv,), forces (tips, 6), the body's acceleration (6,)) of arms that hold a body rigidly.
+def grasp(robot: Robot, q: Array, v: Array, tau: Array, tips: Points, held: GraspedBody) -> tuple[Array, Array, Array]:
+    """Return (vdot (nv,), tip forces (tips, 6), body acceleration (6,)) of arms that hold a body rigidly.
 
         (M_o + A* Omega^-1 A) alpha_o = A* Omega^-1 (alpha_f - gamma) - b_o
 
-    The arms' tips accelerate by A alpha_o + gamma; what they meet is the effective inertia of body and arms.
+    The tips accelerate by A alpha_o + gamma; the matrix on the left is the effective inertia of body and arms.
 
     Args:
-        robot: The arms as one tree. q, v, tau: Its state and joint forces. tips: (link, position (3,) [m] link axes).
-        held: The body; gravity acts on it as on the robot.
+        robot, q, v, tau: As in `legged.forward_dynamics`, of the arms as one tree.
+        tips: (link, position (3,) [m] in link axes). held: The body, under the robot's gravity.
 
     Returns:
-        Accelerations; forces on the tips, [n; f] about each, world axes; [omega dot; acceleration] of the body's frame.
+        vdot; wrenches on the tips, [n; f] about each, world axes; [omega dot; acceleration] of the body's frame.
 
     Raises:
-        SingularError: where an arm is singular and cannot hold all six ways.
+        SingularError: if the Jacobian of an arm's tip is singular.
 
     Source: Rodriguez, Jain, Kreutz-Delgado 1991, sections 5.3 and 6; Rodriguez 1989.
     """
-    S, free, alpha, Omega = _freed(robot, q, v, tau, tips)
-    arms = point_positions(robot, q, list(tips)) - held.position
-    A = np.concatenate([np.block([[np.eye(3), np.zeros((3, 3))], [-skew(r), np.eye(3)]]) for r in arms])
-    gamma = np.concatenate([join(np.zeros(3), cross(held.omega, cross(held.omega, r))) for r in arms])
+    S, vdot_free, alpha, Omega = _free_motion(robot, q, v, tau, tips)
+    offsets = point_positions(robot, q, list(tips)) - held.position
+    A = np.concatenate([np.block([[np.eye(3), np.zeros((3, 3))], [-skew(r), np.eye(3)]]) for r in offsets])
+    gamma = np.concatenate([join(np.zeros(3), cross(held.omega, cross(held.omega, r))) for r in offsets])
     body = held.inertia
     M_o = mass_matrix(body.mass, body.mass * np.asarray(body.center), body.about_origin)
     spin = join(held.omega, np.zeros(3))
     b_o = cross_force(spin, M_o @ spin) - M_o @ join(np.zeros(3), robot.gravity)
     factors = factor_symmetric(Omega)
-    stiff = np.array([solve_factored(factors, column) for column in A.T]).T
-    alpha_o = _solved(M_o + A.T @ stiff, stiff.T @ (alpha - gamma) - b_o)
+    Omega_inverse_A = solve_columns(factors, A)
+    alpha_o = _solve(M_o + A.T @ Omega_inverse_A, Omega_inverse_A.T @ (alpha - gamma) - b_o)
     forces = solve_factored(factors, A @ alpha_o + gamma - alpha)
-    vdot = finite(robot, "the arms that hold a body", free - tip_correction(S, tips, forces))
+    vdot = finite(robot, "the arms that hold a body", vdot_free - tip_correction(S, tips, forces))
     return vdot, forces.reshape(-1, 6), alpha_o
 
 
-def standing(robot: Robot, q: Array, v: Array, tau: Array, feet: Points) -> tuple[Array, Array]:
-    """Return (accelerations (nv,), forces (feet, 3) [N] world) of a robot whose feet are points that stay in place.
+def fixed_point_feet(robot: Robot, q: Array, v: Array, tau: Array, feet: Points) -> tuple[Array, Array]:
+    """Return (vdot (nv,), forces (feet, 3) [N] world axes) of a robot whose point feet do not accelerate.
 
-    The ground is a held body of infinite inertia, and a point foot bears no moment:
+    The ground is a grasped body of infinite inertia, and a point foot transmits no moment:
 
         f = - Omega^-1 alpha_f, of the feet's three directions
 
     Args:
-        robot: The robot. q, v, tau: Its state and joint forces. feet: (link, position (3,) [m] in link axes).
+        robot, q, v, tau: As in `legged.forward_dynamics`. feet: (link, position (3,) [m] in link axes).
 
     Raises:
-        SingularError: where the feet's forces are not determined, as those of stretched legs.
+        SingularError: if the forces at the feet are not determined, as with stretched legs.
     """
-    S, free, alpha, Omega = _freed(robot, q, v, tau, feet)
+    S, vdot_free, alpha, Omega = _free_motion(robot, q, v, tau, feet)
     linear = [6 * k + i for k in range(len(feet)) for i in (3, 4, 5)]
-    f = _solved(Omega[np.ix_(linear, linear)], -alpha[linear])
+    f = _solve(Omega[np.ix_(linear, linear)], -alpha[linear])
     wrenches = np.concatenate([join(np.zeros(3), part) for part in f.reshape(-1, 3)])
-    vdot = finite(robot, "the standing robot", free - tip_correction(S, feet, wrenches))
+    vdot = finite(robot, "the robot on fixed feet", vdot_free - tip_correction(S, feet, wrenches))
     return vdot, f.reshape(-1, 3)
 
 
-def _freed(robot: Robot, q: Array, v: Array, tau: Array, tips: Points) -> tuple[SpatialOperators, Array, Array, Array]:
-    """Return (operators, free accelerations (nv,), those of the tips (6 tips,), Omega (6 tips, 6 tips))."""
+def _free_motion(
+    robot: Robot, q: Array, v: Array, tau: Array, tips: Points
+) -> tuple[SpatialOperators, Array, Array, Array]:
+    """Return (operators, vdot without tip forces (nv,), tip accelerations (6 tips,), Omega (6 tips, 6 tips))."""
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     S = SpatialOperators(robot, q)
-    free = S.mass_inverse @ (tau - bias_forces(S, v))
-    alpha = point_twist_rates(robot, q, v, free, list(tips)).reshape(-1)
-    return S, free, alpha, tip_mobility(S, tips)
+    vdot_free = S.mass_inverse @ (tau - bias_forces(S, v))
+    alpha = point_twist_rates(robot, q, v, vdot_free, list(tips)).reshape(-1)
+    return S, vdot_free, alpha, tip_mobility(S, tips)
 
 
-def _solved(A: Array, b: Array) -> Array:
+def _solve(A: Array, b: Array) -> Array:
     return solve_factored(factor_symmetric(mirror(A)), b)
+
+
+# The diagonalized equations of motion, section 6 of Rodriguez, Jain and Kreutz-Delgado.
+
+
+def square_root(operators: SpatialOperators) -> Operator:
+    """Return the memoryless operator D^(1/2), with D^(1/2) D^(1/2)* = D, of a robot's operators."""
+    S = operators
+    blocks = {body.index: _cholesky(*S.joint_factors(body)) for body in S.robot.bodies}
+
+    def apply(x: Array, transposed: bool) -> Array:
+        parts = ((b.v, (blocks[b.index].T if transposed else blocks[b.index]) @ x[b.v]) for b in S.robot.bodies)
+        return scatter(S.robot.nv, parts)
+
+    return Operator(S.robot.nv, S.robot.nv, lambda x: apply(x, False), lambda x: apply(x, True), "D^1/2")
+
+
+def _cholesky(L: list, reciprocals: list) -> Array:
+    """Return L diag(d)^(1/2) from the factors L diag(d) L^T."""
+    n = len(reciprocals)
+    unit = np.array([[1.0 if i == j else L[i][j] for j in range(n)] for i in range(n)]).reshape(n, n)
+    return unit * np.sqrt(np.array([1.0 / r for r in reciprocals]))
+
+
+def residuals(operators: SpatialOperators, v: Array) -> Array:
+    """Return nu = D^(1/2)* (I + H phi K)* v, (nv,), [sqrt(J)]: the kinetic energy is nu . nu / 2.
+
+    Args:
+        operators: The robot's, at q. v: Velocity, (nv,).
+    """
+    S = operators
+    return square_root(S).T @ (S.innovations.T @ v)
+
+
+def innovations(operators: SpatialOperators, tau: Array) -> Array:
+    """Return epsilon = D^(-1/2) (I - H psi K) tau, (nv,), [W / sqrt(J)]: nu . epsilon is the power of the forces.
+
+    Args:
+        operators: The robot's, at q. tau: Generalized forces, (nv,).
+
+    Source: Rodriguez, Jain, Kreutz-Delgado 1991, section 6; they print phi for psi.
+    """
+    S = operators
+    return square_root(S).T @ (S.D_inverse @ (S.whitening @ tau))
+
+
+def diagonal_bias(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
+    """Return mu, (nv,), the bias of the diagonalized equations of motion nu_dot + mu = epsilon.
+
+        mu = D^(-1/2) (I - H psi K) C - d/dt (D^(1/2)* (I + H phi K)*) v
+
+    The time derivative is exact: the operators are evaluated on a Taylor series of the configuration in time. Without
+    gravity and friction mu does no work, nu . mu = 0.
+
+    Args:
+        robot, q, v, wrenches: As in `legged.bias_forces`.
+    """
+    q, v = read(robot, q=q, v=v)
+    S = SpatialOperators(robot, q)
+    rate = configuration_rate(robot, q, v)
+    moving = SpatialOperators(robot, taylor.moving(q, rate, 0.0 * rate))
+    _, residual_rate, _ = taylor.derivatives(residuals(moving, v))
+    return innovations(S, bias_forces(S, v, wrenches)) - residual_rate

@@ -1,4 +1,4 @@
-"""Linear operators that are held, added, multiplied and applied as recursions; matrices are made when asked for."""
+"""Linear operators given by functions that apply them and their adjoints, with sums, products and dense matrices."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Action = Callable[[Array], Array]
 class Operator:
     """A linear operator from vectors of length `columns` to vectors of length `rows`.
 
-    `A @ x` applies it, `A @ B` multiplies, `A + B`, `A - B`, `-A` add, `A.T` is the adjoint (the paper's star), and
-    `A.matrix()` the dense matrix. Nothing is multiplied out: a product applies its factors one after the other.
+    `A @ x` applies the operator, `A @ B` is the product, `A.T` the adjoint (the paper's star), and `A.matrix()` the
+    dense matrix. A product applies its factors one after the other, without forming a matrix.
 
     Attributes:
-        rows, columns: Lengths of what comes out and of what goes in.
+        rows, columns: Lengths of the result and of the argument.
         apply: x -> A x. apply_adjoint: y -> A^T y.
-        name: For messages.
+        name: For error messages.
     """
 
     rows: int
@@ -91,5 +91,5 @@ class Operator:
 
 
 def identity(size: int) -> Operator:
-    """Return the operator that changes nothing."""
+    """Return the identity operator."""
     return Operator(size, size, lambda x: x, lambda x: x, "I")

@@ -28,7 +28,6 @@ from legged.algorithms import (
     regressor,
     sparse_system,
     sparsity,
-    unit_accelerations,
 )
 from legged.compiler import count, count_and_depth
 from legged.dynamics.forward import forward_dynamics
@@ -61,8 +60,8 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
         "modular": inertia_matrix,
         "composite bodies": composite.inertia_matrix,
         "composite bodies, absolute": partial(composite.inertia_matrix, coordinates="absolute"),
-        "unit accelerations, moving links": unit_accelerations.from_moving_links,
-        "unit accelerations, inverse dynamics": unit_accelerations.from_inverse_dynamics,
+        "unit accelerations, moving links": composite.inertia_matrix_by_unit_accelerations,
+        "unit accelerations, inverse dynamics": composite.inertia_matrix_by_inverse_dynamics,
     },
     "inverse inertia at the ends": {
         "force propagators": lambda robot, q: operational.by_propagators(robot, q, ends(robot)),

@@ -1,0 +1,132 @@
+"""Linear algebra over any element: solves with several right-hand sides, and numerical rank of constraint Jacobians.
+
+Numbers are tested for rank by singular values. Traced values have none, so their rank is tested by the pivots of an
+L D L^T factorization, without branches.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir import where
+from legged.spatial import Array, is_zero, solve_factored, sum_of
+
+RANK_TOLERANCE = 1e-8
+"""Singular values below this, relative to the largest, count as zero."""
+PIVOT_TOLERANCE = 1e-12
+"""Pivots below this, relative to their diagonal entry, count as zero; such a ratio is a squared sine."""
+REACTIVATION_TOLERANCE = 1e-6
+"""`PIVOT_TOLERANCE` of rows that were redundant when a simulation started. Within a time step the state is slightly off
+the constraints, so that redundant rows are redundant only approximately."""
+_ZERO_ROW = 1e-20  # a diagonal entry below this, relative to the trace, is rounding
+
+
+def solve_rows(factors: tuple, B: Array) -> Array:
+    """Return B A^-1, (m, n), for a symmetric A given by `factor_symmetric`.
+
+    Args:
+        factors: Of A. B: Right-hand sides as rows, (m, n), any unit.
+    """
+    return np.array([solve_factored(factors, row) for row in B]).reshape(B.shape)
+
+
+def solve_columns(factors: tuple, B: Array) -> Array:
+    """Return A^-1 B, (n, m), for a symmetric A given by `factor_symmetric`.
+
+    Args:
+        factors: Of A. B: Right-hand sides as columns, (n, m), any unit.
+    """
+    return solve_rows(factors, B.T).T
+
+
+class IndependentRows(NamedTuple):
+    """Independent combinations U^T J vdot = U^T c of the constraints J vdot = c.
+
+    Attributes:
+        L: U^T J, (rank, nv). c: U^T c, (rank,).
+        combinations: U, (rows, rank), orthonormal; U lambda are the multipliers of all rows with the least norm.
+        inconsistency: Largest entry of (1 - U U^T) c, zero if the constraints are consistent.
+    """
+
+    L: Array
+    c: Array
+    combinations: Array
+    inconsistency: float
+
+
+def independent_rows(J: Array, c: Array) -> IndependentRows:
+    """Return as many independent combinations of the constraints J vdot = c as their rank; traced rows unchanged.
+
+    Args:
+        J: Constraint Jacobian, (rows, nv), any unit. c: Right-hand side, (rows,), any unit.
+    """
+    if J.dtype == object or c.dtype == object or not len(J):
+        return IndependentRows(J, c, np.eye(len(J)), 0.0)
+    U, singular_values, _ = np.linalg.svd(J, full_matrices=False)
+    U = U[:, : numerical_rank(singular_values)]
+    return IndependentRows(U.T @ J, U.T @ c, U, float(np.abs(c - U @ (U.T @ c)).max()))
+
+
+def numerical_rank(singular_values: Array) -> int:
+    """Return how many singular values count as nonzero.
+
+    Args:
+        singular_values: In decreasing order, (n,), any unit.
+    """
+    if not len(singular_values) or singular_values[0] <= 0.0:
+        return 0
+    return int((singular_values > RANK_TOLERANCE * singular_values[0]).sum())
+
+
+def independent_row_numbers(J: Array) -> list[int]:
+    """Return the numbers of independent rows: repeatedly the row farthest from the span of those chosen before.
+
+    Args:
+        J: Matrix, (rows, n), any unit.
+    """
+    remainder, chosen = J.copy(), []
+    for _ in range(numerical_rank(np.linalg.svd(J, compute_uv=False))):
+        lengths = np.einsum("ij,ij->i", remainder, remainder)
+        k = int(lengths.argmax())
+        chosen.append(k)
+        u = remainder[k] / np.sqrt(lengths[k])
+        remainder = remainder - np.outer(remainder @ u, u)
+    return chosen
+
+
+def null_space(L: Array) -> Array:
+    """Return K, (n, n - rank), orthonormal, with L K = 0.
+
+    Args:
+        L: Independent rows, (rank, n), any unit.
+    """
+    return np.linalg.svd(L)[2][len(L) :].T if len(L) else np.eye(L.shape[1])
+
+
+def factor_semidefinite(S: Array, leading: int | None = None) -> tuple[list[list[Any]], list[Any]]:
+    """Return (L, reciprocals of d) with S = L diag(d) L^T as `factor_symmetric`, for a positive semidefinite S.
+
+    A row whose pivot counts as zero depends on the rows before it; its reciprocal is set to zero, so that
+    `solve_factored` gives it a zero solution. The test uses no branches and so also runs in traced code. Put the rows
+    that shall be kept first.
+
+    Args:
+        S: Symmetric, positive semidefinite, (n, n), any unit.
+        leading: How many of the first rows are known to be independent nearby. Later rows must exceed
+            `REACTIVATION_TOLERANCE`. All rows when None.
+    """
+    trace = sum_of(np.diagonal(S))
+    L: list[list[Any]] = [[0.0] * len(S) for _ in S]
+    reciprocal: list[Any] = []
+    for i in range(len(S)):
+        row: list[Any] = []
+        for k in range(i):
+            row.append(S[i, k] - sum_of(L[k][m] * row[m] for m in range(k)))
+            L[i][k] = row[k] * reciprocal[k]
+        pivot = S[i, i] - sum_of(L[i][k] * row[k] for k in range(i))
+        tolerance = PIVOT_TOLERANCE if leading is None or i < leading else REACTIVATION_TOLERANCE
+        independent = (pivot > tolerance * S[i, i]) & (S[i, i] > _ZERO_ROW * trace)
+        reciprocal.append(0.0 if is_zero(S[i, i]) else where(independent, 1.0 / where(independent, pivot, 1.0), 0.0))
+    return L, reciprocal

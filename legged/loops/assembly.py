@@ -1,0 +1,172 @@
+"""States that satisfy the loop constraints: Newton iteration for q, projection of v, and correction of drift."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from legged.algorithms.linear_algebra import factor_semidefinite
+from legged.dynamics.arguments import read
+from legged.errors import LoopError, UnknownNameError
+from legged.loops.closed_robot import ClosedRobot
+from legged.loops.closing_joints import aligned_axes
+from legged.loops.constraints import frame_poses, jacobian, residual
+from legged.loops.dynamics import mass_inverse
+from legged.robot.configuration import integrate
+from legged.spatial import Array, mirror, solve_factored
+
+_SMALLEST_FRACTION = 1e-3  # of a Newton step, at which the line search gives up
+_RANK_TOLERANCE = 1e-8  # singular values below this, relative to the largest, count as zero
+_LONGEST_STEP = 0.5  # of the Newton iteration, [rad] or [m]
+
+
+def assemble(
+    closed: ClosedRobot,
+    q: Array,
+    *,
+    hold: Sequence[str] = (),
+    hold_base: bool = False,
+    tolerance: float = 1e-12,
+    iterations: int = 100,
+) -> Array:
+    """Return a configuration near q that satisfies the loop constraints, (nq,), by Newton iteration.
+
+    Each step is the one of least norm that satisfies the linearized constraints, halved until the residual falls.
+
+    Args:
+        closed: The robot with its loops. q: Initial guess, (nq,).
+        hold: Names of joints that keep their values of q. hold_base: Whether the base keeps its pose.
+        tolerance: Largest residual accepted, [m] or 1. iterations: Largest number of steps.
+
+    Raises:
+        LoopError: if none is found, or one in which an axis is reversed; `error.residual` is the residual.
+    """
+    (q,) = read(closed.robot, q=q)
+    free = _free_entries(closed, hold, hold_base)
+    rows = list(closed.holonomic)
+    phi = residual(closed, q)
+    for _ in range(iterations):
+        if np.abs(phi).max(initial=0.0) <= tolerance:
+            break
+        step = np.zeros(closed.robot.nv)
+        step[free] = _least_norm(jacobian(closed, q)[np.ix_(rows, free)], -phi[rows])
+        moved = _line_search(closed, q, step, phi)
+        if moved is None:
+            break
+        q, phi = moved
+    error = float(np.abs(phi).max(initial=0.0))
+    if not error <= tolerance:
+        loop = closed.loops[closed.constraints[int(np.abs(phi).argmax())][0]]
+        raise LoopError(
+            f"no configuration near the given one closes the loops of {closed.name!r}: constraint residual {error:.3g} "
+            f"at joint {loop.name!r}; start nearer, hold fewer joints, or check the lengths of the links",
+            error,
+        )
+    _refuse_reversed(closed, q)
+    return q
+
+
+def consistent_velocity(
+    closed: ClosedRobot,
+    q: Array,
+    v: Array,
+    *,
+    hold: Sequence[str] = (),
+    hold_base: bool = False,
+    tolerance: float = 1e-9,
+) -> Array:
+    """Return the velocity nearest to v that satisfies the loop constraints phi' v = 0, (nv,).
+
+    Args:
+        closed, hold, hold_base: As in `assemble`. q: Configuration with closed loops, (nq,). v: Velocity, (nv,).
+        tolerance: Largest constraint rate accepted, relative to the largest entry of v and to 1.
+
+    Raises:
+        LoopError: if the velocities of the joints in `hold` are incompatible; `error.residual` is the constraint rate.
+    """
+    q, v = read(closed.robot, q=q, v=v)
+    free, J = _free_entries(closed, hold, hold_base), jacobian(closed, q)
+    v = v.copy()
+    v[free] += _least_norm(J[:, free], -(J @ v))
+    rate = float(np.abs(J @ v).max(initial=0.0))
+    if rate > tolerance * max(1.0, np.abs(v).max(initial=0.0)):
+        held = f" with {', '.join(hold)} held" if hold else ""
+        raise LoopError(
+            f"no velocity keeps the loops of {closed.name!r} closed{held}: constraint rate {rate:.3g}; hold fewer "
+            f"joints",
+            rate,
+        )
+    return v
+
+
+def project_state(closed: ClosedRobot, q: Array, v: Array, iterations: int = 2) -> tuple[Array, Array]:
+    """Return (q, v), (nq,) and (nv,), projected onto the loop constraints from nearby, over any element.
+
+        q <- q - M^-1 phi'^T (phi' M^-1 phi'^T)^-1 phi,      then the same for v with phi' v
+
+    The correction is the smallest in the metric of the inertia matrix. The velocity is that after an impact of the
+    closing joints, which never increases the kinetic energy.
+
+    Args:
+        closed: The robot; of redundant rows the later ones are omitted, see `independent_first`.
+        q: Configuration, (nq,). v: Velocity, (nv,).
+        iterations: Newton steps for q; each squares the error.
+    """
+    robot, rows = closed.robot, list(closed.holonomic)
+    count = closed.independent_count
+    holonomic_count = None if count is None else sum(i < count for i in rows)
+    for _ in range(iterations if rows else 0):
+        step = _least_energy(closed, q, jacobian(closed, q)[rows], residual(closed, q)[rows], holonomic_count)
+        q = integrate(robot, q, -step)
+    J = jacobian(closed, q)
+    return q, v - _least_energy(closed, q, J, J @ v, count) if len(J) else v
+
+
+def _least_energy(closed: ClosedRobot, q: Array, J: Array, y: Array, leading: int | None) -> Array:
+    """Return x with J x = y and the least x^T M x, (nv,)."""
+    inverse = mass_inverse(closed.robot, q)
+    responses = np.array([inverse(row) for row in J])
+    return responses.T @ solve_factored(factor_semidefinite(mirror(J @ responses.T), leading), y)
+
+
+def _least_norm(J: Array, y: Array) -> Array:
+    """Return x with J x = y and the least norm, (nv,)."""
+    return np.linalg.pinv(J, rcond=_RANK_TOLERANCE) @ y
+
+
+def _line_search(closed: ClosedRobot, q: Array, step: Array, phi: Array) -> tuple[Array, Array] | None:
+    """Return (q, phi) after the largest fraction of a step that reduces the residual; None if there is none."""
+    fraction = min(1.0, _LONGEST_STEP / max(np.abs(step).max(initial=0.0), 1e-300))
+    smallest = fraction * _SMALLEST_FRACTION
+    while fraction >= smallest:
+        q_next = integrate(closed.robot, q, fraction * step)
+        phi_next = residual(closed, q_next)
+        if phi_next @ phi_next < phi @ phi:
+            return q_next, phi_next
+        fraction *= 0.5
+    return None
+
+
+def _free_entries(closed: ClosedRobot, hold: Sequence[str], hold_base: bool) -> list[int]:
+    """Return the entries of v that may change."""
+    robot = closed.robot
+    held: set[int] = set(range(robot.base.nv)) if hold_base else set()
+    if isinstance(hold, str):
+        raise UnknownNameError("list of joints", hold, (joint.name for joint in robot.joints))
+    for name in hold:
+        entries = robot.joint(name).v
+        held |= set(range(entries.start, entries.stop))
+    return [i for i in range(robot.nv) if i not in held]
+
+
+def _refuse_reversed(closed: ClosedRobot, q: Array) -> None:
+    for loop in closed.loops:
+        P, C = frame_poses(closed, q, loop)
+        for a, b in aligned_axes(loop.joint):
+            if (P.rotation @ a) @ (C.rotation @ b) < 0.0:
+                raise LoopError(
+                    f"joint {loop.name!r} of {closed.name!r} closes with its axis {a} reversed; start nearer to the "
+                    f"desired configuration",
+                    0.0,
+                )

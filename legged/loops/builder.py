@@ -1,0 +1,150 @@
+"""Closed-loop robots from definitions with cycles, of which a spanning tree is chosen, and from MJCF files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from heapq import heappop, heappush
+from pathlib import Path
+from typing import Any
+
+from legged.errors import DefinitionError, FileError, UnknownNameError
+from legged.files.load import load as load_tree
+from legged.files.mjcf_equalities import ClosingEquality, closing_equalities
+from legged.loops.closed_robot import ClosedRobot
+from legged.loops.closing_joints import ClosingJoint, has_default_physics
+from legged.robot.builder import RobotBuilder
+from legged.robot.joint import Connection, Fixed, Spherical
+
+
+class LoopBuilder(RobotBuilder):
+    """A `RobotBuilder` whose links may have several joints to parents.
+
+    builder = LoopBuilder("parallelogram", Link("ground", ...), base=FixedBase())
+    builder.add(Revolute("a", "-y"), crank, to="ground").add(Revolute("b", "-y"), coupler, to="crank", at=(0, 0, 1))
+    builder.add(Revolute("c", "-y"), rocker, to="ground", at=(2, 0, 0))
+    closed = builder.close(Revolute("d", "-y"), parent="rocker", child="coupler", at=..., child_at=...).build()
+    """
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self._closing: list[tuple[ClosingJoint, dict[str, Any]]] = []
+
+    def close(self, joint: ClosingJoint, **where: Any) -> LoopBuilder:
+        """Close a loop by a joint at any point of its child; arguments as in `legged.loops.close`."""
+        self._closing.append((joint, where))
+        return self
+
+    def build(  # type: ignore[override]
+        self,
+        modules: Sequence[Sequence[str]] | None = None,
+        order: Sequence[str] | None = None,
+        cut: Sequence[str] = (),
+    ) -> ClosedRobot:
+        """Return the robot: a spanning tree of the links, and loops for the remaining joints.
+
+        The tree grows from the base along the directions of the joints. Joints that cannot close a loop (coupled ones,
+        those with springs, friction or limits) are taken first, then joints with few degrees of freedom, so that few
+        constraints remain.
+
+        Args:
+            modules, order: As in `RobotBuilder.build`, of the tree.
+            cut: Names of joints that must close loops.
+
+        Raises:
+            DefinitionError: as `RobotBuilder.build`; for a link that is not connected to the base; for a joint that
+                would have to close a loop and cannot. UnknownNameError: for an unknown link or joint.
+        """
+        names = [c.joint.name for c in self._connections]
+        for name in cut:
+            if name not in names:
+                raise UnknownNameError("joint", name, names)
+        for c in self._connections:
+            for name in (c.parent, c.child):
+                if name not in {link.name for link in self._links}:
+                    raise UnknownNameError("link", name, (link.name for link in self._links))
+        in_tree = self._spanning_tree([c for c in self._connections if c.joint.name not in cut])
+        tree = copy(self)
+        tree._connections = in_tree
+        closed = ClosedRobot(RobotBuilder.build(tree, modules, order), (), ())
+        for c in self._connections:
+            if not any(c is other for other in in_tree):
+                place = {"at": c.start.position, "rotation": c.start.rotation}
+                closed = closed.close(c.joint, parent=c.parent, child=c.child, **place)
+        for joint, where in self._closing:
+            closed = closed.close(joint, **where)
+        return closed
+
+    def _spanning_tree(self, connections: Sequence[Connection]) -> list[Connection]:
+        """Return the joints of the tree, in the order of their definition, by Prim's algorithm."""
+        leaving: dict[str, list[tuple[tuple, int]]] = {}
+        for i, c in enumerate(connections):
+            leaving.setdefault(c.parent, []).append((self._preference(c), i))
+        reached, taken = {self._root}, set()
+        candidates: list[tuple[tuple, int]] = []
+        for entry in leaving.get(self._root, []):
+            heappush(candidates, entry)
+        while candidates:
+            _, i = heappop(candidates)
+            child = connections[i].child
+            if child not in reached:
+                reached.add(child)
+                taken.add(i)
+                for entry in leaving.get(child, []):
+                    heappush(candidates, entry)
+        self._refuse_unconnected(reached)
+        return [c for i, c in enumerate(connections) if i in taken]
+
+    def _preference(self, c: Connection) -> tuple:
+        coupled = {name for pair in self._couplings for name in (pair.follower, pair.master)}
+        can_close = has_default_physics(c.joint) and c.joint.name not in coupled
+        return not isinstance(c.joint, Fixed), can_close, c.joint.nv
+
+    def _refuse_unconnected(self, reached: set[str]) -> None:
+        unconnected = [link.name for link in self._links if link.name not in reached]
+        if unconnected:
+            raise DefinitionError(
+                f"no joints lead from the base {self._root!r} outward to "
+                f"{', '.join(repr(name) for name in unconnected)}: reverse a joint, or cut another one"
+            )
+
+
+def load(path: str | Path, base: str | None = None, **options: Any) -> ClosedRobot:
+    """Return the robot of a file with its loops: MJCF's `connect` as ball joints, its `weld` as fixed joints.
+
+    The constraints are rigid here and soft in MuJoCo. A file without them, such as a URDF, gives a robot without loops.
+    `closed.robot.audit` lists what the tree lacks of the file, these equalities included.
+
+    Args:
+        path, base, options: As for `legged.load`, of the spanning tree, which is the tree of the file's bodies.
+
+    Raises:
+        FileError: as `legged.load`, and for an equality with a body that is no link of the robot.
+    """
+    closed = ClosedRobot(load_tree(path, base, **options), (), ())
+    for equality in closing_equalities(path):
+        closed = _close_equality(closed, equality, str(path))
+    return closed
+
+
+def _close_equality(closed: ClosedRobot, equality: ClosingEquality, source: str) -> ClosedRobot:
+    """Return the robot with the loop that an equality closes."""
+    robot = closed.robot
+    for name in (equality.parent, equality.child):
+        if name is not None and name not in {link.name for link in robot.links}:
+            raise FileError(source, f"equality {equality.name!r} holds {name!r}, which is no link of the robot")
+    if equality.parent is None and robot.base.nv == 0 and robot.links[0].name != "world":
+        raise FileError(
+            source,
+            f"equality {equality.name!r} holds the robot to the world, but base='fixed' puts the free body "
+            f"{robot.links[0].name!r} at the origin; omit base",
+        )
+    return closed.close(
+        Spherical(equality.name) if equality.kind == "connect" else Fixed(equality.name),
+        parent=equality.parent,
+        child=equality.child,
+        at=equality.on_parent.position,
+        rotation=equality.on_parent.rotation,
+        child_at=equality.on_child.position,
+        child_rotation=equality.on_child.rotation,
+    )

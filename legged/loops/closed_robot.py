@@ -1,0 +1,208 @@
+"""Robots with closed kinematic loops: a spanning tree, and the joints that close its loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+
+from legged.dynamics.frames import Frame, Pose, frame_pose, resolve_frame
+from legged.errors import DefinitionError, UnknownNameError
+from legged.loops.closing_joints import ClosingJoint, ScalarConstraint, scalar_constraints
+from legged.robot.joint import Spherical
+from legged.robot.placement import Vector, rotation3, vector3
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+_ORIGIN = (0.0, 0.0, 0.0)
+
+
+@dataclass(frozen=True, eq=False)
+class Loop:
+    """A joint that closes a kinematic loop.
+
+    Attributes:
+        joint: Any joint except `Free`, or `Rod`, `Rolling`.
+        parent: Name of a link or contact point; None for the world.
+        child: Name of a link or contact point.
+        frame: Pose of the joint frame in the parent frame, or in the world.
+        child_frame: Pose of the joint frame in the child frame, with the joint at zero.
+    """
+
+    joint: ClosingJoint
+    parent: str | None
+    child: str
+    frame: Pose
+    child_frame: Pose
+
+    @property
+    def name(self) -> str:
+        return self.joint.name
+
+    @cached_property
+    def constraints(self) -> tuple[ScalarConstraint, ...]:
+        """The scalar constraints of the joint, six less its degrees of freedom."""
+        return scalar_constraints(self.joint)
+
+    @property
+    def frames(self) -> tuple[Frame | None, Frame]:
+        """The joint frame on the parent, None for the world, and on the child."""
+        on_child = Frame(self.child, self.child_frame.position, self.child_frame.rotation)
+        if self.parent is None:
+            return None, on_child
+        return Frame(self.parent, self.frame.position, self.frame.rotation), on_child
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedRobot:
+    """A robot with closed kinematic loops.
+
+    Attributes:
+        robot: The spanning tree, to which q, v and tau refer.
+        loops: The joints that are not in the tree.
+        rows: Numbers of the constraint rows that are imposed, among the constraints of all loops in sequence.
+        independent_count: How many of the first rows are independent, if the rows were ordered by `independent_first`.
+    """
+
+    robot: Robot
+    loops: tuple[Loop, ...]
+    rows: tuple[int, ...]
+    independent_count: int | None = None
+
+    def __repr__(self) -> str:
+        return f"<ClosedRobot {self.robot.name!r}: {self.robot.nv} DoF of its tree, {len(self.rows)} constraints>"
+
+    @property
+    def name(self) -> str:
+        return self.robot.name
+
+    @cached_property
+    def constraints(self) -> tuple[tuple[int, ScalarConstraint], ...]:
+        """The constraints that are imposed, (number of the loop, constraint) each."""
+        every = [(k, constraint) for k, loop in enumerate(self.loops) for constraint in loop.constraints]
+        return tuple(every[i] for i in self.rows)
+
+    @cached_property
+    def holonomic(self) -> tuple[int, ...]:
+        """Positions of the holonomic constraints in `constraints`."""
+        return tuple(i for i, (_, constraint) in enumerate(self.constraints) if constraint.holonomic)
+
+    def loop(self, name: str) -> Loop:
+        """Return a loop by its joint's name, or raise UnknownNameError."""
+        for loop in self.loops:
+            if loop.name == name:
+                return loop
+        raise UnknownNameError("joint that closes a loop", name, (loop.name for loop in self.loops))
+
+    def cycle(self, name: str) -> tuple[str, ...]:
+        """Return the links around a loop, from its joint's parent, or the base if that is the world, to its child."""
+        parent, child = (None if frame is None else _link_name(self.robot, frame) for frame in self.loop(name).frames)
+        parents = {c.child: c.parent for c in self.robot.connections}
+        from_parent, from_child = _path_to_root(parents, parent), _path_to_root(parents, child)
+        while len(from_parent) > 1 and len(from_child) > 1 and from_parent[-2] == from_child[-2]:
+            from_parent, from_child = from_parent[:-1], from_child[:-1]
+        return (*from_parent[:-1], *reversed(from_child))
+
+    def close(
+        self,
+        joint: ClosingJoint,
+        *,
+        parent: str | None,
+        child: str,
+        at: Vector = _ORIGIN,
+        rotation: Array | None = None,
+        child_at: Vector = _ORIGIN,
+        child_rotation: Array | None = None,
+    ) -> ClosedRobot:
+        """Return the robot with one more loop; arguments as in `legged.loops.close`."""
+        if joint.name in {loop.name for loop in self.loops} | {c.joint.name for c in self.robot.connections}:
+            raise DefinitionError(f"two joints are named {joint.name!r}; names must differ")
+        loop = Loop(joint, parent, child, _pose(joint.name, at, rotation), _pose(joint.name, child_at, child_rotation))
+        for frame in loop.frames:
+            if frame is not None:
+                resolve_frame(self.robot, frame)
+        if parent is not None and _body(self.robot, parent) == _body(self.robot, child):
+            raise DefinitionError(f"joint {joint.name!r} joins {parent!r} and {child!r}, which are one body")
+        first = sum(len(other.constraints) for other in self.loops)
+        rows = (*self.rows, *range(first, first + len(loop.constraints)))
+        return replace(self, loops=(*self.loops, loop), rows=rows, independent_count=None)
+
+
+def close(
+    robot: Robot,
+    joint: ClosingJoint,
+    *,
+    parent: str | None,
+    child: str,
+    at: Vector = _ORIGIN,
+    rotation: Array | None = None,
+    child_at: Vector = _ORIGIN,
+    child_rotation: Array | None = None,
+) -> ClosedRobot:
+    """Return a robot with one loop, closed by a joint; the method `close` of the result adds further ones.
+
+    Args:
+        robot: The spanning tree.
+        joint: The closing joint: `Fixed`, `Revolute`, `Prismatic`, `Universal`, `Spherical`, `Planar`, `Rod` or
+            `Rolling`; without springs, friction or limits.
+        parent, child: Names of links or contact points; parent None for the world.
+        at: Parent origin to joint, (3,), [m], parent axes. rotation: Rotation from joint axes to parent axes, (3, 3).
+        child_at: Child origin to joint, (3,), [m], child axes, with the joint at zero.
+        child_rotation: Rotation from joint axes to child axes, (3, 3), with the joint at zero.
+
+    Raises:
+        DefinitionError: for a joint that cannot close a loop, or that connects a body with itself.
+        UnknownNameError: for an unknown link or contact point.
+    """
+    return ClosedRobot(robot, (), ()).close(
+        joint,
+        parent=parent,
+        child=child,
+        at=at,
+        rotation=rotation,
+        child_at=child_at,
+        child_rotation=child_rotation,
+    )
+
+
+def pin_contacts(robot: Robot, q: Array, contacts: Sequence[str]) -> ClosedRobot:
+    """Return the robot with contact points held in place at q by ball joints to the world.
+
+    This models one phase of a gait in the configuration-dependent approach, with which Shah, Saha and Dutt 2012 compare
+    their own: feet on the ground are joints, and constraints change with the phases of the gait. A compliant ground of
+    `legged.ground` needs no phases; the two agree for motions that are slow compared with its springs. Several points
+    of one foot, or points of a planar robot, give redundant constraints; `solve` returns the multipliers of least norm.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). contacts: Names of the contact points on the ground.
+
+    Raises:
+        UnknownNameError: for an unknown contact point.
+    """
+    closed = ClosedRobot(robot, (), ())
+    for name in contacts:
+        robot.contact(name)
+        position = frame_pose(robot, np.asarray(q, float), name).position
+        closed = closed.close(Spherical(f"{name} stands"), parent=None, child=name, at=position)
+    return closed
+
+
+def _pose(name: str, at: Vector, rotation: Array | None) -> Pose:
+    return Pose(rotation3(f"the rotation of joint {name!r}", rotation), vector3(f"the position of joint {name!r}", at))
+
+
+def _body(robot: Robot, name: str) -> int:
+    return resolve_frame(robot, name).body
+
+
+def _link_name(robot: Robot, frame: Frame) -> str:
+    return robot.links[resolve_frame(robot, frame).link].name
+
+
+def _path_to_root(parents: dict[str, str], name: str | None) -> list[str]:
+    path = [] if name is None else [name]
+    while path and path[-1] in parents:
+        path.append(parents[path[-1]])
+    return path

@@ -1,0 +1,150 @@
+"""Forward dynamics of robots with closed loops by the divide-and-conquer algorithm.
+
+Each loop is imposed in the first assembly that contains the bodies at both of its ends. Constraints of loops that share
+joints of the tree may depend on each other: such loops are a group, and are imposed together after a rank test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.algorithms import divide_and_conquer
+from legged.algorithms.divide_and_conquer import GROUND, BodyConstraints
+from legged.algorithms.linear_algebra import independent_rows
+from legged.algorithms.massive_bodies import is_massless
+from legged.dynamics.arguments import Wrenches, read
+from legged.dynamics.frames import Frame, Pose, resolve_frame
+from legged.dynamics.kinematics import Motion
+from legged.errors import DefinitionError
+from legged.loops.closed_robot import ClosedRobot, Loop
+from legged.loops.closing_joints import ScalarConstraint
+from legged.loops.constraints import jacobian
+from legged.spatial import Array, cross, join, skew
+
+
+def forward_dynamics(
+    closed: ClosedRobot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Wrenches = None,
+    *,
+    version: str = "pivoted",
+) -> Array:
+    """Return the acceleration of a robot with closed loops, (nv,), by divide and conquer.
+
+    Args:
+        closed: The robot with its loops.
+        q, v, tau, wrenches: As in `legged.forward_dynamics`, of the spanning tree; q and v should satisfy the loops.
+        version: As in `legged.algorithms.divide_and_conquer.forward_dynamics`.
+
+    Raises:
+        As `legged.algorithms.divide_and_conquer.forward_dynamics`; DefinitionError for a loop at a massless body.
+    """
+    q, v, tau = read(closed.robot, q=q, v=v, tau=tau)
+    return divide_and_conquer.forward_dynamics(
+        closed.robot,
+        q,
+        v,
+        tau,
+        wrenches,
+        version=version,
+        constraints=lambda motion: acceleration_constraints(closed, q, motion),
+    )
+
+
+def acceleration_constraints(closed: ClosedRobot, q: Array, motion: Motion) -> list[BodyConstraints]:
+    """Return the constraints of a robot's loops on the accelerations of its bodies, group by group.
+
+    Args:
+        closed: The robot with its loops. q: Configuration, (nq,).
+        motion: Poses and velocities of its bodies.
+
+    Raises:
+        DefinitionError: for a loop at a massless body.
+    """
+    frames = [[_frame_motion(closed, loop, frame, motion) for frame in loop.frames] for loop in closed.loops]
+    # Traced rows have no rank test here; the pivots of the assemblies test them.
+    J = np.zeros((len(closed.constraints), 0), object) if q.dtype == object else jacobian(closed, q)
+    groups = [_group_constraints(closed, numbers, frames, J) for numbers in _loops_that_share_joints(closed)]
+    return [group for group in groups if group.N and len(group.c)]
+
+
+class _FrameMotion(NamedTuple):
+    """Motion of one frame of a closing joint, whose acceleration is T a + bias; world axes.
+
+    Attributes:
+        body: Index of its body, `GROUND` if it does not move. pose: In the world. twist: (6,).
+        T: (6, 6). bias: (6,), which also removes gravity from a.
+    """
+
+    body: int
+    pose: Pose
+    twist: Array
+    T: Array
+    bias: Array
+
+
+def _frame_motion(closed: ClosedRobot, loop: Loop, frame: Frame | None, motion: Motion) -> _FrameMotion:
+    """Return the motion of a frame of a loop; None is the world."""
+    zero = np.zeros(6)
+    if frame is None:
+        return _FrameMotion(GROUND, loop.frame, zero, np.eye(6), zero)
+    robot = closed.robot
+    _, _, k, (rotation, r) = resolve_frame(robot, frame)
+    R, t = motion.rotation[k], motion.twist[k]
+    pose = Pose(R @ rotation, motion.origin[k] + R @ r)
+    if k == 0 and not robot.base.nv:
+        return _FrameMotion(GROUND, pose, zero, np.eye(6), zero)
+    if is_massless(robot.bodies[k]):
+        raise DefinitionError(
+            f"joint {loop.name!r} closes a loop at {frame.on!r}, which has no mass; divide and conquer needs some there"
+        )
+    velocity = t[3:] + cross(t[:3], r)
+    T = np.block([[R, np.zeros((3, 3))], [-R @ skew(r), R]])
+    bias = join(np.zeros(3), R @ cross(t[:3], velocity) + robot.gravity)
+    return _FrameMotion(k, pose, join(R @ t[:3], R @ velocity), T, bias)
+
+
+def _group_constraints(
+    closed: ClosedRobot, loops: Sequence[int], frames: Sequence[Sequence[_FrameMotion]], J: Array
+) -> BodyConstraints:
+    """Return the independent constraints of some loops, from the frames of all loops and phi', (rows, nv)."""
+    numbers = [i for i, (k, _) in enumerate(closed.constraints) if k in loops]
+    rows = [_body_row(frames[k], constraint) for k, constraint in (closed.constraints[i] for i in numbers)]
+    c = np.array([right_side for _, right_side in rows])
+    U = independent_rows(J[numbers], c).combinations
+    bodies = frozenset(frame.body for k in loops for frame in frames[k])
+    N = {k: np.array([blocks.get(k, np.zeros(6)) for blocks, _ in rows]) for k in bodies - {GROUND}}
+    return BodyConstraints({k: U.T @ block for k, block in N.items()}, U.T @ c, bodies)
+
+
+def _body_row(frames: Sequence[_FrameMotion], constraint: ScalarConstraint) -> tuple[dict[int, Array], Any]:
+    """Return (coefficients of each body's acceleration, (6,), right side) of a scalar constraint."""
+    P, C = frames
+    row = constraint.jacobian(P.pose, C.pose)
+    bias = row @ np.concatenate([P.bias, C.bias]) + constraint.bias(P.pose, C.pose, P.twist, C.twist)
+    return {frame.body: part @ frame.T for frame, part in ((P, row[:6]), (C, row[6:]))}, -bias
+
+
+def _loops_that_share_joints(closed: ClosedRobot) -> Iterator[list[int]]:
+    """Yield the numbers of loops that share joints of the tree, directly or through others."""
+    remaining = {k: _bodies_around(closed, loop) for k, loop in enumerate(closed.loops)}
+    while remaining:
+        first = next(iter(remaining))
+        group, joints = [first], remaining.pop(first)
+        while sharing := [k for k, others in remaining.items() if others & joints]:
+            for k in sharing:
+                group.append(k)
+                joints |= remaining.pop(k)
+        yield group
+
+
+def _bodies_around(closed: ClosedRobot, loop: Loop) -> set[int]:
+    """Return the bodies whose joints belong to a loop."""
+    robot = closed.robot
+    paths = [set(robot.ancestors(resolve_frame(robot, frame).body)) if frame else set() for frame in loop.frames]
+    return {k for k in paths[0] ^ paths[1] if robot.bodies[k].nv}
