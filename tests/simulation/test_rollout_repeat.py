@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 
 from legged import where
-from legged.compiler.ir.graph import record
-from legged.compiler.passes.hoist import hoist
 from legged.compiler.runtime.stepping import NOT_FINITE, Members, Repeat, Schedule
 from legged.errors import TraceError
 
@@ -111,19 +109,6 @@ def test_a_run_in_two_parts_is_the_same_run(loop):
     for first, end in ((0, 2), (2, SAMPLES + 1)):
         loop.run(parts, parameters, schedule().part(first, end), 1)
     assert (parts.stored == whole.stored).all() and (parts.outcome == whole.outcome).all()
-
-
-def test_what_does_not_change_is_computed_once():
-    def function(a, p, b):
-        k, rising = np.sqrt(p[0]) * np.exp(p[1]), p[0] < p[1]
-        return np.stack([where(rising, a * k, b + k), where(rising, p[0], 3.0) * b, p[1]]), k
-
-    whole = record(function, {"a": (), "p": (2,), "b": ()})
-    before, after = hoist(whole, {"p"})
-    assert all(node.operation not in ("sqrt", "exp") for node in after.nodes)
-    for p in ([0.3, 0.7], [0.9, 0.2]):
-        for one, two in zip(whole.evaluate(1.5, p, 0.5), after.evaluate(1.5, before.evaluate(p), 0.5), strict=True):
-            np.testing.assert_array_equal(one, two)
 
 
 def test_what_is_no_step_is_refused():

@@ -1,4 +1,4 @@
-"""`Counts`: how many operations a traced function costs, by kind, by stage and by module."""
+"""Operation counts of a graph by kind of operation, by stage of the algorithm and by kinematic module."""
 
 from __future__ import annotations
 
@@ -21,23 +21,27 @@ KINDS = (
     "selections",
     "other",
 )
-"""The kinds of operation that are counted apart, the first fields of `Counts`."""
+"""The kinds of operations, the first fields of `Counts`."""
 
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of scalar operations, as they are executed: shared ones once, dead ones and folded ones never.
+    """Numbers of scalar operations of a graph, without common subexpressions, dead code and folded constants.
 
-    Subtractions are additions. Negations and absolute values are free, since they end up in the sign of the
-    operation that follows. A multiplication by a constant counts, by a power of two as well.
+    Negations and absolute values are free: they become part of the next operation. A multiplication by a constant
+    counts, also by a power of two.
 
     Attributes:
+        multiplications: Multiplications.
+        additions: Additions and subtractions.
+        divisions: Divisions.
+        square_roots: Square roots.
         trigonometric: Sines, cosines, tangents and their inverses.
-        comparisons: Comparisons of two numbers, and and, or, not of their results.
+        comparisons: Comparisons, and the logical operations and, or, not.
         selections: `legged.where`, maximum and minimum.
-        other: Exponentials, logarithms, hyperbolic functions, powers that are not whole, roundings.
-        by_stage: The same for each stage of the algorithm, in order of appearance; None is outside of any.
-        by_module: The same for each kinematic module.
+        other: Exponentials, logarithms, hyperbolic functions, powers with other than integer exponents, and floor.
+        by_stage: Counts of each stage of the algorithm, in order of appearance; None stands for no stage.
+        by_module: Counts of each kinematic module; None stands for no module.
     """
 
     multiplications: int = 0
@@ -53,17 +57,17 @@ class Counts:
 
     @property
     def M(self) -> int:
-        """Multiplications and divisions, what the papers' tables call M."""
+        """Multiplications and divisions, M in the tables of the papers."""
         return self.multiplications + self.divisions
 
     @property
     def A(self) -> int:
-        """Additions and subtractions, what the papers' tables call A."""
+        """Additions and subtractions, A in the tables of the papers."""
         return self.additions
 
     @property
     def total(self) -> int:
-        """Operations of every kind."""
+        """The number of operations of all kinds."""
         return sum(self.kinds().values())
 
     def kinds(self) -> dict[str, int]:
@@ -83,9 +87,9 @@ class Counts:
         kinds = [name for name in KINDS if getattr(self, name)] or ["multiplications", "additions"]
         rows: list[tuple[str, ...]] = [("", *(name.replace("_", " ") for name in kinds))]
         if set(self.by_stage) - {None}:
-            rows += [_row(_words("", label), counts, kinds) for label, counts in self.by_stage.items()]
+            rows += [_row(_label_text("", label), counts, kinds) for label, counts in self.by_stage.items()]
         if set(self.by_module) - {None}:
-            rows += [_row(_words("module ", label), counts, kinds) for label, counts in self.by_module.items()]
+            rows += [_row(_label_text("module ", label), counts, kinds) for label, counts in self.by_module.items()]
         rows.append(_row("all", self, kinds))
         widths = [max(len(row[k]) for row in rows) for k in range(len(rows[0]))]
         return "\n".join(
@@ -98,7 +102,7 @@ def _merged(a: dict[Any, Counts], b: dict[Any, Counts]) -> dict[Any, Counts]:
     return {key: a.get(key, Counts()) + b.get(key, Counts()) for key in [*a, *(key for key in b if key not in a)]}
 
 
-def _words(prefix: str, label: Any) -> str:
+def _label_text(prefix: str, label: Any) -> str:
     return f"(no {prefix or 'stage'})".replace(" )", ")") if label is None else f"{prefix}{label}"
 
 
@@ -108,20 +112,20 @@ def _row(label: str, counts: Counts, kinds: list[str]) -> tuple[str, ...]:
 
 def count_graph(graph: Graph) -> Counts:
     """Return the operation counts of a graph."""
-    everything: Tally = Counter()
+    total: Tally = Counter()
     stages: dict[str | None, Tally] = {}
     modules: dict[Any, Tally] = {}
     for operation, _, label in graph.nodes:
         category = OPERATIONS[operation].category
         if category is not None:
             for tally in (
-                everything,
+                total,
                 stages.setdefault(label.stage, Counter()),
                 modules.setdefault(label.module, Counter()),
             ):
                 tally[category] += 1
     return _counts(
-        everything,
+        total,
         {stage: _counts(tally) for stage, tally in stages.items()},
         {module: _counts(tally) for module, tally in modules.items()},
     )

@@ -16,7 +16,7 @@ from legged.compiler.ir.operations import OPERATIONS
 from legged.compiler.ir.tracer import Tracer
 
 _SUMS = frozenset({"add", "subtract"})
-Term = tuple[int, list[int]]
+_Term = tuple[int, list[int]]
 """One summand: a sign and the factors of a product; factors >= 0 are values, negative ones denote constants."""
 
 
@@ -35,7 +35,7 @@ class _Factoring:
 
     Attributes:
         nodes: The operation of each value, None for inputs.
-        uses: How many operations and results use each value.
+        uses: Number of operations and results that use each value.
         rebuilt: The new expression of each value.
     """
 
@@ -69,40 +69,40 @@ class _Factoring:
             nodes, operands = eliminate_dead_code(self.tracer, results)
         return replace(self.graph, nodes=nodes, results=operands)
 
-    def _terms(self, number: int) -> list[Term]:
+    def _terms(self, number: int) -> list[_Term]:
         """Return the summands of a sum, expanding its partial sums and negations that have no other use."""
         nodes, uses = self.nodes, self.uses
-        terms: list[Term] = []
-        waiting: list[tuple[int, Operand]] = [(1, number)]
-        while waiting:
-            sign, operand = waiting.pop()
+        terms: list[_Term] = []
+        stack: list[tuple[int, Operand]] = [(1, number)]
+        while stack:
+            sign, operand = stack.pop()
             if type(operand) is int and (operand == number or uses[operand] == 1) and (node := nodes[operand]):
                 operation, arguments, _ = node
                 if operation in _SUMS:
-                    waiting.append((sign if operation == "add" else -sign, arguments[1]))
-                    waiting.append((sign, arguments[0]))
+                    stack.append((sign if operation == "add" else -sign, arguments[1]))
+                    stack.append((sign, arguments[0]))
                     continue
                 if operation == "negate":
-                    waiting.append((-sign, arguments[0]))
+                    stack.append((-sign, arguments[0]))
                     continue
             terms.append(self._term(sign, operand))
         return terms
 
-    def _term(self, sign: int, operand: Operand) -> Term:
+    def _term(self, sign: int, operand: Operand) -> _Term:
         """Return a summand with its factors, expanding products that have no other use.
 
-        The signs of constant factors go into the sign of the term.
+        The signs of constant factors are moved to the sign of the term.
         """
         nodes, uses = self.nodes, self.uses
         factors: list[int] = []
-        waiting = [operand]
-        while waiting:
-            operand = waiting.pop()
+        stack = [operand]
+        while stack:
+            operand = stack.pop()
             if type(operand) is not int:
                 factors.append(self._constant(abs(operand)))
                 sign = -sign if operand < 0.0 else sign
             elif uses[operand] == 1 and (node := nodes[operand]) and node.operation == "multiply":
-                waiting += node.arguments[::-1]
+                stack += node.arguments[::-1]
             else:
                 factors.append(operand)
         return sign, factors
@@ -117,35 +117,35 @@ class _Factoring:
     def _factor(self, number: int) -> Expression | float:
         return self.rebuilt[number] if number >= 0 else self.constants[-1 - number]
 
-    def _sum(self, terms: list[Term]) -> Expression | float:
+    def _sum(self, terms: list[_Term]) -> Expression | float:
         """Return the sum of the terms, factoring the most frequent factor out as long as two terms share one."""
         total: Expression | float = 0.0
         while len(terms) > 1:
             factor, times = _most_frequent(terms)
             if times < 2:
                 break
-            inside = [_without(term, factor) for term in terms if factor in term[1]]
+            quotients = [_divided(term, factor) for term in terms if factor in term[1]]
             terms = [term for term in terms if factor not in term[1]]
-            total = add(total, multiply(self._factor(factor), self._sum(inside)))
+            total = add(total, multiply(self._factor(factor), self._sum(quotients)))
         for sign, factors in terms:
-            product: Expression | float = float(sign)  # goes into a constant, if there is one
+            product: Expression | float = float(sign)  # constant folding merges the sign into a constant factor
             for factor in factors:
                 product = multiply(product, self._factor(factor))
             total = add(total, product)
         return total
 
 
-def _most_frequent(terms: list[Term]) -> tuple[int, int]:
-    """Return the factor that most terms contain, the lowest number of several, and how many terms contain it."""
+def _most_frequent(terms: list[_Term]) -> tuple[int, int]:
+    """Return (the factor that most terms contain, the number of these terms); the lowest number of equal ones."""
     times: dict[int, int] = {}
     for _, factors in terms:
         for factor in factors if len(factors) == 1 else set(factors):
             times[factor] = times.get(factor, 0) + 1
-    most = max(times.values(), default=0)
-    return (min([factor for factor, n in times.items() if n == most]), most) if most > 1 else (0, most)
+    highest = max(times.values(), default=0)
+    return (min([factor for factor, n in times.items() if n == highest]), highest) if highest > 1 else (0, highest)
 
 
-def _without(term: Term, factor: int) -> Term:
+def _divided(term: _Term, factor: int) -> _Term:
     """Return the term divided by one of its factors."""
     sign, factors = term
     i = factors.index(factor)
