@@ -38,7 +38,7 @@ def plain(q, v, gain):
 
 
 @pytest.fixture(scope="module")
-def kernel() -> Kernel:
+def kernel(call_path) -> Kernel:
     """`arm`, compiled."""
     return compile(arm, q=3, v=3, gain=())
 

@@ -1,6 +1,6 @@
 """Calls of kernels: the built-in entry point and the call through ctypes give the same results and the same errors.
 
-Tests of calls run on both call paths, see the fixture `path`. `Kernel.general` is the second way on the first path.
+Tests of calls run on both call paths by the fixture `call_path`. `Kernel.general` is the second way on the first path.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import subprocess
 import sys
 import sysconfig
 import weakref
-from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -32,20 +31,8 @@ def law(q, v, gain, grid):
     return np.outer(np.sin(q), v) / gain + grid
 
 
-@pytest.fixture(scope="module", params=["entry point", "ctypes"])
-def path(request) -> Iterator[str]:
-    """The call path of the kernels that a test compiles."""
-    if request.param == "ctypes":
-        with layout._ctypes_calls():
-            yield request.param
-    elif layout.is_enabled():
-        yield request.param
-    else:
-        pytest.skip("the layout of this interpreter is not confirmed")
-
-
 @pytest.fixture(scope="module")
-def kernel(path) -> Kernel:
+def kernel(call_path) -> Kernel:
     """Return `law`, compiled."""
     return compile(law, q=4, v=3, gain=(), grid=(4, 3))
 
@@ -67,8 +54,8 @@ def has_entry_point(kernel: Kernel) -> bool:
     return type(kernel.__call__) is type(len)
 
 
-def test_the_call_path_is_the_chosen_one(path, kernel):
-    assert has_entry_point(kernel) == (path == "entry point")
+def test_the_call_path_is_the_chosen_one(call_path, kernel):
+    assert has_entry_point(kernel) == (call_path == "entry point")
 
 
 def test_both_ways_give_identical_results(kernel, state):
@@ -220,7 +207,7 @@ def alike(a: Any, b: Any) -> bool:
     return same and (not isinstance(a, np.ndarray) or (b.flags.owndata and b.flags.writeable))
 
 
-@pytest.mark.usefixtures("path")
+@pytest.mark.usefixtures("call_path")
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_results_of_every_structure_are_the_same_on_both_ways(structure):
     kernel = compile(STRUCTURES[structure], x=3, y=3)
@@ -236,7 +223,7 @@ def test_results_of_every_structure_are_the_same_on_both_ways(structure):
             assert found == pytest.approx(np.hstack([np.ravel(part) for part in flatten(flat)[0]]), rel=1e-13)
 
 
-@pytest.mark.usefixtures("path")
+@pytest.mark.usefixtures("call_path")
 @pytest.mark.parametrize("lead", [(), (40,)])
 def test_several_results_go_to_out_on_both_ways(lead):
     kernel = compile(STRUCTURES["numbers among arrays"], x=3, y=3)
@@ -256,7 +243,7 @@ def test_several_results_go_to_out_on_both_ways(lead):
             call(x, y, out=(out[0], np.empty((*lead, 4)), out[2]))
 
 
-@pytest.mark.usefixtures("path")
+@pytest.mark.usefixtures("call_path")
 @pytest.mark.parametrize("structure", ["a tuple", "a number", "a named tuple", "numbers among arrays"])
 def test_calls_with_several_results_leak_nothing(structure):
     kernel = compile(STRUCTURES[structure], x=3, y=3)
@@ -277,7 +264,7 @@ def test_calls_with_several_results_leak_nothing(structure):
     assert spread[1:3].max() == 0 and spread.max() < 300  # a leak would change a count by one per call
 
 
-@pytest.mark.usefixtures("path")
+@pytest.mark.usefixtures("call_path")
 def test_unused_kernels_are_garbage_collected():
     kernel = compile(lambda x: x + 1.5, x=2)
     reference, call = weakref.ref(kernel), kernel.__call__
@@ -387,7 +374,7 @@ def test_the_self_test_detects_wrong_flags_and_types(monkeypatch, name):
     assert not is_confirmed()
 
 
-@pytest.mark.usefixtures("path")
+@pytest.mark.usefixtures("call_path")
 def test_dynamics_of_a_robot_on_both_ways():
     rng = np.random.default_rng(0)
     robot = legged.random_tree(seed=1, links=8)

@@ -22,7 +22,7 @@ def spring(robot, q, v, tau, stiffness=2.0):
 
 
 @pytest.fixture(scope="module")
-def kernel() -> Kernel:
+def kernel(call_path) -> Kernel:
     """The law, compiled."""
     return compile(spring, ROBOT)
 

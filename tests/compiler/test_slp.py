@@ -5,7 +5,7 @@ import pytest
 
 import legged
 import robots
-from legged.compiler import record
+from legged.compiler import module, record
 from legged.compiler.codegen import llvm
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import call_batches
@@ -86,7 +86,7 @@ def test_signs_of_lanes_are_kept():
     def mirrored(x, y):
         results = []
         for k, side in enumerate((1.0, -1.0)):
-            with legged.compiler.module(k):
+            with module(k):
                 a = x[2 * k] * x[2 * k + 1]
                 b = a + side * 0.25 * y
                 results.append(-(b * a) - side * 0.5 * a)
@@ -103,7 +103,7 @@ def test_dependent_modules_are_not_packed():
     def chain(x):
         total = x[0]
         for k in range(4):
-            with legged.compiler.module(k):
+            with module(k):
                 total = total * x[k + 1] + 1.0
         return total
 
@@ -128,7 +128,7 @@ def test_a_constant_is_distinct_from_the_value_of_the_same_number():
     def alike(x):
         shared, out = x[4], []
         for k in range(4):
-            with legged.compiler.ir.annotations.module(k + 1):
+            with module(k + 1):
                 a = (x[k] + 0.3) * (x[k] + k) * (x[k] * x[k] + 0.1 * k)
                 out.append(a * (a + 1.5) * (4.0 if k == 3 else shared) + a * (x[k] - (4.0 if k else shared)))
         return np.array(out)

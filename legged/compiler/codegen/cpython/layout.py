@@ -27,7 +27,7 @@ from legged.errors import LeggedError
 HEADER = 16
 """Size of the object header, a reference count and the type, [bytes]; all offsets below are in bytes as well."""
 TYPE = HEADER - 8
-LENGTH, ITEMS = HEADER, tuple.__basicsize__
+LENGTH, ITEMS = HEADER, getattr(tuple, "__basicsize__", HEADER + 8)
 """Number of items of a tuple, and its first item."""
 NUMBER = HEADER
 """Value of a float or of a NumPy float64."""
