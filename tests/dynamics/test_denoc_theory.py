@@ -1,4 +1,4 @@
-"""The theory against itself and against the paper's statements, on random robots. 1e-11 is rounding of 40 links."""
+"""Identities of the dense theory and statements of the paper on random robots; 1e-11 is rounding of 40 links."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ RATE = 1e-7  # finite differences
 
 
 def world_twists(case):
-    """Return t of every body, (6 n,), world axes, from the links that head the bodies: by point Jacobians."""
+    """Return t of every body, (6 n,), world axes, from point Jacobians at the origins of the bodies' links."""
     robot = case.robot
     twists = np.zeros((len(robot.bodies), 6))
     for body in robot.bodies:
@@ -24,7 +24,7 @@ def world_twists(case):
             origin_in_link = -link.rotation.T @ link.position
             twists[body.index] = legged.point_jacobian(robot, case.q, link.name, origin_in_link) @ case.v
         else:
-            twists[body.index] = np.nan  # a massless body inside a joint: no link of the user's
+            twists[body.index] = np.nan  # a massless body between the stages of a joint has no link
     return twists
 
 
@@ -117,7 +117,7 @@ def test_rate_of_the_complement_is_its_finite_difference(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_newton_euler_wrench_is_the_rate_of_each_bodys_momentum(seed):
-    """M td + Omega M E t = rate of [moment of momentum; momentum] about the moving O_k, plus v x momentum."""
+    """M td + Omega M E t = rate of [angular; linear momentum] about the moving O_k, plus v x momentum."""
     case = random_case(seed, links=4)
     robot, q, v = case.robot, case.q, case.v
     M, Omega, E = denoc.mass_matrix(robot, q), denoc.angular_velocity_matrix(robot, q, v), denoc.coupling_matrix(robot)
@@ -133,8 +133,8 @@ def test_newton_euler_wrench_is_the_rate_of_each_bodys_momentum(seed):
     assert w == pytest.approx(moved.ravel(), abs=RATE * np.abs(moved).max(initial=1))
 
 
-def test_equation_24_as_printed_misses_a_moment_where_masses_lie_off_the_origins():
-    """C v by N^T (Md N + M Nd) is wrong unless every center of mass sits at its link's origin."""
+def test_equation_24_as_printed_lacks_a_moment_if_centers_of_mass_are_off_the_origins():
+    """C v from N^T (Md N + M Nd) is wrong unless every center of mass is at its link's origin."""
     robot = legged.random_tree(4, 5, joints=("revolute",), bases=("floating",))
     centered = (
         legged.RobotBuilder("centered", legged.Link("a", legged.box_inertia(2.0, (0.1, 0.2, 0.3))))
@@ -166,7 +166,7 @@ def test_inertia_matrix_in_closed_form_is_the_projection(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_composite_modules_are_the_diagonal_of_the_generalized_composite_mass(seed):
-    """(A.1): N_l^T M N_l holds M~^i on its diagonal."""
+    """(A.1): N_l^T M N_l has the diagonal blocks M~^i."""
     case = random_case(seed)
     N_l, _ = denoc.denoc_matrices(case.robot, case.q)
     whole = N_l.T @ denoc.mass_matrix(case.robot, case.q) @ N_l
@@ -191,19 +191,19 @@ def test_udu_factors_multiply_to_the_inertia_matrix(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_articulated_modules_annihilate_their_joints_and_meet_no_more_than_composites(seed):
+def test_articulated_inertia_annihilates_joint_motions_and_is_below_composite_inertia(seed):
     case = random_case(seed)
     parts, M_tilde = denoc.articulated_modules(case.robot, case.q), denoc.composite_modules(case.robot, case.q)
     for module, part, composite in zip(case.robot.modules, parts, M_tilde, strict=True):
         N = denoc.module_joint_rate_propagation(case.robot, case.q, module.index)
         size = np.abs(part.M_hat).max(initial=0)
         assert np.abs(part.M_hat_hat @ N).max(initial=0) <= 1e-9 * size
-        # letting joints go only takes inertia away
+        # free joints only reduce the inertia
         assert np.linalg.eigvalsh(composite - part.M_hat).min() >= -1e-9 * size
 
 
 def test_modules_of_alike_legs_are_articulated_alike():
-    """The paper's point: one module tells about all of its kind. Legs mirrored left and right, in mirrored poses."""
+    """Modules of one kind have the same articulated inertia: mirrored legs in mirrored poses."""
     import robots
 
     robot = robots.spatial_quadruped()
@@ -253,7 +253,7 @@ def test_scaled_conditioning_does_not_depend_on_the_unit_of_length():
     assert legged.conditioning(millimetres, q_mm, scaled=True) == pytest.approx(wanted, rel=1e-6)
 
 
-def test_conditioning_tells_which_module_is_near_gimbal_lock():
+def test_conditioning_identifies_the_module_near_gimbal_lock():
     body = legged.box_inertia(2.0, (0.3, 0.2, 0.5), (0.1, 0.0, -0.2))
     robot = (
         legged.RobotBuilder("two arms", legged.Link("trunk", body), base=legged.EulerBase("zyx"))
@@ -286,7 +286,7 @@ def test_dense_functions_check_their_arguments():
         denoc.external_forces(robot, q, {"linkk1": np.zeros(6)})
 
 
-def test_link_motion_propagation_is_the_axis_in_the_world():
+def test_link_motion_propagation_is_the_joint_axis_in_world_axes():
     axis = np.array([0.6, 0.0, 0.8])
     robot = (
         legged.RobotBuilder("two", legged.Link("a", legged.box_inertia(1.0, (1, 1, 1))), base=legged.FixedBase())

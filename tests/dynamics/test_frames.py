@@ -1,4 +1,4 @@
-"""Frames by name: finite differences along the manifold, Pinocchio's frames, and what axes and names mean."""
+"""Frames by name against finite differences and Pinocchio, and the meaning of axes and names."""
 
 from functools import partial
 
@@ -21,7 +21,7 @@ TURN = legged.rpy(0.4, -1.1, 2.0)
 
 
 def frames_of(robot):
-    """Return a link, a contact point if there is one, a frame off the link, and a frame off the contact point."""
+    """Return a link, a contact point if there is one, and a frame displaced from each."""
     rng = np.random.default_rng(robot.nv)
     link = str(rng.choice([link.name for link in robot.links]))
     found = [link, Frame(link, (0.3, -0.2, 0.1), TURN)]
@@ -39,7 +39,7 @@ def test_jacobian_and_twist_are_the_rate_of_the_pose(case):
         turning = differences.rate(robot, lambda q, v, f=frame: legged.frame_pose(robot, q, f).rotation, q, v)
         velocity = differences.rate(robot, lambda q, v, f=frame: legged.frame_pose(robot, q, f).position, q, v)
         t = legged.frame_twist(robot, q, v, frame)
-        np.testing.assert_allclose(turning, skew(t[:3]) @ R, atol=1e-7)  # of differences: 1e-10 of some 100 rad/s
+        np.testing.assert_allclose(turning, skew(t[:3]) @ R, atol=1e-7)  # differences: 1e-10 of 100 rad/s
         np.testing.assert_allclose(velocity, t[3:], atol=1e-7)
         np.testing.assert_allclose(legged.frame_jacobian(robot, q, frame) @ v, t, atol=1e-11)
 
@@ -54,7 +54,7 @@ def test_acceleration_is_the_rate_of_the_twist_in_world_axes(case):
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.label)
-def test_axes_only_turn_the_components(case):
+def test_axes_only_rotate_the_components(case):
     robot, q, v, vdot = case.robot, case.q, case.v, case.vdot
     other = robot.links[-1].name
     for frame in frames_of(robot):
@@ -74,7 +74,7 @@ def test_axes_only_turn_the_components(case):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_frames_are_pinocchios(seed):
+def test_frames_equal_pinocchios(seed):
     pin = pytest.importorskip("pinocchio")
     from oracles.pinocchio_model import pinocchio_twin
 
@@ -131,7 +131,7 @@ def test_compiled_frames_take_batches():
         np.testing.assert_allclose(twist(q, case.v)[k], plain, atol=1e-11)
 
 
-def test_a_link_named_world_is_reached_as_a_frame():
+def test_a_link_named_world_is_available_as_a_frame():
     robot = legged.RobotBuilder("globe", legged.Link("world", legged.sphere_inertia(2.0, 0.1))).build()
     q, _ = robot.state(base_position=(1.0, 2.0, 3.0))
     pose = legged.frame_pose(robot, q, Frame("world", (0.1, 0.0, 0.0)))
@@ -139,7 +139,7 @@ def test_a_link_named_world_is_reached_as_a_frame():
     np.testing.assert_allclose(legged.frame_pose(robot, q, Frame("world"), relative_to=Frame("world")).position, 0.0)
 
 
-def test_a_link_comes_before_a_contact_point_of_its_name_and_unknown_names_are_refused():
+def test_links_take_precedence_over_contact_points_and_unknown_names_raise_errors():
     foot = legged.Link("foot", legged.point_mass(1.0), {"foot": (0.0, 0.0, -0.1), "heel": (-0.1, 0.0, 0.0)})
     builder = legged.RobotBuilder("hopper", legged.Link("trunk", legged.sphere_inertia(2.0, 0.1)))
     robot = builder.add(legged.Prismatic("leg", "z"), foot, to="trunk", at=(0, 0, -0.5)).build()

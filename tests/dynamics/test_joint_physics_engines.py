@@ -1,4 +1,4 @@
-"""Springs, damping and armature beside MuJoCo and Pinocchio; free joints and other orders beside Pinocchio."""
+"""Springs, damping and armature against MuJoCo and Pinocchio; free and reordered joints against Pinocchio."""
 
 from dataclasses import replace
 
@@ -16,7 +16,7 @@ LINK = legged.Inertia(**BODY)
 
 
 def rooted(base, *joints):
-    """Return a chain of alike links, each 0.3 m above the one before and 0.1 m to the side."""
+    """Return a chain of identical links, each 0.3 m above the previous one and 0.1 m to the side."""
     builder = legged.RobotBuilder("chain", legged.Link("link0", LINK), base=base)
     for k, joint in enumerate(joints, start=1):
         builder.add(joint, legged.Link(f"link{k}", LINK), to=f"link{k - 1}", at=(0.1, 0.0, 0.3))
@@ -24,7 +24,7 @@ def rooted(base, *joints):
 
 
 def mjcf(root, *joints):
-    """Return the same for MuJoCo: the root's own joint, and those of the links after it."""
+    """Return the same chain in MJCF, with given joints of the root and of the other links."""
     text = "".join(f'<body pos="0.1 0 0.3">{INERTIAL}{joint}' for joint in joints)
     return f"""<mujoco><compiler angle="radian"/><option gravity="0 0 -9.81"/><worldbody><body>{root}{INERTIAL}{text}
     {"</body>" * len(joints)}</body></worldbody></mujoco>"""
@@ -93,7 +93,7 @@ MODELS = {
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_accelerations_are_mujocos(name):
+def test_accelerations_equal_mujocos(name):
     mujoco = pytest.importorskip("mujoco")
     robot, text = MODELS[name]
     model = mujoco.MjModel.from_xml_string(text)
@@ -120,7 +120,7 @@ def test_accelerations_are_mujocos(name):
         )
 
 
-def test_armature_is_pinocchios():
+def test_armature_equals_pinocchios():
     pytest.importorskip("pinocchio")
     from oracles.pinocchio_model import pinocchio_twin
 
@@ -141,7 +141,7 @@ def test_armature_is_pinocchios():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_free_joints_and_joints_in_any_order_are_pinocchios(seed):
+def test_free_joints_and_reordered_joints_equal_pinocchios(seed):
     pytest.importorskip("pinocchio")
     from oracles.pinocchio_model import pinocchio_twin
 

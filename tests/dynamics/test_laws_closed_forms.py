@@ -1,4 +1,4 @@
-"""Robots whose equations fit on a napkin, worked out by hand. Both sides are a few operations: 1e-12 is rounding."""
+"""Robots with closed-form equations of motion. Both sides take a few operations, so that 1e-12 covers rounding."""
 
 import numpy as np
 import pytest
@@ -22,7 +22,7 @@ def test_point_pendulum():
     m, l, q, v, a = 1.7, 0.6, 0.8, 2.3, -1.1
     robot = pendulum(legged.point_mass(m, (0, 0, -l)))
     tau = legged.inverse_dynamics(robot, [q], [v], [a])
-    # a turn about +y moves the bob towards -x, its height is -l cos q
+    # a rotation about +y moves the bob towards -x; its height is -l cos q
     assert tau == pytest.approx([m * l**2 * a + m * G * l * np.sin(q)], rel=ROUNDING)
     assert legged.inertia_matrix(robot, [q]) == pytest.approx(np.array([[m * l**2]]), rel=ROUNDING)
     assert legged.forward_dynamics(robot, [q], [v], [0.0]) == pytest.approx([-G / l * np.sin(q)], rel=ROUNDING)
@@ -38,7 +38,7 @@ def test_rod_pendulum_swings_as_a_point_at_two_thirds_of_its_length():
 
 
 def test_two_link_arm():
-    """The textbook arm in a vertical plane; angles from hanging, the second relative to the first."""
+    """The two-link arm in a vertical plane; angles from the vertical, the second relative to the first."""
     m1, m2, l1, l2 = 1.3, 0.7, 0.5, 0.4
     arm = (
         RobotBuilder("arm", Link("wall"), base=legged.FixedBase())
@@ -93,12 +93,12 @@ def test_free_body_turns_by_eulers_equations_and_falls():
     vdot = legged.forward_dynamics(robot, q, np.concatenate([omega, velocity]), np.zeros(6))
     I = np.diag(body.tensor)
     assert vdot[:3] == pytest.approx([(I[i - 2] - I[i - 1]) * omega[i - 2] * omega[i - 1] / I[i] for i in range(3)])
-    # components of the velocity in turning axes: their rate is gravity less omega x velocity
+    # velocity components in rotating axes: their rate is gravity minus omega x velocity
     R, _ = robot.base.pose(q)
     assert vdot[3:] == pytest.approx(R.T @ [0, 0, -G] - np.cross(omega, velocity), rel=ROUNDING)
 
 
-def test_prismatic_joint_in_a_turning_arm_feels_the_centrifugal_force_and_the_hinge_coriolis():
+def test_centrifugal_and_coriolis_forces_of_a_prismatic_joint_on_a_rotating_arm():
     m, r, w, rate = 0.8, 0.7, 3.0, -0.5
     robot = (
         RobotBuilder("bead on a turning wire", Link("table"), base=legged.FixedBase(), gravity=(0, 0, 0))
@@ -111,7 +111,7 @@ def test_prismatic_joint_in_a_turning_arm_feels_the_centrifugal_force_and_the_hi
 
 
 def test_fast_top_on_a_ball_joint_precesses_steadily():
-    """A heavy symmetric top at a steady tilt: (I_3 w_3 - I_1 W cos(tilt)) W = m g l, textbook."""
+    """Steady precession of a heavy symmetric top: (I_3 w_3 - I_1 W cos(tilt)) W = m g l."""
     m, l, tilt, W = 1.5, 0.4, 0.6, 2.0
     top = legged.Inertia(m, (0, 0, l), (0.02, 0.02, 0.03))
     robot = (
@@ -123,13 +123,13 @@ def test_fast_top_on_a_ball_joint_precesses_steadily():
     spin = (m * G * l / W + I1 * W * np.cos(tilt)) / I3  # omega_3, about the top's own axis
     q = np.array([np.cos(tilt / 2), np.sin(tilt / 2), 0.0, 0.0])
     omega = np.array([0.0, W * np.sin(tilt), spin])
-    relative = spin - W * np.cos(tilt)  # the top turns at this rate in the frame that precesses
+    relative = spin - W * np.cos(tilt)  # spin rate of the top in the precessing frame
     vdot = legged.forward_dynamics(robot, q, omega, np.zeros(3))
     assert vdot == pytest.approx(relative * np.array([W * np.sin(tilt), 0.0, 0.0]), abs=1e-10)
 
 
 def test_planar_base_carries_a_hanging_leg():
-    """A point-mass body on a planar base with a massless-hinged point leg: x, z and both angles by Lagrange."""
+    """A planar base with a leg that is a point mass; x, z and both angles from Lagrange's equations."""
     M, J, m, l = 4.0, 0.3, 1.0, 0.5
     body = legged.Inertia(M, (0, 0, 0), (J, J, J))
     robot = (

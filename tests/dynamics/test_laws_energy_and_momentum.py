@@ -1,7 +1,7 @@
-"""Energy and momentum of random robots: what goes in is what is gained.
+"""Energy and momentum balances of random robots.
 
-Rates are finite differences along the motion, good to some 1e-9 of the speeds' powers that they hold; see
-`oracles.differences`. An error of algebra would show in the first digit.
+Rates are finite differences along the motion with relative errors near 1e-9; see `oracles.differences`. An algebraic
+error would change the first digit.
 """
 
 import numpy as np
@@ -56,7 +56,7 @@ def test_outside_wrench_is_the_rate_of_momentum_whatever_the_joints_do(seed, bas
     n, f = (np.einsum("kij,kj->ki", R, part) for part in (case.wrenches[:, :3], case.wrenches[:, 3:]))
     moment = (n + np.cross(o - legged.center_of_mass(robot, q), f)).sum(axis=0)
     wrench = np.concatenate([moment, f.sum(axis=0) + robot.mass * robot.gravity])
-    # the parts of momentum, link by link, cancel in the sum: their size is what the differences are good to
+    # the momenta of the links cancel in the sum, so that the error is relative to their size
     size = legged.inertia_matrix(robot, q)[:6, :6].max() * (1 + np.abs(vdot).max())
     assert gained == pytest.approx(wrench, abs=RATE * size)
 
@@ -122,7 +122,7 @@ def flight(robot, q, v, until, steps):
 
 @pytest.fixture(scope="module")
 def flights():
-    """A tumbling, swinging robot: the state at the start and after 0.4 s, by 40 and by 80 steps."""
+    """A robot in free flight: the states at the start and after 0.4 s, with 40 and with 80 steps."""
     robot = legged.random_tree(3, 4, joints=("revolute", "prismatic"), bases=("floating",))
     case = case_of(robot, 3)
     return robot, (case.q, case.v), *(flight(robot, case.q, case.v, 0.4, steps) for steps in (40, 80))

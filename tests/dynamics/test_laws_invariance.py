@@ -1,6 +1,6 @@
-"""What must not matter: where the world points, names and numbers, the partition, fused links, the coordinates.
+"""Invariance under a change of world frame, names, numbering, partition, merged links and coordinates.
 
-Both sides are the same algebra in another order, so they agree to rounding: 1e-11 of |I| |vdot| + |h|.
+Both sides are equal in exact arithmetic, so they agree to rounding: 1e-11 of |I| |vdot| + |h|.
 """
 
 from dataclasses import replace
@@ -24,7 +24,7 @@ def case(seed, **options):
 
 
 def forces_of(case):
-    """Return (tau, the size of its terms) at the case's acceleration."""
+    """Return (tau, size of its terms) at the acceleration of the case."""
     robot, q, v = case.robot, case.q, case.v
     inertia, h = legged.inertia_matrix(robot, q), legged.bias_forces(robot, q, v, case.wrenches)
     return legged.inverse_dynamics(robot, q, v, case.vdot, case.wrenches), size_of_forces(inertia, case.vdot, h)
@@ -32,7 +32,7 @@ def forces_of(case):
 
 @pytest.mark.parametrize("base", ["floating", "euler"])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_turning_and_moving_the_world_changes_no_joint_torque(seed, base):
+def test_rotating_and_translating_the_world_changes_no_joint_torque(seed, base):
     before = case(seed, bases=(base,))
     robot, q, v = before.robot, before.q, before.v
     R, o = robot.base.pose(q[: robot.base.nq])
@@ -51,7 +51,7 @@ def test_turning_and_moving_the_world_changes_no_joint_torque(seed, base):
         vdot_new[:6] = np.linalg.solve(P_new, P @ before.vdot[:6] + bias)
     tau, size = forces_of(before)
     tau_new, _ = forces_of(replace(before, robot=turned, q=q_new, v=v_new, vdot=vdot_new))
-    lost = 1.0 if base == "floating" else np.linalg.cond(P_new)  # near gimbal lock angles round off more
+    lost = 1.0 if base == "floating" else np.linalg.cond(P_new)  # larger rounding errors near gimbal lock
     assert tau_new[6:] == pytest.approx(tau[6:], abs=ROUNDING * lost * size)
 
 
@@ -95,7 +95,7 @@ def test_splitting_links_and_fixing_the_parts_together_changes_nothing(seed):
 
 
 def assert_same_dynamics(before, other):
-    """Assert that another robot has the same dynamics, joints and links matched by name."""
+    """Assert that another robot has the same dynamics, with joints and links matched by name."""
     robot = before.robot
     of_q, of_v = renumbering(robot, other)
     wrenches = {link.name: w for link, w in zip(robot.links, before.wrenches, strict=True)}
@@ -111,7 +111,7 @@ def assert_same_dynamics(before, other):
 
 
 def lifted(robot, T, Td, q, before):
-    """Return (tau, size) when a robot with freer coordinates v' = T v moves as the case does: T^T tau'."""
+    """Return (T^T tau', size of its terms) for a less constrained robot with v' = T v in the same motion."""
     v, vdot = T @ before.v, T @ before.vdot + Td @ before.v
     tau = legged.inverse_dynamics(robot, q, v, vdot, before.wrenches)
     inertia, h = legged.inertia_matrix(robot, q), legged.bias_forces(robot, q, v, before.wrenches)
@@ -119,7 +119,7 @@ def lifted(robot, T, Td, q, before):
 
 
 def base_map(base, q, nv):
-    """Return T with v' = T v, from a base's coordinates to a floating base's body twist, joints unchanged."""
+    """Return T with v' = T v, from a base's coordinates to the body twist of a floating base."""
     T = np.zeros((nv - base.nv + 6, nv))
     T[:6, : base.nv] = base.motion_matrix(q)
     T[6:, base.nv :] = np.eye(nv - base.nv)
@@ -227,7 +227,7 @@ def test_planar_robot_on_a_floating_base_stays_in_its_plane():
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_gravity_switched_off_is_a_base_that_accelerates_with_it(seed):
+def test_zero_gravity_is_equivalent_to_a_base_in_free_fall(seed):
     before = case(seed, bases=("floating",))
     robot, q = before.robot, before.q
     weightless = rebuild(robot, gravity=np.zeros(3))

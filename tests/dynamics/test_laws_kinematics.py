@@ -1,6 +1,6 @@
-"""Motion of random robots: Jacobians, velocities and accelerations are derivatives of positions; energy three ways.
+"""Kinematics of random robots: Jacobians, velocities and accelerations are derivatives of positions; kinetic energy.
 
-Finite differences along the manifold are good to some 1e-9 of speeds of a few m/s (`oracles.differences`).
+Finite differences along the manifold have errors near 1e-9 at speeds of a few m/s (`oracles.differences`).
 """
 
 import numpy as np
@@ -33,11 +33,11 @@ def test_point_jacobian_columns_are_finite_differences(seed):
     J = legged.point_jacobian(robot, q, link, point)
     assert J.shape == (6, robot.nv)
     R, _ = pose_of(robot, q, link)
-    for column, step in enumerate(np.eye(robot.nv)):
+    for column, direction in enumerate(np.eye(robot.nv)):
         moved = derivative(
-            lambda t, d=step: legged.point_positions(robot, legged.integrate(robot, q, t * d), [(link, point)])[0]
+            lambda t, d=direction: legged.point_positions(robot, legged.integrate(robot, q, t * d), [(link, point)])[0]
         )
-        turned = derivative(lambda t, d=step: pose_of(robot, legged.integrate(robot, q, t * d), link)[0]) @ R.T
+        turned = derivative(lambda t, d=direction: pose_of(robot, legged.integrate(robot, q, t * d), link)[0]) @ R.T
         assert J[3:, column] == pytest.approx(moved, abs=1e-9)  # at one rad/s or m/s
         assert J[:3, column] == pytest.approx([turned[2, 1], turned[0, 2], turned[1, 0]], abs=1e-9)
 
@@ -49,7 +49,7 @@ def pose_of(robot, q, link):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_link_poses_follow_from_the_definition_joint_by_joint(seed):
-    """The same chain of placements and joint motions, from the graph alone; no body frames."""
+    """The chain of placements and joint motions from the graph alone, without body frames."""
     case = small_case(seed, joints=("revolute", "prismatic", "ball", "fixed"))
     robot, q = case.robot, case.q
     R, o = legged.link_poses(robot, q)
@@ -154,13 +154,13 @@ def test_forces_that_hold_a_robot_still_are_the_slope_of_its_potential_energy(se
     still = np.zeros(robot.nv)
     held = legged.inverse_dynamics(robot, q, still, still)
     assert denoc.gravity_forces(robot, q) == pytest.approx(-held, abs=ROUNDING * robot.mass * 100)
-    for k, step in enumerate(np.eye(robot.nv)):
-        slope = derivative(lambda t, d=step: legged.potential_energy(robot, legged.integrate(robot, q, t * d)))
+    for k, direction in enumerate(np.eye(robot.nv)):
+        slope = derivative(lambda t, d=direction: legged.potential_energy(robot, legged.integrate(robot, q, t * d)))
         assert held[k] == pytest.approx(slope, abs=1e-8 * robot.mass)  # of g times a meter: 1e-9
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_wrenches_enter_by_the_transposed_jacobian(seed):
+def test_wrenches_act_through_the_transposed_jacobian(seed):
     case = small_case(seed)
     robot, q, v = case.robot, case.q, case.v
     R, _ = legged.link_poses(robot, q)
@@ -179,9 +179,9 @@ def test_wrenches_enter_by_the_transposed_jacobian(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_difference_undoes_integrate(seed):
     case = small_case(seed)
-    step = 0.5 * case.v / max(np.abs(case.v).max(initial=0), 1.0)  # turns stay under half a turn
-    there = legged.integrate(case.robot, case.q, step)
-    assert legged.difference(case.robot, case.q, there) == pytest.approx(step, abs=1e-13)
+    dq = 0.5 * case.v / max(np.abs(case.v).max(initial=0), 1.0)  # rotations below pi
+    there = legged.integrate(case.robot, case.q, dq)
+    assert legged.difference(case.robot, case.q, there) == pytest.approx(dq, abs=1e-13)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -192,7 +192,7 @@ def test_configuration_rate_is_the_derivative_of_integrate(seed):
 
 
 @pytest.mark.parametrize("base", [legged.PlanarBase(), legged.FloatingBase(), legged.EulerBase("zxy")])
-def test_a_base_is_where_and_as_fast_as_it_is_put(base):
+def test_base_configuration_and_velocity_give_the_specified_pose_and_twist(base):
     rng = np.random.default_rng(3)
     if base.kind == "planar":
         turn, at, omega, velocity = (

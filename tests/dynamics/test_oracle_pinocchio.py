@@ -1,7 +1,7 @@
-"""On 300 random robots of every shape our numbers are Pinocchio's, its models built from the robots' definitions.
+"""Dynamics of 300 random robots against Pinocchio, with its models built from the robots' definitions.
 
-Inverse dynamics and the inertia matrix agree to some 6e-15 of the size of their terms. Accelerations are compared in
-parts of the largest: 7e-12 is the worst seen, where the inertia matrix has a condition of 1e6; 1e-10 is promised.
+Inverse dynamics and the inertia matrix agree to 6e-15 of the size of their terms. Accelerations are compared relative
+to the largest: the worst seen is 7e-12 at a condition number of 1e6; the tolerance is 1e-10.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ PROMISED = 1e-10
 
 
 @pytest.mark.parametrize("seeds", BATCHES, ids=batch_name)
-def test_dynamics_are_pinocchios(seeds):
+def test_dynamics_equal_pinocchios(seeds):
     for seed in seeds:
         case = random_case(seed)
         if case.robot.nv:
@@ -49,14 +49,14 @@ READY_MADE = [
 
 
 @pytest.mark.parametrize("robot", READY_MADE, ids=lambda robot: f"{robot.name}, {robot.base.kind}")
-def test_dynamics_of_ready_made_robots_are_pinocchios(robot):
+def test_dynamics_of_ready_made_robots_equal_pinocchios(robot):
     case = case_of(robot, seed=7)
     inertia, h = legged.inertia_matrix(robot, case.q), legged.bias_forces(robot, case.q, case.v, case.wrenches)
     compare(case, inertia, h, legged.forward_dynamics(robot, case.q, case.v, case.tau, case.wrenches))
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_link_poses_twists_and_point_jacobians_are_pinocchios(seed):
+def test_link_poses_twists_and_point_jacobians_equal_pinocchios(seed):
     import pinocchio as pin
 
     case = random_case(seed)
@@ -68,14 +68,14 @@ def test_link_poses_twists_and_point_jacobians_are_pinocchios(seed):
     for link, R, o, t in zip(robot.links, rotations, origins, twists, strict=True):
         joint, place = twin.where[link.name]
         pose, motion = twin.data.oMi[joint] * place, place.actInv(twin.data.v[joint])
-        # lengths are meters and speeds a few m/s; forty links round off some 1e-14
+        # lengths of meters, speeds of a few m/s: rounding near 1e-14 for forty links
         assert pytest.approx(pose.rotation, abs=1e-12) == R
         assert o == pytest.approx(pose.translation, abs=1e-12)
         assert t == pytest.approx(np.concatenate([motion.angular, motion.linear]), abs=1e-11)
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_energy_momentum_and_center_of_mass_are_pinocchios(seed):
+def test_energy_momentum_and_center_of_mass_equal_pinocchios(seed):
     import pinocchio as pin
 
     case = random_case(seed)
@@ -83,7 +83,7 @@ def test_energy_momentum_and_center_of_mass_are_pinocchios(seed):
     twin = pinocchio_twin(robot)
     kinetic = pin.computeKineticEnergy(twin.model, twin.data, twin.q(q), twin.v(v))
     potential = pin.computePotentialEnergy(twin.model, twin.data, twin.q(q))
-    if robot.base.kind == "fixed":  # Pinocchio leaves out what is welded to the world
+    if robot.base.kind == "fixed":  # Pinocchio omits links fixed to the world
         welded = sum((i.inertia.mass * (o + R @ i.inertia.center) for i, R, o in on_world(robot, q)), np.zeros(3))
         potential -= robot.gravity @ welded
     else:
@@ -104,8 +104,8 @@ def on_world(robot, q):
 
 
 @pytest.mark.parametrize("tilt", [0.0, 1e-3, 1e-6, 1e-8, 1e-12, 1e-15])
-def test_dynamics_of_special_geometry_are_pinocchios(tilt):
-    """Coordinate axes, quarter turns, no offsets; and axes that almost line up, as rounded numbers in a file make."""
+def test_dynamics_of_special_geometry_equal_pinocchios(tilt):
+    """Coordinate axes, quarter turns, no offsets, and nearly aligned axes, as from rounded numbers in a file."""
     for seed in range(30):
         case = case_of(special_tree(seed, tilt=tilt), seed)
         if case.robot.nv:
@@ -115,8 +115,8 @@ def test_dynamics_of_special_geometry_are_pinocchios(tilt):
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e3])
-def test_forces_on_robots_of_millimetres_and_kilometres_are_pinocchios(scale):
-    """Beside meters of a base's place, inertias of 1e-9 kg m^2: compared as forces, each in parts of its own terms."""
+def test_forces_on_robots_of_millimeters_and_kilometers_equal_pinocchios(scale):
+    """Base positions of meters, inertias of 1e-9 kg m^2; forces are compared relative to the size of their terms."""
     for seed in range(30):
         case = case_of(special_tree(seed, scale), seed)
         robot, q, v, vdot, wrenches = case.robot, case.q, case.v, case.vdot, case.wrenches

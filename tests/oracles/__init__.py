@@ -1,1 +1,1 @@
-"""Helpers of the tests: seeded cases, finite differences, and models built in outside engines."""
+"""Helpers of the tests: random cases, finite differences, and models in other engines."""

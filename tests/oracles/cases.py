@@ -40,13 +40,13 @@ def case_of(robot: legged.Robot, seed: int) -> Case:
 
 @cache
 def random_case(seed: int, **options) -> Case:
-    """Return the random tree of a seed, of any shape, in a random state; options are those of `random_tree`."""
+    """Return the random tree of a seed in a random state; options as in `random_tree`."""
     return case_of(legged.random_tree(seed, **options), seed)
 
 
 @cache
 def dense(seed: int) -> tuple[Array, Array]:
-    """Return (I, h) of a random case from the dense theory, the wrenches in h."""
+    """Return (I, h) of a random case from the dense theory; h includes the wrenches."""
     case = random_case(seed)
     inertia = denoc.generalized_inertia_matrix(case.robot, case.q)
     return inertia, denoc.bias_forces(case.robot, case.q, case.v, case.wrenches)
@@ -64,9 +64,9 @@ def batch_name(seeds: range) -> str:
 
 
 def size_of_forces(inertia: Array, vdot: Array, h: Array) -> float:
-    """Return |I| |vdot| + |h|, the size of the terms of I vdot + h: what errors of forces are measured by.
+    """Return |I| |vdot| + |h|, the size of the terms of I vdot + h, which errors of forces are relative to.
 
-    The sum itself may cancel, so that no algorithm has it to more digits than its largest terms allow.
+    The terms may cancel, so that rounding is relative to the largest of them.
     """
     return float(np.max(np.abs(inertia) @ np.abs(vdot) + np.abs(h), initial=0.0))
 
@@ -101,12 +101,12 @@ BASES = (
 
 
 def special_tree(seed: int, scale: float = 1.0, tilt: float = 0.0) -> legged.Robot:
-    """Return a robot with coordinate axes, quarter and half turns, and offsets along few axes or none.
+    """Return a robot with coordinate axes, rotations by multiples of 90 degrees, and offsets along few axes or none.
 
     Args:
-        seed: Of NumPy's generator.
-        scale: Of all lengths.
-        tilt: Angle [rad] by which axes miss the coordinate directions: almost, but not quite, parallel.
+        seed: Seed of NumPy's random generator.
+        scale: Scale of all lengths.
+        tilt: Angle [rad] between axes and coordinate axes, for nearly parallel axes.
     """
     rng = np.random.default_rng(seed)
     base = BASES[rng.integers(len(BASES))]

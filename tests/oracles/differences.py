@@ -8,8 +8,8 @@ import legged
 from legged.spatial import Array
 
 STEP = 2e-4  # [s]
-"""Of fourth-order central differences: at speeds of a few rad/s the truncation, step^4, is some 1e-10 of the value,
-and rounding, 1e-15 / step, less."""
+"""Time step of fourth-order central differences: at speeds of a few rad/s the truncation error, step^4, is 1e-10 of
+the value, and the rounding error, 1e-15 / step, is smaller."""
 
 
 def derivative(f: Callable[[float], Array], step: float = STEP) -> Array:

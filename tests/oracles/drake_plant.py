@@ -1,10 +1,10 @@
-"""A stand-in for Drake's plant: what `legged.conversions.drake` asks of one."""
+"""A substitute for Drake's plant with the methods that `legged.conversions.drake` calls."""
 
 from types import SimpleNamespace
 
 
 def plant_of(names, floating=True):
-    """Return what `conversions.drake` asks of a plant, with joints in the given order after the base."""
+    """Return a substitute for a plant, with joints in the given order after the base."""
     kinds = [("$world_trunk", "quaternion_floating", 7, 6)] * floating + [(name, "revolute", 1, 1) for name in names]
     joints, q, v = [], 0, 0
     for name, kind, nq, nv in kinds:

@@ -44,7 +44,7 @@ def _unit(rng):
 
 
 def parallelogram(extra: bool):
-    """A coupler of 3 kg on cranks of 0.5 m and 1 kg, two or three, side by side."""
+    """A coupler of 3 kg on two or three parallel cranks of 0.5 m and 1 kg."""
     bar, crank = (
         legged.rod_inertia(3.0, (0, 0, 0), (1, 0, 0)),
         legged.Link("first", legged.rod_inertia(1.0, (0, 0, 0), (0.5, 0, 0))),

@@ -1,4 +1,4 @@
-"""MJCF models, each with something that importers get wrong."""
+"""MJCF models, each with a feature that importers often mishandle."""
 
 _HEAD = '<compiler angle="radian"/>'
 

@@ -1,4 +1,4 @@
-"""MuJoCo as an oracle of standing: a robot of ours on its floor, and the forces on its feet."""
+"""MuJoCo as a reference for standing: a robot on its floor, and the forces on its feet."""
 
 from collections.abc import Callable
 from xml.etree import ElementTree
@@ -16,7 +16,7 @@ _STIFF = {"solref": "0.004 1", "solimp": "0.99 0.9999 0.0001", "condim": "3", "p
 
 
 def on_floor(robot: Robot, friction: float, step: float) -> mujoco.MjModel:
-    """Return a robot with small balls at its contact points, in their order, over a floor at z = 0."""
+    """Return a MuJoCo model of a robot with small spheres at its contact points over a floor at z = 0."""
     xml = to_mjcf(robot)
     option = xml.find("option")
     option = ElementTree.SubElement(xml, "option") if option is None else option

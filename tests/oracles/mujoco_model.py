@@ -1,4 +1,4 @@
-"""MuJoCo as an oracle: its accelerations without contacts, constraints and actuators."""
+"""MuJoCo as a reference: accelerations without contacts, constraints and actuators."""
 
 import mujoco
 import numpy as np
@@ -31,7 +31,7 @@ def inverse(model: mujoco.MjModel, qpos: Array, qvel: Array, qacc: Array) -> Arr
 
 
 def smooth_terms(model: mujoco.MjModel, qpos: Array, qvel: Array) -> tuple[Array, Array]:
-    """Return (M, f): the inertia matrix, (nv, nv), and passive forces less bias forces, (nv,)."""
+    """Return (M, f): the inertia matrix, (nv, nv), and passive forces minus bias forces, (nv,)."""
     model.opt.disableflags |= FREE_FLIGHT
     data = mujoco.MjData(model)
     data.qpos[:], data.qvel[:] = qpos, qvel

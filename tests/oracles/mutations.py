@@ -1,4 +1,4 @@
-"""Ways to break a URDF, each a function of (random generator, text as bytes) that returns other bytes."""
+"""Mutations of a URDF, each a function of (random generator, text as bytes) that returns the mutated bytes."""
 
 import copy
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def stuffed(rng: np.random.Generator, text: bytes) -> bytes:
 
 
 def renumbered(rng: np.random.Generator, text: bytes) -> bytes:
-    """Replace a number, or one of several in an attribute, by something else."""
+    """Replace a number, or one of several in an attribute, by another text."""
     root = etree.fromstring(text)
     found = [(e, name) for e in root.iter() for name in e.attrib if _is_number(e.get(name).split()[0])]
     element, name = found[int(rng.integers(len(found)))]
@@ -71,7 +71,7 @@ def renumbered(rng: np.random.Generator, text: bytes) -> bytes:
 
 
 def renamed(rng: np.random.Generator, text: bytes) -> bytes:
-    """Replace a name by another one of the file, or by a strange one."""
+    """Replace a name by another one of the file, or by an unusual one."""
     root = etree.fromstring(text)
     found = [(e, name) for e in root.iter() for name in e.attrib if name in ("name", "link", "joint")]
     element, name = found[int(rng.integers(len(found)))]
@@ -119,7 +119,7 @@ def retagged(rng: np.random.Generator, text: bytes) -> bytes:
 
 
 def crossed(rng: np.random.Generator, text: bytes) -> bytes:
-    """Exchange ends of joints: cycles, several parents, several roots."""
+    """Exchange parents and children of joints: cycles, several parents, several roots."""
     root = etree.fromstring(text)
     ends = root.findall("joint/parent") + root.findall("joint/child")
     for _ in range(int(rng.integers(1, 3))):
@@ -131,7 +131,7 @@ def crossed(rng: np.random.Generator, text: bytes) -> bytes:
 
 
 def followed(rng: np.random.Generator, text: bytes) -> bytes:
-    """Let joints follow joints, in circles too."""
+    """Add mimic elements, also in cycles."""
     root = etree.fromstring(text)
     joints = root.findall("joint")
     for _ in range(int(rng.integers(1, 4))):
@@ -147,7 +147,7 @@ def nested(rng: np.random.Generator, text: bytes) -> bytes:
 
 
 def bombed(rng: np.random.Generator, text: bytes) -> bytes:
-    """Put entities in: in a text, in an attribute, from outside, of other encodings."""
+    """Insert XML entities: in a text, in an attribute, external ones, of other encodings."""
     start = text.index(b"<robot")
     outside = b'<!DOCTYPE robot [<!ENTITY x SYSTEM "file:///etc/hostname">]>'
     plain = b"<!DOCTYPE robot>"

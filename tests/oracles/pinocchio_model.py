@@ -1,7 +1,7 @@
 """Any robot as a Pinocchio model, built joint by joint from the robot's *definition*.
 
-Only the graph (joints, where they sit), the links' inertias and the base's kind are read: none of the frames, bodies
-and slices that our recursions use. A joint of several degrees of freedom becomes Pinocchio's own joint where there is
+Only the graph (joints and their placements), the links' inertias and the base's type are read, not the frames, bodies
+and slices of our recursions. A joint of several degrees of freedom becomes Pinocchio's own joint where there is
 one with our coordinates (free flyer, spherical), else a chain of one-DoF joints. Along a coordinate axis these are
 Pinocchio's own for that axis, its fastest; where the axis points the other way the coordinate changes sign.
 """

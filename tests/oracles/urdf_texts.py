@@ -125,7 +125,7 @@ def random_urdf(seed: int) -> str:
 def _inertial(rng: np.random.Generator) -> str:
     points = rng.normal(size=(5, 3)) * rng.uniform(0.05, 0.3)
     second = points.T @ points
-    I = np.trace(second) * np.eye(3) - second  # that of five points of 1 kg, if their middle is taken for the center
+    I = np.trace(second) * np.eye(3) - second  # of five points of 1 kg about their mean
     moments = zip(("ixx", "ixy", "ixz", "iyy", "iyz", "izz"), I[np.triu_indices(3)], strict=True)
     words = " ".join(f'{name}="{float(x)!r}"' for name, x in moments)
     return f'<inertial>{_origin(rng)}<mass value="5"/><inertia {words}/></inertial>'

@@ -1,4 +1,4 @@
-"""What the algorithms say when their arguments do not fit the robot."""
+"""Errors of the algorithms for arguments that do not fit the robot."""
 
 import numpy as np
 import pytest
@@ -63,13 +63,13 @@ V = np.zeros(ROBOT.nv)
         (lambda: legged.conditioning(ROBOT, Q[1:]), ShapeError, f"q must be ({ROBOT.nq},)"),
     ],
 )
-def test_arguments_that_do_not_fit_are_refused(call, error, words):
+def test_invalid_arguments_raise_errors_that_name_them(call, error, words):
     with pytest.raises(error) as caught:
         call()
     assert words in str(caught.value)
 
 
-def test_dynamics_at_gimbal_lock_have_no_finite_answer_and_say_so():
+def test_forward_dynamics_at_gimbal_lock_raises_singular_error():
     body = legged.box_inertia(1.0, (0.1, 0.2, 0.3))
     robot = legged.RobotBuilder("brick", legged.Link("brick", body), base=legged.EulerBase("zxz")).build()
     still = np.zeros(6)
@@ -79,11 +79,11 @@ def test_dynamics_at_gimbal_lock_have_no_finite_answer_and_say_so():
     assert "legged.conditioning" in str(caught.value)
 
 
-def test_lists_of_whole_numbers_are_taken_as_numbers():
+def test_lists_of_integers_are_accepted():
     robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(1.0, (1, 1, 1)))).build()
     fall = legged.forward_dynamics(robot, [1, 0, 0, 0, 0, 0, 0], [0] * 6, [0] * 6)
     assert fall == pytest.approx([0, 0, 0, 0, 0, -9.81], abs=1e-15)
 
 
-def test_a_robot_says_what_it_is():
+def test_repr_of_a_robot_gives_links_degrees_of_freedom_and_base():
     assert repr(ROBOT) == f"<Robot 'random tree 3': 5 links, {ROBOT.nv} DoF, floating base>"

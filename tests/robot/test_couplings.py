@@ -1,4 +1,4 @@
-"""Joints in any order, joints that follow others, free joints inside the tree."""
+"""Joints in a given order, coupled joints, and free joints inside the tree."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ from legged import denoc
 from legged.errors import DefinitionError, UnknownNameError
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")
-EXACT = 1e-11  # of the size of the terms, what the project promises
+EXACT = 1e-11  # relative to the size of the terms: the project's promise
 BODY = legged.box_inertia(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
 every_seed = pytest.mark.parametrize("seed", range(16))
 
@@ -21,7 +21,7 @@ def coupled_case(seed):
 
 
 def freed(robot):
-    """Return (the robot with its followers free, G, shift) with v_free = G v and q_free as `free_q` has it."""
+    """Return (the robot without couplings, G) with v_free = G v; `free_q` gives q_free."""
     free = rebuild(robot)
     G = np.zeros((free.nv, robot.nv))
     G[: free.base.nv, : free.base.nv] = np.eye(free.base.nv)
@@ -43,7 +43,7 @@ def free_q(robot, free, q):
 
 
 @every_seed
-def test_a_coupled_robot_is_the_free_one_seen_through_the_couplings(seed):
+def test_dynamics_of_a_coupled_robot_are_the_projection_of_the_uncoupled_dynamics(seed):
     case = coupled_case(seed)
     robot, q, v, vdot = case.robot, case.q, case.v, case.vdot
     free, G = freed(robot)
@@ -73,12 +73,12 @@ def test_twists_and_jacobians_of_a_coupled_robot_are_the_rates_of_its_poses(seed
     moved = rate(robot, lambda q, v: legged.point_positions(robot, q, [(link, np.zeros(3))])[0], case.q, case.v)
     J = legged.point_jacobian(robot, case.q, link)
     assert J[3:] @ case.v == pytest.approx(moved, abs=1e-8 * (1 + np.abs(J).max(initial=0)))
-    step = 0.3 * case.v
-    assert legged.difference(robot, case.q, legged.integrate(robot, case.q, step)) == pytest.approx(step, abs=1e-12)
+    dq = 0.3 * case.v
+    assert legged.difference(robot, case.q, legged.integrate(robot, case.q, dq)) == pytest.approx(dq, abs=1e-12)
 
 
 @pytest.mark.parametrize("seed", range(0, 16, 4))
-def test_compiled_forward_dynamics_of_a_coupled_robot_is_the_plain_one(seed):
+def test_compiled_forward_dynamics_of_a_coupled_robot_equals_plain_evaluation(seed):
     case = coupled_case(seed)
     plain = legged.forward_dynamics(case.robot, case.q, case.v, case.tau)
     fast = legged.compile(legged.forward_dynamics, case.robot)(case.q, case.v, case.tau)
@@ -86,7 +86,7 @@ def test_compiled_forward_dynamics_of_a_coupled_robot_is_the_plain_one(seed):
 
 
 @every_seed
-def test_the_order_of_the_joints_only_renumbers(seed):
+def test_the_order_of_the_joints_only_permutes_results(seed):
     given = random_case(seed, links=3 + seed % 9, joints=KINDS)
     shuffled = random_case(seed, links=3 + seed % 9, joints=KINDS, shuffled=True).robot
     of_q, of_v = renumbering(given.robot, shuffled)
@@ -109,7 +109,7 @@ def test_the_order_of_the_joints_only_renumbers(seed):
     assert pytest.approx(legged.inertia_matrix(shuffled, q), abs=EXACT * np.abs(inertia).max(initial=0)) == U @ D @ U.T
 
 
-def test_joints_stand_in_the_order_that_was_asked_for():
+def test_joints_have_the_given_order():
     robot = finger().build(order=["tip", "palm", "wrist"])
     assert [joint.name for joint in robot.joints] == ["tip", "palm", "wrist"]
     assert [(joint.q.start, joint.v.start) for joint in robot.joints] == [(7, 6), (8, 7), (12, 10)]
@@ -138,18 +138,18 @@ def finger():
         ("wrist", DefinitionError, "order must be a list of names of joints, got the text 'wrist'"),
     ],
 )
-def test_an_order_that_does_not_fit_is_refused(order, error, words):
+def test_an_invalid_order_raises_an_error(order, error, words):
     with pytest.raises(error) as caught:
         finger().build(order=order)
     assert words in str(caught.value)
 
 
-def test_a_follower_has_no_place_in_an_order():
+def test_an_order_with_a_coupled_joint_raises_an_error():
     with pytest.raises(DefinitionError, match="joint 'tip' follows 'wrist' and has no entry of its own: leave it out"):
         finger().couple("tip", "wrist").build(order=["wrist", "tip", "palm"])
 
 
-def test_followers_of_followers_follow_the_first_and_are_no_coordinates():
+def test_chained_couplings_resolve_to_the_first_master():
     builder = legged.RobotBuilder("tail", legged.Link("body", BODY), base=legged.FixedBase())
     for name, above in zip("abc", ("body", "a", "b"), strict=True):
         builder.add(legged.Revolute(f"to_{name}", "y"), legged.Link(name, BODY), to=above, at=(0, 0, -0.3))
@@ -170,7 +170,7 @@ def test_a_limb_keeps_its_couplings_each_time_it_is_attached():
     assert [joint.name for joint in robot.joints] == ["l_hip", "r_hip"]
 
 
-def test_couplings_that_cannot_be_are_refused():
+def test_invalid_couplings_raise_errors():
     cases = [
         (("tip", "wirst"), UnknownNameError, "there is no joint named 'wirst'; did you mean 'wrist'?"),
         (("palm", "wrist"), DefinitionError, "joint 'palm' has 3 degrees of freedom; only joints of one"),
@@ -189,8 +189,8 @@ def test_couplings_that_cannot_be_are_refused():
         finger().couple("tip", "wrist").couple("wrist", "tip").build()
 
 
-def test_a_coupled_motion_that_meets_no_inertia_is_refused():
-    """Two links of no inertia about the axes, one turning as the other: the first would do, were it not as thin."""
+def test_a_coupled_motion_without_inertia_raises_an_error():
+    """Two coupled links, both without inertia about their joint axes."""
     rod = legged.rod_inertia(1.0, (0, 0, 0), (0, 0, -1.0))
     builder = legged.RobotBuilder("shafts", legged.Link("wall"), base=legged.FixedBase())
     builder.add(legged.Revolute("a", "z"), legged.Link("one", rod), to="wall")
@@ -199,13 +199,13 @@ def test_a_coupled_motion_that_meets_no_inertia_is_refused():
         builder.build()
 
 
-def test_factors_module_by_module_of_a_coupled_robot_are_refused():
+def test_udu_factors_of_a_coupled_robot_raise_an_error():
     with pytest.raises(DefinitionError, match="joint 'tip' follows 'wrist'"):
         denoc.udu(finger().couple("tip", "wrist").build(), np.array([1.0, 0, 0, 0, 0, 0, 0, 0.1, 1, 0, 0, 0]))
 
 
-def test_a_free_joint_on_the_ground_is_a_floating_base():
-    """Its velocity is in the world's axes where a base's is in its own; all else is the same motion."""
+def test_a_free_joint_on_the_ground_is_equivalent_to_a_floating_base():
+    """The velocity of a free joint is in parent axes, that of a floating base in base axes; the motion is the same."""
     base = legged.RobotBuilder("based", legged.Link("trunk", BODY))
     free = legged.RobotBuilder("free", legged.Link("ground"), base=legged.FixedBase())
     free.add(legged.Free("float"), legged.Link("trunk", BODY), to="ground")
@@ -240,7 +240,7 @@ INERTIAL = """<inertial><origin xyz="0.05 -0.1 0.15"/><mass value="2"/>
 <inertia ixx="0.02" iyy="0.03" izz="0.025" ixy="0.001" ixz="0.002" iyz="-0.003"/></inertial>"""
 
 
-def test_coupled_dynamics_are_those_of_pinocchios_mimic_joints():
+def test_coupled_dynamics_equal_those_of_pinocchios_mimic_joints():
     pin = pytest.importorskip("pinocchio")
     model = pin.buildModelFromXML(MIMIC.format(INERTIAL), mimic=True)
     tensor = np.array([[0.02, 0.001, 0.002], [0.001, 0.03, -0.003], [0.002, -0.003, 0.025]])

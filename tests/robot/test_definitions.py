@@ -23,21 +23,21 @@ def start(**options):
 
 
 def refuses(error, *words):
-    """Expect an error of exactly this kind whose message has all the words."""
+    """Expect an error of this class whose message contains all the words."""
     return pytest.raises(error, match="".join(f"(?=.*{re.escape(word)})" for word in words))
 
 
-def test_every_refusal_is_a_value_error_and_one_of_ours():
+def test_definition_errors_derive_from_builtin_and_toolkit_errors():
     assert issubclass(DefinitionError, LeggedError)
     assert issubclass(DefinitionError, ValueError)
     assert issubclass(InertiaError, DefinitionError)
     assert issubclass(UnknownNameError, KeyError)
 
 
-# --- the tree
+# --- tree
 
 
-def test_a_loop_of_links_is_refused():
+def test_a_loop_of_links_raises_an_error():
     loop = (
         start()
         .add(Revolute("hip", "y"), link("thigh"), to="trunk")
@@ -50,26 +50,26 @@ def test_a_loop_of_links_is_refused():
         loop.build()
 
 
-def test_a_joint_that_hangs_the_base_is_refused():
+def test_a_joint_with_the_base_as_child_raises_an_error():
     loop = start().add(Revolute("hip", "y"), link("thigh"), to="trunk")
     loop.joint(Revolute("back", "y"), parent="thigh", child="trunk")
     with refuses(DefinitionError, "joint 'back' hangs the base 'trunk' on 'thigh'", "cycle", "the base is the root"):
         loop.build()
 
 
-def test_a_cycle_apart_from_the_base_is_refused():
+def test_a_cycle_apart_from_the_base_raises_an_error():
     apart = start().link(link("a")).link(link("b"))
     apart.joint(Revolute("ab", "y"), parent="a", child="b").joint(Revolute("ba", "y"), parent="b", child="a")
     with refuses(DefinitionError, "form a cycle of a, b"):
         apart.build()
 
 
-def test_a_disconnected_link_is_refused():
+def test_a_disconnected_link_raises_an_error():
     with refuses(DefinitionError, "link 'stray' is a second root", "connects it to the base 'trunk'", "add a joint"):
         start().link(link("stray")).build()
 
 
-def test_a_second_tree_is_refused_with_its_root():
+def test_a_second_tree_raises_an_error_with_its_root():
     two = start().link(link("other")).link(link("arm")).joint(Revolute("elbow", "y"), parent="other", child="arm")
     with refuses(DefinitionError, "link 'other' is a second root"):
         two.build()
@@ -78,7 +78,7 @@ def test_a_second_tree_is_refused_with_its_root():
 # --- names
 
 
-def test_duplicate_names_are_refused():
+def test_duplicate_names_raise_errors():
     with refuses(DefinitionError, "two links are named 'leg'", "prefix"):
         start().add(Revolute("a", "y"), link(), to="trunk").add(Revolute("b", "y"), link(), to="trunk").build()
     with refuses(DefinitionError, "two joints are named 'hip'"):
@@ -91,28 +91,28 @@ def test_duplicate_names_are_refused():
         robot.add(Revolute("b", "y"), Link("b", BODY, foot), to="trunk").build()
 
 
-def test_a_limb_attached_twice_without_a_prefix_is_refused():
+def test_a_limb_attached_twice_without_a_prefix_raises_an_error():
     leg = Limb().add(Revolute("hip", "y"), link("thigh"))
     with refuses(DefinitionError, "two links are named 'thigh'"):
         start().attach(leg, to="trunk").attach(leg, to="trunk").build()
 
 
-def test_an_unknown_parent_is_refused_with_a_suggestion():
+def test_an_unknown_parent_raises_an_error_with_a_suggestion():
     with refuses(UnknownNameError, "there is no link named 'trunc'", "did you mean 'trunk'?"):
         start().add(Revolute("hip", "y"), link(), to="trunc").build()
 
 
-def test_an_unknown_child_is_refused():
+def test_an_unknown_child_raises_an_error():
     with refuses(UnknownNameError, "there is no link named 'wing'"):
         start().joint(Revolute("hip", "y"), parent="trunk", child="wing").build()
 
 
-def test_an_unknown_link_of_a_limb_is_refused_at_once():
+def test_an_unknown_link_of_a_limb_raises_an_error_at_once():
     with refuses(UnknownNameError, "there is no link of this limb named 'thy'"):
         Limb().add(Revolute("hip", "y"), link("thigh")).add(Revolute("knee", "y"), link("shank"), to="thy")
 
 
-def test_an_unknown_name_asked_of_a_robot_is_refused():
+def test_unknown_names_of_links_joints_and_contacts_raise_errors():
     robot = start().add(Revolute("hip", "y"), link(), to="trunk").build()
     with refuses(UnknownNameError, "there is no link named 'leg2'", "did you mean 'leg'?"):
         robot.link("leg2")
@@ -122,7 +122,7 @@ def test_an_unknown_name_asked_of_a_robot_is_refused():
         robot.contact("foot")
 
 
-def test_a_nameless_link_or_joint_is_refused():
+def test_a_link_or_joint_without_a_name_raises_an_error():
     with refuses(DefinitionError, "a link needs a name"):
         Link("", BODY)
     with refuses(DefinitionError, "a joint needs a name"):
@@ -130,7 +130,7 @@ def test_a_nameless_link_or_joint_is_refused():
 
 
 @pytest.mark.parametrize("base", ["fixed", legged.FixedBase])
-def test_a_base_that_is_no_base_is_refused(base):
+def test_a_base_of_the_wrong_type_raises_an_error(base):
     with refuses(DefinitionError, "the base must be a Base such as FixedBase()", "got"):
         start(base=base)
 
@@ -152,7 +152,7 @@ def test_a_base_that_is_no_base_is_refused(base):
         ("", ["got ''"]),
     ],
 )
-def test_an_axis_that_is_no_direction_is_refused(kind, axis, words):
+def test_an_invalid_axis_raises_an_error(kind, axis, words):
     with refuses(DefinitionError, *words):
         start().add(kind("hip", axis), link(), to="trunk").build()
 
@@ -195,14 +195,14 @@ def test_axes_and_rotations_given_to_nine_digits_are_made_exact():
         (np.eye(2), ["the rotation of joint 'hip' must be a finite (3, 3) matrix"]),
     ],
 )
-def test_a_placement_that_is_no_rotation_is_refused(rotation, words):
+def test_an_invalid_rotation_matrix_raises_an_error(rotation, words):
     with refuses(DefinitionError, words[0]) as caught:
         start().add(Revolute("hip", "y"), link(), to="trunk", rotation=rotation)
     assert all(word in str(caught.value) for word in words)
 
 
 @pytest.mark.parametrize(("at", "word"), [((0, NAN, 0), "must be finite"), ((0, 0), "must be three numbers")])
-def test_a_placement_that_is_no_point_is_refused(at, word):
+def test_an_invalid_position_raises_an_error(at, word):
     with refuses(DefinitionError, "the position of joint 'hip'", word):
         start().add(Revolute("hip", "y"), link(), to="trunk", at=at)
     with refuses(DefinitionError, "the position of joint 'hip'", word):
@@ -239,7 +239,7 @@ def test_gravity_and_contact_points_must_be_points():
         (1.0, (0, 0, 0), (1, 1), ["a tensor (3, 3) or its diagonal (3,)"]),
     ],
 )
-def test_inertias_that_no_body_has_are_refused(mass, center, tensor, words):
+def test_physically_impossible_inertias_raise_errors(mass, center, tensor, words):
     with pytest.raises(InertiaError) as caught:
         Inertia(mass, center, tensor)
     assert all(word in str(caught.value) for word in words), str(caught.value)
@@ -256,14 +256,14 @@ def test_inertias_that_no_body_has_are_refused(mass, center, tensor, words):
         Inertia(),
     ],
 )
-def test_points_rods_plates_and_solids_are_bodies(inertia):
+def test_points_rods_plates_and_solids_are_valid_inertias(inertia):
     turned = inertia.moved(legged.rpy(0.3, -0.4, 1.2), np.array([1.0, -2.0, 0.3]))
     assert turned.mass == inertia.mass
     assert np.linalg.eigvalsh(turned.tensor) == pytest.approx(np.linalg.eigvalsh(inertia.tensor), abs=1e-15)
 
 
-def test_parts_welded_together_weigh_what_the_whole_weighs():
-    """A box cut in two, each half moved to its place: Steiner's theorem both ways."""
+def test_the_sum_of_the_inertias_of_two_halves_is_that_of_the_whole():
+    """Two half boxes moved to their places: the parallel axis theorem in both directions."""
     whole = legged.box_inertia(3.0, (0.2, 0.4, 0.6))
     turn, at = legged.rpy(0.5, 0.6, 0.7), np.array([0.3, 0.2, 0.1])
     halves = [legged.box_inertia(1.5, (0.2, 0.4, 0.3), (0, 0, z)).moved(turn, at) for z in (-0.15, 0.15)]
@@ -275,10 +275,10 @@ def test_parts_welded_together_weigh_what_the_whole_weighs():
     assert (halves[0] + Inertia()).tensor == pytest.approx(halves[0].tensor)
 
 
-# --- motions that meet no inertia
+# --- motions without inertia
 
 
-def test_a_massless_last_link_is_refused():
+def test_a_massless_last_link_raises_an_error():
     with refuses(DefinitionError, "link 'tip' is the last of its limb and has no mass", "give it a mass, or fix it"):
         start().add(Revolute("hip", "y"), Link("tip"), to="trunk").build()
     with refuses(DefinitionError, "link 'arm' is the last of its limb and has no mass"):
@@ -300,7 +300,7 @@ def test_massless_links_between_are_allowed_where_axes_differ():
     assert robot.nv == 8
 
 
-def test_a_thin_rod_that_turns_about_itself_is_refused():
+def test_a_thin_rod_that_turns_about_itself_raises_an_error():
     rod = Link("rod", legged.rod_inertia(1.0, (0, 0, 0), (0, 0, -0.5)))
     with refuses(DefinitionError, "joint 'spin' of link 'rod'", "without meeting any inertia", "or fix the joint"):
         start().add(Revolute("spin", "z"), rod, to="trunk").build()
@@ -312,7 +312,7 @@ def test_a_thin_rod_that_turns_about_itself_is_refused():
             start().add(ball, rod, to="trunk").build()
 
 
-def test_a_point_mass_on_its_own_axis_is_refused():
+def test_a_point_mass_on_its_own_axis_raises_an_error():
     with refuses(DefinitionError, "joint 'spin' of link 'bob'"):
         start().add(Revolute("spin", "x"), Link("bob", legged.point_mass(2.0, (0.7, 0, 0))), to="trunk").build()
 
@@ -324,25 +324,25 @@ def test_a_point_mass_on_its_own_axis_is_refused():
         (Prismatic("inner", "x"), Prismatic("outer", "-x"), (0.1, 0.3, -0.2)),
     ],
 )
-def test_two_joints_in_line_with_a_massless_link_between_are_refused(first, second, at):
+def test_two_joints_in_line_with_a_massless_link_between_raise_errors(first, second, at):
     robot = start().add(first, Link("none"), to="trunk", rotation=legged.rpy(0.1, 0.2, 0.3))
     with refuses(DefinitionError, "joint 'inner' of link 'none'", "lines up with a joint outward of it"):
         robot.add(second, link(), to="none", at=at).build()
 
 
-def test_a_universal_joint_with_parallel_axes_is_refused():
+def test_a_universal_joint_with_parallel_axes_raises_an_error():
     with refuses(DefinitionError, "joint 'cardan' of link 'leg'"):
         start().add(Universal("cardan", "x", "-x"), link(), to="trunk").build()
 
 
-def test_four_axes_through_one_point_with_massless_links_between_are_refused():
-    """A ball joint on a gimbal: three of the axes can turn while the leg stands still."""
+def test_four_axes_through_one_point_with_massless_links_between_raise_errors():
+    """A ball joint after a hinge through the same point: some of their joint rates leave the leg at rest."""
     with refuses(DefinitionError, "joint 'extra' of link 'none'", "without meeting any inertia"):
         start().add(Revolute("extra", "x"), Link("none"), to="trunk").add(Spherical("ball"), link(), to="none").build()
 
 
 @pytest.mark.parametrize("base", [legged.FloatingBase(), legged.EulerBase("zyx"), legged.PlanarBase()])
-def test_a_base_that_nothing_holds_is_refused(base):
+def test_a_free_base_without_inertia_raises_an_error(base):
     with refuses(DefinitionError, "the base 'trunk' can move without meeting any inertia"):
         RobotBuilder("point", Link("trunk", legged.point_mass(1.0)), base=base).build()
     leg = Link("leg", legged.box_inertia(1.0, (0.1, 0.2, 0.3), (0, 0, -0.2)))
@@ -357,13 +357,13 @@ def test_a_massless_base_held_by_two_legs_is_allowed():
     assert two.attach(leg, to="trunk", at=(-0.3, 0, 0), rotation=legged.rpy(0.4, 0, 1.2), prefix="b_").build().nv == 8
 
 
-def test_a_massless_base_alone_is_refused():
+def test_a_massless_base_alone_raises_an_error():
     with refuses(DefinitionError, "the base 'trunk' has no mass and carries nothing"):
         RobotBuilder("nothing", Link("trunk"), base=legged.FixedBase()).build()
 
 
 def test_a_small_gear_on_a_heavy_load_is_allowed():
-    """A gear of 1e-8 kg m^2 between coaxial joints, 10 kg at a meter beyond: 1e-9 of what it carries."""
+    """A gear of 1e-8 kg m^2 between coaxial joints, with 10 kg at 1 m outward: 1e-9 of the inertia that it carries."""
     gear = Link("gear", Inertia(1e-3, (0, 0, 0), (0.6e-8, 0.6e-8, 1e-8)))
     load = Link("load", Inertia(10.0, (1.0, 0, 0), (0.1, 0.1, 0.1)))
     robot = start().add(Revolute("inner", "z"), gear, to="trunk").add(Revolute("outer", "z"), load, to="gear").build()

@@ -1,4 +1,4 @@
-"""Stops, motors and friction in simulations: pendulums and wheels that anybody can work out."""
+"""Stops, motors and friction in simulations of pendulums and wheels with closed-form solutions."""
 
 import numpy as np
 import pytest
@@ -53,11 +53,11 @@ def test_a_stop_only_pushes_and_lets_go_without_pulling():
         force = stop.force(np.array([x]), np.array([v]))
         assert force * np.sign(x) <= 0.0
         assert force == 0.0 or abs(x) > 0.5
-    assert stop.force(np.array([0.51]), np.array([-100.0])) == 0.0  # leaving fast
+    assert stop.force(np.array([0.51]), np.array([-100.0])) == 0.0  # at high speed
 
 
 def test_a_wheel_hits_a_stop_as_a_critically_damped_spring_and_leaves_it():
-    """k x + d v falls to zero after 2 T, with v / e^2 left; the deepest point is v T / e after T."""
+    """k x + d v reaches zero after 2 T at the speed v / e^2; the largest penetration is v T / e after T."""
     run = legged.simulate(wheel(upper=0.5), until=0.3, v=[2.0], integrator=legged.RungeKutta4(step=1e-5), sample=1e-4)
     assert run.v[-1, 0] == pytest.approx(-2.0 * np.exp(-2.0), rel=1e-3)
     assert run.q.max() == pytest.approx(0.5 + 2.0 * STOP_TIME / np.e, rel=1e-3)
@@ -71,7 +71,7 @@ def test_each_end_of_a_range_may_be_open():
     assert stops_of(pendulum()) == ()
 
 
-def test_a_run_that_starts_beyond_a_stop_is_refused():
+def test_a_run_that_starts_beyond_a_stop_raises_an_error():
     with pytest.raises(StateError) as caught:
         legged.simulate(pendulum(lower=0.2, upper=0.7), until=0.1)
     assert "joint 'hinge' is at 0 rad, beyond its stop at 0.2 rad; a run must start within" in str(caught.value)
@@ -80,7 +80,7 @@ def test_a_run_that_starts_beyond_a_stop_is_refused():
     assert legged.simulate(pendulum(lower=0.2), until=0.1, q=[0.2]).q[-1, 0] > 0.19
 
 
-def test_a_follower_that_meets_its_stop_holds_its_master():
+def test_a_coupled_joint_at_its_stop_stops_its_master():
     builder = legged.RobotBuilder("pair", legged.Link("wall"), base=legged.FixedBase())
     body = legged.Inertia(1.0, (0.5, 0.0, 0.0), 0.05 * np.eye(3))
     builder.add(legged.Revolute("one", "-y"), legged.Link("a", body), to="wall")
@@ -101,7 +101,7 @@ def asks(force):
 
 
 @pytest.mark.parametrize("force", [-50.0, -3.0, 1.5, 50.0])
-def test_a_motor_gives_what_is_asked_up_to_its_effort(force):
+def test_a_motor_gives_the_commanded_force_up_to_its_effort(force):
     run = legged.simulate(wheel(effort=2.0), asks(force), until=0.5, integrator=FIXED)
     given = np.clip(force, -2.0, 2.0)
     assert run.tau == pytest.approx(given)
@@ -125,11 +125,11 @@ def test_a_motor_brakes_with_its_whole_effort_at_any_speed():
     assert run.tau == pytest.approx(-2.0)
     assert run.v[:, 0] == pytest.approx(20.0 - 2.0 / INERTIA * run.times)
     driven = legged.simulate(robot, asks(50.0), until=1.0, v=[20.0], integrator=FIXED)
-    assert driven.tau == pytest.approx(0.0)  # beyond its speed it cannot drive
+    assert driven.tau == pytest.approx(0.0)  # no driving force above the no-load speed
     assert driven.v == pytest.approx(20.0)
 
 
-def test_motors_without_limits_give_what_is_asked_and_the_base_has_none():
+def test_motors_without_limits_give_the_commanded_force_and_the_base_has_none():
     rng = np.random.default_rng(1)
     free = legged.random_tree(3, 8, joints=("revolute", "ball", "planar"), bases=("floating",))
     v, tau = rng.normal(size=(2, free.nv))
@@ -140,7 +140,7 @@ def test_motors_without_limits_give_what_is_asked_and_the_base_has_none():
     assert given[6:] == pytest.approx(np.clip(tau[6:], -0.1, 0.1))
 
 
-# Friction and springs in time.
+# Friction and springs in simulations.
 
 
 def test_viscous_friction_slows_a_wheel_exponentially():
@@ -159,7 +159,7 @@ def test_dry_friction_stops_a_wheel_at_a_steady_rate_and_holds_it():
 
 
 @pytest.mark.parametrize("step", [1e-4, 1e-2])
-def test_semi_implicit_steps_bear_any_friction(step):
+def test_semi_implicit_steps_are_stable_for_any_friction(step):
     """Explicit steps of 0.01 s would diverge with h c / I = 33, and dry friction chatter by h F / I = 0.3 rad/s."""
     rule = legged.SemiImplicitEuler(step=step)
     damped = legged.simulate(wheel(damping=1e5 * INERTIA / 30), until=0.1, v=[3.0], integrator=rule)
@@ -168,7 +168,7 @@ def test_semi_implicit_steps_bear_any_friction(step):
     assert np.all(np.diff(dry.v[:, 0]) <= 0.0) and dry.v.min() >= 0.0
     assert dry.q[-1, 0] == pytest.approx(3.0**2 * INERTIA / 2 / 9.0, abs=3.0 * step + 3e-3)
     for run in (damped, dry):
-        assert run.energy_drift < 1e-9  # the work is that of the mean speed over a step
+        assert run.energy_drift < 1e-9  # the work uses the mean speed over a step
 
 
 def test_a_spring_swings_a_wheel_with_its_period_and_keeps_its_energy():
@@ -180,11 +180,11 @@ def test_a_spring_swings_a_wheel_with_its_period_and_keeps_its_energy():
     assert run.potential[0] == pytest.approx(0.5 * 12.0 * 0.6**2)
 
 
-# All together, in every engine.
+# All joint physics together, in every engine.
 
 
 def leg(**rest):
-    """A leg with everything: stops at hip and knee, limited motors, friction, springs, a gyroscopic rotor."""
+    """A leg with all joint physics: stops, limited motors, friction, springs, a gyroscopic rotor."""
     body = legged.box_inertia(1.0, (0.05, 0.05, 0.3), (0, 0, -0.15))
     everything = {"damping": 0.05, "friction": 0.1, "stiffness": 2.0, "effort": 3.0, "speed": 12.0, **rest}
     rotor = legged.Rotor(1e-4, 9.0, gyroscopic=True)
@@ -203,9 +203,9 @@ def swings(t, q, v, wrenches):
 START = {"q": np.array([1.0, 0, 0, 0, 0, 0, 0, 0.1, -0.5]), "v": np.array([0.3, -0.5, 0.2, 0, 0, 0, 0, 0])}
 
 
-def test_the_energy_balance_holds_with_everything_that_joints_have():
+def test_the_energy_balance_holds_with_all_joint_physics():
     run = legged.simulate(leg(), swings, until=2.0, **START, integrator=legged.Stiff(rtol=1e-8, atol=1e-10))
-    assert run.q[:, 7].max() > 0.4  # stops are hit
+    assert run.q[:, 7].max() > 0.4  # the stops are reached
     assert run.q[:, 8].max() > -0.1
     exchanged = np.abs(run.joint_work[-1]) + np.abs(run.actuator_work[-1])
     assert exchanged > 1.0

@@ -1,6 +1,6 @@
-"""Friction, springs, armature and rotors: on random robots the laws hold with them as without.
+"""Friction, springs, armature and rotors: laws of mechanics on random robots.
 
-Robots have joints of every kind in a random order of q and v; of half of them some joints follow others.
+Robots have joints of every type in a random order of q and v; half of them have coupled joints.
 """
 
 from dataclasses import replace
@@ -20,8 +20,8 @@ from legged.robot.physics import TRANSITION_SPEED
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")
 SHAPES = list(product(range(20), (False, True)))
-EXACT = 1e-11  # of the size of the terms, what the project promises; 5e-15 is the worst seen
-RATE = 1e-7  # of the flows of power: finite differences
+EXACT = 1e-11  # relative to the size of the terms: the project's promise; 5e-15 is the worst seen
+RATE = 1e-7  # relative to the power flows: error of finite differences
 every_shape = pytest.mark.parametrize(("seed", "coupled"), SHAPES)
 
 
@@ -30,7 +30,7 @@ def case_with_physics(seed, coupled, **options):
 
 
 @every_shape
-def test_recursions_are_the_dense_theory_and_undo_each_other(seed, coupled):
+def test_recursions_equal_the_dense_theory_and_are_inverse_to_each_other(seed, coupled):
     case = case_with_physics(seed, coupled)
     robot, q, v, vdot, n0 = case.robot, case.q, case.v, case.vdot, case.robot.base.nv
     inertia, h = denoc.generalized_inertia_matrix(robot, q), denoc.bias_forces(robot, q, v, case.wrenches)
@@ -47,7 +47,7 @@ def test_recursions_are_the_dense_theory_and_undo_each_other(seed, coupled):
 
 
 @every_shape
-def test_inertia_matrix_is_positive_definite_and_holds_the_kinetic_energy(seed, coupled):
+def test_inertia_matrix_is_positive_definite_and_gives_the_kinetic_energy(seed, coupled):
     case = case_with_physics(seed, coupled)
     inertia = legged.inertia_matrix(case.robot, case.q)
     assert np.array_equal(inertia, inertia.T)
@@ -62,7 +62,7 @@ def test_inertia_matrix_is_positive_definite_and_holds_the_kinetic_energy(seed, 
 
 
 @every_shape
-def test_power_put_in_is_the_rate_of_energy_and_what_friction_takes(seed, coupled):
+def test_input_power_is_the_rate_of_energy_plus_friction_losses(seed, coupled):
     case = case_with_physics(seed, coupled)
     robot, q, v = case.robot, case.q, case.v
 
@@ -77,7 +77,7 @@ def test_power_put_in_is_the_rate_of_energy_and_what_friction_takes(seed, couple
 
 
 def dissipation(robot, v):
-    """Return the power that friction takes, worked out from the definitions of the joints."""
+    """Return the power dissipated by friction, computed from the definitions of the joints."""
     total = 0.0
     for joint in (*robot.joints, *robot.followers):
         rates = getattr(joint, "ratio", 1.0) * v[joint.v]
@@ -87,7 +87,7 @@ def dissipation(robot, v):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_change_of_inertia_less_twice_the_convective_matrix_is_skew(seed):
+def test_inertia_rate_minus_twice_the_convective_matrix_is_skew_with_rotors(seed):
     case = case_with_physics(seed, coupled=False)
     C = denoc.convective_inertia_matrix(case.robot, case.q, case.v)
     change = rate(case.robot, lambda q, v: legged.inertia_matrix(case.robot, q), case.q, case.v)
@@ -96,7 +96,7 @@ def test_change_of_inertia_less_twice_the_convective_matrix_is_skew(seed):
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_outside_wrench_is_the_rate_of_momentum_with_spinning_rotors(seed):
+def test_momentum_is_conserved_with_spinning_rotors_and_no_external_force(seed):
     case = case_with_physics(seed, coupled=bool(seed % 2), bases=("floating",), gravity=(0.0, 0.0, 0.0))
     robot, q, v = case.robot, case.q, case.v
     tau = np.concatenate([np.zeros(6), case.tau[6:]])
@@ -114,7 +114,7 @@ def test_outside_wrench_is_the_rate_of_momentum_with_spinning_rotors(seed):
 
 @pytest.mark.parametrize("seed", range(0, 20, 4))
 @pytest.mark.parametrize("coupled", [False, True])
-def test_compiled_is_plain(seed, coupled):
+def test_compiled_evaluation_equals_plain_evaluation_with_joint_physics(seed, coupled):
     case = case_with_physics(seed, coupled)
     robot, q, v = case.robot, case.q, case.v
     for function, arguments in (
@@ -135,7 +135,7 @@ GEARS = [9.0, -6.0, 1.0]
 
 
 def machine(kind, physics=None):
-    """A floating trunk with a wheel on it and an arm of two links; the wheel turns unless the drive has physics."""
+    """A floating trunk with a wheel and a two-link arm; the wheel rotates unless the drive has physics."""
     at, axis = np.array([0.2, 0.1, -0.05]), np.array([0.6, 0.0, 0.8])
     wheel = legged.Link(
         "wheel", legged.Inertia(0.5, tensor=ACROSS * np.eye(3) + (SPIN - ACROSS) * np.outer(axis, axis))
@@ -158,8 +158,8 @@ SPIN, ACROSS = 0.003, 0.002  # inertias of the wheel about its axis and across, 
 
 @pytest.mark.parametrize("gear", GEARS)
 @pytest.mark.parametrize("kind", [legged.Revolute, legged.Prismatic])
-def test_gyroscopic_rotor_is_a_wheel_on_the_parent_that_follows_the_joint(gear, kind):
-    """The oracle: the wheel as a link of its own, coupled to the joint with the gear ratio."""
+def test_a_gyroscopic_rotor_is_equivalent_to_a_coupled_wheel_on_the_parent(gear, kind):
+    """The reference: the wheel as a separate link, coupled to the joint with the gear ratio."""
     wheel = machine(kind).couple("rotor", "drive", gear).build()
     rotor = machine(kind, legged.JointPhysics(rotor=legged.Rotor(SPIN, gear, gyroscopic=True))).build()
     rng = np.random.default_rng(0)
@@ -174,7 +174,7 @@ def test_gyroscopic_rotor_is_a_wheel_on_the_parent_that_follows_the_joint(gear, 
 
 
 @pytest.mark.parametrize("gear", GEARS)
-def test_plain_rotor_is_an_armature_of_gear_squared_times_its_inertia(gear):
+def test_a_rotor_without_gyroscopic_effect_is_an_armature_of_gear_squared_times_its_inertia(gear):
     rotor = machine(legged.Revolute, legged.JointPhysics(rotor=legged.Rotor(SPIN, gear))).build()
     armature = machine(legged.Revolute, legged.JointPhysics(armature=gear**2 * SPIN)).build()
     bare = machine(legged.Revolute, legged.JointPhysics()).build()
@@ -186,11 +186,11 @@ def test_plain_rotor_is_an_armature_of_gear_squared_times_its_inertia(gear):
     assert found - legged.inertia_matrix(bare, q) == pytest.approx(added, abs=1e-14)
 
 
-# One joint by hand.
+# A single joint against closed forms.
 
 
 def arm(physics, kind=legged.Revolute, **joint):
-    """A link of 1 kg at 0.5 m below a joint in a wall, without gravity: 0.25 kg m^2 about it, and a little more."""
+    """A link of 1 kg at 0.5 m below a joint in a wall, without gravity: 0.251 kg m^2 about it."""
     builder = legged.RobotBuilder("arm", legged.Link("wall"), base=legged.FixedBase(), gravity=(0, 0, 0))
     body = legged.Inertia(1.0, (0, 0, -0.5), 1e-3 * np.eye(3))
     return builder.add(kind("hinge", physics=physics, **joint), legged.Link("rod", body), to="wall").build()
@@ -208,7 +208,7 @@ def test_force_of_a_joint_is_the_sum_of_its_parts():
 
 
 @pytest.mark.parametrize("angle", [0.0, 1e-9, 1e-5, 1.2e-4, 0.3, 3.1])
-def test_spring_of_a_ball_joint_turns_it_straight_back_to_rest(angle):
+def test_the_spring_moment_of_a_ball_joint_is_along_the_rotation_vector_to_rest(angle):
     rest, axis = np.array([0.3, -0.5, 0.2]), np.array([2.0, 3.0, 6.0]) / 7.0
     robot = arm(legged.JointPhysics(stiffness=2.0, rest=rest), kind=legged.Spherical)
     q = legged.integrate(robot, np.array([1.0, 0, 0, 0]), rest)
@@ -247,13 +247,13 @@ def test_a_thin_rod_may_turn_about_itself_with_an_armature():
     assert legged.inertia_matrix(shaft(legged.JointPhysics(armature=0.01)).build(), np.zeros(1)) == pytest.approx(0.01)
 
 
-# What it costs.
+# Operation counts.
 
 QUADRUPED = robots.spatial_quadruped()
 
 
 @pytest.mark.parametrize("name", ["inverse_dynamics", "forward_dynamics", "inertia_matrix", "kinetic_energy"])
-def test_parameters_of_zero_cost_no_operation_and_each_other_one_a_few(name):
+def test_zero_parameters_cost_no_operations(name):
     def counted(**physics):
         robot = rebuild(QUADRUPED, joint=lambda joint: replace(joint, physics=legged.JointPhysics(**physics)))
         c = legged.count(getattr(legged, name), robot)
@@ -275,7 +275,7 @@ def test_parameters_of_zero_cost_no_operation_and_each_other_one_a_few(name):
         assert bare < counted(armature=0.3)[0] <= bare + joints
 
 
-# Bad input.
+# Invalid input.
 
 
 @pytest.mark.parametrize(
@@ -300,7 +300,7 @@ def test_parameters_of_zero_cost_no_operation_and_each_other_one_a_few(name):
         (legged.Spherical("j", physics=legged.JointPhysics(upper=1.0)), "ball joint 'j' cannot have stops"),
     ],
 )
-def test_physics_that_does_not_fit_its_joint_is_refused(joint, words):
+def test_physics_that_does_not_fit_its_joint_raises_an_error(joint, words):
     builder = legged.RobotBuilder("arm", legged.Link("wall"), base=legged.FixedBase())
     with pytest.raises(DefinitionError) as caught:
         builder.add(joint, legged.Link("rod", legged.box_inertia(1.0, (0.1, 0.2, 0.3))), to="wall").build()
@@ -319,12 +319,12 @@ def test_physics_that_does_not_fit_its_joint_is_refused(joint, words):
         ({"effort": -1.0}, "a joint's effort must not be negative"),
     ],
 )
-def test_impossible_physics_is_refused(numbers, words):
+def test_impossible_physics_raises_an_error(numbers, words):
     with pytest.raises(DefinitionError) as caught:
         legged.JointPhysics(**numbers)
     assert words in str(caught.value)
 
 
-def test_an_impossible_rotor_is_refused():
+def test_an_impossible_rotor_raises_an_error():
     with pytest.raises(DefinitionError, match="a rotor needs a finite inertia that is not negative"):
         legged.Rotor(-1.0)

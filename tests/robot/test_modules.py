@@ -1,4 +1,4 @@
-"""Kinematic modules: found by the paper's rules, or given and checked against them."""
+"""Kinematic modules: the default partition, and checks of a given one."""
 
 import networkx as nx
 import numpy as np
@@ -14,7 +14,7 @@ SEEDS = range(40)
 
 
 def forked():
-    """A trunk; an arm a-b that forks into c-d and e; a tail f with a fixed tip g."""
+    """A trunk, an arm a-b that branches into c-d and e, and a tail f with a fixed tip g."""
     builder = RobotBuilder("forked", Link("trunk", BODY))
     for name, parent in zip("abcdef", ("trunk", "a", "b", "c", "b", "trunk"), strict=True):
         builder.add(Revolute(f"to_{name}", "y"), Link(name, BODY), to=parent, at=(0, 0, -0.3))
@@ -28,7 +28,7 @@ def test_modules_are_the_longest_serial_runs_that_branch_at_their_ends():
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_found_modules_keep_the_papers_rules(seed):
+def test_default_modules_satisfy_the_papers_rules(seed):
     robot = legged.random_tree(seed)
     base, *others = robot.modules
     assert base.index == 0
@@ -39,7 +39,7 @@ def test_found_modules_keep_the_papers_rules(seed):
         assert robot.bodies[module.bodies[0]].parent == robot.modules[module.parent].bodies[-1]
         for before, body in zip(module.bodies, module.bodies[1:], strict=False):
             assert robot.bodies[body].parent == before
-        if module.parent > 0:  # a run ends only where it forks
+        if module.parent > 0:  # a chain ends only at a branch
             assert len(robot.children[robot.modules[module.parent].bodies[-1]]) > 1
         seen += module.bodies
     assert seen == list(range(len(robot.bodies)))
@@ -62,7 +62,7 @@ def test_joints_follow_modules_and_fill_q_and_v(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_graph_holds_every_link_and_joint_as_defined(seed):
+def test_graph_contains_every_link_and_joint_as_defined(seed):
     robot = legged.random_tree(seed)
     assert nx.is_arborescence(robot.graph)
     assert list(robot.graph.nodes) == [link.name for link in robot.links]
@@ -126,12 +126,12 @@ def test_the_base_may_be_left_out_of_a_given_partition_and_fixed_links_too():
         ([["a", "b"], ["c", "d"], ["e"], ["f"], ["g"]], "link 'g' is fixed to 'f' and moves with it"),
     ],
 )
-def test_a_partition_that_breaks_a_rule_is_refused_and_told_which(modules, words):
+def test_an_invalid_partition_raises_an_error_with_the_violated_rule(modules, words):
     with pytest.raises(ModuleError) as caught:
         forked().build(modules)
     assert words in str(caught.value)
 
 
-def test_an_unknown_link_in_a_partition_is_refused():
+def test_an_unknown_link_in_a_partition_raises_an_error():
     with pytest.raises(UnknownNameError, match="there is no link named 'aa'; did you mean 'a'"):
         forked().build([["aa", "b"], ["c", "d"], ["e"], ["f"]])

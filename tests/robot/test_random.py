@@ -1,4 +1,4 @@
-"""Random robots: seeded, of every shape, and legal; random configurations lie on the manifold."""
+"""Random robots: reproducible, with the requested options; random configurations lie on the manifold."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ SEEDS = range(30)
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_one_seed_makes_one_robot(seed):
+def test_the_same_seed_gives_the_same_robot(seed):
     a, b, c = legged.random_tree(seed), legged.random_tree(seed), legged.random_tree(seed + 1000)
     q = legged.random_configuration(a, np.random.default_rng(0))
     assert np.array_equal(q, legged.random_configuration(b, np.random.default_rng(0)))
@@ -18,7 +18,7 @@ def test_one_seed_makes_one_robot(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_options_are_kept(seed):
+def test_options_are_respected(seed):
     robot = legged.random_tree(seed, 9, joints=("revolute", "prismatic"), bases=("planar",), gravity=(0, 0, -1.6))
     assert len(robot.links) == 10
     assert {joint.kind for joint in robot.joints} <= {"revolute", "prismatic"}
@@ -27,7 +27,7 @@ def test_options_are_kept(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_branching_goes_from_chains_to_bushes(seed):
+def test_branching_ranges_from_chains_to_trees(seed):
     chain = legged.random_tree(seed, 12, branching=0.0)
     bush = legged.random_tree(seed, 12, branching=1.0)
     assert max(dict(chain.graph.out_degree()).values()) == 1
@@ -47,7 +47,7 @@ def test_parallel_axes_are_parallel_and_perpendicular_ones_perpendicular(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_random_and_neutral_configurations_have_unit_quaternions_and_keep_off_gimbal_lock(seed):
+def test_random_configurations_have_unit_quaternions_and_avoid_gimbal_lock(seed):
     robot = legged.random_tree(seed)
     q = legged.random_configuration(robot, np.random.default_rng(seed))
     for state in (q, robot.neutral()):

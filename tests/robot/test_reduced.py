@@ -1,4 +1,4 @@
-"""Reduced robots: equal to the full one with the same joints held, or without the same mass."""
+"""Reduced robots: equivalent to the full robot with the same joints at rest, or without the same mass."""
 
 import numpy as np
 import pytest
@@ -11,11 +11,11 @@ from legged.robot.physics import JointPhysics
 from legged.robot.reduced import links_of
 
 SEEDS = range(25)
-EQUAL = 1e-11  # relative to the size of the terms; two ways to the same sums, of up to forty links
+EQUAL = 1e-11  # rounding relative to the size of the terms, for up to forty links
 
 
 def random_held(seed):
-    """Return (full robot in a random state, the values of random joints, which joints move still)."""
+    """Return (robot in a random state, values of some joints by name, names of the other joints)."""
     rng = np.random.default_rng(seed)
     robot = legged.random_tree(seed, links=int(rng.integers(2, 20)), physics=True, coupled=True, shuffled=True)
     case = case_of(robot, seed)
@@ -35,8 +35,8 @@ def entries(robot, names):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_locked_joints_are_the_full_robots_joints_held(seed):
-    """The force that holds a joint is whatever it takes: the other rows of the full equations are the reduced ones."""
+def test_a_robot_with_locked_joints_equals_the_full_robot_with_these_joints_at_rest(seed):
+    """The rows of the unlocked joints in the full equations are the reduced equations."""
     case, values, moving = random_held(seed)
     robot, q = case.robot, case.q
     small = robot.locked(values)
@@ -59,8 +59,8 @@ def test_locked_joints_are_the_full_robots_joints_held(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_dropped_limbs_take_their_mass_along_and_nothing_else(seed):
-    """What is left moves with the energy and the momentum of the full robot less those of the dropped links."""
+def test_removing_limbs_removes_exactly_their_mass_and_energy(seed):
+    """The kinetic energy is that of the full robot minus that of the removed links."""
     rng = np.random.default_rng(seed)
     case = case_of(
         legged.random_tree(seed, links=int(rng.integers(3, 20)), bases=("floating", "planar", "euler")), seed
@@ -86,7 +86,7 @@ def test_dropped_limbs_take_their_mass_along_and_nothing_else(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_fused_robots_are_the_same_with_fewer_names(seed):
+def test_fused_robots_have_the_same_dynamics_with_fewer_links(seed):
     case = case_of(legged.random_tree(seed, links=12, joints=("revolute", "fixed", "universal", "ball")), seed)
     robot, q, v = case.robot, case.q, case.v
     small = robot.fused()
@@ -102,7 +102,7 @@ def test_fused_robots_are_the_same_with_fewer_names(seed):
 
 
 def gripper():
-    """Return an arm with a wrist that has friction and a rotor, and fingers of which two follow the first."""
+    """Return an arm with a wrist that has friction and a rotor, and three fingers, two coupled to the first."""
     physics = JointPhysics(damping=0.3, friction=0.1, armature=0.02, stiffness=2.0, rest=0.4, lower=-1.0)
     palm = legged.Link("palm", legged.sphere_inertia(1.0, 0.1, (0.1, 0.0, 0.0)))
     builder = legged.RobotBuilder("gripper", legged.Link("arm", legged.box_inertia(2.0, (0.1, 0.2, 0.4))))
@@ -113,7 +113,7 @@ def gripper():
     return builder.couple("b", "a", ratio=-2.0, offset=0.1).couple("c", "b", ratio=0.5).build(order=["a", "wrist"])
 
 
-def test_followers_are_held_with_what_they_follow_and_follow_on_otherwise():
+def test_coupled_joints_are_locked_with_their_masters():
     robot = gripper()
     q, _ = robot.state(base_orientation=(0.1, 0.2, 0.3), joints={"a": 0.3, "wrist": -0.5})
     small = robot.locked({"a": 0.3})
@@ -136,7 +136,7 @@ def test_followers_are_held_with_what_they_follow_and_follow_on_otherwise():
     assert [joint.name for joint in robot.without("afinger", "bfinger", "cfinger").joints] == ["wrist"]
 
 
-def test_joint_physics_and_order_are_kept():
+def test_reduced_robots_keep_joint_physics_and_order():
     robot = gripper()
     for small in (robot.locked({}), robot.fused(), robot.without("bfinger")):
         assert [joint.name for joint in small.joints] == ["a", "wrist"]
@@ -144,7 +144,7 @@ def test_joint_physics_and_order_are_kept():
             assert joint.definition is robot.joint(joint.name).definition
 
 
-def test_held_joints_leave_the_forces_of_the_others_physics():
+def test_locking_a_joint_keeps_the_passive_forces_of_the_others():
     robot = gripper()
     rng = np.random.default_rng(0)
     q, v = robot.state(joints={"a": 0.3, "wrist": -0.5}, joint_velocities={"wrist": 2.0})
@@ -153,10 +153,10 @@ def test_held_joints_leave_the_forces_of_the_others_physics():
     of_q, of_v = entries(robot, ["wrist"])
     forces = legged.inverse_dynamics(robot, q, v, vdot)[of_v]
     ours = legged.inverse_dynamics(robot.locked({"a": 0.3}), q[of_q], v[of_v], vdot[of_v])
-    np.testing.assert_allclose(ours, forces, atol=1e-12)  # [N], [N m], of some 30 N
+    np.testing.assert_allclose(ours, forces, atol=1e-12)  # [N], [N m]; forces are near 30 N
 
 
-def test_a_quadruped_with_a_leg_off_and_knees_held_trots_on_in_its_tables():
+def test_modules_and_operation_counts_of_a_reduced_quadruped():
     robot = robots.spatial_quadruped()
     three = robot.without("leg2_thigh")
     assert len(three.modules) == 4
@@ -172,7 +172,7 @@ def test_a_quadruped_with_a_leg_off_and_knees_held_trots_on_in_its_tables():
     assert [link.name for link in links_of(plain)] == [link.name for link in robot.links]
 
 
-def test_misfits_are_refused_by_name():
+def test_misfits_raise_errors_by_name():
     robot = robots.spatial_quadruped()
     for call, error, words in (
         (lambda: robot.locked({"leg1_kne": 0.0}), UnknownNameError, "did you mean 'leg1_knee'"),

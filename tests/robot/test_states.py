@@ -1,4 +1,4 @@
-"""States by name: what is put in by name is where it belongs, comes back by name, and misfits are refused."""
+"""States by name: setting and reading of named parts, and errors for invalid values."""
 
 import numpy as np
 import pytest
@@ -15,7 +15,7 @@ TURN = np.array([0.3, -0.4, 1.2])  # roll, pitch, yaw [rad]
 
 
 def robot_on(base):
-    """Return a trunk on a base with a hinge, a slide, a universal joint and a quaternion ball."""
+    """Return a trunk on a base with a revolute, a prismatic, a universal and a quaternion ball joint."""
     builder = legged.RobotBuilder("dog", legged.Link("trunk", legged.box_inertia(4.0, (1.0, 0.5, 0.2))), base=base)
     for joint in (
         legged.Revolute("FL_hip", "x"),
@@ -34,8 +34,8 @@ def dog():
     return robot_on(legged.FloatingBase())
 
 
-def test_named_parts_are_where_links_and_points_say(dog):
-    """Kinematics, which know nothing of names, put the trunk and its velocity where they were asked to be."""
+def test_kinematics_of_a_named_state_give_its_poses_and_velocities(dog):
+    """Pose and twist of the trunk from kinematics are those given by name."""
     omega, velocity = np.array([0.1, 0.2, -0.3]), np.array([1.0, -2.0, 0.5])
     for base in (legged.FloatingBase(), EulerBase("xyz"), EulerBase("zxz")):
         robot = robot_on(base)
@@ -61,7 +61,7 @@ def test_named_parts_are_where_links_and_points_say(dog):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_state_read_by_name_comes_back(seed):
+def test_named_state_is_the_inverse_of_state(seed):
     others = {"links": 8, "joints": (*JOINTS, "free"), "coupled": True, "shuffled": True}
     case = random_case(seed, **others) if seed % 2 else random_case(seed)
     robot, q, v = case.robot, case.q, case.v
@@ -78,13 +78,13 @@ def test_orientations_are_the_same_in_every_form(dog):
     R = legged.rpy(*TURN)
     (p, _), (q, _) = dog.state(base_orientation=TURN), dog.state(base_orientation=R)
     np.testing.assert_allclose(p, q, atol=1e-15)
-    quaternion = -p[:4]  # the other sign is the same orientation, and is kept
+    quaternion = -p[:4]  # the same orientation; the sign is preserved
     q, _ = dog.state(base_orientation=quaternion, joints={"RR_ball": R})
     np.testing.assert_array_equal(q[:4], quaternion)
     np.testing.assert_allclose(quaternion_matrix(q[dog.joint("RR_ball").q]), R, atol=1e-15)
 
 
-def test_nothing_given_is_neutral_and_at_rest(dog):
+def test_the_default_state_is_neutral_and_at_rest(dog):
     q, v = dog.state()
     np.testing.assert_array_equal(q, dog.neutral())
     assert not v.any()
@@ -100,7 +100,7 @@ def test_values_are_read_by_name_along_a_motion(dog):
     assert rates["RL_hip"].shape == (7, 2)
 
 
-def test_planar_and_fixed_bases_take_what_they_can_and_refuse_the_rest():
+def test_bases_reject_poses_and_velocities_that_they_cannot_have():
     planar, fixed = robot_on(PlanarBase()), robot_on(FixedBase())
     q, v = planar.state(base_position=(1.0, 0.0, 0.5), base_orientation=(0.0, 0.3, 0.0), base_linear_velocity=(1, 0, 2))
     np.testing.assert_allclose(q[:3], (0.3, 1.0, 0.5))
@@ -123,7 +123,7 @@ def test_planar_and_fixed_bases_take_what_they_can_and_refuse_the_rest():
     assert set(fixed.named_state(*fixed.state())) == {"joints", "joint_velocities"}
 
 
-def test_a_joint_that_follows_another_has_no_value_of_its_own():
+def test_a_value_for_a_coupled_joint_raises_an_error():
     finger = legged.Link("finger", legged.sphere_inertia(0.1, 0.02, (0.0, 0.0, 0.1)))
     builder = legged.RobotBuilder("gripper", legged.Link("palm"), base=FixedBase())
     for side in "ab":
@@ -152,6 +152,6 @@ def test_a_joint_that_follows_another_has_no_value_of_its_own():
         ({"base_orientation": (np.inf, 0.0, 0.0)}, NotFiniteError, "base_orientation must be finite"),
     ],
 )
-def test_misfits_are_refused_by_name(dog, wrong, error, words):
+def test_misfits_raise_errors_by_name(dog, wrong, error, words):
     with pytest.raises(error, match=words):
         dog.state(**wrong)

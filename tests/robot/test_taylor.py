@@ -1,4 +1,4 @@
-"""Taylor elements: value and two rates of any formula, against central differences and closed forms."""
+"""Taylor series: value and two time derivatives of formulas, against central differences and closed forms."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_both_rates_are_the_central_differences(formula, t):
     value, first, second = taylor.derivatives(formula(taylor.time(t)))
     f = [formula(t + k * STEP) for k in (-2, -1, 0, 1, 2)]
     assert value == pytest.approx(f[2], rel=1e-15)
-    # fourth-order differences: h^4 of some tens leaves 1e-10; rounding over h^2 leaves 1e-9
+    # fourth-order differences: truncation error near 1e-10, rounding error over h^2 near 1e-9
     assert first == pytest.approx((f[0] - 8 * f[1] + 8 * f[3] - f[4]) / (12 * STEP), rel=1e-8, abs=1e-8)
     bend = (-f[0] + 16 * f[1] - 30 * f[2] + 16 * f[3] - f[4]) / (12 * STEP**2)
     assert second == pytest.approx(bend, rel=1e-7, abs=1e-7)
@@ -64,7 +64,7 @@ def test_arrays_of_taylors_pass_through_numpy():
     np.testing.assert_allclose(first, [-value[1], value[0]], rtol=1e-15)
     length, growth, _ = taylor.derivatives(np.sqrt(np.sum(np.square(turn @ point))))
     assert length == pytest.approx(np.sqrt(5), rel=1e-15)
-    assert growth == pytest.approx(0, abs=1e-15)  # a turn keeps lengths
+    assert growth == pytest.approx(0, abs=1e-15)  # a rotation preserves lengths
 
 
 @pytest.mark.parametrize("number", [2.0, np.float64(2.0), np.int64(2), np.array(2.0)])
@@ -103,7 +103,7 @@ def test_a_constant_has_no_rates():
     np.testing.assert_array_equal([value, first, second], [[1, 2], [0, 0], [0, 0]])
 
 
-def test_a_moving_array_carries_the_rates_it_was_given():
+def test_a_moving_array_has_the_given_rates():
     q, v, a = np.arange(3.0), np.ones(3), np.full(3, -2.0)
     x = taylor.moving(q, v, a)
     value, first, second = taylor.derivatives(x * x)
@@ -112,12 +112,12 @@ def test_a_moving_array_carries_the_rates_it_was_given():
     np.testing.assert_array_equal(second, 2 * v * v + 2 * q * a)
 
 
-def test_a_taylor_times_itself_differs_from_its_parts_product():
+def test_the_second_derivative_of_a_square_includes_the_squared_rate():
     t = taylor.time(2.0)
     assert repr(t * t) == "Taylor(4.0, 4.0, 2.0)"
 
 
-def test_legged_where_takes_either_kind():
+def test_legged_where_accepts_taylors_and_numbers():
     t = taylor.time(0.5)
     chosen = legged.where(t.value > 0.4, t * t, 0.0)
     assert (chosen.value, chosen.first, chosen.second) == (0.25, 1.0, 2.0)
