@@ -1,0 +1,164 @@
+"""Balance in the plane: the plant's identities, the poles, and commands followed on pivots and on contact points."""
+
+import numpy as np
+import pytest
+
+import legged
+from controllers.balance.planar import BalanceGains, PlanarBalance, PlanarBalanceControl, StepCommand
+from legged.errors import ArgumentError, DefinitionError, UnknownNameError
+
+
+def pendulum(*lengths, axis="y", scale=1.0):
+    """Return a chain of rods of 0.5 kg on a pivot; joint names are pivot, joint1, joint2, ..."""
+    builder = legged.RobotBuilder("pendulum", legged.Link("ground", legged.point_mass(1.0)), base=legged.FixedBase())
+    parent, at = "ground", (0.0, 0.0, 0.0)
+    for k, length in enumerate(lengths):
+        rod = legged.rod_inertia(0.5 * (scale if k else 1.0), (0, 0, 0), (0, 0, length))
+        name = f"joint{k}" if k else "pivot"
+        builder.add(legged.Revolute(name, axis), legged.Link(f"link{k}", rod), to=parent, at=at)
+        parent, at = f"link{k}", (0.0, 0.0, length)
+    return builder.build()
+
+
+def standing_pendulum(*lengths):
+    """Return the same rods on a planar base, the first of them standing on its lower end."""
+    first = legged.rod_inertia(0.5, (0, 0, 0), (0, 0, lengths[0]))
+    base = legged.Link("link0", first, contacts={"tip": (0.0, 0.0, 0.0)})
+    builder = legged.RobotBuilder("standing", base, base=legged.PlanarBase())
+    parent, at = "link0", (0.0, 0.0, lengths[0])
+    for k, length in enumerate(lengths[1:], 1):
+        rod = legged.rod_inertia(0.5, (0, 0, 0), (0, 0, length))
+        builder.add(legged.Revolute(f"joint{k}", "y"), legged.Link(f"link{k}", rod), to=parent, at=at)
+        parent, at = f"link{k}", (0.0, 0.0, length)
+    return builder.build()
+
+
+@pytest.mark.parametrize("axis", ["y", "-y"])
+def test_momentum_its_derivatives_and_the_plant_along_a_driven_motion(axis):
+    robot = pendulum(0.5, 0.4, 0.3, axis=axis)
+    model = PlanarBalance(robot, {"joint1": 1.0, "joint2": -0.5})
+    rng = np.random.default_rng(1)
+    q, v, tau = rng.normal(size=3), rng.normal(size=3), rng.normal(size=3) * [0, 1, 1]
+    h = 1e-4
+    ends = []
+    for sign in (1, -1):
+        vdot = legged.forward_dynamics(robot, q, v, tau)
+        middle = q + sign * h / 2 * v, v + sign * h / 2 * vdot
+        slope = legged.forward_dynamics(robot, *middle, tau)
+        ends.append(model.state(q + sign * h * middle[1], v + sign * h * slope))
+    at = model.state(q, v)
+    weight = model.mass * 9.81
+    assert np.isclose((ends[0].L - ends[1].L) / (2 * h), at.L1, rtol=1e-6)  # differences: h^2
+    assert np.isclose((ends[0].L1 - ends[1].L1) / (2 * h), at.L2, rtol=1e-6)
+    assert np.isclose(at.Y1 * at.L + at.Y2 * at.L2 + at.Y3, at.q2_rate, rtol=1e-10)
+    assert np.isclose(at.Y1, -at.Y2 / at.time_constant**2, rtol=1e-12)
+    assert abs(at.Y2 * weight * at.gain) == pytest.approx(1.0)
+
+
+def test_two_numbers_of_a_double_pendulum_by_hand():
+    robot = pendulum(0.5, 0.7)
+    at = PlanarBalance(robot, {"joint1": 1.0}).state(np.zeros(2), np.zeros(2))
+    m, g, l1, l2 = 0.5, 9.81, 0.5, 0.7
+    H11 = m * l1**2 / 3 + m * l2**2 / 12 + m * (l1 + l2 / 2) ** 2
+    H12 = m * l2**2 / 12 + m * (l1 + l2 / 2) * l2 / 2
+    c_z, X2 = (l1 / 2 + l1 + l2 / 2) / 2, l2 / 4
+    assert np.isclose(at.gain, X2 - c_z * H12 / H11, rtol=1e-12)
+    assert np.isclose(at.time_constant, np.sqrt(H11 / (2 * m * g * c_z)), rtol=1e-12)
+
+
+def test_a_pivot_and_a_contact_point_have_one_model():
+    pivoted = PlanarBalance(pendulum(0.5, 0.4, 0.3), {"joint2": 1.0})
+    standing = PlanarBalance(standing_pendulum(0.5, 0.4, 0.3), {"joint2": 1.0}, contact="tip")
+    rng = np.random.default_rng(2)
+    q, v = rng.normal(size=3), rng.normal(size=3)
+    expected = pivoted.state(q, v)
+    base = np.concatenate([q[:1], [0.3, 0.1], q[1:]]), np.concatenate([v[:1], [0.0, 0.0], v[1:]])
+    assert np.allclose(standing.state(*base), expected, rtol=1e-10, atol=1e-12)
+    torques = PlanarBalanceControl(pivoted, 0.2)(0.0, q, v)
+    assert np.allclose(PlanarBalanceControl(standing, 0.2)(0.0, *base)[3:], torques[1:], rtol=1e-9)
+
+
+def test_gains_put_all_poles_at_the_chosen_place():
+    Y1, Y2, pole = 20.0, -1.7, 5.0
+    k = BalanceGains.of(pole, Y1, Y2)
+    polynomial = [1.0, k.k_dd, k.k_d + k.k_q * Y2, k.k_L, k.k_q * Y1]
+    assert np.allclose(polynomial, np.poly([-pole] * 4), rtol=1e-12)
+
+
+def lag(t, at, size, T):
+    """Return the answer of 1 / (1 + T s)^3 to a step."""
+    x = np.maximum((t - at) / T, 0.0)
+    return size * (1.0 - np.exp(-x) * (1.0 + x + x**2 / 2.0))
+
+
+def followed(control, robot, until=6.0, **options):
+    run = legged.simulate(robot, control, until=until, integrator=legged.RungeKutta4(step=1e-3), sample=0.01, **options)
+    assert run.ended == ""
+    return run
+
+
+def test_a_step_is_followed_as_the_third_order_lag_predicts():
+    robot = pendulum(0.5, 0.7)
+    model = PlanarBalance(robot, {"joint1": 1.0})
+    run = followed(PlanarBalanceControl(model, StepCommand((2.0,), (0.4,))), robot)
+    T = model.state(np.zeros(2), np.zeros(2)).time_constant
+    assert np.abs(run.q[:, 1] - lag(run.times, 2.0, 0.4, T)).max() < 1e-3  # asked: 0.01; T changes with the posture
+    assert np.abs(run.q[run.times < 1.95, 0]).max() > 1e-3  # it leans before the step
+
+
+def test_without_preview_it_moves_the_wrong_way_first():
+    robot = pendulum(0.5, 0.7)
+    model = PlanarBalance(robot, {"joint1": 1.0})
+    run = followed(PlanarBalanceControl(model, StepCommand((1.0,), (0.4,)), preview=False), robot)
+    assert run.q[:, 1].min() < -0.03
+    assert np.abs(run.q[run.times < 0.99]).max() < 1e-9
+    assert abs(run.q[-1, 1] - 0.4) < 1e-3
+
+
+def test_other_motions_do_not_disturb_the_command():
+    robot = pendulum(0.5, 0.4, 0.3)
+    model = PlanarBalance(robot, {"joint1": 1.0})
+
+    def swing(t):
+        return 0.3 * np.sin(3.0 * t), 0.9 * np.cos(3.0 * t), -2.7 * np.sin(3.0 * t)
+
+    run = followed(PlanarBalanceControl(model, 0.0, others={"joint2": swing}), robot, until=10.0)
+    late = run.times > 5.0
+    assert np.abs(run.q[late, 2] - 0.3 * np.sin(3.0 * run.times[late])).max() < 1e-6
+    assert np.abs(run.q[late, 0]).max() < 0.3  # it balances
+
+
+def test_a_wrong_model_and_saturated_motors_still_balance():
+    robot = pendulum(0.5, 0.7)
+    model = PlanarBalance(robot, {"joint1": 1.0})
+    nominal = PlanarBalance(pendulum(0.5, 0.7, scale=1.1), {"joint1": 1.0})
+    for options in ({"nominal": nominal}, {"limit": 4.0}):
+        run = followed(PlanarBalanceControl(model, StepCommand((2.0,), (0.3,)), **options), robot, until=8.0)
+        assert abs(run.q[-1, 1] - 0.3) < (0.06 if "nominal" in options else 1e-3)  # a wrong mass shifts the balance
+        if "limit" in options:
+            assert np.abs(run.tau).max() <= 4.0
+
+
+def test_preview_of_a_smooth_command_solves_its_filter():
+    robot = pendulum(0.5, 0.7)
+    control = PlanarBalanceControl(PlanarBalance(robot, {"joint1": 1.0}), lambda t: np.sin(2.0 * t))
+    T, t, h = 0.28, 0.7, 1e-4
+    y, ahead, behind = (control._wanted(at, T) for at in (t, t + h, t - h))
+    assert np.isclose(y - T * (ahead - behind) / (2 * h), np.sin(2.0 * t), rtol=0, atol=1e-6)  # y - T y' = u
+
+
+def test_wrong_arguments_are_named():
+    robot, sideways = pendulum(0.5, 0.7), pendulum(0.5, 0.7, axis="x")
+    model = PlanarBalance(robot, {"joint1": 1.0})
+    for error, words, call in (
+        (ArgumentError, "robot", lambda: PlanarBalance(None, {"joint1": 1.0})),
+        (UnknownNameError, "jiont1", lambda: PlanarBalance(robot, {"jiont1": 1.0})),
+        (ArgumentError, "is the pivot", lambda: PlanarBalance(robot, {"pivot": 1.0})),
+        (ArgumentError, "at least one", lambda: PlanarBalance(robot, {"joint1": 0.0})),
+        (DefinitionError, "planar base", lambda: PlanarBalance(robot, {"joint1": 1.0}, contact="tip")),
+        (DefinitionError, "y axis", lambda: PlanarBalance(sideways, {"joint1": 1.0}).state(np.zeros(2), np.zeros(2))),
+        (ArgumentError, "pole must be positive", lambda: PlanarBalanceControl(model, pole=0.0)),
+        (ArgumentError, "times must increase", lambda: StepCommand((1.0, 1.0), (0.1, 0.2))),
+    ):
+        with pytest.raises(error, match=words):
+            call()
