@@ -1,6 +1,7 @@
 """Control laws and gaits: what plugs in on top of a robot."""
 
 from controllers.balance import Balanced, Limits, WorkspaceBalance
+from controllers.balance.planar import PlanarBalance, PlanarBalanceControl, StepCommand
 from controllers.computed_torque import ComputedTorque
 from controllers.feed_forward import FeedForward, OpenLoop
 from controllers.gaits import (
@@ -53,11 +54,14 @@ __all__ = [
     "NumericalGait",
     "OpenLoop",
     "OperationalSpaceControl",
+    "PlanarBalance",
+    "PlanarBalanceControl",
     "PointTask",
     "PoseTask",
     "Posture",
     "Reference",
     "Stand",
+    "StepCommand",
     "Tripod",
     "Trot",
     "Walk",
