@@ -85,10 +85,10 @@ def _quadruped() -> list[tuple[str, str, float]]:
     position = angles = 0.0
     for t, row in report.QUADRUPED.items():
         i = run.at(t)
-        position = max(position, float(np.abs(run.base_position[i] - row[:3]).max()))
-        angles = max(angles, float(np.abs(run.base_angles("xyz")[i] - row[3:]).max()))
+        position = max(position, float(np.abs(run.base.position[i] - row[:3]).max()))
+        angles = max(angles, float(np.abs(run.base.angles("xyz")[i] - row[3:]).max()))
     return [
         ("trot of 2 s against the authors' output, position", "m", position),
         ("trot of 2 s against the authors' output, angles", "rad", angles),
-        (f"the same run, drift of the energy sum of {run.energy_sum[0]:.0f} J", "J", run.energy_drift),
+        (f"the same run, drift of the energy sum of {run.energy.balance[0]:.0f} J", "J", run.energy_drift),
     ]

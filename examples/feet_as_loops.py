@@ -67,7 +67,7 @@ for axes, (phase, (posture, feet)) in zip((drawing.axes[:3], drawing.axes[3:]), 
     for depth, color in FLOORS.items():
         ground = realistic_ground(robot, penetration=depth)
         run = legged.simulate(robot, controller, until=4.0, ground=ground, q=q)
-        felt = run.contact_forces[:, : len(contacts)]
+        felt = run.contacts.forces[:, : len(contacts)]
         height, hips = 1e3 * (run.q[:, 2] - bound.q[:, 2]), np.abs(run.q[late, 3:] - bound.q[late, 3:]).max()
         foot, heel = (felt - held)[:, :2, 2].sum(axis=1), (felt - held)[:, 0, 2]
         apart = (np.abs(x[late]).max() for x in (height, foot / weight, heel / weight))

@@ -21,5 +21,5 @@ def springs(t, q, v, wrenches):
 
 
 run = legged.simulate(robot, springs, ground=realistic_ground(robot), q=q, v=v, until=2.0)
-height = run.base_position[:, 2]
-print(f"{run.engine}: stood for {run.duration:g} s, trunk between {height.min():.2f} m and {height.max():.2f} m")
+height = run.base.position[:, 2]
+print(f"{run.backend}: stood for {run.duration:g} s, trunk between {height.min():.2f} m and {height.max():.2f} m")

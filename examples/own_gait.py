@@ -29,5 +29,5 @@ print(f"knees after a quarter of a period: {np.degrees(angles[2]):.1f} degrees, 
 
 law = controllers.ComputedTorque(gait, kp=400.0)  # [1/s^2]
 run = legged.simulate(robot, law, ground=realistic_ground(robot), until=2.0)
-height = run.base_position[:, 2]
+height = run.base.position[:, 2]
 print(f"squatted for {run.duration:g} s, trunk between {height.min():.2f} m and {height.max():.2f} m")

@@ -32,7 +32,7 @@ ground = Ground(HuntCrossley(stiffness=5e5, dissipation=2.0), VectorFriction(0.8
 print(ground)
 
 run = legged.simulate(robot, controllers.ComputedTorque(controllers.Tripod()), ground=ground, until=2.0)
-lean = np.degrees(np.abs(run.base_angles("xyz")[:, 1]).max())
+lean = np.degrees(np.abs(run.base.angles("xyz")[:, 1]).max())
 print(
-    f"ran {run.base_position[-1, 0] - run.base_position[0, 0]:.2f} m over the waves, pitching up to {lean:.1f} degrees"
+    f"ran {run.base.position[-1, 0] - run.base.position[0, 0]:.2f} m over the waves, pitching up to {lean:.1f} degrees"
 )

@@ -36,7 +36,7 @@ def run(robot: legged.Robot, kind: type[controllers.Gait], law: type[controllers
     ran = legged.simulate(
         robot, suited_law(law, gait), ground=realistic_ground(robot), until=until, pushes=pushes, sample=0.005
     )
-    lean = np.degrees(np.abs(ran.base_angles()[:, :2]).max())
+    lean = np.degrees(np.abs(ran.base.angles()[:, :2]).max())
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
     slide = 1e3 * sliding_per_stance(ran, 0.02 * weight).max()
     wanted = gait.gait.stride / gait.period

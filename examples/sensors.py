@@ -22,9 +22,9 @@ seen = sensors.measure(robot, run, imu=legged.Frame("trunk", at=(0.1, 0.0, 0.05)
 felt = sensors.Noise(density=2e-3, bias=0.05).on(run.times, seen.specific_force)  # [m/s^2/sqrt(Hz)], [m/s^2]
 steady, pushed = (run.times > 0.4) & (run.times < 1.2), (run.times > 1.3) & (run.times < 1.4)
 apart = 1e3 * np.linalg.norm(seen.zero_moment_point - seen.center_of_pressure, axis=1)  # [mm]
-carried, weight = seen.forces[steady, :, 2].sum(axis=1).mean(), robot.mass * 9.81
+carried, weight = seen.contacts.forces[steady, :, 2].sum(axis=1).mean(), robot.mass * 9.81
 print(f"feet carry {carried:.0f} N on average, the robot weighs {weight:.0f} N")
-for name in seen.contact_names:
+for name in seen.contacts.names:
     print(f"{name} is down for {seen.foot(name).touching[steady].mean():.0%} of the time")
 print(f"the accelerometer reads {seen.specific_force[steady, 2].mean():.1f} m/s^2 upward on average")
 print(f"the zero-moment point is up to {np.nanmax(apart[steady]):.1f} mm from the center of pressure, ", end="")
@@ -32,7 +32,7 @@ print(f"{np.nanmax(apart[pushed]):.0f} mm under the push")
 
 figure = Figure(figsize=(9.0, 9.5), layout="constrained")
 loads, forces, margins, above = figure.subplots(4, 1, height_ratios=(1, 1, 1, 1.2))
-for k, name in enumerate(seen.contact_names):
+for k, name in enumerate(seen.contacts.names):
     foot = seen.foot(name)
     loads.plot(run.times, foot.force[:, 2], color=f"C{k}", linewidth=0.8, label=name)
     loads.fill_between(run.times, -12 - 8 * k, -6 - 8 * k, where=foot.touching, color=f"C{k}", linewidth=0)

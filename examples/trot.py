@@ -7,6 +7,7 @@ import controllers
 import legged
 import robots
 from legged.ground import paper_ground
+from legged.simulation import plots
 
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/trot")
 robot = robots.spatial_quadruped()
@@ -14,6 +15,7 @@ gait = controllers.Trot(period=1.0, stride=0.3, clearance=0.08, hip_height=0.5) 
 law = controllers.FeedForward(gait, kp=49.0, kd=14.0)  # [N m/rad], [N m s/rad]
 run = legged.simulate(robot, law, ground=paper_ground(robot), until=2.0)
 
-print(f"trotted to x = {run.base_position[-1, 0]:.2f} m")
-paths = [*run.save_figures(folder), run.save(folder / "run.npz"), run.animate(folder / "trot.gif", fps=10)]
+print(f"trotted to x = {run.base.position[-1, 0]:.2f} m")
+paths = [*plots.save_figures(run, folder), run.save(folder / "run.npz")]
+paths.append(plots.animate(run, folder / "trot.gif", fps=10))
 print("wrote", ", ".join(path.name for path in paths))

@@ -10,5 +10,5 @@ gait = controllers.paper_walk()
 run = legged.simulate(robot, controllers.ComputedTorque(gait), ground=paper_ground(robot), until=3.0)
 
 print(run)
-print(f"advanced {run.base_position[-1, 0] - run.base_position[0, 0]:.2f} m at {run.mean_velocity[0]:.2f} m/s")
-print(f"of {run.energy_sum[0]:.1f} J, the energy sum loses or gains {run.energy_drift:.0e} J")
+print(f"advanced {run.base.position[-1, 0] - run.base.position[0, 0]:.2f} m at {run.mean_velocity[0]:.2f} m/s")
+print(f"of {run.energy.balance[0]:.1f} J, the energy sum loses or gains {run.energy_drift:.0e} J")

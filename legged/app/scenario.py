@@ -169,15 +169,15 @@ def summary(run: Run, robot: Robot, gait: Gait | NumericalGait | None = None) ->
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
     rows = [
         ("simulated time", f"{run.duration:.2f} s" + (f", {run.ended}" if run.ended else "")),
-        ("distance, sideways", f"{run.base_position[-1, 0] - run.base_position[0, 0]:.3f} m, {_sideways(run):.3f} m"),
+        ("distance, sideways", f"{run.base.position[-1, 0] - run.base.position[0, 0]:.3f} m, {_sideways(run):.3f} m"),
         ("mean speed", f"{run.mean_velocity[0]:.3f} m/s" + _planned(gait)),
-        ("height of the base", f"{run.base_position[:, 2].min():.4f} to {run.base_position[:, 2].max():.4f} m"),
+        ("height of the base", f"{run.base.position[:, 2].min():.4f} to {run.base.position[:, 2].max():.4f} m"),
         ("largest lean of the base", f"{np.degrees(lean(run).max()):.2f} degrees"),
         ("largest joint error", f"{np.degrees(joint_error(run).max()):.2g} degrees"),
         ("vertical force, mean", f"{_mean_over_time(run, run.ground_force[:, 2]) / weight:.3f} of the weight"),
         ("energy drift", f"{run.energy_drift:.1e} J"),
     ]
-    return Table(f"{run.robot}, {run.engine}", ("", ""), tuple(rows), left=2)
+    return Table(f"{run.robot}, {run.backend}", ("", ""), tuple(rows), left=2)
 
 
 def _planned(gait: Gait | NumericalGait | None) -> str:
@@ -186,20 +186,20 @@ def _planned(gait: Gait | NumericalGait | None) -> str:
 
 
 def _sideways(run: Run) -> float:
-    return float(np.abs(run.base_position[:, 1] - run.base_position[0, 1]).max())
+    return float(np.abs(run.base.position[:, 1] - run.base.position[0, 1]).max())
 
 
 def lean(run: Run) -> np.ndarray:
     """Return the angle between the base's initially vertical axis and the vertical, (T,), [rad]."""
-    up = run.base_rotation[0, 2]
-    return np.arccos(np.clip(run.base_rotation[:, 2] @ up, -1.0, 1.0))
+    up = run.base.rotation[0, 2]
+    return np.arccos(np.clip(run.base.rotation[:, 2] @ up, -1.0, 1.0))
 
 
 def joint_error(run: Run) -> np.ndarray:
     """Return each sample's largest distance of a joint from its reference, (T,), [rad]; zeros without reference."""
-    if run.reference.shape != run.joint_positions.shape:
+    if run.joints.reference.shape != run.joint_positions.shape:
         return np.zeros(len(run))
-    return np.abs(run.joint_positions - run.reference).max(axis=1)
+    return np.abs(run.joint_positions - run.joints.reference).max(axis=1)
 
 
 def _mean_over_time(run: Run, values: np.ndarray) -> float:
@@ -208,6 +208,8 @@ def _mean_over_time(run: Run, values: np.ndarray) -> float:
 
 def write(run: Run, folder: Path) -> list[Path]:
     """Write a run's data, figures and animation into a folder, and return the paths."""
+    from legged.simulation import plots  # imported here, since Matplotlib takes long to import
+
     folder.mkdir(parents=True, exist_ok=True)
     data = [run.save(folder / "run.npz"), run.to_csv(folder / "run.csv")]
-    return [*data, *run.save_figures(folder), run.animate(folder / "animation.gif")]
+    return [*data, *plots.save_figures(run, folder), plots.animate(run, folder / "animation.gif")]

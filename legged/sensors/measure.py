@@ -16,6 +16,7 @@ from legged.sensors.contact import contact_switches
 from legged.sensors.imu import gyro, specific_force
 from legged.sensors.points import caught, point_of_wrench, pressing
 from legged.sensors.support import support_margin
+from legged.simulation.records import ContactRecord
 from legged.simulation.run import Run
 from legged.spatial import Array
 
@@ -40,10 +41,8 @@ class Readings:
         times: (T,), [s].
         gyro: Angular velocity, (T, 3), [rad/s], sensor axes.
         specific_force: a - g, (T, 3), [m/s^2], sensor axes.
-        contact_names, contact_links: Of the contact points, and of the links that carry them.
-        contact_points: Where they were, (T, n, 3), [m].
-        forces: The ground's forces on them, (T, n, 3), [N].
-        touching: Their switches, (T, n), bool.
+        contacts: Contact points and the forces on them, see `ContactRecord`.
+        touching: States of the contact switches, (T, n), bool.
         center_of_mass: (T, 3), [m].
         center_of_pressure: From the contact forces, (T, 3), [m].
         zero_moment_point: From the motion, (T, 3), [m]; pushes move it away from the center of pressure.
@@ -53,10 +52,7 @@ class Readings:
     times: Array
     gyro: Array
     specific_force: Array
-    contact_names: tuple[str, ...]
-    contact_links: tuple[str, ...]
-    contact_points: Array
-    forces: Array
+    contacts: ContactRecord
     touching: Array
     center_of_mass: Array
     center_of_pressure: Array
@@ -65,11 +61,11 @@ class Readings:
 
     def foot(self, name: str) -> Foot:
         """Return the force on a contact point, or the sum on a link's, and whether (any of) it touched."""
-        among = self.contact_names if name in self.contact_names else self.contact_links
+        among = self.contacts.names if name in self.contacts.names else self.contacts.on
         own = [k for k, other in enumerate(among) if other == name]
         if not own:
-            raise UnknownNameError("foot", name, dict.fromkeys((*self.contact_names, *self.contact_links)))
-        return Foot(self.forces[:, own].sum(axis=1), np.logical_or.reduce(self.touching[:, own], axis=1))
+            raise UnknownNameError("foot", name, dict.fromkeys((*self.contacts.names, *self.contacts.on)))
+        return Foot(self.contacts.forces[:, own].sum(axis=1), np.logical_or.reduce(self.touching[:, own], axis=1))
 
     def margin(self, points: Array) -> Array:
         """Return how far points, (T, 3), [m], lie inside the polygon of the touching feet, (T,), [m].
@@ -79,7 +75,7 @@ class Readings:
         margins = np.full(len(self.times), np.nan)
         for k, (point, on) in enumerate(zip(points, self.touching, strict=True)):
             if on.any() and np.isfinite(point).all():
-                margins[k] = support_margin(point, self.contact_points[k, on])
+                margins[k] = support_margin(point, self.contacts.points[k, on])
         return margins
 
 
@@ -97,21 +93,18 @@ def measure(robot: Robot, run: Run, imu: str | Frame | None = None, threshold: f
     if run.robot != robot.name or run.q.shape[1:] != (robot.nq,) or run.v.shape[1:] != (robot.nv,):
         raise DefinitionError(f"the run is one of {run.robot!r}, not of {robot.name!r}; pass the robot that ran")
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
-    normal = run.ground_normal
+    normal = run.ground.normal
     seen = _seen(robot, run, robot.links[0].name if imu is None else imu)
     pressed = run.center_of_pressure
-    origin = _held(pressed, run.contact_points)
+    origin = _held(pressed, run.contacts.points)
     load = seen.wrench[:, 3:] @ normal
     load = np.where(load > pressing(robot), load, np.nan)
     return Readings(
         times=run.times,
         gyro=seen.gyro,
         specific_force=seen.specific_force,
-        contact_names=run.contact_names,
-        contact_links=tuple(robot.links[point.link].name for point in robot.contacts),
-        contact_points=run.contact_points,
-        forces=run.contact_forces,
-        touching=contact_switches(run.contact_forces @ normal, _TOUCHING * weight if threshold is None else threshold),
+        contacts=run.contacts,
+        touching=contact_switches(run.contacts.forces @ normal, _TOUCHING * weight if threshold is None else threshold),
         center_of_mass=seen.center,
         center_of_pressure=pressed,
         zero_moment_point=point_of_wrench(seen.wrench.T, load, origin.T, normal[:, None]).T,

@@ -17,9 +17,9 @@ def sliding_per_stance(run: Run, threshold: float) -> Array:
     Args:
         run: The run. threshold: Normal force at which a point begins to stand, [N]; it ends at half of it.
     """
-    normal = run.ground_normal
-    stands = contact_switches(run.contact_forces @ normal, threshold)
-    moves = np.diff(run.contact_points, axis=0)
+    normal = run.ground.normal
+    stands = contact_switches(run.contacts.forces @ normal, threshold)
+    moves = np.diff(run.contacts.points, axis=0)
     along = moves - (moves @ normal)[..., None] * normal
     both = stands[1:] & stands[:-1]
     distance = (np.linalg.norm(along, axis=2) * both).sum(axis=0)

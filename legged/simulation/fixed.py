@@ -51,7 +51,7 @@ class FixedStep:
     def march(self, system: System, q: Array, s: Array, segments: Sequence[Segment]) -> Iterator[State]:
         """Yield the state at every sample time; see `Integrator`.
 
-        A system with a method `repeat`, as `Engine` has it, takes many steps in one call.
+        A system with a method `repeat`, such as `Backend`, takes many steps in one call.
         """
         pieces, repeat = self.pieces(segments), getattr(system, "repeat", None)
         while repeat is not None and pieces:

@@ -42,7 +42,7 @@ from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Outputs
 from legged.simulation.controller import Controller
 from legged.simulation.disturbance import Push, push_wrenches
 from legged.simulation.limits import stop_forces
-from legged.simulation.skeleton import outline
+from legged.simulation.stick_figure import wireframe
 
 Array = np.ndarray
 Pair = tuple[Array, Array]
@@ -133,7 +133,7 @@ class RigidLoop(ClosedLoop):
         for robot, body, (x, v) in zip(self.scene.robots[1:], self.bodies, states, strict=True):
             kinetic, potential = kinetic + kinetic_energy(robot, x, v), potential + potential_energy(robot, x)
             if self.nodes:
-                nodes.append(point_positions(robot, x, [(0, node) for node in outline(body.shapes)[0]]))
+                nodes.append(point_positions(robot, x, [(0, node) for node in wireframe(body.shapes)[0]]))
         return own._replace(kinetic=kinetic, potential=potential, skeleton=np.concatenate(nodes))
 
     # Together.

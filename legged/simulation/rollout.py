@@ -17,20 +17,20 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
+from legged.simulation.backend import Backend, select_backend
 from legged.simulation.batch import Batch, BatchLoop
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
 from legged.simulation.disturbance import Push
-from legged.simulation.engine import Engine, choose
 from legged.simulation.fall import Fall
 from legged.simulation.fixed import FixedStep, SemiImplicitEuler
 from legged.simulation.plans import aligned
 from legged.simulation.progress import ProgressBar
-from legged.simulation.record import recorded
+from legged.simulation.recording import record_run
 from legged.simulation.rollouts import Rollouts
 from legged.simulation.run import Run
 from legged.simulation.simulate import sample_times, suited
-from legged.simulation.skeleton import stick_figure
+from legged.simulation.stick_figure import stick_figure
 from legged.simulation.system import Diverged, Segment, State, segments
 from legged.simulation.variation import Setting, Variation
 
@@ -77,7 +77,7 @@ def rollout(
         integrator: `SemiImplicitEuler(...)` by default, or `RungeKutta4(...)`; on a `Rigid` ground `TimeStepping(...)`.
         fall: When a member has fallen: a `Fall`, or False for never; as in `simulate` if left out.
         compiled: True to insist on one kernel, False to run every member by itself with its controller in Python,
-            None for the kernel if it is possible; `Rollouts.engine` tells.
+            None for the kernel if it is possible; see `Rollouts.backend`.
         threads: How many threads share the members; by default as many as there are processors.
         progress: As in `simulate`.
 
@@ -165,10 +165,10 @@ class Task:
         every = []
         for i in range(self.batch.variation.count):
             loop, q, s, limits = self.batch.member(i)
-            engine = choose(loop, q, s, False)
+            backend = select_backend(loop, q, s, False)
             rows, code, when = [], 0.0, 0.0
             try:
-                for state in self.integrator.march(engine, q, s, self._segments(loop)):
+                for state in self.integrator.march(backend, q, s, self._segments(loop)):
                     rows.append(np.concatenate([state.q, state.s]))
                     code = float(limits.verdict(loop.robot, loop.ground, state.q)) if limits else 0.0
                     if code:
@@ -196,7 +196,7 @@ class Task:
         q, v, rest = np.split(states, [robot.nq, robot.nq + robot.nv], axis=2)
         return Rollouts(
             robot=robot.name,
-            engine=name,
+            backend=name,
             integrator=str(self.integrator),
             times=self.times,
             q=q,
@@ -230,7 +230,7 @@ class Task:
         ]
         ended = f"{runs.reasons[i]} at t = {runs.when[i]:.3f} s" if runs.fallen[i] else ""
         controller = getattr(loop.controller, "given", loop.controller)
-        return recorded(Engine(loop, False, runs.engine), self.integrator, controller, states, ended)
+        return record_run(Backend(loop, False, runs.backend), self.integrator, controller, states, ended)
 
 
 def _base_positions(robot: Robot, q: Array, known: Array) -> Array:

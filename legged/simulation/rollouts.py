@@ -19,7 +19,7 @@ class Rollouts:
     Samples behind the end of a member that fell or diverged are NaN.
 
     Attributes:
-        robot, engine, integrator: Name of the robot, what evaluated the equations, and what stepped through time.
+        robot, backend, integrator: Name of the robot, what evaluated the equations, and what stepped through time.
         times: (T,), [s].
         q, v: Configurations (B, T, nq) and velocities (B, T, nv).
         rest: What else the state holds, (B, T, n): memories of controller and ground, work of actuators, ground,
@@ -32,7 +32,7 @@ class Rollouts:
     """
 
     robot: str
-    engine: str
+    backend: str
     integrator: str
     times: Array
     q: Array
@@ -50,7 +50,7 @@ class Rollouts:
 
     def __repr__(self) -> str:
         fell = int(self.fallen.sum())
-        return f"<Rollouts of {self.robot!r}: {len(self)} members, {fell} fell, {self.times[-1]:g} s, {self.engine}>"
+        return f"<Rollouts of {self.robot!r}: {len(self)} members, {fell} fell, {self.times[-1]:g} s, {self.backend}>"
 
     def run(self, i: int) -> Run:
         """Return member i with everything that a `Run` holds: torques, contact forces, energies, figures."""

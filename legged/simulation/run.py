@@ -1,4 +1,4 @@
-"""`Run`: everything that a simulation produced."""
+"""`Run`: the sampled trajectory of one simulation, with saving, loading and CSV export."""
 
 from __future__ import annotations
 
@@ -11,55 +11,51 @@ from typing import Any
 import numpy as np
 
 from legged.errors import LeggedError, UnknownNameError
-from legged.rotations import euler_angles, quaternion_matrix
-from legged.simulation.histories import BodyHistory, ContactHistory, JointHistory
-from legged.simulation.skeleton import FREE
+from legged.ground.ground import center_of_pressure
+from legged.rotations import quaternion_matrix
+from legged.simulation.records import (
+    GROUND,
+    BaseRecord,
+    BodyHistory,
+    BodyRecord,
+    ContactHistory,
+    ContactRecord,
+    EnergyRecord,
+    GroundRecord,
+    JointHistory,
+    JointRecord,
+    StickFigure,
+)
 
 Array = np.ndarray
 
 
-GROUND = "ground"
-"""What a contact is against that touches no link and no body."""
-
-
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A simulated motion, sampled at T times. World axes and SI units throughout.
+    """A simulated motion, sampled at T times.
 
     Attributes:
-        robot, engine, integrator: Name of the robot, what evaluated the equations, and what stepped through time.
-        ended: Why the run stopped early, in words; empty if it did not.
-        times: (T,), [s].
-        phases: Number of the controller's switch times that had passed, (T,).
+        robot: Name of the robot.
+        backend: What evaluated the equations of motion, in words.
+        integrator: The integrator and its settings.
+        ended: Why the run ended early; empty if it reached its end time.
+        times: Sample times, (T,), [s].
+        phases: Number of the controller's switch times passed, (T,).
         q, v: Configurations (T, nq) and velocities (T, nv).
-        vdot: Accelerations under all that acted, (T, nv); NaN where a state had none.
-        tau: Generalized forces of the controller as its motors give them, (T, nv), base rows first.
-        reference: Joint positions that the controller wanted, (T, nj); (T, 0) if it does not tell.
-        memory, ground_memory: States of controller (T, m) and ground (T, g).
-        contact_points: Where the contact points were, (T, n, 3), [m].
-        contact_forces: The forces on them, (T, n, 3), [N]; on rigid ground, means over the step that ended there.
-        contact_residual: By how much the law of rigid contact was broken in that step, (T,), [m/s]; zeros on others.
-        kinetic, potential: Energies, (T,), [J], those of free bodies among them.
-        actuator_work, ground_work, push_work: Work done on robot and bodies since the start, (T,), [J]; the ground's is
-            that of all contacts.
-        joint_work: That of friction and stops in the joints.
-        base_position: Of the base's origin, (T, 3), [m].
-        base_rotation: Base axes to world axes, (T, 3, 3).
-        joint_names, joint_q, joint_v: Joints, and where each one's entries of q and v begin and end, (joints, 2).
-        contact_names: Of the contact points.
-        contact_on, contact_against: The link or free body that each is on, and that it meets, or `GROUND`.
-        skeleton: Nodes of the stick figure and behind them of free bodies, (T, k, 3), [m].
-        edges: Pairs of nodes to join by lines, (e, 2).
-        edge_modules: The module that each line belongs to, (e,), or `FREE`.
-        ground_lines: Lines on the ground, (n, k, 3), [m], the first its profile along x; (0, k, 3) without ground.
-        ground_normal: Unit normal of that ground on average, (3,).
-        bodies: Names of the free bodies.
-        body_q, body_v: Their configurations [quaternion, position], (T, bodies, 7), and velocities [angular; linear] in
-            their own axes, (T, bodies, 6).
+        vdot: Accelerations under all forces, (T, nv); NaN where the equations have no solution.
+        tau: Generalized forces of the actuators, (T, nv), base entries first, [N m] or [N].
+        memory: State of the controller, (T, m).
+        base: Pose of the base.
+        joints: Names, entries and reference of the joints.
+        contacts: Contact points and forces.
+        energy: Energies and work.
+        bodies: Free bodies.
+        ground: Shape of the ground.
+        figure: Stick figures.
     """
 
     robot: str
-    engine: str
+    backend: str
     integrator: str
     ended: str
     times: Array
@@ -68,199 +64,228 @@ class Run:
     v: Array
     vdot: Array
     tau: Array
-    reference: Array
     memory: Array
-    ground_memory: Array
-    contact_points: Array
-    contact_forces: Array
-    contact_residual: Array
-    kinetic: Array
-    potential: Array
-    actuator_work: Array
-    ground_work: Array
-    push_work: Array
-    joint_work: Array
-    base_position: Array
-    base_rotation: Array
-    joint_names: tuple[str, ...]
-    joint_q: Array
-    joint_v: Array
-    contact_names: tuple[str, ...]
-    contact_on: tuple[str, ...]
-    contact_against: tuple[str, ...]
-    skeleton: Array
-    edges: Array
-    edge_modules: Array
-    ground_lines: Array
-    ground_normal: Array
-    bodies: tuple[str, ...]
-    body_q: Array
-    body_v: Array
+    base: BaseRecord
+    joints: JointRecord
+    contacts: ContactRecord
+    energy: EnergyRecord
+    bodies: BodyRecord
+    ground: GroundRecord
+    figure: StickFigure
 
     def __len__(self) -> int:
         return len(self.times)
 
     def __repr__(self) -> str:
         end = f", ended: {self.ended}" if self.ended else ""
-        return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {self.engine}{end}>"
+        return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {self.backend}{end}>"
 
     @property
     def duration(self) -> float:
-        """Time from first to last sample, [s]."""
+        """Time from the first to the last sample, [s]."""
         return float(self.times[-1] - self.times[0]) if len(self) else 0.0
 
     @property
-    def energy_sum(self) -> Array:
-        """Kinetic and potential energy less all work done on the robot, (T,), [J]: constant in exact arithmetic."""
-        work = self.actuator_work + self.ground_work + self.push_work + self.joint_work
-        return self.kinetic + self.potential - work
-
-    @property
     def energy_drift(self) -> float:
-        """Largest departure of `energy_sum` from its start, [J]: the error of the integration."""
-        return float(np.abs(self.energy_sum - self.energy_sum[0]).max())
-
-    @property
-    def joint_tau(self) -> Array:
-        """Torques of the joints alone, (T, nj), [N m] or [N]."""
-        return self.tau[:, self.tau.shape[1] - self._nj :]
-
-    @property
-    def joint_positions(self) -> Array:
-        """Joint coordinates alone, (T, nq - base's)."""
-        return self.q[:, self._first_joint :]
-
-    @property
-    def ground_force(self) -> Array:
-        """Sum of the ground's forces on the robot, (T, 3), [N]."""
-        return self.contact_forces[:, self._underfoot].sum(axis=1)
-
-    @property
-    def center_of_pressure(self) -> Array:
-        """Mean of the robot's points on the ground weighted by normal forces, (T, 3), [m]; NaN in flight."""
-        from legged.ground.ground import center_of_pressure
-
-        feet = self._underfoot
-        return center_of_pressure(self.contact_points[:, feet], self.contact_forces[:, feet], self.ground_normal)
+        """Largest change of energy minus work, [J]: the error of the integration; see `EnergyRecord.balance`."""
+        return self.energy.drift
 
     @property
     def mean_velocity(self) -> Array:
-        """Of the base's origin over the run, (3,), [m/s]."""
-        return (self.base_position[-1] - self.base_position[0]) / self.duration
+        """Mean velocity of the base origin over the run, (3,), [m/s], world axes."""
+        return (self.base.position[-1] - self.base.position[0]) / self.duration
 
     @property
-    def figure(self) -> Array:
-        """The nodes of the robot's own stick figure, (T, k, 3), [m]: the skeleton less that of free bodies."""
-        free = self.edges[self.edge_modules == FREE]
-        return self.skeleton[:, : free.min()] if free.size else self.skeleton
+    def joint_positions(self) -> Array:
+        """Joint coordinates, (T, nq - base's), [rad] or [m]."""
+        return self.q[:, self._first_joint :]
 
-    def base_angles(self, sequence: str = "xyz") -> Array:
-        """Return the base's intrinsic angles, (T, 3), [rad]: base axes to world is R_1 R_2 R_3 about these axes."""
-        return np.array([euler_angles(sequence, R) for R in self.base_rotation]).reshape(-1, 3)
+    @property
+    def joint_tau(self) -> Array:
+        """Generalized forces of the joints, (T, nj), [N m] or [N]."""
+        first = int(self.joints.v_range.min()) if len(self.joints.names) else self.v.shape[1]
+        return self.tau[:, first:]
+
+    @property
+    def ground_force(self) -> Array:
+        """Sum of the contact forces of the ground on the robot, (T, 3), [N], world axes."""
+        return self.contacts.forces[:, self._ground_contacts].sum(axis=1)
+
+    @property
+    def center_of_pressure(self) -> Array:
+        """Center of pressure of the ground on the robot, (T, 3), [m], world; NaN in flight."""
+        feet = self._ground_contacts
+        return center_of_pressure(self.contacts.points[:, feet], self.contacts.forces[:, feet], self.ground.normal)
+
+    def at(self, t: float) -> int:
+        """Return the index of the sample nearest to time t.
+
+        Args:
+            t: Time, [s].
+        """
+        return int(np.abs(self.times - t).argmin())
 
     def joint(self, name: str) -> JointHistory:
-        """Return what a joint did: `.position`, `.velocity`, `.torque`, `.reference`; or raise UnknownNameError."""
-        k = _index("joint", name, self.joint_names)
-        in_q, in_v = slice(*self.joint_q[k]), slice(*self.joint_v[k])
-        wanted = self.reference[:, in_q.start - self._first_joint : in_q.stop - self._first_joint]
+        """Return the position, velocity, torque and reference of one joint over time.
+
+        Args:
+            name: Name of the joint.
+
+        Raises:
+            UnknownNameError: No joint has this name.
+        """
+        k = _index("joint", name, self.joints.names)
+        in_q, in_v = slice(*self.joints.q_range[k]), slice(*self.joints.v_range[k])
+        reference = self.joints.reference[:, in_q.start - self._first_joint : in_q.stop - self._first_joint]
         return JointHistory(
-            _alone(self.q[:, in_q]),
-            _alone(self.v[:, in_v]),
-            _alone(self.tau[:, in_v]),
-            _alone(wanted) if wanted.shape[1] else None,
+            _squeezed(self.q[:, in_q]),
+            _squeezed(self.v[:, in_v]),
+            _squeezed(self.tau[:, in_v]),
+            _squeezed(reference) if reference.shape[1] else None,
         )
 
     def contact(self, name: str) -> ContactHistory:
-        """Return where a contact point was and its force: `.position`, `.force`; or raise UnknownNameError."""
-        k = _index("contact point", name, self.contact_names)
-        return ContactHistory(self.contact_points[:, k], self.contact_forces[:, k])
+        """Return the position of one contact point and the force on it over time.
+
+        Args:
+            name: Name of the contact.
+
+        Raises:
+            UnknownNameError: No contact has this name.
+        """
+        k = _index("contact point", name, self.contacts.names)
+        return ContactHistory(self.contacts.points[:, k], self.contacts.forces[:, k])
 
     def body(self, name: str) -> BodyHistory:
-        """Return how a free body moved: `.position`, `.rotation`, `.velocity`, `.spin`; or raise UnknownNameError."""
-        k = _index("free body", name, self.bodies)
-        q, v = self.body_q[:, k], self.body_v[:, k]
+        """Return the pose and velocity of one free body over time, world axes.
+
+        Args:
+            name: Name of the body.
+
+        Raises:
+            UnknownNameError: No free body has this name.
+        """
+        k = _index("free body", name, self.bodies.names)
+        q, v = self.bodies.q[:, k], self.bodies.v[:, k]
         R = np.array([quaternion_matrix(p) for p in q[:, :4]])
         return BodyHistory(q[:, 4:], R, *(np.einsum("tij,tj->ti", R, part) for part in (v[:, 3:], v[:, :3])))
 
-    def at(self, t: float) -> int:
-        """Return the index of the sample nearest to time t, [s]."""
-        return int(np.abs(self.times - t).argmin())
-
-    @property
-    def _underfoot(self) -> list[int]:
-        """The contacts of the robot with the ground."""
-        sides = enumerate(zip(self.contact_on, self.contact_against, strict=True))
-        return [k for k, (on, against) in sides if against == GROUND and on not in self.bodies]
-
-    @property
-    def _first_joint(self) -> int:
-        return int(self.joint_q.min()) if len(self.joint_q) else self.q.shape[1]
-
-    @property
-    def _nj(self) -> int:
-        return self.v.shape[1] - int(self.joint_v.min()) if len(self.joint_v) else 0
-
     def save(self, path: str | Path) -> Path:
-        """Write everything to a compressed npz file and return its path."""
+        """Write all arrays to a compressed npz file and return its path.
+
+        Args:
+            path: The file; its suffix becomes .npz.
+        """
         path = Path(path).with_suffix(".npz")
-        stored: dict[str, Any] = {f.name: _storable(getattr(self, f.name)) for f in fields(self)}
-        np.savez_compressed(path, **stored)
+        np.savez_compressed(path, **{name: np.asarray(_get(self, name)) for name in _STORED})
         return path
 
     @staticmethod
     def load(path: str | Path) -> Run:
-        """Return a run from a file that `save` wrote.
+        """Return a run from a file that `save` wrote, in the present or the previous format.
+
+        Args:
+            path: The file.
 
         Raises:
-            LeggedError: If the file holds something else.
+            LeggedError: The file holds something else.
         """
         with np.load(Path(path), allow_pickle=False) as file:
-            missing = {f.name for f in fields(Run)} - set(file.files)
+            keys = _FORMAT_1.split() if "skeleton" in file.files else _STORED
+            missing = set(keys) - set(file.files)
             if missing:
                 raise LeggedError(f"{path} is no saved run: it has no {', '.join(sorted(missing))}")
-            return Run(**{f.name: _restored(file[f.name]) for f in fields(Run)})
+            stored = {name: _restored(file[key]) for name, key in zip(_STORED, keys, strict=True)}
+        groups = {
+            group: kind(**{f.name: stored.pop(f"{group}.{f.name}") for f in fields(kind)})
+            for group, kind in _GROUPS.items()
+        }
+        return Run(**stored, **groups)
 
     def to_csv(self, path: str | Path) -> Path:
-        """Write a row per sample: time, q, v, torques, base pose, contact forces, bodies, energies; return the path."""
+        """Write one row per sample and return the path.
+
+        The columns are time, phase, q, v, vdot, tau, reference, base position, contact points and forces, free bodies,
+        energies and work.
+
+        Args:
+            path: The file.
+        """
         path = Path(path)
-        columns = dict(self._columns_by_name())
+        columns = dict(self._columns())
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
             writer.writerow(columns)
             writer.writerows(zip(*(map(repr, column.tolist()) for column in columns.values()), strict=True))
         return path
 
-    def save_figures(self, folder: str | Path, prefix: str = "") -> list[Path]:
-        """Write figures of trunk, joints, contact forces and energy into a folder; see `plots.save_figures`."""
-        from legged.simulation.plots import save_figures
+    @property
+    def _ground_contacts(self) -> list[int]:
+        """Indices of the contacts between robot and ground."""
+        contacts = enumerate(zip(self.contacts.on, self.contacts.against, strict=True))
+        return [k for k, (on, against) in contacts if against == GROUND and on not in self.bodies.names]
 
-        return save_figures(self, folder, prefix)
+    @property
+    def _first_joint(self) -> int:
+        """Index of the first joint coordinate in q."""
+        return int(self.joints.q_range.min()) if len(self.joints.names) else self.q.shape[1]
 
-    def animate(self, path: str | Path, *, fps: float = 20.0, speed: float = 1.0) -> Path:
-        """Write a stick-figure animation, .gif or .html; see `animation.animate`."""
-        from legged.simulation.animation import animate
-
-        return animate(self, path, fps=fps, speed=speed)
-
-    def _vectors(self) -> tuple[tuple[str, Array], ...]:
-        return ("q", self.q), ("v", self.v), ("vdot", self.vdot), ("tau", self.tau), ("reference", self.reference)
-
-    def _columns_by_name(self) -> Iterator[tuple[str, Array]]:
+    def _columns(self) -> Iterator[tuple[str, Array]]:
         yield "t", self.times
         yield "phase", self.phases
-        for letter, array in self._vectors():
+        vectors = {"q": self.q, "v": self.v, "vdot": self.vdot, "tau": self.tau, "reference": self.joints.reference}
+        for letter, array in vectors.items():
             yield from ((f"{letter}[{i}]", array[:, i]) for i in range(array.shape[1]))
         for i, axis in enumerate("xyz"):
-            yield f"base_{axis}", self.base_position[:, i]
-        for k, name in enumerate(self.contact_names):
+            yield f"base_{axis}", self.base.position[:, i]
+        for k, name in enumerate(self.contacts.names):
             for i, axis in enumerate("xyz"):
-                yield f"{name}_{axis}", self.contact_points[:, k, i]
-                yield f"{name}_f{axis}", self.contact_forces[:, k, i]
-        for k, name in enumerate(self.bodies):
-            yield from ((f"{name}_q[{i}]", self.body_q[:, k, i]) for i in range(7))
-            yield from ((f"{name}_v[{i}]", self.body_v[:, k, i]) for i in range(6))
-        for name in ("kinetic", "potential", "actuator_work", "ground_work", "push_work", "joint_work"):
-            yield name, getattr(self, name)
+                yield f"{name}_{axis}", self.contacts.points[:, k, i]
+                yield f"{name}_f{axis}", self.contacts.forces[:, k, i]
+        for k, name in enumerate(self.bodies.names):
+            yield from ((f"{name}_q[{i}]", self.bodies.q[:, k, i]) for i in range(7))
+            yield from ((f"{name}_v[{i}]", self.bodies.v[:, k, i]) for i in range(6))
+        for f in fields(self.energy):
+            yield f.name, getattr(self.energy, f.name)
+
+
+_GROUPS: dict[str, Any] = {
+    "base": BaseRecord,
+    "joints": JointRecord,
+    "contacts": ContactRecord,
+    "energy": EnergyRecord,
+    "bodies": BodyRecord,
+    "ground": GroundRecord,
+    "figure": StickFigure,
+}
+_STORED = [
+    f"{f.name}.{inner.name}" if f.name in _GROUPS else f.name
+    for f in fields(Run)
+    for inner in (fields(_GROUPS[f.name]) if f.name in _GROUPS else (f,))
+]
+"""Names of the arrays of a saved run, such as "times" and "base.position"."""
+_FORMAT_1 = (
+    "robot engine integrator ended times steps q v vdot tau memory base_position base_rotation joint_names joint_q "
+    "joint_v reference contact_names contact_on contact_against contact_points contact_forces contact_residual "
+    "ground_memory kinetic potential actuator_work ground_work push_work joint_work bodies body_q body_v "
+    "ground_lines ground_normal skeleton edges edge_modules"
+)
+"""Names of the same arrays, in the same order, in files of the previous format."""
+
+
+def _get(run: Run, name: str) -> Any:
+    """Return the field of a run or of one of its groups."""
+    value: Any = run
+    for part in name.split("."):
+        value = getattr(value, part)
+    return np.asarray(value, dtype=str) if isinstance(value, tuple) else value
+
+
+def _restored(array: Array) -> Any:
+    """Return a stored field in its own type: text as str, a list of names as a tuple, everything else as an array."""
+    if array.dtype.kind != "U":
+        return array
+    return tuple(array.tolist()) if array.ndim else str(array)
 
 
 def _index(what: str, name: str, names: tuple[str, ...]) -> int:
@@ -269,16 +294,6 @@ def _index(what: str, name: str, names: tuple[str, ...]) -> int:
     return names.index(name)
 
 
-def _alone(columns: Array) -> Array:
+def _squeezed(columns: Array) -> Array:
+    """Return (T,) for a single column, or the columns."""
     return columns[:, 0] if columns.shape[1] == 1 else columns
-
-
-def _storable(value: Any) -> Array:
-    return np.asarray(value, dtype=str) if isinstance(value, tuple) else np.asarray(value)
-
-
-def _restored(array: Array) -> Any:
-    """Return a stored field as it was: text as str, a list of names as a tuple, all else as an array."""
-    if array.dtype.kind != "U":
-        return array
-    return tuple(array.tolist()) if array.ndim else str(array)

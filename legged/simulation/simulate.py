@@ -17,18 +17,18 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
+from legged.simulation.backend import Backend, select_backend
 from legged.simulation.closed_chains import ClosedChainLoop, check_closed
 from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.disturbance import Push
-from legged.simulation.engine import Engine, choose
 from legged.simulation.fall import Fall, Watch
 from legged.simulation.fixed import FixedStep, RungeKutta4, TimeStepping
 from legged.simulation.limits import check_range
 from legged.simulation.progress import ProgressBar
-from legged.simulation.record import recorded
+from legged.simulation.recording import record_run
 from legged.simulation.rigid_loop import RigidLoop, closed_loop
 from legged.simulation.run import Run
-from legged.simulation.skeleton import stick_figure
+from legged.simulation.stick_figure import stick_figure
 from legged.simulation.stiff import Stiff
 from legged.simulation.system import Diverged, Integrator, State, segments
 
@@ -78,7 +78,7 @@ def simulate(
         pushes: Disturbances.
         bodies: Free bodies beside the robot, on a `Rigid` ground.
         compiled: True to insist on one compiled kernel for the whole loop, False to run the controller in Python
-            (if it has side effects, say), None to compile what can be compiled; `run.engine` tells.
+            (if it has side effects, say), None to compile what can be compiled; `run.backend` tells.
         progress: Show a progress bar; by default if the run is long and stderr is a terminal.
         time_constant: Of the Baumgarte stabilization of closed loops, [s]; see `legged.loops.Stabilization`.
 
@@ -107,8 +107,8 @@ def simulate(
         constraints = {"closed": independent_first(closed, q), "stabilization": Stabilization(time_constant)}
         loop = ClosedChainLoop(robot, *parts, **constraints)
     s = loop.initial(v, memory)
-    engine = choose(loop, q, s, compiled)
-    return follow(engine, controller, q, s, times, integrator, fall, progress)
+    backend = select_backend(loop, q, s, compiled)
+    return follow(backend, controller, q, s, times, integrator, fall, progress)
 
 
 def suited(
@@ -131,7 +131,7 @@ def suited(
 
 
 def follow(
-    engine: Engine,
+    backend: Backend,
     controller: Any,
     q: Array,
     s: Array,
@@ -141,7 +141,7 @@ def follow(
     progress: bool | None,
 ) -> Run:
     """Return the motion of a closed loop that has been started, from (q, s), sampled at times; see `simulate`."""
-    loop, until = engine.loop, float(times[-1])
+    loop, until = backend.loop, float(times[-1])
     robot = loop.robot
     if isinstance(loop.ground, Rigid) and not isinstance(loop, RigidLoop):
         raise DefinitionError(
@@ -153,8 +153,8 @@ def follow(
         )
     watch = _watch(fall, robot, loop.ground, q)
     plan = segments(times, *loop.break_times(until))
-    states, ended = _march(robot, integrator.march(engine, q, s, plan), watch, until, progress)
-    run = recorded(engine, integrator, controller, states, ended)
+    states, ended = _march(robot, integrator.march(backend, q, s, plan), watch, until, progress)
+    run = record_run(backend, integrator, controller, states, ended)
     if ended:
         raise SimulationError(f"{ended}; the run up to there is in error.run", run)
     return run

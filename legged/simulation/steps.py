@@ -37,7 +37,7 @@ class Steps:
         self.code = Repeat.of(lambda clock, parameters, state: (stepped(loop, rule, clock, state), 0.0), 0, n)
 
     def take(self, pieces: Sequence[Piece], q: Array, s: Array) -> tuple[list[State], int]:
-        """Return (states at samples, how many pieces were taken); see `Engine.repeat`."""
+        """Return (states at samples, how many pieces were taken); see `Backend.repeat`."""
         pieces = self._next(pieces)
         schedule, samples = shared_schedule(pieces)
         members = Members.at(np.concatenate([q, s])[None], len(samples))

@@ -51,7 +51,7 @@ def quadruped_run(law, until, integrator=None, base=None):
 
 def joint_error(run):
     """Return the largest error of the joints at each sample, (T,), [degree]."""
-    return np.degrees(np.abs(run.joint_positions - run.reference).max(axis=1))
+    return np.degrees(np.abs(run.joint_positions - run.joints.reference).max(axis=1))
 
 
 @pytest.fixture(scope="module")
@@ -68,20 +68,20 @@ def biped():
 def test_quadruped_follows_the_authors_output(authors_run, t):
     lateral, up, forward, *angles_and_energies = AUTHORS_QUADRUPED[t]
     k = authors_run.at(t)
-    np.testing.assert_allclose(authors_run.base_position[k], (forward, lateral, up), atol=1e-4)
-    np.testing.assert_allclose(authors_run.base_angles("xyz")[k], angles_and_energies[:3], atol=1e-4)
+    np.testing.assert_allclose(authors_run.base.position[k], (forward, lateral, up), atol=1e-4)
+    np.testing.assert_allclose(authors_run.base.angles("xyz")[k], angles_and_energies[:3], atol=1e-4)
     energies = [
-        authors_run.potential[k],
-        authors_run.kinetic[k],
-        -authors_run.actuator_work[k],
-        -authors_run.ground_work[k],
+        authors_run.energy.potential[k],
+        authors_run.energy.kinetic[k],
+        -authors_run.energy.actuator_work[k],
+        -authors_run.energy.contact_work[k],
     ]
     np.testing.assert_allclose(energies[:2], angles_and_energies[3:5], atol=1e-3)
     np.testing.assert_allclose(energies[2:], angles_and_energies[5:], atol=5e-3)  # the authors' tolerance was 1e-4
 
 
 def test_quadrupeds_energy_sum_is_the_authors_and_constant(authors_run):
-    assert authors_run.energy_sum[0] == pytest.approx(40.8685, abs=1e-3)
+    assert authors_run.energy.balance[0] == pytest.approx(40.8685, abs=1e-3)
     assert authors_run.energy_drift < 1e-3
 
 
@@ -92,23 +92,23 @@ def test_joints_of_the_quadruped_follow_the_plan(authors_run):
 @pytest.mark.parametrize("base", [EulerBase("xyz")])
 def test_authors_own_coordinates_give_the_same_run(authors_run, base):
     run = quadruped_run(controllers.ComputedTorque(controllers.authors_trot()), 2.0, TIGHT, base)
-    np.testing.assert_allclose(run.base_position, authors_run.base_position, atol=1e-5)
-    np.testing.assert_allclose(run.contact_forces[run.at(0.5)], authors_run.contact_forces[run.at(0.5)], atol=0.01)
+    np.testing.assert_allclose(run.base.position, authors_run.base.position, atol=1e-5)
+    np.testing.assert_allclose(run.contacts.forces[run.at(0.5)], authors_run.contacts.forces[run.at(0.5)], atol=0.01)
 
 
 def test_quadruped_with_the_papers_swing_height():
     run = quadruped_run(controllers.ComputedTorque(controllers.paper_trot()), 4.0, TIGHT)
     for t, (lateral, height, forward, phi, theta) in PAPER_QUADRUPED.items():
         k = run.at(t)
-        np.testing.assert_allclose(run.base_position[k], (forward, lateral, height), atol=1e-4)
-        np.testing.assert_allclose(run.base_angles("xyz")[k, :2], (phi, theta), atol=1e-4)
+        np.testing.assert_allclose(run.base.position[k], (forward, lateral, height), atol=1e-4)
+        np.testing.assert_allclose(run.base.angles("xyz")[k, :2], (phi, theta), atol=1e-4)
 
 
 @pytest.mark.parametrize("t", PAPER_BIPED)
 def test_biped_walks_by_the_table(biped, t):
     x, height, lean, speed = PAPER_BIPED[t]
     k = biped.at(t)
-    np.testing.assert_allclose(biped.base_position[k], (x, 0.0, height), atol=5e-4)
+    np.testing.assert_allclose(biped.base.position[k], (x, 0.0, height), atol=5e-4)
     assert -np.degrees(biped.q[k, 0]) == pytest.approx(lean, abs=0.05)
     assert biped.v[k, 1] == pytest.approx(speed, abs=1e-3)
 
@@ -150,9 +150,9 @@ def test_computed_torque_keeps_the_biped_walking_for_twelve_seconds():
     """Figures 13 and 14; ranges of an independent model."""
     run = biped_run(controllers.ComputedTorque(controllers.paper_walk()), 12.0)
     assert run.duration == 12.0
-    assert run.base_position[-1, 0] == pytest.approx(3.246, abs=2e-3)
-    assert run.base_position[:, 2].min() == pytest.approx(1.1965, abs=5e-4)
-    assert run.base_position[:, 2].max() == pytest.approx(1.2165, abs=5e-4)
+    assert run.base.position[-1, 0] == pytest.approx(3.246, abs=2e-3)
+    assert run.base.position[:, 2].min() == pytest.approx(1.1965, abs=5e-4)
+    assert run.base.position[:, 2].max() == pytest.approx(1.2165, abs=5e-4)
     lean = -np.degrees(run.q[:, 0])
     assert (lean.min(), lean.max()) == pytest.approx((-3.17, 2.38), abs=0.02)
     assert joint_error(run).max() < 1e-3
@@ -163,13 +163,13 @@ def test_computed_torque_keeps_the_quadruped_trotting_for_twelve_seconds():
     """Figures 16 and 17; ranges of an independent model."""
     run = quadruped_run(controllers.ComputedTorque(controllers.paper_trot()), 12.0)
     assert run.duration == 12.0
-    assert run.base_position[-1, 0] == pytest.approx(3.288, abs=5e-3)
+    assert run.base.position[-1, 0] == pytest.approx(3.288, abs=5e-3)
     early = run.times <= 4.0
-    roll, pitch, yaw = np.degrees(run.base_angles("xyz")[early]).T
+    roll, pitch, yaw = np.degrees(run.base.angles("xyz")[early]).T
     assert np.abs(roll).max() == pytest.approx(2.2, abs=0.05)
     assert np.abs(pitch).max() == pytest.approx(1.1, abs=0.05)
     assert np.abs(yaw).max() < 0.03
-    assert np.abs(np.degrees(run.base_angles("xyz"))).max() < 6.0
+    assert np.abs(np.degrees(run.base.angles("xyz"))).max() < 6.0
     assert run.energy_drift < 1e-3
 
 
@@ -177,7 +177,7 @@ def test_feed_forward_agrees_with_computed_torque_for_four_seconds(biped):
     run = biped_run(controllers.FeedForward(controllers.paper_walk()), 4.0)
     apart = np.degrees(np.abs(run.joint_positions - biped.joint_positions)).max()
     assert apart < 0.003
-    np.testing.assert_allclose(run.base_position, biped.base_position, atol=1e-3)
+    np.testing.assert_allclose(run.base.position, biped.base.position, atol=1e-3)
 
 
 def test_feed_forward_with_more_gain_holds_for_twelve_seconds():

@@ -15,7 +15,7 @@ from legged.app.cli import app
 from legged.contact import Rigid
 from legged.errors import DefinitionError
 from legged.robot.link import Box
-from legged.simulation.run import GROUND
+from legged.simulation.records import GROUND
 
 
 @pytest.fixture(scope="module")
@@ -25,9 +25,9 @@ def account():
 
 def touching(run):
     """Samples at whose end the block touches the trunk."""
-    sides = zip(run.contact_on, run.contact_against, strict=True)
+    sides = zip(run.contacts.on, run.contacts.against, strict=True)
     between = [k for k, pair in enumerate(sides) if BLOCK in pair and GROUND not in pair]
-    return np.flatnonzero((run.contact_forces[:, between] != 0.0).any(axis=(1, 2)))
+    return np.flatnonzero((run.contacts.forces[:, between] != 0.0).any(axis=(1, 2)))
 
 
 def turned_back(runs, position, velocity):
@@ -74,7 +74,7 @@ def test_feet_slide_in_impacts_alone_and_never_creep(account):
 
 
 def test_the_hit_takes_energy_and_gives_none(account):
-    gained = np.diff(account.run.ground_work)[touching(account.run) - 1]
+    gained = np.diff(account.run.energy.contact_work)[touching(account.run) - 1]
     assert len(gained) >= 1 and (gained < 0.0).all()
     assert gained.sum() < -0.5 * (0.5 * 1.8 * 4.5**2)  # [J]; more than half of the block's energy goes with e = 0.2
 
@@ -82,24 +82,24 @@ def test_the_hit_takes_energy_and_gives_none(account):
 def test_energy_adds_up_and_no_step_of_contact_gains_any_that_counts(account):
     run = account.run
     assert run.energy_drift < 0.02  # [J], of 110 J turned over: works are those of mean velocities
-    assert np.diff(run.ground_work).max() < 0.01  # [J]: contacts that overlap by some micrometres are parted
+    assert np.diff(run.energy.contact_work).max() < 0.01  # [J]: contacts that overlap by some micrometres are parted
 
 
 def test_momentum_passes_from_the_block_to_the_robot(account):
     run, robot = account.run, account.experiment.robot
     first, last = touching(run)[0] - 1, touching(run)[-1]
     swing = [legged.momentum(robot, run.q[k], run.v[k])[3:] for k in (first, last)]
-    sides = zip(run.contact_on, run.contact_against, strict=True)
+    sides = zip(run.contacts.on, run.contacts.against, strict=True)
     feet = [k for k, pair in enumerate(sides) if GROUND in pair and BLOCK not in pair]
     steps = np.arange(first + 1, last + 1)
-    floor = run.contact_forces[steps][:, feet].sum(axis=(0, 1)) * account.experiment.step
+    floor = run.contacts.forces[steps][:, feet].sum(axis=(0, 1)) * account.experiment.step
     weight = robot.mass * robot.gravity * account.experiment.step * len(steps)
     passed = account.hit.impulse + floor + weight
     np.testing.assert_allclose(swing[1] - swing[0], passed, atol=0.02)  # [N s] of 9; joints turn by h v as it passes
 
 
 def test_contacts_law_is_kept_but_for_moments_of_impact(account):
-    residual = account.run.contact_residual
+    residual = account.run.contacts.residual
     assert np.quantile(residual, 0.95) < 1e-3 and residual.max() < 0.1  # [m/s], of 4.5 m/s
 
 
@@ -113,7 +113,7 @@ def test_step_and_sweeps_hardly_matter(account, change):
     here, there = account.run, other.run
     times = here.times[::2]
     rows = [[run.at(t) for t in times] for run in (here, there)]
-    p, p_other = (run.base_position[k] for run, k in zip((here, there), rows, strict=True))
+    p, p_other = (run.base.position[k] for run, k in zip((here, there), rows, strict=True))
     q, q_other = (run.joint_positions[k] for run, k in zip((here, there), rows, strict=True))
     assert np.abs(p - p_other).max() < 5e-4  # [m], of 13 cm that it moves
     assert np.degrees(np.abs(q - q_other)).max() < 1.0  # of 30 that the knees turn

@@ -92,7 +92,7 @@ def test_friction_of_a_sliding_block_opposes_its_motion_whatever_the_direction()
     for heading in (0.0, 0.4, np.pi / 4, 2.0, 4.0):
         start = 2.0 * np.array([np.cos(heading), np.sin(heading), 0.0])
         run = run_on(robot, Rigid(friction=mu), q, 1.0, v=np.concatenate([np.zeros(3), start]))
-        way = run.base_position[-1] - run.base_position[0]
+        way = run.base.position[-1] - run.base.position[0]
         assert abs(way @ start / 2.0 - 2.0**2 / (2.0 * mu * G)) < 2.0 * 1e-3  # [m]: a step's way
         assert abs(np.cross(way, start)[2]) < 0.01  # [m^2/s]
 
@@ -107,7 +107,8 @@ def test_a_dropped_block_comes_to_rest_and_stays(seed):
     assert np.abs(run.v[still]).max() < 1e-9
     assert np.abs(run.q[still] - run.q[-1]).max() < 1e-9
     np.testing.assert_allclose(run.ground_force[-1], [0.0, 0.0, robot.mass * G], atol=1e-9)
-    assert (run.kinetic + run.potential <= run.kinetic[0] + run.potential[0] + 1e-4).all()  # [J], of free flight
+    energy = run.energy.kinetic + run.energy.potential
+    assert (energy <= energy[0] + 1e-4).all()  # [J], of free flight
 
 
 def test_contacts_of_a_planar_robot_are_solved_though_nothing_moves_across_its_plane():
@@ -115,7 +116,7 @@ def test_contacts_of_a_planar_robot_are_solved_though_nothing_moves_across_its_p
     link = legged.Link("block", legged.box_inertia(2.0, 2.0 * HALF), points)
     robot = legged.RobotBuilder("block", link, base=legged.PlanarBase()).build()
     run = run_on(robot, Rigid(friction=0.6), np.array([0.4, 0.0, 0.2]), 1.0, v=np.array([1.0, 0.3, 0.0]), sample=1e-3)
-    assert run.contact_residual.max() < 1e-6  # [m/s]
+    assert run.contacts.residual.max() < 1e-6  # [m/s]
     assert np.abs(run.v[-1]).max() < 1e-9
 
 
@@ -136,7 +137,7 @@ def test_a_ball_rolls_down_a_slope_without_slipping(friction):
     run = run_on(robot, Rigid(friction=friction, terrain=Slope(angle)), on_slope(robot, angle, radius), 2.0)
     slips = friction < 2.0 / 7.0 * np.tan(angle)
     assert not slips
-    found = 2.0 * np.polyfit(run.times, uphill(run.base_position, angle), 2)[0]
+    found = 2.0 * np.polyfit(run.times, uphill(run.base.position, angle), 2)[0]
     assert abs(found / (-5.0 / 7.0 * G * np.sin(angle)) - 1.0) < 1e-3
     speed = run.v[-1, 3:]
     assert abs(np.linalg.norm(speed) - radius * abs(run.v[-1, 1])) < 1e-9  # [m/s]
@@ -147,7 +148,7 @@ def test_a_ball_that_slides_rolls_in_the_end_at_five_sevenths_of_its_speed():
     q = robot.neutral()
     q[6] = radius
     run = run_on(robot, Rigid(friction=mu), q, 1.0, v=np.array([0.0, 0.0, 0.0, speed, 0.0, 0.0]), sample=1e-3)
-    moved = np.diff(run.base_position[:, 0]) / 1e-3
+    moved = np.diff(run.base.position[:, 0]) / 1e-3
     assert abs(moved[-1] - 5.0 / 7.0 * speed) < mu * G * 1e-3  # [m/s]: what friction takes in a step
     slides = run.times < 2.0 / 7.0 * speed / (mu * G) - 2e-3
     np.testing.assert_allclose(run.ground_force[slides][1:, 0], -mu * robot.mass * G, rtol=1e-9)
@@ -164,9 +165,9 @@ def test_a_standing_quadruped_carries_its_weight_and_stands_still(quadruped):
     robot, _, run = quadruped
     weight = robot.mass * G
     assert np.abs(run.ground_force[-1] / weight - [0.0, 0.0, 1.0]).max() < 1e-3
-    assert run.contact_residual[-1] < 1e-9  # [m/s]
+    assert run.contacts.residual[-1] < 1e-9  # [m/s]
     still = run.times > 2.0
-    assert np.abs(run.contact_points[still] - run.contact_points[-1]).max() < 1e-6  # [m]
+    assert np.abs(run.contacts.points[still] - run.contacts.points[-1]).max() < 1e-6  # [m]
 
 
 def test_the_feet_of_a_standing_quadruped_press_as_mujocos_do(quadruped):
@@ -175,6 +176,6 @@ def test_the_feet_of_a_standing_quadruped_press_as_mujocos_do(quadruped):
     law.start(robot, None, q, v)
     rest, forces = standing(robot, lambda q, v: law.torque(0.0, 0, q, v, np.zeros(0), np.zeros(0)), q, 0.7, 2.0)
     weight = robot.mass * G
-    np.testing.assert_allclose(run.contact_forces[-1, :, 2], forces[:, 2], atol=1e-3 * weight)
-    np.testing.assert_allclose(run.contact_forces[-1, :, :2], forces[:, :2], atol=1e-3 * weight)
+    np.testing.assert_allclose(run.contacts.forces[-1, :, 2], forces[:, 2], atol=1e-3 * weight)
+    np.testing.assert_allclose(run.contacts.forces[-1, :, :2], forces[:, :2], atol=1e-3 * weight)
     np.testing.assert_allclose(run.q[-1], rest, atol=1e-3)  # its floor gives a little

@@ -85,11 +85,11 @@ def test_walks_twenty_seconds_on_a_stiff_floor_at_its_speed_and_survives_a_push(
     ground = realistic_ground(robot)
     push = Push("trunk", tuple(robot.mass * np.array(velocity)), at=8.0)
     run = simulate(robot, controllers.Balanced(gait), ground=ground, until=20.0, pushes=[push], integrator=STIFF)
-    speed = (run.base_position[-1, 0] - run.base_position[0, 0]) / run.times[-1]
+    speed = (run.base.position[-1, 0] - run.base.position[0, 0]) / run.times[-1]
     assert speed == pytest.approx(gait.stride / gait.period, rel=0.1)
-    assert np.abs(run.base_rotation - np.eye(3)).max() < 0.05  # [rad], the trunk stays level
-    assert abs(run.base_position[-1, 1]) < 0.05  # [m], and on its line
-    assert abs(run.energy_drift) < 1e-2 * run.kinetic.max() * run.times[-1]
+    assert np.abs(run.base.rotation - np.eye(3)).max() < 0.05  # [rad], the trunk stays level
+    assert abs(run.base.position[-1, 1]) < 0.05  # [m], and on its line
+    assert abs(run.energy_drift) < 1e-2 * run.energy.kinetic.max() * run.times[-1]
 
 
 def test_a_hexapod_keeps_its_line_on_tripods_that_lie_beside_it():
@@ -97,8 +97,8 @@ def test_a_hexapod_keeps_its_line_on_tripods_that_lie_beside_it():
     robot, gait = robots.hexapod(), controllers.Tripod(stride=0.2)
     run = simulate(robot, controllers.Balanced(gait), ground=realistic_ground(robot), until=4.0, integrator=STIFF)
     assert run.mean_velocity[0] == pytest.approx(gait.stride / gait.period, rel=0.1)
-    assert np.abs(run.base_position[:, 1]).max() < 0.01  # [m]
-    assert np.abs(run.base_rotation - np.eye(3)).max() < 0.01  # [rad]
+    assert np.abs(run.base.position[:, 1]).max() < 0.01  # [m]
+    assert np.abs(run.base.rotation - np.eye(3)).max() < 0.01  # [rad]
 
 
 def test_the_bare_gait_of_the_biped_falls_on_that_floor():
@@ -113,7 +113,7 @@ def test_the_bare_trot_rocks_ten_times_as_much():
     ground = realistic_ground(robot)
     laws = controllers.ComputedTorque(gait), controllers.Balanced(gait)
     bare, balanced = (simulate(robot, law, ground=ground, until=6.0, integrator=STIFF) for law in laws)
-    tilt = [np.abs(run.base_rotation - np.eye(3)).max() for run in (bare, balanced)]
+    tilt = [np.abs(run.base.rotation - np.eye(3)).max() for run in (bare, balanced)]
     assert tilt[0] > 10 * tilt[1]
 
 

@@ -71,10 +71,10 @@ def test_a_law_held_for_one_step_is_the_law_itself_with_its_memory(integrator):
     ground = Rigid(friction=0.7) if rigid else Ground(KelvinVoigt(3e4, 600.0), VectorFriction(0.7, 50.0))
     options = {"ground": ground, "until": 0.1, "integrator": integrator}
     own, other = (legged.simulate(robot, x, **options) for x in (law, held))
-    assert other.engine == "compiled closed loop"
+    assert other.backend == "compiled closed loop"
     np.testing.assert_allclose(other.q, own.q, atol=1e-9)
     np.testing.assert_allclose(other.tau[:-1], own.tau[:-1], atol=1e-6)  # [N m], of some tens
-    np.testing.assert_allclose(other.reference, own.reference)
+    np.testing.assert_allclose(other.joints.reference, own.joints.reference)
     assert other.memory.shape[1] == robot.nv + own.memory.shape[1]
 
 
@@ -118,7 +118,7 @@ def test_a_held_law_that_keeps_a_state_of_its_own_runs_in_python():
     run = legged.simulate(
         robot, controllers.Held(Counting(), rate=100.0), until=0.05, integrator=legged.SemiImplicitEuler(1e-3)
     )
-    assert "keep a state" in run.engine
+    assert "keep a state" in run.backend
 
 
 def test_a_held_law_hides_nothing_of_the_law_but_its_switches():

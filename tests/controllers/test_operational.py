@@ -74,7 +74,7 @@ def test_a_foot_of_a_held_robot_draws_its_path_while_the_others_stay():
     path = circle(feet[3] + np.array([0, 0, 0.02]))
     law = OperationalSpaceControl(STAND, tasks=(PointTask("leg4_shank", path, SHANK),))
     run = legged.simulate(robot, law, until=1.5, q=q, v=v, integrator=STIFF)
-    assert run.engine.startswith("compiled")
+    assert run.backend.startswith("compiled")
     contact = robot.contact("leg4_foot")
     where = np.array([legged.point_positions(robot, q, [(contact.link, contact.position)])[0] for q in run.q])
     wanted = np.array([path(t) for t in run.times])
@@ -105,7 +105,7 @@ def leaning():
 def test_the_trunk_of_a_standing_quadruped_follows_a_pose(leaning):
     robot = robots.spatial_quadruped()
     _, _, feet, trunk = started(robot)
-    assert leaning.engine.startswith("compiled")
+    assert leaning.backend.startswith("compiled")
     for t, q in list(zip(leaning.times, leaning.q, strict=True))[50::20]:
         R, origins = legged.link_poses(robot, q)
         assert origins[0] == pytest.approx(trunk + lean(t), abs=2e-3)  # what the ground gives by as the load shifts
@@ -132,8 +132,8 @@ def test_a_foot_swings_while_three_stand(leaning):
     assert ends[0] == pytest.approx(lift(1.5), abs=2e-3)
     assert ends[1] == pytest.approx(trunk, abs=2e-3)
     assert ends[0][2] - foot[2] > 0.07
-    assert np.abs(run.contact_forces[-1][3]).max() == 0.0
-    assert run.contact_forces[-1][:, 2].sum() == pytest.approx(9.81 * robot.mass, rel=1e-2)
+    assert np.abs(run.contacts.forces[-1][3]).max() == 0.0
+    assert run.contacts.forces[-1][:, 2].sum() == pytest.approx(9.81 * robot.mass, rel=1e-2)
 
 
 def test_what_cannot_be_held_is_refused():

@@ -40,10 +40,10 @@ def check_trot(name: str, until: float) -> None:
     robot = loaded(name)
     gait, run = pushed(robot, Trot, Balanced, until, (0.0, 0.3, 0.0))
     assert run.mean_velocity[0] == pytest.approx(gait.gait.stride / gait.period, rel=0.15)
-    assert np.degrees(np.abs(run.base_angles()[:, :2]).max()) < 10
+    assert np.degrees(np.abs(run.base.angles()[:, :2]).max()) < 10
     assert sliding_per_stance(run, 0.02 * robot.mass * 9.81).max() < 5e-3  # [m]
     assert np.linalg.norm(run.v[-1, :2]) < 0.2  # [rad/s], steady again: roll and pitch rates of a trot
-    assert abs(run.base_position[-1, 1] - run.base_position[-200, 1]) < 0.03  # [m] in the last second
+    assert abs(run.base.position[-1, 1] - run.base.position[-200, 1]) < 0.03  # [m] in the last second
 
 
 @pytest.mark.parametrize("name", ["go2/"])
@@ -84,16 +84,16 @@ def test_a_robot_without_feet_has_no_home():
 def test_humanoids_stand_under_a_small_push(name, velocity):
     robot = loaded(name)
     _, run = pushed(robot, Stand, Balanced, 4.0, (velocity, 0.0, 0.0))
-    assert np.abs(run.base_position[-1] - run.base_position[0]).max() < 5e-3  # [m], back where it was
+    assert np.abs(run.base.position[-1] - run.base.position[0]).max() < 5e-3  # [m], back where it was
     assert np.abs(run.v[-1]).max() < 1e-2  # [rad/s], two seconds later
-    assert np.abs(run.base_position[:, 0]).max() > 0.01  # [m], and the push was felt
+    assert np.abs(run.base.position[:, 0]).max() > 0.01  # [m], and the push was felt
 
 
 @pytest.mark.slow
 def test_a_crawl_keeps_the_robot_level():
     robot = loaded("hyq/")
     gait, run = pushed(robot, Crawl, ComputedTorque, 4.0, (0.0, 0.1, 0.0))
-    assert np.degrees(np.abs(run.base_angles()[:, :2]).max()) < 1
+    assert np.degrees(np.abs(run.base.angles()[:, :2]).max()) < 1
     assert run.mean_velocity[0] > 0.9 * gait.gait.stride / gait.period
 
 
@@ -103,7 +103,7 @@ def test_servos_hold_a_standing_robot_and_go_on_doing_so():
     gait = suited(Stand, robot)
     assert np.array_equal(gait.reference(1e3, 0)[0], gait.reference(0.0, 0)[0])
     run = legged.simulate(robot, suited_law(JointPD, gait), ground=realistic_ground(robot), until=2.0)
-    assert np.abs(run.base_position[-1] - run.base_position[0]).max() < 0.03  # [m], sagged a little
+    assert np.abs(run.base.position[-1] - run.base.position[0]).max() < 0.03  # [m], sagged a little
     assert np.abs(run.v[-1]).max() < 1e-2
 
 

@@ -26,11 +26,11 @@ def test_the_biped_rises_from_its_crouch_to_the_set_point(ground):
     run = legged.simulate(
         robot, WorkspaceBalance(**SET_POINT), ground=under, until=3.0, q=q, v=v, integrator=integrator
     )
-    assert run.engine.startswith("compiled closed loop")
+    assert run.backend.startswith("compiled closed loop")
     assert run.q[-1, 4:7] == pytest.approx([0.01, 0.0, 1.14], abs=1e-4)
     assert run.q[-1, :4] == pytest.approx(TURNED, abs=1e-4)
     late = run.times > 2.0
-    assert run.contact_forces[late, :, 2].sum(axis=1) == pytest.approx(9.81 * robot.mass, rel=1e-3)
+    assert run.contacts.forces[late, :, 2].sum(axis=1) == pytest.approx(9.81 * robot.mass, rel=1e-3)
     # The first millimetre of the fall apart, it rises as it does with its feet held: 1.8 cm too far at 0.23 s.
     assert run.q[:, 6].max() == pytest.approx(1.155, abs=0.01)
 

@@ -20,8 +20,8 @@ def test_ten_seconds_keep_the_energy_and_the_loop():
     """13 turns of the crank, at 0.1 % of a turn a step: the error of the classical rule, and rounding in the loop."""
     closed, q, v = spinning_four_bar()
     run = legged.simulate(closed, until=10.0, q=q, v=v)
-    assert np.ptp(run.kinetic) > 0.5  # [J]; it does move
-    assert run.energy_drift < 1e-6 * run.kinetic.max()
+    assert np.ptp(run.energy.kinetic) > 0.5  # [J]; it does move
+    assert run.energy_drift < 1e-6 * run.energy.kinetic.max()
     assert legged.simulation.loop_errors(closed, run).max() < 1e-13
 
 
@@ -41,13 +41,13 @@ def test_stabilized_accelerations_alone_hold_the_loop():
     closed, q, v = spinning_four_bar()
     run = legged.simulate(closed, until=3.0, q=q, v=v, integrator=legged.Stiff())
     assert legged.simulation.loop_errors(closed, run).max() < 1e-5
-    assert run.energy_drift < 1e-2 * run.kinetic.max()
+    assert run.energy_drift < 1e-2 * run.energy.kinetic.max()
 
 
 def test_rank_tested_steps_are_the_compiled_ones():
     closed, q, v = spinning_four_bar()
     one, other = (legged.simulate(closed, until=0.01, q=q, v=v, compiled=how) for how in (None, False))
-    assert one.engine == "compiled closed loop" != other.engine
+    assert one.backend == "compiled closed loop" != other.backend
     assert one.q[-1] == pytest.approx(other.q[-1], abs=1e-13)
 
 
@@ -57,13 +57,13 @@ def test_runs_start_in_and_pass_postures_of_another_rank(extra):
     closed = parallelogram(extra)
     v = -6.0 * np.array([1, -1, *[1] * (1 + extra)])
     run = legged.simulate(closed, until=0.6, q=np.zeros(3 + extra), v=v)
-    assert run.engine == "compiled closed loop"
+    assert run.backend == "compiled closed loop"
     found = legged.simulation.loop_ranks(closed, run)
     assert found[0] == 1 + extra and set(found[1:]) == {2 + extra}
     assert run.q[-1, 0] < -np.pi  # past the next flat posture
     assert run.q[:, 2:] == pytest.approx(np.repeat(run.q[:, :1], 1 + extra, axis=1), abs=1e-12)
     assert legged.simulation.loop_errors(closed, run).max() < 1e-14
-    assert run.energy_drift < 1e-7 * run.kinetic.max()
+    assert run.energy_drift < 1e-7 * run.energy.kinetic.max()
 
 
 def test_work_in_is_the_rate_of_energy():
@@ -72,8 +72,8 @@ def test_work_in_is_the_rate_of_energy():
     run = legged.simulate(
         closed, lambda t, q, v, w: np.stack([0.3 - 0.1 * v[0], 0.0 * t, 0.05 * v[2]]), until=2.0, q=q, v=v
     )
-    assert np.abs(run.actuator_work).max() > 0.3
-    assert run.energy_drift < 1e-6 * np.abs(run.energy_sum).max()
+    assert np.abs(run.energy.actuator_work).max() > 0.3
+    assert run.energy_drift < 1e-6 * np.abs(run.energy.balance).max()
 
 
 def floating_leg(gravity=(0, 0, -9.81)):
@@ -101,7 +101,7 @@ def test_ten_seconds_of_a_falling_delta():
     """It swings through with 3.7 J, near postures in which its arms and rods line up."""
     closed = robots.delta()
     run = legged.simulate(closed, until=10.0)
-    assert run.energy_drift < 1e-4 * run.kinetic.max()
+    assert run.energy_drift < 1e-4 * run.energy.kinetic.max()
     assert legged.simulation.loop_errors(closed, run).max() < 1e-13
 
 
@@ -112,7 +112,7 @@ def test_ten_seconds_of_a_tumbling_leg():
     run = legged.simulate(closed, until=10.0, q=q, v=v)
     start, end = (legged.momentum(closed.robot, run.q[k], run.v[k]) for k in (0, -1))
     assert end == pytest.approx(start, abs=1e-6 * np.abs(start).max())
-    assert run.energy_drift < 1e-6 * run.kinetic.max()
+    assert run.energy_drift < 1e-6 * run.energy.kinetic.max()
     assert legged.simulation.loop_errors(closed, run).max() < 1e-13
 
 
@@ -239,12 +239,12 @@ def test_feet_as_loops_bear_what_a_stiff_floor_bears(phase):
         closed = loops.pin_contacts(robot, run.q[k], contacts)
         solution = loops.solve(closed, run.q[k], run.v[k], run.tau[k])
         forces = loops.loop_wrenches(closed, run.q[k], solution.multipliers)[:, 3:]
-        felt = run.contact_forces[k, : len(contacts)]
+        felt = run.contacts.forces[k, : len(contacts)]
         assert solution.rank == rank
         own, others = (each.reshape(len(feet), 2, 3).sum(axis=1) for each in (forces, felt))
         assert own == pytest.approx(others, abs=1e-3 * weight)
         assert forces[:, 2] == pytest.approx(felt[:, 2], abs=1e-2 * weight)
-    assert run.contact_forces[100:, len(contacts) :].max(initial=0.0) == 0.0
+    assert run.contacts.forces[100:, len(contacts) :].max(initial=0.0) == 0.0
     stands = loops.pin_contacts(robot, q, contacts)
     bound = legged.simulate(stands, sways, until=3.0, q=q, integrator=legged.Stiff())  # the free ankle is stiff
     assert legged.simulation.loop_errors(stands, bound).max() < 1e-5

@@ -1,5 +1,7 @@
 """Stops, motors and friction in simulations of pendulums and wheels with closed-form solutions."""
 
+from operator import attrgetter
+
 import numpy as np
 import pytest
 from oracles.rebuild import rebuild
@@ -39,7 +41,7 @@ def test_a_pendulum_falls_onto_its_stop_and_comes_to_rest(integrator):
     assert angle.min() > -0.5 - 1.1 * speed * STOP_TIME / np.e
     lost = 9.81 * 0.5 * np.sin(0.5)
     error = 0.05 if isinstance(integrator, legged.SemiImplicitEuler) else 1e-3  # of first order: h / T = 0.02
-    assert run.joint_work[-1] == pytest.approx(-lost, rel=error)
+    assert run.energy.joint_work[-1] == pytest.approx(-lost, rel=error)
     assert run.energy_drift < error * lost
 
 
@@ -61,7 +63,7 @@ def test_a_wheel_hits_a_stop_as_a_critically_damped_spring_and_leaves_it():
     run = legged.simulate(wheel(upper=0.5), until=0.3, v=[2.0], integrator=legged.RungeKutta4(step=1e-5), sample=1e-4)
     assert run.v[-1, 0] == pytest.approx(-2.0 * np.exp(-2.0), rel=1e-3)
     assert run.q.max() == pytest.approx(0.5 + 2.0 * STOP_TIME / np.e, rel=1e-3)
-    assert run.joint_work[-1] == pytest.approx(run.kinetic[-1] - run.kinetic[0], rel=1e-6)
+    assert run.energy.joint_work[-1] == pytest.approx(run.energy.kinetic[-1] - run.energy.kinetic[0], rel=1e-6)
 
 
 def test_each_end_of_a_range_may_be_open():
@@ -90,7 +92,7 @@ def test_a_coupled_joint_at_its_stop_stops_its_master():
     run = legged.simulate(robot, until=3.0, integrator=FIXED)
     assert run.q[-1, 0] == pytest.approx((-0.2 - 0.1) / 0.5, abs=2e-3)
     assert abs(run.v[-1, 0]) < 1e-5
-    assert run.energy_drift < 1e-4 * abs(run.joint_work[-1])
+    assert run.energy_drift < 1e-4 * abs(run.energy.joint_work[-1])
 
 
 # Motors.
@@ -106,7 +108,7 @@ def test_a_motor_gives_the_commanded_force_up_to_its_effort(force):
     given = np.clip(force, -2.0, 2.0)
     assert run.tau == pytest.approx(given)
     assert run.v[-1, 0] == pytest.approx(given * 0.5 / INERTIA)
-    assert run.actuator_work[-1] == pytest.approx(run.kinetic[-1])
+    assert run.energy.actuator_work[-1] == pytest.approx(run.energy.kinetic[-1])
 
 
 @pytest.mark.parametrize("sign", [1.0, -1.0])
@@ -146,7 +148,7 @@ def test_motors_without_limits_give_the_commanded_force_and_the_base_has_none():
 def test_viscous_friction_slows_a_wheel_exponentially():
     run = legged.simulate(wheel(damping=0.6), until=2.0, v=[3.0], integrator=FIXED)
     assert run.v[:, 0] == pytest.approx(3.0 * np.exp(-0.6 / INERTIA * run.times), rel=1e-9)
-    assert run.joint_work[-1] == pytest.approx(run.kinetic[-1] - run.kinetic[0], rel=1e-9)
+    assert run.energy.joint_work[-1] == pytest.approx(run.energy.kinetic[-1] - run.energy.kinetic[0], rel=1e-9)
 
 
 def test_dry_friction_stops_a_wheel_at_a_steady_rate_and_holds_it():
@@ -177,10 +179,10 @@ def test_a_spring_swings_a_wheel_with_its_period_and_keeps_its_energy():
     run = legged.simulate(robot, until=3.0, q=[1.0], integrator=FIXED)
     assert run.q[:, 0] == pytest.approx(0.4 + 0.6 * np.cos(omega * run.times), abs=1e-8)
     assert run.energy_drift < 1e-9
-    assert run.potential[0] == pytest.approx(0.5 * 12.0 * 0.6**2)
+    assert run.energy.potential[0] == pytest.approx(0.5 * 12.0 * 0.6**2)
 
 
-# All joint physics together, in every engine.
+# All joint physics together, in every backend.
 
 
 def leg(**rest):
@@ -207,7 +209,7 @@ def test_the_energy_balance_holds_with_all_joint_physics():
     run = legged.simulate(leg(), swings, until=2.0, **START, integrator=legged.Stiff(rtol=1e-8, atol=1e-10))
     assert run.q[:, 7].max() > 0.4  # the stops are reached
     assert run.q[:, 8].max() > -0.1
-    exchanged = np.abs(run.joint_work[-1]) + np.abs(run.actuator_work[-1])
+    exchanged = np.abs(run.energy.joint_work[-1]) + np.abs(run.energy.actuator_work[-1])
     assert exchanged > 1.0
     assert run.energy_drift < 1e-5 * exchanged
     assert np.all(np.abs(run.joint_tau) <= 3.0)
@@ -218,9 +220,9 @@ def test_compiled_and_python_engines_and_rollouts_agree():
     options = {"until": 0.4, "integrator": legged.SemiImplicitEuler(step=2e-4), **START}
     whole = legged.simulate(robot, swings, compiled=True, **options)
     plain = legged.simulate(robot, swings, compiled=False, **options)
-    assert whole.engine == "compiled closed loop"
+    assert whole.backend == "compiled closed loop"
     batch = legged.rollout(robot, swings, compiled=True, **{**options, "v": np.stack([START["v"], 0.5 * START["v"]])})
-    for field in ("q", "v", "tau", "joint_work", "actuator_work"):
-        assert getattr(plain, field) == pytest.approx(getattr(whole, field), abs=1e-9), field
-        assert getattr(batch.run(0), field) == pytest.approx(getattr(whole, field), abs=1e-9), field
-    assert np.abs(whole.joint_work).max() > 0.1
+    for field in ("q", "v", "tau", "energy.joint_work", "energy.actuator_work"):
+        assert attrgetter(field)(plain) == pytest.approx(attrgetter(field)(whole), abs=1e-9), field
+        assert attrgetter(field)(batch.run(0)) == pytest.approx(attrgetter(field)(whole), abs=1e-9), field
+    assert np.abs(whole.energy.joint_work).max() > 0.1

@@ -104,7 +104,7 @@ def test_trot_is_read_as_it_was_simulated(trot):
     point = sensors.zero_moment_point(robot, q, v, vdot, origin=origin)
     np.testing.assert_allclose(seen.zero_moment_point[k], point, atol=1e-10)
     np.testing.assert_allclose(seen.capture_point[k], sensors.capture_point(robot, q, v, origin=origin), atol=1e-12)
-    wrenches = contact.contact_wrenches(robot, q, run.contact_forces[k])
+    wrenches = contact.contact_wrenches(robot, q, run.contacts.forces[k])
     np.testing.assert_allclose(
         seen.foot("leg1_foot").force[k], sensors.contact_force(robot, q, wrenches, "leg1_foot"), atol=1e-10
     )
@@ -126,14 +126,14 @@ def test_trot_presses_inside_its_feet_and_where_its_motion_says(trot):
         np.nanmin(seen.margin(seen.capture_point)[settled(run)]) < -0.01
     )  # a trot always falls to one side or the other
     weight = robot.mass * G
-    assert seen.forces[settled(run), :, 2].sum(axis=1).mean() == pytest.approx(weight, rel=0.05)
+    assert seen.contacts.forces[settled(run), :, 2].sum(axis=1).mean() == pytest.approx(weight, rel=0.05)
     assert seen.specific_force[settled(run), 2].mean() == pytest.approx(G, rel=0.05)
 
 
 def test_trot_switches_diagonals(trot):
     robot, run = trot
     seen = sensors.measure(robot, run)
-    feet = {name: seen.foot(name).touching for name in seen.contact_names}
+    feet = {name: seen.foot(name).touching for name in seen.contacts.names}
     middle = [run.at(t) for t in (0.2, 0.6, 1.0)]  # [s], amid three steps
     patterns = [tuple(bool(on[k]) for on in feet.values()) for k in middle]
     assert patterns[0] == patterns[2] != patterns[1]
@@ -156,7 +156,7 @@ def test_controllers_can_use_sensors_inside_the_compiled_loop():
 
     stand, _ = robot.state(base_position=(0.0, 0.0, 0.6))
     run = legged.simulate(robot, law, until=0.1, q=stand, ground=realistic_ground(robot))
-    assert run.engine == "compiled closed loop"
+    assert run.backend == "compiled closed loop"
 
 
 def test_flight_has_no_pressure_and_no_margin():

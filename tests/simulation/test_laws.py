@@ -23,9 +23,9 @@ def random_state(seed, links=4, **options):
 def test_free_flight_keeps_energy(seed):
     robot, q, v = random_state(seed)
     run = simulate(robot, until=0.5, q=q, v=v, integrator=EXACT)
-    scale = 1.0 + np.abs(run.kinetic).max() + np.ptp(run.potential)
+    scale = 1.0 + np.abs(run.energy.kinetic).max() + np.ptp(run.energy.potential)
     assert run.energy_drift < 1e-6 * scale
-    assert np.all(run.actuator_work == 0.0)
+    assert np.all(run.energy.actuator_work == 0.0)
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -43,7 +43,7 @@ def test_a_body_that_turns_many_times_changes_charts_and_keeps_energy():
     robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, (0.3, 0.2, 0.1)))).build()
     v = np.array([20.0, 5.0, 3.0, 1.0, 0.0, 5.0])
     run = simulate(robot, until=3.0, v=v, integrator=EXACT)
-    assert run.energy_drift < 1e-5 * run.kinetic[0]
+    assert run.energy_drift < 1e-5 * run.energy.kinetic[0]
     np.testing.assert_allclose(np.linalg.norm(run.q[:, :4], axis=1), 1.0, atol=1e-14)
     momenta = np.array([legged.momentum(robot, q, v)[:3] for q, v in zip(run.q, run.v, strict=True)])
     np.testing.assert_allclose(momenta, np.broadcast_to(momenta[0], momenta.shape), atol=1e-6 * np.abs(momenta).max())
@@ -54,8 +54,8 @@ def test_torques_do_the_work_that_the_robot_gains():
     run = simulate(
         robot, lambda t, q, v, wrenches: 0.3 * np.cos(3.0 * t) - 0.5 * v[6:], until=0.5, q=q, v=v, integrator=EXACT
     )
-    assert np.ptp(run.actuator_work) > 0.1
-    assert run.energy_drift < 1e-6 * (1.0 + np.abs(run.kinetic).max())
+    assert np.ptp(run.energy.actuator_work) > 0.1
+    assert run.energy_drift < 1e-6 * (1.0 + np.abs(run.energy.kinetic).max())
 
 
 def standing(robot, knee=-1.0):
@@ -78,7 +78,7 @@ def test_energy_sum_is_constant_in_contact(make_ground):
     v = np.zeros(robot.nv)
     v[3:6] = 0.3, 0.1, -0.4
     run = simulate(robot, hold(robot, q), until=0.6, q=q, v=v, ground=make_ground(robot), integrator=Stiff(1e-8, 1e-10))
-    assert run.ground_work.min() < -0.3  # [J], the ground has taken the fall's energy
+    assert run.energy.contact_work.min() < -0.3  # [J], the ground has taken the fall's energy
     assert run.energy_drift < 1e-4
 
 
@@ -87,9 +87,9 @@ def test_a_standing_robots_feet_carry_its_weight_and_nothing_creeps():
     q = standing(robot)
     run = simulate(robot, hold(robot, q, 400.0, 20.0), until=4.0, q=q, ground=realistic_ground(robot), sample=0.5)
     np.testing.assert_allclose(run.ground_force[-1], [0.0, 0.0, 9.81 * robot.mass], atol=1e-3)
-    sunk = -run.contact_points[-1, :, 2]
+    sunk = -run.contacts.points[-1, :, 2]
     assert np.all((sunk > 0.1e-3) & (sunk < 1e-3))
-    assert np.abs(run.base_position[-1] - run.base_position[-2]).max() < 1e-6
+    assert np.abs(run.base.position[-1] - run.base.position[-2]).max() < 1e-6
 
 
 @pytest.mark.parametrize(("friction", "stands"), [(1.1 * np.tan(0.3), True), (0.85 * np.tan(0.3), False)])
@@ -111,7 +111,7 @@ def test_a_robot_on_a_slope_stands_below_the_friction_angle_and_slides_above(fri
         sample=0.5,
         integrator=SemiImplicitEuler(1e-4),
     )
-    moved = run.contact_points[-1] - run.contact_points[2]
+    moved = run.contacts.points[-1] - run.contacts.points[2]
     if stands:
         assert np.abs(moved).max() < 2e-5  # [m], what still swings in the joints; a second before it was no further
     else:
@@ -132,7 +132,7 @@ def test_a_robot_dropped_on_a_step_stands_on_it():
     ground = realistic_ground(robot, terrain=Steps(edges=(-2.0,), rises=(0.2,)))
     q[6] += 0.21
     run = simulate(robot, hold(robot, q, 400.0, 20.0), until=1.5, q=q, ground=ground, sample=0.5)
-    np.testing.assert_allclose(run.contact_points[-1, :, 2], 0.2, atol=1e-3)
+    np.testing.assert_allclose(run.contacts.points[-1, :, 2], 0.2, atol=1e-3)
 
 
 def test_a_push_changes_momentum_by_its_impulse():
@@ -142,7 +142,7 @@ def test_a_push_changes_momentum_by_its_impulse():
     before, after = (legged.momentum(robot, run.q[k], run.v[k]) for k in (0, -1))
     fall = robot.mass * 0.3 * robot.gravity
     np.testing.assert_allclose(after[3:] - before[3:] - fall, push.impulse, atol=1e-7)
-    assert run.push_work[-1] > 0.1
+    assert run.energy.push_work[-1] > 0.1
     assert run.energy_drift < 1e-6
 
 
@@ -167,8 +167,8 @@ def test_fixed_step_and_stiff_solver_agree_in_contact():
     stiff = simulate(robot, hold(robot, q), integrator=Stiff(1e-8, 1e-10), **options)
     fixed = simulate(robot, hold(robot, q), integrator=RungeKutta4(1e-4), **options)
     np.testing.assert_allclose(fixed.q, stiff.q, atol=1e-6)
-    np.testing.assert_allclose(fixed.contact_forces, stiff.contact_forces, atol=1e-2)  # of 118 N
-    np.testing.assert_allclose(fixed.ground_work, stiff.ground_work, atol=1e-4)
+    np.testing.assert_allclose(fixed.contacts.forces, stiff.contacts.forces, atol=1e-2)  # of 118 N
+    np.testing.assert_allclose(fixed.energy.contact_work, stiff.energy.contact_work, atol=1e-4)
 
 
 def test_turning_the_world_turns_the_run():
@@ -183,6 +183,6 @@ def test_turning_the_world_turns_the_run():
     one = simulate(robot, hold(robot, q), q=q, **options)
     two = simulate(robot, hold(robot, q), q=turned, **options)
     np.testing.assert_allclose(
-        two.base_position, one.base_position @ np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]]), atol=1e-6
+        two.base.position, one.base.position @ np.array([[0, 1, 0], [-1, 0, 0], [0, 0, 1]]), atol=1e-6
     )
     np.testing.assert_allclose(two.joint_positions, one.joint_positions, atol=1e-6)

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from legged.contact import Box, FreeBody, Rigid, Sphere
 from legged.errors import DefinitionError, SimulationError, TraceError, UnknownNameError
 from legged.ground import Flat, KelvinVoigt, VectorFriction
 from legged.ground.ground import Ground
-from legged.simulation.animation import frame
+from legged.simulation.plots import snapshot
 
 STEP = legged.TimeStepping(2e-3)
 GROUND = Rigid(friction=0.5, restitution=0.3)
@@ -57,10 +58,10 @@ def close(one, two, tolerance=1e-10):
 
 
 def test_the_bat_hits_the_ball_and_the_ball_the_ground(run):
-    assert run.engine == "compiled closed loop"
-    assert run.contact_names == ("ball", "arm-ball")
-    assert (run.contact_on, run.contact_against) == (("ball", "arm"), ("ground", "ball"))
-    forces = batted(sample=STEP.step).contact_forces
+    assert run.backend == "compiled closed loop"
+    assert run.contacts.names == ("ball", "arm-ball")
+    assert (run.contacts.on, run.contacts.against) == (("ball", "arm"), ("ground", "ball"))
+    forces = batted(sample=STEP.step).contacts.forces
     assert (np.abs(forces).max(axis=(0, 2)) > 50.0).all()  # [N]
     assert np.abs(run.ground_force).max() == 0.0  # the robot itself does not touch it
 
@@ -68,16 +69,16 @@ def test_the_bat_hits_the_ball_and_the_ball_the_ground(run):
 def test_energies_and_works_of_robot_and_bodies_add_up(run):
     push = legged.Push("arm", (0.5, 0.0, 0.0), at=0.05, duration=0.2, point=(0.0, 0.0, -0.4))
     pushed = [batted(pushes=[push], integrator=legged.TimeStepping(step)) for step in (2e-3, 1e-3)]
-    for work in ("actuator_work", "ground_work", "push_work", "joint_work"):
-        assert np.abs(getattr(pushed[0], work)).max() > 0.02, work
-    assert pushed[1].energy_drift < 0.01 * pushed[1].kinetic.max()
-    assert run.ground_work[-1] < 0.0 and np.diff(run.ground_work).max() < 1e-9
+    for work in ("actuator_work", "contact_work", "push_work", "joint_work"):
+        assert np.abs(getattr(pushed[0].energy, work)).max() > 0.02, work
+    assert pushed[1].energy_drift < 0.01 * pushed[1].energy.kinetic.max()
+    assert run.energy.contact_work[-1] < 0.0 and np.diff(run.energy.contact_work).max() < 1e-9
 
 
 def test_a_controller_in_python_moves_the_scene_as_the_compiled_loop_does(run):
     plain = batted(compiled=False)
-    for name in ("q", "v", "body_q", "body_v", "contact_forces", "skeleton", "vdot", "contact_residual"):
-        close(getattr(plain, name), getattr(run, name), 1e-9)
+    for name in ("q", "v", "bodies.q", "bodies.v", "contacts.forces", "figure.nodes", "vdot", "contacts.residual"):
+        close(attrgetter(name)(plain), attrgetter(name)(run), 1e-9)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -90,14 +91,14 @@ class Pit(Flat):
 
 def test_a_terrain_that_cannot_be_traced_runs_in_python(run):
     plain = batted(ground=dataclasses.replace(GROUND, terrain=Pit()), until=0.1)
-    assert "controller in Python" in plain.engine
+    assert "controller in Python" in plain.backend
     close(plain.q, run.q[: len(plain)])
 
 
 def test_sample_times_change_nothing(run):
     finer = batted(sample=2e-3)
     close(finer.q[::5], run.q)
-    close(finer.body_q[::5], run.body_q)
+    close(finer.bodies.q[::5], run.bodies.q)
 
 
 def test_members_of_a_rollout_move_as_runs_do_whatever_varies():
@@ -110,13 +111,13 @@ def test_members_of_a_rollout_move_as_runs_do_whatever_varies():
     }
     options = {"until": 0.5, "integrator": STEP}
     runs = legged.rollout(bat(), swing, ground=GROUND, bodies=[pitch()], vary=vary, compiled=True, **options)
-    assert runs.engine.startswith("compiled rollout")
+    assert runs.backend.startswith("compiled rollout")
     for i in (1, 4):
         ball = pitch(velocity=vary["bodies.0.velocity"][i], position=vary["bodies.0.position"][i])
         ground = Rigid(friction=vary["ground.friction"][i], restitution=vary["ground.restitution"][i])
         one, other = runs.run(i), batted(ground=ground, bodies=[ball], compiled=False, **options)
-        for name in ("q", "v", "body_q", "body_v", "contact_forces", "ground_work", "tau"):
-            close(getattr(one, name), getattr(other, name), 1e-9)
+        for name in ("q", "v", "bodies.q", "bodies.v", "contacts.forces", "energy.contact_work", "tau"):
+            close(attrgetter(name)(one), attrgetter(name)(other), 1e-9)
 
 
 def test_a_member_does_not_depend_on_batch_or_threads():
@@ -148,8 +149,8 @@ def test_a_controller_feels_the_forces_of_the_step_before():
 
     run = batted(law, compiled=False, sample=2e-3, until=0.4)
     wrench = {round(t, 6): w for t, w in felt}
-    arm = int(np.abs(run.contact_forces[:, 1]).max(axis=1).argmax())
-    force = run.contact_forces[arm, 1]
+    arm = int(np.abs(run.contacts.forces[:, 1]).max(axis=1).argmax())
+    force = run.contacts.forces[arm, 1]
     assert np.linalg.norm(force) > 1.0
     w = wrench[round(run.times[arm], 6)][1]
     np.testing.assert_allclose(np.linalg.norm(w[3:]), np.linalg.norm(force), rtol=1e-9)
@@ -157,11 +158,11 @@ def test_a_controller_feels_the_forces_of_the_step_before():
 
 def test_a_run_with_bodies_is_saved_and_read_again(run, tmp_path):
     again = legged.Run.load(run.save(tmp_path / "run"))
-    assert again.bodies == ("ball",) and again.contact_against == run.contact_against
-    np.testing.assert_array_equal(again.body_q, run.body_q)
+    assert again.bodies.names == ("ball",) and again.contacts.against == run.contacts.against
+    np.testing.assert_array_equal(again.bodies.q, run.bodies.q)
     with run.to_csv(tmp_path / "run.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert float(rows[7]["ball_q[6]"]) == run.body_q[7, 0, 6]
+    assert float(rows[7]["ball_q[6]"]) == run.bodies.q[7, 0, 6]
 
 
 def test_a_body_is_found_by_name_with_velocities_in_the_world(run):
@@ -177,16 +178,16 @@ def test_a_body_is_found_by_name_with_velocities_in_the_world(run):
 
 
 def test_pictures_show_bodies_and_follow_the_robot(run):
-    assert run.skeleton.shape[1] > run.figure.shape[1]
-    ball = run.skeleton[:, run.figure.shape[1] :]
+    assert run.figure.nodes.shape[1] > run.figure.robot_nodes.shape[1]
+    ball = run.figure.nodes[:, run.figure.robot_nodes.shape[1] :]
     distance = np.linalg.norm(ball - run.body("ball").position[:, None], axis=2)
     np.testing.assert_allclose(distance, 0.06, atol=1e-9)
     brick = batted(
         bodies=[FreeBody("brick", legged.box_inertia(1.0, (0.1, 0.2, 0.3)), [Box((0.1, 0.2, 0.3))])], until=0.01
     )
-    corners = brick.skeleton[0, brick.figure.shape[1] :]
-    assert corners.shape == (8, 3) and len(brick.edges) == len(run.edges) - 3 * 16 + 12
-    assert len(frame(run, 0.3).axes) == 1
+    corners = brick.figure.nodes[0, brick.figure.robot_nodes.shape[1] :]
+    assert corners.shape == (8, 3) and len(brick.figure.edges) == len(run.figure.edges) - 3 * 16 + 12
+    assert len(snapshot(run, 0.3).axes) == 1
 
 
 @pytest.mark.parametrize("damping", [1.0, 1e4])
@@ -203,9 +204,9 @@ def test_a_joint_as_stiff_as_it_may_be_bears_contact_in_steps_of_any_length(damp
         for step in (2e-3, 5e-4)
     ]
     for run in runs:
-        assert run.contact_residual.max() < 1e-6 and run.joint_work[-1] < 0.0
-        assert run.energy_drift < 0.05 * abs(run.ground_work[-1] + run.joint_work[-1])
-        assert run.contact_points[:, 0, 2].min() > -1e-9  # [m]
+        assert run.contacts.residual.max() < 1e-6 and run.energy.joint_work[-1] < 0.0
+        assert run.energy_drift < 0.05 * abs(run.energy.contact_work[-1] + run.energy.joint_work[-1])
+        assert run.contacts.points[:, 0, 2].min() > -1e-9  # [m]
     close(runs[0].q[-1], runs[1].q[-1], 0.02)
 
 

@@ -53,7 +53,7 @@ def test_members_move_as_plain_runs_do_whatever_varies(biped):
     runs = legged.rollout(
         robot, law, ground=ground, until=1.0, integrator=EULER, vary=vary, pushes=[push], compiled=True
     )
-    assert len(runs) == count and runs.engine.startswith("compiled rollout")
+    assert len(runs) == count and runs.backend.startswith("compiled rollout")
     for i in (4,):
         gait = controllers.Walk(stride=vary["gait.stride"][i], period=vary["gait.period"][i])
         floor = replace(ground, friction=replace(ground.friction, coefficient=vary["ground.friction.coefficient"][i]))
@@ -71,9 +71,9 @@ def test_members_move_as_plain_runs_do_whatever_varies(biped):
         close(run.q, plain.q)
         close(run.v, plain.v)
         close(run.tau, plain.tau)
-        close(run.contact_forces, plain.contact_forces)
+        close(run.contacts.forces, plain.contacts.forces)
         np.testing.assert_array_equal(run.phases, plain.phases)
-        np.testing.assert_allclose(runs.base_position[i], plain.base_position, atol=1e-9)
+        np.testing.assert_allclose(runs.base_position[i], plain.base.position, atol=1e-9)
 
 
 @pytest.mark.parametrize("integrator", [legged.SemiImplicitEuler(1e-3), legged.RungeKutta4(2e-3)])
@@ -134,7 +134,7 @@ def test_what_cannot_be_traced_runs_one_by_one_and_says_so():
     q = np.repeat(robot.neutral()[None], 2, axis=0)
     options = {"until": 0.01, "q": q, "integrator": EULER}
     runs = legged.rollout(robot, branching, **options)
-    assert "controller in Python" in runs.engine and "legged.where" in runs.engine
+    assert "controller in Python" in runs.backend and "legged.where" in runs.backend
     traced = legged.rollout(robot, stiff_standing, **options)
     close(runs.q[0], traced.q[0])
     with pytest.raises(TraceError, match="cannot be compiled"):

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+from pathlib import Path
 
 import networkx as nx
 import numpy as np
@@ -20,9 +21,8 @@ from legged.errors import (
 from legged.ground import BristleFriction, Ground, KelvinVoigt, Slope, paper_ground, realistic_ground
 from legged.ground.contact import contact_wrenches
 from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, simulate
-from legged.simulation.animation import animate, frame
-from legged.simulation.plots import joints_figure, save_figures
-from legged.simulation.skeleton import stick_figure
+from legged.simulation.plots import animate, joints_figure, save_figures, snapshot
+from legged.simulation.stick_figure import stick_figure
 
 
 @pytest.fixture(scope="module")
@@ -73,24 +73,24 @@ def test_run_has_everything_at_every_sample(robot, run):
     np.testing.assert_allclose(run.times, np.linspace(0.0, 0.3, n))
     assert run.q.shape == (n, robot.nq)
     assert run.v.shape == run.vdot.shape == run.tau.shape == (n, robot.nv)
-    assert run.reference.shape == run.memory.shape == run.joint_tau.shape == run.joint_positions.shape == (n, 12)
-    assert run.contact_points.shape == run.contact_forces.shape == (n, 4, 3)
-    assert run.ground_memory.shape == (n, 8)
-    assert run.base_rotation.shape == (n, 3, 3)
-    assert run.engine == "compiled closed loop"
+    assert run.joints.reference.shape == run.memory.shape == run.joint_tau.shape == run.joint_positions.shape == (n, 12)
+    assert run.contacts.points.shape == run.contacts.forces.shape == (n, 4, 3)
+    assert run.contacts.memory.shape == (n, 8)
+    assert run.base.rotation.shape == (n, 3, 3)
+    assert run.backend == "compiled closed loop"
     assert run.duration == pytest.approx(0.3)
     assert run.ended == ""
     assert run.phases[[0, 9, 10, 20, 30]].tolist() == [0, 0, 1, 2, 2]
     for k in (0, 15, 30):
         points, _ = legged.point_motion(robot, run.q[k], run.v[k], [(c.link, c.position) for c in robot.contacts])
-        np.testing.assert_allclose(run.contact_points[k], points, atol=1e-12)
-        assert run.kinetic[k] == pytest.approx(legged.kinetic_energy(robot, run.q[k], run.v[k]))
+        np.testing.assert_allclose(run.contacts.points[k], points, atol=1e-12)
+        assert run.energy.kinetic[k] == pytest.approx(legged.kinetic_energy(robot, run.q[k], run.v[k]))
     assert np.all(run.tau[:, :6] == 0.0)
 
 
 def test_accelerations_are_those_of_torques_and_contact_forces(robot, run):
     for k in (0, 15, 30):
-        wrenches = contact_wrenches(robot, run.q[k], run.contact_forces[k])
+        wrenches = contact_wrenches(robot, run.q[k], run.contacts.forces[k])
         expected = legged.forward_dynamics(robot, run.q[k], run.v[k], run.tau[k], wrenches)
         np.testing.assert_allclose(run.vdot[k], expected, atol=1e-9 * (1.0 + np.abs(expected).max()))
 
@@ -101,7 +101,7 @@ def test_accelerations_tell_the_push(robot):
     run = simulate(robot, until=0.2, q=standing(robot), pushes=[push])
     for k in (5, 13, 15, 18):
         outside = legged.inverse_dynamics(robot, run.q[k], run.v[k], run.vdot[k])[3:6]
-        np.testing.assert_allclose(run.base_rotation[k] @ outside, push.force(run.times[k]), atol=1e-8)
+        np.testing.assert_allclose(run.base.rotation[k] @ outside, push.force(run.times[k]), atol=1e-8)
 
 
 def test_joints_and_contacts_are_found_by_name(robot, run):
@@ -109,11 +109,11 @@ def test_joints_and_contacts_are_found_by_name(robot, run):
     np.testing.assert_array_equal(knee.position, run.q[:, at.q.start])
     np.testing.assert_array_equal(knee.velocity, run.v[:, at.v.start])
     np.testing.assert_array_equal(knee.torque, run.tau[:, at.v.start])
-    np.testing.assert_array_equal(knee.reference, run.reference[:, at.q.start - 7])
+    np.testing.assert_array_equal(knee.reference, run.joints.reference[:, at.q.start - 7])
     assert run.joint("leg3_hip").position.shape == run.joint("leg3_hip").reference.shape == (31, 2)
     foot = run.contact("leg4_foot")
-    np.testing.assert_array_equal(foot.position, run.contact_points[:, 3])
-    np.testing.assert_array_equal(foot.force, run.contact_forces[:, 3])
+    np.testing.assert_array_equal(foot.position, run.contacts.points[:, 3])
+    np.testing.assert_array_equal(foot.force, run.contacts.forces[:, 3])
     with pytest.raises(UnknownNameError, match="did you mean 'leg1_knee'"):
         run.joint("leg1_kne")
 
@@ -127,18 +127,38 @@ def test_base_angles_give_back_the_rotation(robot):
     from legged.rotations import euler_matrix
 
     for sequence in ("xyz", "zyx", "zxz"):
-        turned = euler_matrix(sequence, run.base_angles(sequence)[1])
-        np.testing.assert_allclose(turned, run.base_rotation[1], atol=1e-12)
+        turned = euler_matrix(sequence, run.base.angles(sequence)[1])
+        np.testing.assert_allclose(turned, run.base.rotation[1], atol=1e-12)
+
+
+def leaves(record, prefix=""):
+    """Yield (name, value) of the fields of a run and of its groups."""
+    for field in dataclasses.fields(record):
+        value = getattr(record, field.name)
+        if dataclasses.is_dataclass(value):
+            yield from leaves(value, f"{field.name}.")
+        else:
+            yield prefix + field.name, value
 
 
 def test_saved_run_comes_back_the_same(run, tmp_path):
     again = Run.load(run.save(tmp_path / "run"))
-    for field in dataclasses.fields(Run):
-        one, two = getattr(run, field.name), getattr(again, field.name)
-        assert type(one) is type(two), field.name
-        np.testing.assert_array_equal(one, two, err_msg=field.name)
+    for (name, one), (_, two) in zip(leaves(run), leaves(again), strict=True):
+        assert type(one) is type(two), name
+        np.testing.assert_array_equal(one, two, err_msg=name)
     assert again.energy_drift == run.energy_drift
     assert repr(again) == repr(run)
+
+
+def test_files_of_the_previous_format_are_read():
+    """The file holds 0.02 s of free fall of the planar biped, written before the arrays of a run were grouped."""
+    run = Run.load(Path(__file__).parent / "data" / "run_format_1.npz")
+    assert repr(run) == "<Run of 'planar biped': 0.02 s, 3 samples, compiled closed loop>"
+    assert run.joints.names == ("a_hip", "a_knee", "a_ankle", "b_hip", "b_knee", "b_ankle")
+    assert run.base.position[-1, 2] == pytest.approx(-0.5 * 9.81 * 0.02**2, rel=1e-4)  # [m], the base barely rotates
+    assert run.contacts.points.shape == run.contacts.forces.shape == (3, len(run.contacts.names), 3)
+    assert run.energy.drift < 1e-5  # [J]
+    assert run.figure.robot_nodes.shape == run.figure.nodes.shape
 
 
 def test_loading_something_else_is_refused(tmp_path):
@@ -153,8 +173,8 @@ def test_csv_holds_the_numbers_in_full(run, tmp_path):
     assert len(rows) == len(run)
     assert float(rows[7]["t"]) == run.times[7]
     assert float(rows[7]["q[3]"]) == run.q[7, 3]
-    assert float(rows[7]["leg2_foot_fz"]) == run.contact_forces[7, 1, 2]
-    assert float(rows[7]["ground_work"]) == run.ground_work[7]
+    assert float(rows[7]["leg2_foot_fz"]) == run.contacts.forces[7, 1, 2]
+    assert float(rows[7]["contact_work"]) == run.energy.contact_work[7]
 
 
 def test_figures_and_animations_are_written(run, tmp_path):
@@ -162,13 +182,13 @@ def test_figures_and_animations_are_written(run, tmp_path):
 
     paths = save_figures(run, tmp_path / "figures")
     assert {path.name for path in paths} == {"trunk.png", "joints.png", "energy.png", "contact.png"}
-    assert run.save_figures(tmp_path / "more", "a_")[0].name == "a_trunk.png"
-    with Image.open(run.animate(tmp_path / "run.gif", fps=10.0)) as movie:
+    assert save_figures(run, tmp_path / "more", "a_")[0].name == "a_trunk.png"
+    with Image.open(animate(run, tmp_path / "run.gif", fps=10.0)) as movie:
         assert movie.n_frames == 4
     page = animate(run, tmp_path / "run.html").read_text()
     assert '"title":"spatial quadruped"' in page
     assert "http" not in page.replace("http-equiv", "")
-    frame(run, 0.1).savefig(tmp_path / "frame.png")
+    snapshot(run, 0.1).savefig(tmp_path / "frame.png")
     joints_figure(run, ["leg1_knee"], title="one knee").savefig(tmp_path / "knee.png")
     with pytest.raises(LeggedError, match=r"\.gif or an \.html"):
         animate(run, tmp_path / "run.mov")
@@ -194,10 +214,10 @@ def test_compiled_and_piecewise_engines_give_the_same_run(robot, integrator):
     options = {"until": 0.25, "q": standing(robot), "ground": ground, "integrator": integrator}
     options["pushes"] = [Push("trunk", (0.5, 0.2, 0.0), at=0.05)]
     one, two = (simulate(robot, Servo(), compiled=c, **options) for c in (True, False))
-    assert one.engine == "compiled closed loop"
-    assert two.engine.startswith("compiled robot, controller in Python")
+    assert one.backend == "compiled closed loop"
+    assert two.backend.startswith("compiled robot, controller in Python")
     np.testing.assert_allclose(one.q, two.q, atol=1e-9 if integrator else 1e-5)
-    np.testing.assert_allclose(one.ground_work, two.ground_work, atol=1e-9 if integrator else 1e-5)
+    np.testing.assert_allclose(one.energy.contact_work, two.energy.contact_work, atol=1e-9 if integrator else 1e-5)
 
 
 def test_controller_that_branches_runs_in_python_and_says_why(robot):
@@ -205,8 +225,8 @@ def test_controller_that_branches_runs_in_python_and_says_why(robot):
         return -5.0 * v[6:] if t > 0.05 else np.zeros(12)
 
     run = simulate(robot, controller, until=0.1, q=standing(robot))
-    assert "controller in Python" in run.engine
-    assert "legged.where" in run.engine
+    assert "controller in Python" in run.backend
+    assert "legged.where" in run.backend
     with pytest.raises(TraceError, match="cannot be compiled"):
         simulate(robot, controller, until=0.1, q=standing(robot), compiled=True)
 
@@ -221,7 +241,8 @@ def test_controller_that_hides_a_state_is_not_compiled(robot):
             return np.full(12, 1e-3 * self.calls)
 
     assert (
-        "keep a state" in simulate(robot, Counter(), until=0.02, q=standing(robot), integrator=RungeKutta4(1e-3)).engine
+        "keep a state"
+        in simulate(robot, Counter(), until=0.02, q=standing(robot), integrator=RungeKutta4(1e-3)).backend
     )
 
 
@@ -247,7 +268,7 @@ def test_ground_that_cannot_be_traced_still_works(robot):
     ground = Trampoline(KelvinVoigt(1.0, 0.0), BristleFriction(0.5, 1.0, 1.0))
     run = simulate(robot, Servo(), until=0.1, q=standing(robot, 0.595), ground=ground)
     assert run.ground_force[-1, 2] > 10.0
-    assert "controller in Python" in run.engine
+    assert "controller in Python" in run.backend
 
 
 # What goes wrong, in words.
@@ -284,7 +305,7 @@ def test_height_counts_from_the_ground_below(robot):
     v = np.zeros(robot.nv)
     v[3] = 3.0
     run = simulate(robot, until=0.25, q=standing(robot, 1.0), v=v, ground=ground, fall=Fall(height=0.95))
-    assert run.base_position[-1, 2] < 0.7
+    assert run.base.position[-1, 2] < 0.7
 
 
 def test_diverging_solution_ends_in_words(robot):
@@ -333,8 +354,8 @@ def test_any_robot_runs_with_and_without_joints():
     q = brick.neutral()
     q[6] = 0.2
     run = simulate(brick, until=0.5, q=q, ground=realistic_ground(brick), fall=False)
-    assert run.contact_forces[..., 2].max() > 0.0
-    assert run.joint_names == ()
+    assert run.contacts.forces[..., 2].max() > 0.0
+    assert run.joints.names == ()
     assert run.joint_tau.shape == (51, 0)
     arm = robots.chain(3, base=legged.FixedBase())
     assert simulate(arm, until=0.2).energy_drift < 1e-4
@@ -346,7 +367,7 @@ def test_initial_state_comes_from_the_controller(robot):
             return standing(robot, 0.9), np.r_[np.zeros(5), 1.0, np.zeros(12)]
 
     run = simulate(robot, Placed(), until=0.02)
-    assert run.base_position[0, 2] == 0.9
+    assert run.base.position[0, 2] == 0.9
     assert run.v[0, 5] == 1.0
     assert simulate(robot, Placed(), until=0.02, v=np.zeros(18)).v[0, 5] == 0.0
 

@@ -200,7 +200,7 @@ class DisturbanceMap:
         rows += [("strongest", f"{self.boundary.max():.3g}")]
         counts = ", ".join(f"{np.sum(self.outcomes == k)} {words}" for k, words in enumerate(OUTCOMES))
         notes = (
-            f"{self.outcomes.size} runs of {self.runs.times[-1]:g} s, {counts}; {self.runs.engine}.",
+            f"{self.outcomes.size} runs of {self.runs.times[-1]:g} s, {counts}; {self.runs.backend}.",
             f"Sizes from {sizes[0]:.3g} to {sizes[-1]:.3g} {unit}; directions are those it comes from, from +x to +y.",
             f"Survived: never fallen, and {self.settled}.",
         )

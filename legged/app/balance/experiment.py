@@ -18,13 +18,13 @@ from legged.robot.robot import Robot
 from legged.robot.state import State
 from legged.rotations import euler_matrix
 from legged.simulation import Run
+from legged.simulation.backend import Backend, select_backend
 from legged.simulation.controller import adapt
-from legged.simulation.engine import Engine, choose
 from legged.simulation.fixed import TimeStepping
+from legged.simulation.records import GROUND
 from legged.simulation.rigid_loop import closed_loop
-from legged.simulation.run import GROUND
 from legged.simulation.simulate import follow, sample_times
-from legged.simulation.skeleton import stick_figure
+from legged.simulation.stick_figure import stick_figure
 from legged.simulation.system import segments
 from legged.spatial import Array
 from robots.spatial_biped import crouch, spatial_biped
@@ -117,10 +117,10 @@ class Experiment:
     @cached_property
     def run(self) -> Run:
         """The motion, a sample for each step; one that ended early tells why in `ended`."""
-        engine, q, s = self._begun
+        backend, q, s = self._begun
         integrator, times = TimeStepping(self.step), sample_times(self.duration, self.step)
         try:
-            return follow(engine, self.law, q, s, times, integrator, None, None)
+            return follow(backend, self.law, q, s, times, integrator, None, None)
         except SimulationError as error:
             if isinstance(error.run, Run) and len(error.run) > 1:
                 return error.run
@@ -128,19 +128,19 @@ class Experiment:
 
     def seconds(self) -> float:
         """Return the processor time that the motion takes, [s], compiled and sampled at 100 Hz: the best of some."""
-        engine, q, s = self._begun
-        plan = segments(sample_times(self.duration, 0.01), *engine.loop.break_times(self.duration))
-        return race([lambda: list(TimeStepping(self.step).march(engine, q, s, plan))])[0]
+        backend, q, s = self._begun
+        plan = segments(sample_times(self.duration, 0.01), *backend.loop.break_times(self.duration))
+        return race([lambda: list(TimeStepping(self.step).march(backend, q, s, plan))])[0]
 
     @cached_property
-    def _begun(self) -> tuple[Engine, Array, Array]:
+    def _begun(self) -> tuple[Backend, Array, Array]:
         """The compiled loop, and its state at the start, (q, s)."""
         (q, v), adapted = self.start, adapt(self.law)
         memory = adapted.start(self.robot, self.ground, q, v)
         nodes = stick_figure(self.robot)[0]
         loop = closed_loop(self.robot, adapted, self.ground, len(memory), (), nodes, self.bodies)
         s = loop.initial(v, memory)
-        return choose(loop, q, s, True), q, s
+        return select_backend(loop, q, s, True), q, s
 
 
 def check_shapes(robot: Robot, instead: str) -> None:
@@ -207,11 +207,11 @@ class Foot(NamedTuple):
 
 def hit(run: Run, mass: float, gravity: Array) -> Hit | None:
     """Return how the block of that mass, [kg], met the robot, or None if it missed; gravity: (3,), [m/s^2], world."""
-    if BLOCK not in run.bodies:
+    if BLOCK not in run.bodies.names:
         return None
-    sides = zip(run.contact_on, run.contact_against, strict=True)
+    sides = zip(run.contacts.on, run.contacts.against, strict=True)
     between = [k for k, pair in enumerate(sides) if BLOCK in pair and GROUND not in pair]
-    touching = np.flatnonzero((run.contact_forces[:, between] != 0.0).any(axis=(1, 2)))
+    touching = np.flatnonzero((run.contacts.forces[:, between] != 0.0).any(axis=(1, 2)))
     if not len(touching):
         return None
     first = int(touching[0])
@@ -228,9 +228,9 @@ def feet(robot: Robot, run: Run, since: float) -> list[Foot]:
 
 
 def _foot(run: Run, name: str, since: float) -> Foot:
-    sides = zip(run.contact_on, run.contact_against, strict=True)
+    sides = zip(run.contacts.on, run.contacts.against, strict=True)
     own = [k for k, pair in enumerate(sides) if pair == (name, GROUND)]
-    points = run.contact_points[:, own]
+    points = run.contacts.points[:, own]
     height, middle = points[:, :, 2], points.mean(axis=1)[:, :2]
     up = (height.max(axis=1) > RISEN) & (run.times > since)
     changes = np.diff(up.astype(int))
@@ -251,8 +251,8 @@ def _foot(run: Run, name: str, since: float) -> Foot:
 def errors(experiment: Experiment) -> tuple[Array, Array]:
     """Return the distance of the base from its set point, (T,), [m], and its angle from it, (T,), [rad]."""
     run, (place, R) = experiment.run, experiment.wanted
-    turn = np.einsum("tij,ij->t", run.base_rotation, R)
-    away = np.linalg.norm(run.base_position - place, axis=1)
+    turn = np.einsum("tij,ij->t", run.base.rotation, R)
+    away = np.linalg.norm(run.base.position - place, axis=1)
     return away, np.arccos(np.clip(0.5 * (turn - 1.0), -1.0, 1.0))
 
 

@@ -16,10 +16,9 @@ from legged.app.paper.timing import race
 from legged.compiler import Counts, count
 from legged.compiler import compile as compile_function
 from legged.rotations import quaternion_of
-from legged.simulation import Run
-from legged.simulation.camera import camera_for, force_scale
-from legged.simulation.run import GROUND
-from legged.simulation.skeleton import FREE
+from legged.simulation import Run, plots
+from legged.simulation.plots.animation import camera_for, force_scale
+from legged.simulation.records import FREE, GROUND
 from legged.table import Table
 
 COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.RED, figures.PURPLE, figures.GREY)
@@ -45,7 +44,7 @@ def figure_5(experiment: Experiment, events: Sequence[float]) -> Figure:
     run, (place, _) = experiment.run, experiment.wanted
     made = figures.figure(3, 1, height=1.9, sharex=True)
     for i, (ax, axis) in enumerate(zip(made.axes, "xyz", strict=True)):
-        ax.plot(run.times, 100.0 * run.base_position[:, i], color=COLORS[i], label="base")
+        ax.plot(run.times, 100.0 * run.base.position[:, i], color=COLORS[i], label="base")
         ax.axhline(100.0 * place[i], linestyle="--", color="black", linewidth=0.9, label="set point")
         _mark(ax, events)
         figures.label(ax, "", "", f"{axis} [cm]")
@@ -56,7 +55,7 @@ def figure_5(experiment: Experiment, events: Sequence[float]) -> Figure:
 def figure_6(experiment: Experiment, events: Sequence[float]) -> Figure:
     """Return the quaternion of the base beside that of its set point."""
     run, (_, R) = experiment.run, experiment.wanted
-    p = np.array([quaternion_of(R_t) for R_t in run.base_rotation])
+    p = np.array([quaternion_of(R_t) for R_t in run.base.rotation])
     p *= np.sign(p @ quaternion_of(R))[:, None]  # the nearer one of the two that say the same
     wanted = quaternion_of(R)
     made = figures.figure(2, 2, height=2.3, sharex=True)
@@ -73,13 +72,13 @@ def feet_figure(run: Run, names: Sequence[str], events: Sequence[float], until: 
     made = figures.figure(len(names), 2, width=9.0, height=2.4, sharex=True)
     shown = run.times <= until
     for row, name in enumerate(names):
-        own = [k for k, on in enumerate(run.contact_on) if on == name]
+        own = [k for k, on in enumerate(run.contacts.on) if on == name]
         for color, k in zip(COLORS, own, strict=False):
-            label = run.contact_names[k].partition("_")[2] or run.contact_names[k]
+            label = run.contacts.names[k].partition("_")[2] or run.contacts.names[k]
             height, force = made.axes[2 * row], made.axes[2 * row + 1]
-            height.plot(run.times[shown], 1e3 * run.contact_points[shown, k, 2], color=color, label=label)
-            force.plot(run.times[shown], run.contact_forces[shown, k, 2], color=color, linewidth=0.9)
-            force.set_ylim(-20.0, 1.1 * np.quantile(run.contact_forces[:, own, 2], 0.999) + 20.0)
+            height.plot(run.times[shown], 1e3 * run.contacts.points[shown, k, 2], color=color, label=label)
+            force.plot(run.times[shown], run.contacts.forces[shown, k, 2], color=color, linewidth=0.9)
+            force.set_ylim(-20.0, 1.1 * np.quantile(run.contacts.forces[:, own, 2], 0.999) + 20.0)
         figures.label(made.axes[2 * row], name, "time [s]", "height [mm]")
         figures.label(made.axes[2 * row + 1], "", "time [s]", "vertical force [N]")
     for ax in made.axes:
@@ -90,18 +89,18 @@ def feet_figure(run: Run, names: Sequence[str], events: Sequence[float], until: 
 def snapshots(run: Run, times: Sequence[float]) -> Figure:
     """Return stick figures at some times, [s], with the ground's forces."""
     camera, scale = camera_for(run), force_scale(run)
-    shown = camera.picture(run.skeleton[[run.at(t) for t in times]]).reshape(-1, 2)
+    shown = camera.project(run.figure.nodes[[run.at(t) for t in times]]).reshape(-1, 2)
     (left, bottom), (right, top) = shown.min(axis=0) - 0.05, shown.max(axis=0) + 0.05  # [m]
     made = figures.figure(1, len(times), width=1.6 * len(times), height=1.6 * (top - bottom) / (right - left) + 0.3)
-    floor = [k for k, against in enumerate(run.contact_against) if against == GROUND]
+    floor = [k for k, against in enumerate(run.contacts.against) if against == GROUND]
     for ax, t in zip(made.axes, times, strict=True):
         k = run.at(t)
-        points = run.contact_points[k, floor]
-        forces = camera.picture(np.stack([points, points + scale * run.contact_forces[k, floor]], axis=1))
+        points = run.contacts.points[k, floor]
+        forces = camera.project(np.stack([points, points + scale * run.contacts.forces[k, floor]], axis=1))
         ax.add_collection(LineCollection(list(forces), colors=figures.RED, linewidths=1.2))
         for modules, color in (([0], "black"), ([FREE], figures.ORANGE), ([1], figures.BLUE), ([2], figures.GREEN)):
-            edges = run.edges[np.isin(run.edge_modules, modules)]
-            lines = camera.picture(run.skeleton[k])[edges]
+            edges = run.figure.edges[np.isin(run.figure.modules, modules)]
+            lines = camera.project(run.figure.nodes[k])[edges]
             ax.add_collection(LineCollection(list(lines), colors=color, linewidths=2.0, capstyle="round"))
         ax.set(xlim=(left, right), ylim=(bottom, top), aspect="equal")
         ax.set_axis_off()
@@ -118,7 +117,7 @@ def event_times(hit: Hit | None, feet: Sequence[Foot]) -> list[float]:
 def _joints(run: Run, events: Sequence[float], values, unit: str) -> Figure:
     """Return curves of all joints, a panel for each limb: those whose names begin alike."""
     limbs: dict[str, list[str]] = {}
-    for name in run.joint_names:
+    for name in run.joints.names:
         limbs.setdefault(name.split("_")[0], []).append(name)
     made = figures.figure(1, len(limbs), width=10.0, height=3.6, sharex=True, sharey=True)
     for ax, (limb, names) in zip(made.axes, limbs.items(), strict=True):
@@ -179,6 +178,7 @@ class Account:
     def result_table(self) -> Table:
         """Return how the motion went, in numbers."""
         run, (away, angle) = self.run, errors(self.experiment)
+        energy = run.energy.kinetic.max() + np.ptp(run.energy.potential)
         rows = [("ended", run.ended or f"upright after {run.duration:g} s")]
         if self.hit:
             x, y, z = self.hit.impulse
@@ -192,9 +192,9 @@ class Account:
             ("error of the base in the end", f"{1e3 * away[-1]:.2g} mm, {np.degrees(angle[-1]):.2g} degrees"),
             (
                 "contacts' residual, largest, median",
-                f"{run.contact_residual.max():.2g}, {np.median(run.contact_residual):.1g} m/s",
+                f"{run.contacts.residual.max():.2g}, {np.median(run.contacts.residual):.1g} m/s",
             ),
-            ("energy drift", f"{run.energy_drift:.1e} J of {run.kinetic.max() + np.ptp(run.potential):.0f} J"),
+            ("energy drift", f"{run.energy_drift:.1e} J of {energy:.0f} J"),
         ]
         return Table("How it went", ("", ""), tuple(rows), left=2)
 
@@ -245,7 +245,7 @@ class Account:
             "feet": feet_figure(run, [foot.name for foot in self.feet], marks),
         }
         paths = [figures.save(figure, folder / f"{name}.png") for name, figure in drawn.items()]
-        paths += [run.animate(folder / f"animation.{kind}", fps=20.0, speed=0.5) for kind in ("gif", "html")]
+        paths += [plots.animate(run, folder / f"animation.{kind}", fps=20.0, speed=0.5) for kind in ("gif", "html")]
         return [*paths, run.save(folder / "run.npz")]
 
     def _moments(self) -> list[float]:

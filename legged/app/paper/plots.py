@@ -51,9 +51,9 @@ def figure_13(runs: Runs) -> Figure:
     _trunk(
         made.axes,
         runs,
-        ("x [m]", lambda r: r.base_position[:, 0]),
-        ("z [m]", lambda r: r.base_position[:, 2]),
-        ("phi, nose down [degree]", lambda r: np.degrees(r.base_angles("xyz")[:, 1])),
+        ("x [m]", lambda r: r.base.position[:, 0]),
+        ("z [m]", lambda r: r.base.position[:, 2]),
+        ("phi, nose down [degree]", lambda r: np.degrees(r.base.angles("xyz")[:, 1])),
     )
     return figures.legend(made)
 
@@ -61,9 +61,9 @@ def figure_13(runs: Runs) -> Figure:
 def figure_16(runs: Runs) -> Figure:
     """Return the spatial trunk's position and Euler angles."""
     made = figures.figure(2, 3, width=10.0, height=2.7, sharex=True)
-    places = [(f"{axis} [m]", lambda r, i=i: r.base_position[:, i]) for i, axis in enumerate("xyz")]
+    places = [(f"{axis} [m]", lambda r, i=i: r.base.position[:, i]) for i, axis in enumerate("xyz")]
     angles = [
-        (f"{words} [degree]", lambda r, i=i: np.degrees(r.base_angles("xyz")[:, i]))
+        (f"{words} [degree]", lambda r, i=i: np.degrees(r.base.angles("xyz")[:, i]))
         for i, words in enumerate(("roll", "pitch", "yaw"))
     ]
     _trunk(made.axes, runs, *places, *angles)

@@ -19,6 +19,7 @@ from legged.app.scenario import Scenario, joint_error, lean
 from legged.ground import paper_ground
 from legged.robot.robot import Robot
 from legged.simulation import Run
+from legged.simulation.plots import animate
 from legged.table import Table
 from legged.version import __version__
 
@@ -91,7 +92,7 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
     page.heading("Walking and trotting")
     page.table(results)
     used = biped.runs["computed-torque"]
-    page.text(f"Made with legged {__version__}: {used.engine}, {used.integrator}.")
+    page.text(f"Made with legged {__version__}: {used.backend}, {used.integrator}.")
     _biped_figures(page, biped)
     _quadruped_figures(page, quadruped)
     _after(page, biped, quadruped)
@@ -111,12 +112,12 @@ def run_table(demonstrations: list[Demonstration]) -> Table:
     rows = []
     for shown in demonstrations:
         for name, run in shown.runs.items():
-            early, height = run.times <= AGREED, run.base_position[:, 2]
+            early, height = run.times <= AGREED, run.base.position[:, 2]
             rows.append(
                 (
                     f"{shown.robot.name}, {name}",
                     f"{run.duration:.2f}" + (", fell" if run.ended else ""),
-                    f"{run.base_position[-1, 0] - run.base_position[0, 0]:.3f}",
+                    f"{run.base.position[-1, 0] - run.base.position[0, 0]:.3f}",
                     f"{height.min():.3f} to {height.max():.3f}",
                     f"{np.degrees(lean(run).max()):.1f}",
                     f"{np.degrees(joint_error(run)[early].max()):.0e}",
@@ -155,7 +156,7 @@ def _biped_figures(page: Page, biped: Demonstration) -> None:
     run = biped.runs["computed-torque"]
     page.text(
         "**Figure 13.** The paper: the trunk moves forward in a stable periodic motion, shown for 4 s of 12 s. "
-        f"Here computed torque keeps it up for {run.duration:g} s; then x = {run.base_position[-1, 0]:.3f} m."
+        f"Here computed torque keeps it up for {run.duration:g} s; then x = {run.base.position[-1, 0]:.3f} m."
     )
     page.figure(plots.figure_13(biped.controlled), "figure-13-biped-trunk", "Figure 13, computed here")
     page.text(f"**Figure 14.** The paper: both controllers match closely. Here {_agreement(biped)}.")
@@ -168,7 +169,7 @@ def _quadruped_figures(page: Page, quadruped: Demonstration) -> None:
     run = quadruped.runs["computed-torque"]
     page.text(
         "**Figure 16.** The paper: the trunk travels forward in a periodic motion. Here it stays up for "
-        f"{run.duration:g} s and reaches x = {run.base_position[-1, 0]:.3f} m."
+        f"{run.duration:g} s and reaches x = {run.base.position[-1, 0]:.3f} m."
     )
     page.figure(plots.figure_16(quadruped.controlled), "figure-16-quadruped-trunk", "Figure 16, computed here")
     page.text(f"**Figure 17.** The paper: joint angles follow under both laws. Here {_agreement(quadruped)}.")
@@ -211,13 +212,13 @@ def reference_tables(quadruped: Run, biped: Run) -> tuple[Table, Table]:
     theirs, ours = [], []
     for t, row in QUADRUPED.items():
         i = quadruped.at(t)
-        values = (*quadruped.base_position[i], *quadruped.base_angles("xyz")[i])
+        values = (*quadruped.base.position[i], *quadruped.base.angles("xyz")[i])
         theirs += _two_rows(t, row, values, 6)
     for t, row in BIPED.items():
         if t > biped.times[-1] + 1e-9:
             continue
         i = biped.at(t)
-        values = (*biped.base_position[i, [0, 2]], float(np.degrees(biped.base_angles("xyz")[i, 1])))
+        values = (*biped.base.position[i, [0, 2]], float(np.degrees(biped.base.angles("xyz")[i, 1])))
         ours += _two_rows(t, row, values, 4)
     one = ("t [s]", "x [m]", "y [m]", "z [m]", "roll [rad]", "pitch [rad]", "yaw [rad]")
     two = ("t [s]", "x [m]", "z [m]", "phi [deg]")
@@ -244,7 +245,7 @@ def _moving(page: Page, *shown: Demonstration) -> None:
         for law, run in one.runs.items():
             name = f"{one.robot.name}-{law}".replace(" ", "-")
             run.save(page.folder / "runs" / f"{name}.npz")
-            run.animate(page.folder / "animations" / f"{name}.html")
+            animate(run, page.folder / "animations" / f"{name}.html")
             lines.append(f"- [{one.robot.name}, {law}](animations/{name}.html), [data](runs/{name}.npz)")
     page.text("\n".join(lines))
 

@@ -98,7 +98,7 @@ def stiff_floor_figure(shown: list[Beyond]) -> Figure:
         advance, leaning = made.axes[column], made.axes[len(shown) + column]
         for law, run in case.runs.items():
             color = LAWS[law]
-            advance.plot(run.times, run.base_position[:, 0] - run.base_position[0, 0], color=color, label=law)
+            advance.plot(run.times, run.base.position[:, 0] - run.base.position[0, 0], color=color, label=law)
             leaning.plot(run.times, np.degrees(lean(run)), color=color, linewidth=0.9)
         end = case.runs["balanced"].times[-1]
         advance.plot([0, end], [0, end * case.gait.stride / case.gait.period], ":", color="black", label="plan")

@@ -19,10 +19,10 @@ from legged.ground import Ground
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
 from legged.simulation import Stiff
+from legged.simulation.backend import COMPILED, Backend
 from legged.simulation.chart import chart_rate
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import adapt
-from legged.simulation.engine import COMPILED, Engine
 from legged.simulation.system import segments
 from legged.spatial import Array, solve_symmetric
 from legged.table import Table
@@ -175,8 +175,8 @@ def _second(kind: type[ClosedLoop], robot: Robot, law: GaitLaw, ground: Ground):
     q, v = law.initial_state(robot)
     memory = adapted.start(robot, ground, q, v)
     loop = kind(robot, adapted, ground, len(memory))
-    s, engine, times = loop.initial(v, memory), Engine(loop, True, COMPILED), np.linspace(0.0, 1.0, 101)
-    return lambda: list(Stiff().march(engine, q, s, segments(times, [], [])))
+    s, backend, times = loop.initial(v, memory), Backend(loop, True, COMPILED), np.linspace(0.0, 1.0, 101)
+    return lambda: list(Stiff().march(backend, q, s, segments(times, [], [])))
 
 
 def simulation_table(cases: Sequence[tuple[Robot, Gait, Ground]], laws: dict[str, type[GaitLaw]]) -> Table:

@@ -24,8 +24,8 @@ def trunk_figure(run: Run, sequence: str = "xyz") -> Figure:
     """
     figure, (places, angles) = _figure(2, f"{run.robot}: base")
     for i, axis in enumerate("xyz"):
-        places.plot(run.times, run.base_position[:, i], color=COLORS[i], label=axis)
-        turned = np.unwrap(run.base_angles(sequence)[:, i])
+        places.plot(run.times, run.base.position[:, i], color=COLORS[i], label=axis)
+        turned = np.unwrap(run.base.angles(sequence)[:, i])
         angles.plot(run.times, np.degrees(turned), color=COLORS[i], label=f"angle {i + 1}, about {sequence[i]}")
     places.set_ylabel("position [m]")
     angles.set_ylabel("angle [degree]")
@@ -40,7 +40,7 @@ def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | No
         joints: Names of joints, all by default; joints whose names differ only in their prefix share an axis.
         title: Instead of the robot's name.
     """
-    names = list(run.joint_names if joints is None else joints)
+    names = list(run.joints.names if joints is None else joints)
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(name.rsplit("_", 1)[-1], []).append(name)
@@ -54,7 +54,7 @@ def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | No
                     ax.plot(run.times, np.degrees(wanted), "--", color="black", linewidth=0.9)
                 color += 1
         ax.set_ylabel(f"{kind} [degree]")
-    if run.reference.shape[1]:
+    if run.joints.reference.shape[1]:
         axes[0].plot([], [], "--", color="black", linewidth=0.9, label="reference")
     return _finish(figure, axes)
 
@@ -71,8 +71,8 @@ def _joint_curves(run: Run, name: str) -> list[tuple[str, np.ndarray, np.ndarray
 def contact_figure(run: Run) -> Figure:
     """Return vertical and horizontal contact forces over time, by contact point and in total."""
     figure, (vertical, horizontal) = _figure(2, f"{run.robot}: contact forces")
-    forces = run.contact_forces
-    for k, name in enumerate(run.contact_names):
+    forces = run.contacts.forces
+    for k, name in enumerate(run.contacts.names):
         color = COLORS[k % len(COLORS)]
         vertical.plot(run.times, forces[:, k, 2], color=color, linewidth=0.9, label=name)
         horizontal.plot(run.times, forces[:, k, 0], color=color, linewidth=0.9)
@@ -98,18 +98,18 @@ def energy_figure(run: Run) -> Figure:
     """Return energies and works over time, and below the energy that the integration has lost or found."""
     figure, (energies, error) = _figure(2, f"{run.robot}: energy")
     curves = {
-        "kinetic": run.kinetic,
-        "potential, from start": run.potential - run.potential[0],
-        "work of actuators": run.actuator_work,
-        "work of contacts" if run.bodies else "work of the ground": run.ground_work,
+        "kinetic": run.energy.kinetic,
+        "potential, from start": run.energy.potential - run.energy.potential[0],
+        "work of actuators": run.energy.actuator_work,
+        "work of contacts" if run.bodies.names else "work of the ground": run.energy.contact_work,
     }
-    if np.any(run.push_work):
-        curves["work of pushes"] = run.push_work
-    if np.any(run.joint_work):
-        curves["work of joints"] = run.joint_work
+    if np.any(run.energy.push_work):
+        curves["work of pushes"] = run.energy.push_work
+    if np.any(run.energy.joint_work):
+        curves["work of joints"] = run.energy.joint_work
     for color, (name, values) in zip(COLORS, curves.items(), strict=False):
         energies.plot(run.times, values, color=color, label=name)
-    error.plot(run.times, run.energy_sum - run.energy_sum[0], color="black")
+    error.plot(run.times, run.energy.balance - run.energy.balance[0], color="black")
     energies.set_ylabel("[J]")
     error.set_ylabel("drift of the sum [J]")
     return _finish(figure, (energies, error))
@@ -120,7 +120,7 @@ def save_figures(run: Run, folder: str | Path, prefix: str = "") -> list[Path]:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     figures = {"trunk": trunk_figure(run), "joints": joints_figure(run), "energy": energy_figure(run)}
-    if run.contact_names:
+    if run.contacts.names:
         figures["contact"] = contact_figure(run)
     paths = []
     for name, figure in figures.items():

@@ -88,7 +88,7 @@ class CompiledScene(CompiledPlant, RigidLoop):
 _PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: CompiledPlant, RigidLoop: CompiledScene}
 
 
-class Engine:
+class Backend:
     """A closed loop as the `System` that integrators ask for.
 
     Attributes:
@@ -177,8 +177,8 @@ class Engine:
         return largest_rotation(self.loop.robot, xi)
 
 
-def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engine:
-    """Return the engine for a loop that starts at (q, s).
+def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Backend:
+    """Return the backend for a loop that starts at (q, s).
 
     Args:
         loop: The equations. q: Configuration, (nq,). s: The rest of the state.
@@ -192,11 +192,11 @@ def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engin
     pieces = _PLANTS.get(type(loop))  # others have equations of their own, which no compiled pieces have
     plant = loop if pieces is None else pieces(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     if compiled is False:
-        return Engine(plant, False, "compiled robot, controller in Python (as asked)")
+        return Backend(plant, False, "compiled robot, controller in Python (as asked)")
     try:
-        engine = Engine(loop, True, COMPILED)
-        engine.observe(0.0, 0, q, s)
-        difference = _disagreement(engine, Engine(loop, False, ""), q, s)
+        backend = Backend(loop, True, COMPILED)
+        backend.observe(0.0, 0, q, s)
+        difference = _disagreement(backend, Backend(loop, False, ""), q, s)
     except NO_ANSWER:
         raise
     except Exception as error:  # tracing runs the user's code, which may raise anything
@@ -205,14 +205,14 @@ def choose(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Engin
         reason = f"{type(error).__name__}: {error}"
     else:
         if difference < _AGREEMENT:
-            return engine
+            return backend
         reason = f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?"
         if compiled:
             raise TraceError(f"the closed loop cannot be compiled: {reason}")
-    return Engine(plant, False, f"compiled robot, controller in Python ({reason})")
+    return Backend(plant, False, f"compiled robot, controller in Python ({reason})")
 
 
-def _disagreement(one: Engine, other: Engine, q: Array, s: Array) -> float:
+def _disagreement(one: Backend, other: Backend, q: Array, s: Array) -> float:
     """Return the largest relative difference between two engines' rates near a state, at a few times.
 
     Of a controller with a clock of its own also between its memories.

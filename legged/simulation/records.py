@@ -1,0 +1,197 @@
+"""Groups of arrays that a `Run` consists of, and the histories of one joint, contact point or free body."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from legged.rotations import euler_angles
+
+Array = np.ndarray
+GROUND = "ground"
+"""Entry of `ContactRecord.against` for a contact with the ground."""
+FREE = -1
+"""Entry of `StickFigure.modules` for a line of a free body."""
+
+
+@dataclass(frozen=True, eq=False)
+class BaseRecord:
+    """Pose of the base over time.
+
+    Attributes:
+        position: Position of the base origin, (T, 3), [m], world axes.
+        rotation: Rotation matrices from base axes to world axes, (T, 3, 3).
+    """
+
+    position: Array
+    rotation: Array
+
+    def angles(self, sequence: str = "xyz") -> Array:
+        """Return the intrinsic Euler angles of the base, (T, 3), [rad]; base to world is R_1 R_2 R_3.
+
+        Args:
+            sequence: Axes of the three rotations, such as "xyz".
+        """
+        return np.array([euler_angles(sequence, R) for R in self.rotation]).reshape(-1, 3)
+
+
+@dataclass(frozen=True, eq=False)
+class JointRecord:
+    """Names of the joints, their entries of q and v, and the reference of the controller.
+
+    Attributes:
+        names: Names of the joints.
+        q_range: First entry of q of each joint and the entry after its last, (joints, 2).
+        v_range: The same for v and tau, (joints, 2).
+        reference: Joint positions that the controller tracks, (T, nj), [rad] or [m]; (T, 0) without a reference.
+    """
+
+    names: tuple[str, ...]
+    q_range: Array
+    v_range: Array
+    reference: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ContactRecord:
+    """Contact points and contact forces over time, world axes.
+
+    Attributes:
+        names: Names of the contacts.
+        on: Link or free body that carries each contact.
+        against: Link or free body that it touches, or `GROUND`.
+        points: Positions of the contact points, (T, n, 3), [m].
+        forces: Forces on them, (T, n, 3), [N]; on a rigid ground the means over the time step that ends at the sample.
+        residual: Violation of the rigid contact law in that time step, (T,), [m/s]; zeros for a compliant ground.
+        memory: Internal state of the ground model, (T, g).
+    """
+
+    names: tuple[str, ...]
+    on: tuple[str, ...]
+    against: tuple[str, ...]
+    points: Array
+    forces: Array
+    residual: Array
+    memory: Array
+
+
+@dataclass(frozen=True, eq=False)
+class EnergyRecord:
+    """Energies of robot and free bodies, and the work done on them since the start; each (T,), [J].
+
+    Attributes:
+        kinetic, potential: Kinetic and potential energy.
+        actuator_work: Work of the controller's generalized forces.
+        contact_work: Work of all contact forces.
+        push_work: Work of the pushes.
+        joint_work: Work of friction, dampers and stops of the joints.
+    """
+
+    kinetic: Array
+    potential: Array
+    actuator_work: Array
+    contact_work: Array
+    push_work: Array
+    joint_work: Array
+
+    @property
+    def balance(self) -> Array:
+        """Kinetic and potential energy minus all work, (T,), [J]: constant but for the error of the integration."""
+        return (
+            self.kinetic + self.potential - (self.actuator_work + self.contact_work + self.push_work + self.joint_work)
+        )
+
+    @property
+    def drift(self) -> float:
+        """Largest difference between `balance` and its initial value, [J]."""
+        return float(np.abs(self.balance - self.balance[0]).max())
+
+
+@dataclass(frozen=True, eq=False)
+class BodyRecord:
+    """States of the free bodies over time.
+
+    Attributes:
+        names: Names of the bodies.
+        q: Unit quaternions (w first, body to world) and positions [m] in the world, (T, bodies, 7).
+        v: Angular [rad/s] and linear [m/s] velocities in the axes of each body, (T, bodies, 6).
+    """
+
+    names: tuple[str, ...]
+    q: Array
+    v: Array
+
+
+@dataclass(frozen=True, eq=False)
+class GroundRecord:
+    """Shape of the ground near the run, for drawing, and its mean normal.
+
+    Attributes:
+        lines: Polylines on the ground, (n, k, 3), [m], world; the first is the profile along x; n = 0 without ground.
+        normal: Mean unit normal of the ground, (3,), world.
+    """
+
+    lines: Array
+    normal: Array
+
+
+@dataclass(frozen=True, eq=False)
+class StickFigure:
+    """Stick figures of the robot and, after it, of the free bodies.
+
+    Attributes:
+        nodes: Positions of the nodes, (T, k, 3), [m], world.
+        edges: Pairs of nodes joined by a line, (e, 2).
+        modules: Kinematic module of each line, (e,), or `FREE`.
+    """
+
+    nodes: Array
+    edges: Array
+    modules: Array
+
+    @property
+    def robot_nodes(self) -> Array:
+        """Nodes of the robot alone, (T, k, 3), [m], world."""
+        free = self.edges[self.modules == FREE]
+        return self.nodes[:, : free.min()] if free.size else self.nodes
+
+
+class JointHistory(NamedTuple):
+    """Motion of one joint; each array is (T,), or (T, n) for a joint with several coordinates.
+
+    Attributes:
+        position: Entries of q, [rad] or [m].
+        velocity: Entries of v, [rad/s] or [m/s].
+        torque: Entries of tau, [N m] or [N].
+        reference: Position that the controller tracks, or None without a reference.
+    """
+
+    position: Array
+    velocity: Array
+    torque: Array
+    reference: Array | None
+
+
+class ContactHistory(NamedTuple):
+    """Position of one contact point, (T, 3), [m], and the force on it, (T, 3), [N]; world axes."""
+
+    position: Array
+    force: Array
+
+
+class BodyHistory(NamedTuple):
+    """Motion of one free body, world axes.
+
+    Attributes:
+        position: Position of its origin, (T, 3), [m].
+        rotation: Rotation matrices from body axes to world axes, (T, 3, 3).
+        velocity: Velocity of its origin, (T, 3), [m/s].
+        spin: Angular velocity, (T, 3), [rad/s].
+    """
+
+    position: Array
+    rotation: Array
+    velocity: Array
+    spin: Array
