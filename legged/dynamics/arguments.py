@@ -71,6 +71,6 @@ def finite(robot: Robot, what: str, result: Array) -> Array:
         raise SingularError(
             f"{what} of robot {robot.name!r} has no finite answer at this configuration: some motion meets no inertia "
             f"(a gimbal-locked Euler base or joint, or aligned axes with massless links); "
-            f"legged.conditioning(robot, q) tells which module"
+            f"legged.conditioning(robot, q) identifies the module"
         )
     return result

@@ -43,8 +43,8 @@ class _RigidGroup:
     @property
     def inertia(self) -> Inertia:
         total = Inertia()
-        for link, place in self.members:
-            total = total + link.inertia.moved(place.rotation, place.position)
+        for link, pose in self.members:
+            total = total + link.inertia.moved(pose.rotation, pose.position)
         return total
 
 
@@ -94,7 +94,7 @@ def assemble(
     parts = _expand(groups, named)
     moving = [groups[head].definition for module in named[1:] for head in module]
     follows = resolve_couplings(couplings, {c.joint.name: c.joint for c in connections})
-    bodies, frames = _place(parts, base, first_entries(base, moving, order, follows), follows)
+    bodies, frames = _bodies(parts, base, first_entries(base, moving, order, follows), follows)
     last = {part.head: index for index, part in enumerate(parts)}
     joints, followers = _placed_joints(groups, named, parts, bodies)
     placed = _placed_links(groups, named, last, frames)
@@ -130,17 +130,17 @@ def _rigid_groups(
 ) -> tuple[dict[str, _RigidGroup], dict[str, str]]:
     """Return the rigid groups by the name of their head, and the name of each link's head."""
     groups = {root.name: _RigidGroup(root, None, None, IDENTITY, [(root, IDENTITY)])}
-    where = {root.name: (root.name, IDENTITY)}
+    pose_of = {root.name: (root.name, IDENTITY)}  # link -> (its head, its pose in the head's frame)
     for c in connections:
-        head, place = where[c.parent]
+        head, pose = pose_of[c.parent]
         child = by_name[c.child]
         if isinstance(c.joint, Fixed):
-            where[child.name] = head, place @ c.start
-            groups[head].members.append((child, place @ c.start))
+            pose_of[child.name] = head, pose @ c.start
+            groups[head].members.append((child, pose @ c.start))
         else:
-            where[child.name] = child.name, IDENTITY
-            groups[child.name] = _RigidGroup(child, c.joint, head, place @ c.start, [(child, IDENTITY)])
-    return groups, {name: head for name, (head, _) in where.items()}
+            pose_of[child.name] = child.name, IDENTITY
+            groups[child.name] = _RigidGroup(child, c.joint, head, pose @ c.start, [(child, IDENTITY)])
+    return groups, {name: head for name, (head, _) in pose_of.items()}
 
 
 def _refuse_massless_ends(groups: dict[str, _RigidGroup], coupled: set[str]) -> None:
@@ -148,7 +148,7 @@ def _refuse_massless_ends(groups: dict[str, _RigidGroup], coupled: set[str]) -> 
     parents = {group.parent for group in groups.values()}
     for head, group in groups.items():
         if group.parent is None and head not in parents and group.inertia.is_massless:
-            raise DefinitionError(f"the base {head!r} has no mass and carries nothing: the robot would weigh nothing")
+            raise DefinitionError(f"the base {head!r} has no mass and carries nothing: the robot would have no mass")
         if head in parents or not group.inertia.is_massless or group.definition.name in coupled:
             continue
         if not _has_armature(group.definition):
@@ -185,7 +185,7 @@ def _expand(groups: dict[str, _RigidGroup], named: list[list[str]]) -> list[_Par
     return parts
 
 
-def _place(
+def _bodies(
     parts: list[_Part], base: Base, entries: dict[str, tuple[int, int]], follows: dict[str, Coupling]
 ) -> tuple[tuple[Body, ...], list[Placement]]:
     """Return the bodies, and the pose of each one's link frame in its body frame.
@@ -254,22 +254,22 @@ def _placed_joints(groups, named, parts: list[_Part], bodies) -> tuple[tuple[Pla
         own = [body for part, body in zip(parts, bodies, strict=True) if part.head == head]
         group = groups[head]
         q, v = slice(own[0].q.start, own[-1].q.stop), slice(own[0].v.start, own[-1].v.stop)
-        place = group.joint, group.parent, head, q, v
+        fields = group.joint, group.parent, head, q, v
         c = own[0].coupling
         if c is None:
-            joints.append(PlacedJoint(*place))
+            joints.append(PlacedJoint(*fields))
         else:
-            followers.append(Follower(*place, c.master, c.ratio, c.offset))
+            followers.append(Follower(*fields, c.master, c.ratio, c.offset))
     return tuple(sorted(joints, key=lambda joint: joint.v.start)), tuple(followers)
 
 
 def _placed_links(groups, named, last: dict[str, int], frames: list[Placement]) -> tuple[PlacedLink, ...]:
     placed: list[PlacedLink] = []
     for head in (name for module in named for name in module):
-        for link, place in groups[head].members:
-            where = frames[last[head]] @ place
-            sits = last[head], where.rotation, where.position
-            placed.append(PlacedLink(link.name, link.inertia, len(placed), *sits, tuple(link.shapes)))
+        for link, start in groups[head].members:
+            pose = frames[last[head]] @ start
+            in_body = last[head], pose.rotation, pose.position
+            placed.append(PlacedLink(link.name, link.inertia, len(placed), *in_body, tuple(link.shapes)))
     return tuple(placed)
 
 
@@ -278,11 +278,10 @@ def _modules(named, groups, parts: list[_Part], bodies, placed) -> tuple[Module,
     modules = []
     for number, module in enumerate(named):
         own = [body for part, body in zip(parts, bodies, strict=True) if owner[part.head] == number]
-        held = {body.index for body in own}
-        links = tuple(link.name for link in placed if link.body in held)
+        indices = tuple(body.index for body in own)
+        links = tuple(link.name for link in placed if link.body in indices)
         above = groups[module[0]].parent
         kind = tuple(body.kind for body in own)
         v = np.concatenate([np.arange(body.v.start, body.v.stop) for body in own])
-        bodies_of = tuple(body.index for body in own)
-        modules.append(Module(number, -1 if above is None else owner[above], bodies_of, links, v, kind))
+        modules.append(Module(number, -1 if above is None else owner[above], indices, links, v, kind))
     return tuple(modules)

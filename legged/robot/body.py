@@ -204,8 +204,8 @@ class Body:
         if self.kind == "revolute":
             return (AxisRotation(2, *self._cosine_and_sine(q[0])),)
         if self.kind == "prismatic":
-            turn = () if self.joint_offset == (1.0, 0.0) else (AxisRotation(2, *self.joint_offset),)
-            return (*turn, Translation(np.array([0.0, 0.0, q[0]])))
+            offset = () if self.joint_offset == (1.0, 0.0) else (AxisRotation(2, *self.joint_offset),)
+            return (*offset, Translation(np.array([0.0, 0.0, q[0]])))
         return (Rotation(quaternion_matrix(q)),)
 
     def _cosine_and_sine(self, angle):

@@ -180,13 +180,13 @@ class RobotBuilder:
                     raise UnknownNameError("link", end, names)
             if c.child == self._root:
                 raise DefinitionError(
-                    f"joint {c.joint.name!r} hangs the base {self._root!r} on {c.parent!r}: that closes a cycle; the "
-                    f"base is the root"
+                    f"joint {c.joint.name!r} makes the base {self._root!r} a child of {c.parent!r}: that closes a "
+                    f"cycle; the base is the root"
                 )
             if c.child in parent_of:
                 raise DefinitionError(
-                    f"link {c.child!r} hangs on two joints, {parent_of[c.child].joint.name!r} and {c.joint.name!r}: "
-                    f"that closes a cycle; robots are trees, so remove one"
+                    f"link {c.child!r} is the child of two joints, {parent_of[c.child].joint.name!r} and "
+                    f"{c.joint.name!r}: that closes a cycle; robots are trees, so remove one"
                 )
             parent_of[c.child] = c
         self._check_connected(names, parent_of)

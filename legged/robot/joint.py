@@ -169,8 +169,8 @@ class Free(Joint):
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        slides = tuple(self._stage("prismatic", axis) for axis in "xyz")
-        return *slides, Stage("ball", np.array([0.0, 0.0, 1.0]))
+        translations = tuple(self._stage("prismatic", axis) for axis in "xyz")
+        return *translations, Stage("ball", np.array([0.0, 0.0, 1.0]))
 
 
 @dataclass(frozen=True, eq=False)

@@ -97,7 +97,8 @@ def _check_serial(number: int, module: list[str], parent: dict[str, str]) -> Non
     for before, name in pairwise(module):
         if parent.get(name) != before:
             raise ModuleError(
-                f"module {number} is not serial: {name!r} follows {before!r} in it, but hangs on {parent.get(name)!r}"
+                f"module {number} is not serial: {name!r} follows {before!r} in it, but its parent is "
+                f"{parent.get(name)!r}"
             )
 
 
@@ -105,7 +106,8 @@ def _check_parent(number: int, root: str, owner: dict[str, int], modules: list[l
     above = owner[root]
     if above >= number:
         raise ModuleError(
-            f"module {number} hangs on module {above}: a child must bear a higher number than its parent, reorder them"
+            f"the parent of module {number} is module {above}: a child must have a higher number than its parent, "
+            f"reorder them"
         )
     if modules[above][-1] != root:
         raise ModuleError(
@@ -143,7 +145,7 @@ def _to_the_end(c: Coupling, given: Mapping[str, Coupling]) -> Coupling:
     seen = {c.follower}
     while c.master in given:
         if c.master in seen:
-            raise DefinitionError(f"the joints {', '.join(sorted(seen))} follow each other in a circle")
+            raise DefinitionError(f"the joints {', '.join(sorted(seen))} are coupled in a cycle")
         seen.add(c.master)
         above = given[c.master]
         c = Coupling(c.follower, above.master, c.ratio * above.ratio, c.ratio * above.offset + c.offset)
@@ -184,7 +186,7 @@ def _checked_order(order: Sequence[str], free: Mapping[str, Joint], couplings: M
         if name not in free:
             raise UnknownNameError("joint that moves", name, free)
         if list(order).count(name) > 1:
-            raise DefinitionError(f"joint {name!r} stands in order twice")
+            raise DefinitionError(f"joint {name!r} is in order twice")
     missing = [name for name in free if name not in order]
     if missing:
         raise DefinitionError(f"order must name every joint that moves; it lacks {', '.join(map(repr, missing))}")

@@ -155,7 +155,7 @@ def _base_velocity(robot: Robot, q: Array, angular: Any, linear: Any) -> Array:
 def _description(base: Base) -> str:
     return {
         "fixed": "is fixed",
-        "planar": "is planar, it moves along x and z and turns about y",
+        "planar": "is planar, it moves along x and z and rotates about y",
         "euler": "has Euler angles, two of whose axes line up at gimbal lock",
     }.get(base.kind, f"is {base.kind}")
 

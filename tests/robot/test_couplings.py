@@ -128,7 +128,7 @@ def finger():
     ("order", "error", "words"),
     [
         (["tip", "palm"], DefinitionError, "order must name every joint that moves; it lacks 'wrist'"),
-        (["tip", "palm", "wrist", "tip"], DefinitionError, "joint 'tip' stands in order twice"),
+        (["tip", "palm", "wrist", "tip"], DefinitionError, "joint 'tip' is in order twice"),
         (
             ["tip", "palm", "wirst"],
             UnknownNameError,
@@ -177,7 +177,7 @@ def test_invalid_couplings_raise_errors():
         (("tip", "weld"), DefinitionError, "joint 'weld' has 0 degrees of freedom"),
         (("tip", "wrist", 0.0), DefinitionError, "joint 'tip' follows 'wrist' with a ratio of zero"),
         (("tip", "wrist", np.nan), DefinitionError, "joint 'tip' needs a finite ratio and offset"),
-        (("tip", "tip"), DefinitionError, "the joints tip follow each other in a circle"),
+        (("tip", "tip"), DefinitionError, "the joints tip are coupled in a cycle"),
     ]
     for coupling, error, words in cases:
         with pytest.raises(error) as caught:
@@ -185,7 +185,7 @@ def test_invalid_couplings_raise_errors():
         assert words in str(caught.value)
     with pytest.raises(DefinitionError, match="joint 'tip' follows both 'wrist' and 'wrist'"):
         finger().couple("tip", "wrist").couple("tip", "wrist").build()
-    with pytest.raises(DefinitionError, match="the joints tip, wrist follow each other in a circle"):
+    with pytest.raises(DefinitionError, match="the joints tip, wrist are coupled in a cycle"):
         finger().couple("tip", "wrist").couple("wrist", "tip").build()
 
 

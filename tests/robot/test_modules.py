@@ -115,10 +115,16 @@ def test_the_base_may_be_left_out_of_a_given_partition_and_fixed_links_too():
     ("modules", "words"),
     [
         ([["trunk", "a", "b"], ["c", "d"], ["e"], ["f"]], "the first module is the base alone, ['trunk']"),
-        ([["a", "b"], ["c", "e"], ["d"], ["f"]], "module 2 is not serial: 'e' follows 'c' in it, but hangs on 'b'"),
+        (
+            [["a", "b"], ["c", "e"], ["d"], ["f"]],
+            "module 2 is not serial: 'e' follows 'c' in it, but its parent is 'b'",
+        ),
         ([["b", "a"], ["c", "d"], ["e"], ["f"]], "module 1 is not serial"),
         ([["a", "b", "c", "d"], ["e"], ["f"]], "module 2 emerges from 'b', the middle of module 1"),
-        ([["c", "d"], ["a", "b"], ["e"], ["f"]], "module 1 hangs on module 2: a child must bear a higher number"),
+        (
+            [["c", "d"], ["a", "b"], ["e"], ["f"]],
+            "the parent of module 1 is module 2: a child must have a higher number",
+        ),
         ([["a", "b"], ["c", "d"], ["f"]], "no module holds link 'e'; every link belongs to one"),
         ([["a", "b"], ["c", "d"], ["d"], ["e"], ["f"]], "link 'd' is in module 2 and in module 3; it must be in one"),
         ([["a", "b"], [], ["c", "d"], ["e"], ["f"]], "module 2 is empty"),
