@@ -37,7 +37,7 @@ def machine_code_loops(kernel: legged.Kernel, arrays: Sequence[np.ndarray]) -> M
 
     Args:
         kernel: A kernel that returns one array.
-        arrays: Its arguments.
+        arrays: Its arguments for one state: q (nq,), v (nv,) and tau (nv,), for example; in any unit.
     """
     sizes = [math.prod(shape) for _, shape in kernel.graph.inputs]
     functions = [*_loop("independent", sizes, False), *_loop("dependent", sizes, True)]

@@ -150,6 +150,8 @@ class Servos(NamedTuple):
 class MujocoRobot:
     """A robot in MuJoCo, from the MJCF that this package exports.
 
+    A state of MuJoCo is [time, qpos, qvel], (n,) with n = 1 + model.nq + model.nv.
+
     Attributes:
         model, data: MuJoCo's model and data.
         conversion: Conversion between our state vectors and MuJoCo's.
@@ -174,31 +176,56 @@ class MujocoRobot:
         self.conversion = conversions.mujoco(robot, self.model)
 
     def to_mujoco(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-        """Return [time, qpos, qvel], (..., 1 + model.nq + model.nv), at time 0 for our q (..., nq) and v (..., nv)."""
+        """Return MuJoCo's state [time, qpos, qvel] at time 0, (..., n).
+
+        Args:
+            q: Our configuration, (..., nq).
+            v: Our generalized velocity, (..., nv).
+        """
         qpos = self.conversion.to_configuration(q)
         return np.concatenate([np.zeros((*q.shape[:-1], 1)), qpos, self.conversion.to_velocity(q, v)], axis=-1)
 
     def from_mujoco(self, state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return our (q, v) for [time, qpos, qvel], (..., 1 + model.nq + model.nv)."""
+        """Return our configuration (..., nq) and generalized velocity (..., nv).
+
+        Args:
+            state: MuJoCo's state [time, qpos, qvel], (..., n).
+        """
         qpos, qvel = np.split(state[..., 1:], [self.model.nq], axis=-1)
         return self.conversion.from_configuration(qpos), self.conversion.from_velocity(qpos, qvel)
 
     def set_state(self, q: np.ndarray, v: np.ndarray) -> None:
-        """Set the state of `data` to our q (nq,) and v (nv,)."""
+        """Set the state of `data`.
+
+        Args:
+            q: Our configuration, (nq,).
+            v: Our generalized velocity, (nv,).
+        """
         mujoco().mj_resetData(self.model, self.data)
         self.data.qpos[:], self.data.qvel[:] = np.split(self.to_mujoco(q, v)[1:], [self.model.nq])
 
     @property
     def state(self) -> np.ndarray:
-        """The state of `data`, [time, qpos, qvel]."""
+        """The state of `data`, (n,), [time, qpos, qvel]."""
         return np.concatenate([[self.data.time], self.data.qpos, self.data.qvel])
 
     def controls(self, q: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """Return the torques of the motors, (..., nu), for our generalized forces tau (..., nv) without the base's."""
+        """Return the inputs of the motors, (..., nu), [N m] or [N].
+
+        Args:
+            q: Our configuration, (..., nq).
+            tau: Our generalized forces, (..., nv); those of the base are ignored.
+        """
         return self.conversion.to_force(q, tau)[..., self.model.nv - self.model.nu :]
 
     def forward_dynamics(self, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> np.ndarray:
-        """Return our vdot (nv,), computed by `mj_forward`."""
+        """Return our generalized acceleration, (nv,), computed by `mj_forward`.
+
+        Args:
+            q: Our configuration, (nq,).
+            v: Our generalized velocity, (nv,).
+            tau: Our generalized forces, (nv,).
+        """
         self.set_state(q, v)
         self.data.ctrl[:] = self.controls(q, tau)
         mujoco().mj_forward(self.model, self.data)
@@ -234,12 +261,13 @@ class _HasModel(Protocol):
 def mujoco_rollout(
     robot: _HasModel, states: np.ndarray, controls: np.ndarray, steps: int, threads: int = 1
 ) -> Callable[[], np.ndarray]:
-    """Return a function that runs `mujoco.rollout` and returns the final states, (B, 1 + model.nq + model.nv).
+    """Return a function that runs `mujoco.rollout` and returns the final states, (B, n).
 
     Args:
         robot: The robot or the scene.
-        states: Initial states [time, qpos, qvel], (B, 1 + model.nq + model.nv).
-        controls: Constant inputs of the actuators, (B, nu).
+        states: Initial states [time, qpos, qvel] of MuJoCo, (B, n).
+        controls: Constant inputs of the actuators, (B, nu): joint torques [N m] for motors, joint angles [rad] for
+            servos.
         steps: Number of time steps.
         threads: Number of threads.
     """
@@ -296,7 +324,7 @@ class MujocoBiped:
 
     @property
     def state(self) -> np.ndarray:
-        """The state of `data`, [time, qpos, qvel]."""
+        """The state of `data`, (n,), [time, qpos, qvel]."""
         return np.concatenate([[self.data.time], self.data.qpos, self.data.qvel])
 
     def normal_force(self) -> float:

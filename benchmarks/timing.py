@@ -50,7 +50,14 @@ def repeat(function: Callable[..., Any], *arguments: Any) -> Callable[[int], Non
 
 
 def repeat_batch(threads: int, kernel: Kernel, arrays: Sequence[np.ndarray], out: Any) -> Callable[[int], None]:
-    """Return a function of the number of repetitions that calls a kernel with a batch on so many threads."""
+    """Return a function of the number of repetitions that calls a kernel with a batch.
+
+    Args:
+        threads: Number of threads.
+        kernel: The kernel.
+        arrays: Its arguments, (B, ...) each, in any unit that the kernel takes.
+        out: Arrays for the results.
+    """
 
     def run(times: int) -> None:
         with limited(threads):
@@ -143,8 +150,8 @@ def check_agreement(what: str, ours: np.ndarray, theirs: np.ndarray, tolerance: 
 
     Args:
         what: Description for the error message.
-        ours: First result, (states, ...).
-        theirs: Second result, the same shape.
+        ours: First result, (states, ...), in any unit.
+        theirs: Second result, (states, ...), in any unit, the same as the first.
         tolerance: Largest relative difference.
 
     Raises:

@@ -162,8 +162,8 @@ def _formulas(graph: Graph) -> dict[int, _Formula]:
 def _own_inputs(graph: Graph) -> dict[tuple[Any, int], int]:
     """Return a key for each input that a single module uses, by (module, input): its rank among those of the array.
 
-    An array from which only one module has such inputs is left out: its label is that of the first module that needed
-    the value, not that of the only one.
+    Arrays from which a single module has such inputs are left out. The label of an operation names the first module
+    that needed it, so these inputs may belong to several modules.
     """
     users: dict[int, set[Any]] = {}
     for node in graph.nodes:
