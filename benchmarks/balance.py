@@ -24,8 +24,8 @@ from legged.app.balance.disturbance_map import DisturbanceMap
 from legged.app.balance.disturbance_report import Case
 from legged.app.balance.experiment import paper_experiment
 from legged.app.balance.report import PAPER_LAW, PAPER_RUN
-from legged.compiler.runtime.stepping import Members
 from legged.compiler.runtime.threads import default_threads
+from legged.compiler.runtime.time_loop import Members
 from legged.contact import FreeBody, Rigid, Sphere
 from legged.contact.scene import Scene, Touches
 from legged.simulation.controller import adapt

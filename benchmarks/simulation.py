@@ -13,8 +13,8 @@ from benchmarks.record import RATIO, Record, quantity_table
 from benchmarks.references import MujocoRobot, Servos, mujoco, mujoco_rollout
 from benchmarks.subjects import Settings, available_robots
 from benchmarks.timing import Disagreement, Workload, check_agreement, repeat, time_in_turns
-from legged.compiler.runtime.stepping import Members
 from legged.compiler.runtime.threads import default_threads
+from legged.compiler.runtime.time_loop import Members
 from legged.contact import FreeBody, Rigid
 from legged.ground import Ground, realistic_ground
 from legged.simulation.batch import Batch, BatchLoop

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from legged.compiler import Kernel
-from legged.compiler.runtime.threads import limited
+from legged.compiler.runtime.threads import thread_limit
 
 MIN_TIME = 0.02
 """Shortest time of a workload in one round, [s]; short workloads are repeated."""
@@ -60,7 +60,7 @@ def repeat_batch(threads: int, kernel: Kernel, arrays: Sequence[np.ndarray], out
     """
 
     def run(times: int) -> None:
-        with limited(threads):
+        with thread_limit(threads):
             for _ in itertools.repeat(None, times):
                 kernel(*arrays, out=out)
 

@@ -15,7 +15,7 @@ from legged.compiler.ir.graph import Graph, record
 from legged.compiler.passes.hoist import hoist
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
-from legged.compiler.runtime.stepping import NOT_FINITE, Members, Repeat, Schedule
+from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
 from legged.contact.free_body import FreeBody
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.robot import Robot
@@ -244,14 +244,14 @@ class BatchLoop:
             return np.full_like(state, np.nan)
 
 
-def _hoisted(graph: Graph, parameters: Array) -> tuple[Repeat, Array]:
+def _hoisted(graph: Graph, parameters: Array) -> tuple[TimeLoop, Array]:
     """Return the loop over a step, and its parameters: those given, or what can be computed of them beforehand."""
     if not parameters.shape[1]:
-        return Repeat(graph), np.zeros((1, 0))
+        return TimeLoop(graph), np.zeros((1, 0))
     preheader, body = hoist(graph, {"parameters"})
     if preheader.output_size:
         try:
-            return Repeat(body), np.asarray(Kernel(preheader, "parameters")(parameters))
+            return TimeLoop(body), np.asarray(Kernel(preheader, "parameters")(parameters))
         except (NotFiniteError, SingularError):  # of one member, or behind a choice that is never taken
-            return Repeat(graph), parameters
-    return Repeat(body), np.zeros((1, 0))
+            return TimeLoop(graph), parameters
+    return TimeLoop(body), np.zeros((1, 0))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from legged.compiler.runtime.stepping import Schedule
+from legged.compiler.runtime.time_loop import Schedule
 from legged.simulation.fixed import Piece
 
 

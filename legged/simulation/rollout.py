@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.compiler.codegen import llvm
-from legged.compiler.runtime.stepping import NOT_FINITE, Members, Schedule
+from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.contact.free_body import FreeBody
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, TraceError
@@ -144,7 +144,7 @@ class Task:
         """Return the members at the end of the loop in machine code; `reach` is told how far it has come."""
         schedule = self._schedule()
         members = Members.at(loop.states, len(self.times))
-        costs = schedule.pieces[..., 2].max(axis=0) * len(loop.states) * max(len(loop.code.graph.nodes), 1)
+        costs = schedule.intervals[..., 2].max(axis=0) * len(loop.states) * max(len(loop.code.graph.nodes), 1)
         ends = np.flatnonzero(schedule.rows >= 0) + 1  # calls end at samples, where states are judged
         bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / _AT_ONCE)) > 0]
         for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.compiler.runtime.stepping import Members, Repeat, Schedule
+from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.simulation.chart import normalized
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.fixed import Piece
@@ -34,7 +34,7 @@ class Steps:
 
     def __init__(self, loop: ClosedLoop, rule: str):
         self.nq, n = loop.robot.nq, loop.robot.nq + loop.size
-        self.code = Repeat.of(lambda clock, parameters, state: (stepped(loop, rule, clock, state), 0.0), 0, n)
+        self.code = TimeLoop.of(lambda clock, parameters, state: (stepped(loop, rule, clock, state), 0.0), 0, n)
 
     def take(self, pieces: Sequence[Piece], q: Array, s: Array) -> tuple[list[State], int]:
         """Return (states at samples, how many pieces were taken); see `Backend.repeat`."""

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from legged import where
-from legged.compiler.runtime.stepping import NOT_FINITE, Members, Repeat, Schedule
+from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
 from legged.errors import TraceError
 
 H, STEPS, SAMPLES = 1e-2, 25, 4
@@ -20,7 +20,7 @@ def pendulum(clock, parameters, state):
 
 @pytest.fixture(scope="module")
 def loop():
-    return Repeat.of(pendulum, parameters=1, size=2)
+    return TimeLoop.of(pendulum, parameters=1, size=2)
 
 
 def schedule():
@@ -94,12 +94,12 @@ def test_judged_where_states_are_stored_and_ended_where_there_is_no_next(loop):
 
 def test_pieces_may_differ_between_members(loop):
     state, parameters = start(9)
-    plan = np.repeat(schedule().pieces, 9, axis=0)
+    plan = np.repeat(schedule().intervals, 9, axis=0)
     for i in range(9):
         plan[i, 1, 1:3] = H * STEPS / (STEPS + i), STEPS + i
-    members = run(loop, state, parameters, Schedule(plan, schedule().rows))
+    members = run(loop, state, parameters, Schedule(plan, schedule().samples))
     for i in range(9):
-        alone = run(loop, state[i : i + 1], parameters[i : i + 1], Schedule(plan[i : i + 1], schedule().rows))
+        alone = run(loop, state[i : i + 1], parameters[i : i + 1], Schedule(plan[i : i + 1], schedule().samples))
         assert (alone.stored[0] == members.stored[i]).all()
 
 
@@ -113,4 +113,4 @@ def test_a_run_in_two_parts_is_the_same_run(loop):
 
 def test_what_is_no_step_is_refused():
     with pytest.raises(TraceError, match="a step takes clock"):
-        Repeat.of(lambda clock, parameters, state: (state[:1], 0.0), 0, 2)
+        TimeLoop.of(lambda clock, parameters, state: (state[:1], 0.0), 0, 2)

@@ -2,7 +2,7 @@
 
     int64 legged_time_loop(int64 first, int64 end, const Array *arrays, const int64 *samples, double *work)
 
-The function takes members first, ..., end - 1 of a batch through a schedule (`runtime.stepping`), as many members at a
+The function takes members first, ..., end - 1 of a batch through a schedule (`runtime.time_loop`), as many members at a
 time as a vector has lanes. `arrays` describes five arrays by the address of the first member's row and the stride from
 one row to the next, [bytes]: schedule, parameters, state, outcome, stored states. `samples` holds the number of
 intervals, and for each interval the index at which the state after it is stored, or -1. The last block repeats the last

@@ -1,13 +1,13 @@
-"""Many states in one call: broadcasting, and sharing the work among threads.
+"""Batches: many states in one call, with broadcasting and threads.
 
-The kernel's machine code reads the arguments' rows where they lie and writes the results' rows where they belong, see
-`blocks`; here it is only found out where that is. An argument is copied only if its numbers are not doubles, or if
-those of one state do not lie end to end, and then before it is broadcast.
+The machine code reads the rows of the arguments and writes the rows of the results in place, see `codegen.batch_loop`;
+this module describes to it where they are. An argument is copied only if its numbers are not doubles or those of one
+state are not contiguous, before it is broadcast.
 
-A batch is cut into chunks, which threads take one after the other while Python's lock is free. Small batches stay in
-the calling thread. A state's result does not depend on the batch it is in, on its place there or on the threads: the
-same operations are done on it in the same order, and the tests compare every bit. A call with a single state is another
-program, in which alike modules share vectors (`packed`): the same up to rounding, some 1e-16 of the largest number.
+A batch is cut into chunks, which several threads process with the GIL released. Small batches stay in the calling
+thread. The result of a state depends neither on the batch and the position in it nor on the threads: the operations are
+the same in the same order, and tests compare all bits. A call for a single state runs another program, in which alike
+modules share vectors (`passes.slp`); its results agree up to rounding, about 1e-16 of the largest number.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ import numpy as np
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import batch_loop, llvm, selection
 from legged.compiler.ir.graph import Graph, Shape
-from legged.compiler.runtime.threads import default_threads, share
+from legged.compiler.runtime.threads import default_threads, run_chunks
 
 _FLOAT = np.dtype(float)
-_CHUNK = 2_000_000
-"""Operations worth handing to a thread: some 50 us of work."""
-_FEW = 2
-"""So many states are computed one by one as long as there is no code for batches."""
+_CHUNK_OPERATIONS = 2_000_000
+"""Operations in a chunk at least, about 50 us of work."""
+_SMALL_BATCH = 2
+"""Largest batch that is computed state by state while no code for batches is loaded."""
 
 
 class _Memory(threading.local):
-    """Working memory of a thread, kept for its next piece of work."""
+    """Working memory of a thread, reused by its next chunk."""
 
     def __init__(self):
         self._size, self._address = -1, 0
 
     def address(self, size: int) -> int:
-        """Return where there is memory for so many numbers, on a line of cache: vectors across two of them are slow."""
+        """Return the address of memory for `size` doubles, aligned to a cache line for fast access to vectors."""
         if size > self._size:
             self._array = np.empty(size + 8)
             self._size, self._address = size, -(-_address(self._array) // 64) * 64
@@ -50,27 +50,30 @@ class _Memory(threading.local):
 _memory = _Memory()
 
 
-class Batch:
-    """The machine code of a graph for batches, compiled when it is first used."""
+class BatchCode:
+    """The machine code of a graph for batches, loaded or compiled at the first use.
+
+    Args:
+        graph: What to compute.
+        run_single: Runs the code for a single state, given the addresses of the arrays.
+        on_load: Called with the code once it is loaded, its address, and the number of states up to which no threads
+            are used.
+    """
 
     def __init__(
-        self, graph: Graph, one: Callable[[Sequence[int]], int], loaded: Callable[[llvm.LoadedCode, int, int], object]
+        self,
+        graph: Graph,
+        run_single: Callable[[Sequence[int]], int],
+        on_load: Callable[[llvm.LoadedCode, int, int], object],
     ):
-        """Keep what is called.
-
-        Args:
-            graph: What to compute.
-            one: Runs the code for a single state on addresses of arrays.
-            loaded: Told of the code when it is there: the code, its address, how many states are too few for threads.
-        """
-        self.graph, self.one, self.loaded = graph, one, loaded
+        self.graph, self.run_single, self.on_load = graph, run_single, on_load
         self.shapes = [*(shape for _, shape in graph.inputs), *graph.outputs]
 
     @cached_property
     def code(self) -> llvm.LoadedCode:
         """The machine code."""
         code = machine_code.load(self.graph, selection.batch_module)
-        self.loaded(code, code.address(batch_loop.ENTRY_POINT), 2 * _CHUNK // max(self.graph.size, 1))
+        self.on_load(code, code.address(batch_loop.ENTRY_POINT), 2 * _CHUNK_OPERATIONS // max(self.graph.size, 1))
         return code
 
     @cached_property
@@ -84,49 +87,55 @@ class Batch:
         return ctypes.c_int64.from_address(self.code.address(selection.BATCH_WORK_SIZE)).value
 
     def run(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], lead: Shape) -> int:
-        """Compute all states; return the number of the first with a result that is not finite, -1 if there is none.
+        """Compute all states; return the index of the first one with a result that is not finite, or -1.
 
         Args:
-            arrays: The arguments; their leading axes broadcast to `lead`.
-            results: Arrays that `is_writable` to, with the leading axes `lead`.
-            lead: Leading axes.
+            arrays: The arguments, (..., *shape) with the shape of each input, any unit and frame; their leading axes
+                broadcast to `lead`.
+            results: Receive the results, (*lead, *shape) with the shape of each output, any unit and frame; for each
+                of them `can_hold_results` is true.
+            lead: Lengths of the leading axes.
         """
         count = math.prod(lead)
-        arrays = [_readable(a, len(shape)) for a, shape in zip(arrays, self.shapes, strict=False)]
-        places = [_Places(a, lead, len(s)) for a, s in zip([*arrays, *results], self.shapes, strict=True)]
-        if count <= _FEW and "code" not in self.__dict__:
-            return next((k for k in range(count) if self.one([place.at(k) for place in places])), -1)
-        table = np.array([place.row() for place in places], dtype=np.int64)
-        return self.share(count, _address(table))
+        arrays = [_contiguous(a, len(shape)) for a, shape in zip(arrays, self.shapes, strict=False)]
+        rows = [_Rows(a, lead, len(s)) for a, s in zip([*arrays, *results], self.shapes, strict=True)]
+        if count <= _SMALL_BATCH and "code" not in self.__dict__:
+            return next((k for k in range(count) if self.run_single([array.row_address(k) for array in rows])), -1)
+        table = np.array([array.descriptor() for array in rows], dtype=np.int64)
+        return self.run_described(count, _address(table))
 
-    def share(self, count: int, rows: int) -> int:
-        """Compute a batch whose arrays are described at the address `rows`, see `blocks`; return what `run` returns."""
-        pieces = count * self._operations // _CHUNK
-        threads = default_threads() if pieces > 1 else 1
+    def run_described(self, count: int, descriptors: int) -> int:
+        """Compute `count` states of arrays whose descriptors are at an address; return the same as `run`."""
+        chunk_count = count * self._operations // _CHUNK_OPERATIONS
+        threads = default_threads() if chunk_count > 1 else 1
         if threads == 1:
-            return self._piece(0, count, rows) if count else -1
-        chunks = self._chunks(count, min(4 * threads, pieces))
-        return share(chunks, min(len(chunks), threads), lambda first, end: self._piece(first, end, rows))
+            return self._run_chunk(0, count, descriptors) if count else -1
+        chunks = self._chunks(count, min(4 * threads, chunk_count))
+        return run_chunks(
+            chunks, min(len(chunks), threads), lambda first, end: self._run_chunk(first, end, descriptors)
+        )
 
     @cached_property
     def _operations(self) -> int:
         return max(self.graph.size, 1)
 
-    def _piece(self, first: int, end: int, rows: int) -> int:
-        return self._function(first, end, rows, _memory.address(self._work_size))
+    def _run_chunk(self, first: int, end: int, descriptors: int) -> int:
+        return self._function(first, end, descriptors, _memory.address(self._work_size))
 
     @staticmethod
-    def _chunks(count: int, pieces: int) -> list[tuple[int, int]]:
-        """Cut the states into so many pieces, whole blocks if possible."""
-        step = max(-(-count // pieces // llvm.vector_width()) * llvm.vector_width(), llvm.vector_width())
+    def _chunks(count: int, chunk_count: int) -> list[tuple[int, int]]:
+        """Cut the states into chunks of whole blocks, if possible."""
+        width = llvm.vector_width()
+        step = max(-(-count // chunk_count // width) * width, width)
         return [(first, min(first + step, count)) for first in range(0, count, step)]
 
 
-class _Places:
-    """Where the states of one array are: evenly spaced if the leading axes allow it, by a table of offsets if not."""
+class _Rows:
+    """Where the rows of one array are, one row per state: evenly spaced if the leading axes allow it, else in a table
+    of offsets."""
 
     def __init__(self, array: np.ndarray, lead: Shape, own: int):
-        self.array, self.address = array, _address(array)  # the array is kept alive
+        self.array, self.address = array, _address(array)  # keeps the array alive
         self.table: np.ndarray | None = None
         before = array.ndim - own
         strides = [0] * (len(lead) - before) + [
@@ -137,17 +146,17 @@ class _Places:
         if any(outer[1] != inner[0] * inner[1] for outer, inner in itertools.pairwise(axes)):
             self.table = _offsets(axes)
 
-    def row(self) -> tuple[int, int, int]:
-        """Return the description that machine code reads, see `blocks`."""
+    def descriptor(self) -> tuple[int, int, int]:
+        """Return the numbers that the machine code reads, see `codegen.batch_loop`."""
         return self.address, self.stride, 0 if self.table is None else _address(self.table)
 
-    def at(self, k: int) -> int:
-        """Return the address of state k."""
+    def row_address(self, k: int) -> int:
+        """Return the address of the row of state k."""
         return self.address + (k * self.stride if self.table is None else int(self.table[k]))
 
 
 def _offsets(axes: Sequence[tuple[int, int]]) -> np.ndarray:
-    """Return the offset of every state, for leading axes of given lengths and strides, in bytes."""
+    """Return the offset of every row, [bytes], for leading axes with given lengths and strides."""
     total = np.zeros((), dtype=np.int64)
     for n, stride in axes:
         total = np.add.outer(total, np.arange(n, dtype=np.int64) * stride)
@@ -158,8 +167,8 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]  # twice as fast as array.ctypes.data
 
 
-def _lies_end_to_end(array: np.ndarray, own: int) -> bool:
-    """Return whether an array holds aligned doubles, those of one state end to end."""
+def _has_contiguous_rows(array: np.ndarray, own: int) -> bool:
+    """Return whether an array holds aligned doubles whose last `own` axes are contiguous."""
     step = 8
     for n, stride in zip(reversed(array.shape[array.ndim - own :]), reversed(array.strides), strict=False):
         if n != 1 and stride != step:
@@ -168,16 +177,23 @@ def _lies_end_to_end(array: np.ndarray, own: int) -> bool:
     return array.dtype == _FLOAT and array.dtype.isnative and array.flags.aligned
 
 
-def _readable(array: np.ndarray, own: int) -> np.ndarray:
-    return array if _lies_end_to_end(array, own) else np.array(array, dtype=float, order="C", ndmin=0)
+def _contiguous(array: np.ndarray, own: int) -> np.ndarray:
+    return array if _has_contiguous_rows(array, own) else np.array(array, dtype=float, order="C", ndmin=0)
 
 
-def is_writable(array: object, arrays: Sequence[np.ndarray], shape: Shape, own: int) -> bool:
-    """Return whether results of a shape can be written into an array directly while `arrays` are still being read."""
+def can_hold_results(array: object, arguments: Sequence[np.ndarray], shape: Shape, own: int) -> bool:
+    """Return whether machine code can write results into an array directly while it reads the arguments.
+
+    Args:
+        array: The array, or anything else.
+        arguments: Arrays (..., *shape) that must not share memory with it, any unit and frame.
+        shape: Shape of the results.
+        own: Number of axes that belong to one state.
+    """
     return (
         isinstance(array, np.ndarray)
         and array.shape == shape
         and array.flags.writeable
-        and _lies_end_to_end(array, own)
-        and not any(np.may_share_memory(array, other) for other in arrays)
+        and _has_contiguous_rows(array, own)
+        and not any(np.may_share_memory(array, other) for other in arguments)
     )

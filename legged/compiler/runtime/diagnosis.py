@@ -1,4 +1,4 @@
-"""Why an answer of a kernel is not a finite number."""
+"""Diagnosis of results that are not finite: the argument or the operation that causes them."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from legged.errors import LeggedError, NotFiniteError, SingularError
 
 
 class Named(Protocol):
-    """What is needed of a kernel here."""
+    """The attributes of a kernel that the diagnosis needs."""
 
     name: str
     graph: Graph
 
 
-def explain(kernel: Named, numbers: np.ndarray, state: Sequence[int] = ()) -> LeggedError:
-    """Return the error that says why an answer is not finite.
+def diagnose(kernel: Named, numbers: np.ndarray, state: Sequence[int] = ()) -> LeggedError:
+    """Return the error that explains why a result is not finite.
 
     Args:
-        kernel: That gave the answer.
-        numbers: All its input numbers, laid end to end, (input_size,).
-        state: The state's place in the batch.
+        kernel: Kernel that computed the result.
+        numbers: Its arguments flattened and concatenated, (input_size,), mixed units and frames.
+        state: Index of the state in the batch.
     """
     place = f" (state {', '.join(map(str, state))} of the batch)" if state else ""
     for name, index, value in _entries(kernel.graph.inputs, numbers):
@@ -34,7 +34,7 @@ def explain(kernel: Named, numbers: np.ndarray, state: Sequence[int] = ()) -> Le
             return NotFiniteError(
                 f"{name}{list(index) if index else ''} is {value}{place}; {kernel.name} needs numbers"
             )
-    node, operands = _culprit(kernel.graph, numbers)
+    node, operands = _cause(kernel.graph, numbers)
     if node is None:
         return NotFiniteError(f"{kernel.name} has no finite answer for these arguments{place}")
     where = _place(node.label)
@@ -52,8 +52,8 @@ def _entries(inputs: Sequence[tuple[str, Shape]], numbers: np.ndarray) -> Iterat
             position += 1
 
 
-def _culprit(graph: Graph, numbers: np.ndarray) -> tuple[Node | None, list[float]]:
-    """Return the operation at which the first answer that is not finite went wrong, and its operands."""
+def _cause(graph: Graph, numbers: np.ndarray) -> tuple[Node | None, list[float]]:
+    """Return the first operation on the way to a result that makes a value not finite, and its operands."""
     sizes = np.cumsum([math.prod(shape) for _, shape in graph.inputs])[:-1]
     parts = np.split(numbers, sizes) if graph.inputs else []
     values = graph.values(*[part.reshape(shape) for part, (_, shape) in zip(parts, graph.inputs, strict=True)])

@@ -17,29 +17,29 @@ from legged.compiler.codegen.cpython import entry_point, layout
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.pytree import form_of
 from legged.compiler.passes.counting import Counts, count_graph
-from legged.compiler.runtime.batches import Batch, is_writable
-from legged.compiler.runtime.diagnosis import explain
-from legged.compiler.runtime.threads import limited
+from legged.compiler.runtime.batches import BatchCode, can_hold_results
+from legged.compiler.runtime.diagnosis import diagnose
+from legged.compiler.runtime.threads import thread_limit
 from legged.errors import ShapeError
 
 _FLOAT = np.dtype(float)
 
 
 class Argument(NamedTuple):
-    """One argument of a kernel: its name, its shape for one state, and in words what its entries are."""
+    """One argument of a kernel: its name, its shape for one state, and the meaning of its entries in words."""
 
     name: str
     shape: Shape
     meaning: str = ""
 
-    def wanted(self) -> str:
+    def description(self) -> str:
         """Return the shape in words."""
         shape = str(self.shape) if self.shape else "a number"
         return f"{shape}, {self.meaning}," if self.meaning else f"{shape},"
 
 
 class _Workspace:
-    """Room for one state: numbers in, numbers out, and views of them with the arrays' shapes."""
+    """Memory for the arguments and results of one state, with views of the shapes of the arrays."""
 
     def __init__(self, kernel: Kernel):
         graph = kernel.graph
@@ -52,7 +52,15 @@ class _Workspace:
 
 
 def views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
-    """Return arrays of the given shapes that together are the last axis of `numbers`."""
+    """Return views of an array (..., n) that together cover its last axis.
+
+    Args:
+        numbers: Arguments or results of a function flattened and concatenated, (..., n), mixed units and frames.
+        shapes: Shapes of the arrays without leading axes; their sizes sum to n.
+
+    Returns:
+        Arrays (..., *shape), in the units and frames of the numbers.
+    """
     ends = np.cumsum([math.prod(shape) for shape in shapes], dtype=int)
     lead = numbers.shape[:-1]
     return [
@@ -62,20 +70,21 @@ def views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
 
 
 class Kernel:
-    """A function compiled to machine code; call it with the arrays that it was traced for.
+    """A function compiled to machine code; call it with arrays as the function itself.
 
-    Every array may have leading axes before its own; they broadcast as NumPy's do, and the results carry them.
+    Every array may have leading axes before its own; they broadcast as in NumPy, and the results have them too.
 
     Attributes:
-        name: Of the function.
-        graph: What was traced.
+        name: Name of the function.
+        graph: The traced function.
         arguments: Names, shapes and meanings of the arguments.
-        code: The machine code.
+        shapes: Shapes of the arguments for one state.
+        code: The machine code for one state.
 
     Raises:
         ShapeError: On a call with the wrong number of arguments or a wrong shape.
-        NotFiniteError: If an answer is not finite because an argument is not, or is out of a function's domain.
-        SingularError: If an answer is not finite because of a division by zero.
+        NotFiniteError: If a result is not finite because an argument is not finite or outside a function's domain.
+        SingularError: If a result is not finite because of a division by zero.
     """
 
     def __init__(self, graph: Graph, name: str = "kernel", meanings: Mapping[str, str] | None = None):
@@ -83,44 +92,50 @@ class Kernel:
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
         self.shapes = tuple(a.shape for a in self.arguments)
         self.code = machine_code.load(graph, selection.single_state_module)
-        self._built_in = entry_point.supports(graph) and layout.is_enabled()
+        self._has_entry_point = entry_point.supports(graph) and layout.is_enabled()
         self._idle: list[_Workspace] = []
-        if self._built_in:
-            call = entry_point.create(name, self.code, self.general, self._batch.share, form_of(graph.rebuild))
+        if self._has_entry_point:
+            call = entry_point.create(name, self.code, self.general, self._batch.run_described, form_of(graph.rebuild))
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
-            object.__setattr__(self, "__class__", kind)  # calls look at the class only
+            object.__setattr__(self, "__class__", kind)  # Python looks up __call__ in the class
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
 
     @cached_property
     def counts(self) -> Counts:
-        """How many operations one state costs."""
+        """Number of operations for one state."""
         return count_graph(self.graph)
 
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
-        """Return what the function returns.
+        """Return the result of the function, in its own structure of arrays.
 
         Args:
-            arrays: The arguments, in order or by name.
-            out: An array, or a tuple of arrays, that takes the numbers and is returned.
-            threads: How many threads may share a batch, see `batches`; by default as many as there are processors.
+            arrays: The arguments, (..., *shape), any unit and frame, in order or by name.
+            out: An array, or a tuple of arrays, that receives the results and is returned.
+            threads: Maximal number of threads for a batch; by default the number of processors, see `threads`.
         """
         return self.general(*arrays, out=out, threads=threads, **named)
 
     def general(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
-        """Return the same by way of ctypes; ordinary calls are shortened by `entry_point`."""
+        """Return the same as a call, through ctypes; most calls take the short cut of `codegen.cpython.entry_point`.
+
+        Args:
+            arrays: The arguments, (..., *shape), any unit and frame.
+            out: As in a call.
+            threads: As in a call.
+        """
         if threads is not None:
-            with limited(threads):
+            with thread_limit(threads):
                 return self(*arrays, **named) if out is None else self(*arrays, out=out, **named)
         if named:
             arrays = self._in_order(arrays, named)
         work = self._workspace()
         try:
-            if not self._take(work, arrays):
-                return self._many(arrays, out)
+            if not self._copy_arguments(work, arrays):
+                return self._call_batch(arrays, out)
             if work.run():
-                raise explain(self, work.input)
+                raise diagnose(self, work.input)
             if out is not None:
                 return _put(work.outputs, out)
             return self.graph.rebuild(view.copy() if view.ndim else view[()] for view in work.outputs)
@@ -128,12 +143,12 @@ class Kernel:
             self._idle.append(work)
 
     def to_c(self, path: str | Path, precision: str = "double", name: str | None = None) -> c99.Source:
-        """Write the function as C99, for a computer without Python, and return where: path.c and path.h.
+        """Write the function as C99, path.c and path.h, for computers without Python; return the paths.
 
         Args:
-            path: Where to, without the ending, or with it.
+            path: Path of the files, with or without a suffix.
             precision: "double" or "float".
-            name: What the function is called in C; this kernel's name by default.
+            name: Name of the C function; by default the name of this kernel.
         """
         meanings = {a.name: a.meaning for a in self.arguments}
         return c99.write(self.graph, name or self.name, path, precision, meanings)
@@ -144,8 +159,8 @@ class Kernel:
         except IndexError:
             return _Workspace(self)
 
-    def _take(self, work: _Workspace, arrays: Sequence[Any]) -> bool:
-        """Copy the arguments of one state into the workspace; False if they are anything else."""
+    def _copy_arguments(self, work: _Workspace, arrays: Sequence[Any]) -> bool:
+        """Copy the arguments of one state into the workspace; return False if they are anything else."""
         if len(arrays) != len(self.shapes):
             return False
         for view, shape, array in zip(work.inputs, self.shapes, arrays, strict=True):
@@ -155,8 +170,8 @@ class Kernel:
             view[...] = array
         return True
 
-    def _many(self, arrays: Sequence[Any], out: Any) -> Any:
-        """Return the results for any states, after checking and converting the arguments."""
+    def _call_batch(self, arrays: Sequence[Any], out: Any) -> Any:
+        """Return the results for any number of states, after checking and converting the arguments."""
         checked = [self._checked(argument, array) for argument, array in zip(self.arguments, arrays, strict=False)]
         if len(arrays) != len(self.arguments):
             names = ", ".join(a.name for a in self.arguments)
@@ -164,7 +179,7 @@ class Kernel:
         lead = self._leading(checked)
         shapes = [(*lead, *shape) for shape in self.graph.outputs]
         results = [
-            target if is_writable(target, checked, shape, len(shape) - len(lead)) else np.empty(shape)
+            target if can_hold_results(target, checked, shape, len(shape) - len(lead)) else np.empty(shape)
             for target, shape in zip(_targets(out, shapes), shapes, strict=True)
         ]
         bad = self._batch.run(checked, results, lead)
@@ -173,18 +188,18 @@ class Kernel:
             numbers = [
                 np.broadcast_to(a, (*lead, *s))[state].ravel() for a, s in zip(checked, self.shapes, strict=True)
             ]
-            raise explain(self, np.concatenate(numbers, dtype=float), state)
+            raise diagnose(self, np.concatenate(numbers, dtype=float), state)
         if out is not None:
             return _put(results, out)
         return self.graph.rebuild(array if array.ndim else array[()] for array in results)
 
     @cached_property
-    def _batch(self) -> Batch:
+    def _batch(self) -> BatchCode:
         function = self.code.function_with_gil(selection.SINGLE_STATE, ctypes.c_void_p)
-        return Batch(
+        return BatchCode(
             self.graph,
             lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),
-            partial(entry_point.attach_batch_loop, self.code) if self._built_in else lambda *code: None,
+            partial(entry_point.attach_batch_loop, self.code) if self._has_entry_point else lambda *code: None,
         )
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
@@ -196,7 +211,7 @@ class Kernel:
             raise ShapeError(f"{argument.name} must hold real numbers: {error}") from error
         size = len(argument.shape)
         if checked.shape[checked.ndim - size :] != argument.shape or checked.ndim < size:
-            raise ShapeError(f"{argument.name} must be {argument.wanted()} got shape {checked.shape}")
+            raise ShapeError(f"{argument.name} must be {argument.description()} got shape {checked.shape}")
         return checked
 
     def _leading(self, arrays: Sequence[np.ndarray]) -> Shape:
@@ -217,7 +232,7 @@ class Kernel:
 
 
 def _targets(out: Any, shapes: Sequence[Shape]) -> Sequence[Any]:
-    """Return the arrays of `out` one by one, all None if there is none, after checking their number and shapes."""
+    """Return the arrays of `out` after checking their number and shapes; None for each if there is no `out`."""
     if out is None:
         return [None] * len(shapes)
     targets = out if isinstance(out, tuple) else (out,)

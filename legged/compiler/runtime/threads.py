@@ -1,4 +1,4 @@
-"""Sharing pieces of work among threads: how many, and which."""
+"""Distribution of work over threads."""
 
 from __future__ import annotations
 
@@ -16,44 +16,45 @@ from legged.errors import LeggedError
 
 
 class ThreadsError(LeggedError, ValueError):
-    """A number of threads that cannot be."""
+    """An invalid number of threads."""
 
 
-class _Chosen(threading.local):
-    """What this thread's current call asked for."""
+class _Limit(threading.local):
+    """The number of threads that the current call of this thread requests."""
 
     threads: int | None = None
 
 
-_chosen = _Chosen()
+_limit = _Limit()
 
 
 def default_threads() -> int:
-    """Return how many threads share a batch: what the call said, else LEGGED_THREADS, else the processors at hand."""
-    if _chosen.threads is not None:
-        return _chosen.threads
+    """Return how many threads share a batch: the number given in the call, else LEGGED_THREADS, else the number of
+    available processors."""
+    if _limit.threads is not None:
+        return _limit.threads
     if words := os.environ.get("LEGGED_THREADS"):
-        return checked(int(words) if words.isdecimal() else words)
+        return check_threads(int(words) if words.isdecimal() else words)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
-def checked(threads: Any) -> int:
-    """Return a number of threads, or raise ThreadsError."""
+def check_threads(threads: Any) -> int:
+    """Return a number of threads as an int, or raise ThreadsError."""
     if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise ThreadsError(f"threads (or LEGGED_THREADS) must be a whole number from 1 on, got {threads!r}")
+        raise ThreadsError(f"threads (or LEGGED_THREADS) must be a positive integer, got {threads!r}")
     return int(threads)
 
 
 @contextmanager
-def limited(threads: int) -> Iterator[None]:
-    """Let the calls inside share their work among so many threads."""
-    before, _chosen.threads = _chosen.threads, checked(threads)
+def thread_limit(threads: int) -> Iterator[None]:
+    """Limit the number of threads of all calls inside the context."""
+    before, _limit.threads = _limit.threads, check_threads(threads)
     try:
         yield
     finally:
-        _chosen.threads = before
+        _limit.threads = before
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -61,30 +62,33 @@ _lock = threading.Lock()
 
 
 @cache
-def _renew_after_forks() -> None:
-    """Let a forked process start threads of its own: its parent's are not there."""
+def _register_fork_handler() -> None:
+    """Let a forked process start threads of its own, since it does not inherit those of its parent."""
     if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forget)
+        os.register_at_fork(after_in_child=_forget_pools)
 
 
-def _forget() -> None:
+def _forget_pools() -> None:
     global _lock
     _pools.clear()
     _lock = threading.Lock()  # another thread of the parent may have held it
 
 
 def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return a pool of at least so many helping threads."""
-    _renew_after_forks()
+    """Return a pool of at least this many helper threads."""
+    _register_fork_handler()
     with _lock:
         if not _pools or max(_pools) < threads:
             _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="legged")
         return _pools[max(_pools)]
 
 
-def share(chunks: Sequence[tuple[int, int]], threads: int, piece: Callable[[int, int], int]) -> int:
-    """Return the smallest answer above -1 of all chunks, -1 if there is none; the calling thread works as well."""
-    waiting, answers = list(reversed(chunks)), []
+def run_chunks(chunks: Sequence[tuple[int, int]], threads: int, run: Callable[[int, int], int]) -> int:
+    """Return the smallest nonnegative result of run(first, end) over all chunks, -1 if there is none.
+
+    The calling thread works as well; each thread takes the next chunk when it has finished one.
+    """
+    waiting, results = list(reversed(chunks)), []
 
     def work() -> None:
         while True:
@@ -92,10 +96,10 @@ def share(chunks: Sequence[tuple[int, int]], threads: int, piece: Callable[[int,
                 chunk = waiting.pop()  # atomic
             except IndexError:
                 return
-            answers.append(piece(*chunk))
+            results.append(run(*chunk))
 
     helpers = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
     work()
     for helper in helpers:
         helper.result()
-    return min((a for a in answers if a >= 0), default=-1)
+    return min((result for result in results if result >= 0), default=-1)

@@ -1,0 +1,159 @@
+"""The time loop of a fixed-step simulation in machine code, for one state or for a batch in SIMD lanes.
+
+A time step is a function (clock (3,), parameters (p,), state (n,)) -> (next state (n,), termination code), recorded as
+a graph; the clock is [t, h, number]. Each member of a batch occupies a lane of the vectors during the loop, which
+`codegen.time_loop` writes and `TimeLoop` calls.
+
+A `Schedule` consists of intervals: `count` steps of length h from time `start`, all with the same `number`. Intervals
+may differ from member to member; lanes that have finished an interval wait for the others. At the end of some intervals
+the state is stored; there a termination code other than zero ends the member. A member whose next state is not finite
+ends at once and keeps the state before. Members that have ended keep their lane without a change and do not influence
+others. The loop ends when all lanes of a block have ended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.cache import machine_code
+from legged.compiler.codegen import llvm, selection, time_loop
+from legged.compiler.ir.graph import Graph, record
+from legged.compiler.passes.simplify import simplify
+from legged.compiler.runtime.threads import check_threads, default_threads, run_chunks
+from legged.errors import TraceError
+
+Array = np.ndarray
+NOT_FINITE = -1.0
+"""Termination code of a member whose next state is not finite."""
+
+
+class Schedule(NamedTuple):
+    """The intervals of a simulation, in order.
+
+    Attributes:
+        intervals: [start, h, count, number] of each interval, (B, P, 4), or (1, P, 4) if equal for all members; start
+            and h in [s].
+        samples: Index of the stored state at the end of each interval, (P,), -1 if none is stored.
+    """
+
+    intervals: Array
+    samples: Array
+
+    def part(self, first: int, end: int) -> Schedule:
+        """Return the intervals first, ..., end - 1."""
+        return Schedule(self.intervals[:, first:end], self.samples[first:end])
+
+
+@dataclass(frozen=True, eq=False)
+class Members:
+    """The states of a batch between two calls.
+
+    Attributes:
+        state: (B, n).
+        outcome: [code, time, samples] of each member, (B, 3): zero or the termination code, the time [s] at which a
+            step without a finite result began, and the number of valid stored states.
+        stored: Stored states, (B, T, n); those after a member's last valid one are undefined.
+    """
+
+    state: Array
+    outcome: Array
+    stored: Array
+
+    @classmethod
+    def at(cls, state: Array, samples: int) -> Members:
+        """Return members at the start.
+
+        Args:
+            state: Initial states, (B, n), in the units and frames of the simulated system.
+            samples: Number of states to store for each member.
+        """
+        state = np.array(state, dtype=float, order="C")
+        return cls(state, np.zeros((len(state), 3)), np.empty((len(state), samples, state.shape[1])))
+
+    @property
+    def live(self) -> bool:
+        """Whether any member has not ended."""
+        return bool((self.outcome[:, 0] == 0.0).any())
+
+
+class TimeLoop:
+    """The compiled time loop of a step; the machine code is loaded or compiled at the first use.
+
+    Attributes:
+        graph: The step.
+        parameters: Number of a member's parameters.
+        size: Number of a member's state variables.
+    """
+
+    def __init__(self, graph: Graph):
+        (_, clock), (_, parameters), (_, state) = graph.inputs
+        if clock != (3,) or graph.outputs != (state, ()) or len(parameters) != 1 or len(state) != 1:
+            raise TraceError("a step takes clock (3,), parameters (p,) and state (n,) and returns (state, code)")
+        self.graph, self.parameters, self.size = graph, parameters[0], state[0]
+
+    @classmethod
+    def of(cls, step: Callable[[Any, Any, Any], Any], parameters: int, size: int) -> TimeLoop:
+        """Return the time loop of a step that is given as plain NumPy code."""
+        shapes = {"clock": (3,), "parameters": (parameters,), "state": (size,)}
+        return cls(simplify(record(step, shapes)))
+
+    @cached_property
+    def _run_single(self) -> Callable[..., int]:
+        return self._function(selection.time_loop_module)
+
+    @cached_property
+    def _run_batch(self) -> Callable[..., int]:
+        return self._function(selection.batch_time_loop_module)
+
+    def _function(self, module: Callable[[Graph], str]) -> Callable[..., int]:
+        types = ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+        return machine_code.load(self.graph, module).function(time_loop.ENTRY_POINT, *types)
+
+    @cached_property
+    def _work_sizes(self) -> dict[int, int]:
+        return {}
+
+    def _work_size(self, width: int) -> int:
+        """Return the size of the working memory for `width` members, in doubles; stored, since it takes long."""
+        if width not in self._work_sizes:
+            self._work_sizes[width] = time_loop.work_size(self.graph, width)
+        return self._work_sizes[width]
+
+    def run(self, members: Members, parameters: Array, schedule: Schedule, threads: int | None = None) -> None:
+        """Advance the members through a schedule, in place.
+
+        The result of a member depends neither on the other members nor on the number of threads.
+
+        Args:
+            members: The states.
+            parameters: Parameters of the step, (B, p), or (1, p) if equal for all members, mixed units and frames.
+            schedule: The intervals.
+            threads: Maximal number of threads, see `threads`.
+        """
+        count = len(members.state)
+        intervals = np.ascontiguousarray(schedule.intervals, dtype=float)
+        parameters = np.ascontiguousarray(parameters, dtype=float)
+        for array, shape in ((intervals, (len(schedule.samples), 4)), (parameters, (self.parameters,))):
+            if array.shape[1:] != shape or len(array) not in (1, count):
+                raise ValueError(f"expected (1 or {count}, {', '.join(map(str, shape))}), got {array.shape}")
+        arrays = [intervals, parameters, members.state, members.outcome, members.stored]
+        layouts = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
+        samples = np.concatenate([[len(schedule.samples)], schedule.samples]).astype(np.int64)
+        function, width = (self._run_batch, llvm.vector_width()) if count > 1 else (self._run_single, 1)
+        work_size = self._work_size(width) + 8
+
+        def run_chunk(first: int, end: int) -> int:
+            work = np.empty(work_size)
+            aligned = -(-work.ctypes.data // 64) * 64
+            return function(first, end, layouts.ctypes.data, samples.ctypes.data, aligned)
+
+        threads = default_threads() if threads is None else check_threads(threads)
+        step = max(-(-count // (4 * threads) // width) * width, width) if threads > 1 else count
+        chunks = [(first, min(first + step, count)) for first in range(0, count, step)]
+        run_chunks(chunks, min(threads, len(chunks)), run_chunk)
