@@ -204,7 +204,7 @@ def verify(
     import legged
     from legged.app.selection import robot_named
 
-    legged.verify(robot_named(robot, base), against or (), states=states)
+    print(legged.verify(robot_named(robot, base), against or (), states=states))
 
 
 @app.command()

@@ -1,10 +1,10 @@
-"""State and force vectors to and from Pinocchio, MuJoCo, Drake and ROS, by the names of joints.
+"""Conversion of state and force vectors to and from Pinocchio, MuJoCo, Drake and ROS, with joints matched by name.
 
-their = legged.conversions.mujoco(robot, model)
-data.qpos[:], data.qvel[:] = their.to_configuration(q), their.to_velocity(q, v)
-vdot = their.from_acceleration(data.qpos, data.qvel, data.qacc)
+conversion = legged.conversions.mujoco(robot, model)
+data.qpos[:], data.qvel[:] = conversion.to_configuration(q), conversion.to_velocity(q, v)
+vdot = conversion.from_acceleration(data.qpos, data.qvel, data.qacc)
 
-The differences between the programs stand in `docs/conventions.md`.
+The conventions of the programs are listed in `docs/conventions.md`.
 """
 
 from legged.conversions.conversion import Conversion

@@ -1,7 +1,7 @@
-"""Coordinates of one joint, or of a free base, in two programs at once: ours and theirs.
+"""Coordinates of one joint, or of a floating base, in two conventions: ours and that of another program.
 
-All arrays have leading axes. Velocities are related by v' = T(q) v, so that accelerations, which are rates of the
-components of v, are related by vdot' = T vdot + Tdot v, and forces, which have the same power, by tau = T^T tau'.
+A chart converts between them. All arrays may have leading axes. Velocities are related by v' = T(q) v, accelerations
+(rates of the components of v) by vdot' = T vdot + Tdot v, and forces, which have equal power, by tau = T^T tau'.
 """
 
 from __future__ import annotations
@@ -15,48 +15,54 @@ from legged.spatial import Array
 
 
 class Chart:
-    """Common part: q' = q, v' = v.
+    """Identity: q' = q, v' = v. Subclasses override the configuration maps, the matrix T and the bias Tdot v.
 
     Attributes:
-        our_unit, their_unit: Which coordinates here and there are those of a quaternion, or a cosine and a sine.
+        own_unit, other_unit: Entries of q and q' that form a unit quaternion, or a cosine and a sine; None if there are
+            none.
     """
 
-    our_unit: slice | None = None
-    their_unit: slice | None = None
+    own_unit: slice | None = None
+    other_unit: slice | None = None
 
-    def theirs(self, q: Array) -> Array:
-        """Return their coordinates."""
+    def to_configuration(self, q: Array) -> Array:
+        """Return q', (..., nq'); q: our configuration, (..., nq)."""
         return q
 
-    def ours(self, q: Array) -> Array:
-        """Return our coordinates from theirs."""
+    def from_configuration(self, q: Array) -> Array:
+        """Return our configuration, (..., nq); q: of the other program, (..., m)."""
         return q
 
     def matrix(self, q: Array) -> Array | None:
-        """Return T at our q, (..., n, n); None for the identity."""
+        """Return T, (..., n, n), None for the identity; q: our configuration, (..., nq)."""
         return None
 
     def bias(self, q: Array, v: Array) -> Array | float:
-        """Return Tdot v at our q and v, (..., n)."""
+        """Return Tdot v, (..., n); q: our configuration, (..., nq); v: our velocity, (..., n)."""
         return 0.0
 
-    def their_velocity(self, q: Array, v: Array) -> Array:
+    def to_velocity(self, q: Array, v: Array) -> Array:
+        """Return v', (..., n); q: our configuration, (..., nq); v: our velocity, (..., n)."""
         return _times(self.matrix(q), v)
 
-    def our_velocity(self, q: Array, v: Array) -> Array:
+    def from_velocity(self, q: Array, v: Array) -> Array:
+        """Return our velocity, (..., n); q: our configuration, (..., nq); v: v', (..., n)."""
         return _solve(self.matrix(q), v)
 
-    def their_acceleration(self, q: Array, v: Array, vdot: Array) -> Array:
+    def to_acceleration(self, q: Array, v: Array, vdot: Array) -> Array:
+        """Return vdot', (..., n); q: ours, (..., nq); v: ours, (..., n); vdot: ours, (..., n)."""
         return _times(self.matrix(q), vdot) + self.bias(q, v)
 
-    def our_acceleration(self, q: Array, v: Array, vdot: Array) -> Array:
-        """Return ours from theirs; q and v are ours."""
+    def from_acceleration(self, q: Array, v: Array, vdot: Array) -> Array:
+        """Return our acceleration, (..., n); q: ours, (..., nq); v: ours, (..., n); vdot: vdot', (..., n)."""
         return _solve(self.matrix(q), vdot - self.bias(q, v))
 
-    def their_force(self, q: Array, tau: Array) -> Array:
+    def to_force(self, q: Array, tau: Array) -> Array:
+        """Return tau', (..., n); q: our configuration, (..., nq); tau: our forces, (..., n)."""
         return _solve(_transposed(self.matrix(q)), tau)
 
-    def our_force(self, q: Array, tau: Array) -> Array:
+    def from_force(self, q: Array, tau: Array) -> Array:
+        """Return our forces, (..., n); q: our configuration, (..., nq); tau: tau', (..., n)."""
         return _times(_transposed(self.matrix(q)), tau)
 
 
@@ -72,39 +78,39 @@ def _transposed(T: Array | None) -> Array | None:
     return None if T is None else np.swapaxes(T, -1, -2)
 
 
-class Ball(Chart):
-    """A unit quaternion, w first here and last there; angular velocities are in the child's axes in both."""
+class BallChart(Chart):
+    """A ball joint: unit quaternion with w first in q and last in q'; both angular velocities in child axes."""
 
-    our_unit = their_unit = slice(0, 4)
+    own_unit = other_unit = slice(0, 4)
 
-    def theirs(self, q: Array) -> Array:
+    def to_configuration(self, q: Array) -> Array:
         return np.roll(q, -1, axis=-1)
 
-    def ours(self, q: Array) -> Array:
+    def from_configuration(self, q: Array) -> Array:
         return np.roll(q, 1, axis=-1)
 
 
-class Circle(Chart):
-    """An angle here, its cosine and sine there; full turns are lost."""
+class CircleChart(Chart):
+    """A revolute joint: angle in q, its cosine and sine in q'; full revolutions are not represented in q'."""
 
-    their_unit = slice(0, 2)
+    other_unit = slice(0, 2)
 
-    def theirs(self, q: Array) -> Array:
+    def to_configuration(self, q: Array) -> Array:
         return np.concatenate([np.cos(q), np.sin(q)], axis=-1)
 
-    def ours(self, q: Array) -> Array:
+    def from_configuration(self, q: Array) -> Array:
         return np.arctan2(q[..., 1:], q[..., :1])
 
 
-class TurningPlane(Chart):
-    """Two slides and an angle here; there its cosine and sine, and the velocity in axes that turn with it."""
+class PlanarChart(Chart):
+    """A planar joint: two displacements and an angle in q, cosine and sine in q'; linear velocity v' in child axes."""
 
-    their_unit = slice(2, 4)
+    other_unit = slice(2, 4)
 
-    def theirs(self, q: Array) -> Array:
+    def to_configuration(self, q: Array) -> Array:
         return np.concatenate([q[..., :2], np.cos(q[..., 2:]), np.sin(q[..., 2:])], axis=-1)
 
-    def ours(self, q: Array) -> Array:
+    def from_configuration(self, q: Array) -> Array:
         return np.concatenate([q[..., :2], np.arctan2(q[..., 3:], q[..., 2:3])], axis=-1)
 
     def matrix(self, q: Array) -> Array:
@@ -112,20 +118,20 @@ class TurningPlane(Chart):
         return np.stack([np.stack(row, axis=-1) for row in ((c, s, o), (-s, c, o), (o, o, e))], axis=-2)
 
     def bias(self, q: Array, v: Array) -> Array:
-        x, y, _ = np.moveaxis(self.their_velocity(q, v), -1, 0)
+        x, y, _ = np.moveaxis(self.to_velocity(q, v), -1, 0)
         return v[..., 2:] * np.stack([y, -x, np.zeros_like(x)], axis=-1)
 
 
 @dataclass(frozen=True)
-class FreeOrder:
-    """How a program writes a free body: orders, and the axes of its velocity.
+class FreeJointLayout:
+    """Layout of a free joint in a program: order of the entries and axes of the velocity.
 
     Attributes:
         position_first: Whether q is [position; quaternion].
-        w_first: Whether the quaternion's real part comes first.
+        w_first: Whether the real part of the quaternion comes first.
         linear_first: Whether v is [linear; angular].
-        linear_in_parent, angular_in_parent: Whether these are written in the parent's axes (the world's, for a base),
-            and not in the body's.
+        linear_in_parent, angular_in_parent: Whether these velocities are in parent axes (world axes for a base) instead
+            of body axes.
     """
 
     position_first: bool
@@ -135,78 +141,79 @@ class FreeOrder:
     angular_in_parent: bool
 
 
-OUR_BASE = FreeOrder(False, True, False, False, False)
-OUR_JOINT = FreeOrder(True, True, True, True, False)
-PINOCCHIO = FreeOrder(True, False, True, False, False)
-MUJOCO = FreeOrder(True, True, True, True, False)
-DRAKE = FreeOrder(False, True, False, True, True)
-ROS = FreeOrder(True, False, True, False, False)
+OUR_BASE = FreeJointLayout(False, True, False, False, False)
+OUR_JOINT = FreeJointLayout(True, True, True, True, False)
+PINOCCHIO = FreeJointLayout(True, False, True, False, False)
+MUJOCO = FreeJointLayout(True, True, True, True, False)
+DRAKE = FreeJointLayout(False, True, False, True, True)
+ROS = FreeJointLayout(True, False, True, False, False)
 
 
 @dataclass(frozen=True)
-class Free(Chart):
-    """A body free in space, written in two ways."""
+class FreeChart(Chart):
+    """A free joint in two layouts."""
 
-    here: FreeOrder
-    there: FreeOrder
+    own: FreeJointLayout
+    other: FreeJointLayout
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "our_unit", _quaternion(self.here))
-        object.__setattr__(self, "their_unit", _quaternion(self.there))
+        object.__setattr__(self, "own_unit", _quaternion(self.own))
+        object.__setattr__(self, "other_unit", _quaternion(self.other))
 
-    def theirs(self, q: Array) -> Array:
-        return _reorder(q, self.here, self.there)
+    def to_configuration(self, q: Array) -> Array:
+        return _reorder(q, self.own, self.other)
 
-    def ours(self, q: Array) -> Array:
-        return _reorder(q, self.there, self.here)
+    def from_configuration(self, q: Array) -> Array:
+        return _reorder(q, self.other, self.own)
 
     def matrix(self, q: Array) -> Array:
         R = self._rotation(q)
-        linear = _turn(R, self.here.linear_in_parent, self.there.linear_in_parent)
-        angular = _turn(R, self.here.angular_in_parent, self.there.angular_in_parent)
+        linear = _relative_rotation(R, self.own.linear_in_parent, self.other.linear_in_parent)
+        angular = _relative_rotation(R, self.own.angular_in_parent, self.other.angular_in_parent)
         T = np.zeros((*q.shape[:-1], 6, 6))
-        T[..., _linear(self.there), _linear(self.here)] = linear
-        T[..., _angular(self.there), _angular(self.here)] = angular
+        T[..., _linear(self.other), _linear(self.own)] = linear
+        T[..., _angular(self.other), _angular(self.own)] = angular
         return T
 
     def bias(self, q: Array, v: Array) -> Array:
-        """Return Tdot v: with R' = R omega~, (R v)' has R (omega x v), and (R^T v)' has -omega x (R^T v)."""
+        """Return Tdot v, (..., 6): with Rdot = R omega~, the rate of R v contains R (omega x v), that of R^T v
+        contains -omega x (R^T v). q (..., 7), v (..., 6)."""
         R = self._rotation(q)
-        omega, linear = v[..., _angular(self.here)], v[..., _linear(self.here)]
-        if self.here.angular_in_parent:
+        omega, linear = v[..., _angular(self.own)], v[..., _linear(self.own)]
+        if self.own.angular_in_parent:
             omega = _times(_transposed(R), omega)
         bias = np.zeros_like(v)
-        if self.there.linear_in_parent and not self.here.linear_in_parent:
-            bias[..., _linear(self.there)] = _times(R, np.cross(omega, linear))
-        elif self.here.linear_in_parent and not self.there.linear_in_parent:
-            bias[..., _linear(self.there)] = -np.cross(omega, _times(_transposed(R), linear))
+        if self.other.linear_in_parent and not self.own.linear_in_parent:
+            bias[..., _linear(self.other)] = _times(R, np.cross(omega, linear))
+        elif self.own.linear_in_parent and not self.other.linear_in_parent:
+            bias[..., _linear(self.other)] = -np.cross(omega, _times(_transposed(R), linear))
         return bias
 
     def _rotation(self, q: Array) -> Array:
-        quaternion = _reorder(q, self.here, OUR_BASE)[..., :4]
+        quaternion = _reorder(q, self.own, OUR_BASE)[..., :4]
         return np.moveaxis(quaternion_matrix(np.moveaxis(quaternion, -1, 0)), (0, 1), (-2, -1))
 
 
-def _turn(R: Array, here_in_parent: bool, there_in_parent: bool) -> Array:
-    if here_in_parent == there_in_parent:
+def _relative_rotation(R: Array, own_in_parent: bool, other_in_parent: bool) -> Array:
+    if own_in_parent == other_in_parent:
         return np.broadcast_to(np.eye(3), R.shape)
-    return np.swapaxes(R, -1, -2) if here_in_parent else R
+    return np.swapaxes(R, -1, -2) if own_in_parent else R
 
 
-def _linear(order: FreeOrder) -> slice:
+def _linear(order: FreeJointLayout) -> slice:
     return slice(0, 3) if order.linear_first else slice(3, 6)
 
 
-def _angular(order: FreeOrder) -> slice:
+def _angular(order: FreeJointLayout) -> slice:
     return slice(3, 6) if order.linear_first else slice(0, 3)
 
 
-def _quaternion(order: FreeOrder) -> slice:
+def _quaternion(order: FreeJointLayout) -> slice:
     return slice(3, 7) if order.position_first else slice(0, 4)
 
 
-def _reorder(q: Array, here: FreeOrder, there: FreeOrder) -> Array:
-    position, quaternion = (q[..., :3], q[..., 3:]) if here.position_first else (q[..., 4:], q[..., :4])
-    quaternion = np.roll(quaternion, there.w_first - here.w_first, axis=-1)
-    parts = [position, quaternion] if there.position_first else [quaternion, position]
+def _reorder(q: Array, own: FreeJointLayout, other: FreeJointLayout) -> Array:
+    position, quaternion = (q[..., :3], q[..., 3:]) if own.position_first else (q[..., 4:], q[..., :4])
+    quaternion = np.roll(quaternion, other.w_first - own.w_first, axis=-1)
+    parts = [position, quaternion] if other.position_first else [quaternion, position]
     return np.concatenate(parts, axis=-1)

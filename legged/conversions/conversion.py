@@ -1,4 +1,4 @@
-"""State and force vectors"""
+"""Conversion of state and force vectors between a robot and another program, with joints matched by name."""
 
 from __future__ import annotations
 
@@ -8,7 +8,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.conversions.charts import OUR_BASE, OUR_JOINT, Ball, Chart, Circle, Free, FreeOrder, TurningPlane
+from legged.conversions.charts import (
+    OUR_BASE,
+    OUR_JOINT,
+    BallChart,
+    Chart,
+    CircleChart,
+    FreeChart,
+    FreeJointLayout,
+    PlanarChart,
+)
 from legged.errors import MismatchError, NotFiniteError, ShapeError, UnknownNameError
 from legged.files.export_description import base_names, stage_names
 from legged.robot.joint import Joint, PlacedJoint, Spherical
@@ -17,22 +26,22 @@ from legged.spatial import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """One joint, or the base.
+class JointConversion:
+    """Conversion of one joint, or of the base.
 
     Attributes:
-        chart: Its coordinates here and there.
-        q, v: Where they stand in our vectors.
-        their_q, their_v: Where they stand in theirs.
-        ratio, offset: Of a joint that follows another: its coordinate there is ratio * q + offset.
-        follows: Whether it does, so that our q and v do not need it.
+        chart: Coordinates in both programs.
+        q, v: Entries in our vectors.
+        other_q, other_v: Entries in the vectors of the other program.
+        ratio, offset: Coupling of a joint that follows another: its position is ratio * q + offset.
+        follows: Whether the joint follows another; it then has no entries of its own in our q and v.
     """
 
     chart: Chart
     q: slice
     v: slice
-    their_q: slice
-    their_v: slice
+    other_q: slice
+    other_v: slice
     ratio: float = 1.0
     offset: float = 0.0
     follows: bool = False
@@ -40,104 +49,104 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Conversion:
-    """Vectors of a robot to and from another program; all take and return leading axes.
+    """Conversion of the vectors of a robot to and from another program; all arrays may have leading axes.
 
-    Positions are (..., robot.nq) here and (..., nq) there; velocities, accelerations (rates of the components of the
-    velocity) and generalized forces (which have the same power) (..., robot.nv) and (..., nv).
+    Configurations are (..., robot.nq) here and (..., nq) in the other program. Velocities, accelerations (rates of the
+    components of the velocity) and generalized forces (equal power) are (..., robot.nv) and (..., nv).
 
-    A joint that follows another (`robot.followers`) has coordinates of its own in a program that does not know so. It
-    gets what it must have, and its force is left to the joint that it follows. In the other direction its coordinates
-    are not looked at, and its force is added to the other joint's.
+    A joint that follows another (`robot.followers`) may have coordinates of its own in the other program. They are
+    computed from the joint that it follows, and its force is set to zero. In the opposite direction its coordinates are
+    ignored, and its force is added to that of the joint that it follows.
 
     Attributes:
-        robot: Ours.
-        program: The other program's name.
-        nq, nv: Lengths of its vectors.
-        parts: What the vectors are made of.
+        robot: Our robot.
+        program: Name of the other program.
+        nq, nv: Lengths of the vectors of the other program.
+        parts: Conversions of the joints and of the base.
     """
 
     robot: Robot
     program: str
     nq: int
     nv: int
-    parts: tuple[Part, ...]
+    parts: tuple[JointConversion, ...]
 
     def to_configuration(self, q: Any) -> Array:
-        """Return their configuration."""
-        (q,) = self._ours(q=q)
-        return self._place(self.nq, "their_q", q, lambda p: p.chart.theirs(p.ratio * q[..., p.q] + p.offset))
+        """Return the configuration of the other program, (..., nq), of our q, (..., robot.nq)."""
+        (q,) = self._check_own(q=q)
+        return self._place(self.nq, "other_q", q, lambda p: p.chart.to_configuration(p.ratio * q[..., p.q] + p.offset))
 
     def from_configuration(self, q: Any) -> Array:
-        """Return our configuration."""
-        (q,) = self._theirs(q=q)
-        return self._place(self.robot.nq, "q", q, lambda p: p.chart.ours(q[..., p.their_q]))
+        """Return our configuration, (..., robot.nq), of that of the other program, (..., nq)."""
+        (q,) = self._check_other(q=q)
+        return self._place(self.robot.nq, "q", q, lambda p: p.chart.from_configuration(q[..., p.other_q]))
 
     def to_velocity(self, q: Any, v: Any) -> Array:
-        """Return their velocity; q and v are ours."""
-        q, v = self._ours(q=q, v=v)
-        return self._place(self.nv, "their_v", v, lambda p: p.ratio * p.chart.their_velocity(q[..., p.q], v[..., p.v]))
+        """Return the velocity of the other program, (..., nv), of our q, (..., robot.nq), and v, (..., robot.nv)."""
+        q, v = self._check_own(q=q, v=v)
+        return self._place(self.nv, "other_v", v, lambda p: p.ratio * p.chart.to_velocity(q[..., p.q], v[..., p.v]))
 
     def from_velocity(self, q: Any, v: Any) -> Array:
-        """Return our velocity; q and v are theirs."""
-        q, v = self._theirs(q=q, v=v)
+        """Return our velocity, (..., robot.nv), of q, (..., nq), and v, (..., nv), of the other program."""
+        q, v = self._check_other(q=q, v=v)
         q = self.from_configuration(q)
-        return self._place(self.robot.nv, "v", v, lambda p: p.chart.our_velocity(q[..., p.q], v[..., p.their_v]))
+        return self._place(self.robot.nv, "v", v, lambda p: p.chart.from_velocity(q[..., p.q], v[..., p.other_v]))
 
     def to_acceleration(self, q: Any, v: Any, vdot: Any) -> Array:
-        """Return their acceleration; q, v and vdot are ours."""
-        q, v, vdot = self._ours(q=q, v=v, vdot=vdot)
+        """Return the acceleration of the other program, (..., nv), of our q, v and vdot."""
+        q, v, vdot = self._check_own(q=q, v=v, vdot=vdot)
 
-        def theirs(p: Part) -> Array:
-            return p.ratio * p.chart.their_acceleration(q[..., p.q], v[..., p.v], vdot[..., p.v])
+        def theirs(p: JointConversion) -> Array:
+            return p.ratio * p.chart.to_acceleration(q[..., p.q], v[..., p.v], vdot[..., p.v])
 
-        return self._place(self.nv, "their_v", v, theirs)
+        return self._place(self.nv, "other_v", v, theirs)
 
     def from_acceleration(self, q: Any, v: Any, vdot: Any) -> Array:
-        """Return our acceleration; q, v and vdot are theirs."""
-        q, v, vdot = self._theirs(q=q, v=v, vdot=vdot)
+        """Return our acceleration, (..., nv of the robot), of q, v and vdot of the other program."""
+        q, v, vdot = self._check_other(q=q, v=v, vdot=vdot)
         q, v = self.from_configuration(q), self.from_velocity(q, v)
 
-        def ours(p: Part) -> Array:
-            return p.chart.our_acceleration(q[..., p.q], v[..., p.v], vdot[..., p.their_v])
+        def ours(p: JointConversion) -> Array:
+            return p.chart.from_acceleration(q[..., p.q], v[..., p.v], vdot[..., p.other_v])
 
         return self._place(self.robot.nv, "v", v, ours)
 
     def to_force(self, q: Any, tau: Any) -> Array:
-        """Return their generalized forces; q and tau are ours."""
-        q, tau = self._ours(q=q, tau=tau)
+        """Return the generalized forces of the other program, (..., nv), of our q and tau."""
+        q, tau = self._check_own(q=q, tau=tau)
 
-        def theirs(p: Part) -> Array | float:
-            return 0.0 if p.follows else p.chart.their_force(q[..., p.q], tau[..., p.v])
+        def theirs(p: JointConversion) -> Array | float:
+            return 0.0 if p.follows else p.chart.to_force(q[..., p.q], tau[..., p.v])
 
-        return self._place(self.nv, "their_v", tau, theirs)
+        return self._place(self.nv, "other_v", tau, theirs)
 
     def from_force(self, q: Any, tau: Any) -> Array:
-        """Return our generalized forces; q and tau are theirs."""
-        q, tau = self._theirs(q=q, tau=tau)
+        """Return our generalized forces, (..., nv of the robot), of q and tau of the other program."""
+        q, tau = self._check_other(q=q, tau=tau)
         q = self.from_configuration(q)
         out = np.zeros((*tau.shape[:-1], self.robot.nv))
         for p in self.parts:
-            out[..., p.v] += p.ratio * p.chart.our_force(q[..., p.q], tau[..., p.their_v])
+            out[..., p.v] += p.ratio * p.chart.from_force(q[..., p.q], tau[..., p.other_v])
         return out
 
-    def _place(self, size: int, where: str, like: Array, part: Callable[[Part], Array | float]) -> Array:
-        """Return a vector put together from its parts; ours are without those of followers."""
+    def _place(self, size: int, where: str, like: Array, part: Callable[[JointConversion], Array | float]) -> Array:
+        """Return a vector assembled from the joints; our vectors have no entries for followers."""
         out = np.zeros((*like.shape[:-1], size))
         for p in self.parts:
-            if where.startswith("their") or not p.follows:
+            if where.startswith("other") or not p.follows:
                 out[..., getattr(p, where)] = part(p)
         return out
 
-    def _ours(self, **arrays: Any) -> list[Array]:
+    def _check_own(self, **arrays: Any) -> list[Array]:
         read = _read("", self.robot.nq, self.robot.nv, arrays)
         for p in self.parts:
-            _check_unit("", read[0][..., p.q], p.chart.our_unit)
+            _check_unit("", read[0][..., p.q], p.chart.own_unit)
         return read
 
-    def _theirs(self, **arrays: Any) -> list[Array]:
+    def _check_other(self, **arrays: Any) -> list[Array]:
         read = _read(f"{self.program}'s ", self.nq, self.nv, arrays)
         for p in self.parts:
-            _check_unit(f"{self.program}'s ", read[0][..., p.their_q], p.chart.their_unit)
+            _check_unit(f"{self.program}'s ", read[0][..., p.other_q], p.chart.other_unit)
         return read
 
 
@@ -170,23 +179,23 @@ def _check_unit(whose: str, q: Array, where: slice | None) -> None:
         raise ShapeError(f"a {what} of {whose}q must have norm 1, got {worst:.9g}; divide it by its norm")
 
 
-class TheirJoint(NamedTuple):
-    """A joint of another program's model.
+class OtherJoint(NamedTuple):
+    """A joint in the model of another program.
 
     Attributes:
         name: Its name.
-        kind: "plain" (coordinates whose rates are its velocity), "circle", "turning plane", "ball", "free", or the
-            program's own word for another.
-        q, v: Where it stands in the program's vectors.
-        order: How a free joint is written.
-        on_world: Whether it joins a body to the world, so that it may be the base's.
+        kind: "plain" (the velocity is the rate of the coordinates), "circle", "turning plane", "ball", "free", or the
+            name of the joint type in the program for others.
+        q, v: Entries in the vectors of the program.
+        order: Layout of a free joint; None for others.
+        on_world: Whether it connects a body to the world, so that it may be a floating base.
     """
 
     name: str
     kind: str
     q: slice
     v: slice
-    order: FreeOrder | None = None
+    order: FreeJointLayout | None = None
     on_world: bool = False
 
     @property
@@ -194,25 +203,28 @@ class TheirJoint(NamedTuple):
         return self.v.stop - self.v.start
 
 
-def match(robot: Robot, program: str, joints: Iterable[TheirJoint], nq: int, nv: int, *, w_first: bool) -> Conversion:
-    """Return the conversion between a robot's vectors and a program's.
+def match_joints(
+    robot: Robot, program: str, joints: Iterable[OtherJoint], nq: int, nv: int, *, w_first: bool
+) -> Conversion:
+    """Return the conversion between the vectors of a robot and those of another program.
 
     Args:
-        robot: Ours.
-        program: Name, for messages.
-        joints: The program's joints that move.
+        robot: Our robot.
+        program: Name of the other program, for messages.
+        joints: The moving joints of the other program.
         nq, nv: Lengths of its vectors.
-        w_first: Whether the quaternion of a ball joint has its real part first there.
+        w_first: Whether the quaternion of a ball joint has its real part first in the other program.
 
     Raises:
-        UnknownNameError: A joint of ours is not there.
-        MismatchError: A joint there is not ours, or of a different kind; no free joint for a floating base, or several.
+        UnknownNameError: a joint of the robot is missing in the program.
+        MismatchError: a joint of the program is missing in the robot or of a different type, or a floating base without
+            exactly one free joint.
     """
-    return _Matching(robot, program, tuple(joints), w_first).conversion(nq, nv)
+    return _Matcher(robot, program, tuple(joints), w_first).conversion(nq, nv)
 
 
-class _Matching:
-    def __init__(self, robot: Robot, program: str, joints: tuple[TheirJoint, ...], w_first: bool):
+class _Matcher:
+    def __init__(self, robot: Robot, program: str, joints: tuple[OtherJoint, ...], w_first: bool):
         self.robot, self.program, self.w_first = robot, program, w_first
         self.all = {joint.name: joint for joint in joints}
         self.left = dict(self.all)
@@ -228,12 +240,12 @@ class _Matching:
         if self.left:
             names = ", ".join(map(repr, self.left))
             raise MismatchError(
-                f"{self.program} has joints that robot {robot.name!r} has not: {names}; load the same file, and with "
-                f"the same joints locked or fixed"
+                f"{self.program} has joints that robot {robot.name!r} does not have: {names}; load the same file "
+                f"with the same joints locked or fixed"
             )
         return Conversion(robot, self.program, nq, nv, tuple(parts))
 
-    def _base(self) -> list[Part]:
+    def _base(self) -> list[JointConversion]:
         base = self.robot.base
         if base.kind != "floating":
             names = base_names(base)
@@ -247,43 +259,43 @@ class _Matching:
             )
         theirs = self._take(free[0].name)
         assert theirs.order is not None
-        return [Part(Free(OUR_BASE, theirs.order), slice(0, 7), slice(0, 6), theirs.q, theirs.v)]
+        return [JointConversion(FreeChart(OUR_BASE, theirs.order), slice(0, 7), slice(0, 6), theirs.q, theirs.v)]
 
-    def _joint(self, joint: PlacedJoint) -> list[Part]:
+    def _joint(self, joint: PlacedJoint) -> list[JointConversion]:
         names = stage_names(joint.definition)
         if joint.name not in self.left and len(names) > 1 and all(name in self.left for name in names):
             return [self._single(name, joint.q.start + i, joint.v.start + i) for i, name in enumerate(names)]
         theirs = self._take(joint.name)
-        return [Part(self._chart(joint.definition, theirs), joint.q, joint.v, theirs.q, theirs.v)]
+        return [JointConversion(self._chart(joint.definition, theirs), joint.q, joint.v, theirs.q, theirs.v)]
 
-    def _single(self, name: str, q: int, v: int) -> Part:
+    def _single(self, name: str, q: int, v: int) -> JointConversion:
         theirs = self._take(name)
         if theirs.kind not in ("plain", "circle") or theirs.size != 1:
             raise MismatchError(
                 f"joint {name!r} has one degree of freedom here, and in {self.program} {theirs.size} of kind "
                 f"{theirs.kind!r}"
             )
-        chart = Circle() if theirs.kind == "circle" else Chart()
-        return Part(chart, slice(q, q + 1), slice(v, v + 1), theirs.q, theirs.v)
+        chart = CircleChart() if theirs.kind == "circle" else Chart()
+        return JointConversion(chart, slice(q, q + 1), slice(v, v + 1), theirs.q, theirs.v)
 
-    def _chart(self, joint: Joint, theirs: TheirJoint) -> Chart:
+    def _chart(self, joint: Joint, theirs: OtherJoint) -> Chart:
         kind, here = theirs.kind, joint.kind
         if kind == "plain" and joint.nq == joint.nv == theirs.size:
             return Chart()
         if kind == "circle" and here == "revolute":
-            return Circle()
+            return CircleChart()
         if kind == "turning plane" and here == "planar":
-            return TurningPlane()
+            return PlanarChart()
         if kind == "ball" and isinstance(joint, Spherical) and joint.sequence is None:
-            return Chart() if self.w_first else Ball()
+            return Chart() if self.w_first else BallChart()
         if theirs.order is not None and here == "free":
-            return Free(OUR_JOINT, theirs.order)
+            return FreeChart(OUR_JOINT, theirs.order)
         raise MismatchError(
             f"joint {joint.name!r} has {joint.nv} degrees of freedom of kind {here!r} here, and in {self.program} "
             f"{theirs.size} of kind {kind!r}"
         )
 
-    def _take(self, name: str) -> TheirJoint:
+    def _take(self, name: str) -> OtherJoint:
         if name not in self.left:
             raise UnknownNameError(f"joint in {self.program}", name, self.all)
         return self.left.pop(name)

@@ -1,4 +1,7 @@
-"""Models"""
+"""Conversions for models of Pinocchio, MuJoCo and Drake, and for other robots of this package.
+
+Only `mujoco_model` imports the other program.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCCHIO
-from legged.conversions.conversion import Conversion, TheirJoint, match
+from legged.conversions.conversion import Conversion, OtherJoint, match_joints
 from legged.errors import MismatchError, MissingError
 from legged.files.export_description import base_names
 from legged.files.mjcf import captured_warnings
@@ -17,12 +20,12 @@ from legged.robot.robot import Robot
 
 
 def mujoco_model(robot: Robot) -> Any:
-    """Return the `mujoco.MjModel` of a robot, as `save_mjcf` writes it.
+    """Return the `mujoco.MjModel` of a robot, compiled from the MJCF that `save_mjcf` writes.
 
     Raises:
         MissingError: MuJoCo is not installed.
-        MismatchError: It refuses the robot, such as one with inertias that no body has.
-        DefinitionError: MJCF has no word for something, see `save_mjcf`.
+        MismatchError: MuJoCo rejects the robot, for example because of physically inconsistent inertias.
+        DefinitionError: MJCF cannot represent the robot; see `save_mjcf`.
     """
     try:
         mujoco: Any = import_module("mujoco")
@@ -34,7 +37,7 @@ def mujoco_model(robot: Robot) -> Any:
             return mujoco.MjModel.from_xml_string(text)
         except ValueError as error:
             words = " ".join(str(error).split())
-            raise MismatchError(f"MuJoCo refuses robot {robot.name!r}: {words}") from error
+            raise MismatchError(f"MuJoCo rejects robot {robot.name!r}: {words}") from error
 
 
 _MUJOCO_KINDS = ("free", "ball", "plain", "plain")  # mjtJoint: free, ball, slide, hinge
@@ -42,14 +45,14 @@ _MUJOCO_SIZES = ((7, 6), (4, 3), (1, 1), (1, 1))
 
 
 def pinocchio(robot: Robot, model: Any) -> Conversion:
-    """Return the conversion between a robot's vectors and those of a `pinocchio.Model` of it.
+    """Return the conversion between the vectors of a robot and those of its `pinocchio.Model`.
 
-    Joints that Pinocchio takes as coupled itself (built with `mimic=True`) are left alone. Errors: `match`.
+    Mimic joints that Pinocchio couples itself (`mimic=True`) are left out. Errors as in `match_joints`.
     """
-    return match(robot, "Pinocchio", _of_pinocchio(model), model.nq, model.nv, w_first=False)
+    return match_joints(robot, "Pinocchio", _of_pinocchio(model), model.nq, model.nv, w_first=False)
 
 
-def _of_pinocchio(model: Any) -> Iterator[TheirJoint]:
+def _of_pinocchio(model: Any) -> Iterator[OtherJoint]:
     for index in range(1, model.njoints):
         nq, nv, kind = model.nqs[index], model.nvs[index], model.joints[index].shortname()
         q, v = (
@@ -58,7 +61,7 @@ def _of_pinocchio(model: Any) -> Iterator[TheirJoint]:
         )
         if "Mimic" not in kind:
             order = PINOCCHIO if kind == "JointModelFreeFlyer" else None
-            yield TheirJoint(model.names[index], _pinocchio_kind(kind, nq), q, v, order, model.parents[index] == 0)
+            yield OtherJoint(model.names[index], _pinocchio_kind(kind, nq), q, v, order, model.parents[index] == 0)
 
 
 def _pinocchio_kind(kind: str, nq: int) -> str:
@@ -69,15 +72,15 @@ def _pinocchio_kind(kind: str, nq: int) -> str:
 
 
 def mujoco(robot: Robot, model: Any) -> Conversion:
-    """Return the conversion between a robot's vectors and those of a `mujoco.MjModel` of it.
+    """Return the conversion between the vectors of a robot and those of its `mujoco.MjModel`.
 
-    An angle is the same here and there in robots that were read from the model's own file, `ref` included. A model
-    written by hand beside a URDF is another matter: its `ref` shifts its coordinates. Errors: `match`.
+    Joint positions are equal if the robot was read from the file of the model, `ref` included. In a model written by
+    hand for the same robot, `ref` offsets the joint positions. Errors as in `match_joints`.
     """
-    return match(robot, "MuJoCo", _of_mujoco(model), model.nq, model.nv, w_first=True)
+    return match_joints(robot, "MuJoCo", _of_mujoco(model), model.nq, model.nv, w_first=True)
 
 
-def _of_mujoco(model: Any) -> Iterator[TheirJoint]:
+def _of_mujoco(model: Any) -> Iterator[OtherJoint]:
     for index in range(model.njnt):
         kind = int(model.jnt_type[index])
         q, v = int(model.jnt_qposadr[index]), int(model.jnt_dofadr[index])
@@ -85,18 +88,18 @@ def _of_mujoco(model: Any) -> Iterator[TheirJoint]:
         name = model.joint(index).name or f"(unnamed joint {index})"
         is_free = kind == 0
         order = MUJOCO if is_free else None
-        yield TheirJoint(name, _MUJOCO_KINDS[kind], slice(q, q + nq), slice(v, v + nv), order, is_free)
+        yield OtherJoint(name, _MUJOCO_KINDS[kind], slice(q, q + nq), slice(v, v + nv), order, is_free)
 
 
 def drake(robot: Robot, plant: Any) -> Conversion:
-    """Return the conversion between a robot's vectors and those of a finalized `MultibodyPlant` that holds it alone.
+    """Return the conversion between the vectors of a robot and those of a finalized `MultibodyPlant` of it alone.
 
-    Errors: `match`.
+    Errors as in `match_joints`.
     """
-    return match(robot, "Drake", _of_drake(plant), plant.num_positions(), plant.num_velocities(), w_first=True)
+    return match_joints(robot, "Drake", _of_drake(plant), plant.num_positions(), plant.num_velocities(), w_first=True)
 
 
-def _of_drake(plant: Any) -> Iterator[TheirJoint]:
+def _of_drake(plant: Any) -> Iterator[OtherJoint]:
     plain = ("revolute", "prismatic", "planar", "universal")
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)
@@ -106,24 +109,24 @@ def _of_drake(plant: Any) -> Iterator[TheirJoint]:
         if joint.num_velocities():
             order = DRAKE if kind == "quaternion_floating" else None
             on_world = joint.parent_body().index() == plant.world_body().index()
-            yield TheirJoint(joint.name(), "plain" if kind in plain else kind, *slices, order, on_world)
+            yield OtherJoint(joint.name(), "plain" if kind in plain else kind, *slices, order, on_world)
 
 
 def legged(robot: Robot, other: Robot) -> Conversion:
-    """Return the conversion between the vectors of two robots of ours, such as one loaded in two orders.
+    """Return the conversion between the vectors of two robots of this package, such as one loaded in two joint orders.
 
-    A robot that was exported and loaded again is another one in this sense, with chains in place of joints of several
-    degrees of freedom. Errors: `match`.
+    A robot that was exported and loaded again has chains in place of joints of several degrees of freedom. Errors as
+    in `match_joints`.
     """
-    return match(robot, f"robot {other.name!r}", _of_ours(other), other.nq, other.nv, w_first=True)
+    return match_joints(robot, f"robot {other.name!r}", _of_ours(other), other.nq, other.nv, w_first=True)
 
 
-def _of_ours(robot: Robot) -> Iterator[TheirJoint]:
+def _of_ours(robot: Robot) -> Iterator[OtherJoint]:
     if robot.base.kind == "floating":
-        yield TheirJoint("the base", "free", slice(0, 7), slice(0, 6), OUR_BASE, True)
+        yield OtherJoint("the base", "free", slice(0, 7), slice(0, 6), OUR_BASE, True)
     else:
         for i, name in enumerate(base_names(robot.base)):
-            yield TheirJoint(name, "plain", slice(i, i + 1), slice(i, i + 1))
+            yield OtherJoint(name, "plain", slice(i, i + 1), slice(i, i + 1))
     for joint in robot.joints:
         kind = {(4, 3): "ball", (7, 6): "free"}.get((joint.nq, joint.nv), "plain")
-        yield TheirJoint(joint.name, kind, joint.q, joint.v, OUR_JOINT if kind == "free" else None)
+        yield OtherJoint(joint.name, kind, joint.q, joint.v, OUR_JOINT if kind == "free" else None)

@@ -1,4 +1,4 @@
-"""States as ROS writes them: a joint state by name, and the base's pose and twist as in an odometry message."""
+"""Conversion of states to and from ROS messages: joint states by name, and the base as an odometry message."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.conversions.charts import ROS
-from legged.conversions.conversion import Conversion, TheirJoint, match
+from legged.conversions.conversion import Conversion, OtherJoint, match_joints
 from legged.errors import MismatchError, ShapeError
 from legged.files.export_description import base_names, stage_names
 from legged.robot.robot import Robot
@@ -18,11 +18,13 @@ from legged.spatial import Array
 
 
 class JointState(NamedTuple):
-    """What a `sensor_msgs/JointState` holds; the fields have its names.
+    """Content of a `sensor_msgs/JointState`, with the same field names.
 
     Attributes:
-        name: Of joints. position: (..., n), [rad] or [m]. velocity: (..., n), [rad/s] or [m/s].
-        effort: (..., n), [N m] or [N].
+        name: Names of the n joints.
+        position: Joint positions, (..., n), [rad] or [m].
+        velocity: Joint velocities, (..., n), [rad/s] or [m/s].
+        effort: Joint torques or forces, (..., n), [N m] or [N].
     """
 
     name: tuple[str, ...]
@@ -32,11 +34,13 @@ class JointState(NamedTuple):
 
 
 class Odometry(NamedTuple):
-    """What a `nav_msgs/Odometry` holds: the pose in the world, the twist in the base's own axes.
+    """Content of a `nav_msgs/Odometry`: pose of the base in the world, twist in base axes.
 
     Attributes:
-        position: (..., 3), [m]. orientation: Quaternion x, y, z, w, (..., 4), base axes to world axes.
-        linear: Velocity of the base's origin, (..., 3), [m/s]. angular: (..., 3), [rad/s]. Both in base axes.
+        position: Position of the base origin, (..., 3), [m], world axes.
+        orientation: Unit quaternion x, y, z, w, (..., 4), base axes to world axes.
+        linear: Velocity of the base origin, (..., 3), [m/s], base axes.
+        angular: Angular velocity, (..., 3), [rad/s], base axes.
     """
 
     position: Array
@@ -47,12 +51,12 @@ class Odometry(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RosConversion:
-    """States of a robot to and from ROS messages, or what has the fields of such.
+    """Conversion of the states of a robot to and from ROS messages, or objects with the same fields.
 
     Attributes:
-        vectors: The conversion of plain vectors: the base's pose (position, then quaternion x, y, z, w) or twist
-            (linear, then angular), and then the joints in the order of `names`.
-        names: Of the joints.
+        vectors: Conversion of vectors: pose of the base (position, quaternion x, y, z, w) or twist (linear, angular),
+            followed by the joints in the order of `names`.
+        names: Names of the joints.
     """
 
     vectors: Conversion
@@ -63,7 +67,7 @@ class RosConversion:
         return self.vectors.nq - len(self.names), self.vectors.nv - len(self.names)
 
     def joint_state(self, q: Any, v: Any, tau: Any = None) -> JointState:
-        """Return the joints' part of a state, and of generalized forces (none: zero)."""
+        """Return the joint state of q, (..., nq), v, (..., nv), and tau, (..., nv); None for zero."""
         nq, nv = self._base
         effort = np.zeros_like(v) if tau is None else tau
         return JointState(
@@ -74,35 +78,35 @@ class RosConversion:
         )
 
     def odometry(self, q: Any, v: Any) -> Odometry:
-        """Return the base's part of a state; a MismatchError if the base does not float."""
+        """Return the odometry of q, (..., nq), and v, (..., nv); raise MismatchError if the base does not float."""
         if self._base == (0, 0):
-            raise MismatchError(f"robot {self.vectors.robot.name!r} has no floating base, so no odometry")
+            raise MismatchError(f"robot {self.vectors.robot.name!r} has no floating base, and therefore no odometry")
         pose, twist = self.vectors.to_configuration(q), self.vectors.to_velocity(q, v)
         return Odometry(pose[..., :3], pose[..., 3:7], twist[..., :3], twist[..., 3:6])
 
     def state(self, joints: Any, odometry: Any = None) -> State:
-        """Return (q, v) of a joint state, and of the base's odometry where it floats.
+        """Return the state (q, v) of a joint state, and of the odometry of a floating base.
 
         Args:
-            joints: `JointState`, a message, or anything with `name`, `position` and `velocity`, in any order of names.
-            odometry: `Odometry`; or (position, orientation x, y, z, w, linear, angular) in base axes.
+            joints: `JointState`, a message, or an object with `name`, `position` and `velocity`, in any order of names.
+            odometry: `Odometry`, or (position, orientation x, y, z, w, linear, angular) with the axes of `Odometry`.
 
         Raises:
-            MismatchError: for joints that are missing or not the robot's, and for a base without its odometry.
+            MismatchError: missing or unknown joints, or no odometry for a floating base.
         """
         order = self._order(joints.name)
         position, velocity = (_entries(joints, field, order) for field in ("position", "velocity"))
         if self._base == (0, 0):
             return State(self.vectors.from_configuration(position), self.vectors.from_velocity(position, velocity))
         if odometry is None:
-            raise MismatchError(f"robot {self.vectors.robot.name!r} floats: give its base's odometry too")
+            raise MismatchError(f"robot {self.vectors.robot.name!r} has a floating base; pass its odometry too")
         at, orientation, linear, angular = (np.asarray(x, float) for x in odometry)
         pose = np.concatenate([at, orientation, position], axis=-1)
         twist = np.concatenate([linear, angular, velocity], axis=-1)
         return State(self.vectors.from_configuration(pose), self.vectors.from_velocity(pose, twist))
 
     def forces(self, q: Any, joints: Any) -> Array:
-        """Return generalized forces, (..., nv), of the efforts in a joint state at our q; the base has none."""
+        """Return generalized forces, (..., nv), of the efforts in a joint state at our q; zero for the base."""
         effort = _entries(joints, "effort", self._order(joints.name))
         base = np.zeros((*effort.shape[:-1], self._base[1]))
         return self.vectors.from_force(self.vectors.to_configuration(q), np.concatenate([base, effort], axis=-1))
@@ -112,7 +116,7 @@ class RosConversion:
         missing, extra = sorted(set(self.names) - set(given)), sorted(set(given) - set(self.names))
         if missing or extra or len(given) != len(self.names):
             twice = sorted({name for name in given if given.count(name) > 1})
-            found = (("lacks", missing), ("has beyond the robot's own", extra), ("has twice", twice))
+            found = (("lacks", missing), ("has unknown joints", extra), ("has twice", twice))
             words = "; it ".join(f"{what} {', '.join(map(repr, names))}" for what, names in found if names)
             raise MismatchError(f"the joint state {words}")
         return [given.index(name) for name in self.names]
@@ -126,25 +130,25 @@ def _entries(joints: Any, field: str, order: list[int]) -> Array:
 
 
 def ros(robot: Robot, names: Sequence[str] | None = None) -> RosConversion:
-    """Return the conversion between a robot's vectors and ROS messages.
+    """Return the conversion between the vectors of a robot and ROS messages.
 
     Args:
         robot: The robot.
-        names: Joints in the order of the messages to write; the robot's own order when None. A joint of several
-            degrees of freedom goes by the names of its parts, as in an exported URDF.
+        names: Joints in the order of the messages to write. None: the order of the robot. A joint of several degrees
+            of freedom has the names of its stages, as in an exported URDF.
 
     Raises:
-        UnknownNameError, MismatchError: for names that are not the robot's joints, all of them; for a quaternion or
-            free joint, which a joint state cannot hold.
+        UnknownNameError, MismatchError: names that are not exactly the joints of the robot, or a quaternion or free
+            joint, which a joint state cannot represent.
     """
     own = [*base_names(robot.base)] if robot.base.kind != "floating" else []
     own += [name for joint in robot.joints for name in stage_names(joint.definition)]
     chosen = own if names is None else list(names)
     floats = robot.base.kind == "floating"
     nq, nv = (7, 6) if floats else (0, 0)
-    theirs = [TheirJoint("the odometry", "free", slice(0, 7), slice(0, 6), ROS, True)] if floats else []
+    theirs = [OtherJoint("the odometry", "free", slice(0, 7), slice(0, 6), ROS, True)] if floats else []
     theirs += [
-        TheirJoint(name, "plain", slice(nq + i, nq + i + 1), slice(nv + i, nv + i + 1)) for i, name in enumerate(chosen)
+        OtherJoint(name, "plain", slice(nq + i, nq + i + 1), slice(nv + i, nv + i + 1)) for i, name in enumerate(chosen)
     ]
-    vectors = match(robot, "the joint state", theirs, nq + len(chosen), nv + len(chosen), w_first=False)
+    vectors = match_joints(robot, "the joint state", theirs, nq + len(chosen), nv + len(chosen), w_first=False)
     return RosConversion(vectors, tuple(chosen))

@@ -1,4 +1,4 @@
-"""Checks of any robot's dynamics against their own laws and against other programs, for users: `legged.verify`."""
+"""Verification of the dynamics of any robot against the laws of mechanics and other programs: `legged.verify`."""
 
 from legged.verification.checks import Check, Verification, verify
 

@@ -1,4 +1,4 @@
-"""`legged.verify`: the laws of a robot's dynamics as a table, which fails loudly."""
+"""`legged.verify`: check the dynamics of a robot against the laws of mechanics and against other programs."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from legged.errors import DefinitionError, VerificationError
 from legged.robot.robot import Robot
 from legged.table import Table
 from legged.verification import laws
-from legged.verification.external import opened
-from legged.verification.flight import DURATION, fly
+from legged.verification.external import open_engine
+from legged.verification.flight import DURATION, flight_drift
 from legged.verification.laws import Sample, sample
 
-ROUNDING = 1e-9
-"""Of sums of some hundred terms, in parts of the size of the terms: 1e-12 is usual, 1e-10 the worst on bad robots."""
-FLIGHT = 1e-8
-"""Of a solver asked for 1e-12 a step."""
+ROUNDING_TOLERANCE = 1e-9
+"""Relative rounding error of sums of some hundred terms: usually 1e-12, at most 1e-10 on ill-conditioned robots."""
+INTEGRATION_TOLERANCE = 1e-8
+"""Relative error of an integration with tolerance 1e-12 per step."""
 
 LAWS: dict[str, Callable[[Sample], float]] = {
-    "links are where the definitions put them": laws.poses_of_definitions,
-    "inverse of forward dynamics: the torques": laws.inverse_of_forward,
-    "forward of inverse dynamics: the acceleration": laws.forward_of_inverse,
-    "floating inverse dynamics leaves the base undriven": laws.floating_base_undriven,
-    "inertia matrix by unit accelerations": laws.inertia_by_unit_accelerations,
-    "inertia matrix of the links and rotors as defined": laws.inertia_of_links,
-    "inertia matrix of the dense theory": laws.inertia_of_dense_theory,
-    "bias forces of the dense theory": laws.bias_of_dense_theory,
-    "forward dynamics in the dense equations": laws.forward_of_dense_theory,
+    "link poses follow from the joint definitions": laws.poses_of_definitions,
+    "inverse dynamics of forward dynamics: forces": laws.inverse_of_forward,
+    "forward dynamics of inverse dynamics: acceleration": laws.forward_of_inverse,
+    "floating inverse dynamics: no force on the base": laws.floating_base_undriven,
+    "inertia matrix from unit accelerations": laws.inertia_by_unit_accelerations,
+    "inertia matrix from link and rotor inertias": laws.inertia_of_links,
+    "inertia matrix of the dense DeNOC equations": laws.inertia_of_dense_theory,
+    "bias forces of the dense DeNOC equations": laws.bias_of_dense_theory,
+    "forward dynamics in the dense DeNOC equations": laws.forward_of_dense_theory,
     "compiled forward dynamics": laws.compiled_forward,
     "compiled inverse dynamics": laws.compiled_inverse,
     "compiled inertia matrix": laws.compiled_inertia,
@@ -42,20 +42,33 @@ LAWS: dict[str, Callable[[Sample], float]] = {
 
 @dataclass(frozen=True)
 class Check:
-    """A law, how far the robot is from it (relative), and how far it may be."""
+    """Largest violation of a law over all states.
+
+    Attributes:
+        law: The law.
+        error: Largest relative error, dimensionless.
+        tolerance: Largest allowed error.
+    """
 
     law: str
-    figure: float
+    error: float
     tolerance: float
 
     @property
     def passed(self) -> bool:
-        return self.figure <= self.tolerance  # not so for NaN
+        """Whether the error is within the tolerance; False for NaN."""
+        return self.error <= self.tolerance
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Verification:
-    """What came out for a robot."""
+    """Result of `verify`; its text is a table of all checks.
+
+    Attributes:
+        robot: Name of the robot.
+        states: Number of random states.
+        checks: The checks.
+    """
 
     robot: str
     states: int
@@ -63,58 +76,62 @@ class Verification:
 
     @property
     def passed(self) -> bool:
+        """Whether all checks passed."""
         return all(check.passed for check in self.checks)
 
     def table(self) -> Table:
-        """Return the figures and tolerances as a table."""
-        rows = [(c.law, f"{c.figure:.1e}", f"{c.tolerance:.0e}", "" if c.passed else "FAILED") for c in self.checks]
-        return Table(f"{self.robot}: the largest of {self.states} random states", _HEADER, tuple(rows))
+        """Return the errors and tolerances as a table."""
+        rows = [(c.law, f"{c.error:.1e}", f"{c.tolerance:.0e}", "" if c.passed else "FAILED") for c in self.checks]
+        title = f"{self.robot}: largest relative error over {self.states} random states"
+        return Table(title, ("law", "error", "allowed", ""), tuple(rows))
 
     def __str__(self) -> str:
         return self.table().text()
 
-
-_HEADER = ("law", "relative", "allowed", "")
+    __repr__ = __str__
 
 
 def verify(
-    robot: Robot, against: str | Sequence[str] = (), *, states: int = 3, seed: int = 0, show: bool = True
+    robot: Robot, against: str | Sequence[str] = (), *, states: int = 3, seed: int = 0, show: bool = False
 ) -> Verification:
-    """Print how well a robot's dynamics keep their laws, and return the figures.
+    """Check the dynamics of a robot against the laws of mechanics, and return the errors; `print` shows a table.
 
     Args:
         robot: The robot.
-        against: "pinocchio", "mujoco" or both: programs to compare with, if installed. They read the file that the
-            robot was loaded from, if it is of their kind, or else the robot as exported.
-        states: How many random states. seed: Of NumPy's generator.
-        show: Print the table, which an error shows in any case.
+        against: "pinocchio", "mujoco" or both: programs to compare with, if installed. They read the file of the robot
+            if it has their format, otherwise the exported robot.
+        states: Number of random states.
+        seed: Seed of the random states.
+        show: Whether to print the table as well.
 
     Raises:
-        VerificationError: A law is broken; `error.verification` holds the figures.
-        UnknownNameError: for another program. MissingError: for one that is not installed.
-        DefinitionError: for a robot that cannot move.
+        VerificationError: a violated law; `error.verification` holds the errors, and the message shows the table.
+        UnknownNameError: an unknown program. MissingError: a program that is not installed.
+        DefinitionError: a robot without degrees of freedom.
     """
     if robot.nv == 0:
         raise DefinitionError(f"robot {robot.name!r} has no degree of freedom: there are no dynamics to verify")
-    programs = [opened(name, robot) for name in ([against] if isinstance(against, str) else against)]
+    engines = [open_engine(name, robot) for name in ([against] if isinstance(against, str) else against)]
     functions = {"forward": forward_dynamics, "inverse": inverse_dynamics, "inertia": inertia_matrix}
     compiled = {name: compile_function(function, robot) for name, function in functions.items()}
     samples = [sample(robot, seed + k, compiled) for k in range(states)]
-    flights = [fly(robot, s.q, s.v) for s in samples]
-    checks = [_check(words, [law(s) for s in samples], ROUNDING) for words, law in LAWS.items()]
-    checks.append(_check(f"energy in {DURATION:g} s without drive", [f.energy for f in flights], FLIGHT))
+    flights = [flight_drift(robot, s.q, s.v) for s in samples]
+    checks = [_check(words, [law(s) for s in samples], ROUNDING_TOLERANCE) for words, law in LAWS.items()]
+    checks.append(
+        _check(f"energy in {DURATION:g} s of free motion", [f.energy for f in flights], INTEGRATION_TOLERANCE)
+    )
     if robot.base.nv:
-        checks.append(_check("momentum in the same flight", [f.momentum for f in flights], FLIGHT))
-    for program in programs:
-        for words, law in program.laws.items():
-            checks.append(_check(f"{words} of {program.name}", [law(s) for s in samples], ROUNDING))
+        checks.append(_check("momentum in the same motion", [f.momentum for f in flights], INTEGRATION_TOLERANCE))
+    for engine in engines:
+        for words, law in engine.laws.items():
+            checks.append(_check(f"{words} of {engine.name}", [law(s) for s in samples], ROUNDING_TOLERANCE))
     found = Verification(robot.name, states, tuple(checks))
     if not found.passed:
-        raise VerificationError(f"the dynamics of robot {robot.name!r} break their laws\n{found}", found)
+        raise VerificationError(f"the dynamics of robot {robot.name!r} violate the laws of mechanics\n{found}", found)
     if show:
         print(found)
     return found
 
 
-def _check(law: str, figures: Sequence[float], tolerance: float) -> Check:
-    return Check(law, float(np.max(figures)), tolerance)  # NaN if any is
+def _check(law: str, errors: Sequence[float], tolerance: float) -> Check:
+    return Check(law, float(np.max(errors)), tolerance)  # NaN if any is

@@ -1,4 +1,7 @@
-"""Compare"""
+"""Comparison with Pinocchio and MuJoCo, which read the file of the robot or the exported robot.
+
+Only rigid-body dynamics are compared: friction, springs, armature and rotors are left out on both sides.
+"""
 
 from __future__ import annotations
 
@@ -24,14 +27,14 @@ from legged.verification.laws import Sample
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
-    """Another program with a model of the robot.
+class Engine:
+    """A dynamics engine with a model of the robot.
 
     Attributes:
-        name: The program's, and what its model was made of.
+        name: Name of the engine and source of its model.
         rigid: The robot without joint physics.
         to: Conversion of vectors.
-        inverse: Their inverse dynamics of their vectors q, v, vdot.
+        inverse: Inverse dynamics of the engine as a function of its vectors q, v, vdot.
     """
 
     name: str
@@ -41,26 +44,26 @@ class Program:
 
     @property
     def laws(self) -> dict[str, Callable[[Sample], float]]:
-        """What is compared, in words, and how far apart it is."""
+        """Compared quantities, and functions that return their relative errors."""
         return {"inverse dynamics": self._inverse, "inertia matrix": self._inertia}
 
     def _inverse(self, s: Sample) -> float:
         ours = inverse_dynamics(self.rigid, s.q, s.v, s.vdot)
-        return s.apart(self._theirs(s.q, s.v, s.vdot), ours, s.vdot)
+        return s.force_error(self._engine_forces(s.q, s.v, s.vdot), ours, s.vdot)
 
     def _inertia(self, s: Sample) -> float:
         rest, ours = 0.0 * s.v, inertia_matrix(self.rigid, s.q)
-        columns = [self._theirs(s.q, rest, e) - self._theirs(s.q, rest, rest) for e in np.eye(len(rest))]
-        return s.inertia_apart(s.inertia + np.array(columns).T - ours)
+        columns = [self._engine_forces(s.q, rest, e) - self._engine_forces(s.q, rest, rest) for e in np.eye(len(rest))]
+        return s.inertia_error(s.inertia + np.array(columns).T - ours)
 
-    def _theirs(self, q: Array, v: Array, vdot: Array) -> Array:
+    def _engine_forces(self, q: Array, v: Array, vdot: Array) -> Array:
         to = self.to
         theirs = to.to_configuration(q), to.to_velocity(q, v), to.to_acceleration(q, v, vdot)
         return to.from_force(theirs[0], self.inverse(*theirs))
 
 
-def opened(name: str, robot: Robot) -> Program:
-    """Return a program with a model of the robot; see `verify` for the errors."""
+def open_engine(name: str, robot: Robot) -> Engine:
+    """Return an engine with a model of the robot; errors as in `verify`."""
     makers = {"pinocchio": _pinocchio, "mujoco": _mujoco}
     if name not in makers:
         raise UnknownNameError("program to compare with", name, makers)
@@ -73,28 +76,28 @@ def opened(name: str, robot: Robot) -> Program:
 
 
 def _rigid(robot: Robot) -> Robot:
-    """Return the robot without joint physics, neither in what the recursions run over nor in what is exported."""
+    """Return the robot without joint physics, both in its bodies and in its joint definitions."""
     none = JointPhysics()
     connections = tuple(replace(c, joint=replace(c.joint, physics=none)) for c in robot.connections)
     return replace(robot, bodies=tuple(replace(b, physics=none) for b in robot.bodies), connections=connections)
 
 
 def _own_file(robot: Robot, endings: tuple[str, ...]) -> Path | None:
-    """Return the file that the robot is as it stands there, if it has one of these endings and was not repaired."""
+    """Return the file of the robot if it has one of these suffixes and the robot was not repaired, else None."""
     if robot.audit is None or robot.audit.repaired:
         return None
     path = Path(robot.audit.source)
     return path if path.suffix.lower() in endings and path.is_file() else None
 
 
-def _pinocchio(pin: Any, robot: Robot) -> Program:
+def _pinocchio(pin: Any, robot: Robot) -> Engine:
     free = (pin.JointModelFreeFlyer(),) if robot.base.kind == "floating" else ()
     path = _own_file(robot, (".urdf",))
     if path is not None:
         try:
             model = pin.buildModelFromUrdf(str(path), *free)
             return _with_pinocchio(pin, robot, model, path.name)
-        except LeggedError:  # joints locked or cut off: another robot than the file's
+        except LeggedError:  # joints were locked or removed after loading
             pass
     try:
         model = pin.buildModelFromXML(to_urdf(robot).decode(), *free)
@@ -103,21 +106,21 @@ def _pinocchio(pin: Any, robot: Robot) -> Program:
     return _with_pinocchio(pin, robot, model, "as exported")
 
 
-def _with_pinocchio(pin: Any, robot: Robot, model: Any, source: str) -> Program:
+def _with_pinocchio(pin: Any, robot: Robot, model: Any, source: str) -> Engine:
     model.gravity.linear = np.array(robot.gravity)
     data = model.createData()
     to = conversions.pinocchio(robot, model)
-    return Program(f"Pinocchio ({source})", robot, to, lambda q, v, vdot: pin.rnea(model, data, q, v, vdot))
+    return Engine(f"Pinocchio ({source})", robot, to, lambda q, v, vdot: pin.rnea(model, data, q, v, vdot))
 
 
-def _mujoco(mujoco: Any, robot: Robot) -> Program:
+def _mujoco(mujoco: Any, robot: Robot) -> Engine:
     path = _own_file(robot, (".xml", ".mjcf"))
     if path is not None:
         try:
             with captured_warnings(mujoco):
                 model = mujoco.MjModel.from_xml_path(str(path))
             return _with_mujoco(mujoco, robot, model, path.name)
-        except LeggedError:  # joints locked or cut off: another robot than the file's
+        except LeggedError:  # joints were locked or removed after loading
             pass
     try:
         model = conversions.mujoco_model(robot)
@@ -126,7 +129,7 @@ def _mujoco(mujoco: Any, robot: Robot) -> Program:
     return _with_mujoco(mujoco, robot, model, "as exported")
 
 
-def _with_mujoco(mujoco: Any, robot: Robot, model: Any, source: str) -> Program:
+def _with_mujoco(mujoco: Any, robot: Robot, model: Any, source: str) -> Engine:
     model.opt.gravity[:] = robot.gravity
     data = mujoco.MjData(model)
 
@@ -139,4 +142,4 @@ def _with_mujoco(mujoco: Any, robot: Robot, model: Any, source: str) -> Program:
             mujoco.mj_rne(model, data, 1, forces)
         return forces
 
-    return Program(f"MuJoCo ({source})", robot, conversions.mujoco(robot, model), inverse)
+    return Engine(f"MuJoCo ({source})", robot, conversions.mujoco(robot, model), inverse)

@@ -1,4 +1,4 @@
-"""A short flight of a robot that nothing drives: energy is kept, and momentum changes by gravity alone."""
+"""Conservation laws in a short free motion: energy is constant, and momentum changes by gravity only."""
 
 from __future__ import annotations
 
@@ -18,28 +18,33 @@ DURATION = 0.05  # [s]
 _PRECISION = 1e-12  # of the solver, relative
 
 
-class Flight(NamedTuple):
-    """What a flight lost or found: energy in parts of the largest kinetic energy, momentum in parts of its largest."""
+class FlightDrift(NamedTuple):
+    """Drift of energy relative to the largest kinetic energy, and of momentum relative to its largest value."""
 
     energy: float
     momentum: float
 
 
-def frictionless(robot: Robot) -> Robot:
-    """Return the robot without damping and dry friction, which would take energy."""
+def without_friction(robot: Robot) -> Robot:
+    """Return the robot without damping and dry friction, which dissipate energy."""
     still = {"damping": 0.0, "friction": 0.0}
     bodies = tuple(replace(body, physics=replace(body.physics, **still)) for body in robot.bodies)
     return replace(robot, bodies=bodies)
 
 
-def fly(robot: Robot, q: Array, v: Array) -> Flight:
-    """Return how energy and momentum change in a flight of `DURATION` from (q, v), without friction and torques.
+def flight_drift(robot: Robot, q: Array, v: Array) -> FlightDrift:
+    """Return the drift of energy and momentum in a free motion of `DURATION`, without friction and joint forces.
 
-    Momentum is that along which the base moves freely; none on a fixed base.
+    Only components of momentum along free directions of the base count; a fixed base has none.
+
+    Args:
+        robot: The robot.
+        q: Initial configuration, (nq,).
+        v: Initial velocity, (nv,).
     """
-    from scipy.integrate import solve_ivp  # imported where it is used: it takes as long as all else
+    from scipy.integrate import solve_ivp  # imported here, since its import is slow
 
-    robot = frictionless(robot)
+    robot = without_friction(robot)
 
     def motion(robot: Robot, q: Array, v: Array) -> Array:
         vdot = forward_dynamics(robot, q, v, np.zeros(robot.nv))
@@ -61,11 +66,11 @@ def fly(robot: Robot, q: Array, v: Array) -> Flight:
     fallen = np.outer(times, np.concatenate([np.zeros(3), robot.mass * robot.gravity]))
     each = np.array([momentum(robot, y[:nq], y[nq:]) for y in states]) - fallen
     each = each[:, _free(robot)]
-    return Flight(_drift(energy[:, None], kinetic.max()), _drift(each, np.abs(each).max(initial=0.0)))
+    return FlightDrift(_drift(energy[:, None], kinetic.max()), _drift(each, np.abs(each).max(initial=0.0)))
 
 
 def _free(robot: Robot) -> list[int]:
-    """Return the entries of momentum that nothing but gravity changes."""
+    """Return the components of momentum that only gravity changes."""
     return {"fixed": [], "planar": [1, 3, 5]}.get(robot.base.kind, list(range(6)))
 
 

@@ -1,8 +1,7 @@
-"""What must hold of every robot in every state: each law as a figure that is zero but for rounding.
+"""Laws that hold for every robot in every state, each as a relative error that is zero except for rounding.
 
-Forces are compared in parts of the size of the terms that they are made of, |I| |vdot| + |h|, the largest row: what
-cancels in the sum cannot be known better. Entries of the inertia matrix are compared in parts of sqrt(I_ii I_jj), which
-no choice of units changes.
+Errors of forces are relative to the largest row of |I| |vdot| + |h|, the size of the terms before cancellation. Errors
+of entries of the inertia matrix are relative to sqrt(I_ii I_jj), which does not depend on units.
 """
 
 from __future__ import annotations
@@ -27,12 +26,15 @@ from legged.spatial import Array, mass_matrix
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """A random state, acceleration and torques, and what the recursions make of them.
+    """A random state, acceleration and generalized force, with the results of the recursions.
 
     Attributes:
-        robot: The robot. q, v, vdot, tau: At random.
-        inertia: I. bias: h. rates: The acceleration under tau.
-        compiled: The three recursions as machine code, by name.
+        robot: The robot.
+        q, v, vdot, tau: Random configuration, velocity, acceleration and generalized force.
+        inertia: Inertia matrix I, (nv, nv).
+        bias: Bias forces h, (nv,).
+        acceleration: Forward dynamics under tau, (nv,).
+        compiled: Compiled forward dynamics, inverse dynamics and inertia matrix, by name.
     """
 
     robot: Robot
@@ -42,16 +44,25 @@ class Sample:
     tau: Array
     inertia: Array
     bias: Array
-    rates: Array
+    acceleration: Array
     compiled: Mapping[str, Callable[..., Any]]
 
-    def apart(self, one: Array, two: Array, vdot: Array) -> float:
-        """Return how far two generalized forces are apart, in parts of the size of the terms."""
+    def force_error(self, one: Array, two: Array, vdot: Array) -> float:
+        """Return the relative difference of two generalized forces, dimensionless.
+
+        Args:
+            one, two: Generalized forces, (nv,), mixed units.
+            vdot: Acceleration that determines the size of the terms, (nv,).
+        """
         size = float(np.max(np.abs(self.inertia) @ np.abs(vdot) + np.abs(self.bias), initial=0.0))
         return float(np.max(np.abs(one - two), initial=0.0)) / size if size else 0.0
 
-    def inertia_apart(self, other: Array) -> float:
-        """Return how far another inertia matrix is from I."""
+    def inertia_error(self, other: Array) -> float:
+        """Return the relative difference of an inertia matrix to I.
+
+        Args:
+            other: Inertia matrix, (nv, nv), mixed units.
+        """
         size = np.sqrt(np.abs(np.diag(self.inertia)))
         return float(np.max(np.abs(other - self.inertia) / np.outer(size, size), initial=0.0))
 
@@ -62,58 +73,58 @@ def sample(robot: Robot, seed: int, compiled: Mapping[str, Callable[..., Any]]) 
     q = random_configuration(robot, rng)
     v, vdot, tau = rng.normal(size=(3, robot.nv))
     inertia, bias = inertia_matrix(robot, q), bias_forces(robot, q, v)
-    tau = bias + inertia @ tau  # accelerations of ordinary size, whatever the robot's
+    tau = bias + inertia @ tau  # accelerations of order 1 for any robot
     return Sample(robot, q, v, vdot, tau, inertia, bias, forward_dynamics(robot, q, v, tau), compiled)
 
 
 def inverse_of_forward(s: Sample) -> float:
-    return s.apart(inverse_dynamics(s.robot, s.q, s.v, s.rates), s.tau, s.rates)
+    return s.force_error(inverse_dynamics(s.robot, s.q, s.v, s.acceleration), s.tau, s.acceleration)
 
 
 def forward_of_inverse(s: Sample) -> float:
     tau = inverse_dynamics(s.robot, s.q, s.v, s.vdot)
     vdot = forward_dynamics(s.robot, s.q, s.v, tau)
-    return s.apart(s.inertia @ vdot, s.inertia @ s.vdot, s.vdot)
+    return s.force_error(s.inertia @ vdot, s.inertia @ s.vdot, s.vdot)
 
 
 def floating_base_undriven(s: Sample) -> float:
     n = s.robot.base.nv
     vdot_0, tau = floating_inverse_dynamics(s.robot, s.q, s.v, s.vdot[n:])
     vdot = np.concatenate([vdot_0, s.vdot[n:]])
-    return s.apart(inverse_dynamics(s.robot, s.q, s.v, vdot), np.concatenate([np.zeros(n), tau]), vdot)
+    return s.force_error(inverse_dynamics(s.robot, s.q, s.v, vdot), np.concatenate([np.zeros(n), tau]), vdot)
 
 
 def inertia_by_unit_accelerations(s: Sample) -> float:
     rest = 0.0 * s.v
     h = bias_forces(s.robot, s.q, rest)
     columns = [inverse_dynamics(s.robot, s.q, rest, e) - h for e in np.eye(s.robot.nv)]
-    return s.inertia_apart(np.array(columns).reshape(s.robot.nv, s.robot.nv).T)
+    return s.inertia_error(np.array(columns).reshape(s.robot.nv, s.robot.nv).T)
 
 
 def inertia_of_dense_theory(s: Sample) -> float:
-    return s.inertia_apart(denoc.generalized_inertia_matrix(s.robot, s.q))
+    return s.inertia_error(denoc.generalized_inertia_matrix(s.robot, s.q))
 
 
 def bias_of_dense_theory(s: Sample) -> float:
-    return s.apart(denoc.bias_forces(s.robot, s.q, s.v), s.bias, 0.0 * s.v)
+    return s.force_error(denoc.bias_forces(s.robot, s.q, s.v), s.bias, 0.0 * s.v)
 
 
 def forward_of_dense_theory(s: Sample) -> float:
     I, h = denoc.generalized_inertia_matrix(s.robot, s.q), denoc.bias_forces(s.robot, s.q, s.v)
-    return s.apart(I @ s.rates + h, s.tau, s.rates)
+    return s.force_error(I @ s.acceleration + h, s.tau, s.acceleration)
 
 
 def inertia_of_links(s: Sample) -> float:
-    """Of links and rotors as they were defined, not of the bodies that the recursions run over."""
+    """Compare with the sum over links and rotors as defined, not over the bodies of the recursions."""
     robot, total = s.robot, np.zeros_like(s.inertia)
     for link in robot.links:
         i, J = link.inertia, frame_jacobian(robot, s.q, link.name, axes="local")
         total += J.T @ mass_matrix(i.mass, i.mass * np.asarray(i.center), i.about_origin) @ J
-    return s.inertia_apart(total + _rotors(robot, s.q))
+    return s.inertia_error(total + _rotors(robot, s.q))
 
 
 def _rotors(robot: Robot, q: Array) -> Array:
-    """Return what rotors and armature add to the inertia matrix, (nv, nv)."""
+    """Return the contribution of rotors and armature to the inertia matrix, (nv, nv)."""
     total, connections = np.zeros((robot.nv, robot.nv)), {c.joint.name: c for c in robot.connections}
     for joint in (*robot.joints, *robot.followers):
         ratio, physics, c = getattr(joint, "ratio", 1.0), joint.definition.physics, connections[joint.name]
@@ -129,7 +140,7 @@ def _rotors(robot: Robot, q: Array) -> Array:
 
 
 def poses_of_definitions(s: Sample) -> float:
-    """The largest entry of the difference of rotations, and of positions in parts of the robot's reach."""
+    """Return the largest difference of rotations, and of positions relative to the size of the robot."""
     robot = s.robot
     _, origins = link_poses(robot, s.q)
     apart, reach = [0.0], 1.0 + np.abs(origins - origins[0]).max()
@@ -143,13 +154,13 @@ def poses_of_definitions(s: Sample) -> float:
 
 
 def compiled_forward(s: Sample) -> float:
-    return s.apart(s.inertia @ s.compiled["forward"](s.q, s.v, s.tau), s.inertia @ s.rates, s.rates)
+    return s.force_error(s.inertia @ s.compiled["forward"](s.q, s.v, s.tau), s.inertia @ s.acceleration, s.acceleration)
 
 
 def compiled_inverse(s: Sample) -> float:
     plain = inverse_dynamics(s.robot, s.q, s.v, s.vdot)
-    return s.apart(s.compiled["inverse"](s.q, s.v, s.vdot), plain, s.vdot)
+    return s.force_error(s.compiled["inverse"](s.q, s.v, s.vdot), plain, s.vdot)
 
 
 def compiled_inertia(s: Sample) -> float:
-    return s.inertia_apart(s.compiled["inertia"](s.q))
+    return s.inertia_error(s.compiled["inertia"](s.q))

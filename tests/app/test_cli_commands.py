@@ -174,12 +174,12 @@ def test_cache_shows_and_clears_compiled_code(cli, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_verify_prints_the_laws_and_fails_loudly(cli, monkeypatch):
+def test_verify_prints_the_laws_and_fails_with_the_table(cli, monkeypatch):
     status, out, _ = cli("verify planar_biped --states 1")
     assert status == 0
-    assert "inverse of forward dynamics: the torques" in out
-    monkeypatch.setattr("legged.verification.checks.ROUNDING", 1e-30)
+    assert "inverse dynamics of forward dynamics: forces" in out
+    monkeypatch.setattr("legged.verification.checks.ROUNDING_TOLERANCE", 1e-30)
     status, out, err = cli("verify planar_biped --states 1")
     assert status == 1
-    assert "VerificationError: the dynamics of robot 'planar biped' break their laws" in err
+    assert "VerificationError: the dynamics of robot 'planar biped' violate the laws of mechanics" in err
     assert "FAILED" in err

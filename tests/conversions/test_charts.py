@@ -9,25 +9,25 @@ from legged.conversions.charts import (
     OUR_BASE,
     OUR_JOINT,
     PINOCCHIO,
-    Ball,
+    BallChart,
     Chart,
-    Circle,
-    Free,
-    TurningPlane,
+    CircleChart,
+    FreeChart,
+    PlanarChart,
 )
 from legged.rotations import quaternion_exp, quaternion_matrix, quaternion_product
 
 CHARTS = {
     "the same": Chart(),
-    "ball": Ball(),
-    "circle": Circle(),
-    "turning plane": TurningPlane(),
-    "base to Pinocchio": Free(OUR_BASE, PINOCCHIO),
-    "base to MuJoCo": Free(OUR_BASE, MUJOCO),
-    "base to Drake": Free(OUR_BASE, DRAKE),
-    "free joint to Pinocchio": Free(OUR_JOINT, PINOCCHIO),
-    "free joint to MuJoCo": Free(OUR_JOINT, MUJOCO),
-    "free joint to Drake": Free(OUR_JOINT, DRAKE),
+    "ball": BallChart(),
+    "circle": CircleChart(),
+    "turning plane": PlanarChart(),
+    "base to Pinocchio": FreeChart(OUR_BASE, PINOCCHIO),
+    "base to MuJoCo": FreeChart(OUR_BASE, MUJOCO),
+    "base to Drake": FreeChart(OUR_BASE, DRAKE),
+    "free joint to Pinocchio": FreeChart(OUR_JOINT, PINOCCHIO),
+    "free joint to MuJoCo": FreeChart(OUR_JOINT, MUJOCO),
+    "free joint to Drake": FreeChart(OUR_JOINT, DRAKE),
 }
 
 
@@ -40,13 +40,13 @@ def test_charts_go_there_and_back(name):
     chart, rng = CHARTS[name], np.random.default_rng(0)
     q, v = state_of(chart, rng)
     vdot, tau = rng.normal(size=(2, *v.shape))
-    there = chart.theirs(q)
-    assert close(chart.ours(there), q, 1e-14)
-    assert close(chart.our_velocity(q, chart.their_velocity(q, v)), v, 1e-14)
-    assert close(chart.our_acceleration(q, v, chart.their_acceleration(q, v, vdot)), vdot, 1e-13)
-    assert close(chart.our_force(q, chart.their_force(q, tau)), tau, 1e-14)
+    there = chart.to_configuration(q)
+    assert close(chart.from_configuration(there), q, 1e-14)
+    assert close(chart.from_velocity(q, chart.to_velocity(q, v)), v, 1e-14)
+    assert close(chart.from_acceleration(q, v, chart.to_acceleration(q, v, vdot)), vdot, 1e-13)
+    assert close(chart.from_force(q, chart.to_force(q, tau)), tau, 1e-14)
     power = (tau * v).sum(-1)
-    assert close((chart.their_force(q, tau) * chart.their_velocity(q, v)).sum(-1), power, 1e-13)
+    assert close((chart.to_force(q, tau) * chart.to_velocity(q, v)).sum(-1), power, 1e-13)
 
 
 @pytest.mark.parametrize("name", CHARTS)
@@ -55,32 +55,32 @@ def test_their_acceleration_is_the_rate_of_their_velocity(name):
     chart, rng, h = CHARTS[name], np.random.default_rng(1), 1e-5
     q, v = (x[0] for x in state_of(chart, rng))
     vdot = rng.normal(size=v.shape)
-    ahead, behind = (chart.their_velocity(moved(chart, q, v, vdot, t), v + t * vdot) for t in (h, -h))
-    assert close(chart.their_acceleration(q, v, vdot), (ahead - behind) / (2 * h), 1e-8)
+    ahead, behind = (chart.to_velocity(moved(chart, q, v, vdot, t), v + t * vdot) for t in (h, -h))
+    assert close(chart.to_acceleration(q, v, vdot), (ahead - behind) / (2 * h), 1e-8)
 
 
 def state_of(chart, rng):
     """Return random q and v of a chart, ours, with a leading axis of 4."""
-    if isinstance(chart, Free):
+    if isinstance(chart, FreeChart):
         q = rng.normal(size=(4, 7))
-        turn = q[:, :4] if chart.here == OUR_BASE else q[:, 3:]
+        turn = q[:, :4] if chart.own == OUR_BASE else q[:, 3:]
         turn /= np.linalg.norm(turn, axis=-1, keepdims=True)
         return q, rng.normal(size=(4, 6))
-    if isinstance(chart, Ball):
+    if isinstance(chart, BallChart):
         q = rng.normal(size=(4, 4))
         return q / np.linalg.norm(q, axis=-1, keepdims=True), rng.normal(size=(4, 3))
-    n = 3 if isinstance(chart, TurningPlane) else 1
+    n = 3 if isinstance(chart, PlanarChart) else 1
     return rng.uniform(-3, 3, (4, n)), rng.normal(size=(4, n))
 
 
 def moved(chart, q, v, vdot, t):
     """Return q after a time t, ours, to t^2."""
     step = t * v + 0.5 * t * t * vdot
-    if isinstance(chart, Ball):
+    if isinstance(chart, BallChart):
         return quaternion_product(q, quaternion_exp(step))
-    if not isinstance(chart, Free):
+    if not isinstance(chart, FreeChart):
         return q + step
-    if chart.here == OUR_JOINT:
+    if chart.own == OUR_JOINT:
         return np.concatenate([q[:3] + step[:3], quaternion_product(q[3:], quaternion_exp(step[3:]))])
     turned = quaternion_product(q[:4], quaternion_exp(step[:3]))
     middle = quaternion_matrix(quaternion_product(q[:4], quaternion_exp(0.5 * step[:3])))

@@ -17,7 +17,7 @@ EVERYTHING = {"joints": ("revolute", "prismatic", "universal", "spherical", "bal
 @pytest.mark.parametrize("seed", [0, 2])
 def test_random_robots_with_all_that_joints_can_have_keep_every_law(seed):
     robot = legged.random_tree(seed, links=5, physics=True, coupled=True, shuffled=True, **EVERYTHING)
-    found = legged.verify(robot, states=1, show=False)
+    found = legged.verify(robot, states=1)
     assert found.passed
     assert len(found.checks) == (14 if robot.base.nv else 13)
 
@@ -28,7 +28,7 @@ def test_other_programs_agree_on_robots_of_every_base_as_exported(program, bases
     joints = ("revolute", "prismatic", "universal", "spherical", "planar", "fixed")
     for seed, base in enumerate(bases):
         robot = legged.random_tree(seed, links=3, joints=joints, bases=(base,), physics=True, coupled=True)
-        found = legged.verify(robot, program, states=1, show=False)
+        found = legged.verify(robot, program, states=1)
         assert "(as exported)" in found.checks[-1].law
 
 
@@ -50,12 +50,12 @@ def test_pinocchio_reads_the_file_itself_and_notices_another_mass(tmp_path):
     path = tmp_path / "arm.urdf"
     path.write_text(URDF)
     robot = legged.load(path, base="fixed")
-    found = legged.verify(robot, "pinocchio", states=1, show=False)
+    found = legged.verify(robot, "pinocchio", states=1)
     assert found.checks[-1].law == "inertia matrix of Pinocchio (arm.urdf)"
     assert not failed(robot, "pinocchio")
     path.write_text(URDF.replace('<mass value="1"/>', '<mass value="1.01"/>'))
     assert failed(robot, "pinocchio") == {"inverse dynamics of Pinocchio", "inertia matrix of Pinocchio"}
-    locked = legged.verify(robot.locked({"elbow": 0.3}), "pinocchio", states=1, show=False)
+    locked = legged.verify(robot.locked({"elbow": 0.3}), "pinocchio", states=1)
     assert "(as exported)" in locked.checks[-1].law
 
 
@@ -71,7 +71,7 @@ def test_mujoco_reads_the_file_itself(tmp_path):
     path = tmp_path / "hopper.xml"
     path.write_text(MJCF)
     robot = legged.load(path)
-    found = legged.verify(robot, ("mujoco", "pinocchio"), states=1, show=False)
+    found = legged.verify(robot, ("mujoco", "pinocchio"), states=1)
     laws_compared = [check.law for check in found.checks if "matrix of" in check.law]
     assert "inertia matrix of MuJoCo (hopper.xml)" in laws_compared
     assert "inertia matrix of Pinocchio (as exported)" in laws_compared
@@ -82,7 +82,7 @@ def test_mujoco_reads_the_file_itself(tmp_path):
 def failed(robot, against=()):
     """Return the laws that a robot breaks."""
     try:
-        verify(robot, against, states=1, show=False)
+        verify(robot, against, states=1)
     except VerificationError as error:
         assert "FAILED" in str(error)
         return {check.law.split(" (")[0] for check in error.verification.checks if not check.passed}
@@ -96,7 +96,7 @@ def changed(robot, index, **parts):
     return replace(robot, bodies=tuple(bodies))
 
 
-INERTIA = {"inertia matrix of the links and rotors as defined", "inertia matrix of the dense theory"}
+INERTIA = {"inertia matrix from link and rotor inertias", "inertia matrix of the dense DeNOC equations"}
 
 
 def test_bodies_that_are_not_what_was_defined_are_noticed():
@@ -106,11 +106,13 @@ def test_bodies_that_are_not_what_was_defined_are_noticed():
     regrouped = replace(body.regrouped, mass=body.regrouped.mass + 1e-6)
     assert failed(changed(robot, 3, regrouped=regrouped)) >= INERTIA
     dense_too = failed(changed(robot, 3, regrouped=regrouped, moments=heavier))
-    assert "inertia matrix of the links and rotors as defined" in dense_too
-    assert "inertia matrix of the dense theory" not in dense_too
+    assert "inertia matrix from link and rotor inertias" in dense_too
+    assert "inertia matrix of the dense DeNOC equations" not in dense_too
     moved = changed(robot, 3, before_joint=(Translation(np.array([1e-6, 0.0, 0.0])), *body.before_joint))
-    assert "links are where the definitions put them" in failed(moved)
-    assert "links are where the definitions put them" in failed(changed(robot, 3, after_joint=body.after_joint + 1e-6))
+    assert "link poses follow from the joint definitions" in failed(moved)
+    assert "link poses follow from the joint definitions" in failed(
+        changed(robot, 3, after_joint=body.after_joint + 1e-6)
+    )
 
 
 def off(function, size=1e-6):
@@ -128,11 +130,17 @@ def off(function, size=1e-6):
 @pytest.mark.parametrize(
     ("function", "laws_broken"),
     [
-        ("forward_dynamics", {"inverse of forward dynamics: the torques", "forward dynamics in the dense equations"}),
-        ("inverse_dynamics", {"forward of inverse dynamics: the acceleration", "inertia matrix by unit accelerations"}),
-        ("inertia_matrix", {"inertia matrix by unit accelerations", "inertia matrix of the dense theory"}),
-        ("bias_forces", {"bias forces of the dense theory"}),
-        ("floating_inverse_dynamics", {"floating inverse dynamics leaves the base undriven"}),
+        (
+            "forward_dynamics",
+            {"inverse dynamics of forward dynamics: forces", "forward dynamics in the dense DeNOC equations"},
+        ),
+        (
+            "inverse_dynamics",
+            {"forward dynamics of inverse dynamics: acceleration", "inertia matrix from unit accelerations"},
+        ),
+        ("inertia_matrix", {"inertia matrix from unit accelerations", "inertia matrix of the dense DeNOC equations"}),
+        ("bias_forces", {"bias forces of the dense DeNOC equations"}),
+        ("floating_inverse_dynamics", {"floating inverse dynamics: no force on the base"}),
     ],
 )
 def test_mistakes_of_the_recursions_are_noticed(monkeypatch, function, laws_broken):
@@ -149,7 +157,10 @@ def test_mistakes_of_machine_code_are_noticed(monkeypatch):
 
 @pytest.mark.parametrize(
     ("row", "laws_broken"),
-    [(3, {"momentum in the same flight", "energy in 0.05 s without drive"}), (-1, {"energy in 0.05 s without drive"})],
+    [
+        (3, {"momentum in the same motion", "energy in 0.05 s of free motion"}),
+        (-1, {"energy in 0.05 s of free motion"}),
+    ],
 )
 def test_forces_out_of_nowhere_are_noticed_in_flight(monkeypatch, row, laws_broken):
     """One on the base changes momentum and energy; one inside, between two links, energy alone."""
@@ -170,11 +181,14 @@ def test_a_nan_in_any_state_is_a_failure(monkeypatch):
     assert [check.law for check in error.value.verification.checks if not check.passed] == ["nonsense"]
 
 
-def test_the_table_is_printed(capsys):
-    legged.verify(robots.planar_biped(), states=1)
+def test_text_is_the_table_and_is_printed_on_request_only(capsys):
+    found = legged.verify(robots.planar_biped(), states=1)
+    assert not capsys.readouterr().out
+    legged.verify(robots.planar_biped(), states=1, show=True)
     out = capsys.readouterr().out
-    assert "planar biped: the largest of 1 random states" in out
-    assert "energy in 0.05 s without drive" in out
+    assert out == f"{found}\n" == f"{found!r}\n"
+    assert "planar biped: largest relative error over 1 random states" in out
+    assert "energy in 0.05 s of free motion" in out
     assert "FAILED" not in out
 
 
