@@ -2,6 +2,7 @@
 
 from legged import conversions, taylor
 from legged.algorithms.inverse_kinematics import IKSolution, InverseKinematics, center_of_mass_jacobian
+from legged.algorithms.velocity_gains import VelocityGains, velocity_gains
 from legged.compiler import Counts, Kernel, compile, count, jacobian
 from legged.compiler.ir import where
 from legged.contact import FreeBody, Rigid
@@ -93,6 +94,7 @@ __all__ = [
     "Stiff",
     "TimeStepping",
     "Universal",
+    "VelocityGains",
     "__version__",
     "audit",
     "bias_forces",
@@ -141,6 +143,7 @@ __all__ = [
     "simulate",
     "sphere_inertia",
     "taylor",
+    "velocity_gains",
     "verify",
     "where",
 ]
