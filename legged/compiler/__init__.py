@@ -1,4 +1,7 @@
-"""Tracing: a function of arrays becomes a graph, and the graph is counted or becomes machine code."""
+"""The compiler: traces a function of arrays to a graph, counts its operations, and compiles it to machine code.
+
+See README.md in this folder for the sub-packages and a worked example.
+"""
 
 from legged.compiler.compile import compile, count, count_and_depth, depth
 from legged.compiler.ir import where

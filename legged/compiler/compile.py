@@ -1,4 +1,4 @@
-"""`compile`, `count` and `depth`: what to do with a function of a robot and arrays."""
+"""`compile`, `count` and `depth` of a function of a robot and arrays."""
 
 from __future__ import annotations
 
@@ -15,26 +15,26 @@ from legged.compiler.runtime.kernel import Kernel
 from legged.errors import TraceError, UnknownNameError
 
 
-class Known(NamedTuple):
-    """What an argument of a usual name is: its shape for a robot, and its entries in words."""
+class StandardArgument(NamedTuple):
+    """An argument with a conventional name: its shape for a robot, and the meaning of its entries in words."""
 
     shape: Callable[[Any], Shape]
     meaning: str
 
 
-_POSITION = Known(lambda robot: (robot.nq,), "one entry per position coordinate")
-_MOTION = Known(lambda robot: (robot.nv,), "one entry per degree of freedom")
-_JOINTS = Known(lambda robot: (robot.nv - robot.base.nv,), "one entry per joint coordinate")
-_SCALAR = Known(lambda robot: (), "")
+_POSITION = StandardArgument(lambda robot: (robot.nq,), "one entry per position coordinate")
+_MOTION = StandardArgument(lambda robot: (robot.nv,), "one entry per degree of freedom")
+_JOINTS = StandardArgument(lambda robot: (robot.nv - robot.base.nv,), "one entry per joint coordinate")
+_SCALAR = StandardArgument(lambda robot: (), "")
 
-ARGUMENTS: dict[str, Known] = {
+ARGUMENTS: dict[str, StandardArgument] = {
     "q": _POSITION,
     **dict.fromkeys(("v", "qd", "vdot", "qdd", "acceleration", "tau", "force", "forces"), _MOTION),
     **dict.fromkeys(("joint_positions", "joint_rates", "joint_accelerations", "joint_torques"), _JOINTS),
     **dict.fromkeys(("t", "time", "phase"), _SCALAR),
-    "wrenches": Known(lambda robot: (len(robot.links), 6), "one row [n; f] per link"),
+    "wrenches": StandardArgument(lambda robot: (len(robot.links), 6), "one row [n; f] per link"),
 }
-"""Names of arguments whose shape follows from the robot."""
+"""Conventional names of arguments, whose shapes follow from the robot."""
 
 
 @gc_paused()
@@ -44,18 +44,18 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
         forward = legged.compile(legged.forward_dynamics, robot)
         vdot = forward(q, v, tau)
 
-    The function is run once on traced values. Its arguments' shapes follow from their names, `q`, `v`, `tau` and the
-    others in `ARGUMENTS`; those of other arguments are given by keyword, `gain=(12,)`. An argument with a default value
-    keeps it unless its shape is given; `True` stands for the shape that follows from its name: `wrenches=True`.
+    The function is called once, with traced values. The shapes of its arguments follow from conventional names, `q`,
+    `v`, `tau` and the others in `ARGUMENTS`; shapes of other arguments are keywords, `gain=(12,)`. An argument with a
+    default value keeps it unless its shape is given; `True` stands for the conventional shape: `wrenches=True`.
     Machine code is cached on disk, and so are the traced graphs of this project's own functions, see docs/caching.md.
 
     Args:
         function: Plain NumPy code that does not branch on values, except by `legged.where`.
         robot: Its first argument; None for a function of arrays alone.
-        shapes: Shapes that do not follow from names; () or a number of entries for scalars and vectors.
+        shapes: Shapes that do not follow from names; () for a scalar, a number of entries for a vector.
 
     Raises:
-        TraceError: If a shape is missing, or the function does what cannot be traced.
+        TraceError: If a shape is missing, or the function contains an operation that cannot be traced.
         UnknownNameError: If a shape is given for an argument that the function does not have.
     """
     shapes = _shapes(function, robot, shapes)
@@ -66,22 +66,23 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
 
 @gc_paused()
 def count(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Counts:
-    """Return how many operations function(robot, *arrays) costs once compiled; the arguments are those of `compile`."""
+    """Return the operation counts of the compiled function(robot, *arrays); arguments as in `compile`."""
     return count_graph(_traced(function, robot, _shapes(function, robot, shapes)))
 
 
 @gc_paused()
 def depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> int:
-    """Return the length of function(robot, *arrays)'s longest chain of operations, each of which needs the one before.
+    """Return the length of the critical path of function(robot, *arrays), in operations; arguments as in `compile`.
 
-    On ever so many processors nothing is done sooner; `count` says how much there is to do. Arguments as in `compile`.
+    The critical path is the longest chain of operations each of which needs the result of the one before: a lower bound
+    of the time on any number of processors. `count` returns the total number of operations.
     """
     return count_and_depth(function, robot, **shapes)[1]
 
 
 @gc_paused()
 def count_and_depth(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> tuple[Counts, int]:
-    """Return what `count` and `depth` do, of one tracing."""
+    """Return the results of `count` and `depth`, from one tracing."""
     graph = _traced(function, robot, _shapes(function, robot, shapes))
     return count_graph(graph), graph.depth()
 
@@ -110,22 +111,22 @@ def _shapes(function: Callable[..., Any], robot: Any, given: Mapping[str, Any]) 
     shapes = {}
     for name, parameter in named.items():
         if name in given:
-            shapes[name] = _given(name, given[name], robot)
+            shapes[name] = _given_shape(name, given[name], robot)
         elif parameter.default is inspect.Parameter.empty:
-            shapes[name] = _usual(name, robot)
-    return shapes | {name: _given(name, given[name], robot) for name in extra}
+            shapes[name] = _standard_shape(name, robot)
+    return shapes | {name: _given_shape(name, given[name], robot) for name in extra}
 
 
-def _given(name: str, shape: Any, robot: Any) -> Shape:
+def _given_shape(name: str, shape: Any, robot: Any) -> Shape:
     if shape is True:
-        return _usual(name, robot)
+        return _standard_shape(name, robot)
     try:
         return (int(shape),) if isinstance(shape, int) else tuple(int(n) for n in shape)
     except (TypeError, ValueError):
-        raise TraceError(f"the shape of {name} must be a tuple of whole numbers, got {shape!r}") from None
+        raise TraceError(f"the shape of {name} must be a tuple of integers, got {shape!r}") from None
 
 
-def _usual(name: str, robot: Any) -> Shape:
+def _standard_shape(name: str, robot: Any) -> Shape:
     if robot is None or name not in ARGUMENTS:
         follows = "" if robot is None else f" ({', '.join(ARGUMENTS)} have one)"
         raise TraceError(

@@ -145,7 +145,7 @@ class Task:
         schedule = self._schedule()
         members = Members.at(loop.states, len(self.times))
         costs = schedule.intervals[..., 2].max(axis=0) * len(loop.states) * max(len(loop.code.graph.nodes), 1)
-        ends = np.flatnonzero(schedule.rows >= 0) + 1  # calls end at samples, where states are judged
+        ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where states are judged
         bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / _AT_ONCE)) > 0]
         for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
             loop.code.run(members, loop.parameters, schedule.part(begin, end), threads)

@@ -1,4 +1,4 @@
-"""Who made an operation: the stage of the algorithm, and the kinematic module and the item it was working on.
+"""Labels of operations: stage of the algorithm, kinematic module, and item of a loop.
 
     with stage("1 twists"):
         for k in modules:
@@ -7,20 +7,22 @@
                     with item(j):
                         ...
 
-Outside tracing all cost a function call and change nothing. While a function is traced, every operation remembers
-what was current when it was first made; `Counts.by_stage` and `.by_module` add them up. Items are the turns of a loop
-over what may be alike, a body or a pair of them: large graphs are compiled one turn at a time, see `segments`.
+Outside of tracing the contexts cost a function call and change nothing. During tracing every operation stores the
+labels that are current when it is first made; `Counts.by_stage` and `.by_module` sum them up. Items are the iterations
+of a loop over objects that may be alike, such as bodies or pairs of bodies: code generation outlines large graphs item
+by item, see `passes.outline`.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any, NamedTuple, Protocol
 
 
 class Label(NamedTuple):
-    """Stage, module and item of an operation, None where the traced function named none."""
+    """Stage, module and item of an operation, None where the traced function names none."""
 
     stage: str | None = None
     module: Any = None
@@ -28,7 +30,7 @@ class Label(NamedTuple):
 
 
 class Labeled(Protocol):
-    """What carries the current label: the tracer of this thread."""
+    """An object with a current label: the tracer of a thread."""
 
     label: Label
 
@@ -38,20 +40,11 @@ class _Current(threading.local):
 
 
 current = _Current()
+"""The tracer that is open in this thread."""
 
 
-class _Nothing:
-    """A context that does nothing, for when nobody traces."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, *error: object) -> None:
-        return None
-
-
-class _Change:
-    """A context in which the tracer's label has one field changed."""
+class _LabelContext:
+    """A context in which one field of the tracer's label is changed."""
 
     def __init__(self, tracer: Labeled, **fields: Any):
         self.tracer, self.fields = tracer, fields
@@ -64,29 +57,29 @@ class _Change:
         self.tracer.label = self.before
 
 
-_nothing = _Nothing()
+_no_context = nullcontext()
 
 
-def stage(name: str) -> _Change | _Nothing:
-    """Return a context whose operations belong to the stage `name` of the algorithm."""
+def stage(name: str) -> _LabelContext | nullcontext[None]:
+    """Return a context that assigns operations to the stage `name` of the algorithm."""
     tracer = current.tracer
-    return _nothing if tracer is None else _Change(tracer, stage=name)
+    return _no_context if tracer is None else _LabelContext(tracer, stage=name)
 
 
-def module(index: Any) -> _Change | _Nothing:
-    """Return a context whose operations belong to the kinematic module `index`."""
+def module(index: Any) -> _LabelContext | nullcontext[None]:
+    """Return a context that assigns operations to the kinematic module `index`."""
     tracer = current.tracer
-    return _nothing if tracer is None else _Change(tracer, module=index)
+    return _no_context if tracer is None else _LabelContext(tracer, module=index)
 
 
-def item(key: Any) -> _Change | _Nothing:
-    """Return a context whose operations belong to one turn of a loop, which a key tells from its neighbors."""
+def item(key: Any) -> _LabelContext | nullcontext[None]:
+    """Return a context that assigns operations to one iteration of a loop, identified by a key."""
     tracer = current.tracer
-    return _nothing if tracer is None else _Change(tracer, item=key)
+    return _no_context if tracer is None else _LabelContext(tracer, item=key)
 
 
 def items(sequence: Iterable[Any]) -> Iterator[Any]:
-    """Yield what is in a sequence, each as an item of its own: the turns of `for x in items(xs)`."""
+    """Yield the elements of a sequence, each inside the context of its own item: `for x in items(xs)`."""
     for k, x in enumerate(sequence):
         with item(k):
             yield x

@@ -1,4 +1,4 @@
-"""`Graph`: a traced function as a list of operations on numbers; and `record`, which traces one."""
+"""`Graph`, a traced function as a list of scalar operations, and `record`, which traces a function."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from legged.errors import LeggedError, ShapeError, TraceError
 
 Shape = tuple[int, ...]
 Operand = int | float
-"""What a node takes and an output is: an int is the number of a value, a float is a constant."""
+"""An argument of a node or an entry of a result: an int is the number of a value, a float is a constant."""
 
 
 class Node(NamedTuple):
-    """One operation. Its arguments are numbers of earlier values (int) and constants (float)."""
+    """One operation on earlier values (int) and constants (float)."""
 
     operation: str
     arguments: tuple[Operand, ...]
@@ -34,17 +34,17 @@ class Node(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """A function of arrays without branches: inputs, operations in an order that works, outputs.
+    """A function of arrays without branches: inputs, operations in topological order, outputs.
 
-    Value number i is the i-th number of the inputs laid end to end for i < `input_size`, and the result of
-    `nodes[i - input_size]` above that. No node is dead, and no two are equal.
+    For i < `input_size`, value i is entry i of the inputs, flattened and concatenated; above that it is the result of
+    `nodes[i - input_size]`. Every node contributes to a result, and no two nodes are equal.
 
     Attributes:
         inputs: Name and shape of each input.
         nodes: The operations, arguments before uses.
         outputs: Shape of each output array.
-        results: What the outputs laid end to end are made of.
-        rebuild: Puts output arrays back into the structure that the function returned.
+        results: The entries of the outputs, flattened and concatenated.
+        rebuild: Puts output arrays into the structure that the function returns.
     """
 
     inputs: tuple[tuple[str, Shape], ...]
@@ -55,40 +55,40 @@ class Graph:
 
     @property
     def input_size(self) -> int:
-        """How many numbers go in."""
+        """Number of scalars in the inputs."""
         return sum(math.prod(shape) for _, shape in self.inputs)
 
     @property
     def output_size(self) -> int:
-        """How many numbers come out."""
+        """Number of scalars in the outputs."""
         return len(self.results)
 
     @property
     def is_bare(self) -> bool:
-        """Whether the function returns one array, and not several or a tuple of one."""
+        """Whether the function returns a single array, not a tuple or another structure."""
         return self.rebuild is next
 
     @property
     def size(self) -> int:
-        """How many operations there are."""
+        """Number of operations."""
         return len(self.nodes)
 
     @cached_property
     def digest(self) -> str:
-        """A name that another graph has only if it computes the same in the same way, whatever the labels."""
+        """A hash of shapes, operations and results, without names and labels: equal graphs compute the same numbers."""
         nodes = [(node.operation, node.arguments) for node in self.nodes]
         whole = [shape for _, shape in self.inputs], nodes, self.outputs, self.results
         return hashlib.sha256(repr(whole).encode()).hexdigest()
 
     def values(self, *arrays: Any) -> list[float]:
-        """Return the value of every input number and every node, by plain Python arithmetic."""
+        """Return the value of every input scalar and every node, by plain Python arithmetic."""
         values = [float(x) for array in self._checked(arrays) for x in array.flat]
         for operation, arguments, _ in self.nodes:
             values.append(evaluate(operation, *[a if isinstance(a, float) else values[a] for a in arguments]))
         return values
 
     def evaluate(self, *arrays: Any) -> Any:
-        """Return what the traced function returns for these arrays, by plain Python arithmetic: slow, for checking."""
+        """Return the result of the traced function for these arrays, by plain Python arithmetic; slow, for tests."""
         values = self.values(*arrays)
         numbers = iter([r if isinstance(r, float) else float(values[r]) for r in self.results])
         return self.rebuild(self._arrays(numbers))
@@ -108,7 +108,7 @@ class Graph:
         return checked
 
     def depth(self) -> int:
-        """Return the length of the longest chain of operations of which each needs the one before."""
+        """Return the length of the critical path, the longest chain of operations that need each other's results."""
         depths = [0] * self.input_size
         for operation, arguments, _ in self.nodes:
             below = max((depths[a] for a in arguments if isinstance(a, int)), default=0)
@@ -122,10 +122,10 @@ def record(function: Callable[..., Any], shapes: Mapping[str, Shape], leading: S
     Args:
         function: Plain NumPy code that does not branch on values, except by `legged.where`.
         shapes: Name and shape of each traced array, in order. Shape () stands for a scalar.
-        leading: Arguments before them that are passed as they are, a robot for example.
+        leading: Arguments before the arrays that are passed without tracing, such as a robot.
 
     Raises:
-        TraceError: If the function does what cannot be traced; the message says what to do instead.
+        TraceError: If the function contains an operation that cannot be traced; the message names an alternative.
     """
     tracer = Tracer()
     arrays = [_input(tracer, tuple(shape)) for shape in shapes.values()]

@@ -1,4 +1,4 @@
-"""The operations a graph is made of: how each is counted and what it computes on plain numbers."""
+"""The operations of a graph: how each is counted, and what it computes on plain numbers."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ class Operation:
     """One kind of operation.
 
     Attributes:
-        name: What nodes of this kind are called.
-        category: The field of `Counts` it adds to, or None if it costs nothing.
-        function: The same on Python floats; may raise where the real numbers have no answer.
+        name: Name of the operation in a graph.
+        category: The field of `Counts` that counts it, None if it is free.
+        function: The operation on Python floats; it may raise outside of its domain.
     """
 
     name: str
@@ -100,7 +100,7 @@ VECTOR_FUNCTION_OF = {"sin": "sincos", "cos": "sincos", "exp": "exp", "arctan": 
 
 
 def evaluate(name: str, *values: float) -> float:
-    """Return the operation's value on plain numbers, NaN or infinity where there is none, as the hardware gives."""
+    """Return the value of an operation on plain numbers; NaN or infinity outside of its domain, as in hardware."""
     try:
         return OPERATIONS[name].function(*values)
     except ValueError:

@@ -15,7 +15,7 @@ from legged.compiler.cache import machine_code
 from legged.compiler.codegen import c99, selection
 from legged.compiler.codegen.cpython import entry_point, layout
 from legged.compiler.ir.graph import Graph, Shape
-from legged.compiler.ir.pytree import form_of
+from legged.compiler.ir.pytree import tuple_converter
 from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.runtime.batches import BatchCode, can_hold_results
 from legged.compiler.runtime.diagnosis import diagnose
@@ -95,7 +95,9 @@ class Kernel:
         self._has_entry_point = entry_point.supports(graph) and layout.is_enabled()
         self._idle: list[_Workspace] = []
         if self._has_entry_point:
-            call = entry_point.create(name, self.code, self.general, self._batch.run_described, form_of(graph.rebuild))
+            call = entry_point.create(
+                name, self.code, self.general, self._batch.run_described, tuple_converter(graph.rebuild)
+            )
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
             object.__setattr__(self, "__class__", kind)  # Python looks up __call__ in the class
 
