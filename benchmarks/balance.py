@@ -82,9 +82,9 @@ def _torque() -> Callable[[Any, Any], Any]:
     """Return the torques of the law as a function of (q, v)."""
     experiment = paper_experiment()
     law, robot = experiment.balance(), experiment.robot
-    law.start(robot, None, *experiment.start)
+    controller, memory = law.start(robot, None, *experiment.start)
     wrenches = np.zeros((len(robot.links), 6))
-    return lambda q, v: law.torque(0.0, 0, q, v, wrenches, np.zeros(0))
+    return lambda q, v: controller.torque(0.0, 0, q, v, wrenches, memory)
 
 
 def _law_calls() -> Callable[[int], None]:
@@ -206,7 +206,7 @@ def _measure_standing(record: Record, rounds: int) -> Table:
 def _standing(members: int) -> Callable[[int], Members]:
     """Return the simulation of standing bipeds with different initial velocities, a block on the floor beside each."""
     robot = robots.spatial_biped()
-    law = controllers.Held(controllers.WorkspaceBalance(TRUNK_POSITION))
+    law = controllers.ZeroOrderHold(controllers.WorkspaceBalance(TRUNK_POSITION))
     q, v = law.initial_state(robot)
     v = v + 1e-3 * np.random.default_rng(0).standard_normal((members, robot.nv))
     ground, q = Rigid(friction=FRICTION), np.tile(q, (members, 1))

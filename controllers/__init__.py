@@ -1,9 +1,8 @@
-"""Control laws and gaits: what plugs in on top of a robot."""
+"""Control laws and gaits."""
 
 from controllers.balance import Balanced, Limits, WorkspaceBalance
 from controllers.balance.planar import PlanarBalance, PlanarBalanceControl, StepCommand
-from controllers.computed_torque import ComputedTorque
-from controllers.feed_forward import FeedForward, OpenLoop
+from controllers.computed_torque import ComputedTorque, FeedForward, OpenLoop
 from controllers.gaits import (
     Alternating,
     Crawl,
@@ -29,11 +28,11 @@ from controllers.gaits import (
     suited,
     swing_foot,
 )
-from controllers.held import Held
 from controllers.joint_servo import JointPD, JointPID
 from controllers.law import GaitLaw
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
 from controllers.suited_law import servo_gains, suited_law
+from controllers.zero_order_hold import ZeroOrderHold
 
 __all__ = [
     "Alternating",
@@ -44,7 +43,6 @@ __all__ = [
     "FootKinematics",
     "Gait",
     "GaitLaw",
-    "Held",
     "Home",
     "InvertedPendulum",
     "JointPD",
@@ -66,6 +64,7 @@ __all__ = [
     "Trot",
     "Walk",
     "WorkspaceBalance",
+    "ZeroOrderHold",
     "authors_tripod",
     "authors_trot",
     "home_of",

@@ -1,9 +1,10 @@
-"""What the control laws share: a gait fitted to a robot, gains, and the errors of the joints."""
+"""The base class of control laws that follow a gait, with checks of gains and of the feet that support a robot."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
@@ -15,92 +16,105 @@ from legged.robot.robot import Robot
 
 Array = np.ndarray
 Gain = float | Array | list[float] | tuple[float, ...]
+_RANK_TOLERANCE = 1e-6  # of singular values, relative to the largest
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class GaitLaw:
-    """A control law that makes the joints follow a gait; subclasses give `torque`.
+    """A control law whose joints follow a gait; subclasses define `torque`.
 
-    The methods are those that a simulation asks of a controller; `start` fits the law to a robot.
+    A law is a definition. `start` returns the law for one robot: a copy with the gait fitted to the robot, which a
+    simulation then evaluates.
 
     Attributes:
-        gait: What to follow: a gait, or any object with `reference`, `switches` and `initial_state`.
+        gait: The gait, or any object with `reference`, `switches` and `initial_state`.
     """
 
     gait: Reference
-    _robot: Robot | None = field(default=None, init=False, repr=False)
-    _ground: Ground | Rigid | None = field(default=None, init=False, repr=False)
-    _fitted: Reference | None = field(default=None, init=False, repr=False)
+    _robot: Robot | None = field(default=None, repr=False, kw_only=True)
 
-    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
-        """Fit the gait and the gains to the robot and return the initial memory, (0,).
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (law, memory): this law for a robot and its initial memory, (m,).
+
+        Args:
+            robot: The robot.
+            ground: The ground, or None.
+            q: Initial configuration, (nq,).
+            v: Initial velocity, (nv,).
 
         Raises:
-            DefinitionError, ReachError: The gait does not suit the robot.
-            ShapeError, NotFiniteError: Gains or reference of the wrong size, or not finite.
+            DefinitionError, ReachError: The gait does not fit the robot.
+            ShapeError, NotFiniteError: A gain or the gait's reference has the wrong size or is not finite.
         """
         check_joints(robot)
-        self._robot, self._ground, self._fitted = robot, ground, fitted(self.gait, robot)
-        sizes = {np.shape(part) for part in self._fitted.reference(0.0, 0)}
-        if sizes != {(robot.nj,)}:
+        fit = getattr(self.gait, "on", None)
+        gait = self.gait if fit is None else fit(robot)
+        shapes = {np.shape(part) for part in gait.reference(0.0, 0)}
+        if shapes != {(robot.nj,)}:
             raise ShapeError(
                 f"the gait's references must be ({robot.nj},), one entry per joint coordinate of {robot.name!r}, "
-                f"got {', '.join(map(str, sorted(sizes)))}"
+                f"got {', '.join(map(str, sorted(shapes)))}"
             )
-        self._fit_gains(robot.nj)
-        return np.zeros(0)
-
-    def _fit_gains(self, n: int) -> None:
-        """Bring the gains to one per joint; subclasses with gains override this."""
+        return replace(self, gait=gait, _robot=robot), np.zeros(0)
 
     @property
     def robot(self) -> Robot:
-        """The robot that the law was started on."""
+        """The robot of a started law."""
         if self._robot is None:
-            raise LeggedError(f"{type(self).__name__} knows no robot yet; call start(robot, ground, q, v) first")
+            raise LeggedError(f"this {type(self).__name__} has no robot; use the law that start(robot, ...) returns")
         return self._robot
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalized forces, (nv,), [N m] or [N]; zeros in the base's rows."""
+        """Return the generalized forces, (nv,), [N m] and [N], generalized coordinates; zero for the base.
+
+        Args:
+            t: Time, [s].
+            phase: Number of `switches` that have passed.
+            q: Configuration, (nq,).
+            v: Velocity, (nv,).
+            wrenches: Wrenches of the ground on the links, (n_links, 6), about each link's origin in its axes.
+            memory: Memory of the law, (m,).
+        """
         raise NotImplementedError
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the rate of the memory, as long as it."""
+        """Return the time derivative of the memory, (m,); arguments as in `torque`."""
         return memory
 
     def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
-        """Return desired joint positions, velocities and accelerations, (nj,) each."""
-        return (self._fitted or self.gait).reference(t, phase)
+        """Return desired joint positions, velocities and accelerations, (nj,) each; see `Gait.reference`."""
+        return self.gait.reference(t, phase)
 
     def switches(self, until: float) -> Array:
-        """Return the times before `until` at which the reference jumps, [s]."""
+        """Return the times before `until` at which the reference jumps, (n,), [s]."""
         return self.gait.switches(until)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
-        """Return (q, v) at t = 0 on the gait."""
+        """Return (q, v) at t = 0 on the gait, (nq,) and (nv,)."""
         return self.gait.initial_state(robot)
 
     def _errors(self, t: Any, phase: Any, q: Array, v: Array) -> tuple[Array, Array, Array]:
-        """Return the joints' position errors, velocity errors and desired accelerations, (nj,) each."""
+        """Return position errors, velocity errors and desired accelerations of the joints, (nj,) each."""
         base = self.robot.base
-        wanted, rates, accelerations = self.reference(t, phase)
-        return wanted - q[base.nq :], rates - v[base.nv :], accelerations
+        positions, velocities, accelerations = self.reference(t, phase)
+        return positions - q[base.nq :], velocities - v[base.nv :], accelerations
 
     def _generalized(self, joint_torques: Array) -> Array:
         return np.concatenate([np.zeros(self.robot.base.nv), joint_torques])
 
 
-def fitted(gait: Reference, robot: Robot) -> Reference:
-    """Return the gait for a robot, if it can be fitted, or else as it is."""
-    on = getattr(gait, "on", None)
-    return gait if on is None else on(robot)
-
-
 def per_joint(name: str, gain: Gain, n: int) -> Array:
-    """Return a gain as one number per joint coordinate, (n,).
+    """Return a gain as one number per joint coordinate, (n,), in the unit of the gain.
+
+    Args:
+        name: Name of the gain in error messages.
+        gain: One number, or one per joint coordinate, (n,), any unit.
+        n: Number of joint coordinates.
 
     Raises:
-        ShapeError: It is neither one number nor n. NotFiniteError: NaN or infinity. DefinitionError: Negative.
+        ShapeError: The gain is neither one number nor n numbers.
+        NotFiniteError: It has NaN or infinity.
+        DefinitionError: It is negative.
     """
     array = np.asarray(gain, dtype=float)
     if array.shape not in ((), (n,)):
@@ -108,5 +122,21 @@ def per_joint(name: str, gain: Gain, n: int) -> Array:
     if not np.isfinite(array).all():
         raise NotFiniteError(f"{name} must be finite, got {array}")
     if (array < 0).any():
-        raise DefinitionError(f"{name} must not be negative, got {array.min()}: it would push away from the reference")
+        raise DefinitionError(f"{name} must not be negative, got {array.min()}: the feedback would be unstable")
     return np.broadcast_to(array, (n,)).copy()
+
+
+def check_foot_support(robot: Robot, names: Sequence[str], G: Array) -> None:
+    """Raise DefinitionError if forces on the feet cannot balance every generalized force on the base.
+
+    Args:
+        robot: The robot.
+        names: Names of the feet, for the error message.
+        G: Map from the force components of the feet to generalized forces on the base, (base.nv, k), mixed units.
+    """
+    sizes = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(0)
+    if np.sum(sizes > _RANK_TOLERANCE * max(sizes, default=0.0)) < robot.base.nv:
+        raise DefinitionError(
+            f"the base of robot {robot.name!r} has {robot.base.nv} degrees of freedom, and forces on the feet "
+            f"{list(names)} cannot hold all of them; use more feet"
+        )

@@ -1,15 +1,14 @@
-"""Operational-space control: feet and trunk follow paths of their own, and the rest of the robot does what is left."""
+"""Operational-space control: points and links follow paths, and a posture acts in the null space of these tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
-from controllers.footing import check_footing
-from controllers.law import GaitLaw
+from controllers.law import GaitLaw, check_foot_support
 from legged import taylor
 from legged.algorithms.operational import OperationalSpace
 from legged.contact.rigid import Rigid
@@ -24,18 +23,18 @@ from legged.spatial import Array, join, mirror, solve_symmetric
 
 Pair = tuple[float, float]
 Path = Callable[[Any], Any]
-"""From time to three numbers, a formula in NumPy; its two derivatives are found by `legged.taylor`."""
+"""A function of time [s] to three numbers, a NumPy formula; `legged.taylor` computes its two derivatives."""
 
 
 @dataclass(frozen=True)
 class PointTask:
-    """A point of a link that follows a path.
+    """A task: a point of a link follows a path.
 
     Attributes:
-        link: Its name.
-        path: Where the point should be, (3,), [m], world axes, over time [s].
-        point: Its place, (3,), [m], link axes.
-        gains: Of its position, [1/s^2], and velocity, [1/s].
+        link: Name of the link.
+        path: Desired position of the point as a function of time [s], (3,), [m], world axes.
+        point: Position of the point, (3,), [m], link axes.
+        gains: Position gain, [1/s^2], and velocity gain, [1/s].
     """
 
     link: str
@@ -46,86 +45,103 @@ class PointTask:
     rows = (3, 4, 5)
 
     def acceleration(self, robot: Robot, t: Any, q: Array, twist: Array) -> Array:
-        """Return how the point should accelerate, (3,), [m/s^2], world axes, for its twist (6,) in world axes."""
+        """Return the desired acceleration of the point, (3,), [m/s^2], world axes.
+
+        Args:
+            robot: The robot.
+            t: Time, [s].
+            q: Configuration, (nq,).
+            twist: [angular velocity; velocity of the point], (6,), [rad/s] and [m/s], world axes.
+        """
         pose = frame_pose(robot, q, self.link)
-        place = pose.position + pose.rotation @ np.array(self.point)
-        return _followed(self.path, t, place, twist[3:], self.gains)
+        position = pose.position + pose.rotation @ np.array(self.point)
+        return _path_acceleration(self.path, t, position, twist[3:], self.gains)
 
 
 @dataclass(frozen=True)
 class PoseTask:
-    """A link that follows a path and turns with it: a trunk.
+    """A task: a link, such as a trunk, follows a path of positions and orientations.
 
     Attributes:
-        link: Its name.
-        path: Where its origin should be, (3,), [m], world axes, over time [s].
-        turn: Roll, pitch and yaw that it should have, (3,), [rad], over time; level by default.
-        gains: Of its position, [1/s^2], and velocity, [1/s]. turn_gains: Of its attitude, likewise.
+        link: Name of the link.
+        path: Desired position of the link's origin as a function of time [s], (3,), [m], world axes.
+        orientation: Desired roll, pitch and yaw as a function of time [s], (3,), [rad]; level by default.
+        gains: Position gain, [1/s^2], and velocity gain, [1/s].
+        orientation_gains: Gains of orientation, [1/s^2], and angular velocity, [1/s].
     """
 
     link: str
     path: Path
-    turn: Path | None = None
+    orientation: Path | None = None
     gains: Pair = (100.0, 20.0)
-    turn_gains: Pair = (100.0, 20.0)
+    orientation_gains: Pair = (100.0, 20.0)
 
     rows = (0, 1, 2, 3, 4, 5)
     point = (0.0, 0.0, 0.0)
 
     def acceleration(self, robot: Robot, t: Any, q: Array, twist: Array) -> Array:
-        """Return [angular; linear] acceleration that the link should have, (6,), world axes, for its twist (6,)."""
+        """Return the desired [angular acceleration; acceleration of the origin], (6,), [rad/s^2, m/s^2], world axes.
+
+        Args:
+            robot: The robot.
+            t: Time, [s].
+            q: Configuration, (nq,).
+            twist: [angular velocity; velocity of the origin], (6,), [rad/s] and [m/s], world axes.
+        """
         pose = frame_pose(robot, q, self.link)
-        linear = _followed(self.path, t, pose.position, twist[3:], self.gains)
-        if self.turn is None:
+        linear = _path_acceleration(self.path, t, pose.position, twist[3:], self.gains)
+        if self.orientation is None:
             R, omega, alpha = np.eye(3), np.zeros(3), np.zeros(3)
         else:
-            roll, pitch, yaw = self.turn(taylor.time(t))
+            roll, pitch, yaw = self.orientation(taylor.time(t))
             R, Rd, Rdd = taylor.derivatives(euler_matrix("zyx", np.array([yaw, pitch, roll])))
             omega, alpha = rotation_error(Rd @ R.T), rotation_error(Rdd @ R.T)
         error = rotation_error(pose.rotation @ R.T)
-        return join(alpha - self.turn_gains[0] * error - self.turn_gains[1] * (twist[:3] - omega), linear)
+        stiffness, damping = self.orientation_gains
+        return join(alpha - stiffness * error - damping * (twist[:3] - omega), linear)
 
 
 Task = PointTask | PoseTask
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class OperationalSpaceControl(GaitLaw):
-    """Inverse dynamics of several tasks at once, and of a posture in what they leave free:
+    """Inverse dynamics of several tasks, and of a posture in their null space:
 
-        tau = J^T (Lambda (xdd_wanted - Jd v) + J_bar^T h) + N^T tau_posture,      N^T = 1 - J^T J_bar^T
+        tau = J^T (Lambda (xdd_d - Jd v) + J_bar^T h) + N^T tau_posture,      N^T = 1 - J^T J_bar^T
 
-    J has the rows of all tasks, and of feet that stand, which are not to accelerate. With an exact model each task's
-    error obeys edd + K_d ed + K_p e = 0, whatever the others do. A free base has no motors: the ground's forces on
-    the standing feet do its share, of all that do those of the least sum of squares. Nothing keeps feet from
-    pulling or sliding: choose motions that a standing robot can do. Contact forces are not measured.
+    J has the rows of all tasks, and those of standing feet, whose desired acceleration is zero. With an exact model the
+    error of each task obeys edd + K_d ed + K_p e = 0, independent of the others. A floating base has no motors: ground
+    forces on the standing feet, of least sum of squares, apply its generalized forces. Friction and unilateral contact
+    are not constraints, so desired motions must be feasible for a standing robot. Contact forces are not measured.
 
     Attributes:
-        gait: Posture that joints come back to where no task says otherwise.
-        tasks: What follows paths. Together with the standing feet they must be able to move independently.
+        gait: Posture of the joints in the null space of the tasks.
+        tasks: The tasks. Tasks and standing feet must be independent.
         standing: Names of the contact points that stand; none on a fixed base.
-        posture: Of the posture's joint positions, [1/s^2], and velocities, [1/s]. foot: Of standing feet's
-            velocities, [1/s].
+        posture: Gains of joint positions, [1/s^2], and joint velocities, [1/s], of the posture.
+        foot: Gain of the velocities of standing feet, [1/s].
 
-    Source: Khatib 1987; feet and trunk together as Sentis, Khatib 2005, with forces distributed as by Wendlandt 1997,
-    algorithm 5.
+    Source:
+        Khatib 1987; feet and trunk together as by Sentis, Khatib 2005, with the force distribution of Wendlandt 1997,
+        algorithm 5.
     """
 
     tasks: tuple[Task, ...] = ()
     standing: tuple[str, ...] = ()
     posture: Pair = (100.0, 20.0)
     foot: float = 20.0
-    _feet: list[tuple[int, Array]] = field(default_factory=list, init=False, repr=False)
+    _feet: tuple[tuple[int, Array], ...] = field(default=(), repr=False, kw_only=True)
 
-    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
-        """Fit the law to a robot and return the initial memory, (0,).
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (law, memory) for a robot; the memory is empty, (0,).
 
         Raises:
-            UnknownNameError: for links and contact points that the robot does not have.
-            DefinitionError: for nothing to do, for feet that cannot hold a free base, or feet that stand beside a fixed
-                one.
+            UnknownNameError: The robot has no link or contact point of a name.
+            ShapeError: A path does not return three numbers.
+            DefinitionError: There are no tasks, the feet cannot hold a floating base, or feet stand on a fixed base.
         """
-        memory = super().start(robot, ground, q, v)
+        law, memory = super().start(robot, ground, q, v)
         known = {contact.name: contact for contact in robot.contacts}
         for name in self.standing:
             if name not in known:
@@ -136,35 +152,32 @@ class OperationalSpaceControl(GaitLaw):
             robot.link(task.link)
             if np.shape(task.path(0.0)) != (3,):
                 raise ShapeError(f"the path of {task.link!r} must give (3,), [m], got {np.shape(task.path(0.0))}")
-        self._feet = [(known[name].link, known[name].position) for name in self.standing]
-        self._check_feet(robot, q)
-        return memory
-
-    def _check_feet(self, robot: Robot, q: Array) -> None:
+        law = replace(law, _feet=tuple((known[name].link, known[name].position) for name in self.standing))
         n0 = robot.base.nv
-        if n0 == 0 and self._feet:
-            raise DefinitionError(f"robot {robot.name!r} has a fixed base: no foot of it stands")
+        if n0 == 0 and law._feet:
+            raise DefinitionError(f"robot {robot.name!r} has a fixed base; `standing` must be empty")
         if n0:
-            rows = self._foot_rows(robot, q)[:, :n0] if self._feet else np.zeros((0, n0))
-            check_footing(robot, self.standing, rows.T)
+            J = law._foot_jacobian(robot, q)[:, :n0] if law._feet else np.zeros((0, n0))
+            check_foot_support(robot, self.standing, J.T)
+        return law, memory
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalized forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""
+        """Return the generalized forces, (nv,), as in `GaitLaw.torque`; `wrenches` and `memory` are not used."""
         robot, n0 = self.robot, self.robot.base.nv
         space = self._space(q)
-        speeds, start = space.J @ v, 3 * len(self._feet)
-        wanted = [-self.foot * speeds[:start]]
+        velocities, start = space.J @ v, 3 * len(self._feet)
+        desired = [-self.foot * velocities[:start]]
         for task in self.tasks:
-            own = speeds[start : start + len(task.rows)]
-            wanted.append(task.acceleration(robot, t, q, join(np.zeros(6 - len(own)), own)))
+            own = velocities[start : start + len(task.rows)]
+            desired.append(task.acceleration(robot, t, q, join(np.zeros(6 - len(own)), own)))
             start += len(task.rows)
         e, ed, qdd = self._errors(t, phase, q, v)
         alpha = join(np.zeros(n0), qdd + self.posture[0] * e + self.posture[1] * ed)
-        tau = space.forces(v, np.concatenate(wanted), inverse_dynamics(robot, q, v, alpha))
+        tau = space.forces(v, np.concatenate(desired), inverse_dynamics(robot, q, v, alpha))
         if n0:
-            rows = self._foot_rows(robot, q)
-            G = rows[:, :n0].T
-            tau = tau - rows.T @ (G.T @ solve_symmetric(mirror(G @ G.T), tau[:n0]))
+            J = self._foot_jacobian(robot, q)
+            G = J[:, :n0].T
+            tau = tau - J.T @ (G.T @ solve_symmetric(mirror(G @ G.T), tau[:n0]))
         return self._generalized(tau[n0:])
 
     def _space(self, q: Array) -> OperationalSpace:
@@ -173,11 +186,11 @@ class OperationalSpaceControl(GaitLaw):
         rows = [*((3, 4, 5) for _ in self._feet), *(task.rows for task in self.tasks)]
         return OperationalSpace(self.robot, q, points, tuple(6 * k + i for k, own in enumerate(rows) for i in own))
 
-    def _foot_rows(self, robot: Robot, q: Array) -> Array:
-        """Return the standing feet's Jacobian, (3 feet, nv), world axes."""
+    def _foot_jacobian(self, robot: Robot, q: Array) -> Array:
+        """Return the Jacobian of the standing feet, (3 feet, nv), world axes."""
         return np.concatenate([point_jacobian(robot, q, link, point)[3:] for link, point in self._feet])
 
 
-def _followed(path: Path, t: Any, place: Array, velocity: Array, gains: Pair) -> Array:
-    wanted, rate, acceleration = taylor.derivatives(path(taylor.time(t)))
-    return acceleration + gains[0] * (wanted - place) + gains[1] * (rate - velocity)
+def _path_acceleration(path: Path, t: Any, position: Array, velocity: Array, gains: Pair) -> Array:
+    desired, rate, acceleration = taylor.derivatives(path(taylor.time(t)))
+    return acceleration + gains[0] * (desired - position) + gains[1] * (rate - velocity)

@@ -1,4 +1,4 @@
-"""Balance: feedback of trunk and feet on top of a gait, and workspace control of a trunk over feet that stand."""
+"""Balance control: a gait with feedback of trunk and foot placement, and workspace control of a standing robot."""
 
 from controllers.balance.balanced import Balanced
 from controllers.balance.workspace import Limits, Plan, WorkspaceBalance

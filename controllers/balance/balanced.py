@@ -1,16 +1,20 @@
-"""A walking controller with feedback of trunk and feet, for floors that do not give."""
+"""Walking, trotting and standing with feedback of the trunk and of foot placement."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
 
 import numpy as np
 
-from controllers.balance.capture import Capture
-from controllers.balance.forces import distribute
-from controllers.balance.limbs import Limb, leg_task, limbs_of, swing_acceleration
-from controllers.balance.support import Support
+from controllers.balance.divergent_component import DivergentComponent, Support
+from controllers.balance.whole_body import (
+    LegContact,
+    distribute_forces,
+    leg_acceleration,
+    leg_contacts,
+    swing_acceleration,
+)
 from controllers.gaits.alternating import Alternating
 from controllers.gaits.foot_path import path_named
 from controllers.gaits.leg import Leg
@@ -31,35 +35,35 @@ from legged.rotations import rotation_error
 from legged.spatial import Array, cross, join, mirror, solve_symmetric, sum_of
 
 Pair = tuple[float, float]
-_REST = 0.1  # of a period: time left for a swing is never taken as less
-_STRETCH = 0.98  # of a leg's length: the longest step
-_STUCK = 1e-9  # [m^2], times the mass squared: for a base that has no way to slide, which is not asked to
-_PRESS = 5e-4  # [m]: how far below the support a swinging sole aims at the end of its step
+_LEAST_TIME_LEFT = 0.1  # of a period: least time to landing that the motion of a swinging foot assumes
+_STRETCH = 0.98  # of a leg's length: its largest extension in a step
+_REGULARIZATION = 1e-9  # [m^2], times the squared mass, for bases without horizontal degrees of freedom
+_TOUCHDOWN_DEPTH = 5e-4  # [m], depth below the support to which a swinging sole moves at the end of its phase
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class Balanced(GaitLaw):
-    """A gait with trunk and foot-placement feedback: divergent-component feedback by pressure and by stepping.
+    """A gait with feedback of the trunk's pose and of the divergent component of motion.
 
-    At every instant the base is asked to turn level, to keep its height and to accelerate as the pendulum over the
-    center of pressure does that steers the divergent component of motion (`capture`); swinging feet are asked to land
-    where the rest of the deviation is met, standing feet to stand. Joint accelerations for all this come from the
-    leg's Jacobians (`limbs`), ground forces from a minimum-norm distribution (`forces`), torques from the dynamics:
-    tau = I vdot + h - J^T f. Contact forces are not measured.
+    The desired acceleration of the base turns it level, keeps its height, and moves it horizontally as the inverted
+    pendulum over the center of pressure that controls the divergent component of motion (`divergent_component`).
+    Swinging feet land where they correct the remaining error, and standing feet do not accelerate. Joint accelerations
+    follow from the Jacobians of the legs, ground forces from a minimum-norm distribution (`whole_body`), and torques
+    from the equations of motion, tau = I vdot + h - J^T f. Contact forces are not measured.
 
-    The same object walks a planar biped on flat feet, trots a quadruped on points, and makes any of them stand (with a
-    `Stand`): then all feet carry, and pressure alone keeps the center of mass over them. Gaits may be closed forms or
-    numerical; joints of no leg are held where the gait has them at the start. A trot can only stop a fall
-    across its diagonal by stepping, so a deviation grows by exp(omega T) in a step: keep the period short, 0.3 to
-    0.4 s for hips at 0.5 m. Leave legs room to stretch: a step that ends with a straight knee cannot be corrected.
+    The law applies to a planar biped with flat feet, to a quadruped with point feet, and to any other gait of two
+    groups of legs. With a `Stand` all feet support the robot, and the center of pressure alone keeps the center of mass
+    over them. Joints of no leg keep their positions at the start of the gait. A trot can balance across its diagonal
+    only by stepping, and a deviation grows by exp(omega T) per phase: use periods of 0.3 to 0.4 s for hips at 0.5 m. A
+    phase that ends with a stretched leg cannot be corrected: choose a hip height that leaves the knees bent.
 
     Attributes:
-        gait: A walk, trot, tripod or stand, also as a `NumericalGait`; its period, stride, clearance, hip height and
-            order of legs are kept.
-        attitude: Of the base, [1/s^2], [1/s]. height: Of the base over the supporting feet, likewise.
-        foot: Of a swinging foot's height and a flat foot's attitude, likewise.
-        posture: Of joints that belong to no leg, likewise.
-        gain, reach, tracking: See `Capture`.
+        gait: A walk, trot, tripod gait or stand, or a `NumericalGait` of one.
+        attitude: Gains of the base's orientation, [1/s^2], [1/s].
+        height: Gains of the base's height over the supporting feet, [1/s^2], [1/s].
+        foot: Gains of a swinging foot's height and of a flat foot's orientation, [1/s^2], [1/s].
+        posture: Gains of joints that belong to no leg, [1/s^2], [1/s].
+        gain, reach, tracking: See `DivergentComponent`.
     """
 
     gait: Alternating | Stand | NumericalGait
@@ -70,212 +74,203 @@ class Balanced(GaitLaw):
     gain: float = 3.0
     reach: float = 0.8
     tracking: float = 0.5
-    _limbs: tuple[Limb, ...] = field(default=(), init=False, repr=False)
-    _middle_of_all: Array = field(default_factory=lambda: np.zeros(2), init=False, repr=False)
-    _home: Array = field(default_factory=lambda: np.zeros(0), init=False, repr=False)
-    _capture: Capture | None = field(default=None, init=False, repr=False)
+    _legs: tuple[LegContact, ...] = field(default=(), repr=False, kw_only=True)
+    _home: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
+    _divergent: DivergentComponent | None = field(default=None, repr=False, kw_only=True)
 
-    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
-        """Fit the gait to the robot and return the initial memory, (0,).
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (law, memory) for a robot; the memory is empty, (0,).
 
         Raises:
-            DefinitionError: The gait is not one of two groups of legs in turn, or the base cannot move.
+            DefinitionError: The gait has not two alternating groups of legs, or the base is fixed.
         """
-        plan = plan_of(self.gait)
-        if not isinstance(plan, (Alternating, Stand)):
-            raise DefinitionError(f"Balanced needs a walk, a trot, a tripod or a stand, got {type(plan).__name__}")
+        gait = _motion_of(self.gait)
+        if not isinstance(gait, (Alternating, Stand)):
+            raise DefinitionError(f"Balanced needs a walk, a trot, a tripod or a stand, got {type(gait).__name__}")
         if robot.base.nv == 0:
-            raise DefinitionError(f"robot {robot.name!r} stands on a fixed base; there is nothing to balance")
-        memory = super().start(robot, ground, q, v)
-        gait = self._plan
-        self._limbs = limbs_of(robot, gait.geometry)
-        self._middle_of_all = np.mean([leg.stance for leg in gait.geometry], axis=0)
-        self._home = self._fitted.reference(0.0, 0)[0]
-        fall = float(np.linalg.norm(robot.gravity))
-        over = float(center_of_mass(robot, q)[2] - np.min(point_heights(robot, q)))
-        omega = float(np.sqrt(fall / over))
-        self._capture = Capture(omega, gait.period, gait.stride, self.gain, self.reach, self.tracking)
-        return memory
+            raise DefinitionError(f"robot {robot.name!r} has a fixed base, which cannot be balanced")
+        law, memory = super().start(robot, ground, q, v)
+        gait = law._motion
+        points, _ = contact_motion(robot, q, np.zeros(robot.nv))
+        height = float(center_of_mass(robot, q)[2] - np.min(points[:, 2]))
+        omega = float(np.sqrt(float(np.linalg.norm(robot.gravity)) / height))
+        divergent = DivergentComponent(omega, gait.period, gait.stride, self.gain, self.reach, self.tracking)
+        legs, home = leg_contacts(robot, gait.geometry), law.gait.reference(0.0, 0)[0]
+        return replace(law, _legs=legs, _home=home, _divergent=divergent), memory
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
-        """Return (q, v) at t = 0: the gait's, and as fast over the standing feet as its divergent component has to be.
+        """Return (q, v) at t = 0, (nq,) and (nv,): the gait's state, with zero error of the divergent component.
 
-        The gait's own speed is that of the base; legs that swing or stand move otherwise, and where they weigh much
-        the center of mass would fall behind and be caught by stepping aside.
+        The gait defines the velocity of the base. The velocity of the center of mass differs from it by the motion of
+        the legs, so the base's horizontal velocity over the standing feet is corrected.
         """
         q, v = super().initial_state(robot)
-        self.start(robot, None, q, v)
-        if isinstance(self._plan, Stand):
+        law, _ = self.start(robot, None, q, v)
+        if isinstance(law._motion, Stand):
             return q, v
-        support = self._support(0, contact_motion(robot, q, v)[0])
-        error, ways = self._error(0.0, q, v, support), self._ways(q, v)
-        change = np.array([self._error(0.0, q, v + way, support) - error for way in ways])
-        return q, v - np.linalg.lstsq(change.T, error, rcond=None)[0] @ ways
-
-    def _ways(self, q: Array, v: Array) -> Array:
-        """Return velocities, (2, nv), of a base that moves by 1 m/s along x, and along y, over feet that stand."""
-        robot, ways = self.robot, np.zeros((2, self.robot.nv))
-        for way, direction in zip(ways, np.eye(3)[:2], strict=True):
-            way[: robot.base.nv] = robot.base.velocity(q[: robot.base.nq], np.zeros(3), direction)
-            for limb, carries in zip(self._limbs, self._carrying(0), strict=True):
-                follow = leg_task(robot, limb, q, v, np.zeros(3), self.foot).follow
-                way[limb.columns] = float(carries) * follow @ way[: robot.base.nv]
-        return ways
-
-    @property
-    def _plan(self) -> Alternating | Stand:
-        plan = plan_of(self._fitted)
-        assert isinstance(plan, (Alternating, Stand))
-        return plan
+        support = law._support(0, contact_motion(robot, q, v)[0])
+        error, directions = law._error(0.0, q, v, support), law._base_velocities(q, v)
+        change = np.array([law._error(0.0, q, v + direction, support) - error for direction in directions])
+        return q, v - np.linalg.lstsq(change.T, error, rcond=None)[0] @ directions
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalized forces, (nv,); the base's rows are zero. `wrenches` and `memory` are not used."""
-        robot, inside = self.robot, t - phase * self._plan.period
-        carries = self._carrying(phase)
+        """Return the generalized forces, (nv,), as in `GaitLaw.torque`; `wrenches` and `memory` are not used."""
+        robot, time = self.robot, t - phase * self._motion.period
+        n0 = robot.base.nv
+        supporting = self._supporting(phase)
         points, _ = contact_motion(robot, q, v)
-        loads, support = self._per_contact(carries), self._support(phase, points)
-        error = self._error(inside, q, v, support)
-        level = self._base(q, v, support)
-        if isinstance(self._plan, Stand):
-            swings = [np.zeros(3)] * len(self._limbs)
+        weights, support = self._contact_weights(supporting), self._support(phase, points)
+        error = self._error(time, q, v, support)
+        base = self._base_acceleration(q, v, support)
+        if isinstance(self._motion, Stand):
+            soles = [np.zeros(3)] * len(self._legs)
         else:
-            following = Support.of(points, [1 - k for k in loads])
-            landing = self._capture.next_support(inside, phase, error, support, following)
-            swings = self._swings(inside, q, v, carries, support, landing)
-        tasks = [leg_task(robot, limb, q, v, a, self.foot) for limb, a in zip(self._limbs, swings, strict=True)]
-        given: list[Any] = list(
-            self.posture[0] * (self._home - q[robot.base.nq :]) - self.posture[1] * v[robot.base.nv :]
-        )
-        slope: list[Any] = [np.zeros(robot.base.nv)] * robot.nj
-        for limb, task in zip(self._limbs, tasks, strict=True):
-            for row, column in enumerate(limb.columns - robot.base.nv):
-                given[column], slope[column] = task.given[row], task.follow[row]
-        follow = np.concatenate([np.eye(robot.base.nv), slope])
-        vdot = np.concatenate([np.zeros(robot.base.nv), given]) + follow @ level
+            following = Support.of(points, [1 - k for k in weights])
+            landing = self._feedback.next_support(time, phase, error, support, following)
+            soles = self._sole_accelerations(time, q, v, supporting, support, landing)
+        constant: list[Any] = list(self.posture[0] * (self._home - q[robot.base.nq :]) - self.posture[1] * v[n0:])
+        joint_slope: list[Any] = [np.zeros(n0)] * robot.nj
+        for leg, sole in zip(self._legs, soles, strict=True):
+            acceleration = leg_acceleration(robot, leg, q, v, sole, self.foot)
+            for row, column in enumerate(leg.columns - n0):
+                constant[column], joint_slope[column] = acceleration.constant[row], acceleration.slope[row]
+        slope = np.concatenate([np.eye(n0), joint_slope])
+        vdot = np.concatenate([np.zeros(n0), constant]) + slope @ base
         inertia, h = inertia_matrix(robot, q), bias_forces(robot, q, v)
-        pressure = join(self._capture.pressure(error, support), support.center[2:])
-        vdot = vdot + follow @ self._shift(q, inertia @ follow, inertia @ vdot + h, pressure)
-        tau, _ = distribute(robot, q, inertia, inertia @ vdot + h, follow, loads)
+        pressure = join(self._feedback.center_of_pressure(error, support), support.center[2:])
+        vdot = vdot + slope @ self._pressure_acceleration(q, inertia @ slope, inertia @ vdot + h, pressure)
+        tau, _ = distribute_forces(robot, q, inertia, inertia @ vdot + h, slope, weights)
         return tau
 
-    def _shift(self, q: Array, felt: Array, tau: Array, pressure: Array) -> Array:
-        """Return what to add to the base's acceleration, (n0,), so that the ground can make the motion by pressure.
+    @property
+    def _motion(self) -> Alternating | Stand:
+        """The planned motion of base and feet."""
+        gait = _motion_of(self.gait)
+        assert isinstance(gait, (Alternating, Stand))
+        return gait
 
-        The ground's forces have no moment about horizontal axes through the center of pressure. What such a turn of
-        the base, joints locked, wants is that moment; moving the base sideways brings it to zero. So legs that swing
-        take their reaction from the mass's way, not from the trunk's attitude.
+    @property
+    def _feedback(self) -> DivergentComponent:
+        assert self._divergent is not None
+        return self._divergent
+
+    def _base_velocities(self, q: Array, v: Array) -> Array:
+        """Return velocities, (2, nv), of a base that moves by 1 m/s along x, and along y, over standing feet."""
+        robot, velocities = self.robot, np.zeros((2, self.robot.nv))
+        for velocity, direction in zip(velocities, np.eye(3)[:2], strict=True):
+            velocity[: robot.base.nv] = robot.base.velocity(q[: robot.base.nq], np.zeros(3), direction)
+            for leg, supports in zip(self._legs, self._supporting(0), strict=True):
+                slope = leg_acceleration(robot, leg, q, v, np.zeros(3), self.foot).slope
+                velocity[leg.columns] = float(supports) * slope @ velocity[: robot.base.nv]
+        return velocities
+
+    def _pressure_acceleration(self, q: Array, composite: Array, tau: Array, pressure: Array) -> Array:
+        """Return a change of the base's acceleration, (n0,), with which the center of pressure is the desired one.
+
+        Ground forces have no moment about horizontal axes through the center of pressure. The moment that the motion
+        needs about these axes is the generalized force of a rotation of the base with locked joints; a horizontal
+        acceleration of the base makes it zero. Swinging legs thus react on the position of the base, not on its
+        orientation.
 
         Args:
             q: Configuration, (nq,).
-            felt: I d vdot / d vdot_0, (nv, n0). tau: I vdot + h so far, (nv,).
-            pressure: Where the center of pressure should be, (3,), [m], world.
+            composite: I d vdot / d vdot_0, (nv, n0), mixed units.
+            tau: I vdot + h of the motion so far, (nv,).
+            pressure: Desired center of pressure, (3,), [m], world axes.
         """
         robot, n0 = self.robot, self.robot.base.nv
         R, origin = robot.base.pose(q[: robot.base.nq])
         P = robot.base.motion_matrix(q[: robot.base.nq])
-        slides = [join(np.zeros(3), axis) for axis in R[:2]]
-        turns = [join(axis, R.T @ cross(R @ axis, origin - pressure)) for axis in R[:2]]
-        to_base = np.array([solve_symmetric(P.T @ P, P.T @ twist) for twist in (*slides, *turns)]).T
-        slides, turns = to_base[:, :2], to_base[:, 2:]
-        A, moment = turns.T @ felt[:n0] @ slides, turns.T @ tau[:n0]
-        return slides @ solve_symmetric(mirror(A.T @ A) + _STUCK * robot.mass**2 * np.eye(2), -(A.T @ moment))
+        translations = [join(np.zeros(3), axis) for axis in R[:2]]
+        rotations = [join(axis, R.T @ cross(R @ axis, origin - pressure)) for axis in R[:2]]
+        motions = np.array([solve_symmetric(P.T @ P, P.T @ twist) for twist in (*translations, *rotations)]).T
+        translations, rotations = motions[:, :2], motions[:, 2:]
+        A, moment = rotations.T @ composite[:n0] @ translations, rotations.T @ tau[:n0]
+        normal = mirror(A.T @ A) + _REGULARIZATION * robot.mass**2 * np.eye(2)
+        return translations @ solve_symmetric(normal, -(A.T @ moment))
 
-    def _carrying(self, phase: Any) -> list[Any]:
-        """Return 1 for each leg that carries in a phase, 0 for each that swings."""
-        if isinstance(self._plan, Stand):
-            return [1.0] * len(self._limbs)
+    def _supporting(self, phase: Any) -> list[Any]:
+        """Return 1 for each leg that supports the robot in a phase, 0 for each that swings."""
+        if isinstance(self._motion, Stand):
+            return [1.0] * len(self._legs)
         even = phase % 2 < 0.5
-        first = self._plan.groups[0]
-        return [where(even, 1.0, 0.0) if limb.leg.name in first else where(even, 0.0, 1.0) for limb in self._limbs]
+        first = self._motion.groups[0]
+        return [where(even, 1.0, 0.0) if leg.leg.name in first else where(even, 0.0, 1.0) for leg in self._legs]
 
     def _support(self, phase: Any, points: Array) -> Support:
-        carries = self._carrying(phase)
-        return Support.of(points, self._per_contact(carries), self._middle(carries))
+        supporting = self._supporting(phase)
+        stances = (self._stance(leg.leg) for leg in self._legs)
+        offset = sum_of(k * stance for k, stance in zip(supporting, stances, strict=True)) / sum_of(supporting)
+        return Support.of(points, self._contact_weights(supporting), offset)
+
+    def _stance(self, leg: Any) -> Array:
+        """Return the stance position of a leg relative to the mean of all legs, (2,), [m]."""
+        return np.array(leg.stance) - np.mean([each.stance for each in self._motion.geometry], axis=0)
+
+    def _contact_weights(self, supporting: list[Any]) -> list[Any]:
+        weights: list[Any] = [0.0] * len(self.robot.contacts)
+        for leg, k in zip(self._legs, supporting, strict=True):
+            for i in leg.contacts:
+                weights[i] = k
+        return weights
 
     def _error(self, t: Any, q: Array, v: Array, support: Support) -> Array:
         """Return the error of the divergent component of motion, (2,), [m]."""
-        capture, c = self._capture, center_of_mass(self.robot, q)
-        assert capture is not None
         linear = momentum(self.robot, q, v)[3:]
-        return capture.error(t, c[:2] + linear[:2] / (self.robot.mass * capture.omega), support)
+        xi = center_of_mass(self.robot, q)[:2] + linear[:2] / (self.robot.mass * self._feedback.omega)
+        return self._feedback.error(t, xi, support)
 
-    def _middle(self, carries: list[Any]) -> Array:
-        """Return the middle of the carrying legs' places under the robot, from that of all legs', (2,), [m]."""
-        stances = (self._place(limb.leg) for limb in self._limbs)
-        return sum_of(k * stance for k, stance in zip(carries, stances, strict=True)) / sum_of(carries)
-
-    def _place(self, leg: Any) -> Array:
-        """Return where a leg stands, from the middle of all legs, (2,), [m]: there the center of mass is."""
-        return np.array(leg.stance) - self._middle_of_all
-
-    def _per_contact(self, carries: list[Any]) -> list[Any]:
-        loads: list[Any] = [0.0] * len(self.robot.contacts)
-        for limb, k in zip(self._limbs, carries, strict=True):
-            for i in limb.contacts:
-                loads[i] = k
-        return loads
-
-    def _base(self, q: Array, v: Array, support: Support) -> Array:
-        """Return the base's wanted vdot, (n0,), so that it turns level and keeps its height."""
+    def _base_acceleration(self, q: Array, v: Array, support: Support) -> Array:
+        """Return the desired vdot of the base, (n0,), which turns it level and keeps its height."""
         base = self.robot.base
         n, m = base.nq, base.nv
         R, origin = base.pose(q[:n])
         P = base.motion_matrix(q[:n])
         twist = P @ v[:m]
-        turn = -self.attitude[0] * rotation_error(R) - self.attitude[1] * (R @ twist[:3])
-        rise = self.height[0] * (self._plan.base_height - (origin[2] - support.center[2]))
-        up = rise - self.height[1] * (R @ twist[3:])[2]
-        wanted = join(R.T @ turn, R[2] * up) - base.motion_bias(q[:n], v[:m])
-        return solve_symmetric(P.T @ P, P.T @ wanted)
+        angular = -self.attitude[0] * rotation_error(R) - self.attitude[1] * (R @ twist[:3])
+        feedback = self.height[0] * (self._motion.base_height - (origin[2] - support.center[2]))
+        vertical = feedback - self.height[1] * (R @ twist[3:])[2]
+        desired = join(R.T @ angular, R[2] * vertical) - base.motion_bias(q[:n], v[:m])
+        return solve_symmetric(P.T @ P, P.T @ desired)
 
-    def _swings(self, t: Any, q: Array, v: Array, carries: list[Any], support: Support, landing: Array) -> list[Array]:
-        """Return how each sole should accelerate, (3,), [m/s^2], world: not at all while it carries."""
-        gait, robot = self._plan, self.robot
-        assert isinstance(gait, Alternating)
+    def _sole_accelerations(
+        self, t: Any, q: Array, v: Array, supporting: list[Any], support: Support, landing: Array
+    ) -> list[Array]:
+        """Return the desired accelerations of the soles, (3,) each, [m/s^2], world axes; zero for supporting legs."""
+        gait, robot = self._motion, self.robot
         R, origin = robot.base.pose(q[: robot.base.nq])
-        soles, velocities = point_motion(robot, q, v, [(limb.link, limb.sole) for limb in self._limbs])
-        left = np.maximum(gait.period - t, _REST * gait.period)
+        soles, velocities = point_motion(robot, q, v, [(leg.link, leg.sole) for leg in self._legs])
+        time_left = np.maximum(gait.period - t, _LEAST_TIME_LEFT * gait.period)
         lift = self._lift(t)
-        swings = []
-        for limb, k, sole, velocity in zip(self._limbs, carries, soles, velocities, strict=True):
-            over = np.array([sole[0], sole[1], sole[2] - support.center[2]])
-            place = landing + self._place(limb.leg)
-            place = within_reach(place, hips(limb.leg, R, origin), self._farthest(limb.leg))
-            swing = swing_acceleration(over, velocity, place, left, lift, self.foot)
-            swings.append((1 - k) * swing)
-        return swings
+        accelerations = []
+        for leg, k, sole, velocity in zip(self._legs, supporting, soles, velocities, strict=True):
+            foot = np.array([sole[0], sole[1], sole[2] - support.center[2]])
+            hip = (origin + R @ np.array([*leg.leg.stance, leg.leg.hip[2]]))[:2]
+            target = _within(landing + self._stance(leg.leg), hip, self._largest_step(leg.leg))
+            swing = swing_acceleration(foot, velocity, target, time_left, lift, self.foot)
+            accelerations.append((1 - k) * swing)
+        return accelerations
 
-    def _farthest(self, leg: Leg) -> Any:
-        """Return how far from under its hip a leg may step, [m]."""
+    def _largest_step(self, leg: Leg) -> Any:
+        """Return the largest horizontal distance of a leg's foot from its hip, [m]."""
         length = _STRETCH * leg.reach
-        return np.sqrt(np.maximum(length**2 - (self._plan.hip_height - leg.sole) ** 2, 0.0))
+        return np.sqrt(np.maximum(length**2 - (self._motion.hip_height - leg.sole) ** 2, 0.0))
 
     def _lift(self, t: Any) -> tuple[Any, Any, Any]:
-        """Return the planned height of a swinging sole over the support, with two derivatives."""
-        fraction = taylor.time(t) / self._plan.period
-        _, lift = path_named(self._plan.path)(fraction)
-        height, rate, acceleration = taylor.derivatives([self._plan.clearance * lift - _PRESS * fraction])
+        """Return the planned height of a swinging sole over the support, [m], with two derivatives."""
+        s = taylor.time(t) / self._motion.period
+        _, lift = path_named(self._motion.path)(s)
+        height, rate, acceleration = taylor.derivatives([self._motion.clearance * lift - _TOUCHDOWN_DEPTH * s])
         return height[0], rate[0], acceleration[0]
 
 
-def plan_of(gait: Any) -> Any:
-    """Return the plan that a numerical gait follows, or the gait itself."""
+def _motion_of(gait: Any) -> Any:
+    """Return the gait that a numerical gait follows, or the gait itself."""
     return gait.gait if isinstance(gait, NumericalGait) else gait
 
 
-def hips(leg: Leg, R: Array, origin: Array) -> Array:
-    """Return where a leg hangs straight down to, (2,), [m], world, for a base at rotation R and origin."""
-    return (origin + R @ np.array([*leg.stance, leg.hip[2]]))[:2]
-
-
-def within_reach(place: Array, center: Array, farthest: float) -> Array:
-    """Return a place (2,) [m], drawn in to at most `farthest` from a center."""
-    way = place - center
-    distance = np.sqrt(way @ way + 1e-12)
-    return center + way * np.minimum(1.0, farthest / distance)
-
-
-def point_heights(robot: Robot, q: Array) -> Array:
-    """Return the heights of the contact points, (n,), [m], world."""
-    points, _ = contact_motion(robot, q, np.zeros(robot.nv))
-    return points[:, 2]
+def _within(position: Array, center: Array, radius: Any) -> Array:
+    """Return the nearest position (2,), [m], within a circle."""
+    arm = position - center
+    distance = np.sqrt(arm @ arm + 1e-12)
+    return center + arm * np.minimum(1.0, radius / distance)

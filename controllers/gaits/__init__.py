@@ -1,4 +1,4 @@
-"""Gaits: joint references with two derivatives, as functions of time."""
+"""Gaits: joint references with two derivatives as functions of time, and the kinematics of legs."""
 
 from controllers.gaits.alternating import Alternating, InvertedPendulum, Tripod, Trot, Walk
 from controllers.gaits.crawl import Crawl

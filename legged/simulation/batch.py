@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -129,8 +128,7 @@ class Batch:
         return initial_state(self.robot, setting.controller, q, v)
 
     def _started(self, setting: Setting, q: Any, v: Any) -> tuple[Controller, Array]:
-        controller = adapt(copy.copy(setting.controller))
-        return controller, controller.start(self.robot, setting.ground, q, v)
+        return adapt(setting.controller).start(self.robot, setting.ground, q, v)
 
     def _limits(self, setting: Setting, q: Array) -> Limits | None:
         return None if self.fall is None else self.fall.limits(self.robot, setting.ground, q)

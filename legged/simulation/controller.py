@@ -1,4 +1,4 @@
-"""What a controller is to a simulation, and how plain callables become one."""
+"""The interface between controllers and simulations, and its implementation for plain callables."""
 
 from __future__ import annotations
 
@@ -16,16 +16,25 @@ Array = np.ndarray
 
 
 class Controller(Protocol):
-    """Torques from time, state and contact wrenches, with optional memory; everything over any element.
+    """Torques as a function of time, state, contact wrenches and memory; all methods can be traced.
 
-    A controller may leave out all but `torque`. One with `update` has a clock of its own and wants an integrator with
-    fixed steps. It may also have `initial_state(robot) -> (q, v)`, where runs then
-    start that are given no state, and `reference(t, phase) -> (joint positions, rates, accelerations)`, (nj,) each,
-    which runs then record.
+    Only `torque` is required. A controller with `update` is a discrete-time controller and needs an integrator with
+    fixed steps. A controller may also have `initial_state(robot) -> (q, v)`, the default initial state of runs, and
+    `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each, which runs record.
     """
 
-    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
-        """Return the initial memory, (m,)."""
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Any:
+        """Return (controller, memory): the controller for this run and its initial memory, (m,).
+
+        A controller is a definition, which a run does not change. If it depends on the robot, `start` returns a new
+        controller that is fitted to the robot. A controller that does not may return only the memory.
+
+        Args:
+            robot: The robot.
+            ground: The ground, or None.
+            q: Initial configuration, (nq,).
+            v: Initial velocity, (nv,).
+        """
         ...
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
@@ -62,22 +71,24 @@ class Controller(Protocol):
 
 
 class _Adapted:
-    """A controller that has all methods, made from one that may not."""
+    """A controller with all methods of `Controller`, from an object that may lack some."""
 
     def __init__(self, given: Any):
         self.given = given
 
-    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Array:
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Controller, Array]:
         start = getattr(self.given, "start", None)
-        memory = None if start is None else start(robot, ground, q, v)
-        return np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
+        started = None if start is None else start(robot, ground, q, v)
+        pair = isinstance(started, tuple) and len(started) == 2 and hasattr(started[0], "torque")
+        controller, memory = started if pair else (self.given, started)
+        return type(self)(controller), np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         return self.given.torque(t, phase, q, v, wrenches, memory)
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         rate: Any = getattr(self.given, "rate", None)
-        if not callable(rate) or not len(memory):  # `Held.rate`, for one, is a number
+        if rate is None or not len(memory):
             return 0.0 * memory
         return np.asanyarray(rate(t, phase, q, v, wrenches, memory))
 
@@ -115,12 +126,12 @@ def adapt(controller: Any) -> Controller:
     """Return a controller with all methods from an object with `torque`, a callable, or None."""
     if controller is None:
         return _Idle(None)
-    if hasattr(controller, "torque"):
+    if hasattr(controller, "torque") or hasattr(controller, "start"):
         return _Adapted(controller)
     if callable(controller):
         return _Function(controller)
     raise TypeError(
-        "a controller is a callable (t, q, v, wrenches) -> torques or an object with a method `torque`, "
+        "a controller is a callable (t, q, v, wrenches) -> torques or an object with a method `torque` or `start`, "
         f"got {controller!r}"
     )
 

@@ -99,7 +99,7 @@ def simulate(
     q, v = initial_state(robot, controller, q, v)
     if closed is not None:
         check_closed(closed, q, v)
-    memory = adapted.start(robot, ground, q, v)
+    adapted, memory = adapted.start(robot, ground, q, v)
     parts = adapted, ground, len(memory), tuple(pushes), stick_figure(robot)[0]
     if closed is None:
         loop = closed_loop(robot, *parts, tuple(bodies))
@@ -108,7 +108,7 @@ def simulate(
         loop = ClosedChainLoop(robot, *parts, **constraints)
     s = loop.initial(v, memory)
     backend = select_backend(loop, q, s, compiled)
-    return follow(backend, controller, q, s, times, integrator, fall, progress)
+    return follow(backend, adapted, q, s, times, integrator, fall, progress)
 
 
 def suited(

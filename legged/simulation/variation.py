@@ -117,7 +117,7 @@ def _known(x: Any) -> list[str]:
     if isinstance(x, tuple | list):
         return [str(i) for i in range(len(x))]
     if is_dataclass(x):
-        return [f.name for f in fields(x) if f.init]
+        return [f.name for f in fields(x) if f.init and not f.name.startswith("_")]
     return [name for name in getattr(x, "__dict__", {}) if not name.startswith("_")]
 
 

@@ -33,7 +33,7 @@ def test_the_timed_loops_have_one_rate():
     robot = robots.planar_biped()
     ground, law = paper_ground(robot), controllers.ComputedTorque(controllers.paper_walk())
     q, v = law.initial_state(robot)
-    memory = law.start(robot, ground, q, v)
+    law, memory = law.start(robot, ground, q, v)
     rates = []
     for kind in (ClosedLoop, CubicLoop):
         loop = kind(robot, law, ground, len(memory))

@@ -173,7 +173,7 @@ def test_a_standing_quadruped_carries_its_weight_and_stands_still(quadruped):
 def test_the_feet_of_a_standing_quadruped_press_as_mujocos_do(quadruped):
     robot, law, run = quadruped
     q, v = law.initial_state(robot)
-    law.start(robot, None, q, v)
+    law, _ = law.start(robot, None, q, v)
     rest, forces = standing(robot, lambda q, v: law.torque(0.0, 0, q, v, np.zeros(0), np.zeros(0)), q, 0.7, 2.0)
     weight = robot.mass * G
     np.testing.assert_allclose(run.contacts.forces[-1, :, 2], forces[:, 2], atol=1e-3 * weight)

@@ -6,9 +6,8 @@ import pytest
 import controllers
 import legged
 import robots
-from controllers.balance.capture import Capture
-from controllers.balance.forces import distribute
-from controllers.balance.support import Support
+from controllers.balance.divergent_component import DivergentComponent, Support
+from controllers.balance.whole_body import distribute_forces
 from legged.errors import DefinitionError, SimulationError
 from legged.ground import realistic_ground
 from legged.simulation import Push, Stiff, simulate
@@ -28,26 +27,26 @@ def test_pressure_of_two_points_moves_only_along_their_line():
     support = Support.of(np.array([[0.3, 0.2, 0.0], [-0.3, -0.2, 0.0], [5.0, 5.0, 0.0]]), [1.0, 1.0, 0.0])
     along, across = np.array([0.3, 0.2]) / np.hypot(0.3, 0.2), np.array([-0.2, 0.3]) / np.hypot(0.3, 0.2)
     # The support's own width of 1 cm against its half length of 0.36 m leaves (0.01 / 0.36)^2 of the motion along it.
-    assert support.reachable(along) @ along == pytest.approx(1.0, abs=1e-3)
-    assert np.abs(support.reachable(across)).max() < 1e-12
+    assert support.project(along) @ along == pytest.approx(1.0, abs=1e-3)
+    assert np.abs(support.project(across)).max() < 1e-12
 
 
 def test_pressure_stays_within_its_share_of_the_support():
     support = Support.of(np.array([[0.075, 0.0, 0.0], [-0.075, 0.0, 0.0]]), [1.0, 1.0])
-    capture = Capture(omega=3.2, period=1.0, stride=0.3, reach=0.8)
+    divergent = DivergentComponent(omega=3.2, period=1.0, stride=0.3, reach=0.8)
     for error in (-1.0, -0.01, 0.02, 3.0):
-        pressure = capture.pressure(np.array([error, 0.0]), support)
+        pressure = divergent.center_of_pressure(np.array([error, 0.0]), support)
         assert abs(pressure[0]) <= 0.8 * np.hypot(0.075, 0.01)
 
 
 def test_undisturbed_gait_steps_by_its_stride():
-    capture = Capture(omega=3.2, period=0.6, stride=0.2)
+    divergent = DivergentComponent(omega=3.2, period=0.6, stride=0.2)
     center = np.array([1.0, 0.0, 0.0])
     support = Support(center, np.diag([0.005, 0.0]))
     for t in (0.0, 0.3, 0.6):
-        xi = center[:2] + np.array([capture.offset * np.exp(capture.omega * t), 0.0])
-        error = capture.error(t, xi, support)
-        landing = capture.next_support(t, 5.0, error, support, support)  # step 5 began on its plan, at 5 * 0.2
+        xi = center[:2] + np.array([divergent.offset * np.exp(divergent.omega * t), 0.0])
+        error = divergent.error(t, xi, support)
+        landing = divergent.next_support(t, 5.0, error, support, support)  # step 5 began on its plan, at 5 * 0.2
         assert landing == pytest.approx([1.2, 0.0], abs=1e-12)
 
 
@@ -65,7 +64,7 @@ def test_distributed_forces_leave_nothing_to_drive_the_base(case):
     inertia = legged.inertia_matrix(robot, q)
     tau = inertia @ rng.normal(size=robot.nv) * 0.1 + legged.bias_forces(robot, q, v)
     weights = [1.0 if point.name.startswith(("a_", "leg1", "leg4")) else 0.0 for point in robot.contacts]
-    torque, forces = distribute(robot, q, inertia, tau, follow, weights)
+    torque, forces = distribute_forces(robot, q, inertia, tau, follow, weights)
     assert (forces[:, 2] >= 0).all() and np.abs(forces[np.array(weights) == 0]).max() == 0
     assert np.abs(torque[:n0]).max() == 0
     generalized = torque + sum(

@@ -7,7 +7,7 @@ import controllers
 import legged
 import robots
 from legged.contact import Rigid
-from legged.errors import DefinitionError, LeggedError
+from legged.errors import DefinitionError
 from legged.ground import KelvinVoigt, VectorFriction
 from legged.ground.ground import Ground
 
@@ -41,7 +41,11 @@ def test_a_held_law_is_asked_at_whole_multiples_of_its_period_whatever_steps_and
         return servo(t, q, v, wrenches)
 
     legged.simulate(
-        **hopper(integrator), controller=controllers.Held(law, rate=130.0), until=0.1, sample=0.0037, compiled=False
+        **hopper(integrator),
+        controller=controllers.ZeroOrderHold(law, rate=130.0),
+        until=0.1,
+        sample=0.0037,
+        compiled=False,
     )
     times = np.unique(np.round(asked, 9))
     np.testing.assert_allclose(times, np.arange(14) / 130.0, atol=1e-9)  # 0.1 s are 13 periods
@@ -49,7 +53,7 @@ def test_a_held_law_is_asked_at_whole_multiples_of_its_period_whatever_steps_and
 
 def test_between_its_instants_a_held_law_is_a_constant_torque():
     robot = robots.planar_hopper()
-    law = controllers.Held(servo, rate=50.0)
+    law = controllers.ZeroOrderHold(servo, rate=50.0)
     options = {"until": 0.02, "integrator": legged.RungeKutta4(1e-3), "sample": 0.02}
     run = legged.simulate(robot, law, **options | {"until": 0.1})
     q, v = run.q[0], run.v[0]
@@ -66,7 +70,7 @@ def test_between_its_instants_a_held_law_is_a_constant_torque():
 def test_a_law_held_for_one_step_is_the_law_itself_with_its_memory(integrator):
     robot = robots.spatial_quadruped()
     law = controllers.JointPID(controllers.Stand(hip_height=0.55), kp=400.0, ki=50.0, kd=4.0)
-    held = controllers.Held(law, rate=500.0)
+    held = controllers.ZeroOrderHold(law, rate=500.0)
     rigid = isinstance(integrator, legged.TimeStepping)
     ground = Rigid(friction=0.7) if rigid else Ground(KelvinVoigt(3e4, 600.0), VectorFriction(0.7, 50.0))
     options = {"ground": ground, "until": 0.1, "integrator": integrator}
@@ -80,7 +84,7 @@ def test_a_law_held_for_one_step_is_the_law_itself_with_its_memory(integrator):
 
 @pytest.mark.parametrize("integrator", [legged.RungeKutta4(1e-3), legged.TimeStepping(1e-3)])
 def test_sample_times_change_nothing_of_a_held_motion(integrator):
-    options = hopper(integrator) | {"controller": controllers.Held(servo, rate=250.0), "until": 0.4}
+    options = hopper(integrator) | {"controller": controllers.ZeroOrderHold(servo, rate=250.0), "until": 0.4}
     coarse, fine = (legged.simulate(sample=sample, **options) for sample in (0.1, 0.002))
     np.testing.assert_allclose(fine.q[::50], coarse.q, atol=ROUNDING)
 
@@ -92,13 +96,13 @@ def test_members_of_a_rollout_are_held_as_runs_are_each_at_its_own_rate():
     options = {"until": 0.3, "integrator": legged.SemiImplicitEuler(1e-3)}
     runs = legged.rollout(
         robot,
-        controllers.Held(law, rate=100.0),
+        controllers.ZeroOrderHold(law, rate=100.0),
         vary={"controller.rate": rates, "controller.law.kp": gains},
         compiled=True,
         **options,
     )
     for i, (rate, kp) in enumerate(zip(rates, gains, strict=True)):
-        one = controllers.Held(controllers.JointPD(controllers.Posture([0.1, 0.0]), kp=kp, kd=2.0), rate=rate)
+        one = controllers.ZeroOrderHold(controllers.JointPD(controllers.Posture([0.1, 0.0]), kp=kp, kd=2.0), rate=rate)
         np.testing.assert_allclose(runs.q[i], legged.simulate(robot, one, **options).q, atol=1e-10)
 
 
@@ -116,27 +120,27 @@ class Counting:
 def test_a_held_law_that_keeps_a_state_of_its_own_runs_in_python():
     robot = robots.planar_hopper()
     run = legged.simulate(
-        robot, controllers.Held(Counting(), rate=100.0), until=0.05, integrator=legged.SemiImplicitEuler(1e-3)
+        robot, controllers.ZeroOrderHold(Counting(), rate=100.0), until=0.05, integrator=legged.SemiImplicitEuler(1e-3)
     )
     assert "keep a state" in run.backend
 
 
 def test_a_held_law_hides_nothing_of_the_law_but_its_switches():
     robot, law = robots.spatial_quadruped(), controllers.JointPD(controllers.Trot(hip_height=0.5))
-    held = controllers.Held(law)
+    held = controllers.ZeroOrderHold(law)
     np.testing.assert_array_equal(held.initial_state(robot)[0], law.initial_state(robot)[0])
-    np.testing.assert_array_equal(held.switches(2.1), law.switches(2.1))
-    assert not hasattr(controllers.Held(servo), "reference") and not hasattr(controllers.Held(servo), "initial_state")
+    started, _ = held.start(robot, None, *law.initial_state(robot))
+    np.testing.assert_array_equal(started.switches(2.1), law.switches(2.1))
+    np.testing.assert_array_equal(started.reference(0.3)[0], law.gait.on(robot).reference(0.3)[0])
+    assert not hasattr(controllers.ZeroOrderHold(servo), "initial_state")
 
 
 def test_a_clock_needs_fixed_steps_and_a_rate():
     robot = robots.planar_hopper()
     with pytest.raises(DefinitionError, match="clock of its own needs an integrator with fixed steps"):
-        legged.simulate(robot, controllers.Held(servo), until=0.1)
+        legged.simulate(robot, controllers.ZeroOrderHold(servo), until=0.1)
     for rate in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(DefinitionError, match="positive rate"):
-            controllers.Held(servo, rate=rate)
-    with pytest.raises(DefinitionError, match="cannot be held again"):
-        controllers.Held(controllers.Held(servo))
-    with pytest.raises(LeggedError, match="knows no robot yet"):
-        controllers.Held(servo).update(0.0, 0, np.zeros(5), np.zeros(5), None, np.zeros(5))
+        with pytest.raises(DefinitionError, match="must be positive"):
+            controllers.ZeroOrderHold(servo, rate=rate)
+    with pytest.raises(DefinitionError, match="is itself a zero-order hold"):
+        controllers.ZeroOrderHold(controllers.ZeroOrderHold(servo))

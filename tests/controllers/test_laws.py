@@ -1,6 +1,8 @@
-"""Control laws, one state at a time: what each says about torques, memory, gains and mistakes."""
+"""Control laws at single states: torques, memory, gains, errors, and definitions that `start` does not change."""
 
 from __future__ import annotations
+
+from dataclasses import FrozenInstanceError
 
 import numpy as np
 import pytest
@@ -24,9 +26,10 @@ each_case = pytest.mark.parametrize("robot, gait", CASES.values(), ids=CASES)
 
 
 def started(law, robot, ground=None):
-    """Return (initial q, initial v, memory) of a law started on its gait."""
+    """Return (started law, initial q, initial v, memory) of a law on its gait."""
     q, v = law.initial_state(robot)
-    return q, v, law.start(robot, ground, q, v)
+    law, memory = law.start(robot, ground, q, v)
+    return law, q, v, memory
 
 
 def disturbed(robot, q, v, seed):
@@ -38,8 +41,7 @@ def disturbed(robot, q, v, seed):
 
 @each_case
 def test_computed_torque_makes_joint_errors_linear_whatever_acts_on_the_robot(robot, gait):
-    law = ComputedTorque(gait, kp=30.0, kd=7.0)
-    q, v, memory = started(law, robot)
+    law, q, v, memory = started(ComputedTorque(gait, kp=30.0, kd=7.0), robot)
     for seed in range(3):
         near, speed, wrenches = disturbed(robot, q, v, seed)
         tau = law.torque(0.3, 0, near, speed, wrenches, memory)
@@ -52,21 +54,18 @@ def test_computed_torque_makes_joint_errors_linear_whatever_acts_on_the_robot(ro
 
 def test_computed_torque_is_critically_damped_unless_told_otherwise():
     robot, gait = CASES["biped"]
-    default, told = ComputedTorque(gait), ComputedTorque(gait, kp=49.0, kd=14.0)
-    q, v, memory = started(default, robot)
-    started(told, robot)
+    default, q, v, memory = started(ComputedTorque(gait), robot)
+    given, *_ = started(ComputedTorque(gait, kp=49.0, kd=14.0), robot)
     near, speed, wrenches = disturbed(robot, q, v, 1)
-    torques = [law.torque(0.3, 0, near, speed, wrenches, memory) for law in (default, told)]
+    torques = [law.torque(0.3, 0, near, speed, wrenches, memory) for law in (default, given)]
     np.testing.assert_allclose(*torques, rtol=1e-14)
 
 
 @each_case
 def test_feed_forward_and_computed_torque_agree_on_the_gait(robot, gait):
     ground = paper_ground(robot)
-    laws = FeedForward(gait), ComputedTorque(gait), OpenLoop(gait)
-    q, v, memory = started(laws[0], robot, ground)
-    for law in laws[1:]:
-        started(law, robot, ground)
+    first, q, v, memory = started(FeedForward(gait), robot, ground)
+    laws = first, *(started(law, robot, ground)[0] for law in (ComputedTorque(gait), OpenLoop(gait)))
     forces, _ = ground.forces(*contact_motion(robot, q, v))
     wrenches = contact_wrenches(robot, q, forces)
     torques = [law.torque(0.0, 0, q, v, wrenches, memory) for law in laws]
@@ -77,8 +76,7 @@ def test_feed_forward_and_computed_torque_agree_on_the_gait(robot, gait):
 @each_case
 def test_the_reference_base_of_feed_forward_moves_as_forward_dynamics_says(robot, gait):
     ground = paper_ground(robot)
-    law = FeedForward(gait)
-    q, v, memory = started(law, robot, ground)
+    law, q, v, memory = started(FeedForward(gait), robot, ground)
     near, speed, _ = disturbed(robot, q, v, 2)
     n = robot.base.nq + robot.base.nv
     moved = np.concatenate([near[: robot.base.nq], speed[: robot.base.nv]])
@@ -94,8 +92,7 @@ def test_the_reference_base_of_feed_forward_moves_as_forward_dynamics_says(robot
 
 def test_feed_forward_takes_a_quaternion_that_has_drifted_in_length():
     robot, gait = CASES["quadruped"]
-    law = FeedForward(gait)
-    _, _, memory = started(law, robot)
+    law, _, _, memory = started(FeedForward(gait), robot)
     stretched = memory.copy()
     stretched[:4] *= 1.01
     for a, b in zip(law.reference_state(0.1, 0, stretched), law.reference_state(0.1, 0, memory), strict=True):
@@ -104,9 +101,8 @@ def test_feed_forward_takes_a_quaternion_that_has_drifted_in_length():
 
 def test_open_loop_does_not_look_at_the_robot_and_feed_forward_does():
     robot, gait = CASES["biped"]
-    open_loop, closed = OpenLoop(gait), FeedForward(gait, kp=49.0, kd=14.0)
-    q, v, memory = started(open_loop, robot)
-    started(closed, robot)
+    open_loop, q, v, memory = started(OpenLoop(gait), robot)
+    closed, *_ = started(FeedForward(gait, kp=49.0, kd=14.0), robot)
     near, speed, wrenches = disturbed(robot, q, v, 3)
     undisturbed = open_loop.torque(0.3, 0, q, v, wrenches, memory)
     np.testing.assert_array_equal(open_loop.torque(0.3, 0, near, speed, 0 * wrenches, memory), undisturbed)
@@ -120,8 +116,7 @@ def test_open_loop_does_not_look_at_the_robot_and_feed_forward_does():
 def test_feed_forward_remembers_the_grounds_memory_too():
     robot, gait = CASES["quadruped"]
     ground = legged.ground.realistic_ground(robot, stick=True)
-    law = FeedForward(gait)
-    q, v, memory = started(law, robot, ground)
+    law, q, v, memory = started(FeedForward(gait), robot, ground)
     size = len(ground.memory(len(robot.contacts)))
     assert size > 0
     assert memory.shape == (7 + 6 + size,)
@@ -131,15 +126,14 @@ def test_feed_forward_remembers_the_grounds_memory_too():
 def test_servos_are_springs_dampers_and_integrals():
     robot, gait = CASES["quadruped"]
     kp, kd, ki = (np.random.default_rng(4).uniform(1, 9, 12) for _ in range(3))
-    pd, pid = JointPD(gait, kp=kp, kd=kd), JointPID(gait, kp=kp, kd=kd, ki=ki)
-    q, v, nothing = started(pd, robot)
-    _, _, memory = started(pid, robot)
-    assert nothing.shape == (0,)
+    pd, q, v, empty = started(JointPD(gait, kp=kp, kd=kd), robot)
+    pid, _, _, memory = started(JointPID(gait, kp=kp, kd=kd, ki=ki), robot)
+    assert empty.shape == (0,)
     np.testing.assert_array_equal(memory, np.zeros(12))
     near, speed, wrenches = disturbed(robot, q, v, 5)
     wanted, rates, _ = pd.reference(0.3, 0)
     e, ed = wanted - near[7:], rates - speed[6:]
-    tau = pd.torque(0.3, 0, near, speed, wrenches, nothing)
+    tau = pd.torque(0.3, 0, near, speed, wrenches, empty)
     np.testing.assert_allclose(tau, [0] * 6 + list(kp * e + kd * ed), rtol=1e-13)
     memory = np.linspace(-1, 1, 12)
     np.testing.assert_allclose(pid.torque(0.3, 0, near, speed, wrenches, memory) - tau, [0] * 6 + list(ki * memory))
@@ -149,8 +143,8 @@ def test_servos_are_springs_dampers_and_integrals():
 @pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
 @each_case
 def test_traced_torques_and_rates_are_those_of_plain_numbers(robot, gait, law):
-    law, ground = law(gait), paper_ground(robot)
-    q, v, memory = started(law, robot, ground)
+    ground = paper_ground(robot)
+    law, q, v, memory = started(law(gait), robot, ground)
 
     def both(t, phase, q, v, wrenches, memory):
         known = t, phase, q, v, wrenches, memory
@@ -164,6 +158,19 @@ def test_traced_torques_and_rates_are_those_of_plain_numbers(robot, gait, law):
         plain = both(t, phase, near, speed, wrenches, memory)
         for a, b in zip(kernel(t, float(phase), near, speed, wrenches, memory), plain, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS)
+def test_a_definition_is_immutable_and_serves_several_robots(law):
+    quadruped, euler = CASES["quadruped"][0], CASES["Euler quadruped"][0]
+    definition = law(Trot())
+    fields = dict(vars(definition))
+    first, *_ = started(definition, quadruped)
+    second, *_ = started(definition, euler)
+    assert vars(definition) == fields
+    assert (first.robot, second.robot) == (quadruped, euler)
+    with pytest.raises(FrozenInstanceError):
+        definition.gait = None
 
 
 def test_a_law_asks_its_gait_for_switches_references_and_the_start():
@@ -187,8 +194,7 @@ def test_a_gait_of_ones_own_needs_three_methods():
             return robot.neutral(), np.zeros(robot.nv)
 
     robot = robots.planar_biped()
-    law = ComputedTorque(Nod())
-    q, v, memory = started(law, robot)
+    law, q, v, memory = started(ComputedTorque(Nod()), robot)
     tau = law.torque(0.5, 0, q, v, np.zeros((7, 6)), memory)
     vdot = legged.forward_dynamics(robot, q, v, tau)
     expected = -0.1 * np.sin(0.5) + 49 * 0.1 * np.sin(0.5) + 14 * 0.1 * np.cos(0.5)
@@ -217,7 +223,7 @@ def test_gains_of_the_wrong_kind_are_refused(law, gains, error, words):
 
 def test_laws_refuse_what_they_cannot_follow():
     robot = robots.planar_biped()
-    with pytest.raises(LeggedError, match="ComputedTorque knows no robot yet; call start"):
+    with pytest.raises(LeggedError, match="this ComputedTorque has no robot; use the law that start"):
         ComputedTorque(paper_walk()).torque(0.0, 0, np.zeros(9), np.zeros(9), np.zeros((7, 6)), np.zeros(0))
     with pytest.raises(ReachError):
         started(ComputedTorque(Trot(stride=0.9)), robots.spatial_quadruped())

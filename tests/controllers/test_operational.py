@@ -47,7 +47,7 @@ def test_each_task_obeys_its_own_error_whatever_the_others_do():
         ),
         standing=FEET[:3],
     )
-    law.start(robot, None, q, v)
+    law, _ = law.start(robot, None, q, v)
     rng = np.random.default_rng(0)
     q = legged.integrate(robot, q, 0.03 * rng.normal(size=robot.nv))
     v = 0.1 * rng.normal(size=robot.nv)
@@ -144,7 +144,7 @@ def test_what_cannot_be_held_is_refused():
         OperationalSpaceControl(STAND, tasks=tasks, standing=standing).start(on, None, q[: on.nq], v[: on.nv])
 
     pose = PoseTask("trunk", lambda t: trunk)
-    with pytest.raises(DefinitionError, match="let more of them stand"):
+    with pytest.raises(DefinitionError, match="use more feet"):
         law(pose, standing=FEET[:2])
     with pytest.raises(DefinitionError, match="needs a task"):
         law()
@@ -154,5 +154,5 @@ def test_what_cannot_be_held_is_refused():
         law(PoseTask("hull", lambda t: trunk))
     with pytest.raises(ShapeError, match="path of 'trunk' must give"):
         law(PoseTask("trunk", lambda t: trunk[2]))
-    with pytest.raises(DefinitionError, match="no foot of it stands"):
+    with pytest.raises(DefinitionError, match="`standing` must be empty"):
         law(pose, on=robots.spatial_quadruped(legged.FixedBase()))

@@ -1,5 +1,7 @@
 """Workspace dynamics of a trunk over standing feet: the big base and the exact recursion against dense equations."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from oracles.standing import base_acceleration, held_acceleration, standing_cases
@@ -18,13 +20,12 @@ def started(name, **settings):
     """Return (law, robot, q, v), free joints without torques."""
     robot, q, v = CASES[name]
     law = WorkspaceBalance(others=lambda t, q, v: np.zeros(robot.nj), **settings)
-    law.start(robot, None, q, v)
-    return law, robot, q, v
+    return law.start(robot, None, q, v)[0], robot, q, v
 
 
 def exact_dynamics(law, robot, q, v):
     """Return (P, z) from the dense equations of the robot with its feet held: six wrenches on the trunk, and none."""
-    feet, P_0 = law._workspace.feet, robot.base.motion_matrix(q[: robot.base.nq])
+    feet, P_0 = law.feet, robot.base.motion_matrix(q[: robot.base.nq])
 
     def accelerated(wrench):
         tau = np.concatenate([P_0.T @ wrench, np.zeros(robot.nj)])
@@ -45,9 +46,7 @@ def test_the_big_base_approaches_the_exact_workspace_dynamics_in_first_order(nam
     P, z = exact_dynamics(law, robot, q, v)
     sizes, errors = 10.0 ** np.arange(2, 9), []
     for size in sizes:
-        law.big_base = size
-        law.start(robot, None, q, v)
-        errors.append(missed(law.plan(0.0, q, v), P, z))
+        errors.append(missed(replace(law, big_base=size).plan(0.0, q, v), P, z))
     for error in np.array(errors).T:
         # From where the error is small to where rounding, c times that of a base of one trunk, is not small beside it.
         small, sharp = error[:-1] < 0.01, error[1:] > 1000 * ROUNDING * sizes[1:]
@@ -69,9 +68,9 @@ def test_the_trunk_of_a_robot_with_held_feet_accelerates_as_wanted(name):
     """With its own torques alone, free joints under the servo; all six algorithms together."""
     robot, q, v = CASES[name]
     law = WorkspaceBalance(exact=True, kp=30.0, kv=5.0)
-    law.start(robot, None, *standstill(robot, q))
+    law, _ = law.start(robot, None, *standstill(robot, q))
     plan = law.plan(0.0, q, v)
-    vdot = held_acceleration(robot, law._workspace.feet, q, v, plan.tau)
+    vdot = held_acceleration(robot, law.feet, q, v, plan.tau)
     wanted = plan.acceleration
     assert np.abs(base_acceleration(robot, q, v, vdot) - wanted).max() < 1e-7 * max(np.abs(wanted).max(), 10.0)
     assert not plan.tau[: robot.base.nv].any()
@@ -84,14 +83,13 @@ def standstill(robot, q):
 def test_free_joints_come_back_to_their_posture_while_their_parents_stand():
     """The humanoid's elbow with a shoulder and chest that are heavy beside it: edd + k_d ed + k_p e = 0."""
     robot, q, _ = CASES["humanoid"]
-    law = WorkspaceBalance(exact=True, posture=(60.0, 9.0))
     still = np.zeros(robot.nv)
-    law.start(robot, None, q, still)
+    law, _ = WorkspaceBalance(exact=True, posture=(60.0, 9.0)).start(robot, None, q, still)
     wrist = robot.joint("left_wrist")
     moved = q.copy()
     moved[wrist.q][2] += 0.2
     tau = law.plan(0.0, moved, still).tau
-    vdot = held_acceleration(robot, law._workspace.feet, moved, still, tau)
+    vdot = held_acceleration(robot, law.feet, moved, still, tau)
     assert vdot[wrist.v][2] == pytest.approx(-60.0 * 0.2, rel=0.01)
 
 
@@ -105,7 +103,6 @@ def test_the_limit_of_a_heavy_base_is_what_the_paper_uses():
     )
     plans = []
     for law in (approximate, exact):
-        law.start(robot, None, q, v)
-        plans.append(law.plan(0.0, q, v))
+        plans.append(law.start(robot, None, q, v)[0].plan(0.0, q, v))
     assert plans[0].tau == pytest.approx(plans[1].tau, abs=1e-4)  # [N m] of 200
     assert 0.0 < np.abs(plans[0].P - plans[1].P).max() < 1e-6 * np.abs(plans[1].P).max()

@@ -29,7 +29,7 @@ def plans(limits, q=None, v=None, **settings):
     found = []
     for limit in (limits, None):
         law = WorkspaceBalance(limits=limit, **{"position": (0.01, 0.0, 1.14)} | settings)
-        law.start(robot, None, *start)
+        law, _ = law.start(robot, None, *start)
         found.append(law.plan(0.0, q, v))
     return found
 
@@ -103,7 +103,7 @@ def test_a_robot_on_points_has_its_limits_too():
     robot = robots.spatial_quadruped()
     q, v = WorkspaceBalance().initial_state(robot)
     law = WorkspaceBalance(position=(0.3, 0.0, 0.45), limits=Limits(friction=0.4), kp=60.0)
-    law.start(robot, None, q, v)
+    law, _ = law.start(robot, None, q, v)
     forces = np.array(law.plan(0.0, q, v).forces)  # the trunk is level: base axes are the world's
     assert (np.abs(forces[:, 0]) <= 0.4 / np.sqrt(2.0) * forces[:, 2] + 1e-4).all()
     assert (forces[:, 2] > -1e-4).all()
@@ -113,7 +113,7 @@ def test_it_runs_in_python_and_says_so():
     robot = biped()
     q, v = crouch(robot)
     law = WorkspaceBalance(limits=Limits())
-    law.start(robot, None, q, v)
+    law, _ = law.start(robot, None, q, v)
     with pytest.raises(LeggedError, match="cannot be traced"):
         legged.compile(lambda robot, t, q, v: law.plan(t, q, v).tau, robot)
 

@@ -73,7 +73,7 @@ def _body(rng: np.random.Generator, mass: float) -> legged.Inertia:
 
 def held_rows(robot: legged.Robot, feet: tuple, q: Array, v: Array) -> tuple[Array, Array]:
     """Return (J, Jdot v) of the feet's middles, all their rows, world axes."""
-    points = [(foot.link, foot.place) for foot in feet]
+    points = [(foot.link, foot.position) for foot in feet]
     rows = [6 * i + row for i, foot in enumerate(feet) for row in foot.rows]
     J = np.concatenate([point_jacobian(robot, q, *point) for point in points])
     return J[rows], point_twist_rates(robot, q, v, np.zeros(robot.nv), points).reshape(-1)[rows]

@@ -1,72 +1,78 @@
-"""The workspace controller: the trunk is pulled to its set point by torques of the legs it stands on."""
+"""Balance of a standing robot by workspace control: the definition of the law and its checks."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from controllers.balance.workspace.distribution import grasp
-from controllers.balance.workspace.feet import Foot, central_body, feet_of
-from controllers.balance.workspace.limits import Limits, Program
-from controllers.balance.workspace.passes import check_tree, outward_pass
-from controllers.balance.workspace.plan import Plan, Workspace
-from controllers.balance.workspace.poses import standing_at, target_of
-from controllers.balance.workspace.posture import Servo
-from controllers.balance.workspace.wrench import Gain, Gains, Path, gain_matrix
-from controllers.footing import check_footing
-from legged.errors import DefinitionError, LeggedError, UnknownNameError
+from controllers.balance.workspace.controller import PostureServo, WorkspaceController
+from controllers.balance.workspace.distribution import FootForceQP, Limits, grasp_matrices
+from controllers.balance.workspace.dynamics import outward_pass
+from controllers.balance.workspace.feet import StanceFoot, central_body, feet_of
+from controllers.balance.workspace.set_point import (
+    FeedbackGains,
+    Gain,
+    Path,
+    gain_matrix,
+    set_point_of,
+    standing_configuration,
+)
+from controllers.law import check_foot_support
+from legged.errors import DefinitionError, UnknownNameError
 from legged.ground.ground import Ground
 from legged.robot.placement import vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
-_GAINS = ("kp", "kv", "kp_turn", "kv_turn")
+_GAINS = ("kp", "kv", "kp_orientation", "kv_orientation")
 
 
-@dataclass(eq=False)
+@dataclass(frozen=True, eq=False)
 class WorkspaceBalance:
-    """Balance by workspace control: trunk at a set point, wrenches shared among standing feet, torques passed outward.
+    """Balance by workspace control of the trunk, with a distribution of its wrench to the standing feet.
 
-    The trunk is asked to accelerate as position and attitude errors want (algorithm 4); the wrench that this takes is
-    its articulated inertia and bias, with all limbs on it and feet that stand fast (1 to 3); feet give that wrench with
-    the least sum of squares (5), and their joints pass it on (6). With an exact model and feet that stand,
+    Feedback of the trunk's position and orientation gives its desired acceleration (algorithm 4). The trunk's
+    articulated inertia and bias, with all limbs and with fixed feet, give the wrench for it (1 to 3). The feet apply
+    this wrench with the least sum of squares (5), and joint torques transmit it (6). With an exact model and fixed feet
+    the position error obeys
 
-        edd + K_v ed + K_p e = 0
+        edd + K_v ed + K_p e = 0.
 
-    for the trunk's position. Nothing is measured but the state; nothing keeps feet from pulling or sliding unless
-    `limits` do.
+    The law uses the measured state only. Feet can pull or slide unless there are `limits`.
 
     Attributes:
-        position: Of the trunk's point, (3,), [m], world; a formula of time; None holds it where a run starts.
-        orientation: Of the trunk: quaternion (4,), w first; roll, pitch, yaw (3,), [rad]; a formula of time for either;
-            None holds it as it starts.
-        kp, kv: Of position, [1/s^2], and velocity, [1/s]: one number, (3,) or (3, 3), world axes.
-        kp_turn, kv_turn: Of attitude and angular velocity, likewise. The error is sin(theta / 2) for a turn by theta.
-        stance: Names of the links or contact points that stand; None for all feet; "measured" for those that feel more
-            than `touch` times the robot's weight: torques then jump when feet touch down.
-        weights: How readily a foot takes load, by its name; 1 where none is given. One number, or one each for moments
-            [1/m^2] and forces.
-        point: What `position` is of, (3,), [m], axes of the base's link; the trunk's center of mass by default.
-        posture: Of joints that carry no stance: position, [1/s^2], velocity, [1/s]. They come back to where they were
-            when the run started, and their torques count in the trunk's.
-        others: Torques of these joints, (nj,), from (t, q, v), in place of the posture.
-        big_base: Mass that stands for the ground at each foot, in trunks.
-        exact: Whether feet stand exactly instead, see `exact`.
-        limits: What feet and motors can give, see `Limits`; solved in Python, not compiled.
+        position: Desired position of the trunk's control point, (3,), [m], world axes, or a function of time; None for
+            the initial position.
+        orientation: Desired orientation of the trunk: quaternion (4,), w first, or roll, pitch, yaw (3,), [rad], or a
+            function of time that returns either; None for the initial orientation.
+        kp, kv: Gains of position, [1/s^2], and velocity, [1/s]: one number, (3,) or (3, 3), world axes.
+        kp_orientation, kv_orientation: Gains of orientation, [1/s^2], and angular velocity, [1/s], of the same forms.
+            The error of a rotation by theta is sin(theta / 2).
+        stance: Names of links or contact points that stand; None for all feet; "measured" for the feet with a contact
+            force above `touch` times the robot's weight, in which case torques jump at touch-down.
+        weights: Weights of feet in the distribution, by name; 1 by default. One number, or one for moments [1/m^2] and
+            one for forces.
+        point: Control point, (3,), [m], axes of the base's link; the trunk's center of mass by default.
+        posture: Gains of position, [1/s^2], and velocity, [1/s], of joints that lead to no standing foot. Their desired
+            positions are the initial ones, and the trunk's bias includes their torques.
+        others: Function of (t, q, v) that returns torques of these joints, (nj,), in place of `posture`.
+        big_base: Mass that represents the ground at each foot, in units of the trunk's inertia.
+        exact: Whether feet are exactly fixed, in place of `big_base`; see `constrain_feet`.
+        limits: Limits of foot forces and torques. The law then runs in Python and cannot be compiled.
 
     Source:
-        Wendlandt 1997; defaults are the paper's, section 4.
+        Wendlandt 1997; default values are the paper's, section 4.
     """
 
     position: Sequence[float] | Array | Path | None = None
     orientation: Sequence[float] | Array | Path | None = None
     kp: Gain = (50.0, 50.0, 200.0)
     kv: Gain = (7.07, 7.07, 14.142)
-    kp_turn: Gain = 50.0
-    kv_turn: Gain = 7.07
+    kp_orientation: Gain = 50.0
+    kv_orientation: Gain = 7.07
     stance: Sequence[str] | str | None = None
     weights: Mapping[str, float | Sequence[float]] | None = None
     point: Sequence[float] | None = None
@@ -76,81 +82,84 @@ class WorkspaceBalance:
     exact: bool = False
     limits: Limits | None = None
     touch: float = 0.02
-    _workspace: Workspace | None = field(default=None, init=False, repr=False)
 
-    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> Array:
-        """Fit the law to a robot and return the initial memory, (0,).
+    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> tuple[WorkspaceController, Array]:
+        """Return (controller, memory) for a robot; the memory is empty, (0,).
+
+        Args:
+            robot: The robot.
+            ground: The ground, which is not used.
+            q: Initial configuration, (nq,).
+            v: Initial velocity, (nv,).
 
         Raises:
-            DefinitionError: For feet that cannot hold the trunk, a robot that stands on none or on a fixed base, and
-                settings that mean nothing. UnknownNameError: for feet that are not there.
-            ShapeError, NotFiniteError: for set points and gains of the wrong form.
-            MissingError: for limits without their solver.
+            DefinitionError: The feet cannot hold the trunk, the robot has no feet, a fixed base or joints that follow
+                others, or a setting is invalid.
+            UnknownNameError: There is no foot with a name.
+            ShapeError, NotFiniteError: A set point or gain has the wrong shape or is not finite.
+            MissingError: The solver that `limits` needs is not installed.
         """
-        check_tree(robot)
-        feet, center = self._standing(robot), self._point_of(robot)
-        _check_feet(robot, feet, q)
-        self._workspace = Workspace(
+        if robot.followers:
+            raise DefinitionError(
+                f"robot {robot.name!r} has joints that follow others ({robot.followers[0].name!r}), which workspace "
+                f"control does not support; build the robot without them"
+            )
+        if robot.base.nv == 0:
+            raise DefinitionError(f"robot {robot.name!r} has a fixed base, which cannot be balanced")
+        if isinstance(self.stance, str) and self.stance != "measured":
+            raise DefinitionError(f'stance must be None, names of feet or "measured", got {self.stance!r}')
+        feet = feet_of(robot, None if isinstance(self.stance, str) else self.stance)
+        G = np.hstack(grasp_matrices(outward_pass(robot, q, np.zeros(robot.nv)), feet))
+        P_0 = robot.base.motion_matrix(q[: robot.base.nq])
+        check_foot_support(robot, [foot.name for foot in feet], P_0.T @ G)
+        center = self._control_point(robot)
+        controller = WorkspaceController(
             robot,
             feet,
             self._weights(feet),
             central_body(robot),
             center,
-            target_of(robot, q, center, self.position, self.orientation),
-            Gains(*(gain_matrix(name, getattr(self, name)) for name in _GAINS)),
-            Servo(robot, feet, self.posture, self.others, q),
+            set_point_of(robot, q, center, self.position, self.orientation),
+            FeedbackGains(*(gain_matrix(name, getattr(self, name)) for name in _GAINS)),
+            PostureServo(robot, feet, self.posture, self.others, q),
             None if self.exact else _positive("big_base", self.big_base),
-            self._touch(robot),
-            None if self.limits is None else Program(self.limits, robot),
+            self._threshold(robot),
+            None if self.limits is None else FootForceQP(self.limits, robot),
         )
-        return np.zeros(0)
-
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalized forces, (nv,); the base's rows are zero. `wrenches` count for a measured stance."""
-        return self.plan(t, q, v, wrenches).tau
-
-    def plan(self, t: Any, q: Array, v: Array, wrenches: Array | None = None) -> Plan:
-        """Return what the law finds on the way to its torques, see `Workspace.plan`."""
-        if self._workspace is None:
-            raise LeggedError("WorkspaceBalance knows no robot yet; call start(robot, ground, q, v) first")
-        return self._workspace.plan(t, q, v, wrenches)
+        return controller, np.zeros(0)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
-        """Return (q, v) at rest, soles level on the ground at z = 0, the trunk at its set point as far as it has one.
+        """Return (q, v) at rest, (nq,) and (nv,): soles level on the ground at z = 0, the trunk at its set point.
 
         Raises:
-            ReachError: for a set point that its legs cannot reach from a standing posture, see `home_of`.
+            ReachError: The legs cannot reach the ground from the set point, see `home_of`.
         """
-        return standing_at(robot, self.position, self.orientation, self._point_of(robot)), np.zeros(robot.nv)
+        q = standing_configuration(robot, self.position, self.orientation, self._control_point(robot))
+        return q, np.zeros(robot.nv)
 
-    def _standing(self, robot: Robot) -> tuple[Foot, ...]:
-        if isinstance(self.stance, str) and self.stance != "measured":
-            raise DefinitionError(f'stance must be None, names of feet or "measured", got {self.stance!r}')
-        return feet_of(robot, None if isinstance(self.stance, str) else self.stance)
-
-    def _touch(self, robot: Robot) -> float | None:
-        """Return the force above which a foot stands, [N], or None if all always do."""
+    def _threshold(self, robot: Robot) -> float | None:
+        """Return the contact force above which a foot stands, [N], or None if all feet always stand."""
         if self.stance != "measured":
             return None
         return _positive("touch", self.touch) * robot.mass * float(np.linalg.norm(robot.gravity))
 
-    def _weights(self, feet: Sequence[Foot]) -> Array:
+    def _weights(self, feet: Sequence[StanceFoot]) -> Array:
         given = dict(self.weights or {})
         for name in given:
             if name not in {foot.name for foot in feet}:
                 raise UnknownNameError("standing foot", name, [foot.name for foot in feet])
-        return np.concatenate([_weights(foot, given.get(foot.name, 1.0)) for foot in feet])
+        return np.concatenate([_foot_weights(foot, given.get(foot.name, 1.0)) for foot in feet])
 
-    def _point_of(self, robot: Robot) -> Array:
-        """Return the point that `position` is of, (3,), [m], base axes."""
+    def _control_point(self, robot: Robot) -> Array:
+        """Return the control point, (3,), [m], base axes."""
         if self.point is None:
             return np.asarray(central_body(robot).center)
         link = robot.links[0]
         return link.position + link.rotation @ vector3("the point of the set point", self.point)
 
 
-def _weights(foot: Foot, weight: Any) -> Array:
-    """Return the weight of each number of a foot's wrench, (rows,)."""
+def _foot_weights(foot: StanceFoot, weight: Any) -> Array:
+    """Return the weights of the components of a foot's wrench, (rows,)."""
     given = np.asarray(weight, dtype=float)
     if given.shape not in ((), (2,)) or not np.isfinite(given).all() or not (given > 0.0).all():
         raise DefinitionError(
@@ -164,8 +173,3 @@ def _positive(name: str, value: float) -> float:
     if not (np.isfinite(value) and value > 0.0):
         raise DefinitionError(f"{name} must be a number above 0, got {value}")
     return float(value)
-
-
-def _check_feet(robot: Robot, feet: Sequence[Foot], q: Array) -> None:
-    G = np.hstack(grasp(robot, outward_pass(robot, q, np.zeros(robot.nv)), feet))
-    check_footing(robot, [foot.name for foot in feet], robot.base.motion_matrix(q[: robot.base.nq]).T @ G)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers import Held, WorkspaceBalance
+from controllers import WorkspaceBalance, ZeroOrderHold
 from legged.app.paper.timing import race
 from legged.contact import FreeBody, Rigid
 from legged.errors import DefinitionError, SimulationError
@@ -89,9 +89,9 @@ class Experiment:
             check_shapes(self.robot, "throw nothing")
 
     @cached_property
-    def law(self) -> Held:
+    def law(self) -> ZeroOrderHold:
         """The control law, held between its instants."""
-        return Held(self.balance(), self.rate)
+        return ZeroOrderHold(self.balance(), self.rate)
 
     def balance(self) -> WorkspaceBalance:
         """Return the law by itself, with the paper's gains."""
@@ -120,7 +120,7 @@ class Experiment:
         backend, q, s = self._begun
         integrator, times = TimeStepping(self.step), sample_times(self.duration, self.step)
         try:
-            return follow(backend, self.law, q, s, times, integrator, None, None)
+            return follow(backend, backend.loop.controller, q, s, times, integrator, None, None)
         except SimulationError as error:
             if isinstance(error.run, Run) and len(error.run) > 1:
                 return error.run
@@ -135,8 +135,8 @@ class Experiment:
     @cached_property
     def _begun(self) -> tuple[Backend, Array, Array]:
         """The compiled loop, and its state at the start, (q, s)."""
-        (q, v), adapted = self.start, adapt(self.law)
-        memory = adapted.start(self.robot, self.ground, q, v)
+        q, v = self.start
+        adapted, memory = adapt(self.law).start(self.robot, self.ground, q, v)
         nodes = stick_figure(self.robot)[0]
         loop = closed_loop(self.robot, adapted, self.ground, len(memory), (), nodes, self.bodies)
         s = loop.initial(v, memory)

@@ -1,0 +1,113 @@
+"""Discrete-time control: a control law evaluated at a fixed rate, with constant torques in between."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir import where
+from legged.compiler.ir.expression import Expression
+from legged.contact.rigid import Rigid
+from legged.errors import DefinitionError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+from legged.simulation.controller import Controller, ControllerLike, adapt, full_torque
+
+Array = np.ndarray
+_TIME_TOLERANCE = 1e-6  # of a period, for times of evaluation
+
+
+@dataclass(frozen=True, eq=False)
+class ZeroOrderHold:
+    """A control law in discrete time: evaluated at t = 0, 1 / rate, 2 / rate, ..., with constant torques in between.
+
+    It needs an integrator with fixed steps, which starts a step at every evaluation, whatever the integrator's step and
+    the sample times are. The memory is the current torques, (nv,), and the law's own memory, which advances by its rate
+    over a whole period at each evaluation.
+
+    Attributes:
+        law: Any controller. At a switch of its reference it is not evaluated before the next regular time.
+        rate: Evaluations per second, [1/s].
+    """
+
+    law: ControllerLike | Any
+    rate: float = 500.0
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.rate < np.inf:
+            raise DefinitionError(f"the rate of a zero-order hold must be positive, got {self.rate} 1/s")
+        if isinstance(self.law, ZeroOrderHold):
+            raise DefinitionError("the law of a zero-order hold is itself a zero-order hold; use the inner law")
+
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[SampledLaw, Array]:
+        """Return (law, memory): the started law in discrete time, and zero torques with the law's memory, (m,).
+
+        Args:
+            robot: The robot.
+            ground: The ground, or None.
+            q: Initial configuration, (nq,).
+            v: Initial velocity, (nv,).
+        """
+        controller, memory = adapt(self.law).start(robot, ground, q, v)
+        return SampledLaw(robot, controller, self.rate), np.concatenate([np.zeros(robot.nv), memory])
+
+    def __getattr__(self, name: str) -> Any:
+        """Return `initial_state` of the law, if it has one."""
+        if name != "initial_state":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.law, name)
+
+
+@dataclass(frozen=True, eq=False)
+class SampledLaw:
+    """A started `ZeroOrderHold`.
+
+    Attributes:
+        robot: The robot.
+        controller: The started law.
+        sampling_rate: Evaluations per second, [1/s].
+    """
+
+    robot: Robot
+    controller: Controller
+    sampling_rate: float
+
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the memory at the start of a time step at t, (m,): new torques at the times of evaluation.
+
+        Args:
+            t: Time, [s].
+            phase: Number of `switches` that have passed.
+            q: Configuration, (nq,).
+            v: Velocity, (nv,).
+            wrenches: Wrenches of the ground on the links, (n_links, 6), about each link's origin in its axes.
+            memory: Memory at the end of the previous time step, (m,).
+        """
+        controller, robot = self.controller, self.robot
+        periods = t * self.sampling_rate
+        due = np.abs(periods - np.floor(periods + 0.5)) < _TIME_TOLERANCE
+        if not isinstance(due, Expression) and not due:  # in Python the law runs at its times only
+            return memory
+        own = controller.update(t, phase, q, v, wrenches, memory[robot.nv :])
+        tau = full_torque(robot, controller.torque(t, phase, q, v, wrenches, own))
+        following = own + controller.rate(t, phase, q, v, wrenches, own) / self.sampling_rate
+        return where(due, np.concatenate([tau, following]), memory)
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the current generalized forces, (nv,); arguments as in `update`."""
+        return memory[: len(v)]
+
+    def update_times(self, until: float) -> Array:
+        """Return the times of evaluation between 0 and `until`, (n,), [s]."""
+        return np.arange(1, int(np.ceil(until * self.sampling_rate - _TIME_TOLERANCE))) / self.sampling_rate
+
+    def switches(self, until: float) -> Any:
+        """Return the times before `until` at which the law's reference jumps, [s]."""
+        return self.controller.switches(until)
+
+    @property
+    def reference(self) -> Any:
+        """The law's `reference`, or None."""
+        return getattr(self.controller, "reference", None)
