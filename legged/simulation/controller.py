@@ -107,6 +107,10 @@ class _Adapted:
     def has_update(self) -> bool:
         return hasattr(self.given, "update")
 
+    @property
+    def reference(self) -> Any:
+        return getattr(self.given, "reference", None)
+
 
 class _Function(_Adapted):
     """A controller from a callable tau = controller(t, q, v, wrenches)."""

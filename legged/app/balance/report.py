@@ -229,9 +229,9 @@ class Account:
     def _torque(self):
         experiment = self.experiment
         law, robot = experiment.balance(), experiment.robot
-        law.start(robot, None, *experiment.start)
+        controller, memory = law.start(robot, None, *experiment.start)
         wrenches = np.zeros((len(robot.links), 6))
-        return lambda q, v: law.torque(0.0, 0, q, v, wrenches, np.zeros(0))
+        return lambda q, v: controller.torque(0.0, 0, q, v, wrenches, memory)
 
     def write(self, folder: Path) -> list[Path]:
         """Write figures, animations and the run into a folder, and return the paths."""

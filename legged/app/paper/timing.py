@@ -171,9 +171,8 @@ def simulation_times(robot: Robot, law: GaitLaw, ground: Ground, rounds: int = 5
 
 def _second(kind: type[ClosedLoop], robot: Robot, law: GaitLaw, ground: Ground):
     """Return a function that simulates one second, compiled and called once."""
-    adapted = adapt(law)
     q, v = law.initial_state(robot)
-    memory = adapted.start(robot, ground, q, v)
+    adapted, memory = adapt(law).start(robot, ground, q, v)
     loop = kind(robot, adapted, ground, len(memory))
     s, backend, times = loop.initial(v, memory), Backend(loop, True, COMPILED), np.linspace(0.0, 1.0, 101)
     return lambda: list(Stiff().march(backend, q, s, segments(times, [], [])))
