@@ -317,7 +317,7 @@ def test_the_measured_stance_is_traced():
         ({"kv": (1.0, 2.0)}, ShapeError, "kv must be"),
         ({"kp_orientation": np.nan}, NotFiniteError, "kp_orientation must be finite"),
         ({"position": (0.0, 1.0)}, ShapeError, "position of the set point"),
-        ({"orientation": (0.0, 0.0, 0.0, 0.0)}, NotFiniteError, "quaternion not zero"),
+        ({"orientation": (0.0, 0.0, 0.0, 0.0)}, NotFiniteError, "quaternion must not be zero"),
         ({"big_base": 0.0}, DefinitionError, "big_base"),
         ({"posture": (1.0, -1.0)}, DefinitionError, "posture"),
     ],
