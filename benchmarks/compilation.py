@@ -96,7 +96,7 @@ def growth_table(function: Callable[..., Any], max_links: int) -> Table:
     for name, build in _growing_robots():
         for links in _LINKS:
             if links <= max_links:
-                rows.append((name, *_growth_row(build(links), function)))
+                rows.append((name, *growth_row(build(links), function)))
                 print("  ".join(rows[-1]), flush=True)
     return Table(f"{function.__name__}: growth with the robot", _HEADER, tuple(rows))
 
@@ -111,7 +111,7 @@ def _growing_robots() -> Iterator[tuple[str, Callable[[int], legged.Robot]]]:
 
 
 @gc_paused()
-def _growth_row(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str, ...]:
+def growth_row(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str, ...]:
     """Return the cells of a row after the name of the robot."""
     names = [name for name, p in inspect.signature(function).parameters.items() if p.default is p.empty][1:]
     clock = [time.process_time()]
@@ -125,17 +125,17 @@ def _growth_row(robot: legged.Robot, function: Callable[..., Any]) -> tuple[str,
         machine_code.unload()
         kernel = Kernel(graph)
         clock.append(time.process_time())
-        sizes = _section_sizes(next(Path(folder).glob("*.o")))
+        sizes = _section_sizes(next(Path(folder).glob("*.o")).name)
         seconds = [f"{after - before:.2f}" for before, after in itertools.pairwise(clock)]
         kilobytes = [f"{size / 1e3:.0f}" for size in sizes]
         times = [f"{1e6 * t:.2f}" for t in _run_times(kernel, robot)]
         return (str(len(robot.links) - 1), str(len(graph.nodes)), *seconds, *kilobytes, *times)
 
 
-def _section_sizes(path: Path) -> tuple[int, int]:
+def _section_sizes(name: str) -> tuple[int, int]:
     """Return the sizes of code and of tables, [bytes], in a file of the cache."""
-    content = path.read_bytes()
-    code = content[content.index(b"\n") + 33 :]  # after a line and a checksum
+    code = disk.read(name)
+    assert code is not None, "the cache must contain the file that was just written"
     file = llvm.ObjectFileRef.from_data(code)  # must outlive its sections
     sizes = [(part.is_text(), (part.name() or b"").decode(), part.size()) for part in file.sections()]
     tables = sum(size for _, name, size in sizes if name.startswith((".rodata", ".lrodata", "__const", ".rdata")))

@@ -5,7 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from benchmarks import balance, growth, references, targets
+import legged
+import robots
+from benchmarks import balance, compilation, growth, references, targets
 from benchmarks.record import RATIO, Record, RecordError
 from benchmarks.report import changes, comparison_table
 from benchmarks.subjects import FORWARD
@@ -158,3 +160,12 @@ def test_the_counted_time_steps_have_the_contacts_of_their_scenes():
     contacts, operations, solver = zip(*balance.step_costs().values(), strict=True)
     assert contacts == (8, 10, 12, 16)
     assert (np.diff(operations) > 0).all() and (np.array(solver) < operations).all()
+
+
+def test_code_sizes_are_read_from_the_object_file_in_the_cache(monkeypatch, tmp_path):
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    links, operations, *_, code, _, one, _ = compilation.growth_row(robots.planar_biped(), legged.forward_dynamics)
+    assert (
+        int(links) == 6 and int(operations) == legged.compile(legged.forward_dynamics, robots.planar_biped()).graph.size
+    )
+    assert float(code) > 1.0 and float(one) > 0.0
