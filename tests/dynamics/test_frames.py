@@ -1,5 +1,6 @@
 """Frames by name against finite differences and Pinocchio, and the meaning of axes and names."""
 
+from collections.abc import Callable
 from functools import partial
 
 import numpy as np
@@ -63,11 +64,12 @@ def test_axes_only_rotate_the_components(case):
             (other, legged.frame_pose(robot, q, other).rotation),
             (Frame(other, rotation=TURN), legged.frame_pose(robot, q, other).rotation @ TURN),
         ):
-            for function, rest in (
+            functions: list[tuple[Callable, tuple]] = [
                 (legged.frame_jacobian, ()),
                 (legged.frame_twist, (v,)),
                 (legged.frame_acceleration, (v, vdot)),
-            ):
+            ]
+            for function, rest in functions:
                 world, turned = function(robot, q, *rest, frame), function(robot, q, *rest, frame, axes)
                 np.testing.assert_allclose(R @ turned[:3], world[:3], atol=1e-11 * (1 + np.abs(world).max()))
                 np.testing.assert_allclose(R @ turned[3:], world[3:], atol=1e-11 * (1 + np.abs(world).max()))

@@ -155,4 +155,4 @@ def _axis(rng: np.random.Generator, axis: str, tilt: float) -> Array:
 def _special_inertia(rng: np.random.Generator, scale: float) -> legged.Inertia:
     """Return a box with its center on an axis or at the origin."""
     size, center = scale * rng.uniform(0.05, 0.3, 3), scale * rng.integers(-1, 2, 3) * rng.choice([0.0, 0.1], 3)
-    return legged.box_special_inertia(float(rng.uniform(0.2, 3.0)), size, center)
+    return legged.box_inertia(float(rng.uniform(0.2, 3.0)), size, center)

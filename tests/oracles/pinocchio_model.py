@@ -8,6 +8,7 @@ Pinocchio's own for that axis, its fastest; where the axis points the other way 
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -120,7 +121,8 @@ class _Build:
         return parent
 
     def base(self) -> int:
-        base, here = self.robot.base, pin.SE3.Identity()
+        base: Any = self.robot.base
+        here = pin.SE3.Identity()
         slide = [_along(axis, _SLIDES) for axis in "xyz"]
         if base.kind == "planar":
             joint = self.chain(0, here, "", [slide[0], slide[2], _along("y", _TURNS)])
@@ -139,7 +141,7 @@ class _Build:
         self.v_of[""] = [self.v_of[""][i] for i in order]
         return joint
 
-    def joint(self, parent: int, place: pin.SE3, joint: legged.Joint) -> int:
+    def joint(self, parent: int, place: pin.SE3, joint: Any) -> int:
         name, kind = joint.name, joint.kind
         if kind == "revolute":
             return self.chain(parent, place, name, [_along(joint.axis, _TURNS)])
