@@ -21,7 +21,7 @@ from benchmarks.simulation import ALL_CORES, BATCH, ONE, REAL_TIME, check_all_fi
 from benchmarks.subjects import Settings
 from benchmarks.timing import Spread, Times, Workload, repeat, time_in_turns
 from legged.app.balance.disturbance_map import DisturbanceMap
-from legged.app.balance.disturbance_report import Case
+from legged.app.balance.disturbance_report import DisturbanceStudy
 from legged.app.balance.experiment import paper_experiment
 from legged.app.balance.report import PAPER_LAW, PAPER_RUN
 from legged.compiler.runtime.threads import default_threads
@@ -231,7 +231,7 @@ def _mujoco_workloads() -> Mapping[tuple[str, str], Workload]:
 
 def _measure_maps(record: Record) -> Table:
     """Add the times of a map of throws: with an empty cache, with a full one, and of the simulation loop only."""
-    case = Case(robots.spatial_biped(), throw=True, directions=50, sizes=20)
+    case = DisturbanceStudy(robots.spatial_biped(), throw=True, directions=50, sizes=20)
     maps: list[DisturbanceMap] = []
     for start in (COLD, WARM):
         record.add((MAP, THROWS, start), "s", _wall_time(lambda: maps.append(case.map())))

@@ -8,7 +8,7 @@ import numpy as np
 import controllers
 import legged
 import robots
-from legged.app.balance.disturbance_map import Pushes, Settled, disturbance_map
+from legged.app.balance.disturbance_map import Pushes, SettlingCriterion, disturbance_map
 from legged.app.balance.disturbance_report import map_figure
 from legged.ground import realistic_ground
 
@@ -23,7 +23,7 @@ found = disturbance_map(
     pushes,
     directions=48,
     until=4.0,  # [s]
-    settled=Settled(position=np.inf, turn=0.2),  # [m], [rad]: it may be elsewhere, but level
+    settled=SettlingCriterion(position=np.inf, turn=0.2),  # [m], [rad]: it may be elsewhere, but level
     ground=realistic_ground(robot, penetration=5e-3),  # [m]
     integrator=legged.SemiImplicitEuler(step=1e-3),  # [s]
 )

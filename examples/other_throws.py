@@ -3,14 +3,14 @@
 from dataclasses import replace
 
 import robots
-from legged.app.balance.experiment import ORIENTATION, POSITION, Experiment, Throw, feet
+from legged.app.balance.experiment import ORIENTATION, POSITION, BalanceExperiment, ThrownBlock, foot_events
 from legged.table import Table
 from robots.spatial_biped import FOOT, crouch
 
 
 def experiment(**person):
     robot = robots.spatial_biped(**person)
-    return Experiment(robot, crouch(robot), POSITION, ORIENTATION, duration=1.0)  # [s]
+    return BalanceExperiment(robot, crouch(robot), POSITION, ORIENTATION, duration=1.0)  # [s]
 
 
 usual = experiment()
@@ -23,13 +23,13 @@ CASES = {
     "restitution 0": replace(usual, restitution=0.0),
     "restitution 0.4": replace(usual, restitution=0.4),
     "friction 0.6": replace(usual, friction=0.6),
-    "a block 0.03 m high": replace(usual, throw=Throw(size=(0.1, 0.1, 0.03))),  # [m]
-    "a block 0.03 m wide": replace(usual, throw=Throw(size=(0.1, 0.03, 0.1))),
+    "a block 0.03 m high": replace(usual, throw=ThrownBlock(size=(0.1, 0.1, 0.03))),  # [m]
+    "a block 0.03 m wide": replace(usual, throw=ThrownBlock(size=(0.1, 0.03, 0.1))),
 }
 
 
 def row(name, case):
-    left, right = feet(case.robot, case.run, since=0.08)  # [s], when the block has hit
+    left, right = foot_events(case.robot, case.run, since=0.08)  # [s], when the block has hit
     landed = ", ".join(f"{foot.lands[0]:.3f}" for foot in (right, left))
     return name, f"{left.rises[0]:.3f}", landed, f"{1e3 * left.highest:.0f}"
 

@@ -31,21 +31,21 @@ def balance(
     ] = None,
 ) -> None:
     """Throw a block at a robot that balances (Wendlandt 1997: events, Figures 3 to 6, cost beside the paper's)."""
-    from legged.app.balance.experiment import Throw, paper_experiment, standing_experiment
-    from legged.app.balance.report import Account
-    from legged.app.selection import robot_named
+    from legged.app.balance.experiment import ThrownBlock, paper_experiment, standing_experiment
+    from legged.app.balance.report import BalanceReport
+    from legged.app.selection import select_robot
 
     block = None
     if throw:
         places = {"size": size, "position": position, "velocity": velocity}
-        block = Throw(mass, **{name: _three(name, text) for name, text in places.items()})
+        block = ThrownBlock(mass, **{name: _three(name, text) for name, text in places.items()})
     given = {"throw": block, "friction": friction, "restitution": restitution}
     given |= {"rate": rate, "step": step, "duration": duration}
     if robot == "spatial_biped":
         experiment = paper_experiment(**given)
     else:
-        experiment = standing_experiment(robot_named(robot), **given)
-    account = Account(experiment)
+        experiment = standing_experiment(select_robot(robot), **given)
+    account = BalanceReport(experiment)
     tables = account.event_table(), account.result_table(), account.cost_table()
     print("\n\n".join(table.text() for table in tables), end="\n\n")
     if output is not None:
@@ -85,12 +85,12 @@ def disturbances(
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the figure and the data.")] = None,
 ) -> None:
     """Map how hard a push or a throw, from where, a robot survives: a run for each size and direction."""
-    from legged.app.balance.disturbance_report import Case, write
-    from legged.app.selection import robot_named
+    from legged.app.balance.disturbance_report import DisturbanceStudy, write
+    from legged.app.selection import select_robot
 
     begun = time.perf_counter()
     given = {"directions": directions, "sizes": sizes, "step": step, "duration": duration, "most": most, "at": at}
-    case = Case(robot_named(robot), gait, throw, friction=friction, restitution=restitution, **given)
+    case = DisturbanceStudy(select_robot(robot), gait, throw, friction=friction, restitution=restitution, **given)
     found = case.map()
     print(found.table().text())
     print(f"{found.outcomes.size} runs took {time.perf_counter() - begun:.1f} s, tracing and compiling included\n")
@@ -156,11 +156,11 @@ def info(
 
     from legged.app import robot_tables
     from legged.app import robot_tables as report
-    from legged.app.selection import any_robot_named
+    from legged.app.selection import select_any_robot
     from legged.robot.configuration import random_configuration
     from legged.robot.robot import Robot
 
-    chosen = any_robot_named(robot, base)
+    chosen = select_any_robot(robot, base)
     tree = chosen if isinstance(chosen, Robot) else chosen.robot
     q = tree.neutral() if seed is None else random_configuration(tree, np.random.default_rng(seed))
     where = "all joints at zero" if seed is None else f"random configuration {seed}"
@@ -202,9 +202,9 @@ def verify(
 ) -> None:
     """Check a robot's dynamics against their own laws, and against other programs."""
     import legged
-    from legged.app.selection import robot_named
+    from legged.app.selection import select_robot
 
-    print(legged.verify(robot_named(robot, base), against or (), states=states))
+    print(legged.verify(select_robot(robot, base), against or (), states=states))
 
 
 @app.command()
@@ -229,18 +229,20 @@ def count(
         return
     from legged.app import robot_tables
     from legged.app.operations import counts
-    from legged.app.selection import any_robot_named, ready_made, robot_named
+    from legged.app.selection import ready_made_robots, select_any_robot, select_robot
     from legged.robot.robot import Robot
 
     if robot in ("all", "families"):
-        measured = [] if robot == "families" else [counts.measure(robot_named(name, base)) for name in ready_made()]
+        measured = (
+            [] if robot == "families" else [counts.measure(select_robot(name, base)) for name in ready_made_robots()]
+        )
         bases = {None: (True, False), "floating": (True,), "fixed": (False,)}.get(base, (True,))
         _show(*([counts.robot_table(measured).text()] if measured else []), counts.family_table(bases=bases).text())
         if robot == "all":
             _show(counts.literature_table(12).text())
         _figure_7(measured, output)
         return
-    chosen = any_robot_named(robot, base)
+    chosen = select_any_robot(robot, base)
     if not isinstance(chosen, Robot):
         _show(robot_tables.count_table(chosen).text())
         chosen = chosen.robot  # the spanning tree
@@ -254,11 +256,11 @@ def count(
 def _compare(algorithms: str, robots: str, base: str | None, times: bool, output: Path | None) -> None:
     from legged.app.operations import algorithms as field
     from legged.app.operations.algorithm_report import compared, crossover_table, cubic_table, published_table, write
-    from legged.app.selection import ready_made, robot_named
+    from legged.app.selection import ready_made_robots, select_robot
 
-    chosen = ready_made() if robots == "all" else [name.strip() for name in robots.split(";")]
+    chosen = ready_made_robots() if robots == "all" else [name.strip() for name in robots.split(";")]
     names = None if algorithms == "all" else [name.strip() for name in algorithms.split(",")]
-    found = [cost for name in chosen for cost in field.costs(robot_named(name, base), names, times)]
+    found = [cost for name in chosen for cost in field.costs(select_robot(name, base), names, times)]
     tables = compared(found)
     if names is None:
         tables += [crossover_table(), cubic_table(found), published_table(12)]
@@ -311,14 +313,16 @@ def _go(
     output: Path | None,
 ) -> None:
     from legged.app import scenario
-    from legged.app.selection import robot_named
+    from legged.app.selection import select_robot
 
-    robot = robot_named(name)
-    controller = controller or scenario.usual_controller(robot, gait)
-    floor = scenario.ground_named(ground or scenario.usual_ground(robot, gait), robot, scenario.terrain_named(terrain))
-    plan = scenario.gait_named(gait, robot, controller, **given)
-    law = scenario.law_named(controller, plan)
-    _show(scenario.plan_table(plan, law).text(), str(floor))
+    robot = select_robot(name)
+    controller = controller or scenario.default_controller(robot, gait)
+    floor = scenario.select_ground(
+        ground or scenario.default_ground(robot, gait), robot, scenario.parse_terrain(terrain)
+    )
+    plan = scenario.select_gait(gait, robot, controller, **given)
+    law = scenario.select_controller(controller, plan)
+    _show(scenario.gait_table(plan, law).text(), str(floor))
     run = scenario.Scenario(robot, plan, controller, floor, duration).run()
     _show(scenario.summary(run, robot, plan).text())
     if output is not None:

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from legged.table import Table
 
 BLUE, ORANGE, GREEN, RED, PURPLE, GREY = "#0072b2", "#d55e00", "#009e73", "#c1272d", "#7b4ea3", "#888888"
-"""Colors that stay apart for color-blind readers."""
+"""Colors that are distinguishable with color vision deficiency."""
 
 
 def figure(rows: int = 1, columns: int = 1, *, width: float = 7.0, height: float = 3.2, **options: Any) -> Figure:
@@ -25,7 +25,7 @@ def figure(rows: int = 1, columns: int = 1, *, width: float = 7.0, height: float
 
 
 def label(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
-    """Write an axis's title and labels."""
+    """Set the title and the labels of axes."""
     ax.set_title(title, fontsize=10, loc="left")
     ax.set_xlabel(x, fontsize=9)
     ax.set_ylabel(y, fontsize=9)
@@ -33,7 +33,7 @@ def label(ax: Axes, title: str = "", x: str = "", y: str = "") -> None:
 
 
 def legend(made: Figure, columns: int = 4) -> Figure:
-    """Put one legend for all axes, made from the first, below the figure, and return the figure."""
+    """Add one legend below the figure, with the entries of the first axes, and return the figure."""
     handles, labels = made.axes[0].get_legend_handles_labels()
     made.legend(handles, labels, fontsize=8.5, frameon=False, loc="outside lower center", ncols=columns)
     return made
@@ -47,7 +47,7 @@ def save(made: Figure, path: Path) -> Path:
 
 
 class Page:
-    """A page in a folder, its figures beside it under `figures/`."""
+    """A Markdown page in a folder, with its figures in the subfolder `figures`."""
 
     def __init__(self, folder: Path, title: str):
         self.folder = folder
@@ -67,7 +67,7 @@ class Page:
         self.parts.append(table.markdown())
 
     def figure(self, figure: Figure, name: str, words: str) -> None:
-        """Save a figure as `figures/<name>.png` and show it with a caption."""
+        """Save a figure as `figures/<name>.png` and add it with a caption."""
         path = save(figure, self.folder / "figures" / f"{name}.png")
         self.figures.append(path)
         self.parts.append(f"![{words}]({path.relative_to(self.folder).as_posix()})\n\n*{words}*")

@@ -21,7 +21,7 @@ from legged.table import Table
 
 
 def headline(robot: Robot) -> str:
-    """Return a few lines on the robot as a whole."""
+    """Return a summary of a robot: size, mass, base and contact points."""
     coordinates = ", ".join(robot.base.coordinates)
     base = f"{robot.base.kind} base" + (f" ({coordinates})" if coordinates else "")
     contacts = ", ".join(contact.name for contact in robot.contacts) or "none"
@@ -35,7 +35,7 @@ def headline(robot: Robot) -> str:
 
 
 def module_table(robot: Robot) -> Table:
-    """Return the modules: parents, links, joints, masses, and which are alike."""
+    """Return the modules with parents, links, joints, masses and type."""
     letter = {m: chr(ord("A") + k) for k, group in enumerate(robot.alike_modules) for m in group}
     joints = {joint.child: joint.kind for joint in robot.joints}
     joints |= {joint.child: f"{joint.kind} (follows {joint.master})" for joint in robot.followers}
@@ -54,7 +54,7 @@ def module_table(robot: Robot) -> Table:
             )
         )
     header = ("module", "parent", "links", "joints", "DoF", "mass [kg]", "kind")
-    notes = ("Modules of one kind have the same joints in the same order and repeat each other's computations.",)
+    notes = ("Modules of one kind have the same joints in the same order, so their computations are alike.",)
     return Table("Kinematic modules", header, tuple(rows), notes, left=4)
 
 
@@ -62,7 +62,9 @@ def conditioning_table(robot: Robot, q: np.ndarray, where: str) -> Table:
     """Return the condition numbers of the articulated modules at q, (nq,), and of the whole inertia matrix.
 
     Args:
-        robot: The robot. q: Configuration. where: What that configuration is, in words.
+        robot: The robot.
+        q: Configuration, (nq,).
+        where: Description of the configuration.
     """
     plain, scaled = conditioning(robot, q), conditioning(robot, q, scaled=True)
     rows = [
@@ -72,15 +74,15 @@ def conditioning_table(robot: Robot, q: np.ndarray, where: str) -> Table:
     whole = np.linalg.cond(inertia_matrix(robot, q)) if robot.nv else 1.0
     rows.append(("all", "whole inertia matrix", f"{whole:.3g}", "-"))
     notes = (
-        "Forward dynamics divides by these inertias and loses about log10 of the number in digits.",
-        "Scaled: units taken out, as they are mixed where a module has angles and lengths.",
+        "Forward dynamics inverts these inertias and loses about log10(condition) digits.",
+        "Scaled: to unit diagonal, which removes the units of modules with both angles and lengths.",
     )
     header = ("module", "links", "condition", "scaled")
     return Table(f"Conditioning of the articulated modules, {where}", header, tuple(rows), notes, left=2)
 
 
 def link_table(robot: Robot) -> Table:
-    """Return the links: joints, parents, masses, centers of mass."""
+    """Return the links with parents, joints, masses and centers of mass."""
     rows = []
     for link in robot.links:
         above = next(iter(robot.graph.in_edges(link.name, data=True)), None)
@@ -89,20 +91,18 @@ def link_table(robot: Robot) -> Table:
         place = ", ".join(f"{x:g}" for x in d) if mass else "-"
         rows.append((link.name, above[0] if above else "-", joint, f"{mass:g}", place))
     header = ("link", "parent", "joint (kind)", "mass [kg]", "center of mass [m]")
-    return Table(
-        "Links", header, tuple(rows), ("Centers of mass are in the link's own axes, from its origin.",), left=3
-    )
+    return Table("Links", header, tuple(rows), ("Centers of mass are in link axes, from the link origin.",), left=3)
 
 
 TRIES = 50
-"""Random configurations from which closed loops are looked for."""
+"""Number of initial configurations from which loop closure is attempted."""
 
 
 def closed_configuration(closed: ClosedRobot, seed: int | None = None) -> tuple[Array, str]:
-    """Return (a configuration in which the loops are closed, in words which); from zero, or else from random ones.
+    """Return (a configuration with closed loops, (nq,), its description), found from zero or random configurations.
 
     Raises:
-        LoopError: if none is found.
+        LoopError: no such configuration is found.
     """
     rng = np.random.default_rng(0 if seed is None else seed)
     error: LoopError | None = None
@@ -121,7 +121,12 @@ def closed_configuration(closed: ClosedRobot, seed: int | None = None) -> tuple[
 
 
 def loop_table(closed: ClosedRobot, q: Array) -> Table:
-    """Return the closing joints, the links around each loop, and how many freedoms they leave at q, (nq,)."""
+    """Return the loop joints with the links of each loop, and the mobility.
+
+    Args:
+        closed: The robot.
+        q: Configuration with closed loops, (nq,).
+    """
     rows = []
     for loop in closed.loops:
         kind = type(loop.joint).__name__.lower()
@@ -130,13 +135,13 @@ def loop_table(closed: ClosedRobot, q: Array) -> Table:
     header = ("joint", "kind", "parent", "child", "links around", "constraints")
     notes = (
         f"{loops.mobility(closed, q)}.",
-        "The tables above are of the spanning tree, in whose entries q and v are.",
+        "The tables above describe the spanning tree, which defines q and v.",
     )
     return Table("Joints that close loops", header, tuple(rows), notes, left=5)
 
 
 def count_table(closed: ClosedRobot) -> Table:
-    """Return what forward dynamics with loops cost, by stage: elimination, equation (21)."""
+    """Return the operation counts of forward dynamics with closed loops, by stage (elimination, equation (21))."""
     robot = closed.robot
     counts = count(partial(loops.forward_dynamics, closed), None, q=robot.nq, v=robot.nv, tau=robot.nv)
     parts = sorted((str(part or "other"), c) for part, c in counts.by_stage.items())
@@ -147,34 +152,36 @@ def count_table(closed: ClosedRobot) -> Table:
 
 
 WIDTH = 100
-"""Letters of a line of words."""
+"""Characters per line of text."""
 
 
 def audit_headline(audit: Audit) -> str:
-    """Return one line: name, mass, center of mass, and what is to be read first."""
+    """Return a summary of an audit: name, mass, center of mass and number of findings."""
     x, y, z = audit.center
     counts = ", ".join(f"{len(audit.of(severity))} {severity}" for severity in ("singular", "suspicious", "harmless"))
     return (
         f"{audit.name} ({audit.source}), {audit.base} base\n{audit.mass:.4g} kg, center of mass ({x:.4g}, {y:.4g}, "
-        f"{z:.4g}) m in the root's axes with all joints at zero\nFindings: {counts}"
+        f"{z:.4g}) m in axes of the root link with all joints at zero\nFindings: {counts}"
     )
 
 
 def audit_tables(audit: Audit) -> list[Table]:
-    """Return what the file says and what was made of it; empty tables are left out."""
+    """Return the tables of an audit; empty ones are left out."""
     tables = [
         _wrapped_table(
             "Findings", ("severity", "what"), [(f.severity, f"{f.where}: {f.words}") for f in audit.findings]
         ),
-        _wrapped_table("Repaired, as asked", ("what",), [(words,) for words in audit.repaired]),
+        _wrapped_table("Repaired on request", ("what",), [(words,) for words in audit.repaired]),
         _wrapped_table("Decided", ("what",), [(words,) for words in audit.decided]),
-        _wrapped_table("Lost: the file has it, the robot has not", ("what",), [(words,) for words in audit.lost]),
+        _wrapped_table(
+            "Not converted: in the file but not in the robot", ("what",), [(words,) for words in audit.lost]
+        ),
         _wrapped_table(
             "Fused", ("link", "moves as one with"), [(link, ", ".join(o)) for link, o in audit.fused.items()]
         ),
         _wrapped_table(
             "Feet",
-            ("link", "how, and contact points"),
+            ("link", "found by, and contact points"),
             [(f.link, f"{f.how}: {', '.join(f.points)}") for f in audit.feet],
         ),
     ]
@@ -182,13 +189,13 @@ def audit_tables(audit: Audit) -> list[Table]:
 
 
 def robot_tables(robot: Robot) -> list[Table]:
-    """Return the joints in the order of v, the modules and their conditioning at zero."""
+    """Return tables of the joints in the order of v, of the modules and of their conditioning at zero."""
     q = robot.neutral()
     return [joint_table(robot), module_table(robot), conditioning_table(robot, q, "all joints at zero")]
 
 
 def joint_table(robot: Robot) -> Table:
-    """Return the joints in the order of v, with their physics, and after them those that follow others."""
+    """Return the joints in the order of v with their physics, followed by the mimic joints."""
     rows = []
     for joint in (*robot.joints, *robot.followers):
         p = joint.definition.physics
@@ -202,7 +209,7 @@ def joint_table(robot: Robot) -> Table:
 
 
 def _wrapped_table(title: str, header: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
-    """Return a table whose last column is wrapped."""
+    """Return a table with line breaks in the last column."""
     wrapped = []
     for *first, last in rows:
         lines = wrap(last, WIDTH) or [""]

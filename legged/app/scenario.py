@@ -1,4 +1,4 @@
-"""A gait, a controller and a ground by what a user types, and the run that comes of them."""
+"""Simulate a robot on a gait: select gait, controller, ground and terrain by name, run, and summarize the run."""
 
 from __future__ import annotations
 
@@ -24,24 +24,28 @@ CONTROLLERS: dict[str, type[GaitLaw]] = {
     "balanced": controllers.Balanced,
     "servo": controllers.JointPD,
 }
-"""Control laws by name; "none" replays the torques of the inverse dynamics without feedback, "balanced" feeds back
-trunk and foot placement, "servo" holds each joint by itself."""
+"""Controllers by name: "none" replays the torques of inverse dynamics without feedback, "balanced" adds feedback of the
+trunk and foot placement, "servo" controls each joint independently."""
 BALANCED_GAITS: dict[str, Gait] = {
     "Walk": controllers.Walk(hip_height=0.93, clearance=0.06),
     "Trot": controllers.Trot(period=0.4, stride=0.15, clearance=0.06),
     "Tripod": controllers.Tripod(stride=0.2),
 }
-"""Gaits that suit balancing: hips low enough to step farther, short steps for point feet."""
+"""Gaits for the balanced controller: low hips for long recovery steps, short steps for point feet."""
 GROUNDS: dict[str, Callable[..., Ground]] = {"paper": paper_ground, "realistic": realistic_ground}
 
 
 @dataclass(frozen=True)
 class Scenario:
-    """What to simulate.
+    """A robot on a gait under a controller on a ground.
 
     Attributes:
-        robot: The robot. gait: What its joints follow. controller: A key of `CONTROLLERS`. ground: What it stands on.
-        duration: [s]. pushes: Disturbances.
+        robot: The robot.
+        gait: Reference motion.
+        controller: Key of `CONTROLLERS`.
+        ground: Ground model.
+        duration: Simulated time, [s].
+        pushes: Disturbances.
     """
 
     robot: Robot
@@ -52,8 +56,8 @@ class Scenario:
     pushes: Sequence[Push] = ()
 
     def run(self, **options: Any) -> Run:
-        """Return the run; one that ended early tells why in `ended`. Options are those of `simulate`."""
-        law = law_named(self.controller, self.gait)
+        """Return the run; its attribute `ended` gives the reason of an early end. Options as in `simulate`."""
+        law = select_controller(self.controller, self.gait)
         try:
             return simulate(self.robot, law, ground=self.ground, until=self.duration, pushes=self.pushes, **options)
         except SimulationError as error:
@@ -62,22 +66,22 @@ class Scenario:
             raise
 
 
-def usual_controller(robot: Robot, gait: str) -> str:
-    """Return the controller that a gait is run with unless another is named: balance where nobody tuned the gait."""
+def default_controller(robot: Robot, gait: str) -> str:
+    """Return the name of the default controller of a gait: balanced unless the gait is tuned for the robot."""
     if gait == "Stand":
         return "balanced"
     return "computed-torque" if robot.audit is None or gait == "Crawl" else "balanced"
 
 
-def usual_ground(robot: Robot, gait: str) -> str:
-    """Return the ground likewise: that of the paper for the robots of code."""
+def default_ground(robot: Robot, gait: str) -> str:
+    """Return the name of the default ground: that of the paper for robots defined in code."""
     return "realistic" if gait == "Stand" or robot.audit is not None else "paper"
 
 
-def gait_named(name: str, robot: Robot, controller: str, **given: float | None) -> Gait | NumericalGait:
+def select_gait(name: str, robot: Robot, controller: str, **given: float | None) -> Gait | NumericalGait:
     """Return a gait of `controllers` for a robot and a control law, with the given attributes where they are not None.
 
-    Robots from files, and all that stand, get one that suits their size; robots of code that of the paper.
+    Robots from files, and standing robots, get a gait scaled to their size; robots defined in code that of the paper.
     """
     kind = getattr(controllers, name)
     if robot.audit is not None or name == "Stand":
@@ -86,16 +90,16 @@ def gait_named(name: str, robot: Robot, controller: str, **given: float | None) 
     return replace(usual or kind(), **{k: x for k, x in given.items() if x is not None})
 
 
-def law_named(name: str, gait: Any) -> Any:
-    """Return a control law on a gait: its own gains on the gaits of the paper, suited ones on suited gaits."""
+def select_controller(name: str, gait: Any) -> Any:
+    """Return a controller for a gait, with gains scaled to the robot for scaled gaits and default gains otherwise."""
     if name not in CONTROLLERS:
         raise UnknownNameError("controller", name, CONTROLLERS)
     kind = CONTROLLERS[name]
     return suited_law(kind, gait) if isinstance(gait, NumericalGait) else kind(gait)
 
 
-def plan_table(gait: Gait | NumericalGait, law: Any) -> Table:
-    """Return the numbers of a gait and the gains of a law on it."""
+def gait_table(gait: Gait | NumericalGait, law: Any) -> Table:
+    """Return a table of the parameters of a gait and the gains of a controller."""
     plan = gait.gait if isinstance(gait, NumericalGait) else gait
     name = type(plan).__name__ + (", suited to the robot's size" if isinstance(gait, NumericalGait) else "")
     rows = [("height of the hips", f"{plan.hip_height:.3f} m")]
@@ -109,12 +113,12 @@ def plan_table(gait: Gait | NumericalGait, law: Any) -> Table:
 
 
 def froude(plan: Gait) -> float:
-    """Return v^2 / (g h) of a gait: 1 is the fastest that legs like pendulums can walk."""
+    """Return the Froude number v^2 / (g h) of a gait; inverted-pendulum walking is possible up to 1."""
     return (plan.stride / plan.period) ** 2 / (plan.gravity * plan.hip_height)
 
 
 def gain_rows(law: Any) -> list[tuple[str, str]]:
-    """Return the gains of a law, one row each: a number, a pair, or the range over the joints."""
+    """Return the gains of a controller, one row each: a number, a pair, or the range over the joints."""
     gains = [(item.name, getattr(law, item.name)) for item in fields(law) if item.name in GAINS]
     return [(f"{GAINS[name]} ({name})", _gain(value)) for name, value in gains if value is not None]
 
@@ -136,14 +140,14 @@ def _gain(value: Any) -> str:
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
-def ground_named(name: str, robot: Robot, terrain: Terrain | None = None) -> Ground:
-    """Return the ground of that name for a robot, on a terrain or level."""
+def select_ground(name: str, robot: Robot, terrain: Terrain | None = None) -> Ground:
+    """Return the named ground model for a robot, on a terrain; level if None."""
     if name not in GROUNDS:
         raise UnknownNameError("ground", name, GROUNDS)
     return GROUNDS[name](robot, terrain=terrain)
 
 
-def terrain_named(text: str) -> Terrain:
+def parse_terrain(text: str) -> Terrain:
     """Return a terrain from `flat`, `slope:DEGREES` (uphill along x) or `steps:RISE[,RUN]` in meters.
 
     Steps begin 0.5 m ahead and are 1 m long unless RUN says otherwise.
@@ -165,7 +169,7 @@ def terrain_named(text: str) -> Terrain:
 
 
 def summary(run: Run, robot: Robot, gait: Gait | NumericalGait | None = None) -> Table:
-    """Return what a run comes to, in numbers."""
+    """Return the main results of a run as a table."""
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
     rows = [
         ("simulated time", f"{run.duration:.2f} s" + (f", {run.ended}" if run.ended else "")),
@@ -190,13 +194,13 @@ def _sideways(run: Run) -> float:
 
 
 def lean(run: Run) -> np.ndarray:
-    """Return the angle between the base's initially vertical axis and the vertical, (T,), [rad]."""
+    """Return the angle between the initially vertical base axis and the vertical, (T,), [rad]."""
     up = run.base.rotation[0, 2]
     return np.arccos(np.clip(run.base.rotation[:, 2] @ up, -1.0, 1.0))
 
 
 def joint_error(run: Run) -> np.ndarray:
-    """Return each sample's largest distance of a joint from its reference, (T,), [rad]; zeros without reference."""
+    """Return the largest joint error of each sample, (T,), [rad] or [m]; zeros without a reference."""
     if run.joints.reference.shape != run.joint_positions.shape:
         return np.zeros(len(run))
     return np.abs(run.joint_positions - run.joints.reference).max(axis=1)
@@ -207,7 +211,7 @@ def _mean_over_time(run: Run, values: np.ndarray) -> float:
 
 
 def write(run: Run, folder: Path) -> list[Path]:
-    """Write a run's data, figures and animation into a folder, and return the paths."""
+    """Write data, figures and animation of a run to a folder, and return the paths."""
     from legged.simulation import plots  # imported here, since Matplotlib takes long to import
 
     folder.mkdir(parents=True, exist_ok=True)

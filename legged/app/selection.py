@@ -1,4 +1,8 @@
-"""Robots, named"""
+"""Select robots by the text of a command-line argument.
+
+The text is a robot of `robots` (`planar_biped`, `chain(12)`), a function in a file (`my_robot.py:biped(legs=2)`), or a
+URDF or MJCF file (`go2.urdf`, `scene.xml`).
+"""
 
 from __future__ import annotations
 
@@ -23,33 +27,33 @@ FILES = (".urdf", ".xml", ".mjcf")
 BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase, "planar": PlanarBase}
 
 
-def robot_named(text: str, base: str | None = None) -> Robot:
-    """Return the tree that a text names: one of `robots`, or `file.py:function`, or a URDF or MJCF file.
+def select_robot(text: str, base: str | None = None) -> Robot:
+    """Return the robot without closed loops that a text names.
 
-    Args, Raises: As of `any_robot_named`; DefinitionError for a function that gives a robot with closed loops, too.
+    Args and Raises as in `select_any_robot`; DefinitionError also for a robot with closed loops.
     """
     if text.lower().endswith(FILES):
         return load(text, base)
-    made = any_robot_named(text, base)
+    made = select_any_robot(text, base)
     if isinstance(made, ClosedRobot):
         raise DefinitionError(
-            f"{text!r} has closed loops, which this command does not know; `legged info` and `legged count` do, and "
-            f"`legged.loops` in Python"
+            f"{text!r} has closed loops, which this command does not support; use `legged info`, `legged count` "
+            f"or `legged.loops` in Python"
         )
     return made
 
 
-def any_robot_named(text: str, base: str | None = None) -> Robot | ClosedRobot:
-    """Return the robot that a text names, with its loops if it has some.
+def select_any_robot(text: str, base: str | None = None) -> Robot | ClosedRobot:
+    """Return the robot that a text names, including its closed loops.
 
     Args:
-        text: One of `robots`, or `file.py:function`, or a URDF or MJCF file; arguments are plain Python numbers,
-            strings and tuples.
-        base: A key of `BASES` instead of the robot's own base, for a function that takes `base`.
+        text: A robot of `robots`, `file.py:function`, or a URDF or MJCF file; arguments are Python literals.
+        base: Key of `BASES` that replaces the base of the robot, for a function with an argument `base`.
 
     Raises:
-        UnknownNameError: no such robot, function or base. DefinitionError: a text, file or arguments that do not work.
-        FileError: a URDF or MJCF file that `legged.load` refuses.
+        UnknownNameError: an unknown robot, function or base.
+        DefinitionError: an invalid text, file or argument.
+        FileError: a URDF or MJCF file that `legged.load` rejects.
     """
     if text.lower().endswith(FILES):
         closed = load_closed(text, base)
@@ -65,15 +69,15 @@ def any_robot_named(text: str, base: str | None = None) -> Robot | ClosedRobot:
         inspect.signature(make).bind(*positional, **keywords)
     except TypeError as error:
         usage = f"{name}{inspect.signature(make)}"
-        raise DefinitionError(f"robot {text!r} cannot be made: {error}; it is {usage}") from error
+        raise DefinitionError(f"robot {text!r} cannot be created: {error}; its signature is {usage}") from error
     made = make(*positional, **keywords)
     if not isinstance(made, (Robot, ClosedRobot)):
-        raise DefinitionError(f"{text!r} gives {type(made).__name__}, not a Robot; build it with RobotBuilder")
+        raise DefinitionError(f"{text!r} returns {type(made).__name__}, not a Robot; build it with RobotBuilder")
     return made
 
 
-def ready_made() -> list[str]:
-    """Return the names of all trees of `robots` that need no argument; robots with closed loops are left out."""
+def ready_made_robots() -> list[str]:
+    """Return the names of all robots of `robots` without required arguments and without closed loops."""
     made = []
     for name in robots.__all__:
         signature = inspect.signature(getattr(robots, name), eval_str=True)
@@ -109,14 +113,14 @@ def _function(where: str, name: str) -> Callable[..., Any]:
 def _loaded(path: Path) -> ModuleType:
     """Return the module that a Python file defines."""
     if not path.is_file():
-        raise DefinitionError(f"there is no file {str(path)!r} to take a robot from")
+        raise DefinitionError(f"file {str(path)!r} does not exist")
     spec = importlib.util.spec_from_file_location(f"robot_file_{path.stem}", path)
     if spec is None or spec.loader is None:
-        raise DefinitionError(f"{str(path)!r} is no Python file; a robot's file ends in .py")
+        raise DefinitionError(f"{str(path)!r} is not a Python file; its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        raise DefinitionError(f"{str(path)!r} does not run: {type(error).__name__}: {error}") from error
+        raise DefinitionError(f"{str(path)!r} cannot be executed: {type(error).__name__}: {error}") from error
     return module

@@ -39,7 +39,9 @@ def test_robots_with_closed_loops_are_shown_and_counted_and_elsewhere_refused(cl
     status, out, _ = cli("count four_bar")
     assert status == 0 and "forward dynamics with closed loops, 5 constraints" in out
     status, _, err = cli("verify four_bar")
-    assert status == 1 and "closed loops, which this command does not know; `legged info` and `legged count` do" in err
+    assert (
+        status == 1 and "closed loops, which this command does not support; `legged info` and `legged count` do" in err
+    )
 
 
 def test_info_takes_arguments_a_base_and_a_random_configuration(cli):
@@ -85,14 +87,14 @@ def test_count_of_families_gives_table_1(cli, tmp_path):
 
 def test_count_of_all_has_every_ready_made_robot_and_the_literature(cli, monkeypatch):
     from legged.app.operations import counts
-    from legged.app.selection import ready_made, robot_named
+    from legged.app.selection import ready_made_robots, select_robot
 
     monkeypatch.setattr(counts, "family_table", lambda bases: counts.literature_table(6))  # tested above
     status, out, _ = cli("count all")
     assert status == 0
-    assert "planar_biped" in ready_made() and "chain" not in ready_made()
-    for name in ready_made():
-        assert f"{robot_named(name).name}, n = " in out
+    assert "planar_biped" in ready_made_robots() and "chain" not in ready_made_robots()
+    for name in ready_made_robots():
+        assert f"{select_robot(name).name}, n = " in out
     assert "Hollerbach 1980" in out
 
 
@@ -134,12 +136,18 @@ def test_terrain_and_ground_are_chosen_by_words(cli):
     "line, words",
     [
         ("info planar_bipd", "there is no robot named 'planar_bipd'; did you mean 'planar_biped'?"),
-        ("info chain", "robot 'chain' cannot be made: missing a required argument: 'n'; it is chain(n: int"),
+        (
+            "info chain",
+            "robot 'chain' cannot be created: missing a required argument: 'n'; its signature is chain(n: int",
+        ),
         ("info 'chain(3'", "'chain(3' names no robot; write planar_biped, 'chain(12)' or file.py:function"),
         ("info 'chain(open)'", "names no robot"),
-        ("info planar_biped --base fixed", "robot 'planar_biped' cannot be made: got an unexpected keyword argument"),
+        (
+            "info planar_biped --base fixed",
+            "robot 'planar_biped' cannot be created: got an unexpected keyword argument",
+        ),
         ("info 'chain(2)' --base wheels", "there is no base named 'wheels'; there are: floating, fixed, planar"),
-        ("info nowhere.py:f", "there is no file 'nowhere.py' to take a robot from"),
+        ("info nowhere.py:f", "file 'nowhere.py' does not exist"),
         ("walk --controller pid", "there is no controller named 'pid'"),
         ("walk --ground ice", "there is no ground named 'ice'"),
         ("walk --terrain hills", "terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got 'hills'"),
@@ -158,9 +166,9 @@ def test_mistakes_are_one_line_and_status_1(cli, line, words):
 def test_a_robot_file_that_fails_says_why(cli, tmp_path):
     file = tmp_path / "bad.py"
     file.write_text("1 / 0\n")
-    assert f"'{file}' does not run: ZeroDivisionError: division by zero" in cli(f"info {file}:f")[2]
+    assert f"'{file}' cannot be executed: ZeroDivisionError: division by zero" in cli(f"info {file}:f")[2]
     file.write_text("def f():\n    return 3\n")
-    assert "gives int, not a Robot; build it with RobotBuilder" in cli(f"info {file}:f")[2]
+    assert "returns int, not a Robot; build it with RobotBuilder" in cli(f"info {file}:f")[2]
     assert f"there is no function in {file} named 'g'" in cli(f"info {file}:g")[2]
 
 

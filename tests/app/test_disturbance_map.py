@@ -15,11 +15,11 @@ from legged.app.balance.disturbance_map import (
     SURVIVED,
     UNSETTLED,
     Pushes,
-    Settled,
+    SettlingCriterion,
     Throws,
     disturbance_map,
 )
-from legged.app.balance.disturbance_report import Case, map_figure, write
+from legged.app.balance.disturbance_report import DisturbanceStudy, map_figure, write
 from legged.app.cli import main
 from legged.contact import Box, FreeBody, Rigid
 from legged.errors import DefinitionError, UnknownNameError
@@ -36,7 +36,7 @@ def mapped(sizes=(1.0, 4.0, 30.0), **options):
 
 @pytest.fixture(scope="module")
 def quadruped():
-    return mapped(settled=Settled(0.2, 0.5))
+    return mapped(settled=SettlingCriterion(0.2, 0.5))
 
 
 def block(edge=0.1):
@@ -71,12 +71,12 @@ def test_the_last_member_is_left_alone(quadruped):
 
 
 def test_what_has_not_settled_is_told_from_what_has():
-    at_once = mapped(sizes=(1.0, 2.0), until=0.3, settled=Settled(1e-6, 1e-6, 0.05))
+    at_once = mapped(sizes=(1.0, 2.0), until=0.3, settled=SettlingCriterion(1e-6, 1e-6, 0.05))
     assert (at_once.outcomes == UNSETTLED).all() and (at_once.boundary == 0.0).all()
 
 
 def test_settling_does_not_ask_for_a_position_that_may_be_anywhere():
-    assert "mm" not in str(Settled(np.inf, 0.1)) and "20 mm and 2 degrees" in str(Settled())
+    assert "mm" not in str(SettlingCriterion(np.inf, 0.1)) and "20 mm and 2 degrees" in str(SettlingCriterion())
 
 
 def test_the_boundary_is_the_size_below_which_all_are_survived(quadruped):
@@ -133,9 +133,9 @@ def test_a_robot_that_falls_by_itself_has_no_map():
 
 def test_cases_that_cannot_be_are_refused():
     with pytest.raises(DefinitionError, match="'trunk' has no shapes"):
-        Case(robots.spatial_quadruped(), throw=True)
+        DisturbanceStudy(robots.spatial_quadruped(), throw=True)
     with pytest.raises(UnknownNameError, match="gait"):
-        Case(robots.spatial_quadruped(), gait="hop")
+        DisturbanceStudy(robots.spatial_quadruped(), gait="hop")
     with pytest.raises(DefinitionError, match="3 directions or more"):
         mapped(directions=2)
 
@@ -143,7 +143,7 @@ def test_cases_that_cannot_be_are_refused():
 def test_table_figure_and_rows_tell_of_every_run(quadruped, tmp_path):
     text = quadruped.table(4).text()
     assert "12 runs of 1.2 s" in text and "survives [N s]" in text and "4 fell" in text
-    case = Case(robots.spatial_quadruped())
+    case = DisturbanceStudy(robots.spatial_quadruped())
     picture, rows = write(case, quadruped, tmp_path)
     assert picture.stat().st_size > 10_000
     with rows.open() as file:
@@ -167,7 +167,7 @@ def test_the_command_prints_the_map_and_writes_it(capsys, monkeypatch, tmp_path)
 
 @pytest.mark.slow
 def test_the_biped_survives_what_is_thrown_from_behind_harder_than_from_the_side():
-    found = Case(robots.spatial_biped(), throw=True, directions=4, sizes=6).map()
+    found = DisturbanceStudy(robots.spatial_biped(), throw=True, directions=4, sizes=6).map()
     assert "compiled rollout" in found.runs.backend
     assert found.boundary[2] >= 4.5  # [m/s], the paper's throw, from -x
     assert found.boundary[1] < found.boundary[2]

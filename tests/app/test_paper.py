@@ -9,7 +9,7 @@ import controllers
 import robots
 from legged.app import scenario
 from legged.app.paper import plots, report, stiff_ground, timing
-from legged.app.paper.timing import Comparison
+from legged.app.paper.timing import AccelerationTimes
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +17,7 @@ def short(tmp_path_factory):
     """Return (folder, page, printed lines) of a report on short runs, its timings replaced."""
     folder, lines = tmp_path_factory.mktemp("results"), []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(timing, "compare", lambda robot, rounds: Comparison(robot.name, 3.0, 6.0, 1.0, 2.0, 1.5))
+        patch.setattr(timing, "compare", lambda robot, rounds: AccelerationTimes(robot.name, 3.0, 6.0, 1.0, 2.0, 1.5))
         patch.setattr(timing, "simulation_times", lambda *_: (2.0, 1.0))
         path = report.report(folder, 1.2, lines.append)
     return folder, path.read_text(), "\n".join(lines)
@@ -58,14 +58,14 @@ def test_reference_tables_agree_where_the_runs_are_the_same(short):
 
 
 def test_leaving_the_gait_is_seen_in_the_run_without_control():
-    shown = report.demonstrate(robots.planar_biped(), controllers.paper_walk(), 1.6, lambda words: None)
+    shown = report.run_demonstration(robots.planar_biped(), controllers.paper_walk(), 1.6, lambda words: None)
     assert 1.0 < shown.left_at < 1.3
     assert set(shown.controlled) == {"computed-torque", "feed-forward"}
 
 
 def test_a_fall_keeps_its_run_and_says_why():
     robot = robots.planar_biped()
-    run = scenario.Scenario(robot, controllers.paper_walk(), "none", scenario.ground_named("paper", robot), 3.0).run()
+    run = scenario.Scenario(robot, controllers.paper_walk(), "none", scenario.select_ground("paper", robot), 3.0).run()
     assert run.ended.startswith("the trunk leaned over") and 1.5 < run.times[-1] < 2.5
     rows = dict(scenario.summary(run, robot).rows)
     assert "the trunk leaned over" in rows["simulated time"]
@@ -73,15 +73,15 @@ def test_a_fall_keeps_its_run_and_says_why():
 
 def test_standing_joints_are_not_drawn_as_noise():
     robot = robots.spatial_quadruped()
-    floor = scenario.ground_named("paper", robot)
+    floor = scenario.select_ground("paper", robot)
     run = scenario.Scenario(robot, controllers.paper_trot(), "feed-forward", floor, 0.3).run()
     figure = plots.figure_joints({"feed-forward": run}, ("leg4_hip",), ("abduction", "hip"))
     assert np.ptp(figure.axes[0].get_ylim()) == pytest.approx(2.0)  # [degree], about a reference that stands still
 
 
 def test_stiff_floor_runs_are_compared_with_the_bare_law():
-    shown = stiff_ground.stiff_floor_runs(0.5)
-    table = stiff_ground.stiff_floor_table(shown)
+    shown = stiff_ground.stiff_ground_runs(0.5)
+    table = stiff_ground.stiff_ground_table(shown)
     assert [row[0] for row in table.rows] == [
         "planar biped, balanced",
         "planar biped, computed-torque",
@@ -89,4 +89,4 @@ def test_stiff_floor_runs_are_compared_with_the_bare_law():
         "spatial quadruped, computed-torque",
     ]
     assert all(float(row[-1]) < 1.0 for row in table.rows)  # [mm] of standing penetration
-    assert len(stiff_ground.stiff_floor_figure(shown).axes) == 4
+    assert len(stiff_ground.stiff_ground_figure(shown).axes) == 4

@@ -1,4 +1,9 @@
-"""dm"""
+"""Disturbance maps: the largest push or throw from each direction that a robot survives, by rollouts.
+
+pushes = Pushes(legged.Push("trunk_1", (0.0, 0.0, 0.0), at=0.2), np.linspace(0.5, 12.0, 24))
+found = disturbance_map(robot, controllers.WorkspaceBalance(), pushes, ground=Rigid(friction=0.3))
+print(found.table().text())
+"""
 
 from __future__ import annotations
 
@@ -142,7 +147,7 @@ OUTCOMES = ("fell", "did not settle", "survived")
 
 
 @dataclass(frozen=True)
-class Settled:
+class SettlingCriterion:
     """What it is to have settled: to be, over the last part of a run, near where the robot is that was left alone.
 
     Attributes:
@@ -179,7 +184,7 @@ class DisturbanceMap:
     disturbance: Disturbance
     angles: Array
     outcomes: Array
-    settled: Settled
+    settled: SettlingCriterion
     q: Array
     runs: Rollouts
 
@@ -231,7 +236,7 @@ def disturbance_map(
     *,
     directions: int = 48,
     until: float = 3.0,
-    settled: Settled | None = None,
+    settled: SettlingCriterion | None = None,
     q: Any = None,
     v: Any = None,
     **options: Any,
@@ -258,13 +263,13 @@ def disturbance_map(
     runs = rollout(robot, law, q=q, v=v, until=until, vary=disturbance.vary(robot, q, source, sizes), **given)
     if runs.fallen[-1]:
         raise DefinitionError(f"robot {robot.name!r} falls when it is left alone: {runs.reasons[-1]}; nothing to map")
-    settled = settled or Settled()
+    settled = settled or SettlingCriterion()
     outcomes = np.where(runs.fallen, FELL, np.where(_calm(robot, runs, settled), SURVIVED, UNSETTLED))[:-1]
     words = type(getattr(law, "law", law)).__name__
     return DisturbanceMap(robot.name, words, disturbance, angles, outcomes.reshape(-1, directions), settled, q, runs)
 
 
-def _calm(robot: Robot, runs: Rollouts, settled: Settled) -> Array:
+def _calm(robot: Robot, runs: Rollouts, settled: SettlingCriterion) -> Array:
     """Return which members have settled, (B,), bool."""
     late = runs.times >= runs.times[-1] - settled.window - 1e-9
     away = np.linalg.norm(runs.base_position[:, late] - runs.base_position[-1, late], axis=2)

@@ -1,4 +1,4 @@
-"""dr"""
+"""Disturbance studies of the command line, and disturbance maps as polar figures."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from legged.app.balance.disturbance_map import (
     Disturbance,
     DisturbanceMap,
     Pushes,
-    Settled,
+    SettlingCriterion,
     Throws,
     disturbance_map,
 )
-from legged.app.balance.experiment import ORIENTATION, POSITION, Throw, check_shapes
+from legged.app.balance.experiment import ORIENTATION, POSITION, ThrownBlock, check_shapes
 from legged.contact import Rigid
 from legged.dynamics.kinematics import point_positions
 from legged.errors import UnknownNameError
@@ -105,16 +105,16 @@ def _polar(xy: np.ndarray) -> np.ndarray:
 
 STAND = "stand"
 GAITS = (STAND, "walk", "trot", "tripod")
-JOLT = {STAND: 0.3, "walk": 0.5, "trot": 1.2, "tripod": 1.2}
+DEFAULT_SPEED_CHANGE = {STAND: 0.3, "walk": 0.5, "trot": 1.2, "tripod": 1.2}
 """What the hardest push adds to the speed of the whole robot, if nothing else is asked for, [m/s]."""
-SLOW = 1.0 / 6.0
+SLOWEST_THROW = 1.0 / 6.0
 """Of the fastest throw: the slowest. Slower ones come from high above, and late."""
-LEVEL = Settled(np.inf, float(np.radians(10.0)))
+LEVEL_ORIENTATION = SettlingCriterion(np.inf, float(np.radians(10.0)))
 """What it takes to have settled on a gait, which a push may take elsewhere."""
 
 
 @dataclass(frozen=True)
-class Case:
+class DisturbanceStudy:
     """A robot on rigid ground that is to be disturbed.
 
     Attributes:
@@ -122,7 +122,7 @@ class Case:
         gait: One of `GAITS`: "stand" is `WorkspaceBalance` in the posture that it begins in, the paper's biped at the
             paper's set point; on other gaits it is `Balanced`.
         throw: Whether blocks of the paper's mass are thrown at the base's link, or that link is pushed.
-        most: The largest size, [N s] or [m/s]; None for a change of speed by `JOLT`.
+        most: The largest size, [N s] or [m/s]; None for a change of speed by `DEFAULT_SPEED_CHANGE`.
         at: When pushes begin, [s].
         directions, sizes: How many. friction, restitution: Of all contacts.
         step: Of time, [s]; the law is computed at every step. duration: Of the runs, [s].
@@ -152,16 +152,18 @@ class Case:
         if self.gait == STAND:
             known = self.robot.name == "spatial biped"
             return WorkspaceBalance(POSITION, ORIENTATION) if known else WorkspaceBalance()
-        plan = scenario.gait_named(self.gait.capitalize(), self.robot, "balanced")
-        return scenario.law_named("balanced", plan)
+        plan = scenario.select_gait(self.gait.capitalize(), self.robot, "balanced")
+        return scenario.select_controller("balanced", plan)
 
     @property
     def disturbance(self) -> Disturbance:
         """What comes from all around."""
-        link, body = self.robot.links[0].name, Throw().body
-        most = self.most or JOLT[self.gait] * self.robot.mass / (body.inertia.mass if self.throw else 1.0)
+        link, body = self.robot.links[0].name, ThrownBlock().body
+        most = self.most or DEFAULT_SPEED_CHANGE[self.gait] * self.robot.mass / (
+            body.inertia.mass if self.throw else 1.0
+        )
         if self.throw:
-            return Throws(body, np.linspace(SLOW * most, most, self.sizes), link)
+            return Throws(body, np.linspace(SLOWEST_THROW * most, most, self.sizes), link)
         sizes = most * np.arange(1, self.sizes + 1) / self.sizes
         return Pushes(Push(link, (0.0, 0.0, 0.0), self.at), sizes)
 
@@ -173,13 +175,13 @@ class Case:
             self.disturbance,
             directions=self.directions,
             until=self.duration,
-            settled=Settled() if self.gait == STAND else LEVEL,
+            settled=SettlingCriterion() if self.gait == STAND else LEVEL_ORIENTATION,
             ground=Rigid(friction=self.friction, restitution=self.restitution),
             integrator=TimeStepping(self.step),
         )
 
 
-def write(case: Case, found: DisturbanceMap, folder: Path) -> list[Path]:
+def write(case: DisturbanceStudy, found: DisturbanceMap, folder: Path) -> list[Path]:
     """Write the figure and a row for each run, and return the paths."""
     name = "throws" if case.throw else "pushes"
     return [

@@ -1,4 +1,7 @@
-"""exp"""
+"""The experiment of Wendlandt 1997, section 4: a balancing biped is hit by a thrown block.
+
+`BalanceExperiment` defines and simulates it; the functions find impact, foot motion, errors and settling in its run.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers import WorkspaceBalance, ZeroOrderHold
-from legged.app.paper.timing import race
+from legged.app.paper.timing import best_times
 from legged.contact import FreeBody, Rigid
 from legged.errors import DefinitionError, SimulationError
 from legged.robot.inertia import box_inertia
@@ -35,7 +38,7 @@ ORIENTATION = (0.0, float(np.radians(15.0)), 0.0)  # [rad], it leans forward by 
 
 
 @dataclass(frozen=True)
-class Throw:
+class ThrownBlock:
     """A block that is thrown, its edges along the world's axes at first.
 
     Attributes:
@@ -60,7 +63,7 @@ class Throw:
 
 
 @dataclass(frozen=True, eq=False)
-class Experiment:
+class BalanceExperiment:
     """A robot under workspace balance on rigid ground, and what is thrown at it.
 
     Attributes:
@@ -76,7 +79,7 @@ class Experiment:
     start: State
     position: tuple[float, float, float] | None = None
     orientation: tuple[float, float, float] | None = None
-    throw: Throw | None = Throw()
+    throw: ThrownBlock | None = ThrownBlock()
     friction: float = 0.3
     restitution: float = 0.2
     sweeps: int = 10
@@ -130,7 +133,7 @@ class Experiment:
         """Return the processor time that the motion takes, [s], compiled and sampled at 100 Hz: the best of some."""
         backend, q, s = self._begun
         plan = segments(sample_times(self.duration, 0.01), *backend.loop.break_times(self.duration))
-        return race([lambda: list(TimeStepping(self.step).march(backend, q, s, plan))])[0]
+        return best_times([lambda: list(TimeStepping(self.step).march(backend, q, s, plan))])[0]
 
     @cached_property
     def _begun(self) -> tuple[Backend, Array, Array]:
@@ -153,16 +156,16 @@ def check_shapes(robot: Robot, instead: str) -> None:
         )
 
 
-def paper_experiment(**given: Any) -> Experiment:
-    """Return the paper's experiment, with other settings of `Experiment` where they are given."""
+def paper_experiment(**given: Any) -> BalanceExperiment:
+    """Return the paper's experiment, with other settings of `BalanceExperiment` where they are given."""
     robot = spatial_biped()
-    return Experiment(robot, crouch(robot), POSITION, ORIENTATION, **given)
+    return BalanceExperiment(robot, crouch(robot), POSITION, ORIENTATION, **given)
 
 
-def standing_experiment(robot: Robot, **given: Any) -> Experiment:
+def standing_experiment(robot: Robot, **given: Any) -> BalanceExperiment:
     """Return the experiment of a robot that keeps the posture in which its law lets it stand."""
     q, v = WorkspaceBalance().initial_state(robot)
-    return Experiment(robot, State(q, v), **given)
+    return BalanceExperiment(robot, State(q, v), **given)
 
 
 RISEN = 1e-3  # [m], height over the ground at which a point of a foot has risen
@@ -171,7 +174,7 @@ STOOD = 0.05  # [s], by when the feet have landed that start slightly above the 
 LATE = 1.0  # [s], how long before the end the drift of the feet is measured, if the run is as long
 
 
-class Hit(NamedTuple):
+class BlockImpact(NamedTuple):
     """How the block met the robot.
 
     Attributes:
@@ -184,7 +187,7 @@ class Hit(NamedTuple):
     impulse: Array
 
 
-class Foot(NamedTuple):
+class FootEvents(NamedTuple):
     """What a foot did.
 
     Attributes:
@@ -205,7 +208,7 @@ class Foot(NamedTuple):
     drift: float
 
 
-def hit(run: Run, mass: float, gravity: Array) -> Hit | None:
+def block_impact(run: Run, mass: float, gravity: Array) -> BlockImpact | None:
     """Return how the block of that mass, [kg], met the robot, or None if it missed; gravity: (3,), [m/s^2], world."""
     if BLOCK not in run.bodies.names:
         return None
@@ -219,15 +222,15 @@ def hit(run: Run, mass: float, gravity: Array) -> Hit | None:
     velocity = run.body(BLOCK).velocity
     flown = run.times[near[-1]] - run.times[first - 1]
     change = velocity[near[-1]] - velocity[first - 1] - gravity * flown
-    return Hit(float(run.times[first]), len(near), -mass * change)
+    return BlockImpact(float(run.times[first]), len(near), -mass * change)
 
 
-def feet(robot: Robot, run: Run, since: float) -> list[Foot]:
+def foot_events(robot: Robot, run: Run, since: float) -> list[FootEvents]:
     """Return what the feet did after a time, [s]."""
     return [_foot(run, name, since) for name in dict.fromkeys(robot.links[c.link].name for c in robot.contacts)]
 
 
-def _foot(run: Run, name: str, since: float) -> Foot:
+def _foot(run: Run, name: str, since: float) -> FootEvents:
     sides = zip(run.contacts.on, run.contacts.against, strict=True)
     own = [k for k, pair in enumerate(sides) if pair == (name, GROUND)]
     points = run.contacts.points[:, own]
@@ -237,7 +240,7 @@ def _foot(run: Run, name: str, since: float) -> Foot:
     after = height[run.times > since]
     late = run.at(run.times[-1] - LATE)
     drift = np.linalg.norm(middle[-1] - middle[late]) / max(run.times[-1] - run.times[late], 1e-9)
-    return Foot(
+    return FootEvents(
         name,
         tuple(run.times[1:][changes > 0].tolist()),
         tuple(run.times[1:][changes < 0].tolist()),
@@ -248,7 +251,7 @@ def _foot(run: Run, name: str, since: float) -> Foot:
     )
 
 
-def errors(experiment: Experiment) -> tuple[Array, Array]:
+def base_errors(experiment: BalanceExperiment) -> tuple[Array, Array]:
     """Return the distance of the base from its set point, (T,), [m], and its angle from it, (T,), [rad]."""
     run, (place, R) = experiment.run, experiment.wanted
     turn = np.einsum("tij,ij->t", run.base.rotation, R)
@@ -256,9 +259,9 @@ def errors(experiment: Experiment) -> tuple[Array, Array]:
     return away, np.arccos(np.clip(0.5 * (turn - 1.0), -1.0, 1.0))
 
 
-def settled(experiment: Experiment) -> float:
+def settling_time(experiment: BalanceExperiment) -> float:
     """Return when the base was near its set point for good, within `NEAR` and `UPRIGHT`, [s]; infinity for never."""
-    away, angle = errors(experiment)
+    away, angle = base_errors(experiment)
     off = np.flatnonzero((away > NEAR) | (angle > UPRIGHT))
     times = experiment.run.times
     if not len(off):

@@ -1,4 +1,4 @@
-"""rep"""
+"""Report on the balance experiment: tables, Figures 3 to 6 of Wendlandt 1997, foot motion and snapshots."""
 
 from __future__ import annotations
 
@@ -11,8 +11,18 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from legged.app import figures
-from legged.app.balance.experiment import NEAR, UPRIGHT, Experiment, Foot, Hit, errors, feet, hit, settled
-from legged.app.paper.timing import race
+from legged.app.balance.experiment import (
+    NEAR,
+    UPRIGHT,
+    BalanceExperiment,
+    BlockImpact,
+    FootEvents,
+    base_errors,
+    block_impact,
+    foot_events,
+    settling_time,
+)
+from legged.app.paper.timing import best_times
 from legged.compiler import Counts, count
 from legged.compiler import compile as compile_function
 from legged.rotations import quaternion_of
@@ -39,7 +49,7 @@ def figure_4(run: Run, events: Sequence[float]) -> Figure:
     return made
 
 
-def figure_5(experiment: Experiment, events: Sequence[float]) -> Figure:
+def figure_5(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
     """Return the place of the base beside its set point."""
     run, (place, _) = experiment.run, experiment.wanted
     made = figures.figure(3, 1, height=1.9, sharex=True)
@@ -52,7 +62,7 @@ def figure_5(experiment: Experiment, events: Sequence[float]) -> Figure:
     return figures.legend(made)
 
 
-def figure_6(experiment: Experiment, events: Sequence[float]) -> Figure:
+def figure_6(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
     """Return the quaternion of the base beside that of its set point."""
     run, (_, R) = experiment.run, experiment.wanted
     p = np.array([quaternion_of(R_t) for R_t in run.base.rotation])
@@ -108,7 +118,7 @@ def snapshots(run: Run, times: Sequence[float]) -> Figure:
     return made
 
 
-def event_times(hit: Hit | None, feet: Sequence[Foot]) -> list[float]:
+def event_times(hit: BlockImpact | None, feet: Sequence[FootEvents]) -> list[float]:
     """Return the times that figures mark: the hit, and when feet rise first and land first, [s]."""
     times = [] if hit is None else [hit.time]
     return [*times, *(t for foot in feet for t in (*foot.rises[:1], *foot.lands[:1]))]
@@ -141,18 +151,18 @@ PAPER_RUN, PAPER_LAW = 2066.0, 7e-3
 """What three seconds, and one evaluation of the law, took the paper's computer, [s]."""
 
 
-class Account:
+class BalanceReport:
     """What an experiment comes to.
 
     Attributes:
         experiment: The experiment. run: Its motion. hit: How the block met the robot, or None. feet: What they did.
     """
 
-    def __init__(self, experiment: Experiment):
+    def __init__(self, experiment: BalanceExperiment):
         self.experiment, self.run = experiment, experiment.run
         throw = experiment.throw
-        self.hit = None if throw is None else hit(self.run, throw.mass, experiment.robot.gravity)
-        self.feet: list[Foot] = feet(experiment.robot, self.run, self.hit.time if self.hit else 0.05)
+        self.hit = None if throw is None else block_impact(self.run, throw.mass, experiment.robot.gravity)
+        self.feet: list[FootEvents] = foot_events(experiment.robot, self.run, self.hit.time if self.hit else 0.05)
 
     @property
     def of_paper(self) -> bool:
@@ -170,14 +180,14 @@ class Account:
         for foot in self.feet:
             rows.append((f"{foot.name} lands", _times(foot.lands), self._paper(foot.name)))
         words = f"settled within {1e3 * NEAR:g} mm and {np.degrees(UPRIGHT):g} degree"
-        when = settled(self.experiment)
+        when = settling_time(self.experiment)
         rows.append((words, f"{when:.3f}" if np.isfinite(when) else "never", "-"))
         header = ("", "here [s]", *(["paper [s]"] if self.of_paper else []))
         return Table(str(self.run), header, tuple(row[: len(header)] for row in rows))
 
     def result_table(self) -> Table:
         """Return how the motion went, in numbers."""
-        run, (away, angle) = self.run, errors(self.experiment)
+        run, (away, angle) = self.run, base_errors(self.experiment)
         energy = run.energy.kinetic.max() + np.ptp(run.energy.potential)
         rows = [("ended", run.ended or f"upright after {run.duration:g} s")]
         if self.hit:
@@ -217,7 +227,7 @@ class Account:
         """Return what one evaluation of the law takes, compiled and called from Python, [s]."""
         (q, v), robot = self.experiment.start, self.experiment.robot
         kernel = compile_function(self._torque, None, q=robot.nq, v=robot.nv)
-        return race([lambda: kernel(q, v)])[0]
+        return best_times([lambda: kernel(q, v)])[0]
 
     @cached_property
     def law_counts(self) -> Counts:

@@ -1,4 +1,4 @@
-"""Tables, figures and page"""
+"""Report on the costs of the algorithms: tables, figures and the page written by `legged count --algorithms`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,16 @@ from matplotlib.figure import Figure
 from legged.app import figures
 from legged.app.figures import Page
 from legged.app.operations import published
-from legged.app.operations.algorithms import ALGORITHMS, FAMILIES, MOST_TIMED, SIZES, Cost, as_csv, crossover, growth
+from legged.app.operations.algorithms import (
+    ALGORITHMS,
+    FAMILIES,
+    MOST_TIMED,
+    SIZES,
+    AlgorithmCost,
+    as_csv,
+    crossover,
+    growth,
+)
 from legged.app.operations.counts import literature_table
 from legged.app.operations.published import Formula
 from legged.compiler import count, count_and_depth
@@ -39,7 +48,7 @@ PUBLISHED: tuple[tuple[str, str, Formula], ...] = (
 """Task, algorithm here, and the published count of it for a chain of n links on a fixed base."""
 
 
-def task_table(found: Sequence[Cost], task: str) -> Table:
+def task_table(found: Sequence[AlgorithmCost], task: str) -> Table:
     """Return M + A of a task's algorithms, a column for each robot."""
     notes = (
         "Multiplications, divisions and additions, counted on the traced code that runs; sines are not counted.",
@@ -49,23 +58,23 @@ def task_table(found: Sequence[Cost], task: str) -> Table:
     return _side_by_side(f"{task.capitalize()}: operations, M + A", found, task, lambda c: str(c.total), notes)
 
 
-def depth_table(found: Sequence[Cost]) -> Table:
+def depth_table(found: Sequence[AlgorithmCost]) -> Table:
     """Return how many operations of forward dynamics wait for each other, a column for each robot."""
     notes = ("The longest chain of operations of which each needs the one before: the time with enough processors.",)
     return _side_by_side("Forward dynamics: depth", found, "forward dynamics", lambda c: str(c.depth), notes)
 
 
-def time_table(found: Sequence[Cost], task: str) -> Table:
+def time_table(found: Sequence[AlgorithmCost], task: str) -> Table:
     """Return the times of a task's algorithms, [us], a column for each robot."""
     notes = (
         f"Microseconds for one state, compiled, called from Python. A dash: refused, or over {MOST_TIMED} operations.",
     )
-    cell: Callable[[Cost], str] = lambda c: "-" if c.time is None else f"{c.time:.2f}"  # noqa: E731
+    cell: Callable[[AlgorithmCost], str] = lambda c: "-" if c.time is None else f"{c.time:.2f}"  # noqa: E731
     return _side_by_side(f"{task.capitalize()}: time [us]", found, task, cell, notes)
 
 
 def _side_by_side(
-    title: str, found: Sequence[Cost], task: str, cell: Callable[[Cost], str], notes: tuple[str, ...]
+    title: str, found: Sequence[AlgorithmCost], task: str, cell: Callable[[AlgorithmCost], str], notes: tuple[str, ...]
 ) -> Table:
     known = {(c.robot, c.algorithm): c for c in found if c.task == task}
     robots = list(dict.fromkeys((c.robot, c.n) for c in found))
@@ -118,7 +127,7 @@ def crossover_table(sizes: Sequence[int] = SIZES) -> Table:
     return Table("Where recursion becomes cheaper than the inertia matrix", header, tuple(rows), notes, left=2)
 
 
-def cubic_table(found: Sequence[Cost]) -> Table:
+def cubic_table(found: Sequence[AlgorithmCost]) -> Table:
     """Return how much the O(n^3) method costs beside the O(n) one on each robot."""
     known = {(c.robot, c.algorithm): c for c in found if c.task == "forward dynamics"}
     rows = []
@@ -136,7 +145,7 @@ def cubic_table(found: Sequence[Cost]) -> Table:
     return Table("The cubic method beside the linear one", header, tuple(rows), notes)
 
 
-def detail_table(found: Sequence[Cost]) -> Table:
+def detail_table(found: Sequence[AlgorithmCost]) -> Table:
     """Return every figure, a row for each algorithm on each robot."""
     rows = [
         (c.robot, c.task, c.algorithm, str(c.M), str(c.A), str(c.depth), "-" if c.time is None else f"{c.time:.2f}")
@@ -212,7 +221,7 @@ def depth_figure() -> Figure:
     return figures.legend(made, columns=3)
 
 
-def time_figure(found: Sequence[Cost]) -> Figure:
+def time_figure(found: Sequence[AlgorithmCost]) -> Figure:
     """Return the times of forward dynamics on each robot, a group of bars each."""
     timed = [c for c in found if c.task == "forward dynamics" and c.time is not None]
     robots = list(dict.fromkeys(c.robot for c in timed))
@@ -236,7 +245,7 @@ def time_figure(found: Sequence[Cost]) -> Figure:
     return figures.legend(made, columns=4)
 
 
-def _reaches(timed: Sequence[Cost], mark: float) -> bool:
+def _reaches(timed: Sequence[AlgorithmCost], mark: float) -> bool:
     """Tell whether a mark lies among the times, or next to them."""
     times = [c.time for c in timed if c.time is not None]
     return 0.5 * min(times) <= mark <= 1.5 * max(times)
@@ -279,7 +288,7 @@ INTRODUCTION = (
 )
 
 
-def compared(found: Sequence[Cost]) -> list[Table]:
+def compared(found: Sequence[AlgorithmCost]) -> list[Table]:
     """Return the tables of what was measured: a task each, then depth, and times if there are some."""
     tasks = [task for task in ALGORITHMS if any(c.task == task for c in found)]
     made = _noted_once([task_table(found, task) for task in tasks])
@@ -295,7 +304,7 @@ def _noted_once(alike: list[Table]) -> list[Table]:
     return [alike[0], *(replace(table, notes=()) for table in alike[1:])] if alike else []
 
 
-def write(folder: Path, found: Sequence[Cost], whole: bool = True) -> list[Path]:
+def write(folder: Path, found: Sequence[AlgorithmCost], whole: bool = True) -> list[Path]:
     """Write `algorithms.md`, `algorithms.csv` and the figures into a folder, and return their paths.
 
     Args:
@@ -319,7 +328,7 @@ def write(folder: Path, found: Sequence[Cost], whole: bool = True) -> list[Path]
     return [written, data, *page.figures]
 
 
-def _general(page: Page, found: Sequence[Cost]) -> None:
+def _general(page: Page, found: Sequence[AlgorithmCost]) -> None:
     """Add what holds for families of robots, and the literature."""
     page.heading("Inertia matrix or recursion")
     page.table(crossover_table())

@@ -1,4 +1,4 @@
-"""Cost of the algorithms in `legged.algorithms`"""
+"""Operation counts and times of the algorithms in `legged.algorithms` beside those of `legged.dynamics`."""
 
 from __future__ import annotations
 
@@ -87,16 +87,24 @@ ARGUMENTS = {
     "regressor": 3,
     "centroidal dynamics": 2,
 }
-"""How many of (q, v, vdot or tau) the functions of a task, or one of its own, take."""
+"""Number of arguments, of (q, v, vdot or tau), of the functions of a task or of one algorithm."""
 MOST_TIMED = 40_000
-"""Operations; more are counted but not compiled, which would take minutes."""
+"""Largest number of operations of a function that is compiled and timed; compiling larger ones takes minutes."""
 SIZES = (2, 4, 6, 8, 10, 12, 16, 20, 24, 30)
 
 
 @dataclass(frozen=True)
-class Cost:
-    """What an algorithm costs on a robot: counts, the longest chain of operations that wait for each other (`depth`),
-    and microseconds for one state called from Python, if timed."""
+class AlgorithmCost:
+    """Cost of an algorithm on a robot.
+
+    Attributes:
+        robot: Name of the robot.
+        n: Number of degrees of freedom.
+        task, algorithm: Keys of `ALGORITHMS`.
+        M, A: Multiplications and divisions; additions and subtractions.
+        depth: Length of the critical path, in operations.
+        time: Time of one call from Python with one state, [us]; None if not timed.
+    """
 
     robot: str
     n: int
@@ -114,19 +122,20 @@ class Cost:
 
 
 def ends(robot: Robot) -> list[tuple[int, np.ndarray]]:
-    """Return the last links of the robot's limbs, as points at their origins: ends for operational space."""
+    """Return the origins of the last links of all limbs as (link, position (3,), [m], link axes)."""
     return [(link.index, np.zeros(3)) for link in robot.links if not robot.graph.out_degree(link.name)]
 
 
-def costs(robot: Robot, algorithms: Iterable[str] | None = None, timed: bool = False) -> list[Cost]:
-    """Return what the algorithms cost on a robot, but for those that refuse it.
+def costs(robot: Robot, algorithms: Iterable[str] | None = None, timed: bool = False) -> list[AlgorithmCost]:
+    """Return the costs of the algorithms on a robot; algorithms that do not support the robot are left out.
 
     Args:
-        robot: The robot. algorithms: Their names, or beginnings of them; all when None.
+        robot: The robot.
+        algorithms: Names of algorithms or prefixes of names; None for all.
         timed: Whether to compile and time them as well.
 
     Raises:
-        UnknownNameError: for a name that is none's.
+        UnknownNameError: a name that matches no algorithm.
     """
     chosen = tuple(algorithms or ())
     known = {name for group in ALGORITHMS.values() for name in group}
@@ -141,8 +150,8 @@ def costs(robot: Robot, algorithms: Iterable[str] | None = None, timed: bool = F
     return found
 
 
-def _cost(robot: Robot, task: str, name: str, timed: bool) -> list[Cost]:
-    """Return what an algorithm costs, or nothing if it refuses the robot: for its branches, rotors or couplings."""
+def _cost(robot: Robot, task: str, name: str, timed: bool) -> list[AlgorithmCost]:
+    """Return the cost of an algorithm, or an empty list if it does not support the robot."""
     function = ALGORITHMS[task][name]
     try:
         counts, waiting = count_and_depth(function, robot)
@@ -151,14 +160,17 @@ def _cost(robot: Robot, task: str, name: str, timed: bool) -> list[Cost]:
     arguments = ARGUMENTS.get(name, ARGUMENTS.get(task, 3))
     short = counts.M + counts.A <= MOST_TIMED
     time = microseconds(robot, arguments, function) if timed and short else None
-    return [Cost(robot.name, robot.nv, task, name, counts.M, counts.A, waiting, time)]
+    return [AlgorithmCost(robot.name, robot.nv, task, name, counts.M, counts.A, waiting, time)]
 
 
 def microseconds(robot: Robot, arguments: int, function: Callable[..., Any], calls: int = 2000) -> float:
     """Return the median time of a compiled function called with one state from Python, [us], over ten runs of calls.
 
     Args:
-        robot: The robot. arguments: How many of (q, v, vdot or tau) the function takes. function: It. calls: In all.
+        robot: The robot.
+        arguments: Number of arguments, of (q, v, vdot or tau).
+        function: The function.
+        calls: Total number of calls.
     """
     rng = np.random.default_rng(0)
     state = (legged.random_configuration(robot, rng), *rng.normal(size=(2, robot.nv)))[:arguments]
@@ -172,8 +184,8 @@ def microseconds(robot: Robot, arguments: int, function: Callable[..., Any], cal
     return 1e6 * median(times)
 
 
-def as_csv(found: Sequence[Cost]) -> str:
-    """Return the costs as comma-separated values, a header first."""
+def as_csv(found: Sequence[AlgorithmCost]) -> str:
+    """Return the costs as comma-separated values with a header."""
     text = io.StringIO()
     writer = csv.writer(text)
     writer.writerow(("robot", "n", "task", "algorithm", "M", "A", "depth", "time_us"))
@@ -189,7 +201,7 @@ FAMILIES: dict[str, Callable[[int], Robot]] = {
     "binary tree, fixed base": partial(tree, branching=2, base=FixedBase()),
     "binary tree, floating base": partial(tree, branching=2),
 }
-"""Families of trees over which the crossover of forward dynamics is looked for."""
+"""Families of trees for the crossover between algorithms of forward dynamics."""
 
 
 @cache
@@ -199,14 +211,14 @@ def _operations(family: str, n: int, name: str) -> int:
 
 
 def growth(family: str, name: str, sizes: Sequence[int] = SIZES) -> list[int]:
-    """Return M + A of a forward dynamics over the number of links of a family."""
+    """Return M + A of a forward-dynamics algorithm over the number of links of a family."""
     return [_operations(family, n, name) for n in sizes]
 
 
 def crossover(family: str, first: str, second: str, sizes: Sequence[int] = SIZES) -> float | None:
-    """Return the number of links from which on the first algorithm costs more than the second; None if it never does.
+    """Return the number of links above which the first algorithm always costs more than the second; None if never.
 
-    Between two sizes the counts are taken as straight lines. The smallest size where it always does.
+    Counts are interpolated linearly between sizes.
     """
     ahead = np.subtract(growth(family, first, sizes), growth(family, second, sizes)).astype(float)
     if ahead[-1] <= 0:

@@ -25,20 +25,22 @@ SIZES = (4, 8, 12, 16, 20, 30)
 TWISTS = {"parallel axes": 0.0, "perpendicular axes": np.pi / 2, "arbitrary twist": 0.7}
 """Families of chains: name -> angle between one joint's axis and the next, [rad]."""
 _TASKS = ("inverse", "forward", "inertia matrix", "solve")
-TRICKS = (
-    "Counted on the traced code that runs: equal subexpressions once; products with 0 and 1, and what no result needs,",
-    "never; divisions are in M; sines and cosines are not counted.",
+COUNTING_RULES = (
+    "Counted on the traced graph that is compiled: common subexpressions once, products with 0 and 1 and unused terms",
+    "not at all. M includes divisions; sines and cosines are not counted.",
 )
 
 
 @dataclass(frozen=True)
-class Measured:
-    """What the two algorithms cost on one robot.
+class DynamicsCounts:
+    """Operation counts of inverse and forward dynamics of a robot.
 
     Attributes:
-        name: The robot's. n: Its joint coordinates, the base not counted. floating: Whether its base is free.
-        inverse: Of `floating_inverse_dynamics`, or of `inverse_dynamics` with a fixed base.
-        forward: Of `forward_dynamics`.
+        name: Name of the robot.
+        n: Number of joint coordinates, without the base.
+        floating: Whether the base has degrees of freedom.
+        inverse: Counts of `floating_inverse_dynamics`, or of `inverse_dynamics` for a fixed base.
+        forward: Counts of `forward_dynamics`.
     """
 
     name: str
@@ -63,20 +65,20 @@ def proposed(task: str, floating: bool) -> Formula:
     }[task, floating]
 
 
-def measure(robot: Robot) -> Measured:
+def measure(robot: Robot) -> DynamicsCounts:
     """Return the operation counts of inverse and forward dynamics of a robot."""
     floating = robot.base.nv > 0
     inverse = floating_inverse_dynamics if floating else inverse_dynamics
-    return Measured(robot.name, robot.nj, floating, count(inverse, robot), count(forward_dynamics, robot))
+    return DynamicsCounts(robot.name, robot.nj, floating, count(inverse, robot), count(forward_dynamics, robot))
 
 
-def family(twist: float, floating: bool = True, sizes: Sequence[int] = SIZES) -> list[Measured]:
+def family(twist: float, floating: bool = True, sizes: Sequence[int] = SIZES) -> list[DynamicsCounts]:
     """Return the counts of chains of several lengths with one twist between neighboring axes, [rad]."""
     return [_measured_chain(n, twist, floating) for n in sizes]
 
 
 @cache
-def _measured_chain(n: int, twist: float, floating: bool) -> Measured:
+def _measured_chain(n: int, twist: float, floating: bool) -> DynamicsCounts:
     return measure(chain(n, twist=twist, base=None if floating else FixedBase()))
 
 
@@ -87,8 +89,8 @@ def line(sizes: Sequence[int], counts: Sequence[int]) -> tuple[float, float, flo
     return float(slope), float(constant), float(residual)
 
 
-def robot_table(measured: Sequence[Measured]) -> Table:
-    """Return measured counts of robots beside the paper's formulas at their n."""
+def robot_table(measured: Sequence[DynamicsCounts]) -> Table:
+    """Return a table of counts of robots beside the formulas of the paper at equal n."""
     rows = []
     for m in measured:
         for task, counts, formula in m.tasks():
@@ -97,7 +99,7 @@ def robot_table(measured: Sequence[Measured]) -> Table:
             words = f"{m.name}, n = {m.n}, {task}" + ("" if m.floating else ", fixed base")
             rows.append((words, str(counts.M), f"{M:g}", str(counts.A), f"{A:g}", f"{share:.0f} %"))
     header = ("robot and task", "M", "paper M", "A", "paper A", "M + A of paper")
-    return Table("Operations of inverse and forward dynamics", header, tuple(rows), TRICKS)
+    return Table("Operations of inverse and forward dynamics", header, tuple(rows), COUNTING_RULES)
 
 
 def family_table(sizes: Sequence[int] = SIZES, bases: Sequence[bool] = (True, False)) -> Table:
@@ -127,7 +129,7 @@ def family_table(sizes: Sequence[int] = SIZES, bases: Sequence[bool] = (True, Fa
         "Link inertias are full; a chain with parallel axes on a fixed base moves in a plane and costs little.",
         "The other rows are the paper's Table 1, which dates Featherstone's counts 2008.",
     )
-    return Table("Table 1: operations for n links", ("", "M", "A"), tuple(rows), notes + TRICKS)
+    return Table("Table 1: operations for n links", ("", "M", "A"), tuple(rows), notes + COUNTING_RULES)
 
 
 def _line_words(slope: float, constant: float) -> str:
@@ -135,11 +137,13 @@ def _line_words(slope: float, constant: float) -> str:
     return f"{slope_words}n {'-' if constant < 0 else '+'} {constant_words}"
 
 
-def part_table(measured: Measured, task: str, by: str) -> Table:
+def part_table(measured: DynamicsCounts, task: str, by: str) -> Table:
     """Return the counts of one task by "stage" or by "module".
 
     Args:
-        measured: The robot's counts. task: "inverse" or "forward". by: "stage" or "module".
+        measured: Counts of the robot.
+        task: "inverse" or "forward".
+        by: "stage" or "module".
     """
     counts: Counts = getattr(measured, task)
     parts = counts.by_stage if by == "stage" else counts.by_module
@@ -159,7 +163,7 @@ def _numbers(counts: Counts) -> tuple[str, str, str]:
 
 
 def literature_table(n: int) -> Table:
-    """Return every published formula with its value for n links, and what a chain of arbitrary twist costs here."""
+    """Return a table of all published formulas at n links beside our counts for a chain of arbitrary twist."""
     every = (*published.TABLE_1, *published.LITERATURE, published.CUBIC_FIXED)
     here: dict[tuple[str, bool], tuple[int, int]] = {}
     rows = []
@@ -189,7 +193,7 @@ def _chain_counts(n: int, task: str, floating: bool) -> tuple[int, int]:
     return counts.M, counts.A
 
 
-def figure_7(robots: Sequence[Measured] = ()) -> Figure:
+def figure_7(robots: Sequence[DynamicsCounts] = ()) -> Figure:
     """Return the counterpart of Figure 7: published formulas as lines, measured counts as markers.
 
     Args:
@@ -225,7 +229,7 @@ def figure_7(robots: Sequence[Measured] = ()) -> Figure:
     return figures.legend(made)
 
 
-def _mark(ax, robots: Sequence[Measured], letter: str) -> None:
+def _mark(ax, robots: Sequence[DynamicsCounts], letter: str) -> None:
     for m in robots:
         count = getattr(m.forward, letter)
         ax.plot(m.n, count, "*", color="black", markersize=8)

@@ -1,4 +1,8 @@
-"""Published operation counts"""
+"""Published operation counts as polynomials in n, the number of links without the base.
+
+M counts multiplications and divisions, A additions and subtractions; sines and cosines are not counted. All formulas
+are for revolute joints, general inertias and Denavit-Hartenberg transforms.
+"""
 
 from __future__ import annotations
 
@@ -8,27 +12,27 @@ from typing import Literal
 
 Task = Literal["inverse", "forward", "inertia matrix", "solve"]
 Coefficients = tuple[Fraction | int, ...]
-"""Of n^0, n^1, n^2, ..."""
+"""Coefficients of n^0, n^1, n^2, ..."""
 
 CHECKED = {
     "paper": "printed in Table 1 of Shah, Saha, Dutt 2012",
     "quoted": "seen in another publication that quotes it",
     "unchecked": "from memory of the literature, not seen in print for this report",
 }
-"""How far a formula was checked."""
+"""Sources of the formulas."""
 
 
 @dataclass(frozen=True)
 class Formula:
-    """One published count.
+    """A published operation count.
 
     Attributes:
         algorithm: Authors and year.
-        task: What is computed.
-        floating: The base is free (six degrees of freedom), else fixed.
+        task: Computed quantity.
+        floating: Whether the base is floating (six degrees of freedom) or fixed.
         M, A: Multiplications and divisions; additions and subtractions.
         status: A key of `CHECKED`.
-        remark: What a reader should know.
+        remark: Remark for the reader.
     """
 
     algorithm: str
@@ -56,7 +60,7 @@ def _value(coefficients: Coefficients, n: float) -> float:
 
 
 def polynomial(coefficients: Coefficients) -> str:
-    """Return a polynomial in n as a formula, the highest power first."""
+    """Return a polynomial in n as text, highest power first."""
     words = ""
     for power in reversed(range(len(coefficients))):
         c = Fraction(coefficients[power])
@@ -185,6 +189,6 @@ CUBIC_FIXED = _sum(
 
 
 def published(task: Task, floating: bool) -> list[Formula]:
-    """Return all formulas for a task, Table 1's first."""
+    """Return all formulas for a task, those of Table 1 first."""
     every = (*TABLE_1, *LITERATURE, CUBIC_FIXED)
     return [f for f in every if f.task == task and f.floating == floating]

@@ -1,4 +1,4 @@
-"""figs"""
+"""Figures 11 to 14, 16 and 17 of the paper, computed here."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from legged.simulation import Run
 Runs = Mapping[str, Run]
 """Name of the controller -> run."""
 SHOWN = 4.0  # [s], what the paper's figures show of its 12 s
-LOOKS = {
+LINE_STYLES = {
     "computed-torque": (figures.BLUE, "-", 2.2),
     "feed-forward": (figures.ORANGE, "--", 1.4),
     "none": (figures.RED, "-", 1.4),
@@ -92,7 +92,7 @@ def figure_errors(runs: Mapping[str, Runs]) -> Figure:
     made = figures.figure(1, len(runs), width=10.0, height=3.0, sharey=True)
     for ax, (robot, controlled) in zip(made.axes, runs.items(), strict=True):
         for name, run in controlled.items():
-            color, dashes, _ = LOOKS[name]
+            color, dashes, _ = LINE_STYLES[name]
             error = np.maximum(np.degrees(joint_error(run)), 1e-7)
             ax.semilogy(run.times, error, dashes, color=color, linewidth=1.2, label=_words(name))
         figures.label(ax, robot, "time [s]", "largest joint error [degree]")
@@ -102,7 +102,7 @@ def figure_errors(runs: Mapping[str, Runs]) -> Figure:
 def _trunk(axes: list[Axes], runs: Runs, *curves) -> None:
     for ax, (title, values) in zip(axes, curves, strict=True):
         for name, run in runs.items():
-            color, dashes, width = LOOKS[name]
+            color, dashes, width = LINE_STYLES[name]
             shown = run.times <= SHOWN
             ax.plot(run.times[shown], values(run)[shown], dashes, color=color, linewidth=width, label=_words(name))
         figures.label(ax, title, "time [s]")
@@ -110,7 +110,7 @@ def _trunk(axes: list[Axes], runs: Runs, *curves) -> None:
 
 def _joint(ax: Axes, runs: Runs, name: str, until: float, column: int = 0) -> None:
     for controller, run in runs.items():
-        color, dashes, width = LOOKS[controller]
+        color, dashes, width = LINE_STYLES[controller]
         shown = run.times <= until
         values = run.joint(name).position.reshape(len(run), -1)[:, column]
         ax.plot(

@@ -1,4 +1,9 @@
-"""paper"""
+"""Report on the reproduction of the paper: demonstrations, figures and tables beside the published results.
+
+The reference data are the output shipped with the authors' toolbox for the quadruped (computed torque, swing height
+0.09 m; x forward, y left, z up; roll, pitch, yaw of R = Rx Ry Rz) and, for the planar biped, an independent computation
+with the same ground model and prescribed joints.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +43,7 @@ BIPED = {  # t: x, z [m], pitch, nose down [degree]
 
 Say = Callable[[str], None]
 LAWS = ("computed-torque", "feed-forward", "none")
-AGREED = 4.0  # [s], how long feed-forward and computed torque are compared: what the paper's figures show
+COMPARED_UNTIL = 4.0  # [s], how long feed-forward and computed torque are compared: what the paper's figures show
 LEFT = 2.0  # [degree], a joint error with which a robot has left its gait
 
 
@@ -63,7 +68,7 @@ class Demonstration:
         return float(run.times[left[0]]) if len(left) else np.inf
 
 
-def demonstrate(robot: Robot, gait: Gait, duration: float, say: Say = print) -> Demonstration:
+def run_demonstration(robot: Robot, gait: Gait, duration: float, say: Say = print) -> Demonstration:
     """Return the runs of a robot on its gait under each controller, on the authors' ground."""
     runs = {}
     for name in LAWS:
@@ -85,8 +90,8 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
         "paper's figures show is taken from their captions and the text, since its pictures were not at hand."
     )
     say("Simulating")
-    biped = demonstrate(robots.planar_biped(), controllers.paper_walk(), duration, say)
-    quadruped = demonstrate(robots.spatial_quadruped(), controllers.paper_trot(), duration, say)
+    biped = run_demonstration(robots.planar_biped(), controllers.paper_walk(), duration, say)
+    quadruped = run_demonstration(robots.spatial_quadruped(), controllers.paper_trot(), duration, say)
     results = run_table([biped, quadruped])
     say(f"\n{results.text()}\n")
     page.heading("Walking and trotting")
@@ -112,7 +117,7 @@ def run_table(demonstrations: list[Demonstration]) -> Table:
     rows = []
     for shown in demonstrations:
         for name, run in shown.runs.items():
-            early, height = run.times <= AGREED, run.base.position[:, 2]
+            early, height = run.times <= COMPARED_UNTIL, run.base.position[:, 2]
             rows.append(
                 (
                     f"{shown.robot.name}, {name}",
@@ -131,12 +136,12 @@ def run_table(demonstrations: list[Demonstration]) -> Table:
         "distance [m]",
         "base height [m]",
         "lean [deg]",
-        f"error to {AGREED:g} s",
+        f"error to {COMPARED_UNTIL:g} s",
         "to end [deg]",
         "energy drift [J]",
     )
     notes = (
-        f"Error: the largest of any joint against its reference, in the first {AGREED:g} s and to the end.",
+        f"Error: the largest of any joint against its reference, in the first {COMPARED_UNTIL:g} s and to the end.",
         "The gaits plan 0.3 m/s. Controller none replays the torques of the inverse dynamics without feedback.",
     )
     return Table("Runs on the authors' ground", header, tuple(rows), notes)
@@ -181,7 +186,7 @@ def _quadruped_figures(page: Page, quadruped: Demonstration) -> None:
 def _agreement(shown: Demonstration) -> str:
     """Return how closely the two controllers agree as long as the paper's figures last."""
     one, other = shown.controlled.values()
-    n = int(min((one.times <= AGREED).sum(), (other.times <= AGREED).sum()))
+    n = int(min((one.times <= COMPARED_UNTIL).sum(), (other.times <= COMPARED_UNTIL).sum()))
     apart = np.degrees(np.abs(one.joint_positions[:n] - other.joint_positions[:n]).max())
     return f"they differ by at most {apart:.1g} degrees in the first {one.times[n - 1]:g} s"
 
@@ -251,8 +256,8 @@ def _moving(page: Page, *shown: Demonstration) -> None:
 
 
 def _stiff_floor(page: Page, duration: float, say: Say) -> None:
-    shown = stiff_ground.stiff_floor_runs(duration)
-    table = stiff_ground.stiff_floor_table(shown)
+    shown = stiff_ground.stiff_ground_runs(duration)
+    table = stiff_ground.stiff_ground_table(shown)
     page.heading("Beyond the paper: a stiff floor, a push, and balance")
     page.text(
         "The authors' ground is soft and very viscous, and their laws never feed the trunk back. On a floor that does "
@@ -262,7 +267,7 @@ def _stiff_floor(page: Page, duration: float, say: Say) -> None:
     for case in shown:
         page.text("```text\n" + str(case.ground) + "\n```")
     page.figure(
-        stiff_ground.stiff_floor_figure(shown), "stiff-floor", "A stiff floor and a push, with and without balance"
+        stiff_ground.stiff_ground_figure(shown), "stiff-floor", "A stiff floor and a push, with and without balance"
     )
     say(f"{table.text()}\n")
 

@@ -1,4 +1,4 @@
-"""stiff"""
+"""Runs beyond the paper: walking and trotting on stiff ground, with and without balance, and a push."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PUSHES = {"planar biped": (0.1, 0.0, 0.0), "spatial quadruped": (0.0, 0.3, 0.0)}
 
 
 @dataclass(frozen=True)
-class Beyond:
+class StiffGroundRuns:
     """A robot on its gait on a stiff floor, pushed, and its runs by control law."""
 
     robot: Robot
@@ -32,7 +32,7 @@ class Beyond:
     runs: dict[str, Run]
 
 
-def stiff_floor_runs(duration: float = 20.0) -> list[Beyond]:
+def stiff_ground_runs(duration: float = 20.0) -> list[StiffGroundRuns]:
     """Return the runs of biped and quadruped; the push comes after two fifths of the duration, [s]."""
     shown = []
     for robot, gait in (
@@ -45,11 +45,11 @@ def stiff_floor_runs(duration: float = 20.0) -> list[Beyond]:
             law: Scenario(robot, gait, law, ground, duration, [push]).run(integrator=Stiff(rtol=1e-4, atol=1e-6))
             for law in LAWS
         }
-        shown.append(Beyond(robot, gait, ground, push, runs))
+        shown.append(StiffGroundRuns(robot, gait, ground, push, runs))
     return shown
 
 
-def stiff_floor_table(shown: list[Beyond]) -> Table:
+def stiff_ground_table(shown: list[StiffGroundRuns]) -> Table:
     """Return how the runs went."""
     rows = []
     for case in shown:
@@ -85,13 +85,13 @@ def stiff_floor_table(shown: list[Beyond]) -> Table:
     return Table("On a stiff floor", header, tuple(rows), notes)
 
 
-def _standing_penetration(case: Beyond) -> float:
+def _standing_penetration(case: StiffGroundRuns) -> float:
     """Return how deep the contact points sink, [m], when half of them carry the weight."""
     weight = case.robot.mass * float(np.linalg.norm(case.robot.gravity))
     return case.ground.normal.rest_penetration(weight / (len(case.robot.contacts) // 2))
 
 
-def stiff_floor_figure(shown: list[Beyond]) -> Figure:
+def stiff_ground_figure(shown: list[StiffGroundRuns]) -> Figure:
     """Return advance beyond the plan's line, and lean, over time."""
     made = figures.figure(2, len(shown), width=10.0, height=2.6, sharex=True)
     for column, case in enumerate(shown):

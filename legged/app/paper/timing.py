@@ -1,4 +1,7 @@
-"""timing"""
+"""Table 2 of the paper: times of acceleration and simulation, recursive O(n) beside O(n^3), both measured here.
+
+The routes are timed alternately in one run, since only ratios can be compared between computers.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +57,7 @@ def compiled_cubic(robot: Robot) -> Callable[[Array, Array, Array], Array]:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class AccelerationTimes:
     """Times of several ways to one result on one robot, [s] for one state.
 
     Attributes:
@@ -70,7 +73,7 @@ class Comparison:
     tree_cubic: float
 
 
-def compare(robot: Robot, rounds: int = 7) -> Comparison:
+def compare(robot: Robot, rounds: int = 7) -> AccelerationTimes:
     """Return the times of both routes, plain and compiled; the best of some rounds, taken in turns."""
     q, v, tau = states(robot, BATCH)
     linear = compile_function(forward_dynamics, robot)
@@ -84,8 +87,8 @@ def compare(robot: Robot, rounds: int = 7) -> Comparison:
         lambda: cubic(q, v, tau),
         lambda: tree_cubic(q, v, tau, threads=1),
     ]
-    best = race(ways, rounds)
-    return Comparison(robot.name, *best[:2], *(t / BATCH for t in best[2:]))
+    best = best_times(ways, rounds)
+    return AccelerationTimes(robot.name, *best[:2], *(t / BATCH for t in best[2:]))
 
 
 def states(robot: Robot, number: int, seed: int = 0) -> tuple[Array, Array, Array]:
@@ -95,7 +98,7 @@ def states(robot: Robot, number: int, seed: int = 0) -> tuple[Array, Array, Arra
     return q, rng.normal(size=(number, robot.nv)), rng.normal(size=(number, robot.nv))
 
 
-def race(ways: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02) -> list[float]:
+def best_times(ways: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02) -> list[float]:
     """Return the best processor time of one call of each way, [s]; a round calls each way for `least` seconds."""
     repeats = []
     for way in ways:
@@ -115,7 +118,7 @@ def _time(way: Callable[[], Any], times: int) -> float:
     return time.thread_time() - begun
 
 
-def acceleration_table(comparisons: Sequence[Comparison]) -> Table:
+def acceleration_table(comparisons: Sequence[AccelerationTimes]) -> Table:
     """Return Table 2, first half: how much faster the recursion is, here and in the paper."""
     rows = []
     for c in comparisons:
@@ -165,7 +168,7 @@ class CubicLoop(ClosedLoop):
 
 def simulation_times(robot: Robot, law: GaitLaw, ground: Ground, rounds: int = 5) -> tuple[float, float]:
     """Return the times, [s], to simulate one second: (O(n^3), O(n)); the best of some rounds, taken in turns."""
-    cubic, linear = race([_second(loop, robot, law, ground) for loop in (CubicLoop, ClosedLoop)], rounds)
+    cubic, linear = best_times([_second(loop, robot, law, ground) for loop in (CubicLoop, ClosedLoop)], rounds)
     return cubic, linear
 
 
