@@ -27,7 +27,7 @@ from legged.app.balance.report import PAPER_LAW, PAPER_RUN
 from legged.compiler.runtime.threads import default_threads
 from legged.compiler.runtime.time_loop import Members
 from legged.contact import FreeBody, Rigid, Sphere
-from legged.contact.scene import Scene, Touches
+from legged.contact.scene import ContactGeometry, Scene
 from legged.simulation.controller import adapt
 from legged.simulation.rigid_loop import RigidLoop
 from legged.table import Table
@@ -168,9 +168,9 @@ def contact_problem() -> tuple[Callable[..., tuple[Any, ...]], tuple[np.ndarray,
     fall = h * np.concatenate([np.zeros(3), robot.gravity])
 
     def impulses(q: Any, v: Any, x: Any, u: Any, guess: Any) -> tuple[Any, ...]:
-        touches: Touches = scene.touches([q, x])
+        geometry: ContactGeometry = scene.contact_geometry([q, x])
         free = [v + np.concatenate([fall, np.zeros(robot.nv - 6)]), u + fall]
-        found = scene.impulses([q, x], [v, u], free, [np.zeros(robot.nv), np.zeros(6)], h, touches, guess)
+        found = scene.impulses([q, x], [v, u], free, [np.zeros(robot.nv), np.zeros(6)], h, geometry, guess)
         return (found.p, *found.v_next, found.residual)
 
     return impulses, (q, v, x, u, np.zeros((len(scene.candidates), 3)))

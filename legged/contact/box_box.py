@@ -1,12 +1,12 @@
-"""Where two boxes touch: the axis that separates them best, and four points, over any element and without branches.
+"""Contact points of two boxes by the separating axis theorem, over any element and without branches.
 
-Of the 15 axes that can separate two boxes, six face normals and nine cross products of edges, the one with the largest
-separation gives the normal. If it is a face's, the points are corners of the overlap of both faces, with their own
-gaps; if it is an edge pair's, one point touches and three lie far off. Where nothing overlaps, gaps are the separation,
-which is no more than the distance of the boxes.
+Of the 15 candidate axes, six face normals and nine cross products of edges, the one with the largest separation gives
+the contact normal. For a face normal, the contact points are corners of the overlap of both faces, with their own gaps.
+For a pair of edges, one point is in contact and three are far apart. Without overlap, the gaps are the separation,
+which does not exceed the distance of the boxes.
 
-In kernels, a and b are half edges of the boxes A and B; C (3, 3) has B's axes as columns and d is B's center, in A's
-axes and from A's center.
+In this file, a and b are the half edges of the boxes A and B, C (3, 3) has B's axes as columns, and d is B's center, in
+A's axes and from A's center.
 """
 
 from __future__ import annotations
@@ -17,22 +17,27 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.contact.frames import sign_of
-from legged.contact.overlap import corners_of_overlap
 from legged.spatial import Array, sum_of
 
-FAR = 1.0  # [m], gap of points that are not in use, beyond that of the one that is
-PARALLEL = 1e-3  # square of the sine below which edges count as parallel: some face separates as well
-FACES_FIRST = 0.02  # of the shortest half edge: by how much an edge pair must separate better than a face
+FAR = 1.0
+"""Additional gap of unused points, [m]."""
+PARALLEL = 1e-3
+"""Squared sine below which edges count as parallel; a face then separates as well."""
+FACE_PREFERENCE = 0.02
+"""Separation by which an edge pair must exceed a face, relative to the shortest half edge."""
+_COS, _SIN = np.cos(0.3), np.sin(0.3)  # direction of the first corner, which is no axis of symmetry
+_ABSENT = -1e9  # [m], merit of a corner that does not exist
+_DEPTH_WEIGHT = 10.0  # weight of depth against distance, so that the deepest corner is selected
+_TINY = 1e-12  # [m], edges shorter than this cross no line
 
 
-class Spots(NamedTuple):
-    """Where two boxes touch, in A's axes from A's center.
+class BoxContact(NamedTuple):
+    """The contact points of two boxes, in A's axes from A's center.
 
     Attributes:
         axis: Separation along the normal, [m].
         n: Unit normal from A to B, (3,).
-        gaps, points: Of each spot, [m] and (3,), [m], half way between the surfaces.
+        gaps, points: Of each contact point, [m] and (3,), [m], half way between the surfaces.
     """
 
     axis: Any
@@ -41,38 +46,39 @@ class Spots(NamedTuple):
     points: list[Array]
 
 
-def box_box(a: Array, b: Array, C: Array, d: Array) -> Spots:
-    """Return four spots where two boxes touch; see the module.
+def box_box(a: Array, b: Array, C: Array, d: Array) -> BoxContact:
+    """Return four contact points of two boxes.
 
     Args:
-        a, b: Half edges, (3,), [m]. C: (3, 3). d: (3,), [m].
+        a, b: Half edges of A and B, (3,), [m], along the axes of each box.
+        C: Rotation from B's axes to A's axes, (3, 3). d: A's center to B's center, (3,), [m], A's axes.
     """
     face, edge = _faces(a, b, C, d), _edges(a, b, C, d)
-    crossed = edge.axis > face.axis + FACES_FIRST * _shortest(a, b)
+    crossed = edge.axis > face.axis + FACE_PREFERENCE * _shortest(a, b)
     gaps = [where(crossed, edge.axis + (FAR if k else 0.0), gap) for k, gap in enumerate(face.gaps)]
     points = [where(crossed, edge.points[0], point) for point in face.points]
-    return Spots(where(crossed, edge.axis, face.axis), where(crossed, edge.n, face.n), gaps, points)
+    return BoxContact(where(crossed, edge.axis, face.axis), where(crossed, edge.n, face.n), gaps, points)
 
 
-def _faces(a: Array, b: Array, C: Array, d: Array) -> Spots:
-    """Return the spots for the best face normal: corners of the overlap of the face and the one turned to it."""
+def _faces(a: Array, b: Array, C: Array, d: Array) -> BoxContact:
+    """Return the contact points for the best face normal: corners of its overlap with the opposite face."""
     e, size = C.T @ d, np.abs(C)
     of_a, of_b = np.abs(d) - a - size @ b, np.abs(e) - b - size.T @ a
-    by_b = largest(of_b)[1] > largest(of_a)[1] + FACES_FIRST * _shortest(a, b)
+    by_b = largest(of_b)[1] > largest(of_a)[1] + FACE_PREFERENCE * _shortest(a, b)
     r, own, D = where(by_b, b, a), where(by_b, a, b), where(by_b, C.T, C)
     x, separations = where(by_b, -e, d), where(by_b, of_b, of_a)
     first, best = largest(separations)
-    r, x, D = turned(first, r), turned(first, x), turned(first, D)
+    r, x, D = bring_to_front(first, r), bring_to_front(first, x), bring_to_front(first, D)
     facing, _ = largest(np.abs(D[0]))
-    own, D = turned(facing, own), turned(facing, D.T).T
+    own, D = bring_to_front(facing, own), bring_to_front(facing, D.T).T
     s = sign_of(x[0])
     f = x - (s * sign_of(D[0, 0]) * own[0]) * D[:, 0]
-    up = np.array([s, 1.0, 1.0])  # heights grow from the face towards the other box
+    up = np.array([s, 1.0, 1.0])  # heights increase from the face towards the other box
     raised = [up * vector for vector in (f, own[1] * D[:, 1], own[2] * D[:, 2])]
-    corners = corners_of_overlap(r[1:], raised[0] - np.array([1.0, 0.0, 0.0]) * r[0], raised[1], raised[2], best)
-    points = [_back(first, np.array([s * (r[0] + 0.5 * c.height), c.y, c.z])) for c in corners]
-    normal = _back(first, np.array([s, 0.0, 0.0]))
-    return Spots(
+    corners = overlap_corners(r[1:], raised[0] - np.array([1.0, 0.0, 0.0]) * r[0], raised[1], raised[2], best)
+    points = [_undo(first, np.array([s * (r[0] + 0.5 * c.height), c.y, c.z])) for c in corners]
+    normal = _undo(first, np.array([s, 0.0, 0.0]))
+    return BoxContact(
         best,
         where(by_b, -(C @ normal), normal),
         [c.height for c in corners],
@@ -80,8 +86,8 @@ def _faces(a: Array, b: Array, C: Array, d: Array) -> Spots:
     )
 
 
-def _edges(a: Array, b: Array, C: Array, d: Array) -> Spots:
-    """Return the spot for the best pair of edges, e_i of A and C_j of B: half way between them."""
+def _edges(a: Array, b: Array, C: Array, d: Array) -> BoxContact:
+    """Return the contact point for the best pair of edges, e_i of A and C_j of B, half way between them."""
     best: Any = -np.inf
     n, u, w = np.array([0.0, 0.0, 1.0]), np.eye(3)[0], np.eye(3)[0]
     for i in range(3):
@@ -97,7 +103,7 @@ def _edges(a: Array, b: Array, C: Array, d: Array) -> Spots:
     s = (apart @ u - c * (apart @ v)) / np.maximum(1.0 - c * c, PARALLEL)
     half = u @ a
     point = on_a + np.minimum(np.maximum(s, -half), half) * u + 0.5 * best * n
-    return Spots(best, n, [best], [point])
+    return BoxContact(best, n, [best], [point])
 
 
 def _edge_axis(a: Array, b: Array, C: Array, d: Array, i: int, j: int) -> tuple[Any, Array]:
@@ -119,16 +125,109 @@ def _shortest(a: Array, b: Array) -> Any:
     return reduce(np.minimum, [*a, *b])
 
 
+def sign_of(z: Any) -> Any:
+    """Return 1.0 for z >= 0 and -1.0 for z < 0."""
+    return where(z < 0.0, -1.0, 1.0)
+
+
 def largest(x: Array) -> tuple[tuple[Any, Any], Any]:
-    """Return ((whether the first of three is the largest, whether the second is and not the first), the largest)."""
+    """Return ((x[0] is the largest, x[1] is the largest of the others), the largest entry).
+
+    Args:
+        x: Three numbers, (3,), any unit.
+    """
     first = (x[0] >= x[1]) & (x[0] >= x[2])
     return (first, x[1] >= x[2]), np.maximum(np.maximum(x[0], x[1]), x[2])
 
 
-def turned(first: tuple[Any, Any], x: Array) -> Array:
-    """Return x with its rows in a turn that brings the chosen one to the front."""
-    return where(first[0], x, where(first[1], np.roll(x, -1, axis=0), np.roll(x, -2, axis=0)))
+def bring_to_front(selected: tuple[Any, Any], x: Array) -> Array:
+    """Return x with its three rows cyclically permuted such that the selected row comes first.
+
+    Args:
+        selected: Conditions of `largest`. x: (3,) or (3, n), any unit.
+    """
+    return where(selected[0], x, where(selected[1], np.roll(x, -1, axis=0), np.roll(x, -2, axis=0)))
 
 
-def _back(first: tuple[Any, Any], x: Array) -> Array:
-    return where(first[0], x, where(first[1], np.roll(x, 1, axis=0), np.roll(x, 2, axis=0)))
+def _undo(selected: tuple[Any, Any], x: Array) -> Array:
+    """Return the inverse of `bring_to_front`."""
+    return where(selected[0], x, where(selected[1], np.roll(x, 1, axis=0), np.roll(x, 2, axis=0)))
+
+
+class Corner(NamedTuple):
+    """A corner of the overlap: whether it exists, its position in the plane of the face, and its height, [m]."""
+
+    exists: Any
+    y: Any
+    z: Any
+    height: Any
+
+
+def overlap_corners(r: Array, f: Array, e_1: Array, e_2: Array, empty: Any) -> list[Corner]:
+    """Return four corners of the overlap of a parallelogram with a rectangle.
+
+    They are a corner that is extreme in some direction, the corner farthest from it, and those farthest to both sides
+    of the line between them; for parallel faces they differ. Depth has a higher weight than distance: for faces
+    inclined by more than a few degrees, some of the corners coincide.
+
+    Vectors are (height over the rectangle's plane, y, z) from the rectangle's center. Without overlap, the corners are
+    its center, at the height `empty`.
+
+    Args:
+        r: Half edges of the rectangle, (2,), [m], along its axes.
+        f: Center of the parallelogram, (3,), [m], rectangle's frame.
+        e_1, e_2: Half its edges, (3,), [m], rectangle's frame, not perpendicular to the rectangle.
+        empty: Height to report without overlap, [m].
+    """
+    corners = [*_clipped_edges(r, f, e_1, e_2), *_clipped_edges(r, f, e_2, e_1), *_covered_corners(r, f, e_1, e_2)]
+    per_size = 1.0 / (r[0] + r[1])
+    one = _extreme_corner(corners, [_COS * c.y + _SIN * c.z for c in corners], empty)
+    off = [(c.y - one.y, c.z - one.z) for c in corners]
+    two = _extreme_corner(corners, [per_size * (y * y + z * z) for y, z in off], empty)
+    dy, dz = per_size * (two.y - one.y), per_size * (two.z - one.z)
+    beside = [dy * z - dz * y for y, z in off]
+    return [
+        one,
+        two,
+        _extreme_corner(corners, beside, empty),
+        _extreme_corner(corners, [-x for x in beside], empty),
+    ]
+
+
+def _extreme_corner(corners: list[Corner], merits: list[Any], empty: Any) -> Corner:
+    """Return the corner with the largest merit [m] less weighted height; the rectangle's center if there is none."""
+    best, reach = Corner(False, 0.0, 0.0, empty), _ABSENT
+    for corner, merit in zip(corners, merits, strict=True):
+        own = where(corner.exists, merit - _DEPTH_WEIGHT * corner.height, _ABSENT)
+        farther = own > reach
+        best = Corner(False, *(where(farther, x, y) for x, y in zip(corner[1:], best[1:], strict=True)))
+        reach = where(farther, own, reach)
+    return best
+
+
+def _clipped_edges(r: Array, f: Array, along: Array, across: Array) -> list[Corner]:
+    """Return the ends of the two edges f +- across + t along, -1 <= t <= 1, inside the rectangle."""
+    rates = [1.0 / where(np.abs(x) < _TINY, _TINY, x) for x in along[1:]]
+    found = []
+    for middle in (f - across, f + across):
+        low, high = -1.0, 1.0
+        for half, rate, x in zip(r, rates, middle[1:], strict=True):
+            one, other = (-half - x) * rate, (half - x) * rate
+            low, high = np.maximum(low, np.minimum(one, other)), np.minimum(high, np.maximum(one, other))
+        for t in (low, high):
+            height, y, z = middle + t * along
+            found.append(Corner(low <= high, y, z, height))
+    return found
+
+
+def _covered_corners(r: Array, f: Array, e_1: Array, e_2: Array) -> list[Corner]:
+    """Return the corners of the rectangle that lie inside the parallelogram."""
+    inverse = 1.0 / (e_1[1] * e_2[2] - e_1[2] * e_2[1])
+    found = []
+    for y, z in ((r[0], r[1]), (r[0], -r[1]), (-r[0], r[1]), (-r[0], -r[1])):
+        alpha = ((y - f[1]) * e_2[2] - (z - f[2]) * e_2[1]) * inverse
+        beta = ((z - f[2]) * e_1[1] - (y - f[1]) * e_1[2]) * inverse
+        found.append(
+            Corner(np.maximum(np.abs(alpha), np.abs(beta)) <= 1.0, y, z, f[0] + alpha * e_1[0] + beta * e_2[0])
+        )
+    return found

@@ -1,46 +1,262 @@
-"""Inertia in contact space from the O(n) recursions: what impulses at contacts do to velocities there.
+"""The Delassus operator A = J (I + diag(extra))^-1 J^T of the contacts of a scene, from the O(n) recursions.
 
-    A = J (I + diag(extra))^-1 J^T
-
-by the extended-force-propagator algorithm, on the articulated bodies that the smooth dynamics of a step work out too:
-traced together, they stand once.
+Blocks come from the extended-force-propagator algorithm on the articulated-body inertias of the smooth dynamics, which
+are computed once if both are traced together. Contacts between the same bodies with the same frame form a group. Blocks
+of A are computed inside groups only; groups interact through the twists and wrenches of their bodies, which have six
+numbers for any number of contacts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.algorithms.links import links_at
 from legged.algorithms.operational.propagators import inverse_inertia_blocks
-from legged.dynamics.forward import articulate, rotor_inertia
+from legged.compiler.ir.annotations import items
+from legged.compiler.ir.expression import Expression
+from legged.contact.pairs import Side
+from legged.dynamics.forward import articulate, rotor_inertia, velocity_jump
+from legged.dynamics.kinematics import Motion, motion
 from legged.robot.robot import Robot
-from legged.spatial import Array
+from legged.spatial import Array, mirror, skew, sum_of
+
+Sides = tuple[Side, Side | None]
+BlockMatrix = list[list[Array | None]]
+"""A matrix of blocks; None for a zero block."""
+PortMap = tuple[int, Array]
+"""Number of a port, and C, (3, n), from the port's twist to the contact's velocity."""
 
 
-class End(NamedTuple):
-    """Where a body is held: rows of G, (n, 6), are what of its twist, in its own axes, is meant."""
+class ContactGroups(NamedTuple):
+    """Groups of contacts between the same bodies with the same frame, and their interaction through ports.
 
+    A port is the part of a body's twist that a group depends on: all six components for several contacts, three for a
+    single contact.
+
+    Attributes:
+        members: Numbers of the contacts of each group.
+        maps: For each contact its ports, with C, (3, n), from the port's twist, (n,), to the contact's velocity.
+        mobility: Twists of ports per wrench on ports, blocks (n, n'); None inside a group, and for zero blocks.
+    """
+
+    members: Sequence[Sequence[int]]
+    maps: Sequence[Sequence[PortMap]]
+    mobility: BlockMatrix
+
+    def wrenches(self, p: Any, of: Sequence[int] | None = None) -> dict[int, Array]:
+        """Return the wrenches, (n,), on the ports of the given contacts, or of all, for impulses p, (m, 3), [N s]."""
+        terms: dict[int, list[Array]] = {}
+        for i in range(len(self.maps)) if of is None else of:
+            for port, C in self.maps[i] if self.maps else ():
+                terms.setdefault(port, []).append(C.T @ p[i])
+        return {port: sum_of(term) for port, term in terms.items()}
+
+    def velocities(self, group: Sequence[int], u: Any, w: dict[int, Array]) -> list[Array]:
+        """Return the velocities of a group's contacts, (3,), due to wrenches on the ports of other groups.
+
+        Args:
+            group: Numbers of its contacts. u: Velocities without these wrenches, (m, 3), [m/s], contact frames.
+            w: Wrench on each port, (n,), [N s] and [N m s], contact axes.
+        """
+        if not self.maps:
+            return [u[i] for i in group]
+        twists = {port: self._twist(port, w) for port, _ in self.maps[group[0]]}
+        return [
+            sum_of([u[i], *(C @ twists[port] for port, C in self.maps[i] if twists[port] is not None)]) for i in group
+        ]
+
+    def _twist(self, port: int, w: dict[int, Array]) -> Array | None:
+        """Return the twist of a port, (n,); the term of the previous group, the last one updated, comes last."""
+        row = self.mobility[port]
+        order = (*range(port, len(row)), *range(port))
+        terms = [block @ w[other] for other in order if (block := row[other]) is not None]
+        return sum_of(terms) if terms else None
+
+
+class ContactBody(NamedTuple):
+    """A body that carries contacts of one frame.
+
+    Attributes:
+        robot, body: Number of the robot in the scene, and of the body in `robot.bodies`.
+        T: From the body's twist, in its axes, to its twist in contact axes about the same origin, (6, 6).
+    """
+
+    robot: int
     body: int
-    G: Array
+    T: Array
 
 
-def mobilities_at(robot: Robot, q: Array, extra: Array, ends: Sequence[End]) -> list[list[Array]]:
-    """Return the blocks of G J (I + diag(extra))^-1 J^T G^T between ends, (n, n'), those below the diagonal as zeros.
+class ContactSide(NamedTuple):
+    """One side of a contact: number of its `ContactBody`, and C, (3, 6), from that body's twist to the velocity."""
+
+    contact_body: int
+    C: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Contacts:
+    """The contacts of a scene at one moment.
+
+    Attributes:
+        robots: The robots of the scene. qs: Their configurations, (nq,).
+        extra: Added to the diagonals of their inertia matrices, (nv,).
+        poses: Poses of their bodies.
+        bodies: Bodies with contacts, one entry for each contact frame on them.
+        sides: For each contact its sides, the second with the opposite sign; the terrain is no side.
+    """
+
+    robots: Sequence[Robot]
+    qs: Sequence[Array]
+    extra: Sequence[Array]
+    poses: list[Motion]
+    bodies: list[ContactBody]
+    sides: list[list[ContactSide]]
+
+    @classmethod
+    def of(
+        cls,
+        robots: Sequence[Robot],
+        sides: Sequence[Sides],
+        qs: Sequence[Array],
+        extra: Sequence[Array],
+        frames: Array,
+        points: Array,
+    ) -> Contacts:
+        """Return the contacts between given sides.
+
+        Args:
+            robots: The robots of the scene. sides: The two sides of each contact; the second is None for the terrain.
+            qs: Configuration of each robot, (nq,), mixed units.
+            extra: Added to the diagonal of the inertia matrix of each robot, (nv,).
+            frames: Rows n, t1, t2 of each contact frame, (m, 3, 3), dimensionless, world axes.
+            points: Contact points, (m, 3), [m], world axes.
+        """
+        poses = [motion(robot, q) for robot, q in zip(robots, qs, strict=True)]
+        bodies: dict[Any, ContactBody] = {}
+        found: list[list[ContactSide]] = []
+        for both, frame, point in zip(sides, frames, points, strict=True):
+            found.append([])
+            for side, sign in zip(both, (1.0, -1.0), strict=True):
+                if side is not None:
+                    at, k = poses[side.robot], side.body
+                    key = side.robot, k, *map(_identity, frame.ravel())
+                    if key not in bodies:
+                        R = frame @ at.rotation[k]
+                        T = np.block([[R, np.zeros((3, 3))], [np.zeros((3, 3)), R]])
+                        bodies[key] = ContactBody(side.robot, k, T)
+                    r = frame @ (point - at.origin[k])
+                    C = sign * np.hstack([-skew(r), np.eye(3)])
+                    found[-1].append(ContactSide(list(bodies).index(key), C))
+        return cls(robots, qs, extra, poses, list(bodies.values()), found)
+
+    def velocities(self, vs: Sequence[Array]) -> Array:
+        """Return the velocities of the contacts, (m, 3), [m/s], in their frames.
+
+        Args:
+            vs: Velocity of each robot, (nv,), mixed units.
+        """
+        twists = [motion(robot, q, v).twist for robot, q, v in zip(self.robots, self.qs, vs, strict=True)]
+        in_contact_axes = [body.T @ twists[body.robot][body.body] for body in self.bodies]
+        found = [sum_of(side.C @ in_contact_axes[side.contact_body] for side in sides) for sides in items(self.sides)]
+        return np.array(found).reshape(-1, 3)
+
+    def delassus(self) -> tuple[BlockMatrix, ContactGroups]:
+        """Return A = J (I + diag(extra))^-1 J^T, [1/kg], in two parts.
+
+        The first part has the blocks (3, 3) between contacts of a group, None between others; the second part has the
+        interaction between groups.
+        """
+        groups: dict[tuple[int, ...], list[int]] = {}
+        for i, sides in enumerate(self.sides):
+            groups.setdefault(tuple(body for body, _ in sides), []).append(i)
+        ports, maps = self._ports(list(groups.values()))
+        mobility = self._mobility(ports)
+        m = len(self.sides)
+        blocks: BlockMatrix = [[None] * m for _ in range(m)]
+        for group in groups.values():
+            _fill_group(blocks, group, maps, mobility)
+        for group in groups.values():
+            for (a, _), (b, _) in product(maps[group[0]], repeat=2):
+                mobility[a][b] = None
+        return blocks, ContactGroups(list(groups.values()), maps, mobility)
+
+    def after(self, v_free: Sequence[Array], p: Array) -> list[Array]:
+        """Return the velocity of each robot, (nv,), after the impulses p.
+
+        Args:
+            v_free: Velocity of each robot without impulses, (nv,), mixed units.
+            p: Impulses on the first sides, (m, 3), [N s], contact frames.
+        """
+        in_contact_axes: list[Any] = [0.0] * len(self.bodies)
+        for sides, impulse in zip(self.sides, p, strict=True):
+            for k, C in sides:
+                in_contact_axes[k] = in_contact_axes[k] + C.T @ impulse
+        wrenches: list[dict[int, Array]] = [{} for _ in self.robots]
+        for (r, k, T), w in zip(self.bodies, in_contact_axes, strict=True):
+            wrenches[r][k] = wrenches[r].get(k, 0.0) + T.T @ w
+        return [
+            v + velocity_jump(robot, q, w, extra) if w else v
+            for robot, q, extra, v, w in zip(self.robots, self.qs, self.extra, v_free, wrenches, strict=True)
+        ]
+
+    def _ports(self, groups: list[list[int]]) -> tuple[list[tuple[int, int, Array]], list[list[PortMap]]]:
+        """Return the ports, (robot, body, rows of the body's twist), and the ports of each contact.
+
+        The port of a group of several contacts is the twist of a body; that of a single contact is the velocity of its
+        point.
+        """
+        ports: list[tuple[int, int, Array]] = []
+        maps: list[list[PortMap]] = [[] for _ in self.sides]
+        for group in groups:
+            for same_body in zip(*(self.sides[i] for i in group), strict=True):
+                robot, body, T = self.bodies[same_body[0].contact_body]
+                single = len(group) == 1
+                for i, (_, C) in zip(group, same_body, strict=True):
+                    maps[i].append((len(ports), np.eye(3) if single else C))
+                ports.append((robot, body, same_body[0].C @ T if single else T))
+        return ports, maps
+
+    def _mobility(self, ports: list[tuple[int, int, Array]]) -> BlockMatrix:
+        """Return the twists of ports per wrench on ports, blocks (n, n'); None between robots."""
+        found: BlockMatrix = [[None] * len(ports) for _ in ports]
+        for n, (robot, q, extra) in enumerate(zip(self.robots, self.qs, self.extra, strict=True)):
+            own = [number for number, (r, *_) in enumerate(ports) if r == n]
+            blocks = _port_mobility(robot, q, extra, [ports[number][1:] for number in own]) if own else []
+            for i, a in enumerate(own):
+                for j, b in enumerate(own[i:], i):
+                    found[a][b] = blocks[i][j]
+                    found[b][a] = blocks[i][j].T if i < j else blocks[i][i]
+        return found
+
+
+def _fill_group(blocks: BlockMatrix, group: list[int], maps: list[list[PortMap]], mobility: BlockMatrix) -> None:
+    """Set the blocks between the contacts of a group."""
+    for at, j in items(enumerate(group)):
+        response = {a: sum_of(M @ C.T for b, C in maps[j] if (M := mobility[a][b]) is not None) for a, _ in maps[j]}
+        for i in group[: at + 1]:
+            block = sum_of(C @ response[a] for a, C in maps[i])
+            blocks[i][j] = mirror(block) if i == j else block
+            blocks[j][i] = blocks[i][j].T  # type: ignore[union-attr]
+
+
+def _port_mobility(robot: Robot, q: Array, extra: Array, ports: Sequence[tuple[int, Array]]) -> list[list[Array]]:
+    """Return the blocks of G J (I + diag(extra))^-1 J^T G^T between ports, (n, n'), zeros below the diagonal.
 
     Args:
-        robot: The robot. q: Configuration, (nq,). extra: Added to the joints' own inertia, (nv,).
-        ends: Where it is held.
+        robot: The robot. q: Configuration, (nq,). extra: Added to the diagonal of the inertia matrix, (nv,).
+        ports: (body, G (n, 6)) each; G selects components of the body's twist in its axes.
     """
     links = links_at(robot, q)
     factors, _ = articulate(robot, q, links.X, [rotor_inertia(body, extra) for body in robot.bodies])
     Psi = [np.zeros((6, robot.base.nv)), *(f.Psi for f in factors[1:])]
-    D = [f.I_hat for f in factors]
-    return inverse_inertia_blocks(links, D, Psi, [(end.body, end.G.T) for end in ends])
+    return inverse_inertia_blocks(links, [f.I_hat for f in factors], Psi, [(body, G.T) for body, G in ports])
 
 
-def turned(R: Array) -> Array:
-    """Return diag(R, R), (6, 6)."""
-    return np.block([[R, np.zeros((3, 3))], [np.zeros((3, 3)), R]])
+def _identity(x: Any) -> Any:
+    """Return a key that is equal for equal entries of frames: a number itself, a traced value by its identity."""
+    return id(x) if isinstance(x, Expression) else float(x)

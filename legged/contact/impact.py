@@ -1,4 +1,4 @@
-"""One step's impulses: the problem of all contacts, solved for impact and for rest, over any element."""
+"""Impulses of one time step: the contact problem solved without and with restitution, over any element."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ import numpy as np
 
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
-from legged.contact.contacts import Contacts
+from legged.contact.delassus import Contacts
 from legged.contact.rigid import Rigid
-from legged.contact.solver import Course, Problem, missed, swept, velocities
+from legged.contact.solver import ContactProblem, Iterate, gauss_seidel, natural_map_residual, velocities
 from legged.spatial import Array
 
-RECOVERED = 0.2
-"""Share of an overlap that a step makes good, up to the speed `Rigid.recovery`."""
-_TINY = 1e-200  # keeps 0 / 0 away where nothing is shared
+RECOVERY_FRACTION = 0.2
+"""Fraction of a penetration that a step corrects, up to the speed `Rigid.recovery`."""
+_TINY = 1e-200  # avoids 0 / 0 without restitution
 
 
 class Impact(NamedTuple):
-    """What the contacts of a scene do in one step.
+    """The impulses of one time step and their effect.
 
     Attributes:
         p: Impulses on the first sides, (m, 3), [N s], contact frames.
         v_next: Velocities of each robot after them, (nv,).
-        residual: By how much the law is broken, [m/s]; see `legged.contact.solver.residual`.
-        work: What the impulses do over the step, [J]: p . u, u the mean of the velocities before and after it.
+        residual: Violation of the contact law, [m/s]; see `natural_map_residual`.
+        work: Work of the impulses over the step, [J]: p . u with the mean u of the velocities before and after it.
     """
 
     p: Array
@@ -38,69 +38,75 @@ class Impact(NamedTuple):
 def impact(
     ground: Rigid, contacts: Contacts, vs: Sequence[Array], v_free: Sequence[Array], h: Any, gap: Array, guess: Array
 ) -> Impact:
-    """Return the impulses with which a step of length h from vs, without contacts to v_free, ends lawfully.
+    """Return the impulses of a step of length h from vs, for which it ends without contacts at v_free.
 
     Args:
-        ground: The law. contacts: Where and on whom.
-        vs, v_free: Velocities of each robot before the step and after it without contacts, (nv,).
-        h: The step, [s]. gap: Distances of the contacts, (m,), [m].
-        guess: Impulses to start from, (m, 3), [N s].
+        ground: The contact law. contacts: The contacts.
+        vs: Velocity of each robot before the step, (nv,), mixed units.
+        v_free: Velocity of each robot after the step without contacts, (nv,), mixed units.
+        h: The step, [s]. gap: Distances of the contacts, (m,), [m], along the contact frames' normals.
+        guess: Initial impulses, (m, 3), [N s], contact frames.
     """
     if not len(gap):
         return Impact(np.zeros((0, 3)), list(v_free), 0.0, 0.0)
     with stage("contact problem"):
         before, free = contacts.velocities(vs), contacts.velocities(v_free)
-        near, groups = contacts.inertia()
-        problem = Problem(near, free, ground.friction, groups)
-        rest = [_resting(ground, d, h) for d in gap]
+        blocks, groups = contacts.delassus()
+        problem = ContactProblem(blocks, free, ground.friction, groups)
+        target = [_target_velocity(ground, d, h) for d in gap]
     with stage("contact solver"):
-        p, u, target = _solved(ground, problem, rest, before, h, gap, guess)
+        p, u, target = solve_impulses(ground, problem, target, before, h, gap, guess)
     with stage("contact response"):
         work = 0.5 * (p * (before + u)).sum()
-        return Impact(p, contacts.after(v_free, p), missed(problem, target, p, u), work)
+        return Impact(p, contacts.after(v_free, p), natural_map_residual(problem, target, p, u), work)
 
 
-def _solved(
-    ground: Rigid, problem: Problem, rest: list[Any], before: Array, h: Any, gap: Array, guess: Array
+def solve_impulses(
+    ground: Rigid, problem: ContactProblem, target: list[Any], before: Array, h: Any, gap: Array, guess: Array
 ) -> tuple[Array, Array, list[Any]]:
-    """Return (impulses, the contacts' velocities with them (m, 3), the normal velocities that they aim at).
+    """Return (impulses (m, 3), contact velocities with them (m, 3), target velocities with restitution).
 
-    A third of the sweeps goes to the problem without restitution; with it the others go on from there.
+    A third of the sweeps solves the problem without restitution; the others continue from there with restitution.
+
+    Args:
+        ground: The contact law. problem: The contacts. target: Normal velocities without restitution, [m/s].
+        before: Contact velocities before the step, (m, 3), [m/s], contact frames.
+        h: The step, [s]. gap: As in `impact`. guess: As in `impact`.
     """
-    course = Course.at(guess)
+    iterate = Iterate.initial(guess)
     if isinstance(ground.restitution, float) and ground.restitution == 0.0:
-        p = swept(problem, rest, course, ground.sweeps).p
-        return p, velocities(problem, p), rest
+        p = gauss_seidel(problem, target, iterate, ground.sweeps).p
+        return p, velocities(problem, p), target
     first = max(1, ground.sweeps // 3)
-    soft = swept(problem, rest, course, first)
-    target = []
-    for velocity, d, u in zip(rest, gap, -before[:, 0], strict=True):
+    plastic = gauss_seidel(problem, target, iterate, first)
+    bounced = []
+    for velocity, d, u in zip(target, gap, -before[:, 0], strict=True):
         bounces = (d < h * u) & (u > ground.threshold)
-        target.append(where(bounces, np.maximum(ground.restitution * u, velocity), velocity))
-    hard = swept(problem, target, soft, max(1, ground.sweeps - first), first)
-    u, more = velocities(problem, soft.p), hard.p - soft.p
-    du = velocities(problem, hard.p) - u
-    share = _share(soft.p, before + u, more, du, u + 0.5 * (before - problem.u_free))
-    return soft.p + share * more, u + share * du, target
+        bounced.append(where(bounces, np.maximum(ground.restitution * u, velocity), velocity))
+    restituted = gauss_seidel(problem, bounced, plastic, max(1, ground.sweeps - first), first)
+    u, dp = velocities(problem, plastic.p), restituted.p - plastic.p
+    du = velocities(problem, restituted.p) - u
+    fraction = _restitution_fraction(plastic.p, before + u, dp, du, u + 0.5 * (before - problem.u_free))
+    return plastic.p + fraction * dp, u + fraction * du, bounced
 
 
-def _share(p: Array, twice_mean: Array, more: Array, du: Array, rate: Array) -> Any:
-    """Return how far to go from the impulses without restitution to those with it, 0 to 1, so that no energy comes.
+def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rate: Array) -> Any:
+    """Return the largest fraction of restitution, 0 to 1, for which the impulses do no positive work.
 
-    Over a step impulses p do the work p . (u_before + u) / 2. Without restitution they take energy, while Newton's law
-    of restitution with friction may bring some (Kane's paradox). Between the two every mean obeys the cones.
+    Over a step impulses p do the work p . (u_before + u) / 2. Without restitution they dissipate energy, while Newton's
+    law of restitution with friction may add energy (Kane's paradox). All means of the two lie in the friction cones.
 
     Args:
         p, twice_mean: Impulses without restitution, and u_before + u.
-        more, du: What restitution adds to impulses and velocities.
-        rate: The work changes by share more . rate + share^2 more . du / 2.
+        dp, du: Changes of impulses and velocities by restitution.
+        rate: The work changes by fraction dp . rate + fraction^2 dp . du / 2.
     """
-    spare = np.maximum(-0.5 * (p * twice_mean).sum(), 0.0)
-    a, b = (more * du).sum(), (more * rate).sum()
-    root = np.sqrt(b * b + 2.0 * a * spare)
-    return where(b + 0.5 * a <= spare, 1.0, 2.0 * spare / (b + root + _TINY))
+    dissipated = np.maximum(-0.5 * (p * twice_mean).sum(), 0.0)
+    a, b = (dp * du).sum(), (dp * rate).sum()
+    root = np.sqrt(b * b + 2.0 * a * dissipated)
+    return where(b + 0.5 * a <= dissipated, 1.0, 2.0 * dissipated / (b + root + _TINY))
 
 
-def _resting(ground: Rigid, gap: Any, h: Any) -> Any:
-    """Return the normal velocity at which a contact neither sinks in nor bounces, [m/s]."""
-    return where(gap > 0.0, -gap / h, np.minimum(-RECOVERED * gap / h, ground.recovery))
+def _target_velocity(ground: Rigid, gap: Any, h: Any) -> Any:
+    """Return the normal velocity that closes a gap within the step or corrects a penetration, [m/s]."""
+    return where(gap > 0.0, -gap / h, np.minimum(-RECOVERY_FRACTION * gap / h, ground.recovery))

@@ -1,29 +1,37 @@
-"""`Rigid`: a ground that does not give."""
+"""Rigid ground and free bodies: the definition of a scene with rigid contact."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from legged.errors import DefinitionError
 from legged.ground.terrain import Flat, Terrain
+from legged.robot.base import FloatingBase
+from legged.robot.builder import GRAVITY, RobotBuilder
+from legged.robot.inertia import Inertia
+from legged.robot.link import Link, Shape
+from legged.robot.placement import Vector, vector3
+from legged.robot.robot import Robot
+from legged.spatial import Array
 
 
 @dataclass(frozen=True)
 class Rigid:
-    """A ground, and surfaces of bodies, that do not give: impacts, resting contact and Coulomb friction as impulses.
+    """A rigid ground and rigid surfaces of bodies: impacts, resting contact and Coulomb friction as impulses.
 
-    It stands where a `legged.ground.Ground` does. What of a scene touches what, and the law, are in `docs/contact.md`.
+    It replaces a compliant `legged.ground.Ground`. `docs/contact.md` describes the contact pairs and the contact law.
 
     Attributes:
-        friction: Coulomb's mu.
-        restitution: Speed of parting over speed of approach, from 0 to 1.
-        terrain: Where the surface is.
-        sweeps: Rounds of the solver over all contacts, a fixed number; with restitution two or more.
-        threshold: Speed of approach below which nothing bounces, [m/s].
-        recovery: Greatest speed at which bodies that overlap are parted, [m/s].
-        pairs: Names of what may touch, two by two: links, free bodies, "terrain"; None for what is usual, see
+        friction: Coulomb friction coefficient mu.
+        restitution: Newton's coefficient of restitution, from 0 to 1.
+        terrain: The surface.
+        sweeps: Iterations of the solver over all contacts, a fixed number; two or more with restitution.
+        threshold: Approach speed below which there is no restitution, [m/s].
+        recovery: Largest speed at which penetrations are corrected, [m/s].
+        pairs: Pairs of names that may collide: links, free bodies, "terrain"; None for the default pairs, see
             `legged.contact.scene`.
     """
 
@@ -57,3 +65,52 @@ class Rigid:
     def describe(self) -> str:
         """Return the terrain and the law in a few lines."""
         return str(self)
+
+
+@dataclass(frozen=True, eq=False)
+class FreeBody:
+    """A free rigid body of a scene and its initial state.
+
+    Attributes:
+        name: Different from the names of the robot's links.
+        inertia: Inertia, body axes.
+        shapes: Collision shapes, body axes.
+        position: Initial position of its origin, (3,), [m], world axes.
+        quaternion: Initial rotation from body axes to world axes, (4,), w first, of norm one.
+        velocity: Initial velocity of its origin, (3,), [m/s], world axes.
+        spin: Initial angular velocity, (3,), [rad/s], world axes.
+    """
+
+    name: str
+    inertia: Inertia
+    shapes: Sequence[Shape]
+    position: Vector = (0.0, 0.0, 0.0)
+    quaternion: Vector = (1.0, 0.0, 0.0, 0.0)
+    velocity: Vector = (0.0, 0.0, 0.0)
+    spin: Vector = field(default=(0.0, 0.0, 0.0))
+
+    def __post_init__(self) -> None:
+        for name in ("position", "velocity", "spin"):
+            object.__setattr__(self, name, vector3(f"the {name} of body {self.name!r}", getattr(self, name)))
+        p = np.asarray(self.quaternion, float)
+        if p.shape != (4,) or not abs(np.linalg.norm(p) - 1.0) < 1e-6:
+            raise DefinitionError(
+                f"the quaternion of body {self.name!r} must be four numbers of norm 1, w first, got {self.quaternion}"
+            )
+        if self.inertia.is_massless:
+            raise DefinitionError(f"the free body {self.name!r} has no mass; give it an inertia")
+        object.__setattr__(self, "quaternion", p / np.linalg.norm(p))
+        object.__setattr__(self, "shapes", tuple(self.shapes))
+
+    def robot(self, gravity: Vector = GRAVITY) -> Robot:
+        """Return the body as a robot of one link on a floating base.
+
+        Args:
+            gravity: (3,), [m/s^2], world axes.
+        """
+        return RobotBuilder(self.name, Link(self.name, self.inertia, shapes=self.shapes), gravity=gravity).build()
+
+    def state(self) -> tuple[Array, Array]:
+        """Return the initial (q (7,), v (6,)) of `robot`."""
+        q = np.concatenate([self.quaternion, np.asarray(self.position)])
+        return q, FloatingBase().velocity(q, np.asarray(self.spin), np.asarray(self.velocity))

@@ -1,7 +1,7 @@
-"""`Scene`: robots, free bodies and a rigid ground, with a fixed list of places where they may touch.
+"""Scenes of a robot, free bodies and a rigid ground, with a fixed list of contact candidates.
 
-By default the contact points of robots and the shapes of free bodies meet the terrain, and free bodies meet each other
-and those links of robots that have shapes.
+By default the contact points of the robot and the shapes of free bodies collide with the terrain, and free bodies
+collide with each other and with the links of the robot that have shapes.
 """
 
 from __future__ import annotations
@@ -9,29 +9,33 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.algorithms.articulated import refuse_followers
 from legged.compiler.ir.annotations import items
-from legged.contact.contacts import Contacts
-from legged.contact.free_body import FreeBody
+from legged.contact.delassus import Contacts
 from legged.contact.impact import Impact, impact
-from legged.contact.listing import pairs_of
-from legged.contact.pairs import Pair, Side
-from legged.contact.rigid import Rigid
+from legged.contact.pairs import BodyShape, BoxTerrain, Pair, ShapePair, Side, SphereTerrain, candidate_count
+from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import motion
+from legged.errors import DefinitionError, UnknownNameError
+from legged.robot.link import Box, PlacedLink, Sphere
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
 
+TERRAIN = "terrain"
+"""Name of the terrain in `Rigid.pairs`."""
+
 
 class Candidate(NamedTuple):
-    """A place where two things may touch.
+    """A contact candidate.
 
     Attributes:
         name: For reports.
-        first, second: Who; second is None for the terrain.
+        first, second: Its sides; second is None for the terrain.
     """
 
     name: str
@@ -39,13 +43,13 @@ class Candidate(NamedTuple):
     second: Side | None
 
 
-class Touches(NamedTuple):
-    """All candidates at one moment.
+class ContactGeometry(NamedTuple):
+    """Gaps, frames and points of all m candidates at a configuration.
 
     Attributes:
-        gap: Distances, (m,), [m], negative where bodies overlap.
-        frame: Rows n, t1, t2 of each contact frame, (m, 3, 3), world; n points from the second side to the first.
-        point: Where impulses act, (m, 3), [m], world.
+        gap: Distances, (m,), [m], negative for penetration.
+        frame: Rows n, t1, t2 of each contact frame, (m, 3, 3), world axes; n points from the second side to the first.
+        point: Points of application of the impulses, (m, 3), [m], world axes.
     """
 
     gap: Array
@@ -55,12 +59,12 @@ class Touches(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What may touch what.
+    """A robot, free bodies and a rigid ground with their collision pairs.
 
     Attributes:
-        robots: The user's, then the free bodies as robots of one link.
-        ground: The terrain and the law.
-        pairs: What may touch, each with its touches; see `legged.contact.pairs`.
+        robots: The robot, then the free bodies as robots of one link.
+        ground: The terrain and the contact law.
+        pairs: Collision pairs with their contact candidates; see `legged.contact.pairs`.
     """
 
     robots: tuple[Robot, ...]
@@ -72,8 +76,8 @@ class Scene:
         """Return the scene of a robot and free bodies, under the robot's gravity.
 
         Raises:
-            DefinitionError: for two things of one name, pairs that cannot touch, joints that follow others.
-            UnknownNameError: for a pair of names that are not there.
+            DefinitionError: for names used twice, pairs that cannot collide, and joints that follow others.
+            UnknownNameError: for unknown names in `Rigid.pairs`.
         """
         refuse_followers(robot, "rigid contact")
         robots = (robot, *(body.robot(robot.gravity) for body in bodies))
@@ -81,20 +85,20 @@ class Scene:
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
-        """All candidates, (m,), in the order of every array over contacts."""
+        """The m contact candidates, in the order of every array over contacts."""
         return tuple(Candidate(name, pair.first, pair.second) for pair in self.pairs for name in pair.names)
 
-    def touches(self, qs: Sequence[Array]) -> Touches:
+    def contact_geometry(self, qs: Sequence[Array]) -> ContactGeometry:
         """Return gaps, frames and points of the candidates.
 
         Args:
-            qs: Configuration of each robot, (nq,).
+            qs: Configuration of each robot, (nq,), mixed units.
         """
         poses = [motion(robot, q) for robot, q in zip(self.robots, qs, strict=True)]
-        found = [touch for pair in items(self.pairs) for touch in pair.touch(poses, self.ground.terrain)]
-        gap = np.array([touch.gap for touch in found])
-        frame = np.array([touch.frame for touch in found]).reshape(-1, 3, 3)
-        return Touches(gap, frame, np.array([touch.point for touch in found]).reshape(-1, 3))
+        contacts = [contact for pair in items(self.pairs) for contact in pair.detect(poses, self.ground.terrain)]
+        gap = np.array([contact.gap for contact in contacts])
+        frame = np.array([contact.frame for contact in contacts]).reshape(-1, 3, 3)
+        return ContactGeometry(gap, frame, np.array([contact.point for contact in contacts]).reshape(-1, 3))
 
     def impulses(
         self,
@@ -103,41 +107,156 @@ class Scene:
         v_free: Sequence[Array],
         extra: Sequence[Array],
         h: Any,
-        touches: Touches,
+        geometry: ContactGeometry,
         guess: Array,
     ) -> Impact:
         """Return the impulses of one step, and the velocities after it; see `impact`.
 
         Args:
-            qs: Configuration of each robot, (nq,). vs: Velocities before the step, (nv,).
-            v_free: Velocities after it without contacts, (nv,).
-            extra: Added to the joints' own inertia, (nv,) of each robot; see `dynamics.forward.accelerations`.
+            qs: Configuration of each robot, (nq,), mixed units.
+            vs: Velocity of each robot before the step, (nv,), mixed units.
+            v_free: Velocity of each robot after the step without contacts, (nv,), mixed units.
+            extra: Added to the diagonal of each robot's inertia matrix, (nv,); see `dynamics.forward.accelerations`.
             h: The step, [s].
-            touches: At qs.
-            guess: Impulses to start from, (m, 3), [N s], contact frames: those of the last step.
+            geometry: At qs.
+            guess: Initial impulses, (m, 3), [N s], contact frames: those of the last step.
 
         Raises:
             DefinitionError: for robots with joints that follow others.
         """
         sides = [(candidate.first, candidate.second) for candidate in self.candidates]
-        contacts = Contacts.of(self.robots, sides, qs, extra, touches.frame, touches.point)
-        return impact(self.ground, contacts, vs, v_free, h, touches.gap, guess)
+        contacts = Contacts.of(self.robots, sides, qs, extra, geometry.frame, geometry.point)
+        return impact(self.ground, contacts, vs, v_free, h, geometry.gap, guess)
 
-    def wrenches(self, qs: Sequence[Array], touches: Touches, forces: Array) -> list[Array]:
-        """Return the wrenches of contact forces on the links of each robot, (n_links, 6), as controllers feel them.
+    def wrenches(self, qs: Sequence[Array], geometry: ContactGeometry, forces: Array) -> list[Array]:
+        """Return the wrenches of contact forces on the links of each robot, (n_links, 6), link axes, for controllers.
 
         Args:
-            qs: Configuration of each robot, (nq,). touches: At qs.
+            qs: Configuration of each robot, (nq,), mixed units. geometry: At qs.
             forces: On the first sides, (m, 3), [N], contact frames.
         """
         poses = [motion(robot, q) for robot, q in zip(self.robots, qs, strict=True)]
         totals = [[np.zeros(6) for _ in robot.links] for robot in self.robots]
-        for candidate, frame, point, force in zip(self.candidates, touches.frame, touches.point, forces, strict=True):
+        for candidate, frame, point, force in zip(self.candidates, geometry.frame, geometry.point, forces, strict=True):
             for side, f in ((candidate.first, frame.T @ force), (candidate.second, -(frame.T @ force))):
                 if side is not None:
                     link = self.robots[side.robot].links[side.link]
                     R = poses[side.robot].rotation[link.body] @ link.rotation
-                    arm = R.T @ (point - side.point(poses, link.position))
-                    own = R.T @ f
-                    totals[side.robot][side.link] = totals[side.robot][side.link] + join(cross(arm, own), own)
+                    r = R.T @ (point - side.point(poses, link.position))
+                    f_link = R.T @ f
+                    totals[side.robot][side.link] = totals[side.robot][side.link] + join(cross(r, f_link), f_link)
         return [np.array(total) for total in totals]
+
+
+def pairs_of(robots: Sequence[Robot], named: Sequence[tuple[str, str]] | None) -> tuple[Pair, ...]:
+    """Return the collision pairs of a scene.
+
+    By default, in this order: contact points of the robot with the terrain; shapes of free bodies with the terrain;
+    shapes of the robot's links with those of free bodies; those of free bodies with each other.
+
+    Args:
+        robots: The robot, then the free bodies.
+        named: Pairs of names that replace the default pairs. A link of the robot collides with the terrain by its
+            contact points, or by its shapes if it has none; all other pairs collide by their shapes.
+
+    Raises:
+        DefinitionError: for names used twice, and for pairs that cannot collide.
+        UnknownNameError: for unknown names.
+    """
+    links = _links(robots)
+    if named is not None:
+        return tuple(pair for one, other in named for pair in _named(robots, links, one, other))
+    (robot, *bodies), found = robots, []
+    shaped = [link.name for link in robot.links if link.shapes]
+    points = [_contact_point(robot, k) for k in range(len(robot.contacts))]
+    for body in bodies:
+        found += _on_terrain(links[body.name])
+    colliding = [(name, body.name) for name in shaped for body in bodies]
+    for one, other in [*colliding, *combinations([body.name for body in bodies], 2)]:
+        found += _between(links[one], links[other])
+    return (*points, *found)
+
+
+_Placed = tuple[int, PlacedLink]
+
+
+def _links(robots: Sequence[Robot]) -> dict[str, _Placed]:
+    """Return (number of the robot, link) by name."""
+    found: dict[str, _Placed] = {}
+    for number, robot in enumerate(robots):
+        for link in robot.links:
+            if link.name in found or link.name == TERRAIN:
+                raise DefinitionError(
+                    f"two things in the scene are named {link.name!r}; links, free bodies and the {TERRAIN!r} need "
+                    f"names that differ"
+                )
+            found[link.name] = number, link
+    return found
+
+
+def _named(robots: Sequence[Robot], links: dict[str, _Placed], one: str, other: str) -> list[Pair]:
+    """Return the collision pairs of two named things."""
+    for name in (one, other):
+        if name not in links and name != TERRAIN:
+            raise UnknownNameError("link, free body or terrain", name, [*links, TERRAIN])
+    if one == TERRAIN:
+        one, other = other, one
+    if one in (other, TERRAIN):
+        raise DefinitionError(f"{one!r} cannot collide with itself; name two different things")
+    if other != TERRAIN:
+        return _between(links[one], links[other])
+    number, link = links[one]
+    robot = robots[number]
+    points = [k for k, contact in enumerate(robot.contacts) if contact.link == link.index]
+    return [_contact_point(robot, k) for k in points] if points and number == 0 else _on_terrain(links[one])
+
+
+def _contact_point(robot: Robot, k: int) -> SphereTerrain:
+    """Return the pair of a contact point of the robot and the terrain."""
+    contact = robot.contacts[k]
+    link = robot.links[contact.link]
+    at = link.position + link.rotation @ contact.position
+    return SphereTerrain(_side((0, link)), at, contact.radius, (contact.name,))
+
+
+def _on_terrain(placed: _Placed) -> list[Pair]:
+    """Return the pairs of a link's shapes and the terrain."""
+    found: list[Pair] = []
+    for shape, name in _body_shapes(placed):
+        if isinstance(shape.shape, Sphere):
+            found.append(SphereTerrain(shape.side, shape.shape.center, shape.shape.radius, (name,)))  # type: ignore[arg-type]
+        else:
+            found.append(BoxTerrain(shape, _numbered(name, 4)))
+    return found
+
+
+def _between(one: _Placed, other: _Placed) -> list[Pair]:
+    """Return the pairs of the shapes of two links."""
+    if (one[0], one[1].body) == (other[0], other[1].body):
+        raise DefinitionError(f"{one[1].name!r} and {other[1].name!r} are one rigid body and cannot collide")
+    found: list[Pair] = []
+    for a, name in _body_shapes(one):
+        for b, with_name in _body_shapes(other):
+            first, second = (b, a) if isinstance(a.shape, Box) and isinstance(b.shape, Sphere) else (a, b)
+            names = _numbered(f"{name}-{with_name}", candidate_count(first.shape, second.shape))
+            found.append(ShapePair(first, second, names))
+    return found
+
+
+def _body_shapes(placed: _Placed) -> list[tuple[BodyShape, str]]:
+    """Return the shapes of a link in body axes, each with a name."""
+    _, link = placed
+    if not link.shapes:
+        raise DefinitionError(f"{link.name!r} has no collision shapes; give it a Sphere or a Box")
+    names = _numbered(link.name, len(link.shapes))
+    moved = [shape.moved(link.rotation, link.position) for shape in link.shapes]
+    return [(BodyShape(_side(placed), shape), name) for shape, name in zip(moved, names, strict=True)]
+
+
+def _numbered(name: str, count: int) -> tuple[str, ...]:
+    return (name,) if count == 1 else tuple(f"{name}_{k + 1}" for k in range(count))
+
+
+def _side(placed: _Placed) -> Side:
+    number, link = placed
+    return Side(number, link.index, link.body)

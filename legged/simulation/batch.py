@@ -15,7 +15,7 @@ from legged.compiler.passes.hoist import hoist
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
-from legged.contact.free_body import FreeBody
+from legged.contact.rigid import FreeBody
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.robot import Robot
 from legged.simulation.chart import normalized

@@ -21,8 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.contact.free_body import FreeBody
-from legged.contact.rigid import Rigid
+from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
 from legged.dynamics.passive import friction_forces, friction_slopes

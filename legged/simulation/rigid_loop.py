@@ -26,9 +26,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.contact.free_body import FreeBody
 from legged.contact.impact import Impact
-from legged.contact.rigid import Rigid
+from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
@@ -99,12 +98,12 @@ class RigidLoop(ClosedLoop):
     def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
         """Return what the forces of the last step do here, and the pushes; impulses' power is not told."""
         qs, part = [x for x, _ in self.states(q, s)], self.split(s)
-        touches, forces = self.scene.touches(qs), self.forces(s)
-        contact = self.scene.wrenches(qs, touches, forces)[0]
-        world = np.array([frame.T @ f for frame, f in zip(touches.frame, forces, strict=True)]).reshape(-1, 3)
+        geometry, forces = self.scene.contact_geometry(qs), self.forces(s)
+        contact = self.scene.wrenches(qs, geometry, forces)[0]
+        world = np.array([frame.T @ f for frame, f in zip(geometry.frame, forces, strict=True)]).reshape(-1, 3)
         pushed, power = push_wrenches(self.robot, self.pushes, t, q, part.v) if self.pushes else (0.0, 0.0)
         return ExternalForces(
-            contact, contact + pushed, touches.point, world, 0.0 * part.ground_memory, np.stack([0.0, power])
+            contact, contact + pushed, geometry.point, world, 0.0 * part.ground_memory, np.stack([0.0, power])
         )
 
     def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> Pair:
@@ -116,9 +115,9 @@ class RigidLoop(ClosedLoop):
         slope = self.implicit_damping(h, *middle[0])
         free = [self._free(h, t, tau, slope, *middle[0])]
         free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
-        touches, guess = scene.touches(qs), h * self.forces(s)
+        geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
         extra = [h * slope, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
-        impact = scene.impulses(qs, vs, free, extra, h, touches, guess)
+        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess)
         works = self._works(t, h, tau, *middle[0], impact)
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
         ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]

@@ -12,8 +12,7 @@ import numpy as np
 from legged.compiler import compile as compile_function
 from legged.compiler.codegen import llvm
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
-from legged.contact.free_body import FreeBody
-from legged.contact.rigid import Rigid
+from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import DefinitionError, TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot

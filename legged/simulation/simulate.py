@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.contact.free_body import FreeBody
-from legged.contact.rigid import Rigid
+from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
 from legged.errors import DefinitionError, NotFiniteError, SimulationError
 from legged.ground.ground import Ground

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.contact.free_body import FreeBody
-from legged.contact.rigid import Rigid
+from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.ground.ground import Ground
 from legged.robot.inertia import Inertia

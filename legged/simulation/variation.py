@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.contact.free_body import FreeBody
-from legged.contact.rigid import Rigid
+from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
 from legged.ground.ground import Ground
 from legged.simulation.disturbance import Push

@@ -5,9 +5,9 @@ import pytest
 
 import legged
 from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
-from legged.contact.contacts import Contacts
+from legged.contact.delassus import Contacts
 from legged.contact.pairs import Side
-from legged.contact.solver import Problem, velocities
+from legged.contact.solver import ContactProblem, velocities
 from legged.dynamics.forward import accelerations
 from legged.errors import DefinitionError
 from legged.robot.random_tree import random_tree
@@ -69,9 +69,9 @@ def inertias(robots, qs, extra):
 @pytest.mark.parametrize("seed", range(40))
 def test_contact_space_inertia_is_that_of_dense_matrices(seed):
     robots, qs, extra, contacts, J, _ = case(seed)
-    M, m = inertias(robots, qs, extra), len(contacts.handles)
-    near, groups = contacts.inertia()
-    problem = Problem(near, np.zeros((m, 3)), 0.0, groups)
+    M, m = inertias(robots, qs, extra), len(contacts.sides)
+    near, groups = contacts.delassus()
+    problem = ContactProblem(near, np.zeros((m, 3)), 0.0, groups)
     A = np.array([velocities(problem, unit.reshape(m, 3)).ravel() for unit in np.eye(3 * m)]).T
     expected = J @ np.linalg.solve(M, J.T)
     assert A.shape == (3 * m, 3 * m)
@@ -88,7 +88,7 @@ def test_contact_space_inertia_is_that_of_dense_matrices(seed):
 def test_impulses_move_robots_as_dense_matrices_say(seed):
     robots, qs, extra, contacts, J, rng = case(seed)
     vs = [rng.normal(size=robot.nv) for robot in robots]
-    p = rng.normal(size=(len(contacts.handles), 3))
+    p = rng.normal(size=(len(contacts.sides), 3))
     M, after = inertias(robots, qs, extra), np.concatenate(contacts.after(vs, p))
     expected = np.concatenate(vs) + np.linalg.solve(M, J.T @ p.ravel())
     rounding = max(1e-14 * np.linalg.cond(M), 1e-12)
@@ -105,11 +105,11 @@ def test_impulses_are_forces_of_a_short_time(seed):
     contact = robot.links[-1]
     named = robot_with_point(robot, contact.name, rng.normal(size=3))
     scene = Scene.of(named, Rigid())
-    touches, p = scene.touches([q]), rng.normal(size=(1, 3))
-    (wrenches,) = scene.wrenches([q], touches, p)
+    geometry, p = scene.contact_geometry([q]), rng.normal(size=(1, 3))
+    (wrenches,) = scene.wrenches([q], geometry, p)
     held = accelerations(named, q, none, none, wrenches, none) - accelerations(named, q, none, none, None, none)
     sides = [(candidate.first, candidate.second) for candidate in scene.candidates]
-    contacts = Contacts.of(scene.robots, sides, [q], [none], touches.frame, touches.point)
+    contacts = Contacts.of(scene.robots, sides, [q], [none], geometry.frame, geometry.point)
     (jump,) = contacts.after([none], p)
     assert np.abs(jump - held).max() < 1e-9 * max(np.abs(held).max(), 1.0)
 
@@ -149,8 +149,8 @@ def test_impulses_inside_a_scene_keep_its_momentum(seed):
     for r, q, v in zip(scene.robots, qs, vs, strict=True):
         v[3:6] = -20.0 * r.base.pose(q)[0].T @ q[4:7]  # all meet at the origin after 0.05 s
     extra = [np.zeros(r.nv) for r in scene.robots]
-    touches = scene.touches(qs)
-    impact = scene.impulses(qs, vs, vs, extra, 0.05, touches, np.zeros((len(scene.candidates), 3)))
+    geometry = scene.contact_geometry(qs)
+    impact = scene.impulses(qs, vs, vs, extra, 0.05, geometry, np.zeros((len(scene.candidates), 3)))
     assert np.abs(impact.p).max() > 1e-3  # they do hit
     before, after = momenta(scene.robots, qs, vs), momenta(scene.robots, qs, impact.v_next)
     assert np.abs(after - before).max() < 1e-12 * max(np.abs(before).max(), np.abs(impact.p).max())

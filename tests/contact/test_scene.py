@@ -7,7 +7,7 @@ import legged
 import robots
 from legged.compiler import compile as compile_function
 from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
-from legged.contact.pairs import BallOnTerrain, SolidOnSolid
+from legged.contact.pairs import ShapePair, SphereTerrain
 from legged.errors import DefinitionError, UnknownNameError
 
 
@@ -43,9 +43,9 @@ def test_feet_and_bodies_meet_the_terrain_and_bodies_meet_what_has_shapes():
     assert names(scene) == [*feet, *corners, "ball", *hits, f"{trunk}-ball", "block-ball"]
     assert scene.robots[0] is robot
     assert [r.name for r in scene.robots[1:]] == ["block", "ball"]
-    touches = scene.touches([r.neutral() for r in scene.robots])
+    geometry = scene.contact_geometry([r.neutral() for r in scene.robots])
     m = len(scene.candidates)
-    assert (touches.gap.shape, touches.frame.shape, touches.point.shape) == ((m,), (m, 3, 3), (m, 3))
+    assert (geometry.gap.shape, geometry.frame.shape, geometry.point.shape) == ((m,), (m, 3, 3), (m, 3))
 
 
 def test_a_robot_without_contacts_or_bodies_has_nothing_to_touch():
@@ -53,7 +53,7 @@ def test_a_robot_without_contacts_or_bodies_has_nothing_to_touch():
     scene = Scene.of(robot, Rigid())
     q, v, none = robot.neutral(), np.ones(robot.nv), np.zeros(robot.nv)
     assert not scene.candidates
-    impact = scene.impulses([q], [v], [v], [none], 1e-3, scene.touches([q]), np.zeros((0, 3)))
+    impact = scene.impulses([q], [v], [v], [none], 1e-3, scene.contact_geometry([q]), np.zeros((0, 3)))
     assert np.array_equal(impact.v_next[0], v)
     assert impact.p.shape == (0, 3)
 
@@ -64,7 +64,7 @@ def test_named_pairs_stand_instead_of_the_usual_ones():
     ground = Rigid(pairs=((foot, "terrain"), ("block", trunk), ("terrain", trunk)))
     scene = Scene.of(robot, ground, [block()])
     kinds = [type(pair) for pair in scene.pairs]
-    assert kinds[:2] == [BallOnTerrain, SolidOnSolid]
+    assert kinds[:2] == [SphereTerrain, ShapePair]
     assert names(scene)[0] == robot.contacts[2].name
     assert [c.second is None for c in scene.candidates] == [True, *[False] * 4, *[True] * 4]
     assert all(pair.first.robot == 0 for pair in (scene.pairs[0], scene.pairs[2]))
@@ -76,7 +76,7 @@ def test_named_pairs_stand_instead_of_the_usual_ones():
         ((("trunk", "blok"),), UnknownNameError, "did you mean 'block'"),
         ((("block", "block"),), DefinitionError, "itself"),
         ((("terrain", "terrain"),), DefinitionError, "itself"),
-        ((("terrain", "shank"),), DefinitionError, "no shapes"),
+        ((("terrain", "shank"),), DefinitionError, "no collision shapes"),
         ((("tail", "trunk"),), DefinitionError, "one rigid body"),
     ],
 )
@@ -117,13 +117,13 @@ def test_shapes_keep_their_places_through_prefixes_fixed_joints_and_smaller_robo
     fused = Scene.of(robot.fused(), Rigid(), [stone])
     qs = [q, stone.state()[0]]
     assert names(whole) == ["left_tip", "ball", "left_paw-ball"]
-    for ours, others in zip(whole.touches(qs), fused.touches(qs), strict=True):
+    for ours, others in zip(whole.contact_geometry(qs), fused.contact_geometry(qs), strict=True):
         assert np.abs(ours - others).max() < 1e-14
     R, o = legged.link_poses(robot, q)
     k = robot.link("left_paw").index
     center = o[k] + R[k] @ [0.0, 0.1, 0.0]
     gap = np.linalg.norm(center - [0.3, 0.1, -0.2]) - 0.15
-    assert abs(whole.touches(qs).gap[2] - gap) < 1e-14
+    assert abs(whole.contact_geometry(qs).gap[2] - gap) < 1e-14
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -131,15 +131,15 @@ def test_wrenches_of_inner_contacts_cancel_and_those_of_the_ground_carry(seed):
     rng = np.random.default_rng(seed)
     scene = Scene.of(dog(), Rigid(), [block(position=(0.1, 0.2, 0.7))])
     qs = [legged.random_configuration(robot, rng) for robot in scene.robots]
-    touches, forces = scene.touches(qs), rng.normal(size=(len(scene.candidates), 3))
+    geometry, forces = scene.contact_geometry(qs), rng.normal(size=(len(scene.candidates), 3))
     total = np.zeros(6)
-    for robot, q, wrenches in zip(scene.robots, qs, scene.wrenches(qs, touches, forces), strict=True):
+    for robot, q, wrenches in zip(scene.robots, qs, scene.wrenches(qs, geometry, forces), strict=True):
         R, o = legged.link_poses(robot, q)
         f = np.einsum("lij,lj->li", R, wrenches[:, 3:])
         total += np.r_[(np.einsum("lij,lj->li", R, wrenches[:, :3]) + np.cross(o, f)).sum(axis=0), f.sum(axis=0)]
-    world = np.einsum("mji,mj->mi", touches.frame, forces)
+    world = np.einsum("mji,mj->mi", geometry.frame, forces)
     ground = [k for k, candidate in enumerate(scene.candidates) if candidate.second is None]
-    expected = np.r_[np.cross(touches.point[ground], world[ground]).sum(axis=0), world[ground].sum(axis=0)]
+    expected = np.r_[np.cross(geometry.point[ground], world[ground]).sum(axis=0), world[ground].sum(axis=0)]
     assert np.abs(total - expected).max() < 1e-12
 
 
@@ -165,7 +165,7 @@ def test_traced_steps_are_the_plain_ones():
     def step(q, v, q_block, v_block, q_ball, v_ball):
         qs, vs = [q, q_block, q_ball], [v, v_block, v_ball]
         extra = [np.zeros(r.nv) for r in scene.robots]
-        impact = scene.impulses(qs, vs, vs, extra, h, scene.touches(qs), np.zeros((m, 3)))
+        impact = scene.impulses(qs, vs, vs, extra, h, scene.contact_geometry(qs), np.zeros((m, 3)))
         return impact.p, *impact.v_next, impact.residual
 
     bodies = {"q_block": (7,), "v_block": (6,), "q_ball": (7,), "v_ball": (6,)}
@@ -200,7 +200,7 @@ def test_random_impacts_of_a_scene_bring_no_energy_and_their_work_is_its_change(
         vs.append(v)
     guess = rng.normal(size=(len(scene.candidates), 3)) * rng.integers(2)
     extra = [np.zeros(robot.nv) for robot in scene.robots]
-    impact = scene.impulses(qs, vs, vs, extra, 0.05, scene.touches(qs), guess)
+    impact = scene.impulses(qs, vs, vs, extra, 0.05, scene.contact_geometry(qs), guess)
     before, after = kinetic(scene, qs, vs), kinetic(scene, qs, impact.v_next)
     assert np.abs(impact.p).max() > 0.01  # they do meet
     assert abs(after - before - impact.work) < 1e-11 * before
@@ -232,7 +232,7 @@ def test_what_cannot_move_takes_no_impulse_and_no_harm():
     scene = Scene.of(robot, Rigid(restitution=0.5))
 
     def step(q, v):
-        impact = scene.impulses([q], [v], [v], [np.zeros(1)], 1e-3, scene.touches([q]), np.zeros((2, 3)))
+        impact = scene.impulses([q], [v], [v], [np.zeros(1)], 1e-3, scene.contact_geometry([q]), np.zeros((2, 3)))
         return impact.p, impact.v_next[0]
 
     for function in (step, compile_function(step, None, q=(1,), v=(1,))):

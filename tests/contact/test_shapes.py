@@ -8,9 +8,8 @@ from scipy.spatial.transform import Rotation
 import legged
 from legged.compiler import compile as compile_function
 from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
-from legged.contact.box_box import box_box
-from legged.contact.frames import frame_of, sign_of
-from legged.contact.touch import sphere_box, sphere_sphere
+from legged.contact.box_box import box_box, sign_of
+from legged.contact.pairs import frame_of, sphere_box, sphere_sphere
 from legged.errors import DefinitionError
 from legged.ground import Slope, paper_ground
 
@@ -145,19 +144,19 @@ def test_a_box_over_a_slope_is_as_high_as_its_lowest_corner(seed):
     q, _ = block.state()
     corners = Box(size).corners @ scene.robots[1].base.pose(q)[0].T + q[4:7]
     normal = terrain.normal(0.0, 0.0)
-    touches = scene.touches([robot.neutral(), q])
-    assert abs(touches.gap.min() - (corners @ normal).min()) < 1e-12
-    assert np.abs(touches.frame[:, 0] - normal).max() < 1e-15
-    assert np.abs(touches.point[:, None] - corners).max(axis=-1).min(axis=1).max() < 1e-12
+    geometry = scene.contact_geometry([robot.neutral(), q])
+    assert abs(geometry.gap.min() - (corners @ normal).min()) < 1e-12
+    assert np.abs(geometry.frame[:, 0] - normal).max() < 1e-15
+    assert np.abs(geometry.point[:, None] - corners).max(axis=-1).min(axis=1).max() < 1e-12
 
 
 def test_a_round_foot_touches_below_its_center():
     foot = legged.Link("ball", legged.sphere_inertia(1.0, 0.1), {"sole": Sphere(0.1, (0.0, 0.2, 0.0))})
     robot = legged.RobotBuilder("roller", foot).build()
     q = np.r_[1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.5]
-    touches = Scene.of(robot, Rigid()).touches([q])
-    assert np.allclose(touches.point, [[0.0, 0.2, 0.4]])
-    assert np.allclose(touches.gap, 0.4)
+    geometry = Scene.of(robot, Rigid()).contact_geometry([q])
+    assert np.allclose(geometry.point, [[0.0, 0.2, 0.4]])
+    assert np.allclose(geometry.gap, 0.4)
     assert robot.contacts[0].radius == 0.1
 
 

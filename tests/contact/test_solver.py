@@ -4,12 +4,11 @@ from functools import partial
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from legged.compiler import compile as compile_function
 from legged.contact import Rigid
-from legged.contact.impact import _solved
-from legged.contact.solver import Course, Problem, cut, residual, swept, velocities
+from legged.contact.impact import solve_impulses
+from legged.contact.solver import ContactProblem, Iterate, gauss_seidel, project_to_disc, residual, velocities
 
 
 def problem(seed: int, m: int | None = None, n: int | None = None, mu: float | None = None):
@@ -25,12 +24,12 @@ def problem(seed: int, m: int | None = None, n: int | None = None, mu: float | N
     J[::3, 0], v[0] = rng.uniform(0.5, 1.5, m), -3.0
     A = (J * rng.uniform(0.1, 3.0, n)) @ J.T
     blocks = [[A[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] for j in range(m)] for i in range(m)]
-    return Problem(blocks, (J @ v).reshape(m, 3), mu), np.zeros(m), rng
+    return ContactProblem(blocks, (J @ v).reshape(m, 3), mu), np.zeros(m), rng
 
 
 def solution(contacts, target, sweeps=2000):
     """Return the impulses after many sweeps."""
-    return swept(contacts, target, Course.at(np.zeros((len(target), 3))), sweeps).p
+    return gauss_seidel(contacts, target, Iterate.initial(np.zeros((len(target), 3))), sweeps).p
 
 
 @pytest.mark.parametrize("seed", range(15))
@@ -68,8 +67,8 @@ def test_one_contact_by_hand():
     """A ball, u = p / m: it sticks if mu p_n holds it, else slides on with what is left."""
     mass, free = 2.0, np.array([[-3.0, 1.0, 0.0]])
     for mu, slide in ((0.5, 0.0), (0.2, 1.0 - 0.2 * 3.0)):
-        contacts = Problem([[np.eye(3) / mass]], free, mu)
-        p = swept(contacts, [0.0], Course.at(np.zeros((1, 3))), 1).p
+        contacts = ContactProblem([[np.eye(3) / mass]], free, mu)
+        p = gauss_seidel(contacts, [0.0], Iterate.initial(np.zeros((1, 3))), 1).p
         assert np.allclose(velocities(contacts, p), [[0.0, slide, 0.0]], atol=1e-15)
         assert abs(p[0, 0] - 6.0) < 1e-15
         assert residual(contacts, [0.0], p) < 1e-15
@@ -85,11 +84,11 @@ def test_four_corners_carry_a_weight_somewhere_between_them():
     A = J @ J.T
     blocks = [[A[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] for j in range(4)] for i in range(4)]
     free = (J @ np.array([-1.0, -load[0], -load[1], 0.0, 0.0])).reshape(4, 3)
-    p = solution(Problem(blocks, free, 0.5), np.zeros(4), 200)
+    p = solution(ContactProblem(blocks, free, 0.5), np.zeros(4), 200)
     assert abs(p[:, 0].sum() - 1.0) < 1e-10
     assert np.abs(p[:, 0] @ corners - load).max() < 1e-10
-    shares = linprog(np.zeros(4), A_eq=np.vstack([np.ones(4), corners.T]), b_eq=np.r_[1.0, load], bounds=(0, None))
-    assert shares.success  # so the question had an answer
+    assert (p[:, 0] >= 0.0).all()  # corners push, they do not pull
+    assert np.abs(p[:, 1:]).max() < 1e-10  # nothing slides
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -101,7 +100,7 @@ def test_the_residual_falls_with_the_sweeps_and_starts_from_what_is_known(seed):
     assert few < 0.5 * before
     known = solution(contacts, target)
     near = contacts._replace(u_free=contacts.u_free + 1e-6 * rng.normal(size=(4, 3)))
-    warm = residual(near, target, swept(near, target, Course.at(known), 10).p)
+    warm = residual(near, target, gauss_seidel(near, target, Iterate.initial(known), 10).p)
     assert warm < 1e-4
 
 
@@ -109,7 +108,7 @@ def test_mixing_gets_a_redundant_problem_solved_in_fewer_sweeps(monkeypatch):
     """Six contacts on ten degrees of freedom, 40 sweeps: ten times nearer in the middle of twenty problems."""
     left = []
     for reach in (2.0, 0.0):
-        monkeypatch.setattr("legged.contact.solver.REACH", reach)
+        monkeypatch.setattr("legged.contact.solver.MAX_EXTRAPOLATION", reach)
         problems = [problem(seed, m=6, n=10, mu=0.6)[:2] for seed in range(20)]
         left.append([residual(*known, solution(*known, 40)) + 1e-15 for known in problems])
     assert np.median(np.log10(left[0])) < np.median(np.log10(left[1])) - 1.0
@@ -128,7 +127,7 @@ def test_impacts_never_bring_energy(seed, restitution):
     m = len(contacts.A)
     guess = np.abs(rng.normal(size=(m, 3))) * rng.integers(2) / np.abs(np.array(contacts.A)).max()
     ground = Rigid(contacts.mu, restitution, threshold=0.0)
-    p, u, _ = _solved(ground, contacts, [0.0] * m, contacts.u_free, 1e-3, np.zeros(m), guess)
+    p, u, _ = solve_impulses(ground, contacts, [0.0] * m, contacts.u_free, 1e-3, np.zeros(m), guess)
     assert np.abs(u - velocities(contacts, p)).max() < 1e-12 * np.abs(contacts.u_free).max()
     assert change_of_energy(contacts, p) <= 1e-13 * np.abs(p * contacts.u_free).sum()
     assert (np.hypot(p[:, 1], p[:, 2]) <= contacts.mu * p[:, 0] + 1e-12 * np.abs(p).max()).all()
@@ -150,7 +149,7 @@ def test_one_frictionless_contact_bounces_as_told(restitution):
     contacts, _, _ = problem(3, m=1, n=3, mu=0.0)
     free = np.array([[-2.0, 0.4, 0.1]])
     contacts = contacts._replace(u_free=free)
-    solve = partial(_solved, before=free, h=1e-3, gap=[0.0], guess=np.zeros((1, 3)))
+    solve = partial(solve_impulses, before=free, h=1e-3, gap=[0.0], guess=np.zeros((1, 3)))
     p, _, _ = solve(Rigid(0.0, restitution), contacts, [0.0])
     assert abs(velocities(contacts, p)[0, 0] - restitution * 2.0) < 1e-14
     p, _, _ = solve(Rigid(0.0, restitution, threshold=3.0), contacts, [0.0])
@@ -160,12 +159,15 @@ def test_one_frictionless_contact_bounces_as_told(restitution):
 @pytest.mark.parametrize("seed", range(30))
 def test_cutting_to_a_disc_gives_its_nearest_point(seed):
     x, y, limit = np.random.default_rng(seed).normal(size=3) * [1.0, 1.0, 0.5]
-    a, b = cut(x, y, abs(limit))
+    a, b = project_to_disc(x, y, abs(limit))
     angle = np.linspace(0.0, 2.0 * np.pi, 2001)
     rim = np.hypot(abs(limit) * np.cos(angle) - x, abs(limit) * np.sin(angle) - y).min()
     assert np.hypot(a, b) <= abs(limit) * (1 + 1e-15)
-    assert np.hypot(a - x, b - y) <= max(rim, 0.0) + 1e-9 if np.hypot(x, y) > abs(limit) else (a, b) == (x, y)
-    assert cut(0.0, 0.0, 0.0) == (0.0, 0.0)
+    if np.hypot(x, y) > abs(limit):
+        assert np.hypot(a - x, b - y) <= rim + 1e-9
+    else:
+        assert (a, b) == (x, y)
+    assert project_to_disc(0.0, 0.0, 0.0) == (0.0, 0.0)
 
 
 def test_traced_impulses_are_the_plain_ones():
@@ -174,8 +176,10 @@ def test_traced_impulses_are_the_plain_ones():
 
     def solve(A, free, guess):
         blocks = [[A[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] for j in range(3)] for i in range(3)]
-        p, _, aims = _solved(Rigid(0.6, 0.5), Problem(blocks, free, 0.6), [0.0] * 3, free, 1e-3, np.zeros(3), guess)
-        return p, residual(Problem(blocks, free, 0.6), aims, p)
+        p, _, aims = solve_impulses(
+            Rigid(0.6, 0.5), ContactProblem(blocks, free, 0.6), [0.0] * 3, free, 1e-3, np.zeros(3), guess
+        )
+        return p, residual(ContactProblem(blocks, free, 0.6), aims, p)
 
     kernel = compile_function(solve, None, A=(9, 9), free=(3, 3), guess=(3, 3))
     for _ in range(5):

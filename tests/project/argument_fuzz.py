@@ -60,7 +60,7 @@ URDF, MJCF = FOLDER / "robot.urdf", FOLDER / "robot.xml"
 
 RESULTS = {
     "Counts", "Kernel", "Robot", "Rollouts", "Run", "Impact", "Solution", "Mobility", "Readings", "ArticulatedModule",
-    "Conversion", "RosConversion", "Candidate", "Touches", "Scene", "ClosedRobot", "Home", "Gait", "GaitLaw", "Posture",
+    "Conversion", "RosConversion", "Candidate", "ContactGeometry", "Scene", "ClosedRobot", "Home", "Gait", "GaitLaw", "Posture",
     "Reference", "FrictionLaw", "NormalLaw", "Terrain", "Base", "Leg", "NumericalGait", "JointState", "Odometry", "Loop",
     "Pendulum", "Pose",
 }  # fmt: skip

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from legged.compiler import compile as compile_function
-from legged.contact.free_body import FreeBody
+from legged.contact.rigid import FreeBody
 from legged.dynamics.kinematics import point_positions
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
