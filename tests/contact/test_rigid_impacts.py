@@ -66,7 +66,7 @@ def momenta(run, inertias):
     for name, inertia in inertias.items():
         body = run.body(name)
         p = inertia.mass * body.velocity
-        spin = np.einsum("tij,jk,tlk,tl->ti", body.rotation, inertia.tensor, body.rotation, body.rotor_momentum)
+        spin = np.einsum("tij,jk,tlk,tl->ti", body.rotation, inertia.tensor, body.rotation, body.spin)
         linear, angular = linear + p, angular + spin + np.cross(body.position, p)
     return linear, angular
 
