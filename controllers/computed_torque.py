@@ -11,8 +11,7 @@ from controllers.law import Gain, GaitLaw, per_joint
 from legged.contact.rigid import Rigid
 from legged.dynamics.inverse import floating_inverse_dynamics
 from legged.errors import DefinitionError
-from legged.ground.contact import contact_motion, contact_wrenches
-from legged.ground.ground import Ground
+from legged.ground.ground import Ground, contact_motion, contact_wrenches
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -41,12 +40,14 @@ class ComputedTorque(GaitLaw):
     kd: Gain | None = None
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (law, memory) for a robot, the memory (m,); arguments as in `GaitLaw.start`."""
         law, memory = super().start(robot, ground, q, v)
         kp = per_joint("kp", self.kp, robot.nj)
         kd = 2 * np.sqrt(kp) if self.kd is None else per_joint("kd", self.kd, robot.nj)
         return replace(law, kp=kp, kd=kd), memory
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
         e, ed, qdd_d = self._errors(t, phase, q, v)
         alpha_theta = qdd_d + np.asanyarray(self.kp) * e + np.asanyarray(self.kd) * ed
         _, tau_theta = floating_inverse_dynamics(self.robot, q, v, alpha_theta, wrenches)
@@ -93,11 +94,13 @@ class FeedForward(GaitLaw):
         return replace(law, kp=kp, kd=kd, _ground=ground), memory
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
         e, ed, _ = self._errors(t, phase, q, v)
         _, _, tau_id = self._reference_motion(t, phase, memory)
         return self._generalized(tau_id + np.asanyarray(self.kp) * e + np.asanyarray(self.kd) * ed)
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
         base_rate, ground_rate, _ = self._reference_motion(t, phase, memory)
         return np.concatenate([base_rate, ground_rate])
 

@@ -29,10 +29,12 @@ class JointPD(GaitLaw):
     kd: Gain = 10.0
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (law, memory) for a robot, the memory (m,); arguments as in `GaitLaw.start`."""
         law, memory = super().start(robot, ground, q, v)
         return replace(law, kp=per_joint("kp", self.kp, robot.nj), kd=per_joint("kd", self.kd, robot.nj)), memory
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
         e, ed, _ = self._errors(t, phase, q, v)
         return self._generalized(np.asanyarray(self.kp) * e + np.asanyarray(self.kd) * ed)
 
@@ -50,13 +52,16 @@ class JointPID(JointPD):
     ki: Gain = 100.0
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (law, memory) for a robot, the memory (m,); arguments as in `GaitLaw.start`."""
         law, _ = super().start(robot, ground, q, v)
         return replace(law, ki=per_joint("ki", self.ki, robot.nj)), np.zeros(robot.nj)
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
         proportional = super().torque(t, phase, q, v, wrenches, memory)
         return proportional + self._generalized(np.asanyarray(self.ki) * memory)
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
         e, _, _ = self._errors(t, phase, q, v)
         return e

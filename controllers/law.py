@@ -132,7 +132,7 @@ def check_foot_support(robot: Robot, names: Sequence[str], G: Array) -> None:
     Args:
         robot: The robot.
         names: Names of the feet, for the error message.
-        G: Map from the force components of the feet to generalized forces on the base, (base.nv, k), mixed units.
+        G: Map from the force components of the feet to generalized forces on the base, (n0, k), mixed units.
     """
     sizes = np.linalg.svd(G, compute_uv=False) if G.size else np.zeros(0)
     if np.sum(sizes > _RANK_TOLERANCE * max(sizes, default=0.0)) < robot.base.nv:

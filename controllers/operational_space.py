@@ -134,7 +134,7 @@ class OperationalSpaceControl(GaitLaw):
     _feet: tuple[tuple[int, Array], ...] = field(default=(), repr=False, kw_only=True)
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
-        """Return (law, memory) for a robot; the memory is empty, (0,).
+        """Return (law, memory) for a robot, the memory empty, (0,); arguments as in `GaitLaw.start`.
 
         Raises:
             UnknownNameError: The robot has no link or contact point of a name.

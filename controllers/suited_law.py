@@ -61,7 +61,7 @@ def servo_gains(robot: Robot, home: Array, hip_height: float) -> tuple[Array, Ar
 
     Args:
         robot: The robot.
-        home: Joint positions of the standing posture, (nj,), [rad] or [m].
+        home: Joint positions of the standing posture, (nj,), [rad] or [m], joint coordinates.
         hip_height: h, [m].
     """
     legs = leg_chains(robot)

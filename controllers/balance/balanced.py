@@ -28,8 +28,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
 from legged.errors import DefinitionError
-from legged.ground.contact import contact_motion
-from legged.ground.ground import Ground
+from legged.ground.ground import Ground, contact_motion
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
 from legged.spatial import Array, cross, join, mirror, solve_symmetric, sum_of
@@ -79,7 +78,7 @@ class Balanced(GaitLaw):
     _divergent: DivergentComponent | None = field(default=None, repr=False, kw_only=True)
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
-        """Return (law, memory) for a robot; the memory is empty, (0,).
+        """Return (law, memory) for a robot, the memory empty, (0,); arguments as in `GaitLaw.start`.
 
         Raises:
             DefinitionError: The gait has not two alternating groups of legs, or the base is fixed.

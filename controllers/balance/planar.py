@@ -150,7 +150,11 @@ class PlanarBalance:
         return positions[self.joint_columns]
 
     def joint_positions(self, q: Array) -> Array:
-        """Return the positions of the joints with motors, (n - 1,), of a configuration q, (nq,)."""
+        """Return the positions of the joints with motors, (n - 1,), [rad] or [m].
+
+        Args:
+            q: Configuration, (nq,).
+        """
         return q[self.robot.nq - self.robot.nv :][self.joint_columns]
 
     def state(self, q: Array, v: Array) -> PlanarState:

@@ -46,7 +46,11 @@ class FootKinematics:
         return [k for body in bodies for k in range(self.robot.bodies[body].v.start, self.robot.bodies[body].v.stop)]
 
     def positions(self, angles: Array) -> Array:
-        """Return the positions of the points, (points, 3), [m], base axes, at joint positions (nj,), [rad] or [m]."""
+        """Return the positions of the points, (points, 3), [m], base axes.
+
+        Args:
+            angles: Joint positions, (nj,), [rad] or [m], joint coordinates.
+        """
         return self._kernel(angles)[0]
 
     def jacobian(self, angles: Array) -> Array:
@@ -55,7 +59,7 @@ class FootKinematics:
         Velocities of the points = J @ rates of the active joints.
 
         Args:
-            angles: Joint positions, (nj,), [rad] or [m].
+            angles: Joint positions, (nj,), [rad] or [m], joint coordinates.
         """
         return self._kernel(angles)[1]
 
@@ -128,7 +132,7 @@ class FootKinematics:
             J qd = velocities,   J qdd = accelerations - Jdot qd
 
         Args:
-            angles: Joint positions, (nj,), [rad] or [m].
+            angles: Joint positions, (nj,), [rad] or [m], joint coordinates.
             velocities: Velocities of the points, (points, 3), [m/s], base axes, or by name.
             accelerations: Accelerations of the points, (points, 3), [m/s^2], base axes, or by name.
 

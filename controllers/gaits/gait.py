@@ -228,7 +228,7 @@ def level_state(robot: Robot, position: Array, velocity: Array, angles: Array, r
         robot: The robot.
         position: Position of the base's origin, (3,), [m], world axes.
         velocity: Velocity of the base's origin, (3,), [m/s], world axes.
-        angles: Joint positions, (nj,), [rad] or [m].
+        angles: Joint positions, (nj,), [rad] or [m], joint coordinates.
         rates: Joint velocities, (nj,), [rad/s] or [m/s], joint coordinates.
     """
     base, empty = robot.base, np.zeros(0)

@@ -99,7 +99,7 @@ def joint_axes(robot: Robot, end: int, rotations: Array, origins: Array) -> list
     Args:
         robot: The robot.
         end: Index of the link.
-        rotations: Rotation matrices of all links, (n_links, 3, 3), link axes to base axes.
+        rotations: Rotation matrices of all links, (n_links, 3, 3), dimensionless, link axes to base axes.
         origins: Origins of all links, (n_links, 3), [m], base axes.
     """
     axes = []

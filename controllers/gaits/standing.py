@@ -49,6 +49,7 @@ class Stand(Gait):
         return 1
 
     def switches(self, until: float) -> Array:
+        """Return no times, (0,), [s]: there are no phases to switch."""
         return np.zeros(0)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 import controllers
 from controllers import Gait, GaitLaw, NumericalGait, suited, suited_law
 from legged.errors import DefinitionError, SimulationError, UnknownNameError
-from legged.ground import Flat, Ground, Slope, Steps, Terrain, paper_ground, realistic_ground
+from legged.ground import Flat, Ground, Slope, Stairs, Terrain, paper_ground, realistic_ground
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, simulate
 from legged.table import Table
@@ -164,7 +164,7 @@ def parse_terrain(text: str) -> Terrain:
     if kind == "steps" and len(numbers) in (1, 2):
         run = numbers[1] if len(numbers) == 2 else 1.0
         edges = tuple(0.5 + run * k for k in range(50))
-        return Steps(edges, (numbers[0],) * len(edges))
+        return Stairs(edges, (numbers[0],) * len(edges))
     raise DefinitionError(f"terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got {text!r}")
 
 

@@ -1,10 +1,10 @@
-"""Compliant ground: terrain, normal laws, friction laws, and grounds with their constants chosen."""
+"""Compliant ground: terrain, laws of normal force and friction, and grounds with default constants."""
 
 from legged.ground.friction import AxisFriction, BristleFriction, FrictionLaw, Frictionless, VectorFriction
 from legged.ground.ground import Ground, center_of_pressure
 from legged.ground.normal import AzadFeatherstone, HuntCrossley, KelvinVoigt, NormalLaw, PaperNormal
 from legged.ground.presets import paper_ground, realistic_ground
-from legged.ground.terrain import Flat, Slope, Steps, Terrain
+from legged.ground.terrain import Flat, Slope, Stairs, Terrain
 
 __all__ = [
     "AxisFriction",
@@ -19,7 +19,7 @@ __all__ = [
     "NormalLaw",
     "PaperNormal",
     "Slope",
-    "Steps",
+    "Stairs",
     "Terrain",
     "VectorFriction",
     "center_of_pressure",

@@ -1,11 +1,8 @@
-"""Friction of one contact point in its tangent plane, over any element.
+"""Friction laws: the tangential force on a contact point from its normal force and sliding velocity.
 
-Every law has `memory`, how many numbers of state a point carries, and
-
-    force(normal_force, velocity, memory) -> (friction (..., 2), memory's rate (..., memory))
-
-with `normal_force` (...,), [N], `velocity` (..., 2), [m/s], `memory` (..., memory), and the friction in newtons, all
-along the two tangent axes of `Ground`; leading axes are points, or points at many times.
+A law has the attribute `memory`, the number of state variables per contact point, and the method `force`. Forces and
+velocities have two components, along the tangents of `legged.ground.ground.tangents`. Leading axes stand for contact
+points and times. All laws can be traced.
 """
 
 from __future__ import annotations
@@ -19,19 +16,25 @@ from legged.compiler.ir import where
 from legged.ground.normal import _not_negative, _positive
 
 Array = np.ndarray
-_TINY = 1e-200  # keeps 0 / 0 away where friction vanishes anyway
+_TINY = 1e-200  # [m/s] or [N], prevents a division 0 / 0 where friction is zero
 
 
 class FrictionLaw(Protocol):
-    """What `Ground` asks of a friction law."""
+    """The interface of friction laws."""
 
     @property
     def memory(self) -> int:
-        """Numbers of state per contact point."""
+        """Number of state variables per contact point."""
         ...
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
-        """Return (friction (..., 2) [N], rate of memory)."""
+        """Return (friction force (..., 2), [N], along the tangent axes, time derivative of the memory (..., m)).
+
+        Args:
+            normal_force: Normal force, (...), [N].
+            velocity: Sliding velocity, (..., 2), [m/s], along the tangent axes.
+            memory: State variables of the law, (..., m).
+        """
         ...
 
 
@@ -40,19 +43,19 @@ def _norm(vector: Array) -> Any:
 
 
 def _arctan_limit(limit: Any, viscous: Any) -> Any:
-    """Return P atan(viscous / P), P = (2 / pi) limit: a viscous force that saturates at `limit`, 0 where limit is 0."""
+    """Return P atan(viscous / P) with P = (2 / pi) limit, a viscous force that saturates at `limit`."""
     p = (2.0 / np.pi) * limit
     return p * np.arctan(viscous / where(p > 0.0, p, 1.0))
 
 
 @dataclass(frozen=True)
 class Frictionless:
-    """No friction: ice."""
+    """No friction."""
 
     memory = 0
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
-        """Return zeros."""
+        """Return (zeros (..., 2), [N], no rate); arguments as in `FrictionLaw.force`, tangent axes."""
         return 0.0 * velocity, memory
 
     def __str__(self) -> str:
@@ -61,18 +64,18 @@ class Frictionless:
 
 @dataclass(frozen=True)
 class AxisFriction:
-    """Coulomb friction smoothed by an arctangent, each tangent axis on its own: the authors' law.
+    """Coulomb friction, regularized by an arctangent for each tangent axis: the law of the paper's authors.
 
         F_i = -P atan(C_h v_i / P),    P = (2 / pi) mu |F_n|
 
-    The limit is mu F_n along an axis, but sqrt(2) mu F_n along the diagonal; below the limit a point creeps.
+    The largest force is mu F_n along an axis and sqrt(2) mu F_n along the diagonal. Below it a loaded point creeps.
 
     Attributes:
-        coefficient: mu.
-        viscosity: C_h, [N s/m], the slope at zero speed.
+        coefficient: Coefficient of friction, mu.
+        viscosity: C_h, [N s/m], the slope at zero velocity.
 
     Source:
-        The ground file of the authors' toolbox (ReDySim), which Shah, Saha, Dutt 2012 do not print.
+        The ground file of the authors' toolbox (ReDySim); Shah, Saha, Dutt 2012 do not print it.
     """
 
     coefficient: float
@@ -84,7 +87,7 @@ class AxisFriction:
         _positive(self, viscosity=self.viscosity)
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
-        """Return (-P atan(C_h v_i / P) (..., 2), no rate)."""
+        """Return (-P atan(C_h v_i / P), (..., 2), [N], no rate); arguments as in `FrictionLaw.force`, tangent axes."""
         limit = self.coefficient * np.abs(normal_force)[..., None]
         return -_arctan_limit(limit, self.viscosity * velocity), memory
 
@@ -94,14 +97,14 @@ class AxisFriction:
 
 @dataclass(frozen=True)
 class VectorFriction:
-    """Coulomb friction smoothed by an arctangent of the speed, against the velocity.
+    """Coulomb friction against the sliding velocity, regularized by an arctangent of the speed.
 
         F = -P atan(C_h |v| / P) v / |v|,    P = (2 / pi) mu |F_n|
 
-    Turning the world changes nothing; below the limit a point creeps.
+    The law is isotropic. Below the largest force mu F_n a loaded point creeps.
 
     Attributes:
-        coefficient: mu.
+        coefficient: Coefficient of friction, mu.
         viscosity: C_h, [N s/m], the slope at zero speed.
     """
 
@@ -114,7 +117,7 @@ class VectorFriction:
         _positive(self, viscosity=self.viscosity)
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
-        """Return (-P atan(C_h |v| / P) v / |v| (..., 2), no rate)."""
+        """Return (force (..., 2), [N], no rate); see the class. Arguments as in `FrictionLaw.force`, tangent axes."""
         speed = _norm(velocity) + _TINY
         size = _arctan_limit(self.coefficient * np.abs(normal_force), self.viscosity * speed)
         return -(size / speed)[..., None] * velocity, memory
@@ -125,23 +128,23 @@ class VectorFriction:
 
 @dataclass(frozen=True)
 class BristleFriction:
-    """Coulomb friction with real sticking: a massless bristle with a spring, a damper and a slider.
+    """Coulomb friction with sticking: a massless bristle with a spring, a damper and a slider.
 
-    With z the bristle's deflection, v the sliding velocity and both along the tangent axes,
+    With the deflection z of the bristle and the sliding velocity v, both along the tangent axes,
 
-        f_stick = k z + d v                              what it would take to stick
-        f       = f_stick min(1, mu F_n / |f_stick|)     what the slider lets through
-        zd      = (f - k z) / d                          v while it sticks
+        f_stick = k z + d v                              force for sticking
+        f       = f_stick min(1, mu F_n / |f_stick|)     force within the friction cone
+        zd      = (f - k z) / d                          equals v while the point sticks
         F       = -f
 
-    A point that sticks under a steady load stands still: z = f / k, v = 0, no creep. The friction never leaves the
-    cone; the deflection of a sliding bristle settles at mu F_n / k, against the velocity; lifted, it springs back at
-    the rate k / d. It is passive whatever F_n(t): with l the factor of f above,
+    A point that sticks under a constant load is at rest, z = f / k and v = 0, without creep. The force never leaves the
+    friction cone. The deflection of a sliding bristle converges to mu F_n / k against the velocity. In the air it
+    returns to zero at the rate k / d. The law is passive for any F_n(t): with l the factor of f_stick above,
 
         f.v - d/dt (k |z|^2 / 2) = (l |f_stick - k z|^2 + (1 - l) |k z|^2) / d >= 0.
 
     Attributes:
-        coefficient: mu.
+        coefficient: Coefficient of friction, mu.
         stiffness: k, [N/m].
         damping: d, [N s/m].
     """
@@ -156,7 +159,13 @@ class BristleFriction:
         _positive(self, stiffness=self.stiffness, damping=self.damping)
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
-        """Return (-f, zd), (..., 2) each; see the class. `memory` is z (..., 2), [m]."""
+        """Return (-f, zd), (..., 2) each, [N] and [m/s], tangent axes; see the class.
+
+        Args:
+            normal_force: Normal force, (...), [N].
+            velocity: Sliding velocity, (..., 2), [m/s], along the tangent axes.
+            memory: Deflection z, (..., 2), [m], along the tangent axes.
+        """
         spring = self.stiffness * memory
         stick = spring + self.damping * velocity
         limit = self.coefficient * np.abs(normal_force)

@@ -1,4 +1,4 @@
-"""Ground: a terrain, a normal law and a friction law, applied to the contact points of a robot."""
+"""Compliant ground: contact forces on the contact points of a robot, and the wrenches they exert on its links."""
 
 from __future__ import annotations
 
@@ -8,26 +8,29 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.ir import ExpressionArray
-from legged.errors import ShapeError
+from legged.dynamics.kinematics import link_poses, point_motion
+from legged.errors import DefinitionError, ShapeError
 from legged.ground.friction import FrictionLaw
 from legged.ground.normal import NormalLaw
 from legged.ground.terrain import Flat, Terrain
+from legged.robot.robot import Robot
+from legged.spatial import cross
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class Ground:
-    """Compliant ground: forces on points from where they are and how they move.
+    """Compliant ground: contact forces as functions of the positions and velocities of contact points.
 
-    Since forces follow from positions and velocities alone, one set of equations of motion serves flight, single and
-    double support (Shah, Saha, Dutt 2012, section 1: the configuration-independent approach).
+    The same equations of motion hold in flight, single support and double support (Shah, Saha, Dutt 2012, section 1:
+    the configuration-independent approach).
 
     Attributes:
-        normal: Normal law.
-        friction: Friction law.
-        terrain: Where the surface is.
-        note: How the constants were chosen; part of `str(ground)`.
+        normal: Law of the normal force.
+        friction: Law of friction.
+        terrain: Height and normal of the surface.
+        note: Description of the choice of constants, part of `str(ground)`.
     """
 
     normal: NormalLaw
@@ -36,19 +39,19 @@ class Ground:
     note: str = ""
 
     def memory(self, n_points: int) -> Array:
-        """Return the memory of `n_points` points that touch nothing, (n_points * friction.memory,)."""
+        """Return the initial memory of contact points in the air, (m,), with `friction.memory` numbers per point."""
         return np.zeros(n_points * self.friction.memory)
 
     def forces(self, points: Array, velocities: Array, memory: Array | None = None) -> tuple[Array, Array]:
-        """Return (forces of the ground on the points, rate of the memory).
+        """Return (forces of the ground on the points, time derivative of the memory).
 
         Args:
-            points: Contact points, (..., n, 3), [m], world.
-            velocities: Their velocities, (..., n, 3), [m/s], world.
-            memory: State of the friction, (..., n * friction.memory); without it, a fresh one.
+            points: Positions of the contact points, (..., n, 3), [m], world axes.
+            velocities: Velocities of the contact points, (..., n, 3), [m/s], world axes.
+            memory: State of the friction law, (..., m), with `friction.memory` numbers per point; zero by default.
 
         Returns:
-            Forces (..., n, 3), [N], world, and the memory's rate, shaped as the memory.
+            Forces, (..., n, 3), [N], world axes, and the time derivative of the memory, (..., m).
         """
         points, velocities = _array(points), _array(velocities)
         lead, n, m = points.shape[:-2], points.shape[-2], self.friction.memory
@@ -65,9 +68,13 @@ class Ground:
         return forces, rate.reshape(*lead, n * m)
 
     def penetration(self, points: Array) -> Any:
-        """Return how deep points (..., 3) lie inside the ground, (...), [m], along the surface's normal above them.
+        """Return the penetration depths of points, (...), [m], positive inside the ground.
 
-        Exact on flat and sloped terrain, to first order elsewhere.
+        The depth is measured along the normal of the surface above or below the point. It is exact on planes and of
+        first order on other terrain.
+
+        Args:
+            points: Positions, (..., 3), [m], world axes.
         """
         x, y, z = points[..., 0], points[..., 1], points[..., 2]
         return (self.terrain.height(x, y) - z) * self.terrain.normal(x, y)[..., 2]
@@ -77,14 +84,14 @@ class Ground:
         return "\n".join([*lines, *(f"  {line}" for line in self.note.splitlines())])
 
     def describe(self) -> str:
-        """Return the terrain, the laws and how their constants were chosen, in a few lines."""
+        """Return a description of the terrain, the laws and the choice of their constants."""
         return str(self)
 
 
 def _array(values: Array) -> Array:
-    """Return an array that can be compared entry by entry, also if it holds traced values."""
-    made = np.asanyarray(values)
-    return made.view(ExpressionArray) if made.dtype == object else made
+    """Return an array whose entries can be compared, also if they are traced expressions."""
+    array = np.asanyarray(values)
+    return array.view(ExpressionArray) if array.dtype == object else array
 
 
 def _check(what: str, array: Array, shape: tuple[int, ...]) -> None:
@@ -93,9 +100,12 @@ def _check(what: str, array: Array, shape: tuple[int, ...]) -> None:
 
 
 def tangents(n: Array) -> tuple[Array, Array]:
-    """Return two unit tangents, (..., 3), of a surface with unit normal n (..., 3): the first in the world's x-z plane.
+    """Return two orthogonal unit tangents of a surface, (..., 3) each, world axes.
 
-    On level ground they are +x and +y. The normal must not be along y.
+    The first tangent is in the world's x-z plane. On level ground they are +x and +y.
+
+    Args:
+        n: Unit normal, (..., 3), dimensionless, world axes, not along y.
     """
     n_x, n_y, n_z = n[..., 0], n[..., 1], n[..., 2]
     run = np.sqrt(n_x * n_x + n_z * n_z)
@@ -108,19 +118,57 @@ def _dot(a: Array, b: Array) -> Any:
 
 
 def center_of_pressure(points: Array, forces: Array, normal: Any = (0.0, 0.0, 1.0)) -> Array:
-    """Return the mean of the contact points, weighted by their normal forces; NaN where none bears load.
+    """Return the center of pressure, (..., 3), [m], world axes; NaN where no point carries load.
 
         c = sum_i F_n,i r_i / sum_i F_n,i
 
     Args:
-        points: Contact points, (..., n, 3), [m], world.
-        forces: Forces of the ground on them, (..., n, 3), [N], world.
-        normal: Unit normal of the surface, (3,), world.
-
-    Returns:
-        The center of pressure, (..., 3), [m], world.
+        points: Positions of the contact points, (..., n, 3), [m], world axes.
+        forces: Forces of the ground on the points, (..., n, 3), [N], world axes.
+        normal: Unit normal of the surface, (3,), dimensionless, world axes.
     """
     loads = np.asarray(forces, dtype=float) @ np.asarray(normal, dtype=float)
     total = loads.sum(axis=-1)
     weighted = np.einsum("...i,...ij->...j", loads, np.asarray(points, dtype=float))
     return weighted / np.where(total > 0.0, total, np.nan)[..., None]
+
+
+def refuse_round_feet(robot: Robot) -> None:
+    """Raise DefinitionError for contact points with a radius, which only rigid ground supports."""
+    for contact in robot.contacts:
+        if contact.radius:
+            raise DefinitionError(
+                f"contact point {contact.name!r} is a ball of radius {contact.radius:g} m, which compliant ground does "
+                f"not support; use a legged.Rigid ground, or a point"
+            )
+
+
+def contact_motion(robot: Robot, q: Array, v: Array) -> tuple[Array, Array]:
+    """Return (positions [m], velocities [m/s]) of the contact points, (n, 3) each, world axes, in robot order.
+
+    Args:
+        robot: The robot.
+        q: Configuration, (nq,).
+        v: Velocity, (nv,).
+    """
+    return point_motion(robot, q, v, [(contact.link, contact.position) for contact in robot.contacts])
+
+
+def contact_wrenches(robot: Robot, q: Array, forces: Array) -> Array:
+    """Return the wrenches [n; f] of contact forces on all links, (n_links, 6), [N m] and [N].
+
+    Wrenches are about each link's origin in its axes, in the order of `robot.links`:
+
+        w = sum over the contact points of the link of [r x R^T f; R^T f]
+
+    Args:
+        robot: The robot.
+        q: Configuration, (nq,).
+        forces: Forces on the contact points, (n, 3), [N], world axes, in the order of `robot.contacts`.
+    """
+    rotations, _ = link_poses(robot, q)
+    wrenches = [np.zeros(6) for _ in robot.links]
+    for contact, force in zip(robot.contacts, forces, strict=True):
+        f = rotations[contact.link].T @ force
+        wrenches[contact.link] = wrenches[contact.link] + np.concatenate([cross(contact.position, f), f])
+    return np.stack(wrenches)

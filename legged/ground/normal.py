@@ -1,8 +1,8 @@
-"""Normal force of a compliant contact from penetration and its rate, over any element.
+"""Laws of the normal force of a compliant contact, as functions of penetration depth and its rate.
 
-Every law has `force(penetration, rate)`: `penetration` p in meters, positive inside the ground; `rate` pdot in m/s,
-positive while sinking; the force, in newtons, pushes the point out. No law but the authors' ever pulls, and the
-authors' does so only at rebound speeds that no robot reaches.
+The penetration p, [m], is positive inside the ground, and its rate pdot, [m/s], is positive while the depth increases.
+A positive force pushes the point out of the ground. Forces are never negative, except those of the authors' law at
+large rebound speeds, which no robot reaches. All laws can be traced.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from legged.errors import DefinitionError
 
 
 class NormalLaw(Protocol):
-    """What `Ground` asks of a normal law."""
+    """The interface of laws of the normal force."""
 
     def force(self, penetration: Any, rate: Any) -> Any:
-        """Return the normal force, [N], from penetration [m] and sinking speed [m/s]."""
+        """Return the normal force, [N], from the penetration, [m], and its rate, [m/s]."""
         ...
 
     def rest_penetration(self, load: float) -> float:
-        """Return the penetration, [m], at which a steady load [N] on one point comes to rest."""
+        """Return the penetration, [m], in equilibrium with a constant load, [N], on one point."""
         ...
 
 
@@ -42,22 +42,22 @@ def _not_negative(law: object, **values: float) -> None:
 
 @dataclass(frozen=True)
 class PaperNormal:
-    """The normal law of the paper's authors: linear spring, damper at work only while sinking.
+    """The law of the paper's authors: a linear spring, and a damper that acts mainly while the penetration increases.
 
         F = K p + c pdot    for p >= dead_band, else 0
-        c = C_v                                      while sinking
-        c = C_v (3 s^2 - 2 s^3),  s = min(p / z_l, 1)    while rising,    z_l = 1.2 v_max C_v / K
+        c = C_v                                      for pdot >= 0
+        c = C_v (3 s^2 - 2 s^3),  s = min(p / z_l, 1)    for pdot < 0,    z_l = 1.2 v_max C_v / K
 
-    With the authors' constants z_l is some 7 m, so rebound is practically undamped.
+    With the authors' constants z_l is about 7 m, so rebound is almost undamped.
 
     Attributes:
         stiffness: K, [N/m].
         damping: C_v, [N s/m].
-        top_speed: v_max, [m/s], which sets z_l.
+        top_speed: v_max, [m/s].
         dead_band: Penetration below which there is no force, [m].
 
     Source:
-        The ground file of the authors' toolbox (ReDySim), which Shah, Saha, Dutt 2012 do not print.
+        The ground file of the authors' toolbox (ReDySim); Shah, Saha, Dutt 2012 do not print it.
     """
 
     stiffness: float
@@ -71,11 +71,11 @@ class PaperNormal:
 
     @property
     def rebound_depth(self) -> float:
-        """Return z_l, [m], the depth from which rebound is damped in full."""
+        """z_l, [m], the depth at and beyond which rebound has full damping."""
         return 1.2 * self.top_speed * self.damping / self.stiffness
 
     def force(self, penetration: Any, rate: Any) -> Any:
-        """Return K p + c pdot, [N]; see the class."""
+        """Return K p + c pdot, [N], with the c of the class."""
         s = penetration / self.rebound_depth
         s = where(s < 1.0, s, 1.0)
         rebound = self.damping * s * s * (3.0 - 2.0 * s)
@@ -92,9 +92,9 @@ class PaperNormal:
 
 @dataclass(frozen=True)
 class KelvinVoigt:
-    """Linear spring and damper in parallel, without adhesion: F = max(0, K p + D pdot) for p > 0.
+    """Kelvin-Voigt contact: linear spring and damper in parallel without adhesion, F = max(0, K p + D pdot) for p > 0.
 
-    The force jumps by D pdot at touch-down, which the other laws avoid.
+    The force jumps by D pdot at touch-down. The other laws are continuous.
 
     Attributes:
         stiffness: K, [N/m].
@@ -109,7 +109,7 @@ class KelvinVoigt:
         _not_negative(self, damping=self.damping)
 
     def force(self, penetration: Any, rate: Any) -> Any:
-        """Return max(0, K p + D pdot) inside the ground, [N]."""
+        """Return max(0, K p + D pdot) for p > 0, else 0, [N]."""
         f = self.stiffness * penetration + self.damping * rate
         return where(penetration > 0.0, where(f > 0.0, f, 0.0), 0.0)
 
@@ -123,7 +123,7 @@ class KelvinVoigt:
 
 @dataclass(frozen=True)
 class HuntCrossley:
-    """Hertz spring with a damper that grows with depth: F = max(0, K p^(3/2) (1 + (3/2) a pdot)).
+    """Hunt-Crossley contact: Hertz spring and nonlinear damper, F = max(0, K p^(3/2) (1 + (3/2) a pdot)).
 
     At low impact speeds u the coefficient of restitution is 1 - a u.
 
@@ -132,7 +132,7 @@ class HuntCrossley:
         dissipation: a, [s/m].
 
     Source:
-        Hunt and Crossley 1975, with their alpha written as a.
+        Hunt and Crossley 1975, where a is alpha.
     """
 
     stiffness: float
@@ -158,10 +158,10 @@ class HuntCrossley:
 
 @dataclass(frozen=True)
 class AzadFeatherstone:
-    """Hertz spring with a damper that grows with contact area: F = max(0, K p^(3/2) + D p^(1/2) pdot).
+    """Azad-Featherstone contact: Hertz spring and nonlinear damper, F = max(0, K p^(3/2) + D p^(1/2) pdot).
 
-    It differs from Hunt and Crossley by the power of p in its damping term, which gives restitution as it is measured
-    for spheres on plates.
+    The damping term has another power of p than that of Hunt and Crossley. The coefficients of restitution agree with
+    measurements of spheres on plates.
 
     Attributes:
         stiffness: K, [N/m^(3/2)].

@@ -1,4 +1,4 @@
-"""Grounds with their constants chosen: the paper's authors' own, and a stiff floor from what the robot weighs."""
+"""Grounds with default constants: those of the paper's authors, and a stiff floor scaled to the robot's weight."""
 
 from __future__ import annotations
 
@@ -31,16 +31,20 @@ def paper_ground(
 ) -> Ground:
     """Return the ground of the paper's authors for a robot.
 
-    The damping is C_v = 10 * 2 sqrt(K m), ten times critical, as in the authors' files, so C_v / K is longer than a
-    step: feet sink at a steady few millimetres per second and never come to rest. The walking of the paper needs it.
+    As in the authors' files the damping is C_v = 10 * 2 sqrt(K m), ten times critical, so the time constant C_v / K is
+    longer than a phase of the gait: feet sink at a few millimeters per second and do not come to rest. The gaits of the
+    paper depend on it.
 
     Args:
-        robot: A robot, or "biped", "quadruped" or "hexapod" for the authors' own three. A robot whose name holds one
-            of these words gets that kind's constants with its own mass; any other gets K = 210 m and C_h = 0.6 K.
-        terrain: Where the surface is; level at z = 0 by default.
-        stiffness: K, [N/m], instead of the table's.
-        viscosity: C_h, [N s/m], the slope of the friction, instead of the table's.
-        friction: mu.
+        robot: A robot, or "biped", "quadruped" or "hexapod" for the authors' robots. A robot whose name contains one of
+            these words has the constants of that kind with its own mass; others have K = 210 m and C_h = 0.6 K.
+        terrain: The terrain; by default level at z = 0.
+        stiffness: K, [N/m], in place of the authors' value.
+        viscosity: C_h, [N s/m], slope of the friction at zero velocity, in place of the authors' value.
+        friction: Coefficient of friction, mu.
+
+    Raises:
+        DefinitionError: There are no constants for a name.
 
     Source:
         The authors' toolbox; Shah, Saha, Dutt 2012 print no constants of the ground.
@@ -48,9 +52,7 @@ def paper_ground(
     name = robot if isinstance(robot, str) else robot.name
     kind = next((kind for kind in _PAPER if kind in name), None)
     if kind is None and isinstance(robot, str):
-        raise DefinitionError(
-            f"the authors' ground is known for {', '.join(_PAPER)}, not for {robot!r}; pass the robot"
-        )
+        raise DefinitionError(f"the authors have a ground for {', '.join(_PAPER)}, not for {robot!r}; pass a robot")
     mass = _PAPER[name][2] if isinstance(robot, str) else robot.mass
     default_k = _PAPER[kind][0] if kind else _STIFFNESS_PER_MASS * mass
     k = default_k if stiffness is None else stiffness
@@ -75,21 +77,23 @@ def realistic_ground(
     support: int | None = None,
     terrain: Terrain | None = None,
 ) -> Ground:
-    """Return a stiff floor for a robot, its constants chosen from the robot's weight; `print` it to see them.
+    """Return a stiff floor with constants that scale with the robot's weight; `str(ground)` lists them.
 
-    The load of one supporting point is m g / support. At rest it sinks by `penetration`; around there the contact has
-    the stiffness k = dF/dp and the damping d = 2 zeta sqrt(k m / support). The friction's bristle, or its slope, takes
-    the same k and d.
+    The load of one supporting point is m g / support, with equilibrium at the given penetration. There the contact has
+    the stiffness k = dF/dp and the damping d = 2 zeta sqrt(k m / support). Friction has the same k and d.
 
     Args:
-        robot: What stands on it: its mass, gravity and number of contact points count.
-        penetration: Of a standing robot, [m].
-        friction: mu.
-        law: Normal law: "azad-featherstone", "hunt-crossley" or "kelvin-voigt".
-        stick: Bristle friction, which does not creep; otherwise smoothed Coulomb friction as a vector.
+        robot: The robot; its mass, gravity and number of contact points are used.
+        penetration: Penetration of the supporting points of a standing robot, [m].
+        friction: Coefficient of friction, mu.
+        law: Law of the normal force: "azad-featherstone", "hunt-crossley" or "kelvin-voigt".
+        stick: True for `BristleFriction`, which does not creep, False for `VectorFriction`.
         damping_ratio: zeta of the standing robot on its contacts.
-        support: Points that carry the robot when it stands; half of its contact points by default, as in a trot.
-        terrain: Where the surface is; level at z = 0 by default.
+        support: Number of points that carry the standing robot; by default half of its contact points, as in a trot.
+        terrain: The terrain; by default level at z = 0.
+
+    Raises:
+        DefinitionError: An argument is out of range, or there is no such law.
     """
     if support is None:
         support = max(1, len(robot.contacts) // 2)
@@ -106,14 +110,14 @@ def realistic_ground(
     contact: FrictionLaw = BristleFriction(friction, k, float(d)) if stick else VectorFriction(friction, float(d))
     note = (
         f"chosen for {robot.mass:g} kg on {support} point{'s' * (support > 1)}:"
-        f" {load:.4g} N sink {1e3 * penetration:g} mm;"
+        f" {load:.4g} N at a penetration of {1e3 * penetration:g} mm;"
         f"\nthere k = {k:.4g} N/m, d = {d:.4g} N s/m, damping ratio {damping_ratio:g}"
     )
     return Ground(_normal(law, load, penetration, k, float(d)), contact, Flat() if terrain is None else terrain, note)
 
 
 def _normal(law: str, load: float, p: float, k: float, d: float) -> NormalLaw:
-    """Return the law with F(p, 0) = load and damping dF/dpdot = d at penetration p."""
+    """Return the law with F(p, 0) = load and dF/dpdot = d at penetration p."""
     if law == "kelvin-voigt":
         return KelvinVoigt(k, d)
     if law == "hunt-crossley":

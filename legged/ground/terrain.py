@@ -1,7 +1,7 @@
-"""Terrain: height and normal of the ground's surface, over any element.
+"""Terrain: height and normal of the ground's surface.
 
-A terrain has `height(x, y)` and `normal(x, y)`; both take world coordinates in meters, as numbers, arrays of one shape
-or tracing expressions. The normal is a unit vector that points out of the ground, with the three components last.
+A terrain has the methods `height(x, y)` and `normal(x, y)`. Arguments are world coordinates in meters: numbers, arrays
+of equal shape or traced expressions. The normal is a unit vector out of the ground, its components in the last axis.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from legged.errors import DefinitionError
 
 
 class Terrain(Protocol):
-    """What the ground laws ask of a terrain."""
+    """The interface of terrains."""
 
     def height(self, x: Any, y: Any) -> Any:
-        """Return the surface's height at (x, y), [m], world."""
+        """Return the height of the surface at (x, y), [m], world z."""
         ...
 
     def normal(self, x: Any, y: Any) -> Any:
-        """Return the outward unit normal at (x, y), (..., 3), world."""
+        """Return the outward unit normal at (x, y), (..., 3), world axes."""
         ...
 
 
@@ -32,17 +32,17 @@ class Flat:
     """A level floor.
 
     Attributes:
-        elevation: Its height, [m], world z.
+        elevation: Height of the floor, [m], world z.
     """
 
     elevation: float = 0.0
 
     def height(self, x: Any, y: Any) -> Any:
-        """Return the floor's height, whatever x and y, [m]."""
+        """Return the elevation in the shape of x and y, [m]."""
         return self.elevation + 0.0 * x + 0.0 * y
 
     def normal(self, x: Any, y: Any) -> Any:
-        """Return +z, (..., 3)."""
+        """Return +z, (..., 3), world axes."""
         zero = 0.0 * x + 0.0 * y
         return np.stack([zero, zero, 1.0 + zero], axis=-1)
 
@@ -55,7 +55,7 @@ class Slope:
     """An inclined plane through the world's origin.
 
     Attributes:
-        angle: Inclination, [rad], positive uphill along the heading.
+        angle: Inclination, [rad], positive if the surface rises along the heading.
         heading: Direction of steepest ascent, [rad], from +x towards +y.
     """
 
@@ -71,7 +71,7 @@ class Slope:
         return np.tan(self.angle) * (np.cos(self.heading) * x + np.sin(self.heading) * y)
 
     def normal(self, x: Any, y: Any) -> Any:
-        """Return the plane's unit normal, (..., 3)."""
+        """Return the unit normal of the plane, (..., 3), world axes."""
         zero = 0.0 * x + 0.0 * y
         uphill = np.sin(self.angle)
         return np.stack(
@@ -84,17 +84,17 @@ class Slope:
 
 
 @dataclass(frozen=True)
-class Steps:
-    """Level treads joined by short ramps: stairs, kerbs, ditches.
+class Stairs:
+    """Level treads joined by short ramps, for stairs, kerbs and ditches.
 
-    Along the heading, the surface climbs by `rises[k]` over the ramp that is centered on `edges[k]`. A ramp is a cubic
-    (zero slope at both ends), since a vertical face would throw out any point that enters it.
+    Along the heading the surface rises by `rises[k]` over a ramp centered at `edges[k]`. The profile of a ramp is a
+    cubic polynomial with zero slope at both ends. A vertical face would have a discontinuous penetration.
 
     Attributes:
-        edges: Where the steps are, [m], along the heading, growing.
-        rises: Their heights, [m], negative for a step down; one per edge.
+        edges: Increasing positions of the ramps along the heading, (n,), [m].
+        rises: Height of each ramp, (n,), [m], negative for a step down.
         ramp: Length of a ramp, [m].
-        heading: Direction in which `edges` count, [rad], from +x towards +y.
+        heading: Direction of the positions, [rad], from +x towards +y.
     """
 
     edges: tuple[float, ...]
@@ -104,22 +104,24 @@ class Steps:
 
     def __post_init__(self) -> None:
         if len(self.edges) != len(self.rises):
-            raise DefinitionError(f"steps need one rise per edge, got {len(self.edges)} edges, {len(self.rises)} rises")
+            raise DefinitionError(
+                f"stairs need one rise per edge, got {len(self.edges)} edges and {len(self.rises)} rises"
+            )
         if not self.ramp > 0.0:
-            raise DefinitionError(f"a step's ramp must be longer than 0 m, got {self.ramp}")
+            raise DefinitionError(f"the ramp of stairs must be longer than 0 m, got {self.ramp}")
         if any(after - before < self.ramp for before, after in zip(self.edges, self.edges[1:], strict=False)):
-            raise DefinitionError(f"edges must grow by at least one ramp, {self.ramp} m, got {self.edges}")
+            raise DefinitionError(f"edges must increase by at least one ramp, {self.ramp} m, got {self.edges}")
 
     def _along(self, x: Any, y: Any) -> Any:
         return np.cos(self.heading) * x + np.sin(self.heading) * y
 
     def _progress(self, distance: Any, edge: float) -> Any:
-        """Return how far up one ramp a place is, from 0 before it to 1 behind it."""
+        """Return the fraction of a ramp at a distance along the heading, 0 before the ramp and 1 after it."""
         s = (distance - edge) / self.ramp + 0.5
         return where(s < 0.0, 0.0, where(s > 1.0, 1.0, s))
 
     def height(self, x: Any, y: Any) -> Any:
-        """Return the sum of the steps behind (x, y), [m]."""
+        """Return the sum of the rises up to (x, y), [m]."""
         total = 0.0 * x + 0.0 * y
         for edge, rise in zip(self.edges, self.rises, strict=True):
             s = self._progress(self._along(x, y), edge)
@@ -127,7 +129,7 @@ class Steps:
         return total
 
     def normal(self, x: Any, y: Any) -> Any:
-        """Return the unit normal, from the slope of the ramps, (..., 3)."""
+        """Return the unit normal from the slope of the ramps, (..., 3), world axes."""
         slope = 0.0 * x + 0.0 * y
         for edge, rise in zip(self.edges, self.rises, strict=True):
             s = self._progress(self._along(x, y), edge)
@@ -137,4 +139,4 @@ class Steps:
 
     def __str__(self) -> str:
         steps = ", ".join(f"{rise:+g} m at {edge:g} m" for edge, rise in zip(self.edges, self.rises, strict=True))
-        return f"steps of {steps}"
+        return f"stairs of {steps}"

@@ -25,8 +25,7 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
 from legged.dynamics.passive import friction_forces, friction_slopes
-from legged.ground.contact import contact_motion, contact_wrenches
-from legged.ground.ground import Ground
+from legged.ground.ground import Ground, contact_motion, contact_wrenches
 from legged.robot.configuration import integrate, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import chart_rate, normalized, semi_implicit_euler

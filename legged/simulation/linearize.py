@@ -16,8 +16,7 @@ from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inverse import bias_forces
 from legged.errors import ArgumentError
-from legged.ground.contact import contact_motion, contact_wrenches
-from legged.ground.ground import Ground
+from legged.ground.ground import Ground, contact_motion, contact_wrenches
 from legged.robot.configuration import integrate
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew

@@ -32,8 +32,7 @@ from legged.contact.scene import Scene
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
 from legged.dynamics.passive import friction_forces
-from legged.ground.contact import refuse_round_feet
-from legged.ground.ground import Ground
+from legged.ground.ground import Ground, refuse_round_feet
 from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import drift, normalized, velocity_product

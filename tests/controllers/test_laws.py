@@ -13,7 +13,7 @@ from controllers import ComputedTorque, FeedForward, JointPD, JointPID, OpenLoop
 from legged.compiler.compile import compile as compiled
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ReachError, ShapeError
 from legged.ground import paper_ground
-from legged.ground.contact import contact_motion, contact_wrenches
+from legged.ground.ground import contact_motion, contact_wrenches
 
 CASES = {
     "biped": (robots.planar_biped(), paper_walk()),

@@ -93,7 +93,7 @@ def test_paper_ground_of_another_robot_follows_its_mass():
     ground = paper_ground(SimpleNamespace(name="centipede", mass=20.0))
     assert ground.normal.stiffness == pytest.approx(4200.0)
     assert ground.normal.damping == pytest.approx(20.0 * np.sqrt(4200.0 * 20.0))
-    with pytest.raises(DefinitionError, match="pass the robot"):
+    with pytest.raises(DefinitionError, match="pass a robot"):
         paper_ground("centipede")
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from legged.errors import DefinitionError
-from legged.ground import BristleFriction, Flat, Ground, KelvinVoigt, Slope, Steps, VectorFriction
+from legged.ground import BristleFriction, Flat, Ground, KelvinVoigt, Slope, Stairs, VectorFriction
 from legged.ground.ground import tangents
 
-TERRAINS = [Flat(0.2), Slope(0.3, heading=0.7), Steps((0.5, 1.0), (0.1, -0.2), ramp=0.05, heading=-0.4)]
+TERRAINS = [Flat(0.2), Slope(0.3, heading=0.7), Stairs((0.5, 1.0), (0.1, -0.2), ramp=0.05, heading=-0.4)]
 
 
 @pytest.mark.parametrize("terrain", TERRAINS, ids=lambda t: type(t).__name__)
@@ -32,7 +32,7 @@ def test_terrain_takes_arrays(terrain):
 
 
 def test_steps_add_up():
-    stairs = Steps(edges=(0.5, 1.0, 1.5), rises=(0.1, 0.1, 0.1))
+    stairs = Stairs(edges=(0.5, 1.0, 1.5), rises=(0.1, 0.1, 0.1))
     np.testing.assert_allclose(stairs.height(np.array([0.0, 0.7, 1.2, 9.0]), np.zeros(4)), [0.0, 0.1, 0.2, 0.3])
 
 
@@ -61,7 +61,7 @@ def test_depth_on_a_slope_is_measured_along_its_normal():
 
 
 @pytest.mark.parametrize(
-    "make", [lambda: Slope(2.0), lambda: Steps((0.0,), (0.1, 0.2)), lambda: Steps((1.0, 0.5), (0.1, 0.1))]
+    "make", [lambda: Slope(2.0), lambda: Stairs((0.0,), (0.1, 0.2)), lambda: Stairs((1.0, 0.5), (0.1, 0.1))]
 )
 def test_terrain_without_sense_is_refused(make):
     with pytest.raises(DefinitionError):

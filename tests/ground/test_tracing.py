@@ -17,7 +17,7 @@ from legged.ground import (
     KelvinVoigt,
     PaperNormal,
     Slope,
-    Steps,
+    Stairs,
     VectorFriction,
 )
 
@@ -28,7 +28,7 @@ NORMALS = [
     AzadFeatherstone(5e6, 6e4),
 ]
 FRICTIONS = [Frictionless(), AxisFriction(0.7, 1500.0), VectorFriction(0.7, 1500.0), BristleFriction(0.8, 1e5, 900.0)]
-TERRAINS = [Flat(0.01), Slope(0.2, 1.0), Steps((-0.2, 0.3), (0.02, -0.05), ramp=0.1)]
+TERRAINS = [Flat(0.01), Slope(0.2, 1.0), Stairs((-0.2, 0.3), (0.02, -0.05), ramp=0.1)]
 
 
 def names(part):

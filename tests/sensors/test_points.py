@@ -11,8 +11,7 @@ import legged
 import robots
 from legged import sensors
 from legged.errors import NotFiniteError, ShapeError, SingularError
-from legged.ground import contact
-from legged.ground.ground import center_of_pressure
+from legged.ground.ground import center_of_pressure, contact_motion, contact_wrenches
 
 SQUARE = np.array([(0.0, 0.0), (2.0, 0.0), (2.0, 2.0), (0.0, 2.0), (1.0, 1.0)])
 
@@ -53,8 +52,8 @@ def standing_feet(seed):
 @pytest.mark.parametrize("seed", range(5))
 def test_zero_moment_point_is_the_center_of_pressure_of_feet_in_a_plane(seed):
     robot, q, v, normal, forces = standing_feet(seed)
-    points, _ = contact.contact_motion(robot, q, v)
-    wrenches = contact.contact_wrenches(robot, q, forces)
+    points, _ = contact_motion(robot, q, v)
+    wrenches = contact_wrenches(robot, q, forces)
     tau = np.random.default_rng(seed).normal(size=robot.nv) * 5.0
     tau[:6] = 0.0
     vdot = legged.forward_dynamics(robot, q, v, tau, wrenches)

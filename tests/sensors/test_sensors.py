@@ -8,7 +8,8 @@ import legged
 import robots
 from legged import Frame, sensors
 from legged.errors import DefinitionError, ShapeError, UnknownNameError
-from legged.ground import contact, realistic_ground
+from legged.ground import realistic_ground
+from legged.ground.ground import contact_wrenches
 
 G = 9.81
 TURN = legged.rpy(0.4, -1.1, 2.0)
@@ -42,7 +43,7 @@ def test_a_force_sensor_reads_the_ground_on_a_foot_by_the_name_of_link_or_point(
     robot = robots.spatial_quadruped()
     q, _ = robot.state(base_orientation=(0.1, 0.2, 0.3), joints={"leg1_knee": 0.4})
     forces = np.random.default_rng(0).normal(size=(4, 3)) * 50.0
-    wrenches = contact.contact_wrenches(robot, q, forces)
+    wrenches = contact_wrenches(robot, q, forces)
     for point, force in zip(robot.contacts, forces, strict=True):
         for name in (point.name, robot.links[point.link].name):
             np.testing.assert_allclose(sensors.contact_force(robot, q, wrenches, name), force, atol=1e-13)
@@ -104,7 +105,7 @@ def test_trot_is_read_as_it_was_simulated(trot):
     point = sensors.zero_moment_point(robot, q, v, vdot, origin=origin)
     np.testing.assert_allclose(seen.zero_moment_point[k], point, atol=1e-10)
     np.testing.assert_allclose(seen.capture_point[k], sensors.capture_point(robot, q, v, origin=origin), atol=1e-12)
-    wrenches = contact.contact_wrenches(robot, q, run.contacts.forces[k])
+    wrenches = contact_wrenches(robot, q, run.contacts.forces[k])
     np.testing.assert_allclose(
         seen.foot("leg1_foot").force[k], sensors.contact_force(robot, q, wrenches, "leg1_foot"), atol=1e-10
     )

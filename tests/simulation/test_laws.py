@@ -7,7 +7,7 @@ import pytest
 
 import legged
 import robots
-from legged.ground import Flat, Slope, Steps, paper_ground, realistic_ground
+from legged.ground import Flat, Slope, Stairs, paper_ground, realistic_ground
 from legged.simulation import Push, RungeKutta4, SemiImplicitEuler, Stiff, simulate
 
 EXACT = Stiff(rtol=1e-9, atol=1e-11)
@@ -129,7 +129,7 @@ def test_center_of_pressure_of_a_standing_robot_is_under_its_center_of_mass():
 def test_a_robot_dropped_on_a_step_stands_on_it():
     robot = robots.spatial_quadruped()
     q = standing(robot)
-    ground = realistic_ground(robot, terrain=Steps(edges=(-2.0,), rises=(0.2,)))
+    ground = realistic_ground(robot, terrain=Stairs(edges=(-2.0,), rises=(0.2,)))
     q[6] += 0.21
     run = simulate(robot, hold(robot, q, 400.0, 20.0), until=1.5, q=q, ground=ground, sample=0.5)
     np.testing.assert_allclose(run.contacts.points[-1, :, 2], 0.2, atol=1e-3)

@@ -7,7 +7,7 @@ import legged
 import robots
 from legged.errors import ArgumentError
 from legged.ground import realistic_ground
-from legged.ground.contact import contact_motion, contact_wrenches
+from legged.ground.ground import contact_motion, contact_wrenches
 
 
 def flow(robot, q, v, tau, h, wrench=None):

@@ -19,7 +19,7 @@ from legged.errors import (
     UnknownNameError,
 )
 from legged.ground import BristleFriction, Ground, KelvinVoigt, Slope, paper_ground, realistic_ground
-from legged.ground.contact import contact_wrenches
+from legged.ground.ground import contact_wrenches
 from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, simulate
 from legged.simulation.plots import animate, joints_figure, save_figures, snapshot
 from legged.simulation.stick_figure import stick_figure

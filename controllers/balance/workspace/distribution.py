@@ -67,7 +67,7 @@ def joint_torques(robot: Robot, out: OutwardPass, contributions: Sequence[tuple[
         robot: The robot.
         out: The outward pass.
         contributions: (body, wrench) of each foot: the body that carries it, and its contribution to the wrench on the
-            base, (6,), about the base's origin in base axes. Torques of joints that several feet share add up.
+            base, (6,), [N m, N], about the base's origin in base axes. Torques of shared joints add up.
 
     Source:
         Wendlandt 1997, algorithm 6.
@@ -188,7 +188,7 @@ def point_force_matrix(robot: Robot, out: OutwardPass, feet: Sequence[StanceFoot
         robot: The robot.
         out: The outward pass.
         feet: The feet.
-        R: Rotation from base axes to world axes, (3, 3).
+        R: Rotation matrix from base axes to world axes, (3, 3), dimensionless.
     """
     blocks = []
     for foot in feet:

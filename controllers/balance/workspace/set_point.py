@@ -130,7 +130,7 @@ def desired_acceleration(
         actual: Motion of the central body; its accelerations are not used.
         desired: The set point and its derivatives.
         gains: The gains.
-        R: Rotation from body axes to world axes, (3, 3).
+        R: Rotation matrix from body axes to world axes, (3, 3), dimensionless.
         center: Control point from the origin, (3,), [m], body axes.
 
     Source:
