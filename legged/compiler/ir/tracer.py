@@ -60,7 +60,7 @@ class Tracer:
 
     def node(self, operation: str, *arguments: Expression | float) -> Expression:
         """Return the expression of an operation, the existing one if there is one."""
-        key = (operation, *[(a,) if isinstance(a, float) else a.index for a in arguments])  # 1.0 == 1
+        key = (operation, *[a.index if isinstance(a, Expression) else (a,) for a in arguments])  # 1.0 == 1
         found = self.table.get(key)
         if found is None:
             found = self.table[key] = self._append(operation, arguments)
