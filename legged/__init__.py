@@ -1,6 +1,6 @@
 """Modeling, analyzing, simulating and controlling legged robots."""
 
-from legged import conversions, taylor
+from legged import contact, conversions, ground, loops, rotations, simulation, taylor
 from legged.algorithms.inverse_kinematics import IKSolution, InverseKinematics, center_of_mass_jacobian
 from legged.algorithms.velocity_gains import VelocityGains, velocity_gains
 from legged.compiler import Counts, Kernel, compile, count, jacobian
@@ -104,6 +104,7 @@ __all__ = [
     "compile",
     "conditioning",
     "configuration_rate",
+    "contact",
     "conversions",
     "count",
     "cylinder_inertia",
@@ -114,6 +115,7 @@ __all__ = [
     "frame_jacobian",
     "frame_pose",
     "frame_twist",
+    "ground",
     "inertia_matrix",
     "integrate",
     "inverse_dynamics",
@@ -123,6 +125,7 @@ __all__ = [
     "link_poses",
     "link_twists",
     "load",
+    "loops",
     "momentum",
     "momentum_rate",
     "point_accelerations",
@@ -137,10 +140,12 @@ __all__ = [
     "required_wrench",
     "rod_inertia",
     "rollout",
+    "rotations",
     "rpy",
     "save_mjcf",
     "save_urdf",
     "simulate",
+    "simulation",
     "sphere_inertia",
     "taylor",
     "velocity_gains",
