@@ -14,17 +14,17 @@ from legged.errors import DefinitionError, LeggedError, SimulationError
 
 def balance(
     robot: Annotated[
-        str, typer.Argument(help="spatial_biped as in the paper; any other robot as in `legged info` stands as it can.")
+        str, typer.Argument(help="spatial_biped as in the paper; any other robot as in `legged info` stands.")
     ] = "spatial_biped",
     throw: Annotated[bool, typer.Option("--throw/--no-throw", help="Whether a block is thrown.")] = True,
-    mass: Annotated[float, typer.Option(help="Of the block, in kilograms.")] = 1.8,
+    mass: Annotated[float, typer.Option(help="Mass of the block, in kilograms.")] = 1.8,
     size: Annotated[str, typer.Option(help="Edges of the block along x, y, z, in meters.")] = "0.1,0.1,0.1",
-    position: Annotated[str, typer.Option(help="Of the block at the start: x, y, z in meters.")] = "-0.5,0.1,1.2",
-    velocity: Annotated[str, typer.Option(help="Of the block at the start, in meters per second.")] = "4.5,0,0.2",
+    position: Annotated[str, typer.Option(help="Initial position of the block: x, y, z in meters.")] = "-0.5,0.1,1.2",
+    velocity: Annotated[str, typer.Option(help="Initial velocity of the block, in meters per second.")] = "4.5,0,0.2",
     friction: Annotated[float, typer.Option(help="Coulomb's coefficient of all contacts.")] = 0.3,
-    restitution: Annotated[float, typer.Option(help="Of all contacts, 0 to 1.")] = 0.2,
-    rate: Annotated[float, typer.Option(help="How often the law is computed, per second.")] = 500.0,
-    step: Annotated[float, typer.Option(help="Of time, in seconds.")] = 1e-3,
+    restitution: Annotated[float, typer.Option(help="Coefficient of restitution of all contacts, 0 to 1.")] = 0.2,
+    rate: Annotated[float, typer.Option(help="Control rate, per second.")] = 500.0,
+    step: Annotated[float, typer.Option(help="Time step, in seconds.")] = 1e-3,
     duration: Annotated[float, typer.Option(help="Simulated time, in seconds.")] = 3.0,
     output: Annotated[
         Path | None, typer.Option("--output", "-o", help="Folder for figures, animations and the run.")
@@ -56,12 +56,12 @@ def balance(
 
 
 def _three(name: str, text: str) -> tuple[float, float, float]:
-    """Return three numbers that a user wrote with commas between."""
+    """Return the three numbers of a comma-separated text."""
     try:
         x, y, z = (float(part) for part in text.split(","))
     except ValueError:
         raise DefinitionError(
-            f"--{name} takes three numbers with commas between, such as 0.5,0.1,1.2, got {text!r}"
+            f"--{name} takes three numbers separated by commas, such as 0.5,0.1,1.2, got {text!r}"
         ) from None
     return x, y, z
 
@@ -73,18 +73,19 @@ def disturbances(
     throw: Annotated[bool, typer.Option("--throw/--push", help="Throw a block of 1.8 kg, or push.")] = False,
     gait: Annotated[str, typer.Option(help="stand (workspace balance), walk, trot or tripod (balanced).")] = "stand",
     most: Annotated[
-        float | None, typer.Option(help="Hardest push in N s, or fastest throw in m/s; by default what suits the mass.")
+        float | None,
+        typer.Option(help="Largest push in N s, or fastest throw in m/s; default by mass."),
     ] = None,
-    at: Annotated[float, typer.Option(help="When pushes begin, in seconds.")] = 0.2,
-    directions: Annotated[int, typer.Option(min=3, help="How many, all around.")] = 48,
-    sizes: Annotated[int, typer.Option(min=2, help="How many.")] = 24,
+    at: Annotated[float, typer.Option(help="Time at which pushes begin, in seconds.")] = 0.2,
+    directions: Annotated[int, typer.Option(min=3, help="Number of directions.")] = 48,
+    sizes: Annotated[int, typer.Option(min=2, help="Number of sizes.")] = 24,
     friction: Annotated[float, typer.Option(help="Coulomb's coefficient of all contacts.")] = 0.3,
-    restitution: Annotated[float, typer.Option(help="Of all contacts, 0 to 1.")] = 0.2,
-    step: Annotated[float, typer.Option(help="Of time and control, in seconds.")] = 2e-3,
-    duration: Annotated[float, typer.Option(help="Of every run, in seconds.")] = 3.0,
+    restitution: Annotated[float, typer.Option(help="Coefficient of restitution of all contacts, 0 to 1.")] = 0.2,
+    step: Annotated[float, typer.Option(help="Time step and control period, in seconds.")] = 2e-3,
+    duration: Annotated[float, typer.Option(help="Duration of every run, in seconds.")] = 3.0,
     output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the figure and the data.")] = None,
 ) -> None:
-    """Map how hard a push or a throw, from where, a robot survives: a run for each size and direction."""
+    """Map the largest push or throw from each direction that a robot survives; one run for each size and direction."""
     from legged.app.balance.disturbance_report import DisturbanceStudy, write
     from legged.app.selection import select_robot
 
@@ -137,7 +138,7 @@ Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for 
 
 
 def main() -> None:
-    """Run the command line; an error of ours becomes one line on stderr and exit status 1."""
+    """Run the command line; a LeggedError becomes one line on stderr and exit status 1."""
     try:
         app()
     except LeggedError as error:
@@ -179,7 +180,7 @@ def audit(
     mimic: Annotated[str, typer.Option(help="Joints that follow others: coupled, free or fixed.")] = "coupled",
     repair: Annotated[list[str] | None, typer.Option(help="weld or inertia; may be repeated.")] = None,
 ) -> None:
-    """Show what is strange, fused, lost and found in a robot's file; exit status 1 if it is refused."""
+    """Show the audit of a robot file; exit status 1 if `legged.load` rejects the file."""
     import legged
     from legged.app import robot_tables as report
 
@@ -200,7 +201,7 @@ def verify(
     ] = None,
     states: Annotated[int, typer.Option(min=1, help="How many random states.")] = 3,
 ) -> None:
-    """Check a robot's dynamics against their own laws, and against other programs."""
+    """Check the dynamics of a robot against the laws of mechanics and against other programs."""
     import legged
     from legged.app.selection import select_robot
 
@@ -338,7 +339,7 @@ def cache(
         bool, typer.Option("--clear", help="Delete the compiled code; it is made again on demand.")
     ] = False,
 ) -> None:
-    """Show where compiled code is kept and how much of it there is, or clear it."""
+    """Show the location and size of the cache of compiled code, or clear it."""
     from legged.compiler.cache import disk as kept
 
     print(kept.describe())

@@ -160,7 +160,7 @@ def test_twenty_random_throws_are_survived():
 
 
 def test_a_robot_without_shapes_is_not_thrown_at():
-    with pytest.raises(DefinitionError, match="nothing can hit robot 'spatial quadruped': its link 'trunk' has no"):
+    with pytest.raises(DefinitionError, match="robot 'spatial quadruped' cannot be hit: its link 'trunk' has no"):
         standing_experiment(robots.spatial_quadruped())
 
 
@@ -180,7 +180,7 @@ def test_the_command_prints_events_beside_the_papers_and_writes_figures_animatio
     found = CliRunner().invoke(app, ["balance", "--duration", "0.2", "-o", str(tmp_path)])
     assert found.exit_code == 0, found.output
     assert re.search(r"the block hits the trunk +0\.0[78]\d +0\.08", found.output)
-    assert "left_foot_7 lands" in found.output and "times faster than life  2066 s" in found.output
+    assert "left_foot_7 lands" in found.output and "times real time  2066 s" in found.output
     assert legged.Run.load(tmp_path / "run.npz").bodies == (BLOCK,)
     names = {path.name for path in tmp_path.iterdir()}
     assert {"figure-3-joint-angles.png", "figure-6-orientation.png", "feet.png"} <= names

@@ -30,16 +30,20 @@ from legged.table import Table
 
 
 class Disturbance(Protocol):
-    """Something that comes from a direction with a size.
+    """A disturbance with a direction and a magnitude.
 
     Attributes:
-        sizes: In rising order, in `unit`.
-        words: What a size is. unit: Its unit.
-        pushes, bodies: For `legged.rollout`.
+        sizes: Magnitudes in increasing order, in `unit`.
+        words: Name of the magnitude.
+        unit: Unit of the magnitude.
+        pushes, bodies: Arguments of `legged.rollout`.
     """
 
     @property
-    def sizes(self) -> Array: ...
+    def sizes(self) -> Array:
+        """Magnitudes in increasing order, (n,), [N s] or [m/s], scalar."""
+        ...
+
     @property
     def words(self) -> str: ...
     @property
@@ -50,12 +54,13 @@ class Disturbance(Protocol):
     def bodies(self) -> Sequence[FreeBody]: ...
 
     def vary(self, robot: Robot, q: Array, source: Array, sizes: Array) -> dict[str, Array]:
-        """Return what differs between members, as `legged.rollout` takes it.
+        """Return the parameters that differ between members, each (B, 3), for the argument `vary` of `legged.rollout`.
 
         Args:
-            robot: The robot. q: Where it starts, (nq,).
-            source: Horizontal unit vectors from the robot to where each member's disturbance comes from, (B, 3), world.
-            sizes: Of each, (B,); 0 for a member that is left alone.
+            robot: The robot.
+            q: Initial configuration, (nq,).
+            source: Horizontal unit vectors from the robot to the origin of each disturbance, (B, 3), world axes.
+            sizes: Magnitudes, (B,), [N s] or [m/s], scalar; 0 for an undisturbed member.
         """
         ...
 
@@ -65,8 +70,8 @@ class Pushes:
     """Horizontal pushes on a link.
 
     Attributes:
-        push: On which link, when, how long and where; its own impulse does not count.
-        sizes: Impulses, (n,), [N s], rising.
+        push: Link, time, duration and point of application; its impulse is ignored.
+        sizes: Magnitudes of the impulse, (n,), [N s], increasing.
     """
 
     push: Push
@@ -86,18 +91,19 @@ class Pushes:
         return ()
 
     def vary(self, robot: Robot, q: Array, source: Array, sizes: Array) -> dict[str, Array]:
+        """Return the impulses, (B, 3); arguments as in `Disturbance.vary`."""
         return {"pushes.0.impulse": -sizes[:, None] * source}
 
 
 @dataclass(frozen=True)
 class Throws:
-    """Throws of a body, each from a place on a circle, so that its path in free fall would lead through a target.
+    """Throws of a body from points on a horizontal circle, with ballistic paths through a target point.
 
     Attributes:
-        body: What is thrown, turned as it is everywhere on the circle; where it starts and how fast does not count.
-        sizes: Horizontal speeds, (n,), [m/s], rising.
-        link: On which the target is, at its origin, where the robot starts.
-        target: From there, (3,), [m], world axes.
+        body: The thrown body, with the same orientation for all throws; its position and velocity are ignored.
+        sizes: Horizontal speeds, (n,), [m/s], increasing.
+        link: Link at whose initial origin the target is.
+        target: Offset of the target from that origin, (3,), [m], world axes.
         distance: Radius of the circle around the target, at its height, [m].
     """
 
@@ -118,7 +124,10 @@ class Throws:
         return (self.body,)
 
     def vary(self, robot: Robot, q: Array, source: Array, sizes: Array) -> dict[str, Array]:
-        """Return starts and velocities; what is left alone is thrown away from the robot."""
+        """Return initial positions and velocities, each (B, 3); arguments as in `Disturbance.vary`.
+
+        The body of an undisturbed member moves away from the robot.
+        """
         here = point_positions(robot, q, [(robot.link(self.link).index, np.zeros(3))])[0] + np.asarray(self.target)
         speed = np.where(sizes > 0.0, sizes, self.sizes[0])
         rise = -0.5 * robot.gravity[2] * self.distance / speed
@@ -133,27 +142,27 @@ def _rising(sizes: Any) -> Array:
     """Return sizes as an array, (n,).
 
     Raises:
-        DefinitionError: They are not two or more rising numbers above 0.
+        DefinitionError: sizes that are not at least two increasing positive numbers.
     """
     array = np.asarray(sizes, dtype=float)
     if array.ndim != 1 or len(array) < 2 or not (array[0] > 0.0 and (np.diff(array) > 0.0).all()):
-        raise DefinitionError(f"sizes of disturbances must be two or more rising numbers above 0, got {sizes}")
+        raise DefinitionError(f"sizes of disturbances must be at least two increasing positive numbers, got {sizes}")
     return array
 
 
 FELL, UNSETTLED, SURVIVED = 0, 1, 2
 OUTCOMES = ("fell", "did not settle", "survived")
-"""In words, by number."""
+"""Names of the outcomes."""
 
 
 @dataclass(frozen=True)
 class SettlingCriterion:
-    """What it is to have settled: to be, over the last part of a run, near where the robot is that was left alone.
+    """Criterion for settling: over the last part of a run the base is close to that of the undisturbed robot.
 
     Attributes:
-        position: Largest distance of the base's origin from there, [m]; infinite not to ask.
-        turn: Largest angle of the base from its attitude there, [rad].
-        window: Length of that last part, [s].
+        position: Largest distance between the base origins, [m]; infinity to ignore positions.
+        turn: Largest angle between the base orientations, [rad].
+        window: Length of the last part, [s].
     """
 
     position: float = 0.02
@@ -162,21 +171,21 @@ class SettlingCriterion:
 
     def __str__(self) -> str:
         near = f"within {1e3 * self.position:g} mm and " if np.isfinite(self.position) else "within "
-        return f"{near}{np.degrees(self.turn):.3g} degrees of the robot left alone for the last {self.window:g} s"
+        return f"{near}{np.degrees(self.turn):.3g} degrees of the undisturbed robot for the last {self.window:g} s"
 
 
 @dataclass(frozen=True, eq=False)
 class DisturbanceMap:
-    """What came of disturbances of n sizes from m directions.
+    """Outcomes of disturbances of n sizes from m directions.
 
     Attributes:
-        robot, law: In words.
-        disturbance: What disturbed it.
-        angles: Directions that disturbances come from, (m,), [rad], from +x towards +y.
-        outcomes: (n, m): `FELL`, `UNSETTLED` or `SURVIVED`, see `OUTCOMES`.
-        settled: What it took to survive besides not to fall.
-        q: Where the robot started, (nq,).
-        runs: All members, size by size, and last the robot that was left alone.
+        robot, law: Names of the robot and of the controller.
+        disturbance: The disturbance.
+        angles: Directions from which disturbances come, (m,), [rad], from +x towards +y, world axes.
+        outcomes: `FELL`, `UNSETTLED` or `SURVIVED`, (n, m), dimensionless.
+        settled: Criterion for settling.
+        q: Initial configuration, (nq,).
+        runs: All members, size by size; the last one is the undisturbed robot.
     """
 
     robot: str
@@ -190,13 +199,13 @@ class DisturbanceMap:
 
     @cached_property
     def boundary(self) -> Array:
-        """The size up to which all sizes are survived, by direction, (m,); 0 if not even the smallest is."""
+        """Largest size up to which all are survived, by direction, (m,), [N s] or [m/s], scalar; 0 if none."""
         survived = self.outcomes == SURVIVED
         first = np.where(survived.all(axis=0), len(survived), np.argmin(survived, axis=0))
         return np.concatenate([[0.0], self.disturbance.sizes])[first]
 
     def table(self, compass: int = 8) -> Table:
-        """Return the boundary in some directions of equal distance, or the nearest that there are."""
+        """Return a table of the boundary in equally spaced directions, or the nearest computed ones."""
         wanted = 2 * np.pi * np.arange(compass) / compass
         nearest = sorted({int(np.abs(_wrapped(self.angles - angle)).argmin()) for angle in wanted})
         unit, sizes = self.disturbance.unit, self.disturbance.sizes
@@ -206,13 +215,13 @@ class DisturbanceMap:
         counts = ", ".join(f"{np.sum(self.outcomes == k)} {words}" for k, words in enumerate(OUTCOMES))
         notes = (
             f"{self.outcomes.size} runs of {self.runs.times[-1]:g} s, {counts}; {self.runs.backend}.",
-            f"Sizes from {sizes[0]:.3g} to {sizes[-1]:.3g} {unit}; directions are those it comes from, from +x to +y.",
-            f"Survived: never fallen, and {self.settled}.",
+            f"Sizes from {sizes[0]:.3g} to {sizes[-1]:.3g} {unit}; directions are those of origin, from +x to +y.",
+            f"Survived: did not fall, and {self.settled}.",
         )
         return Table(f"{self.robot}, {self.law}", ("from [degrees]", f"survives [{unit}]"), tuple(rows), notes)
 
     def write_csv(self, path: Path) -> Path:
-        """Write a row for each run, and return the path."""
+        """Write a CSV file with one row per run, and return the path."""
         path.parent.mkdir(parents=True, exist_ok=True)
         degrees, sizes = np.degrees(self.angles), self.disturbance.sizes
         with path.open("w", newline="", encoding="utf-8") as file:
@@ -241,17 +250,19 @@ def disturbance_map(
     v: Any = None,
     **options: Any,
 ) -> DisturbanceMap:
-    """Return what comes of a disturbance from all around, size by size.
+    """Return the outcomes of a disturbance for all sizes and directions.
 
     Args:
-        robot, law: As `legged.rollout` takes them.
+        robot, law: As in `legged.rollout`.
         disturbance: `Pushes` or `Throws`.
-        directions: How many, at equal angles, the first +x. until: Length of the runs, [s].
-        settled: What it takes to survive besides not to fall.
-        q, v: Where the robot starts, (nq,), (nv,). options: More for `legged.rollout`: ground, integrator, fall, ...
+        directions: Number of directions at equal angles, starting at +x.
+        until: Duration of the runs, [s].
+        settled: Criterion for settling.
+        q, v: Initial state, (nq,), (nv,).
+        options: Further arguments of `legged.rollout`: ground, integrator, fall, ...
 
     Raises:
-        DefinitionError: The robot falls if it is left alone, or there are fewer than 3 directions.
+        DefinitionError: the undisturbed robot falls, or there are fewer than 3 directions.
     """
     if directions < 3:
         raise DefinitionError(f"a map needs 3 directions or more, got {directions}")
@@ -262,7 +273,7 @@ def disturbance_map(
     given = {"pushes": disturbance.pushes, "bodies": disturbance.bodies, "sample": 0.05} | options
     runs = rollout(robot, law, q=q, v=v, until=until, vary=disturbance.vary(robot, q, source, sizes), **given)
     if runs.fallen[-1]:
-        raise DefinitionError(f"robot {robot.name!r} falls when it is left alone: {runs.reasons[-1]}; nothing to map")
+        raise DefinitionError(f"robot {robot.name!r} falls without disturbance: {runs.reasons[-1]}")
     settled = settled or SettlingCriterion()
     outcomes = np.where(runs.fallen, FELL, np.where(_calm(robot, runs, settled), SURVIVED, UNSETTLED))[:-1]
     words = type(getattr(law, "law", law)).__name__
@@ -270,7 +281,7 @@ def disturbance_map(
 
 
 def _calm(robot: Robot, runs: Rollouts, settled: SettlingCriterion) -> Array:
-    """Return which members have settled, (B,), bool."""
+    """Return which members settled, (B,), bool."""
     late = runs.times >= runs.times[-1] - settled.window - 1e-9
     away = np.linalg.norm(runs.base_position[:, late] - runs.base_position[-1, late], axis=2)
     n = robot.base.nq

@@ -32,13 +32,13 @@ from legged.simulation.disturbance import Push
 from legged.simulation.fixed import TimeStepping
 
 COLORS = ("#f0b49a", "#f6e7a1", "#8fc3e8")
-"""By outcome."""
+"""Colors by outcome."""
 SOLES = 0.16
-"""Size of the robot's feet in the figure, over the map's."""
+"""Size of the drawn feet relative to the radius of the map."""
 
 
 def map_figure(robot: Robot, found: DisturbanceMap) -> Figure:
-    """Return the map: the angle is where the disturbance comes from, the radius its size, seen from above."""
+    """Return the map as a polar figure seen from above: angle of origin, and radius for the size of the disturbance."""
     made = Figure(figsize=(6.4, 7.0), layout="constrained")
     ax: Any = made.add_subplot(projection="polar")
     sizes, angles = found.disturbance.sizes, found.angles
@@ -59,7 +59,7 @@ def map_figure(robot: Robot, found: DisturbanceMap) -> Figure:
 
 
 def _between(sizes: np.ndarray) -> np.ndarray:
-    """Return the outer edges of the cells, (n,)."""
+    """Return the outer radii of the cells, (n,)."""
     return np.append(0.5 * (sizes[1:] + sizes[:-1]), 1.5 * sizes[-1] - 0.5 * sizes[-2])
 
 
@@ -81,7 +81,7 @@ def _axes(ax: Any, found: DisturbanceMap, most: float) -> None:
 
 
 def _soles(ax: Any, robot: Robot, found: DisturbanceMap, most: float) -> None:
-    """Draw the robot's feet in the middle, as they stand, not to the scale of the map."""
+    """Draw the feet at the center in their arrangement, not to scale."""
     links: dict[int, list[Any]] = {}
     for contact in robot.contacts:
         links.setdefault(contact.link, []).append((contact.link, contact.position))
@@ -106,26 +106,28 @@ def _polar(xy: np.ndarray) -> np.ndarray:
 STAND = "stand"
 GAITS = (STAND, "walk", "trot", "tripod")
 DEFAULT_SPEED_CHANGE = {STAND: 0.3, "walk": 0.5, "trot": 1.2, "tripod": 1.2}
-"""What the hardest push adds to the speed of the whole robot, if nothing else is asked for, [m/s]."""
+"""Default change of speed of the whole robot by the largest push, [m/s]."""
 SLOWEST_THROW = 1.0 / 6.0
-"""Of the fastest throw: the slowest. Slower ones come from high above, and late."""
+"""Speed of the slowest throw relative to the fastest; slower throws have high and long paths."""
 LEVEL_ORIENTATION = SettlingCriterion(np.inf, float(np.radians(10.0)))
-"""What it takes to have settled on a gait, which a push may take elsewhere."""
+"""Criterion for settling on a gait, which ignores the position."""
 
 
 @dataclass(frozen=True)
 class DisturbanceStudy:
-    """A robot on rigid ground that is to be disturbed.
+    """Parameters of a disturbance map of a robot on rigid ground.
 
     Attributes:
         robot: The robot.
-        gait: One of `GAITS`: "stand" is `WorkspaceBalance` in the posture that it begins in, the paper's biped at the
-            paper's set point; on other gaits it is `Balanced`.
-        throw: Whether blocks of the paper's mass are thrown at the base's link, or that link is pushed.
-        most: The largest size, [N s] or [m/s]; None for a change of speed by `DEFAULT_SPEED_CHANGE`.
-        at: When pushes begin, [s].
-        directions, sizes: How many. friction, restitution: Of all contacts.
-        step: Of time, [s]; the law is computed at every step. duration: Of the runs, [s].
+        gait: One of `GAITS`: "stand" uses `WorkspaceBalance` in its initial posture, at the set point of the paper for
+            the spatial biped; other gaits use `Balanced`.
+        throw: Whether blocks with the mass of the paper are thrown at the base link; otherwise the link is pushed.
+        most: Largest size, [N s] or [m/s]; None for a change of speed by `DEFAULT_SPEED_CHANGE`.
+        at: Time at which pushes begin, [s].
+        directions, sizes: Numbers of directions and sizes.
+        friction, restitution: Coefficients of all contacts, dimensionless.
+        step: Time step and control period, [s].
+        duration: Duration of the runs, [s].
     """
 
     robot: Robot
@@ -148,7 +150,7 @@ class DisturbanceStudy:
 
     @property
     def law(self) -> Any:
-        """The control law."""
+        """The controller."""
         if self.gait == STAND:
             known = self.robot.name == "spatial biped"
             return WorkspaceBalance(POSITION, ORIENTATION) if known else WorkspaceBalance()
@@ -157,7 +159,7 @@ class DisturbanceStudy:
 
     @property
     def disturbance(self) -> Disturbance:
-        """What comes from all around."""
+        """The disturbance."""
         link, body = self.robot.links[0].name, ThrownBlock().body
         most = self.most or DEFAULT_SPEED_CHANGE[self.gait] * self.robot.mass / (
             body.inertia.mass if self.throw else 1.0
@@ -182,7 +184,7 @@ class DisturbanceStudy:
 
 
 def write(case: DisturbanceStudy, found: DisturbanceMap, folder: Path) -> list[Path]:
-    """Write the figure and a row for each run, and return the paths."""
+    """Write the figure and a CSV file with one row per run, and return the paths."""
     name = "throws" if case.throw else "pushes"
     return [
         figures.save(map_figure(case.robot, found), folder / f"{name}.png"),

@@ -39,11 +39,15 @@ ORIENTATION = (0.0, float(np.radians(15.0)), 0.0)  # [rad], it leans forward by 
 
 @dataclass(frozen=True)
 class ThrownBlock:
-    """A block that is thrown, its edges along the world's axes at first.
+    """A thrown block, initially aligned with the world axes.
 
     Attributes:
-        mass: [kg]. size: Its edges, (3,), [m].
-        position: Of its middle at first, (3,), [m], world. velocity: (3,), [m/s], world. spin: (3,), [rad/s], world.
+        mass: Mass, [kg].
+        size: Edge lengths, (3,), [m].
+        position: Initial position of the center, (3,), [m], world axes.
+        velocity: Initial velocity of the center, (3,), [m/s], world axes.
+        spin: Initial angular velocity, (3,), [rad/s], world axes.
+
 
     Mass, position and velocity are the paper's, mirrored in x; the paper gives neither shape nor size. A cube of 0.1 m
     is as dense as brick, 1800 kg/m^3, and reaches the back of the biped's chest when the paper's block does.
@@ -64,15 +68,19 @@ class ThrownBlock:
 
 @dataclass(frozen=True, eq=False)
 class BalanceExperiment:
-    """A robot under workspace balance on rigid ground, and what is thrown at it.
+    """A robot under workspace balance on rigid ground, hit by a thrown block.
 
     Attributes:
-        robot: Its base's link has shapes, which the block may hit. start: How it begins.
-        position, orientation: Set point of the base's origin, (3,), [m], and roll, pitch, yaw, (3,), [rad]; None to
-            keep those at the start.
-        throw: None for nothing.
-        friction, restitution: Of all contacts. sweeps: Of their solver.
-        rate: How often the law is computed, [1/s]. step: Of time, [s]. duration: [s].
+        robot: Robot whose base link has shapes for contact with the block.
+        start: Initial state.
+        position: Set point of the base origin, (3,), [m], world axes; None for the initial position.
+        orientation: Set point of the base, roll, pitch, yaw, (3,), [rad]; None for the initial orientation.
+        throw: The block, or None.
+        friction, restitution: Coefficients of all contacts, dimensionless.
+        sweeps: Number of iterations of the contact solver.
+        rate: Control rate, [1/s].
+        step: Time step, [s].
+        duration: Simulated time, [s].
     """
 
     robot: Robot
@@ -93,33 +101,33 @@ class BalanceExperiment:
 
     @cached_property
     def law(self) -> ZeroOrderHold:
-        """The control law, held between its instants."""
+        """The controller with zero-order hold."""
         return ZeroOrderHold(self.balance(), self.rate)
 
     def balance(self) -> WorkspaceBalance:
-        """Return the law by itself, with the paper's gains."""
+        """Return the controller without hold, with the gains of the paper."""
         return WorkspaceBalance(self.position, self.orientation, point=(0.0, 0.0, 0.0))
 
     @cached_property
     def ground(self) -> Rigid:
-        """The ground, and the law of all contacts."""
+        """The ground and contact model."""
         return Rigid(friction=self.friction, restitution=self.restitution, sweeps=self.sweeps)
 
     @property
     def bodies(self) -> tuple[FreeBody, ...]:
-        """What is thrown."""
+        """The thrown block, if any."""
         return () if self.throw is None else (self.throw.body,)
 
     @property
     def wanted(self) -> tuple[Array, Array]:
-        """The set point: place of the base's origin, (3,), [m], and base axes to world axes, (3, 3)."""
+        """Set point: position of the base origin, (3,), [m], world axes, and rotation base to world axes, (3, 3)."""
         R, origin = self.robot.base.pose(self.start.q[: self.robot.base.nq])
         place = origin if self.position is None else np.array(self.position)
         return place, R if self.orientation is None else euler_matrix("zyx", np.array(self.orientation)[::-1])
 
     @cached_property
     def run(self) -> Run:
-        """The motion, a sample for each step; one that ended early tells why in `ended`."""
+        """The run with one sample per time step; `run.ended` gives the reason of an early end."""
         backend, q, s = self._begun
         integrator, times = TimeStepping(self.step), sample_times(self.duration, self.step)
         try:
@@ -130,14 +138,14 @@ class BalanceExperiment:
             raise
 
     def seconds(self) -> float:
-        """Return the processor time that the motion takes, [s], compiled and sampled at 100 Hz: the best of some."""
+        """Return the best processor time of the compiled simulation, sampled at 100 Hz, [s]."""
         backend, q, s = self._begun
         plan = segments(sample_times(self.duration, 0.01), *backend.loop.break_times(self.duration))
         return best_times([lambda: list(TimeStepping(self.step).march(backend, q, s, plan))])[0]
 
     @cached_property
     def _begun(self) -> tuple[Backend, Array, Array]:
-        """The compiled loop, and its state at the start, (q, s)."""
+        """The compiled closed loop and its initial state (q, s)."""
         q, v = self.start
         adapted, memory = adapt(self.law).start(self.robot, self.ground, q, v)
         nodes = stick_figure(self.robot)[0]
@@ -147,23 +155,23 @@ class BalanceExperiment:
 
 
 def check_shapes(robot: Robot, instead: str) -> None:
-    """Raise DefinitionError, which tells what to do instead, for a robot whose base nothing thrown can hit."""
+    """Raise DefinitionError with the alternative `instead` if the base link has no shapes for contact."""
     base = robot.links[0]
     if not base.shapes:
         raise DefinitionError(
-            f"nothing can hit robot {robot.name!r}: its link {base.name!r} has no shapes; give it some, "
+            f"robot {robot.name!r} cannot be hit: its link {base.name!r} has no shapes; add some, "
             f"Link(..., shapes=(Box(...),)), or {instead}"
         )
 
 
 def paper_experiment(**given: Any) -> BalanceExperiment:
-    """Return the paper's experiment, with other settings of `BalanceExperiment` where they are given."""
+    """Return the experiment of the paper, with changed attributes of `BalanceExperiment` where given."""
     robot = spatial_biped()
     return BalanceExperiment(robot, crouch(robot), POSITION, ORIENTATION, **given)
 
 
 def standing_experiment(robot: Robot, **given: Any) -> BalanceExperiment:
-    """Return the experiment of a robot that keeps the posture in which its law lets it stand."""
+    """Return the experiment of a robot that holds the initial posture of its controller."""
     q, v = WorkspaceBalance().initial_state(robot)
     return BalanceExperiment(robot, State(q, v), **given)
 
@@ -175,11 +183,12 @@ LATE = 1.0  # [s], how long before the end the drift of the feet is measured, if
 
 
 class BlockImpact(NamedTuple):
-    """How the block met the robot.
+    """Impact of the block on the robot.
 
     Attributes:
-        time: Of the first touch, [s]. touches: In how many steps they touched within a tenth of a second.
-        impulse: On the robot in that time, (3,), [N s], world.
+        time: Time of the first contact, [s].
+        touches: Number of time steps with contact within 0.1 s.
+        impulse: Impulse on the robot in that time, (3,), [N s], world axes.
     """
 
     time: float
@@ -188,15 +197,15 @@ class BlockImpact(NamedTuple):
 
 
 class FootEvents(NamedTuple):
-    """What a foot did.
+    """Lift-off, touch-down and slip of a foot.
 
     Attributes:
-        name: Of its link.
-        rises, lands: Times at which a first point of it rose, after the hit, and the last was down again, [s].
-        highest: The largest height of any of its points then, [m].
-        front: The largest height of its lowest point then, [m]: 0 for a foot that tips and never leaves the ground.
-        slip: From where it first stood to where it is in the end, [m], of the mean of its points.
-        drift: Speed of that mean over the end of the run, [m/s].
+        name: Name of the link.
+        rises, lands: Times after the impact at which the first contact point rises and the last one lands, [s].
+        highest: Largest height of any contact point after the impact, [m].
+        front: Largest height of the lowest contact point, [m]; 0 for a foot that tips without leaving the ground.
+        slip: Displacement of the mean of the contact points from the first stance to the end, [m].
+        drift: Mean speed of that point at the end of the run, [m/s].
     """
 
     name: str
@@ -209,7 +218,13 @@ class FootEvents(NamedTuple):
 
 
 def block_impact(run: Run, mass: float, gravity: Array) -> BlockImpact | None:
-    """Return how the block of that mass, [kg], met the robot, or None if it missed; gravity: (3,), [m/s^2], world."""
+    """Return the impact of the block on the robot, or None if it missed.
+
+    Args:
+        run: The run.
+        mass: Mass of the block, [kg].
+        gravity: Gravitational acceleration, (3,), [m/s^2], world axes.
+    """
     if BLOCK not in run.bodies.names:
         return None
     sides = zip(run.contacts.on, run.contacts.against, strict=True)
@@ -226,7 +241,7 @@ def block_impact(run: Run, mass: float, gravity: Array) -> BlockImpact | None:
 
 
 def foot_events(robot: Robot, run: Run, since: float) -> list[FootEvents]:
-    """Return what the feet did after a time, [s]."""
+    """Return the events of all feet after a time, [s]."""
     return [_foot(run, name, since) for name in dict.fromkeys(robot.links[c.link].name for c in robot.contacts)]
 
 
@@ -252,7 +267,7 @@ def _foot(run: Run, name: str, since: float) -> FootEvents:
 
 
 def base_errors(experiment: BalanceExperiment) -> tuple[Array, Array]:
-    """Return the distance of the base from its set point, (T,), [m], and its angle from it, (T,), [rad]."""
+    """Return the distance, (T,), [m], and the angle, (T,), [rad], of the base from its set point."""
     run, (place, R) = experiment.run, experiment.wanted
     turn = np.einsum("tij,ij->t", run.base.rotation, R)
     away = np.linalg.norm(run.base.position - place, axis=1)
@@ -260,7 +275,7 @@ def base_errors(experiment: BalanceExperiment) -> tuple[Array, Array]:
 
 
 def settling_time(experiment: BalanceExperiment) -> float:
-    """Return when the base was near its set point for good, within `NEAR` and `UPRIGHT`, [s]; infinity for never."""
+    """Return the settling time to within `NEAR` and `UPRIGHT` of the set point, [s]; infinity if it does not settle."""
     away, angle = base_errors(experiment)
     off = np.flatnonzero((away > NEAR) | (angle > UPRIGHT))
     times = experiment.run.times

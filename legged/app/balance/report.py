@@ -35,12 +35,12 @@ COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.RED, figures.PURP
 
 
 def figure_3(run: Run, events: Sequence[float]) -> Figure:
-    """Return the joint angles, a panel for each limb."""
+    """Return the figure of joint angles, one panel per limb."""
     return _joints(run, events, lambda name: np.degrees(run.joint(name).position), "angle [degree]")
 
 
 def figure_4(run: Run, events: Sequence[float]) -> Figure:
-    """Return the joint torques, a panel for each limb; the rarest peaks are cut off."""
+    """Return the figure of joint torques, one panel per limb; the axes span the quantiles 0.001 to 0.999."""
     made = _joints(run, events, lambda name: run.joint(name).torque, "torque [N m]")
     low, high = np.quantile(run.joint_tau, (0.001, 0.999))
     margin = 0.1 * (high - low)
@@ -50,7 +50,7 @@ def figure_4(run: Run, events: Sequence[float]) -> Figure:
 
 
 def figure_5(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
-    """Return the place of the base beside its set point."""
+    """Return the figure of the base position and its set point."""
     run, (place, _) = experiment.run, experiment.wanted
     made = figures.figure(3, 1, height=1.9, sharex=True)
     for i, (ax, axis) in enumerate(zip(made.axes, "xyz", strict=True)):
@@ -63,10 +63,10 @@ def figure_5(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
 
 
 def figure_6(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
-    """Return the quaternion of the base beside that of its set point."""
+    """Return the figure of the base quaternion and that of its set point."""
     run, (_, R) = experiment.run, experiment.wanted
     p = np.array([quaternion_of(R_t) for R_t in run.base.rotation])
-    p *= np.sign(p @ quaternion_of(R))[:, None]  # the nearer one of the two that say the same
+    p *= np.sign(p @ quaternion_of(R))[:, None]  # of the two equivalent quaternions, the nearer one
     wanted = quaternion_of(R)
     made = figures.figure(2, 2, height=2.3, sharex=True)
     for k, (ax, name) in enumerate(zip(made.axes, ("q_0", "q_x", "q_y", "q_z"), strict=True)):
@@ -78,7 +78,7 @@ def figure_6(experiment: BalanceExperiment, events: Sequence[float]) -> Figure:
 
 
 def feet_figure(run: Run, names: Sequence[str], events: Sequence[float], until: float = 1.0) -> Figure:
-    """Return height and force of the contact points of feet, a row for each foot."""
+    """Return the figure of heights and forces of the contact points, one row per foot."""
     made = figures.figure(len(names), 2, width=9.0, height=2.4, sharex=True)
     shown = run.times <= until
     for row, name in enumerate(names):
@@ -97,7 +97,7 @@ def feet_figure(run: Run, names: Sequence[str], events: Sequence[float], until: 
 
 
 def snapshots(run: Run, times: Sequence[float]) -> Figure:
-    """Return stick figures at some times, [s], with the ground's forces."""
+    """Return stick figures at given times, [s], with ground reaction forces."""
     camera, scale = camera_for(run), force_scale(run)
     shown = camera.project(run.figure.nodes[[run.at(t) for t in times]]).reshape(-1, 2)
     (left, bottom), (right, top) = shown.min(axis=0) - 0.05, shown.max(axis=0) + 0.05  # [m]
@@ -119,13 +119,13 @@ def snapshots(run: Run, times: Sequence[float]) -> Figure:
 
 
 def event_times(hit: BlockImpact | None, feet: Sequence[FootEvents]) -> list[float]:
-    """Return the times that figures mark: the hit, and when feet rise first and land first, [s]."""
+    """Return the times of the impact, the first lift-off and the first touch-down of each foot, [s]."""
     times = [] if hit is None else [hit.time]
     return [*times, *(t for foot in feet for t in (*foot.rises[:1], *foot.lands[:1]))]
 
 
 def _joints(run: Run, events: Sequence[float], values, unit: str) -> Figure:
-    """Return curves of all joints, a panel for each limb: those whose names begin alike."""
+    """Return curves of all joints, one panel per limb; the limb is the first word of the joint name."""
     limbs: dict[str, list[str]] = {}
     for name in run.joints.names:
         limbs.setdefault(name.split("_")[0], []).append(name)
@@ -146,16 +146,19 @@ def _mark(ax, events: Sequence[float]) -> None:
 
 
 PAPER = {"hit": 0.08, "rises": 0.13, "left_foot_7": 0.38, "right_foot_13": 0.36}
-"""Times that the paper tells, [s]: the hit, when both feet begin to rise, when each lands."""
+"""Times given in the paper, [s]: impact, lift-off of both feet, touch-down of each foot."""
 PAPER_RUN, PAPER_LAW = 2066.0, 7e-3
-"""What three seconds, and one evaluation of the law, took the paper's computer, [s]."""
+"""Computing times in the paper for three seconds of simulation and for one control step, [s]."""
 
 
 class BalanceReport:
-    """What an experiment comes to.
+    """Tables and figures of an experiment.
 
     Attributes:
-        experiment: The experiment. run: Its motion. hit: How the block met the robot, or None. feet: What they did.
+        experiment: The experiment.
+        run: Its run.
+        hit: Impact of the block, or None.
+        feet: Events of the feet.
     """
 
     def __init__(self, experiment: BalanceExperiment):
@@ -166,11 +169,11 @@ class BalanceReport:
 
     @property
     def of_paper(self) -> bool:
-        """Whether the robot is the paper's."""
+        """Whether the robot is that of the paper."""
         return self.experiment.robot.name == "spatial biped"
 
     def event_table(self) -> Table:
-        """Return when things happened, beside the paper's times."""
+        """Return the times of events, beside those of the paper."""
         rows = []
         if self.experiment.throw is not None:
             found = f"{self.hit.time:.3f}" if self.hit else "never"
@@ -186,7 +189,7 @@ class BalanceReport:
         return Table(str(self.run), header, tuple(row[: len(header)] for row in rows))
 
     def result_table(self) -> Table:
-        """Return how the motion went, in numbers."""
+        """Return the main results of the run."""
         run, (away, angle) = self.run, base_errors(self.experiment)
         energy = run.energy.kinetic.max() + np.ptp(run.energy.potential)
         rows = [("ended", run.ended or f"upright after {run.duration:g} s")]
@@ -196,42 +199,42 @@ class BalanceReport:
         for foot in self.feet:
             tips = f"{1e3 * foot.highest:.1f} mm, its lowest point {1e3 * foot.front:.1f} mm"
             rows.append((f"{foot.name} rose", tips))
-            slid = f"{1e3 * foot.slip:.2f} mm, in the end at {1e3 * foot.drift:.1g} mm/s"
+            slid = f"{1e3 * foot.slip:.2f} mm, at the end at {1e3 * foot.drift:.1g} mm/s"
             rows.append((f"{foot.name} slid", slid))
         rows += [
-            ("error of the base in the end", f"{1e3 * away[-1]:.2g} mm, {np.degrees(angle[-1]):.2g} degrees"),
+            ("error of the base at the end", f"{1e3 * away[-1]:.2g} mm, {np.degrees(angle[-1]):.2g} degrees"),
             (
                 "contacts' residual, largest, median",
                 f"{run.contacts.residual.max():.2g}, {np.median(run.contacts.residual):.1g} m/s",
             ),
             ("energy drift", f"{run.energy_drift:.1e} J of {energy:.0f} J"),
         ]
-        return Table("How it went", ("", ""), tuple(rows), left=2)
+        return Table("Results", ("", ""), tuple(rows), left=2)
 
     def cost_table(self) -> Table:
-        """Return what the motion and the law cost, beside the paper's."""
+        """Return the computing times of simulation and controller, beside those of the paper."""
         took, law = self.experiment.seconds(), self.law_seconds()
         length, counts = self.experiment.duration, self.law_counts
-        faster = f"{1e3 * took:.0f} ms, {length / took:.0f} times faster than life"
-        slower = f"{PAPER_RUN:.0f} s for 3 s, {PAPER_RUN / 3:.0f} times slower than life"
+        faster = f"{1e3 * took:.0f} ms, {length / took:.0f} times real time"
+        slower = f"{PAPER_RUN:.0f} s for 3 s, {PAPER_RUN / 3:.0f} times slower than real time"
         rows = [
-            (f"{length:g} s of motion, contacts and all", faster, slower),
-            ("the law once", f"{1e6 * law:.1f} us", f"{1e3 * PAPER_LAW:.0f} ms"),
+            (f"{length:g} s of motion with contacts", faster, slower),
+            ("one control step", f"{1e6 * law:.1f} us", f"{1e3 * PAPER_LAW:.0f} ms"),
             ("its operations", f"{counts.M} M, {counts.A} A", "-"),
         ]
         header = ("", "here", *(["paper"] if self.of_paper else []))
-        notes = ("Compiled; without tracing and compiling, which are done once. The law is called from Python.",)
+        notes = ("Compiled code, without the time for tracing and compiling. The controller is called from Python.",)
         return Table("Cost", header, tuple(row[: len(header)] for row in rows), notes, left=2)
 
     def law_seconds(self) -> float:
-        """Return what one evaluation of the law takes, compiled and called from Python, [s]."""
+        """Return the time of one compiled evaluation of the controller called from Python, [s]."""
         (q, v), robot = self.experiment.start, self.experiment.robot
         kernel = compile_function(self._torque, None, q=robot.nq, v=robot.nv)
         return best_times([lambda: kernel(q, v)])[0]
 
     @cached_property
     def law_counts(self) -> Counts:
-        """Operations of the law."""
+        """Operation counts of the controller."""
         robot = self.experiment.robot
         return count(self._torque, None, q=robot.nq, v=robot.nv)
 
@@ -259,7 +262,7 @@ class BalanceReport:
         return [*paths, run.save(folder / "run.npz")]
 
     def _moments(self) -> list[float]:
-        """Return the times of the snapshots, [s]: the start, the hit, some while feet are up, after, and the end."""
+        """Return the times of the snapshots, [s]: start, impact, several times with lifted feet, and the end."""
         end = self.run.times[-1]
         first = self.hit.time if self.hit else 0.1
         return [t for t in (0.0, first, *(first + dt for dt in (0.06, 0.15, 0.3)), 0.6, 1.0) if t < end] + [end]

@@ -36,7 +36,7 @@ def figure_11(gait: Gait, until: float = 2.0) -> Figure:
 
 
 def figure_12(run: Run, joints: tuple[str, ...]) -> Figure:
-    """Return the support leg's joints without control, beside what they should do."""
+    """Return the joint angles of the support leg without control, beside their references."""
     made = figures.figure(1, len(joints), width=10.0, height=3.1, sharex=True)
     for ax, name in zip(made.axes, joints, strict=True):
         _joint(ax, {"none": run}, name, run.duration)
@@ -74,7 +74,9 @@ def figure_joints(runs: Runs, joints: tuple[str, ...], names: tuple[str, ...]) -
     """Return joint angles under the controllers, and their references: Figures 14 and 17.
 
     Args:
-        runs: The runs. joints: Names of joints. names: Titles, one per joint coordinate.
+        runs: Runs by controller.
+        joints: Names of joints.
+        names: Titles, one per joint coordinate.
     """
     made = figures.figure(1, len(names), width=10.0, height=3.1, sharex=True)
     axes = iter(made.axes)
@@ -120,7 +122,7 @@ def _joint(ax: Axes, runs: Runs, name: str, until: float, column: int = 0) -> No
     shown = first.times <= until
     wanted = np.asarray(first.joint(name).reference).reshape(len(first), -1)[:, column]
     ax.plot(first.times[shown], np.degrees(wanted[shown]), ":", color="black", linewidth=1.4, label="desired")
-    if np.ptp(wanted) < 1e-6:  # a joint that stands still, not the solver's rounding
+    if np.ptp(wanted) < 1e-6:  # constant reference: avoid scaling to rounding errors
         ax.set_ylim(np.degrees(wanted[0]) - 1.0, np.degrees(wanted[0]) + 1.0)
     figures.label(ax, name, "time [s]")
 

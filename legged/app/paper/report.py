@@ -49,7 +49,7 @@ LEFT = 2.0  # [degree], a joint error with which a robot has left its gait
 
 @dataclass(frozen=True)
 class Demonstration:
-    """A robot on its gait on the authors' ground, and its runs by controller."""
+    """Runs of a robot on its gait on the authors' ground, by controller."""
 
     robot: Robot
     gait: Gait
@@ -62,7 +62,7 @@ class Demonstration:
 
     @property
     def left_at(self) -> float:
-        """When the run without control has left its gait, [s]; infinity for never."""
+        """Time at which the run without control leaves its gait, [s]; infinity for never."""
         run = self.runs["none"]
         left = np.flatnonzero(np.degrees(joint_error(run)) > LEFT)
         return float(run.times[left[0]]) if len(left) else np.inf
@@ -78,10 +78,12 @@ def run_demonstration(robot: Robot, gait: Gait, duration: float, say: Say = prin
 
 
 def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
-    """Run everything, print the main results, write figures and `report.md` into a folder, and return its path.
+    """Compute the report, print the main results, write `report.md` and its figures, and return the path of the page.
 
     Args:
-        folder: Where to write; made if need be. duration: Of the runs, [s]; the paper has 12. say: Prints a line.
+        folder: Output folder, created if missing.
+        duration: Duration of the runs, [s]; 12 s in the paper.
+        say: Function that prints a line.
     """
     page = Page(folder, "The paper's demonstrations, computed here")
     page.text(
@@ -113,7 +115,7 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
 
 
 def run_table(demonstrations: list[Demonstration]) -> Table:
-    """Return how each run went."""
+    """Return the main results of each run as a table."""
     rows = []
     for shown in demonstrations:
         for name, run in shown.runs.items():
@@ -161,7 +163,7 @@ def _biped_figures(page: Page, biped: Demonstration) -> None:
     run = biped.runs["computed-torque"]
     page.text(
         "**Figure 13.** The paper: the trunk moves forward in a stable periodic motion, shown for 4 s of 12 s. "
-        f"Here computed torque keeps it up for {run.duration:g} s; then x = {run.base.position[-1, 0]:.3f} m."
+        f"Here it stays upright with computed torque for {run.duration:g} s; then x = {run.base.position[-1, 0]:.3f} m."
     )
     page.figure(plots.figure_13(biped.controlled), "figure-13-biped-trunk", "Figure 13, computed here")
     page.text(f"**Figure 14.** The paper: both controllers match closely. Here {_agreement(biped)}.")
@@ -184,7 +186,7 @@ def _quadruped_figures(page: Page, quadruped: Demonstration) -> None:
 
 
 def _agreement(shown: Demonstration) -> str:
-    """Return how closely the two controllers agree as long as the paper's figures last."""
+    """Return the difference of the two controllers over the time shown in the paper, as text."""
     one, other = shown.controlled.values()
     n = int(min((one.times <= COMPARED_UNTIL).sum(), (other.times <= COMPARED_UNTIL).sum()))
     apart = np.degrees(np.abs(one.joint_positions[:n] - other.joint_positions[:n]).max())
@@ -258,10 +260,10 @@ def _moving(page: Page, *shown: Demonstration) -> None:
 def _stiff_floor(page: Page, duration: float, say: Say) -> None:
     shown = stiff_ground.stiff_ground_runs(duration)
     table = stiff_ground.stiff_ground_table(shown)
-    page.heading("Beyond the paper: a stiff floor, a push, and balance")
+    page.heading("Beyond the paper: stiff ground, a push, and balance")
     page.text(
-        "The authors' ground is soft and very viscous, and their laws never feed the trunk back. On a floor that does "
-        "not give, the gait needs feedback of trunk and foot placement; the bare law is shown beside it."
+        "The authors' ground is soft and very viscous, and their controllers have no feedback of the trunk. On stiff "
+        "ground the gait needs feedback of trunk and foot placement; the paper's controller is shown for comparison."
     )
     page.table(table)
     for case in shown:

@@ -18,12 +18,12 @@ from legged.table import Table
 
 LAWS = {"balanced": figures.BLUE, "computed-torque": figures.RED}
 PUSHES = {"planar biped": (0.1, 0.0, 0.0), "spatial quadruped": (0.0, 0.3, 0.0)}
-"""Change of velocity that the push would give the whole robot, [m/s]: the biped forward, the quadruped sideways."""
+"""Change of velocity of the whole robot by the push, (3,), [m/s], world axes: biped forward, quadruped sideways."""
 
 
 @dataclass(frozen=True)
 class StiffGroundRuns:
-    """A robot on its gait on a stiff floor, pushed, and its runs by control law."""
+    """Runs of a pushed robot on its gait on stiff ground, by controller."""
 
     robot: Robot
     gait: Gait
@@ -33,7 +33,7 @@ class StiffGroundRuns:
 
 
 def stiff_ground_runs(duration: float = 20.0) -> list[StiffGroundRuns]:
-    """Return the runs of biped and quadruped; the push comes after two fifths of the duration, [s]."""
+    """Return the runs of biped and quadruped with a push at two fifths of the duration, [s]."""
     shown = []
     for robot, gait in (
         (robots.planar_biped(), BALANCED_GAITS["Walk"]),
@@ -50,7 +50,7 @@ def stiff_ground_runs(duration: float = 20.0) -> list[StiffGroundRuns]:
 
 
 def stiff_ground_table(shown: list[StiffGroundRuns]) -> Table:
-    """Return how the runs went."""
+    """Return the main results of the runs as a table."""
     rows = []
     for case in shown:
         plan = case.gait.stride / case.gait.period
@@ -80,19 +80,19 @@ def stiff_ground_table(shown: list[StiffGroundRuns]) -> Table:
     notes = (
         f"Pushes at t = {shown[0].push.at:g} s on the trunk: {pushes}. Friction coefficient 0.8, with sticking.",
         "balanced: feedback of trunk and foot placement added to the gait (controllers.Balanced).",
-        "computed-torque: the paper's law alone, on the same gait, floor and push.",
+        "computed-torque: the controller of the paper alone, on the same gait, ground and push.",
     )
     return Table("On a stiff floor", header, tuple(rows), notes)
 
 
 def _standing_penetration(case: StiffGroundRuns) -> float:
-    """Return how deep the contact points sink, [m], when half of them carry the weight."""
+    """Return the static penetration of the contact points, [m], when half of them carry the weight."""
     weight = case.robot.mass * float(np.linalg.norm(case.robot.gravity))
     return case.ground.normal.rest_penetration(weight / (len(case.robot.contacts) // 2))
 
 
 def stiff_ground_figure(shown: list[StiffGroundRuns]) -> Figure:
-    """Return advance beyond the plan's line, and lean, over time."""
+    """Return the figure of distance, beside the planned one, and of lean over time."""
     made = figures.figure(2, len(shown), width=10.0, height=2.6, sharex=True)
     for column, case in enumerate(shown):
         advance, leaning = made.axes[column], made.axes[len(shown) + column]

@@ -43,14 +43,22 @@ BATCH = 1024
 
 
 def cubic_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Any = None) -> Array:
-    """Return vdot, (nv,), by the O(n^3) route: form I and h, solve I vdot = tau - h."""
+    """Return vdot, (nv,), by the O(n^3) route: form I and h, solve I vdot = tau - h.
+
+    Args:
+        robot: The robot.
+        q: Configuration, (nq,).
+        v: Velocity, (nv,).
+        tau: Generalized forces, (nv,).
+        wrenches: External wrenches, as in `forward_dynamics`.
+    """
     b = tau - bias_forces(robot, q, v, wrenches)
     inertia = inertia_matrix(robot, q)
     return solve_symmetric(inertia, b) if b.dtype == object else np.linalg.solve(inertia, b)
 
 
 def compiled_cubic(robot: Robot) -> Callable[[Array, Array, Array], Array]:
-    """Return the O(n^3) route as two kernels: I and tau - h, then a dense solve that knows no zeros of I."""
+    """Return the O(n^3) route, (q, v, tau) -> vdot (..., nv), as two kernels: I and tau - h, then a dense solve."""
     form = compile_function(lambda robot, q, v, tau: (inertia_matrix(robot, q), tau - bias_forces(robot, q, v)), robot)
     solve = compile_function(solve_symmetric, None, S=(robot.nv, robot.nv), b=robot.nv)
     return lambda q, v, tau: solve(*form(q, v, tau, threads=1), threads=1)
@@ -61,8 +69,10 @@ class AccelerationTimes:
     """Times of several ways to one result on one robot, [s] for one state.
 
     Attributes:
-        robot: Its name. plain_linear, plain_cubic: NumPy code as written, O(n) and O(n^3).
-        linear, cubic: Compiled. tree_cubic: Compiled with the solve, which then skips the zeros of a tree's I.
+        robot: Name of the robot.
+        plain_linear, plain_cubic: NumPy code without compilation, O(n) and O(n^3).
+        linear, cubic: Compiled.
+        tree_cubic: Compiled in one kernel with the solve, which skips the zeros of I of a branched robot.
     """
 
     robot: str
@@ -74,7 +84,7 @@ class AccelerationTimes:
 
 
 def compare(robot: Robot, rounds: int = 7) -> AccelerationTimes:
-    """Return the times of both routes, plain and compiled; the best of some rounds, taken in turns."""
+    """Return the times of both routes, uncompiled and compiled: the best of several rounds, measured alternately."""
     q, v, tau = states(robot, BATCH)
     linear = compile_function(forward_dynamics, robot)
     cubic = compiled_cubic(robot)
@@ -99,7 +109,7 @@ def states(robot: Robot, number: int, seed: int = 0) -> tuple[Array, Array, Arra
 
 
 def best_times(ways: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02) -> list[float]:
-    """Return the best processor time of one call of each way, [s]; a round calls each way for `least` seconds."""
+    """Return the best processor time of one call of each function, [s]; a round calls each for `least` seconds."""
     repeats = []
     for way in ways:
         way()
@@ -119,7 +129,7 @@ def _time(way: Callable[[], Any], times: int) -> float:
 
 
 def acceleration_table(comparisons: Sequence[AccelerationTimes]) -> Table:
-    """Return Table 2, first half: how much faster the recursion is, here and in the paper."""
+    """Return Table 2, first half: time of the O(n^3) route over that of the recursion, here and in the paper."""
     rows = []
     for c in comparisons:
         paper = PAPER_ACCELERATION.get(c.robot)
@@ -145,7 +155,7 @@ def acceleration_table(comparisons: Sequence[AccelerationTimes]) -> Table:
     )
     notes = (
         "Time of the O(n^3) route (form I and h, solve) over that of the O(n) recursion, for one acceleration.",
-        f"Processor time, best of several rounds in turns, one core; compiled code gets {BATCH} states a call.",
+        f"Processor time, best of several alternating rounds, one core; compiled code processes {BATCH} states per call.",
         "Compiled O(n^3): a kernel for I and h, one for the solve; I, with all its zeros, goes through memory.",
         "Tree solve: all in one kernel, which keeps I in registers and skips the zeros that branching puts into it.",
     )
@@ -153,7 +163,7 @@ def acceleration_table(comparisons: Sequence[AccelerationTimes]) -> Table:
 
 
 def ratio(slow: float, fast: float) -> str:
-    """Return slow / fast in words."""
+    """Return slow / fast as text."""
     return f"{slow / fast:.2f}"
 
 
@@ -167,7 +177,7 @@ class CubicLoop(ClosedLoop):
 
 
 def simulation_times(robot: Robot, law: GaitLaw, ground: Ground, rounds: int = 5) -> tuple[float, float]:
-    """Return the times, [s], to simulate one second: (O(n^3), O(n)); the best of some rounds, taken in turns."""
+    """Return the times to simulate one second, [s]: (O(n^3), O(n)), the best of several rounds."""
     cubic, linear = best_times([_second(loop, robot, law, ground) for loop in (CubicLoop, ClosedLoop)], rounds)
     return cubic, linear
 
@@ -192,7 +202,7 @@ def simulation_table(cases: Sequence[tuple[Robot, Gait, Ground]], laws: dict[str
             rows.append((f"{robot.name}, {name}", ratio(cubic, linear), words, f"{1e3 * linear:.0f}"))
     notes = (
         "Whole loops compiled: robot, ground, controller; the controller's inverse dynamics is the recursion in both.",
-        "Most of the time is the solver's own (SciPy's BDF), which does not depend on the route.",
+        "Most of the time is spent in the BDF solver, which does not depend on the route.",
     )
     header = ("robot and controller", "here", "paper", "O(n) here [ms]")
     return Table("Table 2: time to simulate 1 s, O(n^3) over O(n)", header, tuple(rows), notes)
