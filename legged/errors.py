@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from typing import Any
 
 
 class LeggedError(Exception):
@@ -111,7 +112,7 @@ class MissingError(LeggedError, ImportError):
 class VerificationError(LeggedError, AssertionError):
     """A robot whose dynamics fail a verification; `verification` holds its results."""
 
-    def __init__(self, message: str, verification: object = None):
+    def __init__(self, message: str, verification: Any = None):
         super().__init__(message)
         self.verification = verification
 
@@ -119,6 +120,6 @@ class VerificationError(LeggedError, AssertionError):
 class SimulationError(LeggedError, RuntimeError):
     """A simulation that ended early; `run` holds its results up to that time."""
 
-    def __init__(self, message: str, run: object = None):
+    def __init__(self, message: str, run: Any = None):
         super().__init__(message)
         self.run = run

@@ -172,7 +172,7 @@ def _special(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     return special, loop_state
 
 
-class DisturbanceStudy(NamedTuple):
+class Case(NamedTuple):
     """A public callable and a valid call of it."""
 
     name: str
@@ -180,7 +180,7 @@ class DisturbanceStudy(NamedTuple):
     arguments: dict[str, Any]
 
 
-def cases() -> tuple[list[DisturbanceStudy], list[str]]:
+def cases() -> tuple[list[Case], list[str]]:
     """Return the callables with valid calls, and the names of those for which no valid call could be built."""
     values = _values()
     special, loop_state = _special(values)
@@ -206,7 +206,7 @@ def cases() -> tuple[list[DisturbanceStudy], list[str]]:
                     given[p.name] = p.default
                 elif p.name in usual:
                     given[p.name] = usual[p.name]
-            case = DisturbanceStudy(full, function, given)
+            case = Case(full, function, given)
             outcome = attempt(case, {})
             (found.append(case) if outcome.error is None else missing.append(f"{full}: {outcome.error}"))
     return found, missing
@@ -283,7 +283,7 @@ def limited(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def attempt(case: DisturbanceStudy, changed: dict[str, Any]) -> Outcome:
+def attempt(case: Case, changed: dict[str, Any]) -> Outcome:
     """Call a function with some arguments changed."""
     given = {**case.arguments, **changed}
     given = {name: copy.deepcopy(x) if isinstance(x, (np.ndarray, list, dict)) else x for name, x in given.items()}

@@ -155,7 +155,7 @@ def acceleration_table(comparisons: Sequence[AccelerationTimes]) -> Table:
     )
     notes = (
         "Time of the O(n^3) route (form I and h, solve) over that of the O(n) recursion, for one acceleration.",
-        f"Processor time, best of several alternating rounds, one core; compiled code processes {BATCH} states per call.",
+        f"Processor time, best of several alternating rounds, one core; compiled code: {BATCH} states per call.",
         "Compiled O(n^3): a kernel for I and h, one for the solve; I, with all its zeros, goes through memory.",
         "Tree solve: all in one kernel, which keeps I in registers and skips the zeros that branching puts into it.",
     )
