@@ -1,4 +1,4 @@
-"""Ready-made robots, each a short file that reads as a definition."""
+"""Ready-made robots, one definition per file."""
 
 from robots.centipede import centipede
 from robots.chain import chain

@@ -1,28 +1,28 @@
-"""A centipede: a trunk of alike segments, each with a pair of alike legs."""
+"""A centipede: a trunk of equal segments, each with a pair of equal legs."""
 
 from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod_inertia
 
 SEGMENT = Inertia(0.3, (-0.05, 0.0, 0.0), (1.6e-4, 3.7e-4, 3.7e-4))
-STEP = (-0.1, 0.0, 0.0)  # [m], from one segment to the next
-WIDTH = 0.03  # [m], from the trunk's middle to a hip
+SPACING = (-0.1, 0.0, 0.0)  # [m], from one segment to the next
+WIDTH = 0.03  # [m], from the middle of the trunk to a hip
 
 
 def centipede(pairs: int = 10, *, base: Base | None = None) -> Robot:
-    """Return a centipede with 7 `pairs` - 1 joints: segments that bend about z, on legs of three joints.
+    """Return a centipede with 7 `pairs` - 1 joints: trunk joints about z, and legs with three joints each.
 
-    The trunk's modules are `segment1_`, `segment2_`, ... behind the head, the legs `left0_`, `right0_`, `left1_`, ...
-    with a hip that swings about z, a hip that lifts and a knee, both about x, and a point foot.
+    The modules of the trunk are `segment1_`, `segment2_`, ... behind the head, those of the legs `left0_`, `right0_`,
+    `left1_`, ... A leg has a hip joint about z, a hip joint and a knee about x, and a point foot.
 
     Args:
-        pairs: Pairs of legs, one at the head and one at each segment behind it.
-        base: The head's; floating with a quaternion by default.
+        pairs: Number of pairs of legs, one at the head and one at each segment behind it.
+        base: Base type of the head; floating with a quaternion by default.
     """
     robot = RobotBuilder(f"centipede with {pairs} pairs of legs", Link("head", SEGMENT), base=base)
     segment = Limb().add(Revolute("bend", "z"), Link("segment", SEGMENT))
     below = "head"
     for k in range(pairs):
         if k:
-            robot.attach(segment, to=below, at=STEP, prefix=f"segment{k}_")
+            robot.attach(segment, to=below, at=SPACING, prefix=f"segment{k}_")
             below = f"segment{k}_segment"
         for side, sign in (("left", 1.0), ("right", -1.0)):
             robot.attach(_leg(sign), to=below, at=(-0.05, sign * WIDTH, 0.0), prefix=f"{side}{k}_")
@@ -30,7 +30,7 @@ def centipede(pairs: int = 10, *, base: Base | None = None) -> Robot:
 
 
 def _leg(sign: float) -> Limb:
-    """Return a leg: to the left for sign 1, to the right for -1."""
+    """Return a left leg for sign 1, a right leg for sign -1."""
     coxa, femur, tibia = (0.0, sign * 0.02, 0.0), (0.0, sign * 0.05, 0.02), (0.0, sign * 0.02, -0.08)
     return (
         Limb()

@@ -1,4 +1,4 @@
-"""A serial chain of n links, the subject of operation counts."""
+"""A serial chain of n links, for operation counts."""
 
 import numpy as np
 
@@ -6,14 +6,14 @@ from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rpy
 
 
 def chain(n: int, *, twist: float = 0.0, base: Base | None = None, seed: int = 0) -> Robot:
-    """Return a chain of n links, each a full inertia, on revolute joints about z.
+    """Return a chain of n links with revolute joints about z.
 
     Args:
         n: Number of links without the base.
         twist: Angle from one joint axis to the next about the common normal, [rad]: 0 makes the axes parallel, pi/2
             perpendicular.
-        base: Floating with a quaternion by default.
-        seed: Of the inertias, which have no zero entry.
+        base: Base type; floating with a quaternion by default.
+        seed: Seed of the random inertias, which have no zero entries.
     """
     rng = np.random.default_rng(seed)
     robot = RobotBuilder(f"{n}-link chain", Link("base", _inertia(rng)), base=base)

@@ -1,4 +1,4 @@
-"""A delta robot: three arms, three parallelograms of rods, and a platform that only translates."""
+"""A delta robot: three arms, three parallelograms of rods, and a platform that translates without rotation."""
 
 import numpy as np
 
@@ -10,10 +10,11 @@ ARM, ROD, SPREAD = 0.25, 0.6, 0.1  # [m], lengths, and the distance between the 
 
 
 def delta() -> ClosedRobot:
-    """Return the robot: 18 degrees of freedom of its tree, 15 constraints, 3 left, and closed at zero.
+    """Return the robot: 18 degrees of freedom of the spanning tree, 15 constraints, and 3 degrees of freedom.
 
-    Arms turn about the tangents of the base, outward at zero and downward with positive angles; each carries two rods
-    on universal joints. The platform hangs on the first rod by a ball joint; five more ball joints close the loops.
+    The arms turn about tangents of the base. They point outward at zero and downward with positive angles. Each carries
+    two rods on universal joints. A ball joint connects the platform to the first rod, and five more ball joints close
+    the loops, which are closed at zero.
     """
     reach = BASE + ARM - PLATFORM
     tip = np.array([-reach, 0.0, -np.sqrt(ROD**2 - reach**2)])  # of a rod at zero, from the elbow

@@ -1,4 +1,4 @@
-"""A planar leg of five bars: two motors at the hip, two thighs, two shanks that meet at the foot."""
+"""A planar five-bar leg: two motors at the hip, two thighs, and two shanks that meet at the foot."""
 
 from legged import Base, Link, PlanarBase, Revolute, box_inertia, rod_inertia
 from legged.loops import ClosedRobot, LoopBuilder
@@ -6,14 +6,14 @@ from legged.robot.placement import Vector
 
 
 def five_bar_leg(base: Base | None = None, gravity: Vector = (0.0, 0.0, -9.81)) -> ClosedRobot:
-    """Return a trunk of 3 kg on the leg, cut at the foot, where the front shank meets the rear one.
+    """Return a trunk of 3 kg on the leg; the loop joint connects the shanks at the foot.
 
-    The hips are 0.1 m apart, thighs 0.15 m and shanks 0.3 m long. Joints turn about -y: thighs from straight down,
-    shanks from the thighs' directions. `legged.loops.assemble` closes the leg.
+    The hips are 0.1 m apart, thighs 0.15 m and shanks 0.3 m long. Joints turn about -y; thigh angles
+    are relative to straight down, shank angles relative to the thigh. `legged.loops.assemble` closes the leg.
 
     Args:
-        base: Of the trunk; planar by default.
-        gravity: Acceleration of free fall, [m/s^2], world axes.
+        base: Base type of the trunk; planar by default.
+        gravity: Gravitational acceleration, (3,), [m/s^2], world axes.
     """
     thigh, shank = (0.0, 0.0, -0.15), (0.0, 0.0, -0.3)
     leg = LoopBuilder(

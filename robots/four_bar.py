@@ -5,13 +5,13 @@ from legged.loops import ClosedRobot, LoopBuilder
 
 
 def four_bar(ground: float = 0.5, crank: float = 0.2, coupler: float = 0.45, rocker: float = 0.4) -> ClosedRobot:
-    """Return the linkage of slender rods of 2 kg/m, in the x-z plane, cut where coupler and rocker meet.
+    """Return the linkage of slender rods of 2 kg/m in the x-z plane; the loop joint connects coupler and rocker.
 
-    The joints turn about -y: crank and rocker from +x, the coupler from the crank's direction. The crank's joint is at
-    the origin, the rocker's at (ground, 0, 0). With `legged.loops.assemble` the coupler finds the rocker.
+    Joints turn about -y. Crank and rocker angles are relative to +x, the coupler angle relative to the crank. The joint
+    of the crank is at the origin, that of the rocker at (ground, 0, 0). `legged.loops.assemble` closes the loop.
 
     Args:
-        ground, crank, coupler, rocker: Lengths between the joints, [m].
+        ground, crank, coupler, rocker: Distances between the joints of each link, [m].
     """
     bar = {
         name: rod_inertia(2.0 * length, (0, 0, 0), (length, 0, 0)) for name, length in _lengths(crank, coupler, rocker)

@@ -1,4 +1,4 @@
-"""A hexapod with 13 links and 18 degrees of freedom, after the one in the authors' toolbox."""
+"""The hexapod of the authors' toolbox: 13 links, 18 degrees of freedom."""
 
 from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod_inertia
 
@@ -11,15 +11,16 @@ HIPS = {
 
 
 def hexapod(base: Base | None = None) -> Robot:
-    """Return the hexapod: six legs, each a hip and a knee that pitch about -y, on point feet.
+    """Return the hexapod: six legs with hip and knee about -y and point feet.
 
-    Legs 1, 3, 5 are the right ones from hind to fore, 2, 4, 6 the left ones; 1, 4, 5 and 2, 3, 6 are its tripods.
+    Legs 1, 3, 5 are the right legs from hind to fore, 2, 4, 6 the left legs. The tripods are 1, 4, 5 and 2, 3, 6.
 
     Args:
-        base: Floating with a quaternion by default.
+        base: Base type; floating with a quaternion by default.
 
-    Source: masses, lengths and principal inertias of the authors' hexapod. Its trunk's center of mass is put at the
-    middle; their shipped model has it 0.5 m off, which looks like a leftover.
+    Source:
+        Masses, lengths and principal inertias of the authors' hexapod. The trunk's center of mass is at its middle
+        here; in the authors' model it is 0.5 m away, probably by mistake.
     """
     leg = (
         Limb()

@@ -1,12 +1,12 @@
-"""A planar hopper: a trunk on one telescopic leg, after Raibert's machine."""
+"""A planar hopper with one telescopic leg, after Raibert's machine."""
 
 from legged import Limb, Link, PlanarBase, Prismatic, Revolute, Robot, RobotBuilder, box_inertia, rod_inertia
 
 
 def planar_hopper() -> Robot:
-    """Return the hopper: a planar trunk, a hip that swings the leg about -y, and a leg that slides to extend.
+    """Return the hopper: a planar trunk, a hip about -y and a prismatic joint along the leg.
 
-    At zero the foot is 0.6 m below the hip; a positive slide lengthens the leg.
+    At zero the foot is 0.6 m below the hip. A positive slide extends the leg.
     """
     foot = Link("foot", rod_inertia(0.3, (0, 0, 0), (0, 0, -0.3)), {"toe": (0, 0, -0.3)})
     leg = (

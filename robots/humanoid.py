@@ -1,4 +1,4 @@
-"""A humanoid of 30 joint degrees of freedom with the proportions of a person of 1.75 m and 70 kg."""
+"""A humanoid with 30 joint degrees of freedom and the proportions of a person of 1.75 m and 70 kg."""
 
 from legged import (
     Base,
@@ -20,16 +20,17 @@ SOLE = {f"{x}_{y}": ((0.19 if x == "toe" else -0.06), (0.045 if y == "left" else
 
 
 def humanoid(base: Base | None = None) -> Robot:
-    """Return the humanoid: pelvis, a chest on a waist of three axes, a head, two arms of seven and two legs of six.
+    """Return the humanoid: pelvis, chest, head, a waist with three axes, arms with seven and legs with six joints each.
 
-    At zero it stands upright, arms and legs straight down, with soles 0.87 m under the hips. Knees and elbows turn
-    about -y: a knee bends with a negative angle, an elbow with a positive one.
+    At zero it stands upright with arms and legs straight down, and the soles 0.87 m below the hips. Knees and elbows
+    turn about -y: a knee bends with a negative angle, an elbow with a positive one.
 
     Args:
-        base: Of the pelvis; floating with a quaternion by default.
+        base: Base type of the pelvis; floating with a quaternion by default.
 
-    Source: segment masses and lengths as fractions of the body's, Winter, "Biomechanics and Motor Control of Human
-    Movement", 4th edition 2009, Table 4.1; segments are boxes, cylinders and a sphere.
+    Source:
+        Masses and lengths of segments as fractions of the body's, Winter, "Biomechanics and Motor Control of Human
+        Movement", 4th edition 2009, Table 4.1. The segments are boxes, cylinders and a sphere.
     """
     pelvis = Link("pelvis", box_inertia(9.9, (0.2, 0.3, 0.2), (0.0, 0.0, 0.05)))
     robot = RobotBuilder("humanoid", pelvis, base=base)

@@ -7,13 +7,14 @@ DOWN = (0.0, 0.0, -0.5)  # [m], thigh and shank
 
 
 def planar_biped() -> Robot:
-    """Return the biped: trunk and legs a and b, each thigh, shank and flat foot with contacts at heel and toe.
+    """Return the biped: a trunk and legs a and b with thigh, shank and flat foot, contacts at heel and toe.
 
-    The trunk's frame is at its center of mass. Joints turn about -y, so a limb swings forward with a positive angle
-    and a knee bends with a negative one; at zero the legs hang straight down and the feet point forward.
+    The frame of the trunk is at its center of mass. Joints turn about -y, so a leg swings forward with a positive angle
+    and a knee bends with a negative one. At zero the legs are straight down and the feet point forward.
 
-    Source: Shah, Saha, Dutt 2012, section 5.1; slender rods, and a foot whose ankle is above its middle, as the
-    authors' model has them.
+    Source:
+        Shah, Saha, Dutt 2012, section 5.1. Links are slender rods and the ankle is above the middle of the foot, as in
+        the authors' model.
     """
     foot = Link("foot", rod_inertia(0.2, (-0.075, 0, 0), (0.075, 0, 0)), {"heel": (-0.075, 0, 0), "toe": (0.075, 0, 0)})
     leg = (

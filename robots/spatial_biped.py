@@ -17,20 +17,20 @@ from legged import (
 )
 from legged.robot.link import Box
 
-HEIGHT, MASS = 1.72, 65.0  # [m], [kg]: of the person; with this height the paper's initial pose is just off the ground
+HEIGHT, MASS = 1.72, 65.0  # [m], [kg], of the person; at this height the feet are just above the ground initially
 THIGH, SHANK, ANKLE, FOOT = 0.245 * HEIGHT, 0.246 * HEIGHT, 0.039 * HEIGHT, 0.152 * HEIGHT  # [m]; ankle over the sole
-HIPS, TRUNK = 0.191 * HEIGHT, 0.626 * 0.288 * HEIGHT  # [m], hip to hip; from there up to the trunk's center of mass
-HEEL, SOLE = 0.25, 0.055 * HEIGHT  # heel behind the ankle, of the foot's length; [m], breadth of the foot
-CHEST = (0.2, 0.259 * HEIGHT, 0.6)  # [m], the part of the trunk that things may hit, around its center of mass
-BETWEEN = sphere_inertia(0.1, 0.03)  # [kg], [m]: each body between crossing axes, its mass taken from thigh or shank
-# Of a leg's joints: ranges [degrees], efforts [N m] and the speed at which these are gone [rad/s].
+HIPS, TRUNK = 0.191 * HEIGHT, 0.626 * 0.288 * HEIGHT  # [m], distance of the hips; trunk's center of mass over them
+HEEL, SOLE = 0.25, 0.055 * HEIGHT  # distance from heel to ankle over the foot's length; [m], width of the foot
+CHEST = (0.2, 0.259 * HEIGHT, 0.6)  # [m], shape of the trunk for contact, centered at its center of mass
+BETWEEN = sphere_inertia(0.1, 0.03)  # [kg], [m]: bodies between intersecting axes; their mass is part of thigh or shank
+# Joints of a leg: ranges [degrees], efforts [N m], and the speed at which the available torque is zero [rad/s].
 RANGES = ((-45.0, 45.0), (-30.0, 120.0), (-45.0, 45.0), (-150.0, 0.0), (-35.0, 35.0), (-50.0, 60.0))
 EFFORTS, SPEED = (150.0, 250.0, 80.0, 300.0, 60.0, 200.0), 20.0
-CROUCH = (0.0, 40.0, 0.0, -77.4595, 0.0, 42.4595)  # [degrees], of a leg's joints where the paper's experiment begins
+CROUCH = (0.0, 40.0, 0.0, -77.4595, 0.0, 42.4595)  # [degrees], joints of a leg at the start of the paper's experiment
 
 
 def spatial_biped(base: Base | None = None, mass: float = MASS, foot: float = FOOT) -> Robot:
-    """Return the biped: a trunk on two legs with hips of three intersecting axes, knees, and ankles of two axes.
+    """Return the biped: a trunk on two legs, with three intersecting axes at a hip, a knee, and two axes at an ankle.
 
     Names end with the paper's numbers: body 1 is the trunk, its origin at its center of mass; the left leg has 2 to 7,
     the right leg 8 to 13; joint k carries body k. A hip turns about x, -y, z (joints 2, 3, 4 and 8, 9, 10), a knee
@@ -43,14 +43,16 @@ def spatial_biped(base: Base | None = None, mass: float = MASS, foot: float = FO
     the side that the block hits.
 
     Args:
-        base: Of the trunk; floating with a quaternion by default.
-        mass: Of the person, [kg]. foot: Length of the feet, [m].
+        base: Base type of the trunk; floating with a quaternion by default.
+        mass: Mass of the person, [kg].
+        foot: Length of the feet, [m].
 
-    Source: Bodies, joints and pose are those of Wendlandt 1997, sections 2 and 4, which gives no lengths and masses.
-        These are fractions of a person's, Winter, "Biomechanics and Motor Control of Human Movement", 4th edition
-        2009, Figure 4.1 and Table 4.1, whose head, arms and trunk are body 1. Depths of segments, ranges and strengths
-        of joints are ours. The mass is 65 kg, a body-mass index of 22: with it the feet land in the paper's experiment
-        when they do there, 0.1 s earlier with 75 kg and 0.07 s later with 60 kg.
+    Source:
+        Bodies, joints and pose are those of Wendlandt 1997, sections 2 and 4, which gives no lengths and masses. These
+        are fractions of a person's, Winter, "Biomechanics and Motor Control of Human Movement", 4th edition 2009,
+        Figure 4.1 and Table 4.1; body 1 has the mass of head, arms and trunk. Depths of segments and ranges and efforts
+        of joints are ours. With a mass of 65 kg, a body-mass index of 22, the feet land at the times of the paper's
+        experiment; they land 0.1 s earlier with 75 kg and 0.07 s later with 60 kg.
     """
     trunk = Link("trunk_1", _trunk(mass), shapes=(Box(CHEST),))
     biped = RobotBuilder("spatial biped", trunk, base=base)
@@ -60,7 +62,7 @@ def spatial_biped(base: Base | None = None, mass: float = MASS, foot: float = FO
 
 
 def crouch(robot: Robot) -> State:
-    """Return the state in which the paper's experiment begins: at rest, soles level and 1.6 mm over the ground."""
+    """Return the initial state of the paper's experiment: at rest, with level soles 1.6 mm over the ground."""
     angles = np.radians(CROUCH + CROUCH)
     joints = {joint.name: angle for joint, angle in zip(robot.joints, angles, strict=True)}
     lean = np.radians([0.0, 5.0, 0.0])
@@ -92,14 +94,14 @@ def _physics(k: int) -> JointPhysics:
 
 
 def _trunk(mass: float) -> Inertia:
-    """Return a box as deep and broad as the chest, as high as its radius of gyration about y asks for."""
-    deep, broad, _ = CHEST
-    high = np.sqrt(12 * (0.496 * 0.288 * HEIGHT) ** 2 - deep**2)
-    return box_inertia(0.678 * mass, (deep, broad, high))
+    """Return the inertia of a box with the depth and width of the chest and the radius of gyration of a person."""
+    depth, width, _ = CHEST
+    height = np.sqrt(12 * (0.496 * 0.288 * HEIGHT) ** 2 - depth**2)
+    return box_inertia(0.678 * mass, (depth, width, height))
 
 
 def _segment(mass: float, length: float, gyration: float, radius: float) -> Inertia:
-    """Return a segment that hangs from its joint: its radius of gyration is a fraction of its length."""
+    """Return the inertia of a segment below its joint; its radius of gyration is a fraction of its length."""
     across, along = mass * (gyration * length) ** 2, mass * radius**2 / 2
     return Inertia(mass, (0.0, 0.0, -0.433 * length), (across, across, along))
 

@@ -7,15 +7,16 @@ HIPS = {"leg1_": (-0.5, -0.25, 0), "leg2_": (-0.5, 0.25, 0), "leg3_": (0.5, -0.2
 
 
 def spatial_quadruped(base: Base | None = None) -> Robot:
-    """Return the quadruped: a plate of a trunk and four legs, each with a universal hip and a knee, on point feet.
+    """Return the quadruped: a plate as trunk, and four legs with universal hip, knee and point foot.
 
-    Legs 1 and 2 are the right and left hind legs, 3 and 4 the right and left fore legs. A hip first abducts about +x,
-    then swings about -y; a knee bends with a negative angle.
+    Legs 1 and 2 are the right and left hind legs, 3 and 4 the right and left fore legs. The axes of a hip are +x for
+    abduction, then -y. A knee bends with a negative angle.
 
     Args:
-        base: Floating with a quaternion by default; `EulerBase("xyz")` gives the authors' coordinates.
+        base: Base type; floating with a quaternion by default. `EulerBase("xyz")` has the authors' coordinates.
 
-    Source: Shah, Saha, Dutt 2012, section 5.2; inertias and width as the authors' model has them.
+    Source:
+        Shah, Saha, Dutt 2012, section 5.2; inertias and width as in the authors' model.
     """
     leg = (
         Limb()

@@ -1,4 +1,4 @@
-"""A tree of n alike links that branches everywhere alike: a chain, a binary tree, a star."""
+"""A tree of n similar links with a constant branching factor: a chain, a binary tree or a star."""
 
 import numpy as np
 
@@ -8,20 +8,21 @@ from legged import Base, Link, Revolute, Robot, RobotBuilder, cylinder_inertia, 
 def tree(
     n: int, *, branching: float = 1, taper: float = 1.0, twist: float = np.pi / 2, base: Base | None = None
 ) -> Robot:
-    """Return a tree of n links, each hanging on the end of its parent by a revolute joint.
+    """Return a tree of n links, each connected to the end of its parent by a revolute joint.
 
-    Links are numbered from the base, link 0, outward; link k hangs on link floor((k - 1) / branching). So 1 makes a
+    The base is link 0, and the parent of link k is link floor((k - 1) / branching). A branching factor of 1 gives a
     chain, 2 a binary tree, n a star.
 
     Args:
         n: Number of links without the base.
-        branching: Children of each link; 1.5 gives one and two in turn.
-        taper: How much shorter and thinner a link is than its parent; its mass falls with the third power.
-        twist: From one joint axis to the next, [rad].
-        base: Floating with a quaternion by default.
+        branching: Children per link; 1.5 gives one and two alternately.
+        taper: Ratio of a link's length and radius to its parent's; the mass ratio is its third power.
+        twist: Angle from one joint axis to the next, [rad].
+        base: Base type; floating with a quaternion by default.
 
-    Source: Featherstone, "An empirical study of the joint space inertia matrix", International Journal of Robotics
-    Research 23(9), 2004, studies such trees.
+    Source:
+        Such trees are the subject of Featherstone, "An empirical study of the joint space inertia matrix",
+        International Journal of Robotics Research 23(9), 2004.
     """
     builder = RobotBuilder(f"tree of {n} links, branching {branching:g}", _link("link0", 1.0), base=base)
     depth = {0: 0}
