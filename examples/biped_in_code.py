@@ -1,4 +1,4 @@
-"""A biped defined in code: a leg once, attached twice; its modules; its dynamics."""
+"""A biped defined in code with one leg attached twice, its kinematic modules and its dynamics."""
 
 import numpy as np
 
@@ -25,5 +25,5 @@ print(f"modules alike: {robot.alike_modules}")
 
 q, v = robot.neutral(), np.zeros(robot.nv)
 tau = legged.inverse_dynamics(robot, q, v, np.zeros(robot.nv))
-print(f"force that holds it up: {tau[5]:.2f} N for {robot.mass:g} kg")
-print(f"falling freely: {legged.forward_dynamics(robot, q, v, 0 * tau)[5]:.2f} m/s^2")
+print(f"force that supports it: {tau[5]:.2f} N for {robot.mass:g} kg")
+print(f"acceleration in free fall: {legged.forward_dynamics(robot, q, v, 0 * tau)[5]:.2f} m/s^2")

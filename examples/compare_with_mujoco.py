@@ -1,8 +1,9 @@
-"""The same robot, state and commands here and in MuJoCo: in which order, with which numbers, and where they first part.
+"""Comparison with MuJoCo for the same robot, state and commands: joint order, parameters and the first deviation.
 
-python examples/compare_with_mujoco.py [robot.urdf or robot.xml]; without a file, the paper's quadruped with rotors and
-dampers at its joints. Servos hold the joints at a standing posture. In the air the two must agree as well as they
-integrate, which half the step shows. On the ground they part: each has its own law of contact.
+Run `python examples/compare_with_mujoco.py [robot.urdf or robot.xml]`. Without a file it uses the paper's quadruped
+with rotors and dampers at its joints. Servos hold the joints in a standing posture. In the air both programs must agree
+within the integration error, which runs with half the time step estimate. On the ground they deviate, since their laws
+of contact differ.
 """
 
 import sys
@@ -28,16 +29,19 @@ except ImportError:
     sys.exit("this compares with MuJoCo: pip install 'legged[mujoco]'")
 
 STEP, STIFF_STEP = 1e-3, 1e-4  # in flight and on the ground, [s]
-SWING = 15.0  # how fast servos are in flight, [rad/s]
+SWING = 15.0  # natural frequency of the servos in flight, [rad/s]
 DURATION, DROP = 0.2, 0.002  # [s], [m]
 PARTED = 1e-6  # [rad], [m]
 RADIUS = 1e-3  # of the spheres that are contact points in MuJoCo, [m]
 Pair = tuple[np.ndarray, np.ndarray]
-FLOOR, FOOT = {"contype": "1", "conaffinity": "2"}, {"contype": "2", "conaffinity": "1"}  # they touch each other only
+FLOOR, FOOT = (
+    {"contype": "1", "conaffinity": "2"},
+    {"contype": "2", "conaffinity": "1"},
+)  # contact between floor and feet only
 
 
 class Servo:
-    """A spring and a damper at every joint, towards a standing posture."""
+    """A spring and a damper at every joint about a standing posture."""
 
     def __init__(self, robot: legged.Robot, stands: bool):
         home = controllers.home_of(robot)
@@ -46,15 +50,15 @@ class Servo:
             self.kp, self.kd = controllers.servo_gains(robot, home.angles, home.hip_height)
         else:
             q = np.concatenate([robot.base.neutral(), home.angles])
-            felt = np.diag(legged.inertia_matrix(robot, q))[robot.base.nv :]
-            self.kp, self.kd = felt * SWING**2, felt * 2.0 * SWING
+            inertia = np.diag(legged.inertia_matrix(robot, q))[robot.base.nv :]
+            self.kp, self.kd = inertia * SWING**2, inertia * 2.0 * SWING
 
     def __call__(self, t: Any, q: np.ndarray, v: np.ndarray, wrenches: np.ndarray) -> np.ndarray:
         return self.kp * (self.target - q[self.base.nq :]) - self.kd * v[self.base.nv :]
 
 
 def chosen_robot() -> legged.Robot:
-    """Return the robot of the file in the command line, or one of ours."""
+    """Return the robot of the file in the command line, or the paper's quadruped."""
     for name in sys.argv[1:]:
         if name.endswith((".urdf", ".xml")):
             return legged.load(name, mimic="fixed")  # MuJoCo couples joints by soft constraints
@@ -62,7 +66,7 @@ def chosen_robot() -> legged.Robot:
 
 
 def with_physics(robot: legged.Robot, **changes: Any) -> legged.Robot:
-    """Return the robot with something else in the physics of all its joints."""
+    """Return the robot with changes of the `JointPhysics` of all joints."""
     joints = [replace(c.joint, physics=replace(c.joint.physics, **changes)) for c in robot.connections]
     there = [replace(c, joint=joint) for c, joint in zip(robot.connections, joints, strict=True)]
     return rebuilt(robot, links_of(robot), there)
@@ -75,7 +79,7 @@ def names_of(robot: legged.Robot) -> list[str]:
 
 
 def model_of(robot: legged.Robot, servo: Servo, step: float, floor: bool) -> Any:
-    """Return MuJoCo's model: the robot as exported and servos; on a floor, or else without any constraint."""
+    """Return MuJoCo's model of the robot with servos, on a floor or without any constraint."""
     root = to_mjcf(robot)
     for option in root.iter("option"):
         option.attrib.update(timestep=repr(step), integrator="RK4")
@@ -95,7 +99,7 @@ def model_of(robot: legged.Robot, servo: Servo, step: float, floor: bool) -> Any
 
 
 def add_floor(root: ElementTree.Element, contacts: tuple[str, ...]) -> None:
-    """Add a floor, so low that spheres around the contact points touch it when the points are at z = 0."""
+    """Add spheres at the contact points, and a floor that they touch when the points are at z = 0."""
     for body in list(root.iter("body")):
         for site in [each for each in body.findall("site") if each.get("name") in contacts]:
             sphere = {"type": "sphere", "size": repr(RADIUS), "mass": "0", "pos": site.get("pos", "0 0 0")}
@@ -106,7 +110,7 @@ def add_floor(root: ElementTree.Element, contacts: tuple[str, ...]) -> None:
 
 
 def motions(robot: legged.Robot, servo: Servo, start: legged.State, step: float, sample: float, floor: bool) -> Pair:
-    """Return our configurations and MuJoCo's at the samples, (T, nq) each, both in our order."""
+    """Return the configurations of `legged` and of MuJoCo at the samples, (T, nq) each, in the order of `legged`."""
     ground = realistic_ground(robot) if floor else None
     how = {"integrator": legged.RungeKutta4(step=step), "sample": sample, "ground": ground, "fall": False}
     run = legged.simulate(robot, servo, until=DURATION, q=start.q, v=start.v, **how)
@@ -122,12 +126,12 @@ def motions(robot: legged.Robot, servo: Servo, start: legged.State, step: float,
 
 
 def apart(robot: legged.Robot, one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Return how far two motions are apart in every entry of v, (T, nv), [rad] or [m]."""
+    """Return the absolute difference of two motions in every entry of v, (T, nv), [rad] or [m]."""
     return np.abs([legged.difference(robot, a, b) for a, b in zip(one, other, strict=True)])
 
 
 def print_numbers(robot: legged.Robot, servo: Servo, model: Any) -> None:
-    """Print the joints' order, gains and armature as each program has them, and how each writes the base."""
+    """Print order, gains and armature of the joints in both programs, and their base coordinates."""
     rigid = legged.inertia_matrix(with_physics(robot, armature=0.0, rotor=None), robot.neutral())
     armature, rows = np.diag(legged.inertia_matrix(robot, robot.neutral()) - rigid), []
     for k, name in enumerate(names_of(robot)[robot.base.nv :]):
@@ -136,7 +140,7 @@ def print_numbers(robot: legged.Robot, servo: Servo, model: Any) -> None:
         there = dof, gains.gainprm[0], -gains.biasprm[2], model.dof_armature[dof]
         rows.append((name, *(f"{x:.5g}" for pair in zip(here, there, strict=True) for x in pair)))
     header = ("", *(f"{what} {whose}" for what in ("v", "kp", "kd", "armature") for whose in ("here", "there")))
-    title = f"{robot.name}: place in v, gains [N m/rad], [N m s/rad] and armature [kg m^2], here and in MuJoCo"
+    title = f"{robot.name}: index in v, gains [N m/rad], [N m s/rad] and armature [kg m^2], here and in MuJoCo"
     print(Table(title, header, tuple(rows)).text())
     print(f"base: {robot.base.kind}, link {robot.links[0].name!r}")
     print("  here   q = [quaternion w x y z; position], v = [angular; linear], both in base axes")
@@ -146,7 +150,7 @@ def print_numbers(robot: legged.Robot, servo: Servo, model: Any) -> None:
 
 
 def compare_in_air(robot: legged.Robot, servo: Servo, start: legged.State) -> None:
-    """Print how far the two are apart in flight with a step and half of it, beside what halving changes in each."""
+    """Print the difference in flight for a time step and half of it, and the change due to halving in each program."""
     print(
         f"in the air, {DURATION:g} s, without contact, dry friction, stops and motor limits, servos of {SWING:g} rad/s:"
     )
@@ -167,7 +171,7 @@ def compare_in_air(robot: legged.Robot, servo: Servo, start: legged.State) -> No
 
 
 def compare_on_ground(robot: legged.Robot, servo: Servo, start: legged.State) -> None:
-    """Print when the base and each joint part on the ground, and by how much they do in the end."""
+    """Print when the base and each joint deviate on the ground, and by how much at the end."""
     found, labels = apart(robot, *motions(robot, servo, start, STIFF_STEP, STEP, True)), np.array(names_of(robot))
     rows, first = [], (np.inf, "nothing")
     for name in dict.fromkeys(labels):

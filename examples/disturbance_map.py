@@ -1,4 +1,4 @@
-"""How hard a push the balanced quadruped survives on its trot, and from where: a thousand runs in one call."""
+"""A map of the pushes that a trotting quadruped survives, by size and direction: a thousand runs in one call."""
 
 import sys
 from pathlib import Path
@@ -23,7 +23,7 @@ found = disturbance_map(
     pushes,
     directions=48,
     until=4.0,  # [s]
-    settled=SettlingCriterion(position=np.inf, turn=0.2),  # [m], [rad]: it may be elsewhere, but level
+    settled=SettlingCriterion(position=np.inf, turn=0.2),  # [m], [rad]: any position, but level
     ground=realistic_ground(robot, penetration=5e-3),  # [m]
     integrator=legged.SemiImplicitEuler(step=1e-3),  # [s]
 )

@@ -1,4 +1,4 @@
-"""A biped squats on both feet and sways on one: feet held as closed loops, and feet on floors that give way."""
+"""Feet as closed loops, compared with feet on compliant floors: a biped squats on both feet and sways on one."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ from legged.table import Table
 folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/feet_as_loops")
 robot = robots.planar_biped()
 weight, landed, pace = 9.81 * robot.mass, 1.0, np.pi  # [N], [s], [rad/s]
-FLOORS = {1e-3: figures.ORANGE, 5e-4: figures.BLUE, 1e-4: figures.GREEN}  # how far it stands in each, [m]
+FLOORS = {1e-3: figures.ORANGE, 5e-4: figures.BLUE, 1e-4: figures.GREEN}  # penetration while standing in each, [m]
 PHASES = {
     "double support": ([0.6, -0.7, 0.1, 0.1, -0.7, 0.6], "ab"),
     "single support": ([0.3, -0.6, 0.3, 0.5, -1.4, 0.9], "a"),
@@ -24,13 +24,13 @@ PHASES = {
 
 
 def path(stands, q, phase):
-    """Return the joints as polynomials of s = -1 to 1, (6, powers), highest first: a squat, or the free leg's swing."""
+    """Return joint positions as polynomials of s in [-1, 1], (6, powers), highest power first: a squat or a swing."""
     if phase == "single support":
         swing = np.array([0.0, 0.0, 0.0, 0.1, -0.2, 0.1])  # [rad]
         return np.stack([swing, q[3:] + swing], axis=1)
-    steps = np.linspace(-1.0, 1.0, 9)
-    lowered = [loops.assemble(stands, q - [0, 0, 0.03 * (1 + s), *np.zeros(6)], hold_base=True)[3:] for s in steps]
-    return np.polyfit(steps, lowered, 4).T
+    samples = np.linspace(-1.0, 1.0, 9)
+    lowered = [loops.assemble(stands, q - [0, 0, 0.03 * (1 + s), *np.zeros(6)], hold_base=True)[3:] for s in samples]
+    return np.polyfit(samples, lowered, 4).T
 
 
 def servo(joints):
@@ -38,15 +38,15 @@ def servo(joints):
 
     def torque(t, q, v, wrenches):
         s, rate = -np.cos(pace * t), pace * np.sin(pace * t)
-        wanted = sum(c * s**k for k, c in enumerate(joints.T[::-1]))
+        desired = sum(c * s**k for k, c in enumerate(joints.T[::-1]))
         speed = sum(c * s**k for k, c in enumerate(slopes.T[::-1])) * rate
-        return 3000.0 * (wanted - q[3:]) + 60.0 * (speed - v[3:])  # [N m/rad], [N m s/rad]
+        return 3000.0 * (desired - q[3:]) + 60.0 * (speed - v[3:])  # [N m/rad], [N m s/rad]
 
     return torque
 
 
 def loop_forces(stands, run):
-    """Return the forces that hold the contact points along a run, (T, points, 3), [N], world axes."""
+    """Return the constraint forces at the contact points during a run, (T, points, 3), [N], world axes."""
     found = []
     for q, v, tau in zip(run.q, run.v, run.tau, strict=True):
         multipliers = loops.solve(stands, q, v, tau).multipliers
@@ -67,12 +67,14 @@ for axes, (phase, (posture, feet)) in zip((drawing.axes[:3], drawing.axes[3:]), 
     for depth, color in FLOORS.items():
         ground = realistic_ground(robot, penetration=depth)
         run = legged.simulate(robot, controller, until=4.0, ground=ground, q=q)
-        felt = run.contacts.forces[:, : len(contacts)]
+        forces = run.contacts.forces[:, : len(contacts)]
         height, hips = 1e3 * (run.q[:, 2] - bound.q[:, 2]), np.abs(run.q[late, 3:] - bound.q[late, 3:]).max()
-        foot, heel = (felt - held)[:, :2, 2].sum(axis=1), (felt - held)[:, 0, 2]
+        foot, heel = (forces - held)[:, :2, 2].sum(axis=1), (forces - held)[:, 0, 2]
         apart = (np.abs(x[late]).max() for x in (height, foot / weight, heel / weight))
         rows.append((phase, f"{1e3 * depth:g}", *(f"{x:.2g}" for x in apart), f"{hips:.2g}"))
-        for ax, own in zip(axes, (1e3 * (run.q[:, 2] - q[2]), felt[:, :2, 2].sum(axis=1), felt[:, 0, 2]), strict=True):
+        for ax, own in zip(
+            axes, (1e3 * (run.q[:, 2] - q[2]), forces[:, :2, 2].sum(axis=1), forces[:, 0, 2]), strict=True
+        ):
             ax.plot(run.times, own, color=color, linewidth=1.2, label=f"floor, stands {1e3 * depth:g} mm deep")
     for ax, own in zip(axes, (1e3 * (bound.q[:, 2] - q[2]), held[:, :2, 2].sum(axis=1), held[:, 0, 2]), strict=True):
         ax.plot(bound.times, own, "--", color="black", linewidth=1.0, label="loops")

@@ -1,4 +1,4 @@
-"""Operation counts of the dynamics and of a function of your own, as they run once compiled."""
+"""Operation counts of the dynamics and of a user-defined function, as compiled."""
 
 import numpy as np
 

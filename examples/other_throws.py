@@ -1,4 +1,4 @@
-"""The thrown block again, with one thing changed at a time: the person, the ground, the block."""
+"""The thrown-block experiment with one parameter changed at a time: the person, the ground or the block."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""A controller of your own: any function of time, state and contact wrenches that returns joint torques."""
+"""A user-defined controller: a function of time, state and contact wrenches that returns joint torques."""
 
 import numpy as np
 
@@ -10,13 +10,13 @@ from legged.ground import realistic_ground
 robot = robots.spatial_quadruped()
 pose = controllers.Stand(hip_height=0.5)
 q, v = pose.initial_state(robot)
-wanted = q[robot.base.nq :]
+nominal = q[robot.base.nq :]
 
 
 def springs(t, q, v, wrenches):
-    """Return torques of a spring and a damper at every joint; the pose crouches and rises with time."""
+    """Return the torques of a spring and a damper at every joint about joint positions that vary with time."""
     crouch = 0.2 * np.sin(np.pi * t)  # [rad]
-    target = wanted + crouch * np.tile([0.0, 0.5, -1.0], 4)
+    target = nominal + crouch * np.tile([0.0, 0.5, -1.0], 4)
     return 300.0 * (target - q[robot.base.nq :]) - 12.0 * v[robot.base.nv :]
 
 

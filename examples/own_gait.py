@@ -1,4 +1,4 @@
-"""A gait of your own: say where base and feet go, and the legs' inverse kinematics does the rest."""
+"""A user-defined gait: a planned motion of base and feet, from which joint references follow by inverse kinematics."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from legged.ground import realistic_ground
 
 @dataclass(frozen=True, kw_only=True)
 class Squat(controllers.Stand):
-    """The base goes down and up once a period, the feet stay."""
+    """The base moves down and up once per period, and the feet stand."""
 
     depth: float = 0.1  # [m]
 

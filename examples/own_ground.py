@@ -1,4 +1,4 @@
-"""A ground of your own: a terrain is a height and a normal, a law is a force; everything else is kept."""
+"""A user-defined terrain: height and normal of a surface of waves, with a compliant contact law."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from legged.ground import Ground, HuntCrossley, VectorFriction
 
 @dataclass(frozen=True)
 class Waves:
-    """A surface of waves along x."""
+    """A surface with sinusoidal waves along x."""
 
     height_of_crests: float = 0.01  # [m]
     length: float = 0.8  # [m]

@@ -1,6 +1,6 @@
-"""One script, many robots: stand, crawl and trot, each pushed from the side, with only the file changed.
+"""Stand, crawl and trot of robots from URDF files, each with a sideways push; no parameter depends on the robot.
 
-python examples/real_robots.py go2.urdf solo12.urdf ...; without files, quadrupeds of example-robot-data if installed.
+Run `python examples/real_robots.py go2.urdf solo12.urdf`. Without files it uses quadrupeds of example-robot-data.
 """
 
 import sys
@@ -20,7 +20,7 @@ CASES = ((Stand, Balanced, 4.0), (Crawl, ComputedTorque, 12.0), (Trot, Balanced,
 
 
 def known_robots() -> list[Path]:
-    """Return the files of `KNOWN`, where example-robot-data has put them."""
+    """Return the paths of the files in `KNOWN` of the package example-robot-data."""
     try:
         entries = files("example-robot-data") or []
     except PackageNotFoundError:
@@ -29,9 +29,9 @@ def known_robots() -> list[Path]:
 
 
 def run(robot: legged.Robot, kind: type[controllers.Gait], law: type[controllers.GaitLaw], until: float) -> str:
-    """Return one row: what was asked for, and what came of it."""
+    """Return one row of the table: gait, duration, speed, push, lean, slide and torque of a run."""
     gait = suited(kind, robot)
-    push = 0.3 if kind is not Crawl else 0.1  # [m/s] to the side, on the whole robot, at half time
+    push = 0.3 if kind is not Crawl else 0.1  # [m/s], sideways change of velocity at half time
     pushes = [legged.Push(robot.links[0].name, (0.0, push * robot.mass, 0.0), at=until / 2)]  # [N s]
     ran = legged.simulate(
         robot, suited_law(law, gait), ground=realistic_ground(robot), until=until, pushes=pushes, sample=0.005
@@ -39,8 +39,8 @@ def run(robot: legged.Robot, kind: type[controllers.Gait], law: type[controllers
     lean = np.degrees(np.abs(ran.base.angles()[:, :2]).max())
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
     slide = 1e3 * sliding_per_stance(ran, 0.02 * weight).max()
-    wanted = gait.gait.stride / gait.period
-    speed = f"{ran.mean_velocity[0]:.3f} of {wanted:.3f}"
+    desired = gait.gait.stride / gait.period
+    speed = f"{ran.mean_velocity[0]:.3f} of {desired:.3f}"
     torque = np.abs(ran.joint_tau).max()
     return f"{kind.__name__:6}{until:4.0f} s  {speed:15} {push:8.1f} {lean:9.2f} {slide:9.2f} {torque:9.1f}"
 

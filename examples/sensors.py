@@ -1,4 +1,4 @@
-"""What a trotting quadruped senses: its feet, an inertial unit, and where it stands on them."""
+"""Sensors of a trotting quadruped: foot contacts, an inertial measurement unit and balance points."""
 
 import sys
 from pathlib import Path
@@ -19,11 +19,11 @@ push = legged.Push("trunk", (0.0, 0.3 * robot.mass, 0.0), at=1.3)  # [N s] for 0
 run = legged.simulate(robot, law, ground=realistic_ground(robot), until=2.4, sample=0.002, pushes=[push])
 
 seen = sensors.measure(robot, run, imu=legged.Frame("trunk", at=(0.1, 0.0, 0.05)))  # [m]
-felt = sensors.Noise(density=2e-3, bias=0.05).on(run.times, seen.specific_force)  # [m/s^2/sqrt(Hz)], [m/s^2]
+noisy = sensors.Noise(density=2e-3, bias=0.05).on(run.times, seen.specific_force)  # [m/s^2/sqrt(Hz)], [m/s^2]
 steady, pushed = (run.times > 0.4) & (run.times < 1.2), (run.times > 1.3) & (run.times < 1.4)
 apart = 1e3 * np.linalg.norm(seen.zero_moment_point - seen.center_of_pressure, axis=1)  # [mm]
-carried, weight = seen.contacts.forces[steady, :, 2].sum(axis=1).mean(), robot.mass * 9.81
-print(f"feet carry {carried:.0f} N on average, the robot weighs {weight:.0f} N")
+load, weight = seen.contacts.forces[steady, :, 2].sum(axis=1).mean(), robot.mass * 9.81
+print(f"feet carry {load:.0f} N on average, the robot weighs {weight:.0f} N")
 for name in seen.contacts.names:
     print(f"{name} is down for {seen.foot(name).touching[steady].mean():.0%} of the time")
 print(f"the accelerometer reads {seen.specific_force[steady, 2].mean():.1f} m/s^2 upward on average")
@@ -37,7 +37,7 @@ for k, name in enumerate(seen.contacts.names):
     loads.plot(run.times, foot.force[:, 2], color=f"C{k}", linewidth=0.8, label=name)
     loads.fill_between(run.times, -12 - 8 * k, -6 - 8 * k, where=foot.touching, color=f"C{k}", linewidth=0)
 for i, axis in enumerate("xyz"):
-    forces.plot(run.times, felt[:, i], color=f"C{i}", linewidth=0.6, label=f"accelerometer, {axis}")
+    forces.plot(run.times, noisy[:, i], color=f"C{i}", linewidth=0.6, label=f"accelerometer, {axis}")
 points = {"center of mass": seen.center_of_mass, "capture point": seen.capture_point}
 for name, places in points.items():
     margins.plot(run.times, seen.margin(places), ".", markersize=1.5, label=name)

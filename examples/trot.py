@@ -1,4 +1,4 @@
-"""The paper's quadruped trots under feed-forward control; the run goes to files, figures and an animation."""
+"""The paper's quadruped trots under feed-forward control; writes the run, figures and an animation."""
 
 import sys
 from pathlib import Path

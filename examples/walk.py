@@ -1,4 +1,4 @@
-"""The paper's biped walks on the authors' ground, under computed torque."""
+"""The paper's biped walks on the authors' ground under computed-torque control."""
 
 import controllers
 import legged
@@ -11,4 +11,4 @@ run = legged.simulate(robot, controllers.ComputedTorque(gait), ground=paper_grou
 
 print(run)
 print(f"advanced {run.base.position[-1, 0] - run.base.position[0, 0]:.2f} m at {run.mean_velocity[0]:.2f} m/s")
-print(f"of {run.energy.balance[0]:.1f} J, the energy sum loses or gains {run.energy_drift:.0e} J")
+print(f"of {run.energy.balance[0]:.1f} J, the energy balance deviates by {run.energy_drift:.0e} J")

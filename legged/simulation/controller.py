@@ -79,8 +79,10 @@ class _Adapted:
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Controller, Array]:
         start = getattr(self.given, "start", None)
         started = None if start is None else start(robot, ground, q, v)
-        pair = isinstance(started, tuple) and len(started) == 2 and hasattr(started[0], "torque")
-        controller, memory = started if pair else (self.given, started)
+        if isinstance(started, tuple) and len(started) == 2 and hasattr(started[0], "torque"):
+            controller, memory = started
+        else:
+            controller, memory = self.given, started
         return type(self)(controller), np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:

@@ -217,8 +217,8 @@ class WorkspaceController:
         if np.asarray(q).dtype == object:
             raise LeggedError("WorkspaceBalance with limits solves a quadratic program, which cannot be traced")
         measured = np.zeros((len(self.robot.links), 6)) if wrenches is None else wrenches
-        P, z, acceleration, wrench, *terms, T, own = self._kernel(t, q, v, measured)
-        F = program.solve(*terms, T, own)
+        P, z, acceleration, wrench, G, force, weights, S, T, own = self._kernel(t, q, v, measured)
+        F = program.solve(G, force, weights, S, T, own)
         return Plan(P, z, acceleration, wrench, self._split(F), T @ F + own)
 
     @cached_property
