@@ -136,7 +136,7 @@ class InverseKinematics:
         """Return the configuration near `start` at which the targets are reached.
 
         Args:
-            start: Configuration to start from, (nq,).
+            start: Initial configuration, (nq,), mixed units.
             values: Target by name: a position (3,), [m], world axes; an orientation, (3, 3) rotation matrix from the
                 frame's axes to the world's; a pose (orientation, position) of both.
             tolerance: Largest error of a solution, [m] and [rad].

@@ -148,9 +148,9 @@ def close(
         joint: The closing joint: `Fixed`, `Revolute`, `Prismatic`, `Universal`, `Spherical`, `Planar`, `Rod` or
             `Rolling`; without springs, friction or limits.
         parent, child: Names of links or contact points; parent None for the world.
-        at: Parent origin to joint, (3,), [m], parent axes. rotation: Rotation from joint axes to parent axes, (3, 3).
+        at: Parent origin to joint, (3,), [m], parent axes. rotation: Joint axes to parent axes, a rotation (3, 3).
         child_at: Child origin to joint, (3,), [m], child axes, with the joint at zero.
-        child_rotation: Rotation from joint axes to child axes, (3, 3), with the joint at zero.
+        child_rotation: Joint axes to child axes, a rotation (3, 3), with the joint at zero.
 
     Raises:
         DefinitionError: for a joint that cannot close a loop, or that connects a body with itself.

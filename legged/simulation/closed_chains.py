@@ -42,9 +42,11 @@ class ClosedChainLoop(ClosedLoop):
     stabilization: Stabilization = field(kw_only=True)
 
     def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
+        """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `ClosedLoop.semi_implicit`."""
         return self._project(*super().semi_implicit(t, h, phase, q, s))
 
     def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
+        """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `ClosedLoop.runge_kutta`."""
         return self._project(*super().runge_kutta(t, h, phase, q, s))
 
     def _project(self, q: Array, s: Array) -> tuple[Array, Array]:
@@ -53,10 +55,12 @@ class ClosedChainLoop(ClosedLoop):
         return q, np.concatenate([v, s[n:]])
 
     def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
+        """Return vdot, (nv,), which satisfies the loop constraints; see `ClosedLoop.acceleration`."""
         tau = tau + stop_forces(self.robot, self._stops, q, v)
         return simulation_acceleration(self.closed, q, v, tau, wrenches, self.stabilization)
 
     def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
+        """Return zeros, (nv,): joint friction is integrated explicitly; see `ClosedLoop.implicit_damping`."""
         return np.zeros(self.robot.nv)
 
 

@@ -95,7 +95,11 @@ class InertiaFactors:
 
     @classmethod
     def of(cls, robot: Robot, q: Array) -> InertiaFactors:
-        """Return the factors at a configuration q, (nq,)."""
+        """Return the factors at a configuration.
+
+        Args:
+            robot: The robot. q: Configuration, (nq,).
+        """
         M = inertia_matrix(robot, q)
         tree = DofTree.chain(robot.nv) if robot.followers else DofTree.of(robot)
         with stage("factors of the inertia matrix"):
@@ -163,7 +167,7 @@ def exact_derivatives(function: Callable[..., Array], robot: Robot, q: Array, v:
     The function is evaluated on truncated Taylor series, one direction at a time, which is exact up to rounding.
 
     Args:
-        function: Of (nq,), (nv,) and (nv,), over any element.
+        function: Of q, v and x, over any element; returns an array of any unit, (size,).
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). x: Third argument, (nv,), any unit. Plain floats.
     """
     if not robot.nv:

@@ -155,7 +155,12 @@ def _constrained(whole: Assembly, free: InverseInertia, constraints: ImposedCons
 
 
 def disassemble(whole: Component, factors: dict[int, AssemblyFactors], qdd: dict[int, Array]) -> None:
-    """Find the acceleration of each joint of the whole robot, (d,), and store it in `qdd` by body."""
+    """Find the accelerations of all joints.
+
+    Args:
+        whole: The robot as an assembly. factors: Of `assemble`.
+        qdd: Filled with the acceleration of each joint by body, (d,), [rad/s^2] or [m/s^2], joint axes.
+    """
     _disassemble(whole, {}, factors, qdd)
 
 
