@@ -111,7 +111,7 @@ def test_link_coordinates_are_cheaper_until_chains_are_long():
         assert link.M + link.A < absolute.M + absolute.A
 
 
-def test_what_cannot_be_done_is_refused():
+def test_unsupported_robots_and_coordinates_are_refused():
     robot, q, v, _, tau, _ = next(
         made for made in (case(seed, coupled=True) for seed in range(99)) if made[0].followers
     )
@@ -123,7 +123,7 @@ def test_what_cannot_be_done_is_refused():
         composite.inertia_matrix(robot, q, coordinates="polar")
 
 
-def test_algorithms_compile_like_the_rest():
+def test_compiled_algorithms_equal_plain_ones():
     robot = robots.planar_biped()
     rng = np.random.default_rng(0)
     q, v, tau = rng.normal(size=(3, robot.nv))

@@ -45,7 +45,7 @@ def test_derivatives_are_exact(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_derivatives_are_pinocchios(seed):
+def test_derivatives_equal_pinocchios(seed):
     """Of forward dynamics as forces, M dvdot/dx = -dtau/dx, with its derivatives of inverse dynamics.
 
     Its own derivatives of forward dynamics obey that to 1e-9 only, and to 5e-8 where the condition is 1e6.
@@ -82,7 +82,7 @@ def symmetric(upper):
     return np.triu(upper) + np.triu(upper, 1).T
 
 
-def test_tangents_convert_to_pinocchios(tmp_path):
+def test_derivatives_convert_to_pinocchios_tangents(tmp_path):
     """By `legged.conversions`: with v' = T v for both velocities and displacements, and tau = T^T tau'."""
     pin = pytest.importorskip("pinocchio")
     robot = robots.spatial_quadruped()
@@ -99,7 +99,7 @@ def test_tangents_convert_to_pinocchios(tmp_path):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_place_in_the_world_changes_no_force(seed):
+def test_position_in_the_world_changes_no_force(seed):
     robot, q, v, vdot, tau, wrenches = case(seed)
     where = DISPLACED[robot.base.kind]
     assert not derivatives.of_inverse_dynamics(robot, q, v, vdot, wrenches).q[:, where].any()
@@ -107,14 +107,14 @@ def test_place_in_the_world_changes_no_force(seed):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_inverse_of_the_inertia_matrix_is_that(seed):
+def test_inverse_inertia_times_inertia_matrix_is_the_identity(seed):
     robot, q, *_ = case(seed)
     M, inverse = legged.inertia_matrix(robot, q), derivatives.inverse_inertia(robot, q)
     assert np.abs(inverse @ M - np.eye(robot.nv)).max() < 1e-15 * np.linalg.cond(M) * robot.nv
     assert np.array_equal(inverse, inverse.T)
 
 
-def test_slope_of_a_ball_joints_spring_is_smooth_where_its_series_ends():
+def test_rotation_vector_rate_matrix_is_continuous_where_its_series_ends():
     from legged.algorithms.derivatives.inverse import rotation_vector_rate_matrix
 
     phi = np.array([0.6, -0.8, 0.0])
@@ -123,7 +123,7 @@ def test_slope_of_a_ball_joints_spring_is_smooth_where_its_series_ends():
     assert np.array_equal(rotation_vector_rate_matrix(0.0 * phi), np.eye(3))
 
 
-def test_derivatives_compile_like_the_rest():
+def test_compiled_derivatives_equal_plain_ones():
     robot = robots.planar_biped()
     q, v, tau = np.random.default_rng(0).normal(size=(3, robot.nv))
     kernel = legged.compile(derivatives.of_forward_dynamics, robot)
@@ -131,7 +131,7 @@ def test_derivatives_compile_like_the_rest():
         assert apart(ours, plain) < 1e-11
 
 
-def test_a_derivative_costs_far_less_than_a_run_for_each_direction():
+def test_derivatives_cost_less_than_one_evaluation_per_direction():
     robot = robots.spatial_quadruped()
     counts = [legged.count(f, robot) for f in (legged.inverse_dynamics, derivatives.of_inverse_dynamics)]
     run, all_of_them = (c.M + c.A for c in counts)
@@ -139,7 +139,7 @@ def test_a_derivative_costs_far_less_than_a_run_for_each_direction():
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_frames_move_by_their_derivatives(seed):
+def test_frame_derivatives_are_exact(seed):
     robot, q, v, vdot, *_ = case(seed)
     frame = legged.Frame(robot.links[-1].name, at=np.array([0.1, -0.2, 0.3]), rotation=legged.rpy(0.3, 0.2, 0.1))
     found = derivatives.of_frame_motion(robot, q, v, vdot, frame)
@@ -168,7 +168,7 @@ def test_inverse_dynamics_are_linear_in_the_inertial_parameters(seed):
     assert apart(Y @ parameters, legged.inverse_dynamics(robot, q, v, vdot)) < 1e-12
 
 
-def test_parameters_come_in_pinocchios_order():
+def test_inertial_parameters_have_pinocchios_order():
     pin = pytest.importorskip("pinocchio")
     robot = random_case(3).robot
     ours = regressor.inertial_parameters(robot).reshape(-1, len(regressor.PARAMETERS))

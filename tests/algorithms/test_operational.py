@@ -25,7 +25,7 @@ def case(seed: int, ends: int | None = None):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_inverse_inertias_at_several_ends_agree(seed):
+def test_inverse_operational_inertias_agree(seed):
     robot, q, points, _ = case(seed)
     spins = any(body.rotor_momentum.any() for body in robot.bodies)
     by_propagators = operational.by_propagators(robot, q, points)
@@ -38,7 +38,7 @@ def test_inverse_inertias_at_several_ends_agree(seed):
     assert np.abs(J @ np.linalg.solve(M, J.T) - by_propagators).max() <= max(rounding, 1e-12) * max(scale, 1.0)
 
 
-def test_ends_on_one_body_on_the_base_and_on_a_way_to_another():
+def test_points_on_the_base_on_one_body_and_on_a_common_path():
     robot = robots.humanoid()
     q = legged.random_configuration(robot, np.random.default_rng(0))
     leg = [link.name for link in robot.links if link.body in robot.ancestors(robot.links[-1].body)]
@@ -47,7 +47,7 @@ def test_ends_on_one_body_on_the_base_and_on_a_way_to_another():
     assert np.abs(ours - others).max() < 1e-9 * np.abs(others).max()
 
 
-def test_propagators_cost_less_the_more_ends_share_a_way():
+def test_propagators_cost_less_for_points_with_a_common_path():
     """Pairs of ends cost a product each, and not a way: from 2 to 4 ends the recursion grows faster."""
     trunk = legged.RobotBuilder("fork", legged.Link("base", legged.box_inertia(2, (0.1, 0.2, 0.3))))
     at = "base"
@@ -77,7 +77,7 @@ def _of(method, points, robot, q):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_forces_at_the_ends_make_them_accelerate_as_wanted(seed):
+def test_operational_forces_produce_the_desired_acceleration(seed):
     robot, q, points, rng = moving_end(seed)
     space = OperationalSpace(robot, q, points, rows=_free_rows(robot, q, points))
     v, rest = rng.normal(size=(2, robot.nv))
@@ -106,7 +106,7 @@ def _free_rows(robot, q, points):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_the_consistent_inverse_is_one_and_opposes_nothing(seed):
+def test_consistent_inverse_and_its_null_space(seed):
     """J J_bar = 1; forces N^T tau at the joints do not accelerate the ends; both whatever the ends carry."""
     robot, q, points, rng = moving_end(seed)
     space = OperationalSpace(robot, q, points, rows=_free_rows(robot, q, points))
@@ -134,7 +134,7 @@ def loaded(load: legged.Inertia | None):
     return builder.build()
 
 
-def test_the_consistent_inverse_does_not_feel_the_load_but_the_inertia_does():
+def test_consistent_inverse_is_independent_of_the_load():
     """Featherstone and Khatib 1997: for a task of all six directions a load in the hand changes Lambda alone."""
     light, heavy = loaded(None), loaded(legged.box_inertia(7.0, (0.2, 0.5, 0.1), (0.05, 0.1, 0.2)))
     q = np.random.default_rng(1).normal(size=7)
@@ -149,7 +149,7 @@ def test_the_consistent_inverse_does_not_feel_the_load_but_the_inertia_does():
     assert np.abs(carrying.consistent_inverse - free.consistent_inverse).max() > 1e-3
 
 
-def test_operational_space_compiles_and_refuses():
+def test_operational_space_compiles_and_refuses_invalid_arguments():
     robot = robots.spatial_quadruped()
     q = legged.random_configuration(robot, np.random.default_rng(0))
     feet = [(contact.link, contact.position) for contact in robot.contacts]

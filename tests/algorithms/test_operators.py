@@ -154,7 +154,7 @@ def test_tip_forces_and_tip_inertia(seed):
     same(Omega, J @ np.linalg.solve(M, J.T), scale=condition * np.abs(Omega).max())
 
 
-def test_closed_chain_moves_its_tips_alike_and_obeys_the_lagrange_equations():
+def test_closed_chain_tips_accelerate_equally_and_obey_the_lagrange_equations():
     """Equations (21) to (26) against the dense system (20) of Featherstone and Orin."""
     robot, rng = two_arms(legged.FixedBase()), np.random.default_rng(0)
     q, v, tau = rng.normal(size=(3, robot.nv))
@@ -169,7 +169,7 @@ def test_closed_chain_moves_its_tips_alike_and_obeys_the_lagrange_equations():
     assert np.abs(M @ vdot + h - tau - L.T @ f).max() < 1e-9 * np.abs(tau).max()
 
 
-def test_arms_that_hold_a_body_are_one_system_with_it():
+def test_grasping_arms_and_body_obey_newton_and_the_rigid_grasp():
     robot, rng = two_arms(legged.FixedBase()), np.random.default_rng(1)
     q, v, tau = rng.normal(size=(3, robot.nv))
     points = [("left_link6", np.array([0, 0, 0.3])), ("right_link6", np.array([0, 0, 0.3]))]
@@ -188,7 +188,7 @@ def test_arms_that_hold_a_body_are_one_system_with_it():
     assert pull == pytest.approx(3.0 * center, abs=1e-9 * np.abs(forces).max())  # Newton for the held body
 
 
-def test_standing_feet_stay_where_they_are():
+def test_fixed_point_feet_do_not_accelerate():
     robot = robots.spatial_quadruped()
     q, v = robot.neutral(), np.zeros(robot.nv)
     q[robot.base.nq :] = np.tile([0.1, 0.5, -1.0], 4)

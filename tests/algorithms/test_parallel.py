@@ -57,7 +57,7 @@ def test_divide_and_conquer_is_forward_dynamics(seed, version):
 
 
 @pytest.mark.parametrize("make", [robots.spatial_quadruped, robots.planar_biped])
-def test_pivoted_about_their_roots_assemblies_take_thin_rods(make):
+def test_pivoted_divide_and_conquer_accepts_thin_rods(make):
     """The paper's robots, whose links have no inertia about their own axis."""
     robot, rng = make(), np.random.default_rng(0)
     q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
@@ -67,7 +67,7 @@ def test_pivoted_about_their_roots_assemblies_take_thin_rods(make):
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("base", [legged.FixedBase(), legged.FloatingBase(), legged.PlanarBase()])
-def test_divide_and_conquer_knows_armature_friction_and_springs(base, version):
+def test_divide_and_conquer_includes_armature_friction_and_springs(base, version):
     physics = legged.JointPhysics(damping=0.3, friction=0.2, armature=0.1, stiffness=2.0, rest=0.5)
     builder = legged.RobotBuilder("sprung", legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1))), base=base)
     for side in range(2):
@@ -84,7 +84,7 @@ def test_divide_and_conquer_knows_armature_friction_and_springs(base, version):
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_velocities_and_poses_by_doubling_are_those_of_the_sweep(seed):
+def test_parallel_prefix_motion_equals_the_sweep(seed):
     robot, q, v, *_ = case(seed)
     ours, swept = massive_bodies.parallel_prefix_motion(links_at(robot, q), q, v), motion(robot, q, v)
     for found, known in zip(ours, swept, strict=True):
@@ -93,7 +93,7 @@ def test_velocities_and_poses_by_doubling_are_those_of_the_sweep(seed):
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_depth_of_divide_and_conquer_is_that_of_the_halvings(version):
+def test_depth_of_divide_and_conquer_is_logarithmic(version):
     """As often as the bodies double, the same is added; the articulated bodies' depth doubles with them."""
     sizes = (3, 7, 15)  # links on a floating base: 4, 8, 16 bodies
     method = partial(divide_and_conquer.forward_dynamics, version=version)
@@ -117,7 +117,7 @@ def test_trees_are_divided_in_logarithmically_many_levels_with_few_handles(branc
     assert most <= 4
 
 
-def test_what_divide_and_conquer_cannot_do_is_refused():
+def test_divide_and_conquer_refuses_unsupported_robots():
     coupled = next(r for r in (legged.random_tree(s, coupled=True) for s in range(99)) if r.followers)
     still = np.zeros(coupled.nv)
     with pytest.raises(DefinitionError, match="joints that follow others"):
@@ -224,7 +224,7 @@ def test_constraint_forces_take_logarithmic_depth():
 
 
 @pytest.mark.parametrize("d", range(7))
-def test_the_complement_is_orthonormal_and_feels_nothing_of_the_joint(d):
+def test_orthogonal_complement_is_orthonormal(d):
     h = np.random.default_rng(d).normal(size=(6, d))
     T = sparse_system.orthogonal_complement(h)
     assert T.shape == (6, 6 - d)
@@ -251,7 +251,7 @@ def test_systems_of_bodies_refuse_armature_and_chains_refuse_branches():
             method.forward_dynamics(geared, *state)
 
 
-def test_compiled_they_are_the_same():
+def test_compiled_parallel_forms_equal_plain_ones():
     robot = robots.chain(3, twist=0.7)
     rng = np.random.default_rng(0)
     q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
@@ -261,7 +261,7 @@ def test_compiled_they_are_the_same():
 
 
 @pytest.mark.skipif(bool(np.finfo(np.longdouble).eps > 1e-18), reason="no extended precision here")
-def test_divide_and_conquer_is_less_accurate_but_useful():
+def test_accuracy_of_divide_and_conquer():
     """Featherstone 1999, part 2; inertias of handles are differences of what they are between."""
     found = errors(64, 3.0)
     assert found["articulated bodies"] < 1e-11

@@ -67,7 +67,7 @@ def inertias(robots, qs, extra):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_contact_space_inertia_is_that_of_dense_matrices(seed):
+def test_delassus_operator_equals_dense_matrices(seed):
     robots, qs, extra, contacts, J, _ = case(seed)
     M, m = inertias(robots, qs, extra), len(contacts.sides)
     near, groups = contacts.delassus()
@@ -85,7 +85,7 @@ def test_contact_space_inertia_is_that_of_dense_matrices(seed):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_impulses_move_robots_as_dense_matrices_say(seed):
+def test_velocity_jumps_equal_dense_matrices(seed):
     robots, qs, extra, contacts, J, rng = case(seed)
     vs = [rng.normal(size=robot.nv) for robot in robots]
     p = rng.normal(size=(len(contacts.sides), 3))

@@ -34,7 +34,7 @@ def names(scene):
     return [candidate.name for candidate in scene.candidates]
 
 
-def test_feet_and_bodies_meet_the_terrain_and_bodies_meet_what_has_shapes():
+def test_default_pairs_of_feet_terrain_bodies_and_shapes():
     robot = dog()
     scene = Scene.of(robot, Rigid(), [block(), ball()])
     feet, trunk = [point.name for point in robot.contacts], robot.links[0].name
@@ -48,7 +48,7 @@ def test_feet_and_bodies_meet_the_terrain_and_bodies_meet_what_has_shapes():
     assert (geometry.gap.shape, geometry.frame.shape, geometry.point.shape) == ((m,), (m, 3, 3), (m, 3))
 
 
-def test_a_robot_without_contacts_or_bodies_has_nothing_to_touch():
+def test_a_robot_without_contacts_and_bodies_has_no_candidates():
     robot = robots.chain(3)
     scene = Scene.of(robot, Rigid())
     q, v, none = robot.neutral(), np.ones(robot.nv), np.zeros(robot.nv)
@@ -58,7 +58,7 @@ def test_a_robot_without_contacts_or_bodies_has_nothing_to_touch():
     assert impact.p.shape == (0, 3)
 
 
-def test_named_pairs_stand_instead_of_the_usual_ones():
+def test_named_pairs_replace_the_default_pairs():
     robot = dog()
     trunk, foot = robot.links[0].name, robot.links[robot.contacts[2].link].name
     ground = Rigid(pairs=((foot, "terrain"), ("block", trunk), ("terrain", trunk)))
@@ -80,7 +80,7 @@ def test_named_pairs_stand_instead_of_the_usual_ones():
         ((("tail", "trunk"),), DefinitionError, "one rigid body"),
     ],
 )
-def test_pairs_that_cannot_be_are_refused_in_words(pairs, error, words):
+def test_invalid_pairs_are_refused(pairs, error, words):
     trunk = legged.Link("trunk", legged.box_inertia(4, (0.5, 0.3, 0.1)), shapes=[Box((0.5, 0.3, 0.1))])
     builder = legged.RobotBuilder("dog", trunk)
     builder.add(
@@ -100,7 +100,7 @@ def test_names_must_differ():
         Scene.of(dog(), Rigid(), [block("terrain")])
 
 
-def test_shapes_keep_their_places_through_prefixes_fixed_joints_and_smaller_robots():
+def test_shapes_keep_their_poses_through_prefixes_fixed_joints_and_fused_links():
     """A paw welded to a shank a quarter turn about x from it: one body, or one link, it touches the same."""
     paw = legged.Link(
         "paw", legged.sphere_inertia(0.2, 0.05), {"tip": Sphere(0.03, (0, 0.1, 0))}, [Sphere(0.05, (0, 0.1, 0))]
@@ -127,7 +127,7 @@ def test_shapes_keep_their_places_through_prefixes_fixed_joints_and_smaller_robo
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_wrenches_of_inner_contacts_cancel_and_those_of_the_ground_carry(seed):
+def test_wrenches_of_internal_contacts_cancel(seed):
     rng = np.random.default_rng(seed)
     scene = Scene.of(dog(), Rigid(), [block(position=(0.1, 0.2, 0.7))])
     qs = [legged.random_configuration(robot, rng) for robot in scene.robots]
@@ -143,7 +143,7 @@ def test_wrenches_of_inner_contacts_cancel_and_those_of_the_ground_carry(seed):
     assert np.abs(total - expected).max() < 1e-12
 
 
-def test_a_free_body_starts_as_it_is_thrown():
+def test_initial_state_of_a_free_body():
     p = np.array([0.5, 0.5, -0.5, 0.5])
     inertia = legged.sphere_inertia(1.0, 0.1, (0.2, 0.0, 0.0))
     stone = FreeBody("stone", inertia, [Sphere(0.1)], (1, 2, 3), p, velocity=(4, 5, 6), spin=(7, 8, 9))
@@ -154,7 +154,7 @@ def test_a_free_body_starts_as_it_is_thrown():
     assert np.array_equal(stone.robot((0, 0, -1)).gravity, [0, 0, -1])
 
 
-def test_traced_steps_are_the_plain_ones():
+def test_traced_steps_equal_plain_ones():
     robot = dog()
     foot, trunk = robot.links[robot.contacts[0].link].name, robot.links[0].name
     pairs = ((foot, "terrain"), ("block", "terrain"), (trunk, "block"), (trunk, "ball"), ("ball", "block"))
@@ -186,7 +186,7 @@ def kinetic(scene, qs, vs):
 
 @pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("seed", range(15))
-def test_random_impacts_of_a_scene_bring_no_energy_and_their_work_is_its_change(seed, restitution):
+def test_random_impacts_add_no_energy_and_their_work_is_its_change(seed, restitution):
     """Robot, block and ball fall on each other and the ground anyhow; overlaps are left as they are."""
     rng = np.random.default_rng(seed)
     ground = Rigid(rng.uniform(0.0, 1.2), restitution, threshold=0.0, recovery=0.0)
@@ -208,7 +208,7 @@ def test_random_impacts_of_a_scene_bring_no_energy_and_their_work_is_its_change(
 
 
 @pytest.mark.parametrize("step", [1e-3, 2e-3])
-def test_what_starts_inside_the_ground_comes_up_no_faster_than_told(step):
+def test_penetration_is_corrected_at_the_recovery_speed(step):
     """2 cm deep: it is out within a second, hops no higher than its speed of recovery takes it, and lies on the top."""
     size = np.array([0.2, 0.2, 0.1])
     feet = {f"corner{k}": corner for k, corner in enumerate(Box(size).corners) if corner[2] < 0.0}
@@ -223,7 +223,7 @@ def test_what_starts_inside_the_ground_comes_up_no_faster_than_told(step):
     assert np.abs(height[run.times > 1.0]).max() < 1e-6
 
 
-def test_what_cannot_move_takes_no_impulse_and_no_harm():
+def test_immobile_bodies_take_no_impulse():
     """The base of a fixed robot inside the ground, and its hand that falls on it: numbers, not NaN, traced or not."""
     base = legged.Link("post", legged.box_inertia(5.0, (0.1, 0.1, 0.5)), {"sole": (0.0, 0.0, -0.1)})
     hand = legged.Link("hand", legged.rod_inertia(1.0, (0, 0, 0), (0.5, 0, 0)), {"tip": (0.5, 0.0, 0.0)})

@@ -44,7 +44,7 @@ def near_boxes(seed, gap):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_boxes_that_meet_are_as_far_apart_as_mujoco_says(seed):
+def test_box_distances_equal_mujocos(seed):
     """The separation is exact but for preferring faces, which costs FACES_FIRST of a half edge, up to 6 mm here.
 
     Gaps of the four points come as near as the separation, but for a corner of the overlap that is passed over for one
@@ -59,7 +59,7 @@ def test_boxes_that_meet_are_as_far_apart_as_mujoco_says(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_moving_the_second_box_along_the_normal_parts_the_boxes(seed):
+def test_moving_a_box_along_the_normal_separates_the_boxes(seed):
     a, b, R, d, distance = near_boxes(seed, -0.005)
     spots = box_box(a, b, R, d)
     parted = Pair(a, "box", b).distance(R, d + (0.01 - spots.axis) * spots.n)
@@ -68,7 +68,7 @@ def test_moving_the_second_box_along_the_normal_parts_the_boxes(seed):
 
 
 @pytest.mark.parametrize("turn", [0.0, 0.3, np.pi / 4, 1.2])
-def test_faces_that_lie_on_each_other_touch_at_four_different_corners(turn):
+def test_parallel_faces_have_four_different_contact_points(turn):
     a, b = np.array([0.3, 0.2, 0.1]), np.array([0.1, 0.15, 0.05])
     R = Rotation.from_euler("z", turn).as_matrix()
     for (A, B, C, d), offset in (((a, b, R, [0.0, 0.0, 0.149]), 0.0), ((b, a, R.T, [0.0, 0.0, 0.149]), 0.0)):
@@ -93,7 +93,7 @@ def test_crossed_edges_touch_at_one_point():
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_spheres_and_boxes_are_as_far_apart_as_mujoco_says(seed):
+def test_sphere_box_distances_equal_mujocos(seed):
     rng = np.random.default_rng(seed)
     half, radius, d = rng.uniform(0.05, 0.3, 3), 0.1, rng.normal(size=3) * 0.25
     gap, n, point = sphere_box(radius, half, d)
@@ -104,7 +104,7 @@ def test_spheres_and_boxes_are_as_far_apart_as_mujoco_says(seed):
     assert np.allclose(point, d - (radius + gap / 2) * n)
 
 
-def test_a_center_in_a_box_leaves_by_the_nearest_face():
+def test_a_sphere_center_inside_a_box_leaves_by_the_nearest_face():
     gap, n, _ = sphere_box(0.1, np.array([0.3, 0.2, 0.4]), np.array([-0.05, -0.15, 0.1]))
     assert abs(gap + 0.15) < 1e-15
     assert np.array_equal(n, [0, -1, 0])
@@ -167,7 +167,7 @@ def test_a_compliant_ground_refuses_round_feet():
         legged.simulate(robot, ground=paper_ground(robot), until=0.01)
 
 
-def test_traced_distances_are_the_plain_ones():
+def test_traced_distances_equal_plain_ones():
     def flat(a, b, C, d):
         spots = box_box(a, b, C, d)
         return spots.n, np.array(spots.gaps), np.array(spots.points)
@@ -204,6 +204,6 @@ def test_traced_distances_are_the_plain_ones():
         (lambda: Rigid(pairs=("foot", "terrain")), "two names each"),
     ],
 )
-def test_what_cannot_be_is_refused_in_words(make, words):
+def test_invalid_shapes_and_grounds_are_refused(make, words):
     with pytest.raises(DefinitionError, match=words):
         make()

@@ -33,7 +33,7 @@ def solution(contacts, target, sweeps=2000):
 
 
 @pytest.mark.parametrize("seed", range(15))
-def test_the_solution_obeys_the_law_as_it_is_written(seed):
+def test_solution_satisfies_coulombs_law_and_complementarity(seed):
     """Complementarity, cone and greatest dissipation, each checked by its words and not by the natural map."""
     contacts, target, _ = problem(seed)
     p = solution(contacts, target)
@@ -48,7 +48,7 @@ def test_the_solution_obeys_the_law_as_it_is_written(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_without_friction_it_is_the_least_energy_of_pushes(seed):
+def test_frictionless_solution_minimizes_the_energy(seed):
     """min p A p / 2 + p u_free over p >= 0, by enumerating which contacts press: no iteration."""
     contacts, target, _ = problem(seed, mu=0.0)
     m = len(target)
@@ -74,7 +74,7 @@ def test_one_contact_by_hand():
         assert residual(contacts, [0.0], p) < 1e-15
 
 
-def test_four_corners_carry_a_weight_somewhere_between_them():
+def test_redundant_corners_carry_the_load_and_its_moment():
     """A table's corners share its load in no unique way, but its sum and moment are the load's."""
     corners = np.array([(x, y) for x in (-1.0, 1.0) for y in (-1.0, 1.0)])
     load = np.array([0.3, -0.2])
@@ -92,7 +92,7 @@ def test_four_corners_carry_a_weight_somewhere_between_them():
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_the_residual_falls_with_the_sweeps_and_starts_from_what_is_known(seed):
+def test_residual_falls_with_the_sweeps_and_with_a_warm_start(seed):
     contacts, target, rng = problem(seed, m=4)
     before = residual(contacts, target, np.zeros((4, 3)))
     few, many = (residual(contacts, target, solution(contacts, target, n)) for n in (10, 1000))
@@ -104,7 +104,7 @@ def test_the_residual_falls_with_the_sweeps_and_starts_from_what_is_known(seed):
     assert warm < 1e-4
 
 
-def test_mixing_gets_a_redundant_problem_solved_in_fewer_sweeps(monkeypatch):
+def test_anderson_mixing_reduces_the_sweeps_of_redundant_problems(monkeypatch):
     """Six contacts on ten degrees of freedom, 40 sweeps: ten times nearer in the middle of twenty problems."""
     left = []
     for reach in (2.0, 0.0):
@@ -121,7 +121,7 @@ def change_of_energy(contacts, p):
 
 @pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("seed", range(60))
-def test_impacts_never_bring_energy(seed, restitution):
+def test_impacts_never_add_energy(seed, restitution):
     """Random impacts with friction and restitution, from nothing and from a guess that is quite wrong, ten sweeps."""
     contacts, _, rng = problem(seed)
     m = len(contacts.A)
@@ -133,7 +133,7 @@ def test_impacts_never_bring_energy(seed, restitution):
     assert (np.hypot(p[:, 1], p[:, 2]) <= contacts.mu * p[:, 0] + 1e-12 * np.abs(p).max()).all()
 
 
-def test_newtons_law_alone_would_bring_energy():
+def test_newtons_restitution_alone_adds_energy():
     """Kane's paradox is among the problems above: with all of Newton's restitution some gain energy."""
     gains = []
     for seed in range(60):
@@ -145,7 +145,7 @@ def test_newtons_law_alone_would_bring_energy():
 
 
 @pytest.mark.parametrize("restitution", [0.0, 0.3, 1.0])
-def test_one_frictionless_contact_bounces_as_told(restitution):
+def test_one_frictionless_contact_bounces_by_its_restitution(restitution):
     contacts, _, _ = problem(3, m=1, n=3, mu=0.0)
     free = np.array([[-2.0, 0.4, 0.1]])
     contacts = contacts._replace(u_free=free)
@@ -157,7 +157,7 @@ def test_one_frictionless_contact_bounces_as_told(restitution):
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_cutting_to_a_disc_gives_its_nearest_point(seed):
+def test_projection_to_a_disc_is_the_nearest_point(seed):
     x, y, limit = np.random.default_rng(seed).normal(size=3) * [1.0, 1.0, 0.5]
     a, b = project_to_disc(x, y, abs(limit))
     angle = np.linspace(0.0, 2.0 * np.pi, 2001)
@@ -170,7 +170,7 @@ def test_cutting_to_a_disc_gives_its_nearest_point(seed):
     assert project_to_disc(0.0, 0.0, 0.0) == (0.0, 0.0)
 
 
-def test_traced_impulses_are_the_plain_ones():
+def test_traced_impulses_equal_plain_ones():
     contacts, _, rng = problem(5, m=3)
     A = np.block(contacts.A)
 

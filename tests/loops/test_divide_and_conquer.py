@@ -21,7 +21,7 @@ from legged.loops import divide_and_conquer
 
 @pytest.mark.parametrize("version", VERSIONS)
 @pytest.mark.parametrize("base", [legged.FixedBase(), legged.FloatingBase()])
-def test_two_arms_that_hold_each_other_are_the_operators_closed_chain(base, version):
+def test_two_welded_arms_equal_the_operators_closed_chain(base, version):
     robot, rng = two_arms(base), np.random.default_rng(0)
     q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
     R, o = legged.frame_pose(robot, q, legged.Frame("left_link6", (0, 0, 0.3)), "right_link6")
@@ -95,7 +95,7 @@ MECHANISMS = {  # how many rows there are, and how many are independent
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
-def test_divide_and_conquer_closes_loops_that_share_joints_and_have_superfluous_rows(name):
+def test_divide_and_conquer_handles_loops_that_share_joints_and_redundant_constraints(name):
     """Mechanisms of thin rods, which the pivoted version takes; flat, rows are demanded that no motion can give."""
     make, rows, rank = MECHANISMS[name]
     closed, q = make()
@@ -105,7 +105,7 @@ def test_divide_and_conquer_closes_loops_that_share_joints_and_have_superfluous_
 
 
 @pytest.mark.parametrize("version", VERSIONS)
-def test_loops_are_closed_in_the_first_assembly_that_has_their_ends(version):
+def test_loops_are_imposed_in_the_first_assembly_that_has_their_bodies(version):
     closed = four_bars(3)
     q = np.array([0.7, -0.7, 0.7, 0.3, 1.0, -1.0, 1.0, -0.5, 0.4, -0.4, 0.4, 0.2])
     assert max(apart(closed, loops.assemble(closed, q), np.random.default_rng(0), version)) < 1e-9
@@ -131,7 +131,7 @@ def test_depth_of_divide_and_conquer_with_loops_is_logarithmic(version):
     assert serial[1] > 2 * serial[0]
 
 
-def test_loops_that_bind_nothing_that_moves_change_nothing():
+def test_constraints_on_immobile_points_change_nothing():
     """A base fixed twice, and a rod's end on the axis of the arm that it holds."""
     robot = two_arms(legged.FixedBase())
     closed = loops.close(robot, legged.Fixed("weld"), parent=None, child="base")
@@ -149,7 +149,7 @@ def looped_depth(method, cells: int) -> int:
     return depth(partial(method, closed), None, q=robot.nq, v=robot.nv, tau=robot.nv)
 
 
-def test_compiled_loops_are_the_same_with_superfluous_rows():
+def test_compiled_divide_and_conquer_handles_redundant_constraints():
     for closed, q in (four_bar(), bars(True, 0.7)):
         robot, rng = closed.robot, np.random.default_rng(0)
         v, tau = rng.normal(size=(2, robot.nv))

@@ -35,7 +35,7 @@ def arms(tmp_path, equality):
 
 
 @pytest.mark.parametrize("name", EQUALITIES)
-def test_equalities_are_open_by_what_mujoco_says_and_bind_the_same_motions(name, tmp_path):
+def test_equalities_have_mujocos_residual_and_constrain_the_same_motions(name, tmp_path):
     closed, model, data = arms(tmp_path, EQUALITIES[name])
     to_mujoco = legged.conversions.mujoco(closed.robot, model)
     rng = np.random.default_rng(0)
@@ -56,7 +56,7 @@ def test_equalities_are_open_by_what_mujoco_says_and_bind_the_same_motions(name,
     assert loops.mobility(closed, q).rank == np.linalg.matrix_rank(theirs, 1e-8)
 
 
-def test_what_is_no_equality_of_bodies_makes_no_loop(tmp_path):
+def test_other_equalities_make_no_loop(tmp_path):
     closed, *_ = arms(tmp_path, '<weld name="off" body1="l3" body2="r2" active="false"/>')
     assert closed.loops == ()
     closed, *_ = arms(tmp_path, '<joint joint1="la" joint2="lc"/>')
@@ -65,7 +65,7 @@ def test_what_is_no_equality_of_bodies_makes_no_loop(tmp_path):
     assert loops.load(urdf).loops == ()
 
 
-def test_a_free_body_held_to_the_world_cannot_be_bolted_elsewhere(tmp_path):
+def test_a_free_body_connected_to_the_world_cannot_have_a_fixed_base(tmp_path):
     path = tmp_path / "buoy.xml"
     path.write_text(
         '<mujoco><worldbody><body name="buoy" pos="0 0 1"><freejoint/><geom size="0.1"/></body></worldbody>'

@@ -15,7 +15,7 @@ METHODS = ("direct", "elimination", "projection")
 
 
 @pytest.mark.parametrize("name", JOINTS)
-def test_a_joint_leaves_its_freedoms_and_takes_the_rest(name):
+def test_a_closing_joint_has_six_constraints_less_its_degrees_of_freedom(name):
     joint, rows = JOINTS[name]
     closed, q, _ = looped(3, joint)
     assert np.abs(loops.residual(closed, q)).max() < 1e-12
@@ -72,7 +72,7 @@ def test_a_weld_is_the_operators_closed_chain(seed):
     assert np.abs(vdot - other).max() < 1e-8 * np.abs(vdot).max()
 
 
-def test_traced_dynamics_are_the_same():
+def test_traced_dynamics_equal_plain_ones():
     closed, q, rng = looped(1, legged.Revolute("pin", "z"))
     n = closed.robot.nv
     v, tau = rng.normal(size=(2, n))
@@ -110,7 +110,7 @@ def four_bar_inertia_and_height(crank):
 
 
 @pytest.mark.parametrize("crank", [0.3, 1.0, 2.5, -1.2, -2.8])
-def test_four_bar_is_freudensteins(crank):
+def test_four_bar_obeys_freudensteins_equation(crank):
     """Positions, and the acceleration m(a) a_dd + m'(a) a_d^2 / 2 + V'(a) = tau by complex steps."""
     closed = robots.four_bar(D, A, B, C)
     q = loops.assemble(closed, [crank, 0.8 - crank, 1.6], hold=["crank joint"])
@@ -129,7 +129,7 @@ def test_four_bar_is_freudensteins(crank):
 
 @pytest.mark.parametrize("extra", [False, True])
 @pytest.mark.parametrize("method", METHODS)
-def test_parallelogram_with_an_extra_bar_moves_as_the_pendulum_it_is(extra, method):
+def test_parallelogram_with_a_redundant_bar_moves_as_a_pendulum(extra, method):
     """Redundant constraints: the same acceleration in closed form, the shortest multipliers, the rank told."""
     closed, angle, rate, tau = parallelogram(extra), 1.1, 2.0, 4.0
     cranks = 2 + extra
@@ -147,7 +147,7 @@ def test_parallelogram_with_an_extra_bar_moves_as_the_pendulum_it_is(extra, meth
     assert solution.multipliers == pytest.approx(forces, abs=1e-9 * np.abs(forces).max())
 
 
-def test_flattened_parallelogram_gains_a_freedom():
+def test_flat_parallelogram_gains_a_degree_of_freedom():
     """Rank changes with the configuration: flat, the coupler may follow either branch."""
     closed = parallelogram(False)
     flat = np.zeros(3)

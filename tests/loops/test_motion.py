@@ -36,7 +36,7 @@ def test_error_falls_with_the_fourth_power_of_the_step():
     assert 11.0 < ratio < 23.0  # 16, but for higher powers
 
 
-def test_stabilized_accelerations_alone_hold_the_loop():
+def test_stabilization_alone_keeps_the_loop_closed():
     """`Stiff` projects nothing: Baumgarte's terms keep what its tolerance lets go."""
     closed, q, v = spinning_four_bar()
     run = legged.simulate(closed, until=3.0, q=q, v=v, integrator=legged.Stiff())
@@ -44,7 +44,7 @@ def test_stabilized_accelerations_alone_hold_the_loop():
     assert run.energy_drift < 1e-2 * run.energy.kinetic.max()
 
 
-def test_rank_tested_steps_are_the_compiled_ones():
+def test_compiled_steps_equal_plain_ones():
     closed, q, v = spinning_four_bar()
     one, other = (legged.simulate(closed, until=0.01, q=q, v=v, compiled=how) for how in (None, False))
     assert one.backend == "compiled closed loop" != other.backend
@@ -52,7 +52,7 @@ def test_rank_tested_steps_are_the_compiled_ones():
 
 
 @pytest.mark.parametrize("extra", [False, True], ids=["two bars", "three bars"])
-def test_runs_start_in_and_pass_postures_of_another_rank(extra):
+def test_runs_start_in_and_pass_singular_postures(extra):
     """Flat, a parallelogram has a freedom more; it swings on as it moved, and an extra bar stays without effect."""
     closed = parallelogram(extra)
     v = -6.0 * np.array([1, -1, *[1] * (1 + extra)])
@@ -83,7 +83,7 @@ def floating_leg(gravity=(0, 0, -9.81)):
     return closed, q
 
 
-def test_loops_are_inner_forces_to_momentum():
+def test_loop_forces_are_internal_to_momentum():
     """A leg in free fall, spinning: closing forces change neither angular momentum nor that of its fall."""
     closed, q = floating_leg()
     rng = np.random.default_rng(0)
@@ -116,7 +116,7 @@ def test_ten_seconds_of_a_tumbling_leg():
     assert legged.simulation.loop_errors(closed, run).max() < 1e-13
 
 
-def test_a_leg_of_five_bars_lands_and_bears_its_weight():
+def test_five_bar_leg_lands_and_carries_its_weight():
     """Loops and a compliant floor in one run; the hips' servos hold the leg."""
     closed = robots.five_bar_leg()
     robot, angles = closed.robot, {"front_hip": 0.9, "front_knee": -1.5, "rear_hip": -0.9, "rear_knee": 1.5}
@@ -216,7 +216,7 @@ PHASES = {  # posture of legs a and b, how it moves, what stands, how many of it
 
 
 @pytest.mark.parametrize("phase", PHASES)
-def test_feet_as_loops_bear_what_a_stiff_floor_bears(phase):
+def test_pinned_feet_have_the_forces_of_a_stiff_floor(phase):
     """A biped that moves slowly on its feet: forces of the configuration-dependent approach and of the compliant one.
 
     Heel and toe bind a rigid foot twice, and a planar robot is bound sideways as well. How heel and toe share friction

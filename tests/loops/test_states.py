@@ -31,7 +31,7 @@ def test_cycles_are_found_and_cut():
         builder.link(legged.Link("loose")).build()
 
 
-def test_states_that_cannot_be_are_told():
+def test_inconsistent_states_raise_errors():
     closed = robots.four_bar(0.5, 0.2, 0.1, 0.1)  # the bars do not reach
     with pytest.raises(LoopError, match="closes the loops of 'four-bar linkage'") as told:
         loops.assemble(closed, [3.0, -2.0, 2.0])
@@ -47,7 +47,7 @@ def test_states_that_cannot_be_are_told():
         legged.simulate(closed, until=0.1, q=q + 0.1)
 
 
-def test_what_closes_no_loop_is_refused():
+def test_invalid_closing_joints_are_refused():
     robot = robots.planar_biped()
     with pytest.raises(DefinitionError, match="of kind free cannot close a loop"):
         loops.close(robot, legged.Free("free"), parent="trunk", child="a_foot")
@@ -61,7 +61,7 @@ def test_what_closes_no_loop_is_refused():
         loops.solve(robots.four_bar(), np.zeros(3), np.zeros(3), np.zeros(3), method="guessing")
 
 
-def test_states_brought_back_stay_near():
+def test_projected_states_satisfy_the_constraints_and_stay_near():
     closed, q, rng = looped(4, legged.Universal("joint"))
     robot, off = closed.robot, 1e-3
     near = legged.integrate(robot, q, off * rng.normal(size=robot.nv))
