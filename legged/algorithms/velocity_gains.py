@@ -75,8 +75,9 @@ def velocity_gains(
         robot: The robot.
         q: Configuration, (nq,).
         contacts: Names of the contact points that stand; none for a robot on a fixed base.
-        action: Rates of the active joints, [rad/s] or [m/s], joint axes: by joint name, zero for those without; or (nj,) or (nj, k), one column for
-            each action, in the order of the joint velocities. None: each joint that is not passive by itself.
+        action: Rates of the active joints, [rad/s] or [m/s], joint axes: by joint name, zero for those without; or
+            (nj,) or (nj, k), one column for each action, in the order of the joint velocities. None: each joint that is
+            not passive by itself.
         passive: Names of joints without motors, for example the pivot of a robot on a fixed base.
         compliant: The support is a compliant area: only the center of the contacts is held, moments are not.
         support: Center of the support, (3,), [m], world axes, for `angular`; the center of the contacts for None, the

@@ -198,8 +198,8 @@ def elimination(
     Args:
         robot: The tree. q: Configuration, (nq,). rows: The constraints.
         b: Generalized forces tau - h, (nv,), [N m] or [N], joint axes.
-        factor: Function that factors L M^-1 L^T, (rank, rank), of any unit; by default `factor_symmetric`, and `factor_semidefinite` for traced
-            rows, whose rank was not tested.
+        factor: Function that factors L M^-1 L^T, (rank, rank), of any unit; by default `factor_symmetric`, and
+            `factor_semidefinite` for traced rows, whose rank was not tested.
     """
     L = rows.L
     inverse = mass_inverse(robot, q)
