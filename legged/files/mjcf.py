@@ -76,7 +76,7 @@ def compiled(path: str | Path) -> tuple[Any, tuple[str, ...]]:
         try:
             model = mujoco.MjModel.from_xml_path(source)
         except (ValueError, OSError) as error:
-            raise FileError(source, _refusal(str(error))) from error
+            raise FileError(source, _compiler_error(str(error))) from error
     return model, tuple(f"MuJoCo's compiler warns: {words}" for words in warnings)
 
 
@@ -85,18 +85,18 @@ def body_names(model: Any) -> list[str]:
     return _names([model.body(i).name for i in range(model.nbody)], "body")[0]
 
 
-def _refusal(words: str) -> str:
+def _compiler_error(words: str) -> str:
     words = " ".join(words.split())
     missing = "opening file" in words or "resource not found" in words.lower()
     hint = "; it compiles a model only with its meshes and textures, so put them where the file looks" * missing
-    return f"MuJoCo's compiler refuses it: {words}{hint}"
+    return f"MuJoCo's compiler rejects the file: {words}{hint}"
 
 
 def describe(model: Any, source: str, notes: tuple[str, ...] = ()) -> Description:
     """Return what a compiled model (`mujoco.MjModel`) says; `notes` go to what is lost. Errors as `read`."""
     if model.nbody == 1:
         raise FileError(source, "has no bodies; a robot has one at least")
-    _refuse_strange_numbers(model, source)
+    _check_numbers(model, source)
     try:
         model.names.decode()
     except UnicodeDecodeError as error:
@@ -104,7 +104,7 @@ def describe(model: Any, source: str, notes: tuple[str, ...] = ()) -> Descriptio
     return _Reader(model, source).description(notes)
 
 
-def _refuse_strange_numbers(model: Any, source: str) -> None:
+def _check_numbers(model: Any, source: str) -> None:
     fields = {f"{of}_{what}": getattr(model, f"{of}_{what}") for of, all_of in _NUMBERS.items() for what in all_of}
     fields |= {"qpos0": model.qpos0, "qpos_spring": model.qpos_spring, "gravity": model.opt.gravity}
     for name, values in fields.items():

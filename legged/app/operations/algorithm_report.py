@@ -49,26 +49,24 @@ PUBLISHED: tuple[tuple[str, str, Formula], ...] = (
 
 
 def task_table(found: Sequence[AlgorithmCost], task: str) -> Table:
-    """Return M + A of a task's algorithms, a column for each robot."""
+    """Return M + A of the algorithms of a task, one column per robot."""
     notes = (
-        "Multiplications, divisions and additions, counted on the traced code that runs; sines are not counted.",
-        "A dash: the algorithm refuses the robot, for its branches, couplings, rotors, or links that are thin rods.",
-        "The modular inertia matrix is composite bodies' by another derivation. Ends are the last links of all limbs.",
+        "Multiplications, divisions and additions, counted on the traced graph; sines are not counted.",
+        "A dash: the algorithm does not support the robot (branches, couplings, rotors, or thin rods).",
+        "The modular inertia matrix is a derivation of the composite-body algorithm. Ends: last links of all limbs.",
     )
     return _side_by_side(f"{task.capitalize()}: operations, M + A", found, task, lambda c: str(c.total), notes)
 
 
 def depth_table(found: Sequence[AlgorithmCost]) -> Table:
-    """Return how many operations of forward dynamics wait for each other, a column for each robot."""
-    notes = ("The longest chain of operations of which each needs the one before: the time with enough processors.",)
+    """Return the length of the critical path of forward dynamics, one column per robot."""
+    notes = ("Depth: longest chain of dependent operations, the time with unlimited processors.",)
     return _side_by_side("Forward dynamics: depth", found, "forward dynamics", lambda c: str(c.depth), notes)
 
 
 def time_table(found: Sequence[AlgorithmCost], task: str) -> Table:
-    """Return the times of a task's algorithms, [us], a column for each robot."""
-    notes = (
-        f"Microseconds for one state, compiled, called from Python. A dash: refused, or over {MOST_TIMED} operations.",
-    )
+    """Return the times of the algorithms of a task, [us], one column per robot."""
+    notes = (f"One compiled call with one state from Python. A dash: not supported, or over {MOST_TIMED} operations.",)
     cell: Callable[[AlgorithmCost], str] = lambda c: "-" if c.time is None else f"{c.time:.2f}"  # noqa: E731
     return _side_by_side(f"{task.capitalize()}: time [us]", found, task, cell, notes)
 
@@ -87,7 +85,7 @@ def _side_by_side(
 
 
 def published_table(n: int) -> Table:
-    """Return the counts of algorithms whose authors, or others, published theirs, for a chain on a fixed base."""
+    """Return our counts beside published counts of the same algorithms, for a chain on a fixed base."""
     rows = []
     for task, name, formula in PUBLISHED:
         M, A = _chain_counts(n, task, name)
@@ -110,7 +108,7 @@ def _chain_counts(n: int, task: str, name: str) -> tuple[int, int]:
 
 
 def crossover_table(sizes: Sequence[int] = SIZES) -> Table:
-    """Return where the inertia-matrix method begins to cost more than the O(n) recursions, for each family."""
+    """Return the size above which the inertia-matrix method costs more than the O(n) recursions, for each family."""
     shown = (6, 12, sizes[-1])
     rows = []
     for family in FAMILIES:
@@ -128,7 +126,7 @@ def crossover_table(sizes: Sequence[int] = SIZES) -> Table:
 
 
 def cubic_table(found: Sequence[AlgorithmCost]) -> Table:
-    """Return how much the O(n^3) method costs beside the O(n) one on each robot."""
+    """Return the ratio of the costs of the O(n^3) and the O(n) method on each robot."""
     known = {(c.robot, c.algorithm): c for c in found if c.task == "forward dynamics"}
     rows = []
     for robot, n in dict.fromkeys((c.robot, c.n) for c in found):
@@ -146,13 +144,13 @@ def cubic_table(found: Sequence[AlgorithmCost]) -> Table:
 
 
 def detail_table(found: Sequence[AlgorithmCost]) -> Table:
-    """Return every figure, a row for each algorithm on each robot."""
+    """Return all costs, one row for each algorithm and robot."""
     rows = [
         (c.robot, c.task, c.algorithm, str(c.M), str(c.A), str(c.depth), "-" if c.time is None else f"{c.time:.2f}")
         for c in found
     ]
     header = ("robot", "task", "algorithm", "M", "A", "depth", "one state [us]")
-    return Table("Every figure", header, tuple(rows), left=3)
+    return Table("All costs", header, tuple(rows), left=3)
 
 
 SHOWN = {
@@ -175,7 +173,7 @@ STUDY: dict[str, dict[str, Callable[[int], Robot]]] = {
     "branching, floating base": {f"{b:g}": lambda n, b=b: _study(n, b, 1.0, FloatingBase()) for b in (1, 1.5, 2, 4)},
     "taper of a chain, fixed base": {f"{t:g}": lambda n, t=t: _study(n, 1, t, FixedBase()) for t in (1.0, 0.95, 0.9)},
 }
-"""Panel -> curve -> robot of n links."""
+"""Panel -> curve -> function that returns a robot of n links."""
 _CONFIGURATIONS = 20
 _COLORS = (
     "black",
@@ -246,7 +244,7 @@ def time_figure(found: Sequence[AlgorithmCost]) -> Figure:
 
 
 def _reaches(timed: Sequence[AlgorithmCost], mark: float) -> bool:
-    """Tell whether a mark lies among the times, or next to them."""
+    """Return whether a tick lies within or next to the range of times."""
     times = [c.time for c in timed if c.time is not None]
     return 0.5 * min(times) <= mark <= 1.5 * max(times)
 
@@ -260,9 +258,9 @@ def condition_numbers(robot: Robot, configurations: int = _CONFIGURATIONS) -> np
 
 
 def condition_figure() -> Figure:
-    """Return how the condition number of the inertia matrix grows with size, branching, base and taper.
+    """Return the figure of the condition number of the inertia matrix over size, branching, base and taper.
 
-    Lines are medians over random configurations, bands their range. Source of the questions: Featherstone, "An
+    Lines are medians over random configurations, bands their range. After Featherstone, "An
     empirical study of the joint space inertia matrix", International Journal of Robotics Research 23(9), 2004.
     """
     made = figures.figure(1, len(STUDY), width=12.0, height=4.0)
@@ -280,16 +278,16 @@ def condition_figure() -> Figure:
 
 
 INTRODUCTION = (
-    "Several algorithms compute the same: the torques that a motion takes (inverse dynamics), the motion that torques "
-    "give (forward dynamics), the inertia matrix, and more. Each is written once here, and its operations are counted "
-    "on the code that runs, with everything folded that is constant, zero or common. *Modular* are the recursions of "
-    "`legged` itself; the others are in `legged.algorithms`. All share the robot's frames and regrouped inertias, so "
-    "differences are those of the algorithms. M are multiplications and divisions, A additions and subtractions."
+    "Several algorithms compute the same quantity: joint forces of a motion (inverse dynamics), accelerations under "
+    "forces (forward dynamics), the inertia matrix, and others. Operations are counted on the traced graph after "
+    "constant folding and elimination of common subexpressions. *Modular* denotes the recursions of `legged.dynamics`; "
+    "the other algorithms are in `legged.algorithms`. All use the same frames and regrouped inertias of the robot, so "
+    "that differences are due to the algorithms. M are multiplications and divisions, A additions and subtractions."
 )
 
 
 def compared(found: Sequence[AlgorithmCost]) -> list[Table]:
-    """Return the tables of what was measured: a task each, then depth, and times if there are some."""
+    """Return one table of operations per task, then depth, and times if measured."""
     tasks = [task for task in ALGORITHMS if any(c.task == task for c in found)]
     made = _noted_once([task_table(found, task) for task in tasks])
     if "forward dynamics" in tasks:
@@ -300,7 +298,7 @@ def compared(found: Sequence[AlgorithmCost]) -> list[Table]:
 
 
 def _noted_once(alike: list[Table]) -> list[Table]:
-    """Return tables that share their notes with these below the first alone."""
+    """Return tables with common notes below the first one only."""
     return [alike[0], *(replace(table, notes=()) for table in alike[1:])] if alike else []
 
 
@@ -308,8 +306,10 @@ def write(folder: Path, found: Sequence[AlgorithmCost], whole: bool = True) -> l
     """Write `algorithms.md`, `algorithms.csv` and the figures into a folder, and return their paths.
 
     Args:
-        folder: Made if it is not there. found: What was measured. whole: With crossovers, published formulas, growth,
-            depth and condition, which do not depend on the robots.
+        folder: Output folder, created if missing.
+        found: Measured costs.
+        whole: Whether to add crossovers, published formulas, growth, depth and condition numbers, which do not depend
+            on the robots.
     """
     page = Page(folder, "The algorithms of the field, counted")
     page.text(INTRODUCTION)
@@ -320,7 +320,7 @@ def write(folder: Path, found: Sequence[AlgorithmCost], whole: bool = True) -> l
         page.figure(time_figure(found), "times", "Time of forward dynamics for one state, compiled, by robot")
     if whole:
         _general(page, found)
-    page.heading("Every figure")
+    page.heading("All costs")
     page.table(detail_table(found))
     written = page.write("algorithms.md")
     data = folder / "algorithms.csv"
@@ -329,7 +329,7 @@ def write(folder: Path, found: Sequence[AlgorithmCost], whole: bool = True) -> l
 
 
 def _general(page: Page, found: Sequence[AlgorithmCost]) -> None:
-    """Add what holds for families of robots, and the literature."""
+    """Add the sections on families of robots and on the literature."""
     page.heading("Inertia matrix or recursion")
     page.table(crossover_table())
     page.table(cubic_table(found))

@@ -50,13 +50,13 @@ class DynamicsCounts:
     forward: Counts
 
     def tasks(self) -> Iterable[tuple[str, Counts, Formula]]:
-        """Yield (task, measured counts, the paper's formula) for both tasks."""
+        """Yield (task, measured counts, formula of the paper) for both tasks."""
         yield "inverse", self.inverse, proposed("inverse", self.floating)
         yield "forward", self.forward, proposed("forward", self.floating)
 
 
 def proposed(task: str, floating: bool) -> Formula:
-    """Return the paper's formula for "inverse" or "forward" dynamics."""
+    """Return the formula of the paper for "inverse" or "forward" dynamics."""
     return {
         ("inverse", True): published.PROPOSED_INVERSE_FLOATING,
         ("forward", True): published.PROPOSED_FORWARD_FLOATING,
@@ -125,8 +125,8 @@ def family_table(sizes: Sequence[int] = SIZES, bases: Sequence[bool] = (True, Fa
                     words = (published.polynomial(formula.M), published.polynomial(formula.A))
                     rows.append((f"  {formula.algorithm}", *words))
     notes = (
-        f"Measured: lines through n = {', '.join(map(str, sizes))}; no count is off its line by more than {worst:.1g}.",
-        "Link inertias are full; a chain with parallel axes on a fixed base moves in a plane and costs little.",
+        f"Measured: lines through n = {', '.join(map(str, sizes))}; the largest residual is {worst:.1g}.",
+        "Link inertias are full; a chain with parallel axes on a fixed base moves in a plane and needs few operations.",
         "The other rows are the paper's Table 1, which dates Featherstone's counts 2008.",
     )
     return Table("Table 1: operations for n links", ("", "M", "A"), tuple(rows), notes + COUNTING_RULES)
