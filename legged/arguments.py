@@ -20,6 +20,8 @@ from legged.errors import ArgumentError, NotFiniteError, ShapeError, UnknownName
 
 T = TypeVar("T")
 _REAL = "fiu"  # NumPy's kinds of real numbers
+SQUARED_NORM_TOLERANCE = 2e-6
+"""Largest deviation from 1 of the squared norm of a quaternion that counts as a unit quaternion; of its norm, 1e-6."""
 
 
 def shown(value: Any, most: int = 60) -> str:
@@ -157,6 +159,21 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
         bounds = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
         raise ArgumentError(f"{name} must be {' and '.join(bounds)}, got {value}")
     return value
+
+
+def unit_norm_error(name: str, quaternion: Sequence[float], place: str = "") -> ShapeError | None:
+    """Return the error for a quaternion that does not have norm 1, or None if it has.
+
+    Args:
+        name: The quaternion, for the message: "q[0:4], the quaternion of the base".
+        quaternion: Its four entries, w first.
+        place: What to add to the message, for example the index of a state in a batch.
+    """
+    if abs(sum(x * x for x in quaternion) - 1.0) <= SQUARED_NORM_TOLERANCE:
+        return None
+    return ShapeError(
+        f"{name}, must have norm 1 (w first), got {math.hypot(*quaternion):.9g}{place}; divide it by its norm"
+    )
 
 
 def text(name: str, value: Any) -> str:

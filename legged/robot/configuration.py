@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from legged.arguments import unit_norm_error
+from legged.compiler.ir import require_unit_norm
 from legged.errors import NotFiniteError, ShapeError
 from legged.robot.body import Body
 from legged.rotations import (
@@ -27,7 +29,7 @@ def read(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
     """Return the arguments as arrays of the right length, or raise ShapeError or NotFiniteError naming the argument.
 
     `q` is (nq,), `joint_accelerations` and `joint_torques` are (nj,), every other argument is (nv,). Of an array of
-    traced scalars (dtype object) only the shape is checked.
+    traced scalars (dtype object) only the shape is checked; a kernel checks the values, quaternions of `q` included.
     """
     return tuple(_read_one(robot, name, value) for name, value in arrays.items())
 
@@ -42,27 +44,27 @@ def _read_one(robot: Robot, name: str, value: Any) -> Array:
     if array.shape != (size,):
         raise ShapeError(f"{name} must be ({size},), {meaning}, got shape {array.shape}")
     if array.dtype == object:
+        if name == "q":
+            for quaternion, entries in _quaternions(robot):
+                require_unit_norm(quaternion, array[entries].tolist())
         return array
     array = array.astype(float)
     if not np.isfinite(array).all():
         k = int(np.flatnonzero(~np.isfinite(array))[0])
         raise NotFiniteError(f"{name} must be finite, got {array[k]} at entry {k}")
     if name == "q":
-        _check_quaternions(robot, array)
+        for quaternion, entries in _quaternions(robot):
+            error = unit_norm_error(quaternion, array[entries].tolist())
+            if error is not None:
+                raise error
     return array
 
 
-def _check_quaternions(robot: Robot, q: Array) -> None:
-    quaternions = [(body.name, body.q) for body in robot.bodies if body.kind == "ball"]
-    if robot.base.kind == "floating":
-        quaternions.append(("the base", slice(0, 4)))
-    for name, entries in quaternions:
-        norm = float(np.linalg.norm(q[entries]))
-        if abs(norm - 1.0) > 1e-6:
-            raise ShapeError(
-                f"q[{entries.start}:{entries.stop}], the quaternion of {name}, must have norm 1 (w first), got "
-                f"{norm:.9g}; divide it by its norm"
-            )
+def _quaternions(robot: Robot) -> list[tuple[str, slice]]:
+    """Return each quaternion of q: a description for messages, and its entries."""
+    found = [("the base", slice(0, 4))] if robot.base.kind == "floating" else []
+    found += [(body.name, body.q) for body in robot.bodies if body.kind == "ball"]
+    return [(f"q[{at.start}:{at.stop}], the quaternion of {name}", at) for name, at in found]
 
 
 def scatter(size: int, parts: Iterable[tuple[slice, Array]]) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import legged
+import robots
 from legged.compiler import Kernel, compile
 from legged.compiler.ir import where
 
@@ -79,6 +80,18 @@ def test_results_that_are_not_finite_are_reported(tmp_path):
     kernel = compile(lambda x: 1.0 / x, x=2)
     assert run(kernel, tmp_path, np.array([1.0, 2.0]))[0] == 0
     assert run(kernel, tmp_path, np.array([1.0, 0.0]))[0] == 1
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_quaternions_of_another_norm_are_reported(tmp_path, precision):
+    robot = robots.spatial_quadruped()
+    kernel = legged.compile(legged.potential_energy, robot)
+    q = legged.random_configuration(robot, np.random.default_rng(8))
+    for factor in (1.0, 1.1, 0.0, 2.0, np.nan):
+        answer, _ = run(kernel, tmp_path, np.concatenate([factor * q[:4], q[4:]]), precision=precision)
+        assert answer == (factor != 1.0)
+    assert "or a quaternion does not have norm 1." in (tmp_path / "code.h").read_text()
 
 
 def test_the_header_describes_the_arguments(tmp_path):

@@ -11,12 +11,13 @@ import marshal
 import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import fields
+from itertools import starmap
 from typing import Any
 
 from legged.compiler.cache import disk, keys
 from legged.compiler.ir import pytree
 from legged.compiler.ir.annotations import Label
-from legged.compiler.ir.graph import Graph, Node, Shape
+from legged.compiler.ir.graph import Graph, Node, Shape, UnitQuaternion
 
 
 class CachedGraph(Graph):
@@ -26,7 +27,8 @@ class CachedGraph(Graph):
     def from_data(cls, data: dict[str, Any]) -> CachedGraph:
         """Return the graph from the data that `_data_of` returns; ValueError if a class of its results is missing."""
         graph = object.__new__(cls)
-        vars(graph).update(data, rebuild=pytree.deserialize(data["rebuild"]))
+        quaternions = tuple(starmap(UnitQuaternion, data["unit_quaternions"]))
+        vars(graph).update(data, rebuild=pytree.deserialize(data["rebuild"]), unit_quaternions=quaternions)
         return graph
 
     def __getattr__(self, name: str) -> Any:
@@ -98,6 +100,7 @@ def _data_of(graph: Graph) -> dict[str, Any]:
         "inputs": graph.inputs,
         "outputs": graph.outputs,
         "rebuild": pytree.serialize(graph.rebuild),
+        "unit_quaternions": [tuple(quaternion) for quaternion in graph.unit_quaternions],
         "digest": graph.digest,
         "size": graph.size,
         "packed": zlib.compress(operations, 1),

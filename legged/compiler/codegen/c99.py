@@ -4,7 +4,8 @@ The function takes a pointer for each argument and each result; arrays are conti
 
     int forward_dynamics(const double q[19], const double v[18], const double tau[18], double result[18]);
 
-It returns 0, or 1 if a result is not finite. Results may alias arguments.
+It returns 0, or 1 if a result is not finite or a quaternion among the arguments does not have norm 1. Results may alias
+arguments.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import NamedTuple
 
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
+from legged.compiler.passes.quaternion_checks import add_quaternion_checks
 from legged.errors import LeggedError
 from legged.version import __version__
 
@@ -80,8 +82,9 @@ def identifier(name: str) -> str:
 
 class _Exporter:
     def __init__(self, graph: Graph, name: str, real: str, meanings: Mapping[str, str]):
-        self.graph, self.name, self.real, self.meanings = graph, name, real, meanings
+        self.graph, self.name, self.real, self.meanings = add_quaternion_checks(graph), name, real, meanings
         self.inputs = self._distinct([identifier(argument) for argument, _ in graph.inputs])
+        self._norms = " or a quaternion does not have norm 1" if graph.unit_quaternions else ""
         n = len(graph.outputs)
         self.outputs = ["result"] if n == 1 else [f"result{k}" for k in range(n)]
 
@@ -113,7 +116,7 @@ class _Exporter:
             yield f"   {name}: {shape or 'scalar'}{', ' if meaning else ''}{meaning}"
         for name, shape in zip(self.outputs, self.graph.outputs, strict=True):
             yield f"   {name}: {shape or 'scalar'}, output"
-        yield "   Arrays are row-major. Returns 0, or 1 if a result is not finite."
+        yield f"   Arrays are row-major. Returns 0, or 1 if a result is not finite{self._norms}."
         yield "*/"
         yield f"{self._signature()};"
         yield ""

@@ -9,6 +9,7 @@ from legged.compiler.codegen.outlined import OutlinedKernelWriter
 from legged.compiler.codegen.slp import SLPKernelWriter
 from legged.compiler.codegen.streamed import StreamedKernelWriter
 from legged.compiler.ir.graph import Graph
+from legged.compiler.passes.quaternion_checks import add_quaternion_checks
 
 OUTLINE_NODES, OUTLINE_ALWAYS_NODES = 10_000, 15_000
 """For one state, a graph with more nodes than the first is outlined where that leaves less than three quarters of its
@@ -26,6 +27,7 @@ BATCH_WORK_SIZE = "legged_batch_work_size"
 
 def single_state_module(graph: Graph) -> str:
     """Return the LLVM module for one state, with the entry point for calls from Python if the graph can have one."""
+    graph = add_quaternion_checks(graph)
     lines = [
         f"define i64 @{SINGLE_STATE}(ptr %arrays) {ATTRIBUTES} {{",
         f"  %not_finite = call i64 @{scalar.KERNEL}(ptr %arrays)",
@@ -39,6 +41,7 @@ def single_state_module(graph: Graph) -> str:
 
 def batch_module(graph: Graph) -> str:
     """Return the LLVM module for a batch."""
+    graph = add_quaternion_checks(graph)
     width = llvm.vector_width()
     if _is_batch_outlined(graph):
         kernel = [kernel_writer(graph, width).assembly(), *transpose.assembly(graph, width)]

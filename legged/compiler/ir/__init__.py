@@ -3,5 +3,6 @@
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, Shape, record
 from legged.compiler.ir.numpy_functions import ExpressionArray, where
+from legged.compiler.ir.tracer import require_unit_norm
 
-__all__ = ["Expression", "ExpressionArray", "Graph", "Node", "Operand", "Shape", "record", "where"]
+__all__ = ["Expression", "ExpressionArray", "Graph", "Node", "Operand", "Shape", "record", "require_unit_norm", "where"]

@@ -7,10 +7,12 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import starmap
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import unit_norm_error
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
@@ -32,6 +34,13 @@ class Node(NamedTuple):
     label: Label = Label()
 
 
+class UnitQuaternion(NamedTuple):
+    """Four inputs that must be a quaternion of norm 1: the numbers of the inputs, w first, and their name in words."""
+
+    entries: tuple[int, ...]
+    name: str
+
+
 @dataclass(frozen=True)
 class Graph:
     """A function of arrays without branches: inputs, operations in topological order, outputs.
@@ -45,6 +54,7 @@ class Graph:
         outputs: Shape of each output array.
         results: The entries of the outputs, flattened and concatenated.
         rebuild: Puts output arrays into the structure that the function returns.
+        unit_quaternions: Quaternions among the inputs whose norm kernels check.
     """
 
     inputs: tuple[tuple[str, Shape], ...]
@@ -52,6 +62,7 @@ class Graph:
     outputs: tuple[Shape, ...]
     results: tuple[Operand, ...]
     rebuild: Rebuild = field(compare=False, repr=False)
+    unit_quaternions: tuple[UnitQuaternion, ...] = ()
 
     @property
     def input_size(self) -> int:
@@ -77,15 +88,31 @@ class Graph:
     def digest(self) -> str:
         """A hash of shapes, operations and results, without names and labels: equal graphs compute the same numbers."""
         nodes = [(node.operation, node.arguments) for node in self.nodes]
-        whole = [shape for _, shape in self.inputs], nodes, self.outputs, self.results
+        checked = [quaternion.entries for quaternion in self.unit_quaternions]
+        whole = [shape for _, shape in self.inputs], nodes, self.outputs, self.results, checked
         return hashlib.sha256(repr(whole).encode()).hexdigest()
 
     def values(self, *arrays: Any) -> list[float]:
         """Return the value of every input scalar and every node, by plain Python arithmetic."""
         values = [float(x) for array in self._checked(arrays) for x in array.flat]
+        self.check_quaternions(values)
         for operation, arguments, _ in self.nodes:
             values.append(evaluate(operation, *[a if isinstance(a, float) else values[a] for a in arguments]))
         return values
+
+    def check_quaternions(self, inputs: Sequence[Any], place: str = "") -> None:
+        """Raise ShapeError if a quaternion that must have norm 1 has another norm; traced scalars are not checked.
+
+        Args:
+            inputs: All inputs flattened and concatenated, (input_size,) or longer, mixed units and frames.
+            place: What to add to the message, for example the index of a state in a batch.
+        """
+        for entries, name in self.unit_quaternions:
+            quaternion = [inputs[i] for i in entries]
+            if not any(isinstance(x, Expression) for x in quaternion):
+                error = unit_norm_error(name, [float(x) for x in quaternion], place)
+                if error is not None:
+                    raise error
 
     def evaluate(self, *arrays: Any) -> Any:
         """Return the result of the traced function for these arrays, by plain Python arithmetic; slow, for tests."""
@@ -132,8 +159,9 @@ def record(function: Callable[..., Any], shapes: Mapping[str, Shape], leading: S
     with tracer:
         outputs, rebuild = flatten(_traced(function, [*leading, *arrays]))
         nodes, results = eliminate_dead_code(tracer, [_entry(x) for output in outputs for x in output.flat])
+        checked = tuple(starmap(UnitQuaternion, tracer.unit_quaternions.items()))
     inputs = tuple((name, tuple(shape)) for name, shape in shapes.items())
-    return Graph(inputs, nodes, tuple(output.shape for output in outputs), results, rebuild)
+    return Graph(inputs, nodes, tuple(output.shape for output in outputs), results, rebuild, checked)
 
 
 def _input(tracer: Tracer, shape: Shape) -> Any:

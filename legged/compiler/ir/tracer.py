@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from legged.compiler.ir import annotations
 from legged.compiler.ir.constant_folding import MIXED_TRACES
@@ -36,12 +37,13 @@ class Tracer:
     collector is paused meanwhile. The tracer releases its expressions at the end.
     """
 
-    __slots__ = ("_gc_paused", "_outer", "label", "nodes", "table")
+    __slots__ = ("_gc_paused", "_outer", "label", "nodes", "table", "unit_quaternions")
 
     def __init__(self) -> None:
         self.nodes: list[Expression] = []
         self.table: dict[tuple, Expression] = {}
         self.label = annotations.Label()
+        self.unit_quaternions: dict[tuple[int, ...], str] = {}
 
     def __enter__(self) -> Tracer:
         self._outer, annotations.current.tracer = annotations.current.tracer, self
@@ -105,3 +107,20 @@ class Tracer:
         made.index = len(self.nodes)
         self.nodes.append(made)
         return made
+
+
+def require_unit_norm(name: str, quaternion: Sequence[Any]) -> None:
+    """State that a quaternion must have norm 1: the kernel refuses other values, as plain functions do.
+
+    Only a quaternion of four inputs of the function that is being traced is checked; quaternions that the function
+    computes are not.
+
+    Args:
+        name: The quaternion, for the message: "q[0:4], the quaternion of the base".
+        quaternion: Its four entries, w first.
+    """
+    tracer = annotations.current.tracer
+    if isinstance(tracer, Tracer) and all(
+        isinstance(x, Expression) and x.operation == "input" and x.tracer is tracer for x in quaternion
+    ):
+        tracer.unit_quaternions[tuple(x.index for x in quaternion)] = name

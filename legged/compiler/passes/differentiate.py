@@ -23,6 +23,7 @@ from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, record
 from legged.compiler.ir.numpy_functions import ExpressionArray
 from legged.compiler.ir.operations import CONDITIONS
+from legged.compiler.ir.tracer import require_unit_norm
 from legged.errors import ArgumentError, SingularError, TraceError, UnknownNameError
 
 Scalar = Any  # float or Expression
@@ -133,6 +134,9 @@ def jacobian(function: Callable[..., Any], argument: str | int = 0, mode: str = 
         start = sum(arrays[key].size for key in list(arrays)[: list(arrays).index(name)])
         wanted = range(start, start + arrays[name].size)
         values = [_scalar(x) for array in arrays.values() for x in array.ravel().tolist()]
+        graph.check_quaternions(values)
+        for entries, quaternion in graph.unit_quaternions:
+            require_unit_norm(quaternion, [values[i] for i in entries])
         backward = mode == "reverse" or (mode == "auto" and graph.output_size < len(wanted))
         entries = (_reverse if backward else _forward)(graph, values, wanted)
         return graph.rebuild(_results(graph, entries, arrays[name].shape))

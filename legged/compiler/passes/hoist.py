@@ -21,6 +21,8 @@ def hoist(graph: Graph, invariant: Collection[str]) -> tuple[Graph, Graph]:
         preheader: Takes the invariant inputs and returns one array (m,), the invariant values that the body uses.
         body: Takes that array in place of the invariant inputs, under the name of the first of them, beside the other
             inputs, and returns the outputs of the graph.
+
+        Neither checks the norms of quaternions.
     """
     invariant_values = _invariant_values(graph, invariant)
     variant = _variant_values(graph, invariant_values)
@@ -74,7 +76,15 @@ def _preheader(graph: Graph, invariant: Collection[str], live_out: list[int]) ->
     numbers = {i: k for k, i in enumerate(i for name, _ in inputs for i in ranges[name])}
     nodes = _renumbered(graph, sorted(i for i in needed if i >= first), numbers, len(numbers))
     results = tuple(numbers[r] for r in live_out)
-    return replace(graph, inputs=inputs, nodes=nodes, results=results, outputs=((len(live_out),),), rebuild=next)
+    return replace(
+        graph,
+        inputs=inputs,
+        nodes=nodes,
+        results=results,
+        outputs=((len(live_out),),),
+        rebuild=next,
+        unit_quaternions=(),
+    )
 
 
 def _body(graph: Graph, variant: list[int], invariant: Collection[str], live_out: list[int]) -> Graph:
@@ -93,7 +103,7 @@ def _body(graph: Graph, variant: list[int], invariant: Collection[str], live_out
             end, has_live_out = end + len(live_out), True
     nodes = _renumbered(graph, [i for i in variant if i >= graph.input_size], numbers, end)
     results = tuple(_operand(r, numbers) for r in graph.results)
-    return replace(graph, inputs=tuple(inputs), nodes=nodes, results=results)
+    return replace(graph, inputs=tuple(inputs), nodes=nodes, results=results, unit_quaternions=())
 
 
 def _renumbered(graph: Graph, values: list[int], numbers: dict[int, int], end: int) -> tuple[Node, ...]:

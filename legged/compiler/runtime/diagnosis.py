@@ -1,4 +1,4 @@
-"""Diagnosis of results that are not finite: the argument or the operation that causes them."""
+"""Diagnosis of calls without an answer: the argument or the operation that causes a result that is not finite."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape
-from legged.errors import LeggedError, NotFiniteError, SingularError
+from legged.errors import LeggedError, NotFiniteError, ShapeError, SingularError
 
 
 class Named(Protocol):
@@ -21,7 +21,7 @@ class Named(Protocol):
 
 
 def diagnose(kernel: Named, numbers: np.ndarray, state: Sequence[int] = ()) -> LeggedError:
-    """Return the error that explains why a result is not finite.
+    """Return the error that explains why a kernel has no answer: arguments, or the first operation that fails.
 
     Args:
         kernel: Kernel that computed the result.
@@ -34,6 +34,10 @@ def diagnose(kernel: Named, numbers: np.ndarray, state: Sequence[int] = ()) -> L
             return NotFiniteError(
                 f"{name}{list(index) if index else ''} is {value}{place}; {kernel.name} needs numbers"
             )
+    try:
+        kernel.graph.check_quaternions(numbers.tolist(), place)
+    except ShapeError as error:
+        return error
     node, operands = _cause(kernel.graph, numbers)
     if node is None:
         return NotFiniteError(f"{kernel.name} has no finite answer for these arguments{place}")

@@ -82,7 +82,7 @@ class Kernel:
         code: The machine code for one state.
 
     Raises:
-        ShapeError: On a call with the wrong number of arguments or a wrong shape.
+        ShapeError: On a call with the wrong number of arguments, a wrong shape, or a quaternion of a norm other than 1.
         NotFiniteError: If a result is not finite because an argument is not finite or outside a function's domain.
         SingularError: If a result is not finite because of a division by zero.
     """
