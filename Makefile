@@ -1,9 +1,11 @@
-# make run   the paper's robots simulated, its tables and figures redrawn under results/
-# make test  the tests of every day; make test-slow all others; make lint
-# make mutants changes one line of the numerics at a time and lists the changes no test notices; MUTANTS="--number 20"
-# make bench speed and accuracy beside Pinocchio and MuJoCo; BENCH="--help" lists what it can be told
+# make run        simulate the paper's robots and write its tables and figures to results/
+# make test       run the fast tests; make test-slow runs the slow ones
+# make lint       check style, formatting, import layers and types; make format formats the code
+# make mutants    list single-line changes of the numerical code that no test detects; MUTANTS="--number 20"
+# make bench      measure speed and accuracy beside Pinocchio and MuJoCo; BENCH="--help" lists the options
+# make clean      delete .venv, results/ and build products
 #
-# Each target first sets up what it needs in .venv; nothing is installed outside of it.
+# Each target first installs its dependencies in .venv; nothing is installed outside of it.
 
 VENV ?= .venv
 RESULTS ?= results
@@ -12,7 +14,7 @@ PYTHON ?= $(firstword $(foreach name,python3 python3.14 python3.13 python3.12 py
 BIN := $(VENV)/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 INSTALL = $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-# A virtual environment whose interpreter is gone (moved, upgraded) is made again.
+# Recreate a virtual environment whose interpreter has been moved or upgraded.
 ifneq ($(shell $(BIN)/python -c 'print("fine")' 2>/dev/null),fine)
 $(shell rm -f $(VENV)/made $(VENV)/*.stamp)
 endif
@@ -47,7 +49,7 @@ bench: $(VENV)/test.stamp
 clean:
 	rm -rf $(VENV) $(RESULTS) build dist *.egg-info
 
-# One stamp for each set of packages; a change of pyproject.toml installs again.
+# One stamp file for each set of packages; a change of pyproject.toml installs them again.
 $(VENV)/run.stamp: pyproject.toml | $(VENV)/made
 	$(INSTALL) --editable .
 	@touch $@

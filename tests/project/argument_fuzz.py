@@ -372,6 +372,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--most", type=int, default=None, help="number of calls")
     options = parser.parse_args()
+    os.chdir(FOLDER)  # functions that write files may be called with relative paths
     report = fuzz(options.names, options.seed, options.most)
     groups: dict[tuple[str, str, str], list[str]] = {}
     for function, argument, words, defect in report.defects:
