@@ -17,9 +17,9 @@ from legged.compiler.runtime.threads import default_threads
 from legged.compiler.runtime.time_loop import Members
 from legged.contact import FreeBody, Rigid
 from legged.ground import Ground, realistic_ground
-from legged.simulation.batch import Batch, BatchLoop
-from legged.simulation.rollout import Task
-from legged.simulation.variation import Setting, Variation
+from legged.simulation.rollouts.batch import CompiledBatch, RolloutBatch
+from legged.simulation.rollouts.parameters import ParameterSweep, Setup
+from legged.simulation.rollouts.rollout import RolloutTask
 from legged.table import Table
 
 TIME_STEP, STEPS = 1e-3, 100  # [s]; time steps in one call
@@ -47,14 +47,14 @@ def compiled_rollout(
         steps: Number of time steps.
         time_step: Length of a time step, [s].
     """
-    setting = Setting(controller, ground, (), tuple(bodies))
-    variation = Variation.of(setting, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
+    setup = Setup(controller, ground, (), tuple(bodies))
+    sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     integrator = legged.TimeStepping(time_step) if isinstance(ground, Rigid) else legged.SemiImplicitEuler(time_step)
     fall = None if ground is None else legged.Fall()
-    batch = Batch(robot, variation, q, v, fall, steps * time_step)
-    loop = BatchLoop(batch, batch.starts, integrator.rule)
-    assert loop.disagreement() < 1e-6, "machine code and plain equations must agree"
-    task = Task(batch, integrator, np.array([0.0, steps * time_step]))
+    batch = RolloutBatch(robot, sweep, q, v, fall, steps * time_step)
+    loop = CompiledBatch(batch, batch.starts, integrator.rule)
+    assert loop.largest_difference() < 1e-6, "machine code and plain equations must agree"
+    task = RolloutTask(batch, integrator, np.array([0.0, steps * time_step]))
     return lambda threads: task.compiled(loop, threads, lambda t: None)
 
 

@@ -1,16 +1,15 @@
-"""Simulation: the closed loop, integrators, runs, plots and animations."""
+"""Simulation: the closed loop, integrators, runs and rollouts. `legged.simulation.plots` draws and animates runs."""
 
 from legged.simulation.closed_chains import loop_errors, loop_ranks
-from legged.simulation.disturbance import Push
 from legged.simulation.fall import Fall
-from legged.simulation.fixed import RungeKutta4, SemiImplicitEuler, TimeStepping
-from legged.simulation.rollout import rollout
-from legged.simulation.rollouts import Rollouts
+from legged.simulation.forces import Push
+from legged.simulation.integrators import BDF, RungeKutta4, SemiImplicitEuler, Stiff, TimeStepping
+from legged.simulation.rollouts import Rollouts, rollout
 from legged.simulation.run import Run
 from legged.simulation.simulate import simulate
-from legged.simulation.stiff import Stiff
 
 __all__ = [
+    "BDF",
     "Fall",
     "Push",
     "Rollouts",

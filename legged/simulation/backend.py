@@ -1,4 +1,4 @@
-"""How a closed loop is evaluated: as one compiled kernel, or piece by piece where something cannot be traced."""
+"""Evaluation of a closed loop: as one compiled kernel, or in parts where the controller or ground cannot be traced."""
 
 from __future__ import annotations
 
@@ -10,32 +10,33 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import compile as compile_function
+from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.errors import NotFiniteError, SingularError, TraceError
-from legged.simulation.chart import largest_rotation
+from legged.simulation.chart import largest_rotation, normalized
 from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Observation, Outputs
-from legged.simulation.fixed import Piece
+from legged.simulation.integrators import StateSample, StepSequence
 from legged.simulation.rigid_loop import RigidLoop
-from legged.simulation.steps import Steps
-from legged.simulation.system import State
 
 Array = np.ndarray
-NO_ANSWER = (NotFiniteError, SingularError)
-_AGREEMENT = 1e-6  # relative; the same function compiled and not differs by rounding, or by a state it hides
+NO_SOLUTION = (NotFiniteError, SingularError)
+"""Errors of an evaluation at a state where the equations of motion have no solution."""
+_AGREEMENT = 1e-6  # relative: compiled and plain results differ by rounding, or by a hidden state of the controller
+_OPERATIONS_PER_CALL = 2e8  # some tenths of a second, so that a run can be interrupted and shows its progress
 COMPILED = "compiled closed loop"
 
 
 @dataclass(frozen=True, eq=False)
 class CompiledPlant(ClosedLoop):
-    """The same loop with its robot, and its ground if that can be traced, compiled; the controller stays in Python."""
+    """A closed loop with compiled robot, and compiled ground if it can be traced; the controller runs in Python."""
 
     def _compiled(self, name: str, **shapes: Any) -> Callable[..., Any]:
-        known = self.__dict__.setdefault("_kernels", {})
-        if name not in known:
-            known[name] = compile_function(getattr(super(), name), None, **shapes)
-        return known[name]
+        kernels = self.__dict__.setdefault("_kernels", {})
+        if name not in kernels:
+            kernels[name] = compile_function(getattr(super(), name), None, **shapes)
+        return kernels[name]
 
     @property
-    def _state(self) -> dict[str, Any]:
+    def _shapes(self) -> dict[str, Any]:
         nq, nv = self.robot.nq, self.robot.nv
         return {"q": nq, "v": nv, "tau": nv, "wrenches": (len(self.robot.links), 6)}
 
@@ -43,7 +44,7 @@ class CompiledPlant(ClosedLoop):
     def _external_forces(self) -> Callable[..., ExternalForces]:
         try:
             return self._compiled("external_forces", t=(), q=self.robot.nq, s=self.size)
-        except Exception:  # a ground of the user's that cannot be traced, whatever it raised
+        except Exception:  # a user's ground that cannot be traced may raise anything
             return super().external_forces
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
@@ -53,10 +54,10 @@ class CompiledPlant(ClosedLoop):
         return self._external_forces(float(t), q, s)
 
     def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
-        return self._compiled("motion_rate", xi=self.robot.nv, **self._state)(xi, q, v, tau, wrenches)
+        return self._compiled("motion_rate", xi=self.robot.nv, **self._shapes)(xi, q, v, tau, wrenches)
 
     def time_step(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
-        return self._compiled("time_step", h=(), **self._state)(float(h), q, v, tau, wrenches)
+        return self._compiled("time_step", h=(), **self._shapes)(float(h), q, v, tau, wrenches)
 
     def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
         shapes = {"h": (), "q": self.robot.nq, "v": self.robot.nv, "v_next": self.robot.nv}
@@ -68,17 +69,17 @@ class CompiledPlant(ClosedLoop):
 
 @dataclass(frozen=True, eq=False)
 class CompiledScene(CompiledPlant, RigidLoop):
-    """The same of a loop on rigid ground."""
+    """A closed loop on rigid ground with compiled robot, bodies and contacts; the controller runs in Python."""
 
     def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        return RigidLoop.dissipation(self, h, q, v, v_next)  # a part of `impact_step`, which is compiled whole
+        return RigidLoop.dissipation(self, h, q, v, v_next)  # part of `impact_step`, which is compiled as a whole
 
     @cached_property
     def _impact_step(self) -> Callable[..., tuple[Array, Array]]:
         shapes = {"t": (), "h": (), "q": self.robot.nq, "s": self.size, "tau": self.robot.nv}
         try:
             return self._compiled("impact_step", **shapes, memory_rate=self.memory)
-        except Exception:  # a terrain of the user's that cannot be traced, whatever it raised
+        except Exception:  # a user's terrain that cannot be traced may raise anything
             return super().impact_step
 
     def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> tuple[Array, Array]:
@@ -89,19 +90,19 @@ _PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: CompiledPlant, 
 
 
 class Backend:
-    """A closed loop as the `System` that integrators ask for.
+    """A closed loop as the `DynamicalSystem` of an integrator.
 
     Attributes:
-        loop: The equations, as they are evaluated when not compiled whole.
-        whole: The loop runs as one compiled kernel.
-        name: What ran, in words.
-        trouble: Why the last evaluation had no answer, in words.
+        loop: The closed loop.
+        whole: Whether it runs as one compiled kernel.
+        name: Description of what runs, as `Run.backend` reports it.
+        failure: Why the last evaluation had no result.
     """
 
     def __init__(self, loop: ClosedLoop, whole: bool, name: str):
-        self.loop, self.whole, self.name, self.trouble = loop, whole, name, ""
-        self._steppers: dict[str, Callable[..., Any]] = {}
-        self._repeaters: dict[str, Steps] = {}
+        self.loop, self.whole, self.name, self.failure = loop, whole, name, ""
+        self._step_functions: dict[str, Callable[..., Any]] = {}
+        self._compiled_steps: dict[str, CompiledSteps] = {}
 
     @property
     def nv(self) -> int:
@@ -111,93 +112,125 @@ class Backend:
     @cached_property
     def _rate(self) -> Callable[..., Array]:
         loop = self.loop
-        return self._made(loop.rate, t=(), phase=(), y=loop.robot.nv + loop.size, q_ref=loop.robot.nq)
+        return self._function(loop.rate, t=(), phase=(), y=loop.robot.nv + loop.size, q_ref=loop.robot.nq)
 
     @cached_property
     def _observe(self) -> Callable[..., Observation]:
-        loop = self.loop
-        return self._made(loop.observe, t=(), phase=(), q=loop.robot.nq, s=loop.size)
+        return self._function(self.loop.observe, t=(), phase=(), q=self.loop.robot.nq, s=self.loop.size)
 
     @cached_property
     def _configuration(self) -> Callable[..., Array]:
-        loop = self.loop
-        return self._made(loop.configuration, q_ref=loop.robot.nq, xi=loop.robot.nv)
+        return self._function(self.loop.configuration, q_ref=self.loop.robot.nq, xi=self.loop.robot.nv)
 
-    def _made(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
+    def _function(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
         return compile_function(function, None, **shapes) if self.whole else function
 
     def rate(self, t: float, phase: int, y: Array, q_ref: Array) -> Array:
-        """Return the time derivative of y, (..., n), at one time; NaN where there is none."""
+        """Return the time derivatives of states, (..., n); NaN where the equations have no solution.
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed.
+            y: States [xi; s], (..., n). q_ref: Reference configuration of all of them, (nq,).
+        """
         try:
             if self.whole:
                 return self._rate(float(t), float(phase), y, q_ref)
             rates = [self._rate(float(t), int(phase), row, q_ref) for row in np.atleast_2d(y)]
             return np.stack(rates) if y.ndim > 1 else rates[0]
-        except NO_ANSWER as error:
-            self.trouble = str(error)
+        except NO_SOLUTION as error:
+            self.failure = str(error)
             return np.full_like(y, np.nan)
 
-    def stepper(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
-        """Return the function (t, h, phase, q, s) -> (q, s) of a method of `ClosedLoop`, compiled if the loop is."""
+    def step_function(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
+        """Return the function (t, h, phase, q, s) -> (q, s) of one time step, compiled if the loop is.
+
+        Args:
+            rule: Name of a method of `ClosedLoop`, such as "semi_implicit".
+        """
         loop = self.loop
-        if rule not in self._steppers:
+        if rule not in self._step_functions:
             shapes = {"t": (), "h": (), "phase": (), "q": loop.robot.nq, "s": loop.size}
-            made = self._made(getattr(loop, rule), **shapes)
-            self._steppers[rule] = made if self.whole else lambda t, h, phase, q, s: made(t, h, int(phase), q, s)
-        return self._steppers[rule]
+            step = self._function(getattr(loop, rule), **shapes)
+            self._step_functions[rule] = step if self.whole else lambda t, h, phase, q, s: step(t, h, int(phase), q, s)
+        return self._step_functions[rule]
 
-    def repeat(self, rule: str, pieces: Sequence[Piece], q: Array, s: Array) -> tuple[list[State], int] | None:
-        """Return (states at the samples of the first pieces, how many pieces), taken in one call of machine code.
+    def repeat(
+        self, rule: str, sequences: Sequence[StepSequence], q: Array, s: Array
+    ) -> tuple[list[StateSample], int] | None:
+        """Return the states at the next samples and the number of step sequences taken, in one call of machine code.
 
-        It stops ahead of the samples that a state without successor does not reach. None if the loop is not compiled
-        whole.
+        The call ends before the first sample that cannot be reached because a step has no solution.
+
+        Args:
+            rule: Name of a method of `ClosedLoop`. sequences: Time steps to take.
+            q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+
+        Returns:
+            States and number of sequences, or None if the loop is not compiled as a whole.
         """
         if not self.whole:
             return None
-        if rule not in self._repeaters:
-            self._repeaters[rule] = Steps(self.loop, rule)
-        return self._repeaters[rule].take(pieces, q, s)
+        if rule not in self._compiled_steps:
+            self._compiled_steps[rule] = CompiledSteps(self.loop, rule)
+        return self._compiled_steps[rule].take(sequences, q, s)
 
     def observe(self, t: float, phase: int, q: Array, s: Array) -> Observation:
-        """Return what a run stores of one state."""
+        """Return what a run stores of one state besides q and v.
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed.
+            q: Configuration, (nq,). s: Rest of the state, (n,).
+        """
         return self._observe(float(t), float(phase) if self.whole else int(phase), q, s)
 
-    def acceleration(self, state: State, memory: Array) -> Array:
-        """Return vdot of one state with this memory of the controller, (nv,); NaN where there is none."""
+    def acceleration(self, state: StateSample, memory: Array) -> Array:
+        """Return vdot of one state, (nv,); NaN where the equations have no solution.
+
+        Args:
+            state: The state. memory: Memory of the controller that replaces the one in the state, (m,).
+        """
         n, m = self.nv, self.loop.memory
         s = np.concatenate([state.s[:n], memory, state.s[n + m :]])
         return self.rate(state.t, state.phase, np.concatenate([np.zeros(n), s]), state.q)[n : 2 * n]
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
-        """Return q, (nq,), quaternions of length one."""
+        """Return the configuration q, (nq,), with unit quaternions.
+
+        Args:
+            q_ref: Reference configuration, (nq,). xi: Chart coordinates, (nv,).
+        """
         return self._configuration(q_ref, xi)
 
-    def turn(self, xi: Array) -> float:
-        """Return the longest rotation vector in xi, [rad]."""
+    def largest_rotation(self, xi: Array) -> float:
+        """Return the length of the longest rotation vector in xi, [rad].
+
+        Args:
+            xi: Chart coordinates, (nv,).
+        """
         return largest_rotation(self.loop.robot, xi)
 
 
 def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) -> Backend:
-    """Return the backend for a loop that starts at (q, s).
+    """Return the fastest possible backend of a closed loop.
 
     Args:
-        loop: The equations. q: Configuration, (nq,). s: The rest of the state.
-        compiled: True to insist on one kernel for the whole loop, False for none; None to take it if possible. It is
-            not where the controller or the ground cannot be traced, or where they answer otherwise in Python than
-            compiled, as a controller does that keeps a state of its own.
+        loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+        compiled: True requires one kernel for the whole loop, False runs the controller in Python, None compiles the
+            loop if possible. It is not possible if controller or ground cannot be traced, or if compiled results
+            differ from those in Python, as they do for a controller with a hidden state.
 
     Raises:
-        TraceError: If compiled is True and cannot be.
+        TraceError: If compiled is True and the loop cannot be compiled.
     """
-    pieces = _PLANTS.get(type(loop))  # others have equations of their own, which no compiled pieces have
-    plant = loop if pieces is None else pieces(**{f.name: getattr(loop, f.name) for f in fields(loop)})
+    kind = _PLANTS.get(type(loop))  # other classes have their own equations, which have no compiled parts
+    plant = loop if kind is None else kind(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     if compiled is False:
         return Backend(plant, False, "compiled robot, controller in Python (as asked)")
     try:
         backend = Backend(loop, True, COMPILED)
         backend.observe(0.0, 0, q, s)
-        difference = _disagreement(backend, Backend(loop, False, ""), q, s)
-    except NO_ANSWER:
+        difference = _difference(backend, Backend(loop, False, ""), q, s)
+    except NO_SOLUTION:
         raise
     except Exception as error:  # tracing runs the user's code, which may raise anything
         if compiled:
@@ -212,12 +245,11 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     return Backend(plant, False, f"compiled robot, controller in Python ({reason})")
 
 
-def _disagreement(one: Backend, other: Backend, q: Array, s: Array) -> float:
-    """Return the largest relative difference between two engines' rates near a state, at a few times.
+def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:
+    """Return the largest relative difference between the rates of two backends near a state, at a few times.
 
-    Of a controller with a clock of its own also between its memories.
-
-    Near it and not at it: feet that just touch make of rounding errors what the square root of some ground laws is.
+    For a controller with a discrete update, memories are compared as well. The states are perturbed, because feet that
+    just touch the ground make the result sensitive to rounding where a ground law takes the square root of the depth.
     """
     rng = np.random.default_rng(0)
     worst = 0.0
@@ -229,3 +261,54 @@ def _disagreement(one: Backend, other: Backend, q: Array, s: Array) -> float:
             pairs.append((one.observe(t, 0, q, y[one.nv :]).memory, other.observe(t, 0, q, y[one.nv :]).memory))
         worst = max(worst, *(float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs))
     return worst
+
+
+def advance(loop: ClosedLoop, rule: str, clock: Any, state: Array) -> Array:
+    """Return the state [q; s] after one time step, (nq + n,).
+
+    Args:
+        loop: The closed loop. rule: "semi_implicit", "runge_kutta" or "time_stepping".
+        clock: [t [s], h [s], phase], (3,). state: State [q; s] before the step, (nq + n,).
+    """
+    t, h, phase = clock
+    q, s = getattr(loop, rule)(t, h, phase, state[: loop.robot.nq], state[loop.robot.nq :])
+    return np.concatenate([normalized(loop.robot, q) if rule == "semi_implicit" else q, s])
+
+
+class CompiledSteps:
+    """The time loop of one closed loop with one integration rule, in machine code."""
+
+    def __init__(self, loop: ClosedLoop, rule: str):
+        self.nq, n = loop.robot.nq, loop.robot.nq + loop.size
+        self.code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, n)
+
+    def take(self, sequences: Sequence[StepSequence], q: Array, s: Array) -> tuple[list[StateSample], int]:
+        """Return the states at samples and the number of sequences taken; see `Backend.repeat`.
+
+        Args:
+            sequences: Time steps. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+        """
+        sequences = self._next(sequences)
+        samples = [k for k, sequence in enumerate(sequences) if sequence.sample is not None]
+        rows = np.full(len(sequences), -1)
+        rows[samples] = np.arange(len(samples))
+        steps = np.array([[p.start, p.h, p.count, p.phase] for p in sequences], dtype=float)
+        members = Members.at(np.concatenate([q, s])[None], len(samples))
+        self.code.run(members, np.zeros((1, 0)), Schedule(steps[None], rows), threads=1)
+        reached = int(members.outcome[0, 2])
+        taken = samples[reached - 1] + 1 if reached else 0
+        states = zip(samples[:reached], members.stored[0, :reached], strict=True)
+        return [self._state(sequences[k], y) for k, y in states], taken
+
+    def _next(self, sequences: Sequence[StepSequence]) -> Sequence[StepSequence]:
+        """Return the first sequences, up to a sample, that make some tenths of a second of work."""
+        room = _OPERATIONS_PER_CALL / max(len(self.code.graph.nodes), 1)
+        for k, sequence in enumerate(sequences):
+            room -= sequence.count
+            if room < 0 and sequence.sample is not None:
+                return sequences[: k + 1]
+        return sequences
+
+    def _state(self, sequence: StepSequence, y: Array) -> StateSample:
+        assert sequence.sample is not None
+        return StateSample(sequence.sample, sequence.phase, y[: self.nq], y[self.nq :])

@@ -1,8 +1,8 @@
-"""Local coordinates of a robot's configuration around a reference: what an integrator adds to, over any element.
+"""Local coordinates of a configuration around a reference, and semi-implicit steps along the configuration manifold.
 
-A quaternion must stay on its sphere, so integrators do not add to it. They add to xi, (nv,), and the configuration is
-q = legged.integrate(robot, q_ref, xi): each quaternion is turned by a rotation vector, a floating base's position
-moves along the reference's axes, all else is a sum. At the reference xi = 0, and xi has as many entries as v.
+Integrators add to the chart coordinates xi, (nv,), not to unit quaternions. The configuration is
+q = legged.integrate(robot, q_ref, xi): each quaternion is rotated by a rotation vector, the position of a floating base
+moves along the axes of the reference, all other entries are sums. xi is zero at the reference.
 """
 
 from __future__ import annotations
@@ -20,16 +20,22 @@ Array = np.ndarray
 
 
 def quaternion_blocks(robot: Robot) -> list[tuple[slice, slice]]:
-    """Return where the quaternions lie: (their entries of q, the entries of their angular velocity in v)."""
+    """Return the (entries of q, entries of v) of each unit quaternion and its angular velocity.
+
+    Args:
+        robot: The robot.
+    """
     blocks = [(slice(0, 4), slice(0, 3))] if robot.base.kind == "floating" else []
     return blocks + [(body.q, body.v) for body in robot.bodies if body.kind == "ball"]
 
 
 def chart_rate(robot: Robot, xi: Array, v: Array) -> Array:
-    """Return the time derivative of xi, (nv,), for the velocity v, (nv,).
+    """Return the time derivative of the chart coordinates, (nv,).
 
-    A rotation vector's rate is dexp^-1(xi_i) omega, a floating base's position moves along the reference's axes with
-    exp(xi_0) v_0, the rest with v itself.
+    It is dexp^-1(xi_i) omega for a rotation vector, exp(xi_0) v_0 for the position of a floating base, and v otherwise.
+
+    Args:
+        robot: The robot. xi: Chart coordinates, (nv,). v: Velocity, (nv,).
     """
     rate: list[Any] = list(v)
     for _, at in quaternion_blocks(robot):
@@ -40,43 +46,63 @@ def chart_rate(robot: Robot, xi: Array, v: Array) -> Array:
 
 
 def semi_implicit_euler(robot: Robot, q: Array, v: Array, vdot: Array, h: Any) -> tuple[Array, Array]:
-    """Return (q, v) a time h later by the semi-implicit (symplectic) Euler rule: velocities first, then positions.
+    """Return (q, v) after a semi-implicit (symplectic) Euler step, (nq,) and (nv,): velocities first, then positions.
 
-    A floating base's linear velocity is advanced in axes at rest, where it has no velocity terms, so that a free base
-    does not gain speed by turning.
+    The linear velocity of a floating base is advanced in axes that do not rotate, where it has no velocity-product
+    term, so that a free base does not gain speed by rotation.
 
     Args:
-        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Its rate, (nv,). h: Step, [s].
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). vdot: Its rate, (nv,). h: Time step, [s].
     """
     return drift(robot, q, v + h * (vdot + velocity_product(robot, v)), h)
 
 
 def drift(robot: Robot, q: Array, v: Array, h: Any) -> tuple[Array, Array]:
-    """Return (q, v) after a time h at constant velocity: a floating base's linear velocity in its new axes.
+    """Return (q, v) after a motion at constant velocity, (nq,) and (nv,).
 
-    What a floating base that turns has of velocity at rest axes does not change, its components do.
+    The linear velocity of a floating base is constant in the world; the result has its components in the new base axes.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). h: Duration, [s].
     """
     moved = integrate(robot, q, h * v)
     if robot.base.kind != "floating":
         return moved, v
-    turn = quaternion_matrix(quaternion_exp(h * v[:3]))
-    return moved, np.concatenate([v[:3], turn.T @ v[3:6], v[6:]])
+    R = quaternion_matrix(quaternion_exp(h * v[:3]))
+    return moved, np.concatenate([v[:3], R.T @ v[3:6], v[6:]])
 
 
 def velocity_product(robot: Robot, v: Array) -> Array:
-    """Return what makes of vdot the rate of v in axes at rest, (nv,): omega x v for a floating base's linear part."""
+    """Return the velocity-product term of a floating base, (nv,): omega x v in its linear entries, zero elsewhere.
+
+    Added to vdot, it gives the rate of v in axes that do not rotate.
+
+    Args:
+        robot: The robot. v: Velocity, (nv,).
+
+    Returns:
+        (nv,), [m/s^2] in the linear entries, base axes.
+    """
     if robot.base.kind != "floating":
         return np.zeros(robot.nv)
     return np.concatenate([np.zeros(3), cross(v[:3], v[3:6]), np.zeros(robot.nv - 6)])
 
 
 def largest_rotation(robot: Robot, xi: Array) -> float:
-    """Return the length of the longest rotation vector in xi, [rad]. Plain floats only."""
+    """Return the length of the longest rotation vector in the chart coordinates, [rad]; for floats only.
+
+    Args:
+        robot: The robot. xi: Chart coordinates, (nv,).
+    """
     return max((float(np.linalg.norm(xi[at])) for _, at in quaternion_blocks(robot)), default=0.0)
 
 
 def normalized(robot: Robot, q: Array) -> Array:
-    """Return q with its quaternions scaled to length one."""
+    """Return the configuration with its quaternions scaled to unit length, (nq,).
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
     scaled = list(q)
     for at, _ in quaternion_blocks(robot):
         scaled[at] = list(q[at] / np.sqrt((q[at] * q[at]).sum()))

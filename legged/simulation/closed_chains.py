@@ -19,7 +19,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import jacobian, residual
 from legged.loops.dynamics import Stabilization, simulation_acceleration
 from legged.simulation.closed_loop import ClosedLoop
-from legged.simulation.limits import stop_forces
+from legged.simulation.forces import stop_forces
 from legged.simulation.run import Run
 from legged.spatial import Array
 

@@ -1,12 +1,12 @@
-"""The whole system's equations as plain functions: robot, ground and controller in one, over any element.
+"""The closed loop: equations of motion of robot, ground and controller together, as functions that can be traced.
 
-The state is a configuration q and one vector s of everything else,
+The state is a configuration q and a vector s of everything else,
 
-    s = [v | controller's memory | ground's memory | work of actuators, ground, pushes and joints],
+    s = [v | controller's memory | ground's memory | work of actuators, contacts, pushes and joints],
 
-or, around a reference configuration q_ref, y = [xi; s] with q = integrate(q_ref, xi); see `chart`.
+or, in a chart around a reference configuration q_ref, y = [xi; s] with q = integrate(q_ref, xi); see `chart`. Joints do
+work by friction and stops; actuators give the commanded forces within their limits; see `forces`.
 
-Joints do work by their friction and their stops; motors give what the controller asks as far as they can; see `limits`.
 The equations are separate methods (`configuration`, `external_forces`, `actuation`, `motion_rate`, `dissipation`,
 `outputs`), so that most of them can be compiled when one of them cannot; `rate` and `observe` combine them.
 """
@@ -30,15 +30,30 @@ from legged.robot.configuration import integrate, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import chart_rate, normalized, semi_implicit_euler
 from legged.simulation.controller import Controller, full_torque
-from legged.simulation.disturbance import Push, edges, push_wrenches
-from legged.simulation.limits import Stop, motor_forces, stop_forces, stop_slopes, stops_of
+from legged.simulation.forces import (
+    Push,
+    Stop,
+    motor_forces,
+    push_times,
+    push_wrenches,
+    stop_damping,
+    stop_forces,
+    stops_of,
+)
 
 Array = np.ndarray
-WORKS = 4  # actuators, ground, pushes, joints
+_WORKS = 4  # entries of s: work of actuators, contacts, pushes, joints
 
 
 class StateParts(NamedTuple):
-    """The pieces of s, see the module."""
+    """Parts of s.
+
+    Attributes:
+        v: Velocity, (nv,).
+        memory: Memory of the controller, (m,).
+        ground_memory: Memory of the ground, (g,).
+        works: Work of actuators, contacts, pushes and joints since the start, (4,), [J].
+    """
 
     v: Array
     memory: Array
@@ -47,14 +62,14 @@ class StateParts(NamedTuple):
 
 
 class ExternalForces(NamedTuple):
-    """What the world does to the robot at one moment.
+    """Forces of the ground and of pushes on the robot.
 
     Attributes:
-        contact: Wrenches of the ground on the links, (n_links, 6), about each link's origin in its axes.
-        wrenches: Those of the ground and of pushes.
-        points, forces: Contact points and the ground's forces on them, (n, 3) each, [m], [N], world.
-        memory_rate: Rate of the ground's memory.
-        powers: Of the ground and of pushes, (2,), [W].
+        contact: Contact wrenches [n; f] on the links, (n_links, 6), about each link's origin in its axes.
+        wrenches: The same with the pushes, (n_links, 6).
+        points, forces: Contact points and the forces on them, (n, 3) each, [m], [N], world axes.
+        memory_rate: Time derivative of the ground's memory, (g,).
+        powers: Power of contacts and of pushes, (2,), [W].
     """
 
     contact: Array
@@ -66,7 +81,7 @@ class ExternalForces(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """What a run stores of a state: energies [J], pose of the base in the world, places of the nodes (n, 3) [m]."""
+    """Energies [J], pose of the base in the world, and positions of the nodes, (n, 3), [m], world."""
 
     kinetic: Any
     potential: Any
@@ -76,13 +91,13 @@ class Outputs(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What a run stores of a moment besides q and v.
+    """What a run stores of a state besides q and v.
 
     Attributes:
-        tau: Forces of motors, (nv,).
-        points, forces: Contact points, and the forces on them, (n, 3) each, [m], [N], world.
-        memory: The controller's, as a step from here begins with it.
-        look: Energies and poses.
+        tau: Generalized forces of the actuators, (nv,), [N m] or [N].
+        points, forces: Contact points and the forces on them, (n, 3) each, [m], [N], world axes.
+        memory: Memory of the controller after its discrete update, (m,).
+        outputs: Energies and positions.
     """
 
     tau: Array
@@ -93,7 +108,7 @@ class Observation(NamedTuple):
 
 
 BreakTimes = tuple[tuple[float, ...], tuple[float, ...]]
-"""Times at which a controller switches, and other times at which steps begin anew, [s]."""
+"""Switch times of a controller, and other times at which the integrator restarts, [s]."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,11 +117,11 @@ class ClosedLoop:
 
     Attributes:
         robot: The robot.
-        controller: With all methods, see `adapt`, and started.
-        ground: None for free flight.
-        memory: Length of the controller's memory.
-        pushes: Disturbances.
-        nodes: Points (link index, position in link axes) whose positions `outputs` reports.
+        controller: A started controller with all methods, see `adapt`.
+        ground: The ground; None for free flight.
+        memory: Length of the controller's memory, m.
+        pushes: Pushes on links.
+        nodes: Points (link index, position (3,) [m] in link axes) whose positions `outputs` returns.
     """
 
     robot: Robot
@@ -118,48 +133,65 @@ class ClosedLoop:
 
     @property
     def ground_memory(self) -> int:
-        """Length of the ground's memory."""
+        """Length of the ground's memory, g."""
         return len(self.ground.memory(len(self.robot.contacts))) if isinstance(self.ground, Ground) else 0
 
     @property
     def size(self) -> int:
         """Length of s."""
-        return self.robot.nv + self.memory + self.ground_memory + WORKS
+        return self.robot.nv + self.memory + self.ground_memory + _WORKS
 
     def initial(self, v: Array, memory: Array, bodies: Sequence[FreeBody] | None = None) -> Array:
-        """Return s at the start; with free bodies as they start here, or as these others do."""
-        return np.concatenate([v, memory, np.zeros(self.ground_memory + WORKS)])
+        """Return s at the start, (size,).
+
+        Args:
+            v: Velocity, (nv,). memory: Memory of the controller, (m,).
+            bodies: Free bodies whose states replace those of the loop's bodies.
+        """
+        return np.concatenate([v, memory, np.zeros(self.ground_memory + _WORKS)])
 
     def perturbed(self, s: Array, noise: Array) -> Array:
-        """Return a state near s, as far as noise, (size,), can be added to it."""
+        """Return s plus noise, (size,), in the entries to which it can be added.
+
+        Args:
+            s: Rest of the state, (size,). noise: Perturbation, (size,).
+        """
         return s + noise
 
     def split(self, s: Array) -> StateParts:
-        """Return the pieces of s, (..., size)."""
-        bounds = np.cumsum([0, self.robot.nv, self.memory, self.ground_memory, WORKS])
+        """Return the parts of s.
+
+        Args:
+            s: Rest of the state, (..., size).
+        """
+        bounds = np.cumsum([0, self.robot.nv, self.memory, self.ground_memory, _WORKS])
         return StateParts(*[s[..., i:j] for i, j in pairwise(bounds)])
 
     def break_times(self, until: float) -> BreakTimes:
-        """Return the times at which steps begin anew: jumps of the reference, and clocks and edges of pushes."""
+        """Return the switch times of the controller, and its update times with the start and end times of pushes, [s].
+
+        Args:
+            until: End time, [s].
+        """
         update_times = tuple(float(t) for t in self.controller.update_times(until))
-        return tuple(float(t) for t in self.controller.switches(until)), update_times + edges(self.pushes)
+        return tuple(float(t) for t in self.controller.switches(until)), update_times + push_times(self.pushes)
 
-    def controller_update(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> Array:
-        """Return s as a step begins with it: a controller with a clock of its own may change its memory."""
-        if not self.controller.has_update:
-            return s
-        part, n = self.split(s), self.robot.nv
-        memory = self.controller.update(t, phase, q, part.v, contact, part.memory)
-        return np.concatenate([part.v, memory, s[n + self.memory :]])
-
-    # The pieces.
+    # Equations.
 
     def configuration(self, q_ref: Array, xi: Array) -> Array:
-        """Return q, (nq,), its quaternions of length one, from the chart around q_ref."""
+        """Return the configuration q, (nq,), with unit quaternions.
+
+        Args:
+            q_ref: Reference configuration, (nq,). xi: Chart coordinates, (nv,).
+        """
         return normalized(self.robot, integrate(self.robot, q_ref, xi))
 
     def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
-        """Return contact points -> ground forces -> wrenches, and the pushes."""
+        """Return the forces of the ground and of pushes on the robot.
+
+        Args:
+            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
         robot, ground, part, none = self.robot, self.ground, self.split(s), np.zeros((0, 3))
         contact, points, forces, rate, power = np.zeros((len(robot.links), 6)), none, none, part.ground_memory, 0.0
         if robot.contacts:
@@ -171,71 +203,138 @@ class ClosedLoop:
         pushed, push_power = push_wrenches(robot, self.pushes, t, q, part.v) if self.pushes else (0.0, 0.0)
         return ExternalForces(contact, contact + pushed, points, forces, rate, np.stack([power, push_power]))
 
+    def controller_update(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> Array:
+        """Return s after the discrete update of the controller at the start of a time step, (size,).
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed. q: Configuration, (nq,). s: Rest of the state, (size,).
+            contact: Contact wrenches on the links, (n_links, 6).
+        """
+        if not self.controller.has_update:
+            return s
+        part, n = self.split(s), self.robot.nv
+        memory = self.controller.update(t, phase, q, part.v, contact, part.memory)
+        return np.concatenate([part.v, memory, s[n + self.memory :]])
+
     def actuation(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> tuple[Array, Array]:
-        """Return (generalized forces (nv,), rate of the controller's memory): what it asks and motors can give."""
+        """Return the generalized forces within the motor limits, (nv,), and the rate of the controller's memory, (m,).
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed. q: Configuration, (nq,). s: Rest of the state, (size,).
+            contact: Contact wrenches on the links, (n_links, 6).
+        """
         part = self.split(s)
         arguments = t, phase, q, part.v, contact, part.memory
-        asked = full_torque(self.robot, self.controller.torque(*arguments))
-        return motor_forces(self.robot, part.v, asked), self.controller.rate(*arguments)
+        commanded = full_torque(self.robot, self.controller.torque(*arguments))
+        return motor_forces(self.robot, part.v, commanded), self.controller.rate(*arguments)
+
+    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
+        """Return the generalized acceleration with joint stops, (nv,).
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces of the actuators, (nv,).
+            wrenches: Wrenches on the links, (n_links, 6). extra: Inertia added to the diagonal of the inertia matrix at
+                the joints, (nv,), [kg m^2] or [kg], for implicit integration.
+        """
+        tau = tau + stop_forces(self.robot, self._stops, q, v)
+        return accelerations(self.robot, q, v, tau, wrenches, extra)
 
     def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
-        """Return the rates of [xi; v], (2 nv,)."""
+        """Return the time derivatives of [xi; v], (2 nv,).
+
+        Args:
+            xi: Chart coordinates, (nv,). q: Configuration, (nq,). v: Velocity, (nv,).
+            tau: Generalized forces of the actuators, (nv,). wrenches: Wrenches on the links, (n_links, 6).
+        """
         vdot = self.acceleration(q, v, tau, wrenches, np.zeros(self.robot.nv))
         return np.concatenate([chart_rate(self.robot, xi, v), vdot])
 
     def time_step(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
-        """Return (q, v) a time h later by the semi-implicit Euler rule, see `semi_implicit_euler`.
+        """Return (q, v) after a semi-implicit Euler step, (nq,) and (nv,).
 
-        Friction and stops of the joints are taken at the end of the step, so that they may be as stiff as they are.
+        Joint friction and stops are integrated implicitly, so that they do not limit the step.
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
+            tau: Generalized forces of the actuators, (nv,). wrenches: Wrenches on the links, (n_links, 6).
         """
-        return semi_implicit_euler(
-            self.robot, q, v, self.acceleration(q, v, tau, wrenches, h * self.implicit_damping(h, q, v)), h
-        )
+        vdot = self.acceleration(q, v, tau, wrenches, h * self.implicit_damping(h, q, v))
+        return semi_implicit_euler(self.robot, q, v, vdot, h)
 
     def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        """Return the mean power of friction and stops of the joints, [W], over a step that takes v to v_next."""
+        """Return the mean power of joint friction and stops over a time step, [W]; negative where energy is lost.
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,).
+            v: Velocity before the step, (nv,). v_next: Velocity after it, (nv,).
+        """
         friction = scatter_add(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
         force = stop_forces(self.robot, self._stops, q, v) - friction - self.implicit_damping(h, q, v) * (v_next - v)
         return 0.5 * (v + v_next) @ force
 
+    def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
+        """Return the decrease of friction and stop forces per unit of velocity over a time step, (nv,).
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
+
+        Returns:
+            Damping at the joints, [N m s/rad] or [N s/m].
+        """
+        friction = scatter_add(self.robot, [friction_slopes(body, v) for body in self.robot.bodies])
+        return stop_damping(self.robot, self._stops, h, q, v) + friction
+
     def outputs(self, q: Array, s: Array) -> Outputs:
-        """Return what a run stores of a state."""
+        """Return energies, the pose of the base and the positions of the nodes.
+
+        Args:
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
         robot, v = self.robot, self.split(s).v
         energies = kinetic_energy(robot, q, v), potential_energy(robot, q)
         return Outputs(*energies, *robot.base.pose(q[: robot.base.nq]), point_positions(robot, q, list(self.nodes)))
 
-    # Together.
+    # Combinations.
 
     def rate(self, t: Any, phase: Any, y: Array, q_ref: Array) -> Array:
         """Return the time derivative of y = [xi; s], (nv + size,).
 
         Args:
-            t: Time, [s]. phase: Number of the controller's switches that have passed.
-            y: State in the chart around q_ref. q_ref: Reference configuration, (nq,).
+            t: Time, [s]. phase: Number of switch times passed.
+            y: State in the chart around q_ref, (nv + size,). q_ref: Reference configuration, (nq,).
         """
         n = self.robot.nv
         xi, s = y[:n], y[n:]
         q = self.configuration(q_ref, xi)
         external = self.external_forces(t, q, s)
         tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
-        moved = self.motion_rate(xi, q, s[:n], tau, external.wrenches)
+        motion = self.motion_rate(xi, q, s[:n], tau, external.wrenches)
         power = self._dissipation(0.0, q, s[:n], s[:n])
-        return np.concatenate([moved, self._memory_and_work_rates(s, tau, memory_rate, external, power)])
+        return np.concatenate([motion, self._memory_and_work_rates(s, tau, memory_rate, external, power)])
 
     def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
-        """Return (q, s) a time h later by the semi-implicit Euler rule: velocities first, then positions."""
+        """Return (q, s) after a semi-implicit Euler step: velocities first, then positions; (nq,) and (size,).
+
+        Args:
+            t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
         n = self.robot.nv
         external = self.external_forces(t, q, s)
         s = self.controller_update(t, phase, q, s, external.contact)
         tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
         q_next, v_next = self.time_step(h, q, s[:n], tau, external.wrenches)
         power = self._dissipation(h, q, s[:n], v_next)
-        return q_next, np.concatenate(
-            [v_next, s[n:] + h * self._memory_and_work_rates(s, tau, memory_rate, external, power)]
-        )
+        rates = self._memory_and_work_rates(s, tau, memory_rate, external, power)
+        return q_next, np.concatenate([v_next, s[n:] + h * rates])
 
     def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
-        """Return (q, s) a time h later by the classical Runge-Kutta rule in the chart around q."""
+        """Return (q, s) after a step of the classical Runge-Kutta method in the chart around q; (nq,) and (size,).
+
+        Args:
+            t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
         n = self.robot.nv
         if self.controller.has_update:
             s = self.controller_update(t, phase, q, s, self.external_forces(t, q, s).contact)
@@ -248,12 +347,16 @@ class ClosedLoop:
         return self.configuration(q, y[:n]), y[n:]
 
     def observe(self, t: Any, phase: Any, q: Array, s: Array) -> Observation:
-        """Return what a run stores of one moment."""
+        """Return what a run stores of one state besides q and v.
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
         external = self.external_forces(t, q, s)
         s = self.controller_update(t, phase, q, s, external.contact)
         tau, _ = self.actuation(t, phase, q, s, external.contact)
-        part = self.split(s)
-        return Observation(tau, external.points, external.forces, part.memory, self.outputs(q, s))
+        return Observation(tau, external.points, external.forces, self.split(s).memory, self.outputs(q, s))
 
     @cached_property
     def _stops(self) -> tuple[Stop, ...]:
@@ -263,21 +366,12 @@ class ClosedLoop:
     def _dissipative(self) -> bool:
         return bool(self._stops) or any(body.has_friction for body in self.robot.bodies)
 
-    def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
-        """Return how much friction and stops of the joints take more per rate of v over a step of length h, (nv,)."""
-        friction = scatter_add(self.robot, [friction_slopes(body, v) for body in self.robot.bodies])
-        return stop_slopes(self.robot, self._stops, h, q, v) + friction
-
-    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
-        tau = tau + stop_forces(self.robot, self._stops, q, v)
-        return accelerations(self.robot, q, v, tau, wrenches, extra)
-
     def _dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
         return self.dissipation(h, q, v, v_next) if self._dissipative else 0.0
 
     def _memory_and_work_rates(
-        self, s: Array, tau: Array, memory_rate: Array, external: ExternalForces, resistance: Any
+        self, s: Array, tau: Array, memory_rate: Array, external: ExternalForces, dissipation: Any
     ) -> Array:
-        """Return the rates of s behind v."""
+        """Return the time derivative of s after v, (size - nv,)."""
         power = np.stack([tau @ s[: self.robot.nv]])
-        return np.concatenate([memory_rate, external.memory_rate, power, external.powers, np.stack([resistance])])
+        return np.concatenate([memory_rate, external.memory_rate, power, external.powers, np.stack([dissipation])])

@@ -1,4 +1,4 @@
-"""The interface between controllers and simulations, and its implementation for plain callables."""
+"""The interface of controllers, and adapters for callables and partial implementations."""
 
 from __future__ import annotations
 
@@ -16,126 +16,151 @@ Array = np.ndarray
 
 
 class Controller(Protocol):
-    """Torques as a function of time, state, contact wrenches and memory; all methods can be traced.
+    """Generalized forces as a function of time, state and contact wrenches, with an optional memory.
 
-    Only `torque` is required. A controller with `update` is a discrete-time controller and needs an integrator with
-    fixed steps. A controller may also have `initial_state(robot) -> (q, v)`, the default initial state of runs, and
+    Only `torque` is required. The functions should be traceable: plain NumPy on arrays of floats or expressions.
+    A controller with `update` needs an integrator with fixed steps. Two more methods are optional:
+    `initial_state(robot) -> (q, v)`, the start of runs without a given state, and
     `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each, which runs record.
     """
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Any:
-        """Return (controller, memory): the controller for this run and its initial memory, (m,).
+        """Return (controller, memory): the controller of this run and its initial memory, (m,).
 
         A controller is a definition, which a run does not change. If it depends on the robot, `start` returns a new
         controller that is fitted to the robot. A controller that does not may return only the memory.
 
         Args:
-            robot: The robot.
-            ground: The ground, or None.
-            q: Initial configuration, (nq,).
-            v: Initial velocity, (nv,).
+            robot: The robot. ground: The ground, or None.
+            q: Initial configuration, (nq,). v: Initial velocity, (nv,).
         """
         ...
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the generalized forces, (nv,), or the joint torques alone, (nj,).
+        """Return the generalized forces, (nv,), or the joint forces alone, (nj,), [N m] or [N].
 
         Args:
             t: Time, [s]. phase: Number of `switches` that have passed.
             q: Configuration, (nq,). v: Velocity, (nv,).
-            wrenches: Of the ground on the links, (n_links, 6), about each link's origin in its axes.
-            memory: (m,).
+            wrenches: Contact wrenches [n; f] on the links, (n_links, 6), [N m] and [N], about each link's origin in its
+                axes.
+            memory: State of the controller, (m,).
         """
         ...
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the memory's rate, (m,)."""
+        """Return the time derivative of the memory, (m,).
+
+        Args:
+            t: Time, [s]. phase: Number of `switches` that have passed.
+            q: Configuration, (nq,). v: Velocity, (nv,).
+            wrenches: Contact wrenches as in `torque`, (n_links, 6). memory: State of the controller, (m,).
+        """
         ...
 
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        """Return the memory that a fixed step begins with, (m,), from the one that the step before ended with."""
+        """Return the memory after a discrete update, (m,); called at the start of each fixed time step.
+
+        Args:
+            t: Time, [s]. phase: Number of `switches` that have passed.
+            q: Configuration, (nq,). v: Velocity, (nv,).
+            wrenches: Contact wrenches as in `torque`, (n_links, 6). memory: State at the end of the last step, (m,).
+        """
         ...
 
     def switches(self, until: float) -> Any:
-        """Return the times before `until` at which the reference jumps, growing, [s]."""
+        """Return the increasing times at which the reference jumps, [s].
+
+        Args:
+            until: End of the run, [s].
+        """
         ...
 
     def update_times(self, until: float) -> Any:
-        """Return the times before `until` at which a fixed step must begin besides those, for `update`, [s]."""
+        """Return the times besides `switches` at which a time step must start, [s], for `update`.
+
+        Args:
+            until: End of the run, [s].
+        """
         ...
 
     @property
     def has_update(self) -> bool:
-        """Whether it has an `update` of its own."""
+        """Whether the controller has a discrete update."""
         ...
 
 
-class _Adapted:
-    """A controller with all methods of `Controller`, from an object that may lack some."""
+class _ControllerAdapter:
+    """A controller with all methods from an object with some of them."""
 
-    def __init__(self, given: Any):
-        self.given = given
+    def __init__(self, controller: Any):
+        self.controller = controller
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Controller, Array]:
-        start = getattr(self.given, "start", None)
+        start = getattr(self.controller, "start", None)
         started = None if start is None else start(robot, ground, q, v)
         if isinstance(started, tuple) and len(started) == 2 and hasattr(started[0], "torque"):
             controller, memory = started
         else:
-            controller, memory = self.given, started
+            controller, memory = self.controller, started
         return type(self)(controller), np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return self.given.torque(t, phase, q, v, wrenches, memory)
+        return self.controller.torque(t, phase, q, v, wrenches, memory)
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        rate: Any = getattr(self.given, "rate", None)
+        rate: Any = getattr(self.controller, "rate", None)
         if rate is None or not len(memory):
             return 0.0 * memory
         return np.asanyarray(rate(t, phase, q, v, wrenches, memory))
 
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return self.given.update(t, phase, q, v, wrenches, memory) if self.has_update else memory
+        return self.controller.update(t, phase, q, v, wrenches, memory) if self.has_update else memory
 
     def switches(self, until: float) -> Any:
-        switches = getattr(self.given, "switches", None)
+        switches = getattr(self.controller, "switches", None)
         return () if switches is None else switches(until)
 
     def update_times(self, until: float) -> Any:
-        update_times = getattr(self.given, "update_times", None)
+        update_times = getattr(self.controller, "update_times", None)
         return () if update_times is None else update_times(until)
 
     @property
     def has_update(self) -> bool:
-        return hasattr(self.given, "update")
+        return hasattr(self.controller, "update")
 
     @property
     def reference(self) -> Any:
-        return getattr(self.given, "reference", None)
+        return getattr(self.controller, "reference", None)
 
 
-class _Function(_Adapted):
+class _FunctionController(_ControllerAdapter):
     """A controller from a callable tau = controller(t, q, v, wrenches)."""
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return self.given(t, q, v, wrenches)
+        return self.controller(t, q, v, wrenches)
 
 
-class _Idle(_Adapted):
-    """No controller: no torques."""
+class _ZeroTorque(_ControllerAdapter):
+    """The controller that gives no forces."""
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         return np.zeros(len(v))
 
 
 def adapt(controller: Any) -> Controller:
-    """Return a controller with all methods from an object with `torque`, a callable, or None."""
+    """Return a controller with all methods.
+
+    Args:
+        controller: An object with a method `torque` or `start`, a callable tau = controller(t, q, v, wrenches), or None
+            for zero forces.
+    """
     if controller is None:
-        return _Idle(None)
+        return _ZeroTorque(None)
     if hasattr(controller, "torque") or hasattr(controller, "start"):
-        return _Adapted(controller)
+        return _ControllerAdapter(controller)
     if callable(controller):
-        return _Function(controller)
+        return _FunctionController(controller)
     raise TypeError(
         "a controller is a callable (t, q, v, wrenches) -> torques or an object with a method `torque` or `start`, "
         f"got {controller!r}"
@@ -143,7 +168,14 @@ def adapt(controller: Any) -> Controller:
 
 
 def full_torque(robot: Robot, torque: Any) -> Array:
-    """Return the generalized forces (nv,) from what a controller gave: (nv,), or (nj,) without the base's rows."""
+    """Return generalized forces (nv,), [N m] or [N], with zeros for the base if only joint forces are given.
+
+    Args:
+        robot: The robot. torque: Result of a controller, (nv,) or (nj,), [N m] or [N].
+
+    Raises:
+        ShapeError: The controller returned another shape.
+    """
     torque = np.asanyarray(torque)
     if torque.shape == (robot.nv,):
         return torque

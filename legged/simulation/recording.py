@@ -8,6 +8,7 @@ import numpy as np
 
 from legged.errors import LeggedError
 from legged.simulation.backend import Backend
+from legged.simulation.integrators import Integrator, StateSample
 from legged.simulation.records import (
     GROUND,
     BaseRecord,
@@ -21,17 +22,16 @@ from legged.simulation.records import (
 from legged.simulation.rigid_loop import RigidLoop
 from legged.simulation.run import Run
 from legged.simulation.stick_figure import ground_lines, stick_figure
-from legged.simulation.system import Integrator, State
 
 Array = np.ndarray
 
 
-def record_run(backend: Backend, integrator: Integrator, controller: Any, states: list[State], ended: str) -> Run:
+def record_run(backend: Backend, integrator: Integrator, states: list[StateSample], ended: str) -> Run:
     """Return the run that consists of the given states.
 
     Args:
         backend: Evaluates the equations of motion. integrator: The integrator that computed the states.
-        controller: The controller as the user passed it. states: The samples. ended: Why the run ended early, or "".
+        states: The samples. ended: Why the run ended early, or "".
     """
     loop, robot = backend.loop, backend.loop.robot
     seen = [backend.observe(*state) for state in states]
@@ -63,7 +63,7 @@ def record_run(backend: Backend, integrator: Integrator, controller: Any, states
             names=tuple(joint.name for joint in robot.joints),
             q_range=q_range,
             v_range=v_range,
-            reference=_reference(controller, states),
+            reference=_reference(loop.controller, states),
         ),
         contacts=ContactRecord(
             names=names,
@@ -102,14 +102,14 @@ def _side(loop: RigidLoop, side: Any) -> str:
     return GROUND if side is None else loop.scene.robots[side.robot].links[side.link].name
 
 
-def _body_states(loop: Any, states: list[State], part: int, size: int) -> Array:
+def _body_states(loop: Any, states: list[StateSample], part: int, size: int) -> Array:
     """Return q (part 0) or v (part 1) of the free bodies, (T, bodies, size)."""
     bodies = loop.states if isinstance(loop, RigidLoop) else lambda q, s: [()]
     found = [[pair[part] for pair in bodies(state.q, state.s)[1:]] for state in states]
     return np.array(found, dtype=float).reshape(len(states), -1, size)
 
 
-def _reference(controller: Any, states: list[State]) -> Array:
+def _reference(controller: Any, states: list[StateSample]) -> Array:
     """Return the joint positions that the controller tracks at each state, (T, nj), or (T, 0) without a reference."""
     reference = getattr(controller, "reference", None)
     if reference is None:

@@ -1,20 +1,20 @@
-"""The closed loop on rigid ground, with free bodies beside the robot: one time step with impulses, over any element.
+"""The closed loop on rigid ground with free bodies: time stepping with impulses.
 
-Moreau's rule in leapfrog form: positions meet the contacts in the middle of the step, velocities at its ends,
+Moreau's method in leapfrog form evaluates contacts at the positions q_m in the middle of the step,
 
     q_m = q (+) h/2 v,    v_f = v + h vdot(q_m, v),    v+ = v_f + M^-1 J^T p,    q+ = q_m (+) h/2 v+,
 
-where the impulses p are those of `legged.contact`, at q_m. Forces of joints that depend on their rate, friction and
-stops, are taken at the end of the step. Velocity terms are those in the middle of the step, so that free flight errs by
-the square of h, and not at all where nothing turns.
+with the impulses p of `legged.contact` at q_m. Joint friction and stops are integrated implicitly. Velocity-product
+terms are evaluated in the middle of the step, so that the error of free flight is of second order in h, and zero
+without rotation.
 
-The state has the bodies behind the rest,
+The states of the bodies are appended to s,
 
-    s = [v | controller's memory | ground's memory | works | q and v of each body],
+    s = [v | controller's memory | ground's memory | works | q and v of each body].
 
-and the ground's memory holds the forces of the last step on the scene's candidates in their frames, (m, 3), [N], the
-next step's guess and what controllers feel, and the solver's residual, [m/s]. Works are those of the mean of the
-velocities before and after.
+The ground's memory holds the contact forces of the last step, (m, 3), [N], in contact frames, which are the initial
+guess of the next step and the input of controllers, and the residual of the contact solver, [m/s]. Works use the mean
+of the velocities before and after the step.
 """
 
 from __future__ import annotations
@@ -38,8 +38,7 @@ from legged.robot.robot import Robot
 from legged.simulation.chart import drift, normalized, velocity_product
 from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Outputs
 from legged.simulation.controller import Controller
-from legged.simulation.disturbance import Push, push_wrenches
-from legged.simulation.limits import stop_forces
+from legged.simulation.forces import Push, push_wrenches, stop_forces
 from legged.simulation.stick_figure import wireframe
 
 Array = np.ndarray
@@ -51,24 +50,28 @@ class RigidLoop(ClosedLoop):
     """A robot under a controller on a `Rigid` ground, among free bodies.
 
     Attributes:
-        bodies: The free bodies, as they start.
+        bodies: The free bodies with their initial states.
     """
 
     bodies: Sequence[FreeBody] = ()
 
     @cached_property
     def scene(self) -> Scene:
-        """What may touch what; its robots are this one and the bodies."""
+        """The robot and the bodies as a contact scene, with all contact candidates."""
         assert isinstance(self.ground, Rigid)
         return Scene.of(self.robot, self.ground, self.bodies)
 
     @property
     def ground_memory(self) -> int:
-        """Length of the forces of the last step with their residual."""
+        """Length of the ground's memory: contact forces of the last step and the residual."""
         return 3 * len(self.scene.candidates) + 1
 
     def forces(self, s: Array) -> Array:
-        """Return the forces of the last step, (m, 3), [N], in contact frames."""
+        """Return the contact forces of the last step, (m, 3), [N], in contact frames.
+
+        Args:
+            s: Rest of the state, (size,).
+        """
         return self.split(s).ground_memory[:-1].reshape(-1, 3)
 
     @property
@@ -80,22 +83,36 @@ class RigidLoop(ClosedLoop):
         return np.concatenate([super().initial(v, memory), *states])
 
     def perturbed(self, s: Array, noise: Array) -> Array:
-        """Return a state near s in which bodies are where they were: their quaternions have length one."""
+        """Return s plus noise, (size,), except for the states of bodies, which contain unit quaternions.
+
+        Args:
+            s: Rest of the state, (size,). noise: Perturbation, (size,).
+        """
         own = super().size
         return np.concatenate([s[:own] + noise[:own], s[own:]])
 
     def states(self, q: Array, s: Array) -> list[Pair]:
-        """Return (q, v) of the robot and of each body."""
+        """Return (q, v) of the robot and of each body, (nq,) and (nv,) each.
+
+        Args:
+            q: Configuration of the robot, (nq,). s: Rest of the state, (size,).
+        """
         found, at = [(q, s[: self.robot.nv])], super().size
         for robot in self.scene.robots[1:]:
             found.append((s[at : at + robot.nq], s[at + robot.nq : at + robot.nq + robot.nv]))
             at += robot.nq + robot.nv
         return found
 
-    # The pieces.
+    # Equations.
 
     def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
-        """Return what the forces of the last step do here, and the pushes; impulses' power is not told."""
+        """Return the contact forces of the last step at the present contact points, and the pushes.
+
+        The power of contact forces is returned as zero: `impact_step` computes their work.
+
+        Args:
+            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
         qs, part = [x for x, _ in self.states(q, s)], self.split(s)
         geometry, forces = self.scene.contact_geometry(qs), self.forces(s)
         contact = self.scene.wrenches(qs, geometry, forces)[0]
@@ -106,16 +123,22 @@ class RigidLoop(ClosedLoop):
         )
 
     def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> Pair:
-        """Return (q, s) a time h later under the forces tau of motors, (nv,)."""
+        """Return (q, s) after a time step with impulses, (nq,) and (size,).
+
+        Args:
+            t: Time, [s]. h: Time step, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+            tau: Generalized forces of the actuators, (nv,), [N m] or [N].
+            memory_rate: Time derivative of the controller's memory, (m,).
+        """
         part, scene = self.split(s), self.scene
         starts = zip(scene.robots, self.states(q, s), strict=True)
         middle = [drift(robot, *state, 0.5 * h) for robot, state in starts]
         qs, vs = [x for x, _ in middle], [v for _, v in middle]
-        slope = self.implicit_damping(h, *middle[0])
-        free = [self._free(h, t, tau, slope, *middle[0])]
+        damping = self.implicit_damping(h, *middle[0])
+        free = [self._free(h, t, tau, damping, *middle[0])]
         free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
         geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
-        extra = [h * slope, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
+        extra = [h * damping, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
         impact = scene.impulses(qs, vs, free, extra, h, geometry, guess)
         works = self._works(t, h, tau, *middle[0], impact)
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
@@ -134,28 +157,38 @@ class RigidLoop(ClosedLoop):
                 nodes.append(point_positions(robot, x, [(0, node) for node in wireframe(body.shapes)[0]]))
         return own._replace(kinetic=kinetic, potential=potential, skeleton=np.concatenate(nodes))
 
-    # Together.
+    # Combinations.
 
     def rate(self, t: Any, phase: Any, y: Array, q_ref: Array) -> Array:
-        """Return the time derivative of y under the forces of the last step; bodies stand still."""
+        """Return the time derivative of y under the contact forces of the last step, (nv + size,); zero for bodies.
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed.
+            y: State in the chart around q_ref, (nv + size,). q_ref: Reference configuration, (nq,).
+        """
         return np.concatenate([super().rate(t, phase, y, q_ref), np.zeros(self.size - super().size)])
 
     def time_stepping(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> Pair:
-        """Return (q, s) a time h later by the rule above."""
+        """Return (q, s) after a time step with impulses, (nq,) and (size,).
+
+        Args:
+            t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
         external = self.external_forces(t, q, s)
         s = self.controller_update(t, phase, q, s, external.contact)
         tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
         return self.impact_step(t, h, q, s, tau, memory_rate)
 
-    def _free(self, h: Any, t: Any, tau: Array, slope: Array, q: Array, v: Array) -> Array:
-        """Return the velocity after a step without contacts, at q in the middle of it."""
+    def _free(self, h: Any, t: Any, tau: Array, damping: Array, q: Array, v: Array) -> Array:
+        """Return the velocity after a step without contacts, (nv,); q is in the middle of the step."""
         robot = self.robot
         wrenches = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0] if self.pushes else None
-        known = tau + stop_forces(robot, self._stops, q, v), wrenches, h * slope
-        return flight(robot, h, q, v, *known)
+        forces = tau + stop_forces(robot, self._stops, q, v), wrenches, h * damping
+        return flight(robot, h, q, v, *forces)
 
     def _works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
-        """Return the works of a step, [J], at q in the middle of it."""
+        """Return the four works of a step, [J]; q is in the middle of the step."""
         v_next = impact.v_next[0]
         mean = 0.5 * (v + v_next)
         pushed = push_wrenches(self.robot, self.pushes, t + 0.5 * h, q, mean)[1] if self.pushes else 0.0
@@ -163,14 +196,16 @@ class RigidLoop(ClosedLoop):
 
 
 def flight(robot: Robot, h: Any, q: Array, v: Array, tau: Any = None, wrenches: Any = None, extra: Any = None) -> Array:
-    """Return the velocity after a step h without contacts, (nv,), its linear part in axes that do not turn.
+    """Return the velocity after a time step without contacts, (nv,), its linear part in axes that do not rotate.
 
-    Velocity terms are taken in the middle of the step, at a first guess of it; friction of joints is taken at v, and
-    the rest of it comes with `extra`.
+    Velocity-product terms use a first estimate of the velocity in the middle of the step. Joint friction is evaluated
+    at v; `extra` makes it implicit.
 
     Args:
-        robot: The robot. h: [s]. q: In the middle of the step, (nq,). v: Before it, (nv,).
-        tau, wrenches, extra: As in `accelerations`; none if left out.
+        robot: The robot. h: Time step, [s].
+        q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
+        tau: Generalized forces, (nv,), [N m] or [N]. wrenches: Wrenches on the links, (n_links, 6).
+        extra: Inertia added at the joints, (nv,), [kg m^2] or [kg]; see `accelerations`.
     """
     tau, extra = (np.zeros(robot.nv) if x is None else x for x in (tau, extra))
     half = v + 0.5 * h * (accelerations(robot, q, v, tau, wrenches, extra) + velocity_product(robot, v))
@@ -192,7 +227,12 @@ def closed_loop(
     nodes: list[tuple[int, Array]],
     bodies: Sequence[FreeBody],
 ) -> ClosedLoop:
-    """Return the closed loop that suits a ground."""
+    """Return a `RigidLoop` on rigid ground, otherwise a `ClosedLoop`.
+
+    Args:
+        robot, controller, ground, pushes, nodes: Fields of the closed loop, see `ClosedLoop`.
+        memory: Length of the controller's memory. bodies: Free bodies.
+    """
     if isinstance(ground, Ground):
         refuse_round_feet(robot)
     parts = robot, controller, ground, memory, pushes, nodes

@@ -1,9 +1,12 @@
-"""`simulate`: a robot under a controller on a ground, from a state to a `Run`."""
+"""`simulate`: the motion of a robot under a controller on a ground, as a `Run`."""
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Sequence
-from typing import Any
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,19 +22,29 @@ from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.closed_chains import ClosedChainLoop, check_closed
 from legged.simulation.controller import ControllerLike, adapt
-from legged.simulation.disturbance import Push
-from legged.simulation.fall import Fall, Watch
-from legged.simulation.fixed import FixedStep, RungeKutta4, TimeStepping
-from legged.simulation.limits import check_range
-from legged.simulation.progress import ProgressBar
+from legged.simulation.fall import Fall, Termination
+from legged.simulation.forces import Push, check_range
+from legged.simulation.integrators import (
+    BDF,
+    DivergenceError,
+    FixedStep,
+    Integrator,
+    RungeKutta4,
+    StateSample,
+    TimeStepping,
+    smooth_intervals,
+)
 from legged.simulation.recording import record_run
 from legged.simulation.rigid_loop import RigidLoop, closed_loop
 from legged.simulation.run import Run
 from legged.simulation.stick_figure import stick_figure
-from legged.simulation.stiff import Stiff
-from legged.simulation.system import Diverged, Integrator, State, segments
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
 
 Array = np.ndarray
+PROGRESS_DELAY = 1.0
+"""Computing time before a progress bar appears, [s]."""
 
 
 def simulate(
@@ -44,7 +57,7 @@ def simulate(
     v: Any = None,
     integrator: Integrator | None = None,
     sample: float = 0.01,
-    fall: Fall | Watch | bool | None = None,
+    fall: Fall | Termination | bool | None = None,
     pushes: Sequence[Push] = (),
     bodies: Sequence[FreeBody] = (),
     compiled: bool | None = None,
@@ -53,45 +66,47 @@ def simulate(
 ) -> Run:
     """Return the motion of a robot from t = 0 to `until`.
 
-    Motors give what the controller asks within their effort and speed, and joints have stops, where the robot's
-    `JointPhysics` says so; see `limits`.
+    Actuator forces are limited by effort and speed and joints have stops where the robot's `JointPhysics` has them; see
+    `forces`.
 
     For a robot with closed kinematic loops, the accelerations satisfy the loop constraints with Baumgarte
-    stabilization, each fixed step is projected onto the constraints, and their rank is tested at every evaluation.
-    `Stiff` relies on the stabilization alone. q, v and tau are those of the spanning tree.
+    stabilization, the state is projected onto the constraints after each fixed step, and the rank of the constraints is
+    tested at every evaluation. `BDF` relies on the stabilization alone. q, v and tau are those of the spanning tree.
 
     Args:
         robot: The robot, or one with closed loops, `legged.loops.ClosedRobot`.
         controller: A callable tau = controller(t, q, v, wrenches), an object as `Controller` describes, or None for
-            no torques.
-        until: End of the run, [s].
-        ground: What the contact points meet, a `Ground` that gives or a `Rigid` one; None for none.
+            zero torques.
+        until: End time, [s].
+        ground: A compliant `Ground`, a `Rigid` ground, or None for no ground.
         q, v: Initial configuration (nq,) and velocity (nv,). Without q, the controller's `initial_state(robot)`, or
             the neutral configuration; without v, rest. The state must satisfy loop constraints; without q and
             `initial_state`, `legged.loops.assemble` finds a configuration near the neutral one.
-        integrator: `Stiff(...)`, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`; on a `Rigid` ground
-            `TimeStepping(step=...)`. Default: `Stiff()`, or `RungeKutta4(step=1e-3)` with closed loops.
+        integrator: `BDF(...)`, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`; on a `Rigid` ground
+            `TimeStepping(step=...)`. Default: `BDF()`, or `RungeKutta4(step=1e-3)` with closed loops.
         sample: Time between stored states, [s].
-        fall: When to give up: a `Fall`, a callable (t, q, v) -> what happened or nothing, False for never. By default
-            `Fall()` for a robot with a free base on a ground.
-        pushes: Disturbances.
+        fall: Condition that ends the run: a `Fall`, a callable (t, q, v) that returns a message, or False for none. By
+            default `Fall()` for a robot with a free base on a ground.
+        pushes: Pushes on links.
         bodies: Free bodies beside the robot, on a `Rigid` ground.
-        compiled: True to insist on one compiled kernel for the whole loop, False to run the controller in Python
-            (if it has side effects, say), None to compile what can be compiled; `run.backend` tells.
-        progress: Show a progress bar; by default if the run is long and stderr is a terminal.
-        time_constant: Of the Baumgarte stabilization of closed loops, [s]; see `legged.loops.Stabilization`.
+        compiled: True requires one compiled kernel for the whole loop, False runs the controller in Python (for one
+            with side effects), None compiles what can be compiled; see `Run.backend`.
+        progress: Whether to show a progress bar; by default for long runs if stderr is a terminal.
+        time_constant: Time constant of the Baumgarte stabilization of closed loops, [s]; see
+            `legged.loops.Stabilization`.
 
     Raises:
         LoopError: The initial state does not satisfy the loop constraints.
-        SimulationError: The robot fell, or the solution diverged; `error.run` is the run up to there.
-        ShapeError, NotFiniteError: The initial state, a time or the controller's answer has no sense.
-        StateError: A joint starts beyond its stop.
-        DefinitionError: Ground, integrator, bodies and controller do not go together.
+        SimulationError: The robot fell, or the solution diverged; `error.run` is the run up to that time.
+        ShapeError, NotFiniteError: The initial state, a time or the controller's result has a wrong shape or is not
+            finite.
+        StateError: A joint is beyond its stop at the start.
+        DefinitionError: Ground, integrator, bodies and controller are incompatible.
     """
     times = sample_times(until, sample)
     closed = robot if isinstance(robot, ClosedRobot) else None
     robot = robot.robot if isinstance(robot, ClosedRobot) else robot
-    integrator = suited(integrator, ground, bodies, Stiff() if closed is None else RungeKutta4(step=1e-3))
+    integrator = select_integrator(integrator, ground, bodies, BDF() if closed is None else RungeKutta4(step=1e-3))
     adapted = adapt(controller)
     if closed is not None and q is None and not hasattr(controller, "initial_state"):
         q = assemble(closed, robot.neutral())
@@ -107,60 +122,75 @@ def simulate(
         loop = ClosedChainLoop(robot, *parts, **constraints)
     s = loop.initial(v, memory)
     backend = select_backend(loop, q, s, compiled)
-    return follow(backend, adapted, q, s, times, integrator, fall, progress)
+    return simulate_loop(backend, q, s, times, integrator, fall, progress)
 
 
-def suited(
-    integrator: Integrator | None, ground: Ground | Rigid | None, bodies: Sequence[FreeBody], otherwise: Integrator
+def select_integrator(
+    integrator: Integrator | None, ground: Ground | Rigid | None, bodies: Sequence[FreeBody], default: Integrator
 ) -> Integrator:
-    """Return the integrator, or the one that a ground has by default: `otherwise`, or `TimeStepping` if it is rigid.
+    """Return the integrator of a run, after a check that it fits the ground.
+
+    Args:
+        integrator: As the user gave it; None selects `TimeStepping` on rigid ground, otherwise the default.
+        ground: The ground. bodies: Free bodies. default: Integrator without ground and on compliant ground.
 
     Raises:
-        DefinitionError: They do not go together.
+        DefinitionError: Integrator, ground and bodies are incompatible.
     """
     rigid = isinstance(ground, Rigid)
     if bodies and not rigid:
-        raise DefinitionError("free bodies need a ground to touch them by: give ground=Rigid(...)")
+        raise DefinitionError("free bodies need a rigid ground: give ground=Rigid(...)")
     if integrator is None:
-        return TimeStepping() if rigid else otherwise
+        return TimeStepping() if rigid else default
     if rigid != isinstance(integrator, TimeStepping):
         wanted = "a Rigid ground needs TimeStepping(...)" if rigid else "TimeStepping(...) needs a Rigid ground"
         raise DefinitionError(f"{wanted}, got {integrator} on {type(ground).__name__ if ground else 'no ground'}")
     return integrator
 
 
-def follow(
+def simulate_loop(
     backend: Backend,
-    controller: Any,
     q: Array,
     s: Array,
     times: Array,
     integrator: Integrator,
-    fall: Fall | Watch | bool | None,
+    fall: Fall | Termination | bool | None,
     progress: bool | None,
 ) -> Run:
-    """Return the motion of a closed loop that has been started, from (q, s), sampled at times; see `simulate`."""
+    """Return the motion of a closed loop with a started controller; see `simulate`.
+
+    Args:
+        backend: Evaluates the closed loop.
+        q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
+        integrator, fall, progress: As in `simulate`.
+    """
     loop, until = backend.loop, float(times[-1])
     robot = loop.robot
     if isinstance(loop.ground, Rigid) and not isinstance(loop, RigidLoop):
-        raise DefinitionError(
-            f"robot {robot.name!r} has closed loops, which impulses of a Rigid ground do not know yet"
-        )
+        raise DefinitionError(f"robot {robot.name!r} has closed loops, which a Rigid ground does not support")
     if loop.controller.has_update and not isinstance(integrator, FixedStep):
         raise DefinitionError(
-            f"a controller with a clock of its own needs an integrator with fixed steps, got {integrator}"
+            f"a controller with a discrete update needs an integrator with fixed steps, got {integrator}"
         )
-    watch = _watch(fall, robot, loop.ground, q)
-    plan = segments(times, *loop.break_times(until))
-    states, ended = _march(robot, integrator.march(backend, q, s, plan), watch, until, progress)
-    run = record_run(backend, integrator, controller, states, ended)
+    if fall is None:
+        fall = loop.ground is not None and robot.base.kind != "fixed"
+    if fall is True:
+        fall = Fall()
+    condition = fall.detector(robot, loop.ground, q) if isinstance(fall, Fall) else fall or None
+    intervals = smooth_intervals(times, *loop.break_times(until))
+    states, ended = _collect(robot, integrator.solve(backend, q, s, intervals), condition, until, progress)
+    run = record_run(backend, integrator, states, ended)
     if ended:
         raise SimulationError(f"{ended}; the run up to there is in error.run", run)
     return run
 
 
 def sample_times(until: float, sample: float) -> Array:
-    """Return the times at which a run is stored, [s], from 0 to `until`."""
+    """Return the times at which a run is stored, (T,), [s], from 0 to `until`.
+
+    Args:
+        until: End time, [s]. sample: Time between samples, [s]; the last interval may be shorter.
+    """
     if not (np.isfinite(until) and until > 0.0):
         raise NotFiniteError(f"until must be a positive number of seconds, got {until}")
     if not (np.isfinite(sample) and sample > 0.0):
@@ -171,7 +201,12 @@ def sample_times(until: float, sample: float) -> Array:
 
 
 def initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array, Array]:
-    """Return the state at which a run starts, see `simulate`."""
+    """Return the initial configuration (nq,) and velocity (nv,) of a run.
+
+    Args:
+        robot: The robot. controller: The controller, whose `initial_state(robot)` is the default.
+        q: Configuration, (nq,), or None. v: Velocity, (nv,), or None for rest.
+    """
     if q is None and hasattr(controller, "initial_state"):
         q, planned = controller.initial_state(robot)
         v = planned if v is None else v
@@ -182,30 +217,62 @@ def initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array,
     return q, v
 
 
-def _watch(fall: Fall | Watch | bool | None, robot: Robot, ground: Ground | Rigid | None, q: Array) -> Watch | None:
-    if fall is None:
-        fall = ground is not None and robot.base.kind != "fixed"
-    if fall is True:
-        fall = Fall()
-    if isinstance(fall, Fall):
-        return fall.watch(robot, ground, q)
-    return fall or None
-
-
-def _march(
-    robot: Robot, states: Iterable[State], watch: Watch | None, until: float, progress: bool | None
-) -> tuple[list[State], str]:
-    """Return (the states up to the end of the run, why it ended early or "")."""
-    kept: list[State] = []
+def _collect(
+    robot: Robot, states: Iterable[StateSample], condition: Termination | None, until: float, progress: bool | None
+) -> tuple[list[StateSample], str]:
+    """Return the states up to the end of the run, and why it ended early or ""."""
+    collected: list[StateSample] = []
     with ProgressBar(robot.name, until, progress) as bar:
         try:
             for state in states:
-                kept.append(state)
-                bar.reach(state.t)
-                happened = watch(state.t, state.q, state.s[: robot.nv]) if watch else None
-                if happened:
-                    words = happened if isinstance(happened, str) else f"{robot.name} fell"
-                    return kept, f"{words} at t = {state.t:.3f} s"
-        except Diverged as error:
-            return kept, f"the solution diverged at t = {error.t:.6g} s: {error}"
-    return kept, ""
+                collected.append(state)
+                bar.update(state.t)
+                reason = condition(state.t, state.q, state.s[: robot.nv]) if condition else None
+                if reason:
+                    message = reason if isinstance(reason, str) else f"{robot.name} fell"
+                    return collected, f"{message} at t = {state.t:.3f} s"
+        except DivergenceError as error:
+            return collected, f"the solution diverged at t = {error.t:.6g} s: {error}"
+    return collected, ""
+
+
+class ProgressBar:
+    """Shows the simulated time on stderr if a run takes more than a second and stderr is a terminal."""
+
+    def __init__(self, title: str, until: float, shown: bool | None = None):
+        self.title, self.until = title, until
+        self.shown = sys.stderr.isatty() if shown is None else shown
+        self.started = time.monotonic()
+        self._bar: Progress | None = None
+
+    def __enter__(self) -> ProgressBar:
+        return self
+
+    def __exit__(self, kind: type | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def update(self, t: float) -> None:
+        """Show the simulated time.
+
+        Args:
+            t: Time that the run has reached, [s].
+        """
+        if not self.shown or time.monotonic() - self.started < PROGRESS_DELAY:
+            return
+        if self._bar is None:
+            self._bar = _progress()
+            self._task = self._bar.add_task(self.title, total=self.until)
+            self._bar.start()
+        self._bar.update(self._task, completed=t)
+
+
+def _progress() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    times = TextColumn("{task.completed:.2f} of {task.total:g} s")
+    console = Console(stderr=True, force_terminal=True)
+    return Progress(
+        TextColumn("{task.description}"), BarColumn(), times, TimeRemainingColumn(), console=console, transient=True
+    )

@@ -5,7 +5,7 @@ import pytest
 
 import legged
 from legged.contact import Rigid
-from legged.simulation.limits import STOP_TIME
+from legged.simulation.forces import STOP_TIME
 
 SPIN = np.array([3.0, 5.0, -4.0, 1.0, 2.0, 3.0])
 

@@ -9,7 +9,7 @@ from oracles.rebuild import rebuild
 import legged
 from legged.errors import StateError
 from legged.robot.physics import TRANSITION_SPEED
-from legged.simulation.limits import STOP_TIME, motor_forces, stops_of
+from legged.simulation.forces import STOP_TIME, motor_forces, stops_of
 
 FIXED = legged.RungeKutta4(step=1e-4)
 INERTIA = 0.3

@@ -7,7 +7,7 @@ import pytest
 
 from legged.errors import DefinitionError
 from legged.simulation import RungeKutta4, SemiImplicitEuler, Stiff
-from legged.simulation.system import Diverged, segments
+from legged.simulation.integrators import DivergenceError, smooth_intervals
 
 DAMPING = 1e5  # [1/s] of the stiff mode
 
@@ -16,7 +16,7 @@ class Oscillator:
     """xdd = -x as (xi, v), with a third state that is driven to cos(t) at a fast rate; q is x alone."""
 
     nv = 1
-    trouble = ""
+    failure = ""
 
     def __init__(self, fast=0.0):
         self.fast, self.calls = fast, 0
@@ -26,7 +26,7 @@ class Oscillator:
         x, v, z = q_ref[0] + y[..., 0], y[..., 1], y[..., 2]
         return np.stack([v, -x, -self.fast * (z - np.cos(t)) - np.sin(t)], axis=-1)
 
-    def stepper(self, rule):
+    def step_function(self, rule):
         def semi_implicit(t, h, phase, q, s):
             v = s[0] - h * q[0]
             return q + h * v, np.array([v, s[1] + h * self.rate(t, phase, np.array([0.0, *s]), q)[2]])
@@ -45,21 +45,21 @@ class Oscillator:
     def configuration(self, q_ref, xi):
         return q_ref + xi
 
-    def turn(self, xi):
+    def largest_rotation(self, xi):
         return abs(float(xi[0]))
 
 
-def march(integrator, until=2.0, sample=0.25, switches=(), system=None):
+def solve(integrator, until=2.0, sample=0.25, switches=(), system=None):
     times = np.arange(0.0, until + sample / 2, sample)
     system = system or Oscillator()
-    plan = segments(times, switches)
-    return list(integrator.march(system, np.array([1.0]), np.array([0.0, 1.0]), plan)), times
+    plan = smooth_intervals(times, switches)
+    return list(integrator.solve(system, np.array([1.0]), np.array([0.0, 1.0]), plan)), times
 
 
 @pytest.mark.parametrize("integrator", [Stiff(1e-8, 1e-10), RungeKutta4(0.01), SemiImplicitEuler(1e-4)])
 @pytest.mark.parametrize("switches", [(), (0.6, 1.25)])
 def test_every_sample_comes_once_and_in_order(integrator, switches):
-    states, times = march(integrator, switches=switches)
+    states, times = solve(integrator, switches=switches)
     np.testing.assert_array_equal([state.t for state in states], times)
     assert [state.phase for state in states] == [sum(t >= s for s in switches) for t in times]
     np.testing.assert_allclose([state.q[0] for state in states], np.cos(times), atol=2e-4)
@@ -68,29 +68,29 @@ def test_every_sample_comes_once_and_in_order(integrator, switches):
 
 @pytest.mark.parametrize(("kind", "order"), [(RungeKutta4, 4), (SemiImplicitEuler, 1)])
 def test_error_falls_with_the_stated_order(kind, order):
-    errors = [abs(march(kind(h), until=1.0)[0][-1].q[0] - np.cos(1.0)) for h in (0.05, 0.025, 0.0125)]
+    errors = [abs(solve(kind(h), until=1.0)[0][-1].q[0] - np.cos(1.0)) for h in (0.05, 0.025, 0.0125)]
     for coarse, fine in pairwise(errors):
         assert np.log2(coarse / fine) == pytest.approx(order, abs=0.1)
 
 
 def test_tighter_tolerance_means_smaller_error():
-    errors = [abs(march(Stiff(tol, 0.01 * tol))[0][-1].q[0] - np.cos(2.0)) for tol in (1e-4, 1e-6, 1e-8)]
+    errors = [abs(solve(Stiff(tol, 0.01 * tol))[0][-1].q[0] - np.cos(2.0)) for tol in (1e-4, 1e-6, 1e-8)]
     assert errors[0] > errors[1] > errors[2]
     assert errors[2] < 1e-7
 
 
 def test_stiff_solver_does_not_pay_for_a_fast_mode():
     slow, stiff = Oscillator(), Oscillator(fast=DAMPING)
-    march(Stiff(), system=slow)
-    states, times = march(Stiff(), system=stiff)
+    solve(Stiff(), system=slow)
+    states, times = solve(Stiff(), system=stiff)
     np.testing.assert_allclose([state.s[1] for state in states], np.cos(times), atol=1e-5)
     assert stiff.calls < 3 * slow.calls
 
 
 def test_explicit_step_on_a_fast_mode_ends_in_words():
     class Guarded(Oscillator):
-        def stepper(self, rule):
-            step_on = super().stepper(rule)
+        def step_function(self, rule):
+            step_on = super().step_function(rule)
 
             def checked(*state):
                 with np.errstate(all="ignore"):
@@ -103,8 +103,8 @@ def test_explicit_step_on_a_fast_mode_ends_in_words():
 
             return checked
 
-    with pytest.raises(Diverged, match="grew without bound"):
-        march(RungeKutta4(1e-2), system=Guarded(fast=DAMPING))
+    with pytest.raises(DivergenceError, match="grew without bound"):
+        solve(RungeKutta4(1e-2), system=Guarded(fast=DAMPING))
 
 
 def test_solution_that_ends_is_reported_where_it_ends():
@@ -116,8 +116,8 @@ def test_solution_that_ends_is_reported_where_it_ends():
             rate[..., 2] = y[..., 2] ** 2
             return rate
 
-    with pytest.raises(Diverged) as error:
-        march(Stiff(), system=Explosive())
+    with pytest.raises(DivergenceError) as error:
+        solve(Stiff(), system=Explosive())
     assert error.value.t == pytest.approx(1.0, abs=0.01)
 
 
@@ -125,17 +125,17 @@ def test_steps_fit_between_samples():
     times = []
 
     class Counting(Oscillator):
-        def stepper(self, rule):
-            step_on = super().stepper(rule)
+        def step_function(self, rule):
+            step_on = super().step_function(rule)
             return lambda t, h, *rest: (times.append((t, h)), step_on(t, h, *rest))[1]
 
-    march(RungeKutta4(0.1), until=0.5, sample=0.25, system=Counting())
+    solve(RungeKutta4(0.1), until=0.5, sample=0.25, system=Counting())
     assert len(times) == 6
     assert all(h == pytest.approx(0.25 / 3) for _, h in times)
 
 
 def test_segments_count_the_controllers_switches_only():
-    plan = segments(np.arange(0.0, 1.01, 0.25), switches=[0.5], break_times=[0.3, 0.5])
+    plan = smooth_intervals(np.arange(0.0, 1.01, 0.25), switches=[0.5], break_times=[0.3, 0.5])
     assert [(s.phase, s.start, s.end) for s in plan] == [(0, 0.0, 0.3), (0, 0.3, 0.5), (1, 0.5, 1.0)]
     assert [s.samples.tolist() for s in plan] == [[0.0, 0.25], [], [0.5, 0.75, 1.0]]
 

@@ -2,6 +2,7 @@
 
 import csv
 import dataclasses
+import importlib
 from pathlib import Path
 
 import networkx as nx
@@ -373,9 +374,7 @@ def test_initial_state_comes_from_the_controller(robot):
 
 
 def test_progress_shows_on_stderr_when_asked(robot, capsys, monkeypatch):
-    from legged.simulation import progress
-
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    monkeypatch.setattr(importlib.import_module("legged.simulation.simulate"), "PROGRESS_DELAY", 0.0)
     simulate(robot, until=0.05, progress=True)
     assert "spatial quadruped" in capsys.readouterr().err
     simulate(robot, until=0.05)

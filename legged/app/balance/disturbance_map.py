@@ -21,9 +21,8 @@ from legged.contact.rigid import FreeBody
 from legged.dynamics.kinematics import point_positions
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
-from legged.simulation.disturbance import Push
-from legged.simulation.rollout import rollout
-from legged.simulation.rollouts import Rollouts
+from legged.simulation.forces import Push
+from legged.simulation.rollouts import Rollouts, rollout
 from legged.simulation.simulate import initial_state
 from legged.spatial import Array
 from legged.table import Table

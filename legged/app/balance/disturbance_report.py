@@ -28,8 +28,8 @@ from legged.contact import Rigid
 from legged.dynamics.kinematics import point_positions
 from legged.errors import UnknownNameError
 from legged.robot.robot import Robot
-from legged.simulation.disturbance import Push
-from legged.simulation.fixed import TimeStepping
+from legged.simulation.forces import Push
+from legged.simulation.integrators import TimeStepping
 
 COLORS = ("#f0b49a", "#f6e7a1", "#8fc3e8")
 """Colors by outcome."""

@@ -23,12 +23,11 @@ from legged.rotations import euler_matrix
 from legged.simulation import Run
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.controller import adapt
-from legged.simulation.fixed import TimeStepping
+from legged.simulation.integrators import TimeStepping, smooth_intervals
 from legged.simulation.records import GROUND
 from legged.simulation.rigid_loop import closed_loop
-from legged.simulation.simulate import follow, sample_times
+from legged.simulation.simulate import sample_times, simulate_loop
 from legged.simulation.stick_figure import stick_figure
-from legged.simulation.system import segments
 from legged.spatial import Array
 from robots.spatial_biped import crouch, spatial_biped
 
@@ -131,7 +130,7 @@ class BalanceExperiment:
         backend, q, s = self._begun
         integrator, times = TimeStepping(self.step), sample_times(self.duration, self.step)
         try:
-            return follow(backend, backend.loop.controller, q, s, times, integrator, None, None)
+            return simulate_loop(backend, q, s, times, integrator, None, None)
         except SimulationError as error:
             if isinstance(error.run, Run) and len(error.run) > 1:
                 return error.run
@@ -140,8 +139,8 @@ class BalanceExperiment:
     def seconds(self) -> float:
         """Return the best processor time of the compiled simulation, sampled at 100 Hz, [s]."""
         backend, q, s = self._begun
-        plan = segments(sample_times(self.duration, 0.01), *backend.loop.break_times(self.duration))
-        return best_times([lambda: list(TimeStepping(self.step).march(backend, q, s, plan))])[0]
+        plan = smooth_intervals(sample_times(self.duration, 0.01), *backend.loop.break_times(self.duration))
+        return best_times([lambda: list(TimeStepping(self.step).solve(backend, q, s, plan))])[0]
 
     @cached_property
     def _begun(self) -> tuple[Backend, Array, Array]:

@@ -26,7 +26,7 @@ from legged.simulation.backend import COMPILED, Backend
 from legged.simulation.chart import chart_rate
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import adapt
-from legged.simulation.system import segments
+from legged.simulation.integrators import smooth_intervals
 from legged.spatial import Array, solve_symmetric
 from legged.table import Table
 
@@ -188,7 +188,7 @@ def _second(kind: type[ClosedLoop], robot: Robot, law: GaitLaw, ground: Ground):
     adapted, memory = adapt(law).start(robot, ground, q, v)
     loop = kind(robot, adapted, ground, len(memory))
     s, backend, times = loop.initial(v, memory), Backend(loop, True, COMPILED), np.linspace(0.0, 1.0, 101)
-    return lambda: list(Stiff().march(backend, q, s, segments(times, [], [])))
+    return lambda: list(Stiff().solve(backend, q, s, smooth_intervals(times, [], [])))
 
 
 def simulation_table(cases: Sequence[tuple[Robot, Gait, Ground]], laws: dict[str, type[GaitLaw]]) -> Table:

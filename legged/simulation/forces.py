@@ -1,0 +1,250 @@
+"""Forces that act only in simulations: stops at the ends of joint ranges, motor limits, and pushes.
+
+A stop is a one-sided spring and damper of stiffness I / T^2 and damping 2 I / T, T = `STOP_TIME`. I is the inertia at
+the joint: its diagonal entry of the inertia matrix with every joint at zero or at the nearest stop. A body with this
+inertia that reaches a stop at speed v overshoots it by v T / e and leaves it after 2 T at speed v / e^2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir import where
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.kinematics import link_poses, point_motion
+from legged.errors import DefinitionError, StateError
+from legged.robot.body import Body
+from legged.robot.configuration import as_vector, scatter_add
+from legged.robot.robot import Robot
+from legged.spatial import cross
+
+Array = np.ndarray
+STOP_TIME = 0.005
+"""Time constant of a stop, [s]."""
+_RANGE_TOLERANCE = 1e-3  # [rad] or [m], by which an initial configuration may exceed a stop
+
+
+# Joint stops.
+
+
+@dataclass(frozen=True, eq=False)
+class Stop:
+    """The stops at both ends of the range of a joint.
+
+    Attributes:
+        body: The body behind the joint.
+        lower, upper: Ends of the range, [rad] or [m]; infinite without a stop.
+        stiffness: [N m/rad] or [N/m]. damping: [N m s/rad] or [N s/m].
+    """
+
+    body: Body
+    lower: float
+    upper: float
+    stiffness: float
+    damping: float
+
+    def force(self, q: Array, v: Array) -> Any:
+        """Return the generalized force on the joint's entry of v, [N m] or [N]; it only pushes back into the range.
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,).
+        """
+        below, above = self._forces(q, v)
+        return self.body.ratio * (below - above)
+
+    def implicit_damping(self, h: Any, q: Array, v: Array) -> Any:
+        """Return the decrease of the force per unit of velocity over a time step, damping + h stiffness while it acts.
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
+
+        Returns:
+            [N m s/rad] or [N s/m].
+        """
+        below, above = self._forces(q, v)
+        return where(below + above > 0.0, self.body.ratio**2 * (self.damping + h * self.stiffness), 0.0)
+
+    def _forces(self, q: Array, v: Array) -> tuple[Any, Any]:
+        """Return the magnitudes of the forces of the lower and the upper stop in the joint's own coordinate."""
+        x, rate = self.body.joint_position(q)[0], self.body.ratio * v[self.body.v.start]
+        below = self._force(self.lower - x, -rate) if np.isfinite(self.lower) else 0.0
+        above = self._force(x - self.upper, rate) if np.isfinite(self.upper) else 0.0
+        return below, above
+
+    def _force(self, depth: Any, rate: Any) -> Any:
+        return where(depth > 0.0, np.maximum(self.stiffness * depth + self.damping * rate, 0.0), 0.0)
+
+
+def stops_of(robot: Robot) -> tuple[Stop, ...]:
+    """Return the stops of all joints with a limited range.
+
+    Args:
+        robot: The robot.
+    """
+    ranges = _ranges(robot)
+    if not ranges:
+        return ()
+    q = robot.neutral()
+    for body, lower, upper in ranges:
+        if not body.follows:
+            q[body.q] = min(max(0.0, lower), upper)
+    inertias, stops = np.diag(inertia_matrix(robot, q)), []
+    for body, lower, upper in ranges:
+        inertia = float(inertias[body.v.start]) / body.ratio**2
+        stops.append(Stop(body, lower, upper, inertia / STOP_TIME**2, 2.0 * inertia / STOP_TIME))
+    return tuple(stops)
+
+
+def stop_forces(robot: Robot, stops: Sequence[Stop], q: Array, v: Array) -> Array:
+    """Return the generalized forces of the stops, (nv,), [N m] or [N].
+
+    Args:
+        robot: The robot. stops: See `stops_of`. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
+    return _per_stop(robot, stops, lambda stop: stop.force(q, v))
+
+
+def stop_damping(robot: Robot, stops: Sequence[Stop], h: Any, q: Array, v: Array) -> Array:
+    """Return the decrease of the stop forces per unit of velocity over a time step, (nv,), [N m s/rad] or [N s/m].
+
+    Args:
+        robot: The robot. stops: See `stops_of`. h: Time step, [s].
+        q: Configuration, (nq,). v: Velocity, (nv,).
+    """
+    return _per_stop(robot, stops, lambda stop: stop.implicit_damping(h, q, v))
+
+
+def _per_stop(robot: Robot, stops: Sequence[Stop], value: Callable[[Stop], Any]) -> Array:
+    values: list[Any] = [np.zeros(body.nv) for body in robot.bodies]
+    for stop in stops:
+        values[stop.body.index] = [value(stop)]
+    return scatter_add(robot, values)
+
+
+def check_range(robot: Robot, q: Array) -> None:
+    """Raise StateError if a joint is beyond its stop.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,).
+    """
+    for body, lower, upper in _ranges(robot):
+        x = float(body.joint_position(q)[0])
+        if not lower - _RANGE_TOLERANCE <= x <= upper + _RANGE_TOLERANCE:
+            unit = "m" if body.kind == "prismatic" else "rad"
+            raise StateError(
+                f"joint {_joint_name(robot, body)!r} is at {x:.4g} {unit}, beyond its stop at "
+                f"{lower if x < lower else upper:.4g} {unit}; a run must start within the joints' ranges, so give a q"
+            )
+
+
+def _ranges(robot: Robot) -> list[tuple[Body, float, float]]:
+    """Return (body, lower, upper) of each joint with a stop at one end or both."""
+    return [(body, *body.stops) for body in robot.bodies if body.stops]
+
+
+def _joint_name(robot: Robot, body: Body) -> str:
+    if body.coupling is not None:
+        return body.coupling.follower
+    return next(joint.name for joint in robot.joints if joint.v.start <= body.v.start < joint.v.stop)
+
+
+# Motors.
+
+
+def motor_forces(robot: Robot, v: Array, tau: Array) -> Array:
+    """Return commanded generalized forces within the limits of the motors, (nv,), [N m] or [N].
+
+    In the direction of motion a motor gives at most effort * (1 - v / speed): its whole effort at rest, nothing at its
+    maximum speed and beyond. Against the motion it gives up to its whole effort.
+
+    Args:
+        robot: The robot. v: Velocity, (nv,). tau: Commanded generalized forces, (nv,), [N m] or [N].
+    """
+    limited: list[Any] = list(tau)
+    for body in robot.bodies:
+        for i, effort, speed in body.motor_limits:
+            forward, backward = _available(effort, speed, v[i]), _available(effort, speed, -v[i])
+            limited[i] = np.minimum(np.maximum(limited[i], -backward), forward)
+    return as_vector(limited)
+
+
+def _available(effort: float, speed: float, rate: Any) -> Any:
+    """Return the largest force in the direction of a rate."""
+    if not np.isfinite(speed):
+        return effort
+    return effort * np.minimum(np.maximum(1.0 - rate / speed, 0.0), 1.0)
+
+
+# Pushes.
+
+
+@dataclass(frozen=True)
+class Push:
+    """A force on a link with the time profile of half a sine wave, which is continuous.
+
+    Attributes:
+        link: Name of the link.
+        impulse: Integral of the force over time, (3,), [N s], world axes.
+        at: Start time, [s].
+        duration: Duration, [s].
+        point: Point of application, (3,), [m], link axes.
+    """
+
+    link: str
+    impulse: Sequence[float]
+    at: float
+    duration: float = 0.1
+    point: Sequence[float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        if not self.duration > 0.0:
+            raise DefinitionError(f"a push must last longer than 0 s, got {self.duration}")
+
+    def force(self, t: Any) -> Array:
+        """Return the force, (3,), [N], world axes.
+
+        Args:
+            t: Time, [s].
+        """
+        fraction = (t - self.at) / self.duration
+        inside = where(fraction > 0.0, where(fraction < 1.0, fraction, 0.0), 0.0)
+        return np.sin(np.pi * inside) * (0.5 * np.pi / self.duration) * np.stack(self.impulse)
+
+    @property
+    def edges(self) -> tuple[float, float]:
+        """Start and end time, [s]."""
+        return self.at, self.at + self.duration
+
+
+def push_wrenches(robot: Robot, pushes: Sequence[Push], t: Any, q: Array, v: Array) -> tuple[Array, Any]:
+    """Return the wrenches of pushes on the links, (n_links, 6), and their power, [W].
+
+    Args:
+        robot: The robot. pushes: The pushes. t: Time, [s].
+        q: Configuration, (nq,). v: Velocity, (nv,).
+
+    Returns:
+        Wrenches [n; f], [N m] and [N], about the origin of each link in its axes, and the power.
+    """
+    wrenches, power = [np.zeros(6) for _ in robot.links], 0.0
+    rotations, _ = link_poses(robot, q)
+    for push in pushes:
+        k, r, force = robot.link(push.link).index, np.stack(push.point), push.force(t)
+        f = rotations[k].T @ force
+        wrenches[k] = wrenches[k] + np.concatenate([cross(r, f), f])
+        _, velocity = point_motion(robot, q, v, [(k, r)])
+        power = power + force @ velocity[0]
+    return np.stack(wrenches), power
+
+
+def push_times(pushes: Sequence[Push]) -> tuple[float, ...]:
+    """Return the start and end times of pushes, [s].
+
+    Args:
+        pushes: The pushes.
+    """
+    return tuple(float(edge) for push in pushes for edge in push.edges)

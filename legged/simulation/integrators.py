@@ -1,0 +1,388 @@
+"""Integrators, and the interface between them and the equations of motion.
+
+A `DynamicalSystem` evaluates the equations in a chart around a reference configuration; an `Integrator` yields its
+state at sample times. Time is divided into intervals without discontinuities, see `smooth_intervals`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+
+import numpy as np
+
+from legged.errors import DefinitionError, NotFiniteError, SingularError
+
+if TYPE_CHECKING:
+    from scipy.integrate import BDF as ScipyBDF  # imported where it is used: the import takes long
+
+Array = np.ndarray
+_ROUNDING = 1e-9  # of a time step: a shorter remainder is rounding error
+_MAX_ROTATION = 1.0  # [rad], of a rotation vector of the chart before the chart is centered anew
+_ATTEMPTS = 3  # restarts without progress before the solution is declared divergent
+_PROGRESS = 1e-6  # [s]: a restart that advances by less has made no progress
+
+
+class StateSample(NamedTuple):
+    """State at one time.
+
+    Attributes:
+        t: Time, [s].
+        phase: Number of the controller's switch times that have passed.
+        q: Configuration, (nq,).
+        s: Rest of the state, (n,): velocity, memories and work; see `ClosedLoop`.
+    """
+
+    t: float
+    phase: int
+    q: Array
+    s: Array
+
+
+class SmoothInterval(NamedTuple):
+    """Time interval in which the equations are smooth functions of time.
+
+    Attributes:
+        phase: Number of the controller's switch times before it.
+        start, end: Its bounds, [s].
+        samples: Sample times in [start, end), for the last interval in [start, end], [s].
+    """
+
+    phase: int
+    start: float
+    end: float
+    samples: Array
+
+
+class DynamicalSystem(Protocol):
+    """Equations of motion in a chart: y = [xi; s] with q = integrate(q_ref, xi), see `chart`.
+
+    Attributes:
+        failure: Why the last evaluation had no result.
+    """
+
+    failure: str
+
+    @property
+    def nv(self) -> int:
+        """Length of xi."""
+        ...
+
+    def rate(self, t: float, phase: int, y: Array, q_ref: Array) -> Array:
+        """Return the time derivatives of states, (..., n); NaN where the equations have no solution.
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed.
+            y: States, (..., n). q_ref: Reference configuration of all of them, (nq,).
+        """
+        ...
+
+    def step_function(self, rule: str) -> Callable[[float, float, float, Array, Array], tuple[Array, Array]]:
+        """Return the function (t, h, phase, q, s) -> (q, s) of one time step.
+
+        Args:
+            rule: Name of a method of `ClosedLoop`, such as "semi_implicit".
+        """
+        ...
+
+    def configuration(self, q_ref: Array, xi: Array) -> Array:
+        """Return the configuration q, (nq,), with unit quaternions.
+
+        Args:
+            q_ref: Reference configuration, (nq,). xi: Chart coordinates, (nv,).
+        """
+        ...
+
+    def largest_rotation(self, xi: Array) -> float:
+        """Return the length of the longest rotation vector in xi, [rad].
+
+        Args:
+            xi: Chart coordinates, (nv,).
+        """
+        ...
+
+
+class DivergenceError(Exception):
+    """Raised by an integrator that cannot continue; `t` is the time, [s], and the message the reason."""
+
+    def __init__(self, t: float, reason: str):
+        super().__init__(reason)
+        self.t = t
+
+
+class Integrator(Protocol):
+    """Solver of initial value problems."""
+
+    def solve(
+        self, system: DynamicalSystem, q: Array, s: Array, intervals: Sequence[SmoothInterval]
+    ) -> Iterator[StateSample]:
+        """Yield the state at every sample time, in order.
+
+        Args:
+            system: The equations of motion.
+            q, s: State at the start of the first interval, (nq,) and (n,).
+            intervals: Consecutive intervals; the integrator restarts at the start of each.
+
+        Raises:
+            DivergenceError: The solution cannot be continued.
+        """
+        ...
+
+
+def smooth_intervals(
+    samples: Array, switches: Sequence[float], break_times: Sequence[float] = ()
+) -> list[SmoothInterval]:
+    """Return the smooth intervals of a run.
+
+    Args:
+        samples: Increasing sample times, (T,), [s]; the run lasts from the first to the last.
+        switches: Times at which the controller's reference jumps, [s]; they count the phases.
+        break_times: Further times at which the integrator restarts, [s].
+    """
+    begin, until = float(samples[0]), float(samples[-1])
+    inside = sorted({float(t) for t in (*switches, *break_times) if begin < t < until})
+    bounds = np.array([begin, *inside, until])
+    first = np.searchsorted(samples, bounds)
+    first[-1] = len(samples)
+    phases = np.searchsorted(sorted(float(t) for t in switches if t > begin), bounds, side="right")
+    intervals = zip(pairwise(bounds.tolist()), pairwise(first.tolist()), phases.tolist(), strict=False)
+    return [SmoothInterval(phase, start, end, samples[i:j]) for (start, end), (i, j), phase in intervals]
+
+
+# Fixed time steps.
+
+
+class StepSequence(NamedTuple):
+    """Consecutive time steps of equal length.
+
+    Attributes:
+        phase: Number of the controller's switch times before them.
+        start: Start of the first step, [s]. h: Length of each, [s]. count: Number of steps.
+        sample: Sample time at the end of the last step, [s], or None.
+    """
+
+    phase: int
+    start: float
+    h: float
+    count: int
+    sample: float | None
+
+
+@dataclass(frozen=True)
+class FixedStep:
+    """Base class of integrators with fixed time steps.
+
+    Between two consecutive sample, switch or break times, the step is the longest that divides the interval evenly and
+    does not exceed `step`.
+
+    Attributes:
+        step: Longest time step, [s].
+    """
+
+    step: float = 1e-4
+    rule: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        if not self.step > 0.0:
+            raise DefinitionError(f"a fixed step must be longer than 0 s, got {self.step}")
+
+    def solve(
+        self, system: DynamicalSystem, q: Array, s: Array, intervals: Sequence[SmoothInterval]
+    ) -> Iterator[StateSample]:
+        """Yield the state at every sample time; see `Integrator.solve`.
+
+        A system with a method `repeat`, such as `Backend`, takes many steps in one call.
+
+        Args:
+            system: The equations of motion. intervals: Consecutive intervals.
+            q, s: Initial state, (nq,) and (n,).
+        """
+        sequences, repeat = self.step_sequences(intervals), getattr(system, "repeat", None)
+        while repeat is not None and sequences:
+            reached = repeat(self.rule, sequences, q, s)
+            if reached is None:
+                break
+            states, done = reached
+            for state in states:
+                q, s = state.q, state.s
+                yield state
+            sequences = sequences[done:]
+            if not done:  # a step has no solution; it is taken again below, which raises the error
+                break
+        yield from self._steps(system, sequences, q, s)
+
+    def step_sequences(self, intervals: Sequence[SmoothInterval]) -> list[StepSequence]:
+        """Return the time steps between samples, switches and break times.
+
+        Args:
+            intervals: Consecutive intervals.
+        """
+        found = []
+        for phase, start, end, samples in intervals:
+            for sample in samples.tolist():
+                found.append(self._sequence(phase, start, sample, True))
+                start = sample
+            if end > start:
+                found.append(self._sequence(phase, start, end, False))
+        return found
+
+    def _sequence(self, phase: int, start: float, end: float, sampled: bool) -> StepSequence:
+        count = int(np.ceil((end - start) / self.step - _ROUNDING))
+        return StepSequence(phase, start, (end - start) / max(count, 1), count, end if sampled else None)
+
+    def _steps(
+        self, system: DynamicalSystem, sequences: Sequence[StepSequence], q: Array, s: Array
+    ) -> Iterator[StateSample]:
+        """Yield the states at sample times, taking one step after the other in Python."""
+        zero = np.zeros(system.nv)
+        for phase, start, h, count, sample in sequences:
+            step = system.step_function(self.rule)
+            for i in range(count):
+                try:
+                    q, s = step(start + i * h, h, float(phase), q, s)
+                except (NotFiniteError, SingularError) as error:
+                    raise DivergenceError(start + i * h, str(error)) from error
+            if sample is not None:
+                q = system.configuration(q, zero)
+                yield StateSample(sample, phase, q, s)
+
+
+@dataclass(frozen=True)
+class SemiImplicitEuler(FixedStep):
+    """Semi-implicit (symplectic) Euler method: velocities first, then positions with the new velocities.
+
+    Order 1, one evaluation per step. Joint friction and stops are integrated implicitly and do not limit the step.
+    """
+
+    rule: ClassVar[str] = "semi_implicit"
+
+
+@dataclass(frozen=True)
+class RungeKutta4(FixedStep):
+    """Classical Runge-Kutta method in a chart around the start of each step: order 4, four evaluations per step."""
+
+    rule: ClassVar[str] = "runge_kutta"
+
+
+@dataclass(frozen=True)
+class TimeStepping(FixedStep):
+    """Time stepping with impulses, for a `Rigid` ground: order 1 at contacts, 2 in flight; see `rigid_loop`.
+
+    Joint friction and stops are integrated implicitly. Contacts do not limit the step; the controller's gains do.
+    """
+
+    step: float = 1e-3
+    rule: ClassVar[str] = "time_stepping"
+
+
+# Variable time steps.
+
+
+@dataclass(frozen=True)
+class BDF:
+    """Implicit solver of variable order (1 to 5) and step by backward differentiation formulas, from SciPy.
+
+    Of the same family as ode15s, which the paper uses. The torques must be continuous functions of time and state
+    between switches: noise, or a controller with a discrete update, makes the steps tiny; use a fixed step for those.
+    `Stiff` is another name of this class.
+
+    Attributes:
+        rtol: Relative tolerance of a step.
+        atol: Absolute tolerance of a step, in SI units of each state.
+        max_step: Longest time step, [s].
+    """
+
+    rtol: float = 1e-6
+    atol: float = 1e-8
+    max_step: float = np.inf
+
+    def __post_init__(self) -> None:
+        if not (self.rtol > 0.0 and self.atol > 0.0 and self.max_step > 0.0):
+            raise DefinitionError(f"BDF needs positive rtol, atol and max_step, got {self}")
+
+    def solve(
+        self, system: DynamicalSystem, q: Array, s: Array, intervals: Sequence[SmoothInterval]
+    ) -> Iterator[StateSample]:
+        """Yield the state at every sample time; see `Integrator.solve`.
+
+        Args:
+            system: The equations of motion. intervals: Consecutive intervals.
+            q, s: Initial state, (nq,) and (n,).
+        """
+        for phase, start, end, samples in intervals:
+            state, stuck = StateSample(start, phase, q, s), 0
+            if len(samples) and samples[0] == start:
+                yield state
+                samples = samples[1:]
+            while state.t < end:
+                before = state.t
+                for reached in self._solve(system, state, end, samples):
+                    if len(samples) and samples[0] == reached.t:
+                        yield reached
+                        samples = samples[1:]
+                    state = reached
+                stuck = stuck + 1 if state.t - before < _PROGRESS else 0
+                if stuck == _ATTEMPTS:
+                    raise DivergenceError(
+                        state.t, f"the time step of the solver fell to zero; {system.failure}".rstrip("; ")
+                    )
+            q, s = state.q, state.s
+
+    def _solve(self, system: DynamicalSystem, state: StateSample, end: float, times: Array) -> Iterator[StateSample]:
+        """Yield states at `times`, then the last state of one solver: at the end, a large rotation, or a failure."""
+        q_ref, n = state.q, system.nv
+
+        def at(t: float, y: Array) -> StateSample:
+            return StateSample(float(t), state.phase, system.configuration(q_ref, y[:n]), y[n:])
+
+        def rate(t: float, y: Array) -> Array:
+            return system.rate(t, state.phase, y, q_ref)
+
+        solver = self._start(rate, state, end, n)
+        t, y = solver.t, solver.y
+        while solver.status == "running" and system.largest_rotation(y[:n]) < _MAX_ROTATION and _advance(solver):
+            t, y = solver.t, solver.y
+            reached = times[times <= t]
+            if len(reached):
+                times, dense = times[len(reached) :], solver.dense_output()
+                yield from (at(sample, dense(sample)) for sample in reached)
+        yield at(t, y)
+
+    def _start(self, rate: Callable[[float, Array], Array], state: StateSample, end: float, n: int) -> ScipyBDF:
+        from scipy.integrate import BDF as ScipyBDF
+
+        y = np.concatenate([np.zeros(n), state.s])
+        tolerances = self.max_step, self.rtol, self.atol
+        try:
+            return ScipyBDF(rate, state.t, y, end, *tolerances, lambda t, y: _difference_jacobian(rate, t, y))
+        except (ValueError, ArithmeticError) as error:
+            raise DivergenceError(state.t, f"the equations of motion have no solution ({error})") from error
+
+
+Stiff = BDF
+"""Another name of `BDF`."""
+
+
+def _difference_jacobian(rate: Callable[[float, Array], Array], t: float, y: Array) -> Array:
+    """Return d rate / d y, (n, n), by forward differences, all columns in one call.
+
+    The increment of an entry is sqrt(eps) max(|y_i|, 1), so that entries near zero, such as those of a newly centered
+    chart, change by more than rounding error; SciPy's own increments do not.
+    """
+    h = np.sqrt(np.finfo(float).eps) * np.maximum(np.abs(y), 1.0)
+    f = rate(t, np.vstack([y, y + np.diag(h)]))
+    return ((f[1:] - f[0]) / h[:, None]).T
+
+
+def _advance(solver: ScipyBDF) -> bool:
+    """Take a step; return whether it succeeded."""
+    try:
+        with warnings.catch_warnings(), np.errstate(all="ignore"):
+            warnings.simplefilter("ignore", RuntimeWarning)
+            solver.step()
+    except (ValueError, ArithmeticError):  # NaN in a matrix, singular dynamics
+        return False
+    return solver.status != "failed" and bool(np.isfinite(solver.y).all())

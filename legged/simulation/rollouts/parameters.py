@@ -1,0 +1,277 @@
+"""Parameters of a rollout: named fields that differ between members, and the numbers in a tree of Python objects.
+
+`ParameterSweep` sets named fields of controller, gait, ground, pushes and free bodies for each member. A started
+controller also holds numbers that it has computed from its fields. `flatten` lists all numbers of a tree of objects, in
+the same order for trees of the same shape; `unflatten` returns a copy of the tree with other numbers, which may be
+expressions of a traced function. No constructor runs.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from types import FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir import ExpressionArray
+from legged.contact.rigid import FreeBody, Rigid
+from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+from legged.simulation.forces import Push
+
+Array = np.ndarray
+_OPAQUE = (Robot, type, FunctionType, MethodType, ModuleType, np.random.Generator)
+
+
+class Setup(NamedTuple):
+    """Controller, ground, pushes and free bodies of one member."""
+
+    controller: Any
+    ground: Ground | Rigid | None
+    pushes: tuple[Push, ...]
+    bodies: tuple[FreeBody, ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterSweep:
+    """The setups of all members of a rollout.
+
+    Attributes:
+        nominal: Setup without variations.
+        values: Name of a field -> its value for each member, (B, ...), in the units of the field.
+        count: Number of members, B.
+    """
+
+    nominal: Setup
+    values: dict[str, Array]
+    count: int
+
+    @classmethod
+    def of(cls, nominal: Setup, vary: Mapping[str, Any], states: Mapping[str, tuple[Any, int]]) -> ParameterSweep:
+        """Return the setups of all members after a check of names and shapes.
+
+        Args:
+            nominal: Setup without variations.
+            vary: Name of a field, such as "gait.stride" -> value for each member, (B, ...), in the units of the field.
+            states: "q", "v" -> (initial states as given, length of one state), which may determine B.
+
+        Raises:
+            UnknownNameError: A field does not exist.
+            ShapeError: The numbers of members or the shapes of values disagree.
+            NotFiniteError: A value is NaN or infinite.
+            DefinitionError: A field does not hold numbers.
+        """
+        values = {name: _checked(name, value, _find(nominal, name)) for name, value in vary.items()}
+        counts = {name: len(value) for name, value in values.items()}
+        for name, (array, size) in states.items():
+            shape = np.shape(array)
+            if array is not None and (len(shape) not in (1, 2) or shape[-1] != size):
+                raise ShapeError(f"{name} must be ({size},), or (B, {size}) with a row per member, got shape {shape}")
+            if len(shape) == 2:
+                counts[name] = shape[0]
+        if len(set(counts.values())) > 1:
+            lengths = ", ".join(f"{name} {n}" for name, n in counts.items())
+            raise ShapeError(f"all that varies must have one entry per member; numbers of entries: {lengths}")
+        if 0 in counts.values():
+            raise ShapeError(f"a rollout needs at least one member, got none for {', '.join(counts)}")
+        return cls(nominal, values, next(iter(counts.values()), 1))
+
+    def member(self, i: int) -> Setup:
+        """Return the setup of member i. The constructors of the changed objects check their values.
+
+        Args:
+            i: Index of the member.
+        """
+        setup = self.nominal
+        for name, values in self.values.items():
+            value = values[i].tolist() if values.ndim == 1 else tuple(map(float, values[i]))
+            try:
+                setup = _replaced(setup, _path(name), value if values.ndim <= 2 else values[i].copy())
+            except LeggedError as error:
+                error.add_note(f"This is for {name!r} of member {i}.")
+                raise
+        return setup
+
+    def key(self, i: int) -> bytes:
+        """Return a key that is equal for members with the same controller, gait and ground.
+
+        Args:
+            i: Index of the member.
+        """
+        own = (values for name, values in self.values.items() if name.split(".")[0] not in ("pushes", "bodies"))
+        return b"".join(values[i].tobytes() for values in own)
+
+
+def _path(name: str) -> list[str]:
+    """Return the fields along a name; "gait" stands for "controller.gait"."""
+    parts = name.split(".")
+    return ["controller", *parts] if parts[0] == "gait" else parts
+
+
+def _find(setup: Setup, name: str) -> Any:
+    """Return the present value of a field."""
+    found: Any = setup
+    seen: list[str] = []
+    for part in _path(name):
+        names = _field_names(found)
+        if part not in names:
+            if not seen:
+                raise UnknownNameError("part of a rollout", part, [*setup._fields, "gait"])
+            kind = "nothing" if found is None else type(found).__name__
+            raise UnknownNameError(f"field of {'.'.join(seen)} ({kind})", part, names)
+        found = found[int(part)] if isinstance(found, tuple | list) and part.isdecimal() else getattr(found, part)
+        seen.append(part)
+    return found
+
+
+def _field_names(x: Any) -> list[str]:
+    if isinstance(x, Setup):
+        return list(x._fields)
+    if isinstance(x, tuple | list):
+        return [str(i) for i in range(len(x))]
+    if is_dataclass(x):
+        return [f.name for f in fields(x) if f.init and not f.name.startswith("_")]
+    return [name for name in getattr(x, "__dict__", {}) if not name.startswith("_")]
+
+
+def _checked(name: str, value: Any, present: Any) -> Array:
+    """Return the values of a field as floats, (B, *shape of the field)."""
+    try:
+        shape = np.asarray(present, dtype=float).shape
+        if present is None:
+            raise TypeError
+    except (TypeError, ValueError):
+        raise DefinitionError(
+            f"{name!r} cannot vary: it holds {present!r}, not a number or numbers; give it a number first"
+        ) from None
+    try:
+        array = np.array(value, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ShapeError(f"{name!r} must hold real numbers: {error}") from None
+    if array.ndim == 0 or array.shape[1:] != shape:
+        wanted = f"(B, {', '.join(map(str, shape))})" if shape else "(B,)"
+        raise ShapeError(f"{name!r} must be {wanted}, a value per member, got shape {array.shape}")
+    if not np.isfinite(array).all():
+        worst = int(np.argwhere(~np.isfinite(array))[0, 0])
+        raise NotFiniteError(f"{name!r} must be finite, got {array[worst]} for member {worst}")
+    return array
+
+
+def _replaced(x: Any, path: list[str], value: Any) -> Any:
+    """Return a copy of x with a value at the end of a path; the objects along the path are copied."""
+    if not path:
+        return value
+    name, rest = path[0], path[1:]
+    if isinstance(x, tuple | list) and not hasattr(x, "_fields"):
+        i = int(name)
+        return type(x)([_replaced(part, rest, value) if k == i else part for k, part in enumerate(x)])
+    part = _replaced(getattr(x, name), rest, value)
+    if isinstance(x, Setup):
+        return x._replace(**{name: part})
+    if is_dataclass(x) and not isinstance(x, type):
+        return replace(x, **{name: part})
+    copied = copy.copy(x)
+    setattr(copied, name, part)
+    return copied
+
+
+# Trees of Python objects.
+
+
+def flatten(tree: Any) -> tuple[list[float], list[tuple[str, Any]]]:
+    """Return the numbers of a tree of objects, and the (path, value) of every other leaf.
+
+    Args:
+        tree: Any object: its attributes, the entries of sequences, dictionaries and arrays are visited.
+    """
+    numbers: list[float] = []
+    others: list[tuple[str, Any]] = []
+    _Traversal(lambda x: numbers.append(x) or x, lambda path, x: others.append((path, x))).visit(tree, "")
+    return numbers, others
+
+
+def unflatten(tree: Any, numbers: Iterator[Any]) -> Any:
+    """Return the tree with other numbers; parts whose numbers are unchanged are shared with the original.
+
+    Args:
+        tree: Any object, see `flatten`. numbers: The new numbers in the order of `flatten`.
+    """
+    return _Traversal(lambda _: next(numbers), lambda path, x: None).visit(tree, "")
+
+
+def equal_leaves(a: Any, b: Any) -> bool:
+    """Return whether two leaves that are not numbers are equal.
+
+    Args:
+        a, b: The leaves.
+    """
+    if a is b:
+        return True
+    if isinstance(a, np.ndarray) or isinstance(b, np.ndarray):
+        return np.array_equal(a, b)
+    return type(a) is type(b) and bool(a == b)
+
+
+class _Traversal:
+    """One traversal of a tree of objects; an object that occurs several times is visited once."""
+
+    def __init__(self, number: Callable[[float], Any], other: Callable[[str, Any], None]):
+        self.number, self.other = number, other
+        self.results: dict[int, Any] = {}
+        self.visited: list[Any] = []  # keeps the objects alive, so that no id is used twice
+
+    def visit(self, x: Any, path: str) -> Any:
+        """Return a tree with new numbers."""
+        if isinstance(x, float | np.floating):
+            return self.number(float(x))
+        if id(x) in self.results:
+            return self.results[id(x)]
+        self.visited.append(x)
+        self.results[id(x)] = x  # for cyclic references
+        result = self.results[id(x)] = self._inside(x, path)
+        return result
+
+    def _inside(self, x: Any, path: str) -> Any:
+        if isinstance(x, np.ndarray) and x.dtype.kind == "f":
+            return self._array(x)
+        if isinstance(x, list | tuple):
+            return self._sequence(x, path)
+        if isinstance(x, dict):
+            parts = {key: self.visit(value, f"{path}[{key!r}]") for key, value in x.items()}
+            return parts if any(parts[key] is not x[key] for key in x) else x
+        if hasattr(x, "__dict__") and not isinstance(x, _OPAQUE):
+            return self._object(x, path)
+        self.other(path, x)
+        return x
+
+    def _array(self, x: Array) -> Array:
+        entries = [self.number(value) for value in x.ravel().tolist()]
+        if all(isinstance(entry, float) for entry in entries):
+            return x
+        made = np.empty(len(entries), dtype=object)
+        made[:] = entries
+        return made.reshape(x.shape).view(ExpressionArray)
+
+    def _sequence(self, x: Any, path: str) -> Any:
+        parts = [self.visit(value, f"{path}[{i}]") for i, value in enumerate(x)]
+        if all(_unchanged(a, b) for a, b in zip(parts, x, strict=True)):
+            return x
+        return type(x)(*parts) if hasattr(x, "_fields") else type(x)(parts)
+
+    def _object(self, x: Any, path: str) -> Any:
+        attributes = vars(x)
+        parts = {name: self.visit(part, f"{path}.{name}" if path else name) for name, part in attributes.items()}
+        if all(_unchanged(parts[name], part) for name, part in attributes.items()):
+            return x
+        made = copy.copy(x)
+        vars(made).update(parts)
+        return made
+
+
+def _unchanged(a: Any, b: Any) -> bool:
+    """Return whether a visited part is the original, or an equal number (NaN equals NaN)."""
+    return a is b or (isinstance(a, float) and isinstance(b, float | np.floating) and (a == b or (a != a and b != b)))

@@ -1,0 +1,319 @@
+"""`rollout`: many simulations of one robot in one compiled kernel, and `Rollouts`, their result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from legged.compiler import compile as compile_function
+from legged.compiler.codegen import llvm
+from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
+from legged.contact.rigid import FreeBody, Rigid
+from legged.errors import DefinitionError, TraceError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+from legged.simulation.backend import Backend, select_backend
+from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.controller import ControllerLike
+from legged.simulation.fall import Fall
+from legged.simulation.forces import Push
+from legged.simulation.integrators import (
+    DivergenceError,
+    FixedStep,
+    SemiImplicitEuler,
+    SmoothInterval,
+    StateSample,
+    smooth_intervals,
+)
+from legged.simulation.recording import record_run
+from legged.simulation.rollouts.batch import CompiledBatch, RolloutBatch, aligned_schedule
+from legged.simulation.rollouts.parameters import ParameterSweep, Setup
+from legged.simulation.run import Run
+from legged.simulation.simulate import ProgressBar, sample_times, select_integrator
+from legged.simulation.stick_figure import stick_figure
+
+Array = np.ndarray
+_AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
+OPERATIONS_PER_CALL = 3e9
+"""Operations of one call of machine code: about a second, so that a rollout can be interrupted and shows progress."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rollouts:
+    """Motions of B members of a batch, sampled at T times; NaN after the end of a member that fell or diverged.
+
+    Attributes:
+        robot: Name of the robot.
+        backend: What evaluated the equations of motion, in words.
+        integrator: The integrator and its settings.
+        times: Sample times, (T,), [s].
+        q, v: Configurations (B, T, nq) and velocities (B, T, nv).
+        rest: Rest of the states, (B, T, n): memories of controller and ground, work of actuators, contacts, pushes and
+            joints [J], configuration (7,) and velocity (6,) of each free body.
+        base_position: Positions of the base origin, (B, T, 3), [m], world axes.
+        fallen: Whether a member ended early, (B,), bool: it fell, or its next state was not finite.
+        when: Time at which it ended, (B,), [s]; NaN for members that reached the end time.
+        reasons: Why it ended early, one for each member; "" for members that reached the end time.
+        vary: Name of a varied field -> its values, (B, ...), in the units of the field.
+    """
+
+    robot: str
+    backend: str
+    integrator: str
+    times: Array
+    q: Array
+    v: Array
+    rest: Array
+    base_position: Array
+    fallen: Array
+    when: Array
+    reasons: tuple[str, ...]
+    vary: dict[str, Array]
+    _run: Callable[[Rollouts, int], Run]
+
+    def __len__(self) -> int:
+        return len(self.q)
+
+    def __repr__(self) -> str:
+        fell = int(self.fallen.sum())
+        return f"<Rollouts of {self.robot!r}: {len(self)} members, {fell} fell, {self.times[-1]:g} s, {self.backend}>"
+
+    def run(self, i: int) -> Run:
+        """Return member i as a `Run`, with torques, contact forces, energies and stick figures.
+
+        Args:
+            i: Index of the member; negative indices count from the end.
+        """
+        if not -len(self) <= i < len(self):
+            raise IndexError(f"there are {len(self)} members, no member {i}")
+        return self._run(self, i % len(self))
+
+
+def rollout(
+    robot: Robot,
+    controller: ControllerLike | Any = None,
+    *,
+    until: float,
+    ground: Ground | Rigid | None = None,
+    q: Any = None,
+    v: Any = None,
+    vary: Mapping[str, Any] | None = None,
+    pushes: Sequence[Push] = (),
+    bodies: Sequence[FreeBody] = (),
+    integrator: FixedStep | None = None,
+    sample: float = 0.01,
+    fall: Fall | bool | None = None,
+    compiled: bool | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Rollouts:
+    """Return the motions of one robot from different initial states and with different parameters.
+
+        pushes = [legged.Push("trunk", (0.0, 0.0, 0.0), at=1.0)]
+        runs = legged.rollout(robot, law, ground=ground, until=3.0, pushes=pushes,
+                              vary={"pushes.0.impulse": impulses, "gait.stride": strides})
+
+    Robot, controller, ground, integrator and time loop run in machine code. Members run side by side in SIMD lanes,
+    groups of them in threads. The motion of a member is independent of the others and equals that of `simulate` with
+    the same integrator up to rounding.
+
+    Args:
+        robot, controller, ground, pushes, bodies, until, sample: As in `simulate`.
+        q, v: Initial states, (nq,) and (nv,) for all members or (B, nq) and (B, nv); default as in `simulate`.
+        vary: Parameters of the members: name of a field of "controller", "gait" (that of the controller), "ground",
+            "pushes" or "bodies" -> a value per member, (B,), or (B, ...) for a field that holds an array, in the units
+            of the field. Examples: "controller.kp", "gait.period", "ground.friction.coefficient", "pushes.0.impulse"
+            (B, 3), "pushes.0.at", "bodies.0.velocity" (B, 3).
+        integrator: `SemiImplicitEuler(...)` by default, or `RungeKutta4(...)`; on a `Rigid` ground `TimeStepping(...)`.
+        fall: When a member has fallen: a `Fall`, or False for never; default as in `simulate`.
+        compiled: True requires one kernel, False runs each member with its controller in Python, None uses the kernel
+            if possible; see `Rollouts.backend`.
+        threads: Number of threads; by default the number of processors.
+        progress: As in `simulate`.
+
+    Raises:
+        UnknownNameError: A name in `vary` does not exist.
+        ShapeError: The numbers of members or the shapes of values disagree.
+        NotFiniteError: A state, a value or a time is not finite.
+        DefinitionError: A value is not valid for its field.
+    """
+    times = sample_times(until, sample)
+    integrator = select_integrator(integrator, ground, bodies, SemiImplicitEuler())
+    if not isinstance(integrator, FixedStep):
+        raise DefinitionError(f"a rollout needs an integrator with a fixed step, got {integrator}")
+    nominal = Setup(controller, ground, tuple(pushes), tuple(bodies))
+    sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
+    if fall is None:
+        fall = ground is not None and robot.base.kind != "fixed"
+    condition = fall if isinstance(fall, Fall) else Fall() if fall else None
+    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, until), integrator, times)
+    with ProgressBar(robot.name, until, progress) as bar:
+        name, members = task.simulate(compiled, threads, bar.update)
+    return task.result(name, members)
+
+
+@dataclass(frozen=True, eq=False)
+class RolloutTask:
+    """A batch with its integrator and sample times.
+
+    Attributes:
+        batch: The members. integrator: The integrator. times: Sample times, (T,), [s].
+    """
+
+    batch: RolloutBatch
+    integrator: FixedStep
+    times: Array
+
+    def simulate(
+        self, compiled: bool | None, threads: int | None, update: Callable[[float], None]
+    ) -> tuple[str, Members]:
+        """Return the name of the backend and the members at the end.
+
+        Args:
+            compiled, threads: As in `rollout`. update: Called with the simulated time, [s], as it progresses.
+        """
+        reason = "as asked"
+        if compiled is not False:
+            loop, reason = self._compiled_batch()
+            if loop is not None:
+                lanes = llvm.vector_width() if self.batch.sweep.count > 1 else 1
+                return f"compiled rollout, {lanes} lane{'s' * (lanes > 1)}", self.compiled(loop, threads, update)
+            if compiled:
+                raise TraceError(f"the rollout cannot be compiled: {reason}")
+        return f"one by one, controller in Python ({reason})", self._in_python(update)
+
+    def _compiled_batch(self) -> tuple[CompiledBatch | None, str]:
+        """Return the compiled batch and "", or None and the reason why it cannot be compiled."""
+        try:
+            starts = self.batch.starts
+        except TraceError as error:
+            return None, str(error)
+        try:
+            loop = CompiledBatch(self.batch, starts, self.integrator.rule)
+            difference = loop.largest_difference()
+        except Exception as error:  # tracing runs the user's code, which may raise anything
+            return None, f"{type(error).__name__}: {error}"
+        if difference < _AGREEMENT:
+            return loop, ""
+        return (
+            None,
+            f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?",
+        )
+
+    def compiled(self, loop: CompiledBatch, threads: int | None, update: Callable[[float], None]) -> Members:
+        """Return the members at the end of the compiled time loop.
+
+        Args:
+            loop: The compiled batch. threads: Number of threads.
+            update: Called with the simulated time, [s], as it progresses.
+        """
+        schedule = self._schedule()
+        members = Members.at(loop.states, len(self.times))
+        costs = schedule.intervals[..., 2].max(axis=0) * len(loop.states) * max(len(loop.code.graph.nodes), 1)
+        ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where falls are detected
+        bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / OPERATIONS_PER_CALL)) > 0]
+        for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
+            loop.code.run(members, loop.parameters, schedule.part(begin, end), threads)
+            if not members.live:
+                break
+            update(float(self.times[int(members.outcome[:, 2].max()) - 1]))
+        return members
+
+    def _schedule(self) -> Schedule:
+        break_times = self.batch.starts.break_times
+        different = {key: k for k, key in enumerate(dict.fromkeys(break_times))}
+        plans = [self.integrator.step_sequences(smooth_intervals(self.times, *key)) for key in different]
+        return aligned_schedule(plans, np.array([different[key] for key in break_times]))
+
+    def _in_python(self, update: Callable[[float], None]) -> Members:
+        """Return the members, simulated one after the other."""
+        finished = []
+        for i in range(self.batch.sweep.count):
+            loop, q, s, limits = self.batch.member(i)
+            backend = select_backend(loop, q, s, False)
+            rows, code, when = [], 0.0, 0.0
+            try:
+                for state in self.integrator.solve(backend, q, s, self._intervals(loop)):
+                    rows.append(np.concatenate([state.q, state.s]))
+                    code = float(limits.termination_code(loop.robot, loop.ground, state.q)) if limits else 0.0
+                    if code:
+                        break
+            except DivergenceError as error:
+                code, when = NOT_FINITE, error.t
+            finished.append((rows, [code, when, len(rows)]))
+            update(float(self.times[-1]) * (i + 1) / self.batch.sweep.count)
+        stored = np.zeros((len(finished), len(self.times), max(len(rows[0]) for rows, _ in finished)))
+        for i, (rows, _) in enumerate(finished):
+            stored[i, : len(rows)] = rows
+        return Members(stored[:, -1], np.array([outcome for _, outcome in finished]), stored)
+
+    def _intervals(self, loop: ClosedLoop) -> list[SmoothInterval]:
+        return smooth_intervals(self.times, *loop.break_times(float(self.times[-1])))
+
+    def result(self, backend: str, members: Members) -> Rollouts:
+        """Return the result of the rollout.
+
+        Args:
+            backend: Name of the backend. members: The members at the end.
+        """
+        robot, (code, when, rows) = self.batch.robot, members.outcome.T
+        states = members.stored
+        after_end = np.arange(len(self.times)) >= rows[:, None]
+        states[after_end] = np.nan
+        last = self.times[np.maximum(rows.astype(int), 1) - 1]
+        when = np.where(code == 0.0, np.nan, np.where(code == NOT_FINITE, when, last))
+        q, v, rest = np.split(states, [robot.nq, robot.nq + robot.nv], axis=2)
+        return Rollouts(
+            robot=robot.name,
+            backend=backend,
+            integrator=str(self.integrator),
+            times=self.times,
+            q=q,
+            v=v,
+            rest=rest,
+            base_position=_base_positions(robot, q, ~after_end),
+            fallen=code != 0.0,
+            when=when,
+            reasons=tuple(self._reason(c) if c else "" for c in code.tolist()),
+            vary=dict(self.batch.sweep.values),
+            _run=self.run,
+        )
+
+    def _reason(self, code: float) -> str:
+        if code == NOT_FINITE:
+            return "the solution diverged"
+        limits = self.batch.first.limits
+        assert limits is not None
+        return limits.message(self.batch.robot, int(code))
+
+    def run(self, runs: Rollouts, i: int) -> Run:
+        """Return member i as a run; its outputs are computed by the plain equations.
+
+        Args:
+            runs: The result of the rollout. i: Index of the member.
+        """
+        loop = self.batch.member(i, stick_figure(self.batch.robot)[0]).loop
+        phases = {p.sample: p.phase for p in self.integrator.step_sequences(self._intervals(loop))}
+        reached = np.isfinite(runs.q[i]).all(axis=1)
+        columns = (x[i][reached] for x in (runs.q, runs.v, runs.rest))
+        states = [
+            StateSample(t, phases[t], q, np.concatenate([v, rest]))
+            for t, q, v, rest in zip(self.times[reached].tolist(), *columns, strict=True)
+        ]
+        ended = f"{runs.reasons[i]} at t = {runs.when[i]:.3f} s" if runs.fallen[i] else ""
+        return record_run(Backend(loop, False, runs.backend), self.integrator, states, ended)
+
+
+def _base_positions(robot: Robot, q: Array, valid: Array) -> Array:
+    """Return the positions of the base origin in the world, (B, T, 3), [m]; NaN where a state is not valid."""
+    n = robot.base.nq
+    positions = np.full((*valid.shape, 3), np.nan)
+    if not n:
+        positions[valid] = robot.base.pose(np.zeros(0))[1]
+    else:
+        positions[valid] = compile_function(lambda base: robot.base.pose(base)[1], None, base=n)(q[valid][:, :n])
+    return positions
