@@ -10,6 +10,7 @@ import numbers
 import os
 import types
 import typing
+import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -57,7 +58,8 @@ def _checked(function: Any, label: str) -> Any:
         for name, check in checks().items():
             if name in bound.arguments:
                 check(name, bound.arguments[name])
-        answer = function(*args, **kwargs)
+        with np.errstate(all="ignore"):  # an answer that is not finite is an error below
+            answer = function(*args, **kwargs)
         if not _is_finite(answer):
             raise NotFiniteError(
                 f"{label} has no finite answer: an intermediate result is too large or undefined; the "
@@ -65,7 +67,16 @@ def _checked(function: Any, label: str) -> Any:
             )
         return answer
 
+    _ORIGINALS[wrapper] = function
     return wrapper
+
+
+_ORIGINALS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
+
+
+def undecorated(function: Any) -> Any:
+    """Return the function that `checked` decorated, or the function itself if it is not decorated."""
+    return _ORIGINALS.get(function, function)
 
 
 _Check = Callable[[str, Any], object]
@@ -124,6 +135,8 @@ def _hint_check(hint: Any, infinite: bool) -> tuple[_Check, str] | None:
     if origin in (tuple,) and parts and all(part in (float, int) for part in parts if part is not Ellipsis):
         return functools.partial(_array_check, infinite=infinite), "numbers"
     container = origin or hint
+    if container is tuple and parts and Ellipsis not in parts:
+        return _tuple_check([_hint_check(part, infinite) for part in parts])
     if container in (collections.abc.Sequence, collections.abc.Iterable, list, tuple) and parts[:1] == (float,):
         return functools.partial(_array_check, infinite=infinite), "numbers"
     if not isinstance(container, type) or getattr(container, "_is_protocol", False):
@@ -182,6 +195,19 @@ def _sequence_check(entry: tuple[_Check, str] | None) -> tuple[_Check, str]:
             raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
         if entry is not None and isinstance(value, Sequence):
             for i, x in enumerate(value):
+                entry[0](f"entry {i} of {name}", x)
+
+    return check, words
+
+
+def _tuple_check(entries: list[tuple[_Check, str] | None]) -> tuple[_Check, str]:
+    words = f"({', '.join(entry[1] if entry else 'a value' for entry in entries)})"
+
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, (str, bytes)) or not isinstance(value, Sequence) or len(value) != len(entries):
+            raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
+        for i, (entry, x) in enumerate(zip(entries, value, strict=True)):
+            if entry is not None:
                 entry[0](f"entry {i} of {name}", x)
 
     return check, words

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from legged.checked import checked
 from legged.denoc.joints import joint_forces, reflected_inertia, rotor_momentum, rotor_momentum_rate
-from legged.denoc.kinematics import Kinematics, checked, kinematics, rates
+from legged.denoc.kinematics import Kinematics, kinematics, rates, read_state
 from legged.denoc.modules import block_diagonal, complement_and_rate, complement_at
 from legged.errors import UnknownNameError
 from legged.robot.robot import Robot
@@ -16,6 +17,7 @@ from legged.spatial import Array, skew
 Wrenches = Mapping[str, Array] | Array | None
 
 
+@checked
 def mass_matrix(robot: Robot, q: Array) -> Array:
     """Return M, (6 n, 6 n) for n bodies, world axes: block diagonal, each body's mass matrix about its O_k.
 
@@ -30,6 +32,7 @@ def mass_matrix(robot: Robot, q: Array) -> Array:
     return mass_matrix_at(robot, kinematics(robot, q))
 
 
+@checked
 def angular_velocity_matrix(robot: Robot, q: Array, v: Array) -> Array:
     """Return Omega, (6 n, 6 n), [rad/s], world axes: blocks omega~_k, twice for each body.
 
@@ -38,11 +41,12 @@ def angular_velocity_matrix(robot: Robot, q: Array, v: Array) -> Array:
 
     Source: Shah, Saha, Dutt 2012, eqs. (18), (19), (21).
     """
-    q, v = checked(robot, q=q, v=v)
+    q, v = read_state(robot, q=q, v=v)
     twist = rates(robot, q, v, kinematics(robot, q)).twist
     return block_diagonal([skew(t[:3]) for t in twist for _ in range(2)])
 
 
+@checked
 def coupling_matrix(robot: Robot) -> Array:
     """Return E, (6 n, 6 n), dimensionless: selects the angular part of every twist.
 
@@ -51,6 +55,7 @@ def coupling_matrix(robot: Robot) -> Array:
     return block_diagonal([np.eye(3), np.zeros((3, 3))] * len(robot.bodies))
 
 
+@checked
 def generalized_inertia_matrix(robot: Robot, q: Array) -> Array:
     """Return the generalized inertia matrix (GIM), (nv, nv): I = N^T M N + N^T H + H^T N + I_r with the joints' rotors.
 
@@ -64,6 +69,7 @@ def generalized_inertia_matrix(robot: Robot, q: Array) -> Array:
     return N.T @ (mass_matrix_at(robot, at) @ N + H) + H.T @ N + reflected_inertia(robot)
 
 
+@checked
 def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "skew") -> Array:
     """Return C, (nv, nv), the matrix of convective inertia (MCI): C @ v are the Coriolis and centrifugal forces.
 
@@ -91,7 +97,7 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
     """
     if form not in ("skew", "paper"):
         raise ValueError(f"form must be 'skew' or 'paper', got {form!r}")
-    q, v = checked(robot, q=q, v=v)
+    q, v = read_state(robot, q=q, v=v)
     at = kinematics(robot, q)
     moving = rates(robot, q, v, at)
     N, N_dot = complement_and_rate(robot, at, moving)
@@ -101,6 +107,7 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
     return N.T @ (mass_matrix_at(robot, at) @ N_dot + S @ N + H_dot) + H.T @ N_dot
 
 
+@checked
 def gravity_forces(robot: Robot, q: Array) -> Array:
     """Return N^T w^E, (nv,), the generalized force of gravity, on the right-hand side of equation (23).
 
@@ -111,6 +118,7 @@ def gravity_forces(robot: Robot, q: Array) -> Array:
     return complement_at(robot, at).T @ _weights(robot, at)
 
 
+@checked
 def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
     """Return tau^F = N^T w^F, (nv,), the generalized force of external wrenches, eq. (24).
 
@@ -122,6 +130,7 @@ def external_forces(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
     return complement_at(robot, at).T @ _external(robot, at, wrenches)
 
 
+@checked
 def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
     """Return h = C v - tau^F, (nv,), with gravity: N^T (M Nd v + Omega M E t - w^E - w^F).
 
@@ -134,7 +143,7 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
 
     Source: Shah, Saha, Dutt 2012, eqs. (22), (25), (28).
     """
-    q, v = checked(robot, q=q, v=v)
+    q, v = read_state(robot, q=q, v=v)
     at = kinematics(robot, q)
     moving = rates(robot, q, v, at)
     N, N_dot = complement_and_rate(robot, at, moving)
@@ -147,18 +156,21 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
     return N.T @ (w - _weights(robot, at) - _external(robot, at, wrenches)) + own
 
 
+@checked
 def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:
     """Return the generalized forces tau = I vdot + h, (nv,), eq. (23); arguments as in `legged.inverse_dynamics`."""
-    (vdot,) = checked(robot, vdot=vdot)
+    (vdot,) = read_state(robot, vdot=vdot)
     return generalized_inertia_matrix(robot, q) @ vdot + bias_forces(robot, q, v, wrenches)
 
 
+@checked
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration vdot = I^-1 (tau - h), (nv,), eq. (28); arguments as in `legged.forward_dynamics`."""
-    (tau,) = checked(robot, tau=tau)
+    (tau,) = read_state(robot, tau=tau)
     return np.linalg.solve(generalized_inertia_matrix(robot, q), tau - bias_forces(robot, q, v, wrenches))
 
 
+@checked
 def floating_inverse_dynamics(
     robot: Robot, q: Array, v: Array, joint_accelerations: Array, wrenches: Wrenches = None
 ) -> tuple[Array, Array]:

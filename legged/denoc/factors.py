@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.checked import checked
 from legged.denoc.equations import mass_matrix_at
 from legged.denoc.joints import module_rotors
 from legged.denoc.kinematics import Kinematics, kinematics
@@ -45,6 +46,7 @@ class ArticulatedModule:
     M_hat_hat: Array
 
 
+@checked
 def composite_modules(robot: Robot, q: Array) -> list[Array]:
     """Return the composite mass matrix M~^i of every module and all outward of it, (6 eta^i, 6 eta^i), world axes.
 
@@ -68,6 +70,7 @@ def _composite(robot: Robot, at: Kinematics) -> list[Array]:
     return M_tilde
 
 
+@checked
 def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
     """Return the GIM, (nv, nv), block by block: I^(i,j) = (N^i)^T M~^i A^(i,j) N^j for M_i in gamma^j, else 0.
 
@@ -95,6 +98,7 @@ def generalized_inertia_closed_form(robot: Robot, q: Array) -> Array:
     return inertia
 
 
+@checked
 def articulated_modules(robot: Robot, q: Array) -> list[ArticulatedModule]:
     """Return the articulated modules, world axes, in the order of `robot.modules`.
 
@@ -134,6 +138,7 @@ def _articulated(M_hat: Array, N: Array, H: Array, I_r: Array) -> ArticulatedMod
     return ArticulatedModule(M_hat, Psi_hat, Psi, I_hat, M_hat - Psi_hat @ Psi.T)
 
 
+@checked
 def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
     """Return (U, D), both (nv, nv), with I = U D U^T: U block upper triangular with unit diagonal, D block diagonal.
 
@@ -171,6 +176,7 @@ def _module_propagation(robot: Robot, at: Kinematics) -> Propagation:
     return lambda i, j: module_propagation(robot, i, j, A)
 
 
+@checked
 def conditioning(robot: Robot, q: Array, *, scaled: bool = False) -> Array:
     """Return the condition number of the articulated inertia I^^i of each module, (number of modules,).
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import NotFiniteError, ShapeError
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew
@@ -43,6 +44,7 @@ class Rates(NamedTuple):
     p_dot: tuple[Array, ...]
 
 
+@checked
 def twist_propagation(r: Array) -> Array:
     """Return A of equation (2), (6, 6), which transforms a twist to another point of the same rigid body.
 
@@ -65,7 +67,7 @@ def kinematics(robot: Robot, q: Array) -> Kinematics:
     Args:
         robot: The robot. q: Configuration, (nq,).
     """
-    (q,) = checked(robot, q=q)
+    (q,) = read_state(robot, q=q)
     rotation, origin, p = [], [], []
     for body in robot.bodies:
         if body.kind == "base":
@@ -80,6 +82,7 @@ def kinematics(robot: Robot, q: Array) -> Kinematics:
     return Kinematics(np.array(rotation), np.array(origin), tuple(p))
 
 
+@checked
 def link_twist_propagation(robot: Robot, q: Array, k: int, j: int) -> Array:
     """Return A_(k,j), (6, 6), world axes, eq. (2): twist of body j to that of body k if it were fixed to body j.
 
@@ -90,6 +93,7 @@ def link_twist_propagation(robot: Robot, q: Array, k: int, j: int) -> Array:
     return twist_propagation(at.origin[k] - at.origin[j])
 
 
+@checked
 def link_motion_propagation(robot: Robot, q: Array, k: int) -> Array:
     """Return p_k, (6, nv of its joint), world axes: eq. (2) for a joint, P_0 of eq. (7) for the base, k = 0.
 
@@ -143,7 +147,7 @@ def _twice(R: Array) -> Array:
     return out
 
 
-def checked(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
+def read_state(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
     """Return `q` as floats (nq,) and all others as floats (nv,), or raise ShapeError or NotFiniteError."""
     out = []
     for name, value in arrays.items():

@@ -9,13 +9,15 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from legged.denoc.kinematics import Kinematics, Rates, checked, kinematics, rates, twist_propagation
+from legged.checked import checked
+from legged.denoc.kinematics import Kinematics, Rates, kinematics, rates, read_state, twist_propagation
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew
 
 Propagation = Callable[[int, int], Array]  # (k, j) -> A_(k,j) or its rate, (6, 6)
 
 
+@checked
 def gamma(robot: Robot, i: int) -> tuple[int, ...]:
     """Return gamma^i, the numbers of M_i and of all modules outward of it. Source: Shah, Saha, Dutt 2012, Figure 4."""
     found = [i]
@@ -25,6 +27,7 @@ def gamma(robot: Robot, i: int) -> tuple[int, ...]:
     return tuple(found)
 
 
+@checked
 def xi(robot: Robot, i: int) -> tuple[int, ...]:
     """Return xi^i, the numbers of the children of M_i. Source: Shah, Saha, Dutt 2012, eq. (A.3)."""
     return tuple(module.index for module in robot.modules if module.parent == i)
@@ -36,6 +39,7 @@ def rows(robot: Robot, i: int) -> slice:
     return slice(6 * bodies[0], 6 * bodies[-1] + 6)
 
 
+@checked
 def module_twist_propagation(robot: Robot, q: Array, i: int, beta: int) -> Array:
     """Return A^(i,beta), (6 eta^i, 6 eta^beta), world axes: twist of M_beta to that of M_i if M_i were fixed to it.
 
@@ -61,6 +65,7 @@ def module_propagation(robot: Robot, i: int, beta: int, A: Propagation) -> Array
     return block
 
 
+@checked
 def module_joint_rate_propagation(robot: Robot, q: Array, i: int) -> Array:
     """Return N^i, (6 eta, module's DoF), world axes: module-joint rates to the module's twist relative to its parent.
 
@@ -99,6 +104,7 @@ def _by_module(robot: Robot, block: Callable[[int], Array]) -> Array:
     return out
 
 
+@checked
 def denoc_matrices(robot: Robot, q: Array) -> tuple[Array, Array]:
     """Return (N_l, N_d), (6 n, 6 n) and (6 n, nv) for n bodies, world axes: t = N_l @ N_d @ v.
 
@@ -113,6 +119,7 @@ def denoc_matrices(robot: Robot, q: Array) -> tuple[Array, Array]:
     return _decoupled(robot, kinematics(robot, q))
 
 
+@checked
 def complement(robot: Robot, q: Array) -> Array:
     """Return N = N_l @ N_d, (6 n, nv), world axes, eq. (24): the natural orthogonal complement, t = N @ v.
 
@@ -128,13 +135,14 @@ def complement_at(robot: Robot, at: Kinematics) -> Array:
     return N_l @ N_d
 
 
+@checked
 def complement_rate(robot: Robot, q: Array, v: Array) -> Array:
     """Return the time derivative of N, (6 n, nv), world axes: Nd_l N_d + N_l Nd_d.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
     """
-    q, v = checked(robot, q=q, v=v)
+    q, v = read_state(robot, q=q, v=v)
     at = kinematics(robot, q)
     return complement_and_rate(robot, at, rates(robot, q, v, at))[1]
 
@@ -152,6 +160,7 @@ def complement_and_rate(robot: Robot, at: Kinematics, moving: Rates) -> tuple[Ar
     return N_l @ N_d, Nd_l @ N_d + N_l @ Nd_d
 
 
+@checked
 def module_twists(robot: Robot, q: Array, v: Array) -> list[Array]:
     """Return t^i of every module, (6 eta,) each, world axes, by the recursion t^i = A^(i,beta) t^beta + N^i v^i.
 
@@ -160,7 +169,7 @@ def module_twists(robot: Robot, q: Array, v: Array) -> list[Array]:
 
     Source: Shah, Saha, Dutt 2012, eqs. (3), (8).
     """
-    q, v = checked(robot, q=q, v=v)
+    q, v = read_state(robot, q=q, v=v)
     at = kinematics(robot, q)
     A = propagation(at)
     twists: list[Array] = []

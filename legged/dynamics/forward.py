@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import inertia_matrix
@@ -19,6 +20,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, factor_symmetric, mirror, solve_factored, solve_symmetric, with_rows
 
 
+@checked
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration vdot, (nv,), under given generalized forces: I vdot = tau - h.
 

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import motion, point_jacobian, point_twist_rates
 from legged.errors import UnknownNameError
@@ -23,6 +24,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Frame:
     """A frame fixed to a link, such as a sensor's.
@@ -70,6 +72,7 @@ class ResolvedFrame(NamedTuple):
     in_body: Pose
 
 
+@checked
 def frame_pose(robot: Robot, q: Array, frame: str | Frame, relative_to: str | Frame = "world") -> Pose:
     """Return the pose (rotation, position) of a frame in the world or in another frame.
 
@@ -88,6 +91,7 @@ def frame_pose(robot: Robot, q: Array, frame: str | Frame, relative_to: str | Fr
     return Pose(R_other.T @ R, R_other.T @ (o - o_other))
 
 
+@checked
 def frame_jacobian(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame = "world") -> Array:
     """Return J, (6, nv), with [omega; velocity of the frame's origin] = J @ v, written in the given axes.
 
@@ -100,6 +104,7 @@ def frame_jacobian(robot: Robot, q: Array, frame: str | Frame, axes: str | Frame
     return _written(robot, q, frame, axes, point_jacobian(robot, q, at.link, at.position))
 
 
+@checked
 def frame_twist(robot: Robot, q: Array, v: Array, frame: str | Frame, axes: str | Frame = "world") -> Array:
     """Return [omega; velocity of the frame's origin], (6,), [rad/s], [m/s], written in the given axes.
 
@@ -114,6 +119,7 @@ def frame_twist(robot: Robot, q: Array, v: Array, frame: str | Frame, axes: str 
     return _written(robot, q, frame, axes, world)
 
 
+@checked
 def frame_acceleration(
     robot: Robot, q: Array, v: Array, vdot: Array, frame: str | Frame, axes: str | Frame = "world"
 ) -> Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import read
 from legged.dynamics.sweeps import inward, outward, transforms
@@ -11,6 +12,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, mirror
 
 
+@checked
 def inertia_matrix(robot: Robot, q: Array) -> Array:
     """Return the generalized inertia matrix I (GIM), (nv, nv), [kg m^2, kg m, kg].
 

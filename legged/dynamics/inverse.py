@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import composite_masses
@@ -16,6 +17,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, solve_symmetric
 
 
+@checked
 def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches = None) -> Array:
     """Return the generalized forces for an acceleration, (nv,), base rows first: tau = I vdot + C v - tau^F.
 
@@ -42,6 +44,7 @@ def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wr
         return _project(robot, q, X, w, f)
 
 
+@checked
 def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> Array:
     """Return h = C v - tau^F, (nv,), including gravity, friction and springs: `inverse_dynamics` at vdot = 0.
 
@@ -57,6 +60,7 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
         return _project(robot, q, X, w, f)
 
 
+@checked
 def floating_inverse_dynamics(
     robot: Robot, q: Array, v: Array, joint_accelerations: Array, wrenches: Wrenches = None
 ) -> tuple[Array, Array]:

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.passive import rotor_forces, spring_energy
@@ -56,6 +57,7 @@ def motion(robot: Robot, q: Array, v: Array | None = None) -> Motion:
     return Motion(rotation, origin, twist if v is not None else [])
 
 
+@checked
 def link_poses(robot: Robot, q: Array) -> tuple[Array, Array]:
     """Return (R, o) of all links: rotation matrices from link to world axes, (n_links, 3, 3), and origins in the world,
     (n_links, 3), [m].
@@ -70,6 +72,7 @@ def link_poses(robot: Robot, q: Array) -> tuple[Array, Array]:
     return np.array(R), np.array(o)
 
 
+@checked
 def link_twists(robot: Robot, q: Array, v: Array) -> Array:
     """Return [omega; velocity of the link's origin] of every link, (n_links, 6), [rad/s, m/s], link axes.
 
@@ -86,6 +89,7 @@ def link_twists(robot: Robot, q: Array, v: Array) -> Array:
     return np.array(twists)
 
 
+@checked
 def point_positions(robot: Robot, q: Array, points: Sequence[tuple[str | int, Array]]) -> Array:
     """Return the positions of points, (n, 3), [m], world axes.
 
@@ -98,6 +102,7 @@ def point_positions(robot: Robot, q: Array, points: Sequence[tuple[str | int, Ar
     return np.array([at.origin[k] + at.rotation[k] @ r for k, r in items(on_bodies(robot, points))]).reshape(-1, 3)
 
 
+@checked
 def point_motion(robot: Robot, q: Array, v: Array, points: Sequence[tuple[str | int, Array]]) -> tuple[Array, Array]:
     """Return (positions, velocities) of points, both (n, 3), [m] and [m/s], world axes.
 
@@ -114,6 +119,7 @@ def point_motion(robot: Robot, q: Array, v: Array, points: Sequence[tuple[str | 
     return np.array(positions).reshape(-1, 3), np.array(velocities).reshape(-1, 3)
 
 
+@checked
 def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0, 0.0, 0.0)) -> Array:  # type: ignore[assignment]
     """Return J, (6, nv), with [omega; velocity of the point] = J @ v in world axes.
 
@@ -138,6 +144,7 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
     return J
 
 
+@checked
 def point_twist_rates(
     robot: Robot, q: Array, v: Array, vdot: Array, points: Sequence[tuple[str | int, Array]]
 ) -> Array:
@@ -159,6 +166,7 @@ def point_twist_rates(
     return np.array(found).reshape(-1, 6)
 
 
+@checked
 def point_accelerations(
     robot: Robot, q: Array, v: Array, vdot: Array, points: Sequence[tuple[str | int, Array]]
 ) -> Array:
@@ -166,6 +174,7 @@ def point_accelerations(
     return point_twist_rates(robot, q, v, vdot, points)[:, 3:]
 
 
+@checked
 def center_of_mass(robot: Robot, q: Array) -> Array:
     """Return the robot's center of mass, (3,), [m], world axes.
 
@@ -180,6 +189,7 @@ def center_of_mass(robot: Robot, q: Array) -> Array:
     return first / robot.mass
 
 
+@checked
 def momentum(robot: Robot, q: Array, v: Array) -> Array:
     """Return [angular momentum about the center of mass; linear momentum], (6,), [kg m^2/s, kg m/s], world axes.
 
@@ -199,6 +209,7 @@ def momentum(robot: Robot, q: Array, v: Array) -> Array:
     return join(angular, linear)
 
 
+@checked
 def kinetic_energy(robot: Robot, q: Array, v: Array):
     """Return the kinetic energy, [J], of bodies, t^T M t / 2, and of rotors and armature, see `Body.rotor_momentum`.
 
@@ -214,6 +225,7 @@ def kinetic_energy(robot: Robot, q: Array, v: Array):
     return 0.5 * total
 
 
+@checked
 def potential_energy(robot: Robot, q: Array):
     """Return the potential energy of gravity and springs, [J].
 
@@ -227,6 +239,7 @@ def potential_energy(robot: Robot, q: Array):
     return springs - robot.mass * (robot.gravity @ center_of_mass(robot, q))
 
 
+@checked
 def required_wrench(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
     """Return the external wrench [n; f] required besides gravity, (6,), [N m, N], about the world's origin, world axes.
 
@@ -251,6 +264,7 @@ def required_wrench(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
     return join(n, f)
 
 
+@checked
 def momentum_rate(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
     """Return the time derivative of `momentum`, (6,), [N m, N], world axes.
 

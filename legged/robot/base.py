@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.checked import checked
 from legged.robot.joint import euler_axes
 from legged.rotations import (
     euler_angles,
@@ -99,11 +100,13 @@ class Base:
         return np.linalg.lstsq(self.motion_matrix(q), t, rcond=None)[0]
 
 
+@checked
 @dataclass(frozen=True)
 class FixedBase(Base):
     """No degrees of freedom: the base link is fixed to the world."""
 
 
+@checked
 @dataclass(frozen=True)
 class PlanarBase(Base):
     """Three degrees of freedom in the world's x-z plane: q = [phi, x, z], phi about +y; v its rates."""
@@ -128,6 +131,7 @@ class PlanarBase(Base):
         return np.array([np.arctan2(rotation[0, 2], rotation[0, 0]), position[0], position[2]])
 
 
+@checked
 @dataclass(frozen=True)
 class FloatingBase(Base):
     """Six degrees of freedom: q = [unit quaternion, w first; position], v the body twist in base axes."""
@@ -159,6 +163,7 @@ class FloatingBase(Base):
         return np.concatenate([quaternion_of(rotation), position])
 
 
+@checked
 @dataclass(frozen=True)
 class EulerBase(Base):
     """Six degrees of freedom with intrinsic Euler angles: q = [angles; position], v its rates (the paper's choice)."""

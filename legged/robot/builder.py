@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import DefinitionError, UnknownNameError
 from legged.robot.assemble import assemble
 from legged.robot.base import Base, FloatingBase
@@ -21,6 +22,7 @@ _ORIGIN = (0.0, 0.0, 0.0)
 GRAVITY = (0.0, 0.0, -9.81)
 
 
+@checked
 class Limb:
     """A leg, an arm or a tail: a chain or tree of links and joints that can be attached to robots several times.
 
@@ -65,6 +67,7 @@ class Limb:
         return tuple(self._parts)
 
 
+@checked
 class RobotBuilder:
     """Collector of links, joints and limbs; `build()` checks them and returns the robot.
 
@@ -228,6 +231,7 @@ def _refuse_duplicates(what: str, names: Sequence[str]) -> None:
         seen.add(name)
 
 
+@checked
 def rpy(roll: float, pitch: float, yaw: float) -> Array:
     """Return the rotation matrix, (3, 3), of roll, pitch and yaw [rad] about fixed axes, as in URDF."""
     return euler_matrix("zyx", np.array([yaw, pitch, roll]))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from legged.arguments import unit_norm_error
+from legged.checked import checked
 from legged.compiler.ir import require_unit_norm
 from legged.errors import NotFiniteError, ShapeError
 from legged.robot.body import Body
@@ -103,6 +104,7 @@ def _masters(robot: Robot) -> list[Body]:
     return [body for body in robot.bodies[1:] if not body.follows]
 
 
+@checked
 def configuration_rate(robot: Robot, q: Array, v: Array) -> Array:
     """Return the time derivative of q, (nq,).
 
@@ -117,6 +119,7 @@ def configuration_rate(robot: Robot, q: Array, v: Array) -> Array:
     return scatter(robot.nq, qd)
 
 
+@checked
 def integrate(robot: Robot, q: Array, dq: Array) -> Array:
     """Return the configuration q (+) dq, (nq,): sums, and quaternions multiplied by that of a rotation vector.
 
@@ -139,6 +142,7 @@ def integrate(robot: Robot, q: Array, dq: Array) -> Array:
     return scatter(robot.nq, moved)
 
 
+@checked
 def difference(robot: Robot, start: Array, end: Array) -> Array:
     """Return dq, (nv,), with integrate(robot, start, dq) = end. Floats only.
 
@@ -164,6 +168,7 @@ def _rotation_between(a: Array, b: Array) -> Array:
     return quaternion_log(quaternion_product(quaternion_conjugate(a), b))
 
 
+@checked
 def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:
     """Return a random configuration, (nq,): angles within pi, displacements within 1 m, unit quaternions.
 

@@ -7,11 +7,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import InertiaError
 from legged.robot.placement import Vector
 from legged.spatial import Array, skew
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Inertia:
     """Inertial parameters of a link.
@@ -99,11 +101,13 @@ def _check(body: Inertia) -> None:
         raise InertiaError(f"{moments}; no body has these, since the largest must not exceed the sum of the other two")
 
 
+@checked
 def point_mass(mass: float, at: Vector = (0.0, 0.0, 0.0)) -> Inertia:
     """Return the inertia of a point of the given mass [kg] at a position (3,) [m], link axes."""
     return Inertia(mass, at)
 
 
+@checked
 def rod_inertia(mass: float, start: Vector, end: Vector) -> Inertia:
     """Return the inertia of a uniform thin rod of a mass [kg] from `start` to `end`, (3,) each, [m], link axes.
 
@@ -115,6 +119,7 @@ def rod_inertia(mass: float, start: Vector, end: Vector) -> Inertia:
     return Inertia(mass, (start + end) / 2, tensor)
 
 
+@checked
 def box_inertia(mass: float, size: Vector, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
     """Return the inertia of a uniform box of a mass [kg]; an edge of zero length gives a plate.
 
@@ -127,6 +132,7 @@ def box_inertia(mass: float, size: Vector, center: Vector = (0.0, 0.0, 0.0)) -> 
     return Inertia(mass, center, mass / 12 * np.array([y + z, x + z, x + y]))
 
 
+@checked
 def cylinder_inertia(mass: float, radius: float, start: Vector, end: Vector) -> Inertia:
     """Return the inertia of a uniform solid cylinder.
 
@@ -141,6 +147,7 @@ def cylinder_inertia(mass: float, radius: float, start: Vector, end: Vector) -> 
     return Inertia(mass, thin.center, np.asarray(thin.tensor) + across)
 
 
+@checked
 def sphere_inertia(mass: float, radius: float, center: Vector = (0.0, 0.0, 0.0)) -> Inertia:
     """Return the inertia of a uniform solid sphere.
 

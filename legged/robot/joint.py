@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement, Vector, vector3
@@ -54,6 +55,7 @@ class Stage:
         return 3 if self.kind == "ball" else 1
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Joint:
     """Base class of the joints.
@@ -92,6 +94,7 @@ class Joint:
         return Stage(kind, unit_axis(f"the axis of joint {self.name!r}", axis))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Revolute(Joint):
     """Rotation about an axis; q is the angle [rad]."""
@@ -103,6 +106,7 @@ class Revolute(Joint):
         return (self._stage("revolute", self.axis),)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Prismatic(Joint):
     """Translation along an axis; q is the displacement [m]."""
@@ -114,6 +118,7 @@ class Prismatic(Joint):
         return (self._stage("prismatic", self.axis),)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Universal(Joint):
     """Rotation about `first`, then about `second`, which rotates with the first; q holds the two angles [rad]."""
@@ -126,6 +131,7 @@ class Universal(Joint):
         return self._stage("revolute", self.first), self._stage("revolute", self.second)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Spherical(Joint):
     """Ball joint.
@@ -144,6 +150,7 @@ class Spherical(Joint):
         return tuple(self._stage("revolute", axis) for axis in euler_axes(self.sequence))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Planar(Joint):
     """Translations along `first` and `second`, then rotation about their common normal; q = [m, m, rad]."""
@@ -159,6 +166,7 @@ class Planar(Joint):
         return a, b, Stage("revolute", np.cross(a.axis, b.axis))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Free(Joint):
     """Six degrees of freedom, anywhere in the tree; the floating base of a robot is `FloatingBase`.
@@ -173,6 +181,7 @@ class Free(Joint):
         return *translations, Stage("ball", np.array([0.0, 0.0, 1.0]))
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Fixed(Joint):
     """Rigid connection of the child to the parent."""

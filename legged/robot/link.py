@@ -8,12 +8,14 @@ from typing import TypeAlias
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.inertia import Inertia
 from legged.robot.placement import Vector, rotation3, vector3
 from legged.spatial import Array
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Sphere:
     """A sphere.
@@ -43,6 +45,7 @@ class Sphere:
         return replace(self, center=rotation @ self.center + position)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Box:
     """A box (cuboid).
@@ -89,6 +92,7 @@ class Box:
 Shape: TypeAlias = Sphere | Box
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Link:
     """A rigid link of a robot.

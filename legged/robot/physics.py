@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.spatial import Array
 
@@ -24,6 +25,7 @@ TRANSITION_SPEED = 0.01
 _UNLIMITED = {"lower": -np.inf, "upper": np.inf, "effort": np.inf, "speed": np.inf}
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Rotor:
     """Rotor of a joint's motor, mounted on the parent link with its axis along the joint's.
@@ -47,6 +49,7 @@ class Rotor:
             )
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class JointPhysics:
     """Forces and limits of a joint; each is one number, or one per degree of freedom of the joint.

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from legged.checked import checked
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
@@ -22,6 +23,7 @@ BASES = ("fixed", "planar", "floating", "euler")
 _SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx", "xyx", "xzx", "yxy", "yzy", "zxz", "zyz")
 
 
+@checked
 def random_tree(
     seed: int,
     links: int | None = None,

@@ -47,7 +47,7 @@ V = np.zeros(ROBOT.nv)
         (
             lambda: legged.bias_forces(ROBOT, Q, V, {"base": np.full(6, np.nan)}),
             NotFiniteError,
-            "the wrench on link 'base' must be finite",
+            "wrenches['base'] must be finite",
         ),
         (
             lambda: legged.bias_forces(ROBOT, Q, V, {"bass": np.zeros(6)}),

@@ -22,6 +22,8 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import undecorated
+
 PACKAGES = ("legged", "controllers", "robots")
 """The packages of this project."""
 _ROOT = pathlib.Path(__file__).parents[3]
@@ -79,15 +81,18 @@ def _is_own_module(name: str) -> bool:
 def function_key(function: Any) -> str | None:
     """Return a key of a function of this project: its name and default values, None for any other function.
 
-    The function must be defined by `def` at the top level of a module and be found there under its own name. Wrapped
-    functions, closures, methods and partial objects have no key, nor have functions with attributes.
+    The function must be defined by `def` at the top level of a module and be found there under its own name. Functions
+    wrapped by another decorator than `legged.checked`, closures, methods and partial objects have no key, nor have
+    functions with attributes.
     """
     if type(function) is not types.FunctionType or not _is_own_module(str(function.__module__)):
         return None
     module, name = sys.modules[function.__module__], function.__qualname__
+    if vars(module).get(name) is not function:
+        return None
+    function = undecorated(function)
     if (
-        vars(module).get(name) is not function
-        or function.__globals__ is not vars(module)
+        function.__globals__ is not vars(module)
         or function.__code__.co_filename != module.__file__
         or function.__code__.co_name != name
         or function.__closure__
