@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from legged.arguments import array, array_of_numbers, instance, number, shown, text, whole
-from legged.errors import ArgumentError, NotFiniteError, ShapeError
+from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError
 
 T = TypeVar("T")
 
@@ -36,13 +36,19 @@ def checked(target: T) -> T:
         ArgumentError, ShapeError, NotFiniteError: from the decorated function or class, at each call.
     """
     if isinstance(target, type):
-        target.__init__ = _checked(target.__init__, target.__name__)  # type: ignore[misc]
+        target.__init__ = _checked(target.__init__, target.__name__, own_errors=True)  # type: ignore[misc]
         return target  # type: ignore[return-value]
     return _checked(target, target.__name__)  # type: ignore
 
 
-def _checked(function: Any, label: str) -> Any:
-    """Return the function with its arguments checked at each call; messages call it by a label."""
+def _checked(function: Any, label: str, own_errors: bool = False) -> Any:
+    """Return the function with its arguments checked at each call.
+
+    Args:
+        function: The function.
+        label: Its name in messages.
+        own_errors: Whether an error of the toolkit that the function itself raises for the arguments takes precedence.
+    """
     signature = inspect.signature(function)
 
     @functools.cache
@@ -55,9 +61,14 @@ def _checked(function: Any, label: str) -> Any:
             bound = signature.bind(*args, **kwargs)
         except TypeError as error:
             raise ArgumentError(f"{label}: {error}") from None
-        for name, check in checks().items():
-            if name in bound.arguments:
-                check(name, bound.arguments[name])
+        try:
+            for name, check in checks().items():
+                if name in bound.arguments:
+                    check(name, bound.arguments[name])
+        except LeggedError as error:
+            if own_errors:
+                _prefer_own_error(function, args, kwargs)
+            raise error from None
         with np.errstate(all="ignore"):  # an answer that is not finite is an error below
             answer = function(*args, **kwargs)
         if not _is_finite(answer):
@@ -69,6 +80,16 @@ def _checked(function: Any, label: str) -> Any:
 
     _ORIGINALS[wrapper] = function
     return wrapper
+
+
+def _prefer_own_error(function: Any, args: Any, kwargs: Any) -> None:
+    """Call a function with arguments that failed their check, and let the toolkit's errors through."""
+    try:
+        function(*args, **kwargs)
+    except LeggedError:
+        raise
+    except Exception:
+        return
 
 
 _ORIGINALS: weakref.WeakKeyDictionary[Any, Any] = weakref.WeakKeyDictionary()
