@@ -17,6 +17,7 @@ import pytest
 import controllers
 import legged
 import robots
+from legged.checked import undecorated
 from legged.compiler import Kernel, compile, record
 from legged.compiler.cache import disk, graphs, keys, machine_code
 from legged.compiler.ir import where
@@ -209,13 +210,14 @@ functools.update_wrapper(wrapped, legged.inertia_matrix)
 
 def foreign_functions() -> dict[str, Any]:
     """Return functions that have no key."""
+    original = undecorated(legged.inertia_matrix)
     rewritten = types.FunctionType(wrapped.__code__, vars(sys.modules["legged.dynamics.inertia"]), "inertia_matrix")
     rewritten.__module__, rewritten.__qualname__ = "legged.dynamics.inertia", "inertia_matrix"
     return {
         "user's": law,
         "lambda": lambda robot, q: legged.inertia_matrix(robot, q),
         "wrapped": wrapped,
-        "copy": types.FunctionType(legged.inertia_matrix.__code__, legged.inertia_matrix.__globals__),
+        "copy": types.FunctionType(original.__code__, original.__globals__),
         "other code": rewritten,
         "partial": functools.partial(legged.inertia_matrix),
         "method": robots.planar_biped().neutral,
