@@ -38,7 +38,7 @@ def apart(ours, theirs) -> float:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_derivatives_are_exact(seed):
-    """Inverse dynamics to rounding; forward ones lose what the condition of the inertia matrix, up to 1e6, takes."""
+    """Inverse dynamics to rounding; forward dynamics up to the condition number of the inertia matrix, at most 1e6."""
     robot, q, v, vdot, tau, wrenches = case(seed)
     found = derivatives.check(robot, q, v, vdot, tau, wrenches)
     assert max(found[:3]) < 1e-13 and max(found[3:]) < 1e-9, found

@@ -1,4 +1,4 @@
-"""Operational space: three ways to the inertia at several ends, and what the consistent inverse does not feel."""
+"""Operational space: three algorithms for the inverse inertia of several points, and the consistent inverse."""
 
 from functools import partial
 

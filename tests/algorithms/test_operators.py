@@ -68,7 +68,7 @@ def test_jacobian_is_its_three_factors(seed):
 
 @pytest.mark.parametrize("seed", ALL_SEEDS)
 def test_mass_bias_and_jacobian_have_their_factors(seed):
-    """Equations (2) to (7): the Newton-Euler factorization; with armature, what the paper has not."""
+    """Equations (2) to (7): the Newton-Euler factorization; with armature, which the paper does not treat."""
     robot, q, rng = case(seed)
     S, v = SpatialOperators(robot, q), rng.normal(size=robot.nv)
     same(S.mass, legged.inertia_matrix(robot, q))

@@ -1,4 +1,4 @@
-"""Divide and conquer and the algorithms of global analysis: right, refused where they must be, and of what depth."""
+"""Divide and conquer and the algorithms of global analysis: correctness, unsupported robots, depth and accuracy."""
 
 from functools import partial
 from itertools import pairwise
@@ -262,7 +262,7 @@ def test_compiled_parallel_forms_equal_plain_ones():
 
 @pytest.mark.skipif(bool(np.finfo(np.longdouble).eps > 1e-18), reason="no extended precision here")
 def test_accuracy_of_divide_and_conquer():
-    """Featherstone 1999, part 2; inertias of handles are differences of what they are between."""
+    """Featherstone 1999, part 2: the inverse version loses digits by differences of inverse inertias."""
     found = errors(64, 3.0)
     assert found["articulated bodies"] < 1e-11
     assert 10 * found["articulated bodies"] < found["divide and conquer, inverse"] < 1e-8

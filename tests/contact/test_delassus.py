@@ -1,4 +1,4 @@
-"""Contact-space inertia and what impulses do to robots: recursions beside dense matrices, on random trees."""
+"""The Delassus operator and velocity jumps by recursions, compared with dense matrices on random trees."""
 
 import numpy as np
 import pytest
@@ -98,7 +98,7 @@ def test_velocity_jumps_equal_dense_matrices(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_impulses_are_forces_of_a_short_time(seed):
-    """A force p / h held over a step h moves the robot as the impulse p does, and its wrenches are told to match."""
+    """A constant force p over a unit of time changes the velocity as the impulse p; `wrenches` gives its wrenches."""
     rng = np.random.default_rng(seed)
     robot = random_tree(seed, 6, physics=False)
     q, none = legged.random_configuration(robot, rng), np.zeros(robot.nv)

@@ -1,4 +1,4 @@
-"""Time stepping without contact: what free flight must keep, and how fast its error falls."""
+"""Time stepping without contact: conserved quantities of free flight, and the order of the error."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Scenes: which pairs may touch, by default and by names, what their impulses and wrenches are, traced and plain."""
+"""Scenes: default and named collision pairs, their impulses and wrenches, traced and plain."""
 
 import numpy as np
 import pytest
@@ -187,7 +187,7 @@ def kinetic(scene, qs, vs):
 @pytest.mark.parametrize("restitution", [0.0, 0.6, 1.0])
 @pytest.mark.parametrize("seed", range(15))
 def test_random_impacts_add_no_energy_and_their_work_is_its_change(seed, restitution):
-    """Robot, block and ball fall on each other and the ground anyhow; overlaps are left as they are."""
+    """Robot, block and ball collide with each other and the ground at random; penetrations are not corrected."""
     rng = np.random.default_rng(seed)
     ground = Rigid(rng.uniform(0.0, 1.2), restitution, threshold=0.0, recovery=0.0)
     scene = Scene.of(dog(), ground, [block(), ball()])

@@ -1,4 +1,4 @@
-"""Distances of spheres, boxes and terrain beside closed forms and MuJoCo's; shapes that cannot be."""
+"""Distances of spheres, boxes and terrain compared with closed forms and MuJoCo; invalid shapes."""
 
 import mujoco
 import numpy as np

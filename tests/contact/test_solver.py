@@ -64,7 +64,7 @@ def test_frictionless_solution_minimizes_the_energy(seed):
 
 
 def test_one_contact_by_hand():
-    """A ball, u = p / m: it sticks if mu p_n holds it, else slides on with what is left."""
+    """A ball, u = p / m: it sticks if mu p_n suffices, otherwise it slides with the remaining velocity."""
     mass, free = 2.0, np.array([[-3.0, 1.0, 0.0]])
     for mu, slide in ((0.5, 0.0), (0.2, 1.0 - 0.2 * 3.0)):
         contacts = ContactProblem([[np.eye(3) / mass]], free, mu)
@@ -115,7 +115,7 @@ def test_anderson_mixing_reduces_the_sweeps_of_redundant_problems(monkeypatch):
 
 
 def change_of_energy(contacts, p):
-    """Return by how much impulses change the kinetic energy of what had u_free."""
+    """Return the change of kinetic energy by impulses, from the velocity u_free."""
     return 0.5 * (p * (contacts.u_free + velocities(contacts, p))).sum()
 
 

@@ -130,7 +130,7 @@ def test_four_bar_obeys_freudensteins_equation(crank):
 @pytest.mark.parametrize("extra", [False, True])
 @pytest.mark.parametrize("method", METHODS)
 def test_parallelogram_with_a_redundant_bar_moves_as_a_pendulum(extra, method):
-    """Redundant constraints: the same acceleration in closed form, the shortest multipliers, the rank told."""
+    """Redundant constraints: the acceleration in closed form, multipliers of least norm, and the rank."""
     closed, angle, rate, tau = parallelogram(extra), 1.1, 2.0, 4.0
     cranks = 2 + extra
     q = np.array([angle, -angle, *[angle] * (1 + extra)])

@@ -37,7 +37,7 @@ def test_error_falls_with_the_fourth_power_of_the_step():
 
 
 def test_stabilization_alone_keeps_the_loop_closed():
-    """`Stiff` projects nothing: Baumgarte's terms keep what its tolerance lets go."""
+    """`Stiff` does not project: Baumgarte stabilization limits the constraint error to its tolerance."""
     closed, q, v = spinning_four_bar()
     run = legged.simulate(closed, until=3.0, q=q, v=v, integrator=legged.Stiff())
     assert legged.simulation.loop_errors(closed, run).max() < 1e-5
