@@ -120,7 +120,7 @@ class PlanarBalance:
 
     @property
     def mass(self) -> float:
-        """The mass that moves, [kg]: that of a fixed base is left out."""
+        """The moving mass, [kg], without that of a fixed base."""
         return self.robot.mass - (self.robot.bodies[0].moments.mass if self.contact is None else 0.0)
 
     @property
@@ -300,8 +300,8 @@ class PlanarBalanceControl:
         a = model.direction
         pole = 1.0 / state.time_constant if self.pole is None else self.pole
         gains = BalanceGains.of(pole, state.Y1, state.Y2)
-        wanted = self._wanted(t, state.time_constant)
-        L3 = -gains.k_dd * state.L2 - gains.k_d * state.L1 - gains.k_L * state.L - gains.k_q * (state.q2 - wanted)
+        desired = self._desired(t, state.time_constant)
+        L3 = -gains.k_dd * state.L2 - gains.k_d * state.L1 - gains.k_L * state.L - gains.k_q * (state.q2 - desired)
         other = self._other_accelerations(t, q, at.v[1:], state)
         weight = model._sign * model.mass * np.linalg.norm(model.robot.gravity)
         # Two equations for the accelerations of pivot and balancing motion: no torque at the pivot, and L'''.
@@ -317,15 +317,16 @@ class PlanarBalanceControl:
             torques = np.minimum(np.maximum(torques, -self.limit), self.limit)
         return np.concatenate([np.zeros(model.robot.nv - len(torques)), torques])
 
-    def _wanted(self, t: Any, time_constant: Any) -> Any:
+    def _desired(self, t: Any, time_constant: Any) -> Any:
         """Return the command at a time, through the reverse-time filter if `preview`."""
-        if not callable(self.command):
-            return self.command
+        command: Any = self.command
+        if not callable(command):
+            return command
         if not self.preview:
-            return self.command(t)
-        if isinstance(self.command, StepCommand):
-            return self.command.previewed(t, time_constant)
-        return sum(w * self.command(t + time_constant * x) for x, w in zip(_NODES, _WEIGHTS, strict=True))
+            return command(t)
+        if isinstance(command, StepCommand):
+            return command.previewed(t, time_constant)
+        return sum(w * command(t + time_constant * x) for x, w in zip(_NODES, _WEIGHTS, strict=True))
 
     def _other_accelerations(self, t: Any, q: Array, rates: Array, state: PlanarState) -> Array:
         """Return the joint accelerations besides the balancing motion's, (n - 1,): those of servos."""
@@ -340,8 +341,8 @@ class PlanarBalanceControl:
         position, velocity, acceleration = (np.stack([x + 0.0 * t for x in row]) for row in reference)
         error = position + model.joint_zero + a * state.q2 - model.joint_positions(q)
         rate_error = velocity + a * state.q2_rate - rates
-        asked = acceleration + self.bandwidth**2 * error + 2.0 * self.bandwidth * rate_error
-        return asked - a * ((a @ asked) / (a @ a))
+        desired = acceleration + self.bandwidth**2 * error + 2.0 * self.bandwidth * rate_error
+        return desired - a * ((a @ desired) / (a @ a))
 
 
 @checked

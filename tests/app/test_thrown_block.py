@@ -181,7 +181,7 @@ def test_the_command_prints_events_beside_the_papers_and_writes_figures_animatio
     assert found.exit_code == 0, found.output
     assert re.search(r"the block hits the trunk +0\.0[78]\d +0\.08", found.output)
     assert "left_foot_7 lands" in found.output and "times real time  2066 s" in found.output
-    assert legged.Run.load(tmp_path / "run.npz").bodies == (BLOCK,)
+    assert legged.Run.load(tmp_path / "run.npz").bodies.names == (BLOCK,)
     names = {path.name for path in tmp_path.iterdir()}
     assert {"figure-3-joint-angles.png", "figure-6-orientation.png", "feet.png"} <= names
     assert {"animation.gif", "animation.html"} <= names
