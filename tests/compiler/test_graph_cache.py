@@ -247,10 +247,14 @@ def test_a_function_put_in_place_of_one_of_the_project_has_no_key(monkeypatch):
 
 def test_default_values_and_attributes_of_a_function_count(monkeypatch):
     function, before = legged.random_tree, keys.function_key(legged.random_tree)
+    inner = undecorated(function)
     with monkeypatch.context() as patch:
-        patch.setattr(function, "__kwdefaults__", {**(function.__kwdefaults__ or {}), "seed": 7})
+        patch.setattr(inner, "__kwdefaults__", {**(inner.__kwdefaults__ or {}), "seed": 7})
         assert keys.function_key(function) not in (before, None)
-        patch.setattr(function, "__kwdefaults__", {"seed": object()})
+        patch.setattr(inner, "__kwdefaults__", {"seed": object()})
+        assert keys.function_key(function) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(inner, "cached", 1, raising=False)
         assert keys.function_key(function) is None
     with monkeypatch.context() as patch:
         patch.setattr(function, "cached", 1, raising=False)

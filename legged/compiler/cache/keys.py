@@ -90,9 +90,10 @@ def function_key(function: Any) -> str | None:
     module, name = sys.modules[function.__module__], function.__qualname__
     if vars(module).get(name) is not function:
         return None
-    function = undecorated(function)
+    decorated, function = function, undecorated(function)
     if (
-        function.__globals__ is not vars(module)
+        (decorated is not function and decorated.__dict__ != {"__wrapped__": function})
+        or function.__globals__ is not vars(module)
         or function.__code__.co_filename != module.__file__
         or function.__code__.co_name != name
         or function.__closure__
