@@ -1,18 +1,28 @@
-"""What legged robots sense: inertial units, foot contacts, and where they stand on their feet.
+"""Sensors of legged robots: inertial measurement unit, contact forces, and measures of balance.
 
-Functions of one state (`gyro`, `specific_force`, `contact_force`, `zero_moment_point`, `capture_point`) are plain NumPy
-that controllers can call and `legged.compile` takes; `measure` reads everything along a run.
+Functions of one state (`gyro`, `specific_force`, `contact_force`, `zero_moment_point`, `capture_point`) are plain
+NumPy, which controllers can call and `legged.compile` can trace; `measure` evaluates all sensors along a run.
 """
 
-from legged.sensors.contact import contact_force, contact_switches, ground_wrench
-from legged.sensors.imu import gyro, specific_force
-from legged.sensors.measure import Readings, measure
-from legged.sensors.noise import Noise
-from legged.sensors.points import capture_point, pressure_point, zero_moment_point
-from legged.sensors.sliding import sliding_per_stance
-from legged.sensors.support import support_margin, support_polygon
+from legged.sensors.balance_points import (
+    capture_point,
+    pressure_point,
+    support_margin,
+    support_polygon,
+    zero_moment_point,
+)
+from legged.sensors.instruments import (
+    Noise,
+    contact_force,
+    contact_switches,
+    ground_wrench,
+    gyro,
+    specific_force,
+)
+from legged.sensors.measure import FootSensor, Readings, measure, sliding_per_stance
 
 __all__ = [
+    "FootSensor",
     "Noise",
     "Readings",
     "capture_point",

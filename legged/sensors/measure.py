@@ -1,4 +1,4 @@
-"""Every sensor along a run."""
+"""Readings of all sensors along a run, and the sliding of feet in their stances."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from legged.dynamics.frames import Frame
 from legged.dynamics.kinematics import center_of_mass, momentum, required_wrench
 from legged.errors import DefinitionError, UnknownNameError
 from legged.robot.robot import Robot
-from legged.sensors.contact import contact_switches
-from legged.sensors.imu import gyro, specific_force
-from legged.sensors.points import caught, point_of_wrench, pressing
-from legged.sensors.support import support_margin
+from legged.sensors.balance_points import capture_point_of_mass, least_load, support_margin, zero_moment_of_wrench
+from legged.sensors.instruments import contact_switches, gyro, specific_force
 from legged.simulation.records import ContactRecord
 from legged.simulation.run import Run
 from legged.spatial import Array
 
-_TOUCHING = 0.02  # of the robot's weight
+_CONTACT_LOAD = 0.02  # of the robot's weight: default threshold of a contact switch
 
 
-class Foot(NamedTuple):
-    """What a foot sensed: force of the ground, (T, 3), [N], world; whether it touched, (T,), bool."""
+class FootSensor(NamedTuple):
+    """Readings at one foot.
+
+    Attributes:
+        force: Contact force, (T, 3), [N], world axes.
+        touching: State of its contact switch, (T,), bool.
+    """
 
     force: Array
     touching: Array
@@ -32,21 +35,21 @@ class Foot(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """What sensors read along a run, sampled as the run is; world axes but for the inertial unit's.
+    """Readings of sensors at the samples of a run; world axes except for the inertial measurement unit.
 
-    Points on the ground lie in the plane through the center of pressure along the ground's mean normal; in flight the
-    plane stays where it was. NaN stands for what does not exist: pressure points in flight, margins without feet.
+    Points on the ground lie in the plane through the center of pressure with the mean normal of the ground; in flight
+    the plane stays at its last position. Missing values are NaN: pressure points in flight, margins without feet.
 
     Attributes:
-        times: (T,), [s].
+        times: Sample times, (T,), [s].
         gyro: Angular velocity, (T, 3), [rad/s], sensor axes.
-        specific_force: a - g, (T, 3), [m/s^2], sensor axes.
+        specific_force: Specific force a - g, (T, 3), [m/s^2], sensor axes.
         contacts: Contact points and the forces on them, see `ContactRecord`.
         touching: States of the contact switches, (T, n), bool.
-        center_of_mass: (T, 3), [m].
-        center_of_pressure: From the contact forces, (T, 3), [m].
-        zero_moment_point: From the motion, (T, 3), [m]; pushes move it away from the center of pressure.
-        capture_point: (T, 3), [m].
+        center_of_mass: Center of mass, (T, 3), [m].
+        center_of_pressure: Center of pressure of the contact forces, (T, 3), [m].
+        zero_moment_point: Zero-moment point of the motion, (T, 3), [m]; pushes move it off the center of pressure.
+        capture_point: Instantaneous capture point, (T, 3), [m].
     """
 
     times: Array
@@ -59,18 +62,24 @@ class Readings:
     zero_moment_point: Array
     capture_point: Array
 
-    def foot(self, name: str) -> Foot:
-        """Return the force on a contact point, or the sum on a link's, and whether (any of) it touched."""
-        among = self.contacts.names if name in self.contacts.names else self.contacts.on
-        own = [k for k, other in enumerate(among) if other == name]
+    def foot(self, name: str) -> FootSensor:
+        """Return the readings at a contact, or the sum of forces on a link and whether any of its contacts touches.
+
+        Args:
+            name: Name of a contact or of a link.
+        """
+        names = self.contacts.names if name in self.contacts.names else self.contacts.on
+        own = [k for k, other in enumerate(names) if other == name]
         if not own:
             raise UnknownNameError("foot", name, dict.fromkeys((*self.contacts.names, *self.contacts.on)))
-        return Foot(self.contacts.forces[:, own].sum(axis=1), np.logical_or.reduce(self.touching[:, own], axis=1))
+        return FootSensor(self.contacts.forces[:, own].sum(axis=1), np.logical_or.reduce(self.touching[:, own], axis=1))
 
     def margin(self, points: Array) -> Array:
-        """Return how far points, (T, 3), [m], lie inside the polygon of the touching feet, (T,), [m].
+        """Return the margin of points in the support polygon, (T,), [m]; see `support_margin`.
 
-        See `support_margin`; NaN where no foot touches or a point is NaN.
+        Args:
+            points: A point for each sample, (T, 3), [m], world axes. NaN points give NaN margins, as do samples
+                without contact.
         """
         margins = np.full(len(self.times), np.nan)
         for k, (point, on) in enumerate(zip(points, self.touching, strict=True)):
@@ -80,39 +89,40 @@ class Readings:
 
 
 def measure(robot: Robot, run: Run, imu: str | Frame | None = None, threshold: float | None = None) -> Readings:
-    """Return what sensors read along a run of the robot.
+    """Return the readings of all sensors along a run.
 
     Args:
-        robot: The robot that ran. run: The run.
-        imu: Where the inertial unit sits: a link, a contact point or a `legged.Frame`; on the base by default.
-        threshold: Normal force that closes a foot's switch, [N]; it opens at half of it. 2 % of the weight by default.
+        robot: The robot of the run. run: The run.
+        imu: Frame of the inertial measurement unit: a link, a contact point or a `legged.Frame`; default the base.
+        threshold: Normal force that closes a contact switch, [N]; it opens at half of it. Default 2 % of the weight.
 
     Raises:
-        DefinitionError: for a run of another robot. UnknownNameError: for an inertial unit nowhere.
+        DefinitionError: The run is that of another robot.
+        UnknownNameError: The frame of the inertial measurement unit does not exist.
     """
     if run.robot != robot.name or run.q.shape[1:] != (robot.nq,) or run.v.shape[1:] != (robot.nv,):
         raise DefinitionError(f"the run is one of {run.robot!r}, not of {robot.name!r}; pass the robot that ran")
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
-    normal = run.ground.normal
-    seen = _seen(robot, run, robot.links[0].name if imu is None else imu)
-    pressed = run.center_of_pressure
-    origin = _held(pressed, run.contacts.points)
-    load = seen.wrench[:, 3:] @ normal
-    load = np.where(load > pressing(robot), load, np.nan)
+    normal, pressure = run.ground.normal, run.center_of_pressure
+    state = _evaluate(robot, run, robot.links[0].name if imu is None else imu)
+    origin = _plane_points(pressure, run.contacts.points)
+    load = state.wrench[:, 3:] @ normal
+    load = np.where(load > least_load(robot), load, np.nan)
+    closing = _CONTACT_LOAD * weight if threshold is None else threshold
     return Readings(
         times=run.times,
-        gyro=seen.gyro,
-        specific_force=seen.specific_force,
+        gyro=state.gyro,
+        specific_force=state.specific_force,
         contacts=run.contacts,
-        touching=contact_switches(run.contacts.forces @ normal, _TOUCHING * weight if threshold is None else threshold),
-        center_of_mass=seen.center,
-        center_of_pressure=pressed,
-        zero_moment_point=point_of_wrench(seen.wrench.T, load, origin.T, normal[:, None]).T,
-        capture_point=caught(robot, seen.center.T, seen.velocity.T, origin.T, normal).T,
+        touching=contact_switches(run.contacts.forces @ normal, closing),
+        center_of_mass=state.center,
+        center_of_pressure=pressure,
+        zero_moment_point=zero_moment_of_wrench(state.wrench.T, load, origin.T, normal[:, None]).T,
+        capture_point=capture_point_of_mass(robot, state.center.T, state.velocity.T, origin.T, normal).T,
     )
 
 
-class _Seen(NamedTuple):
+class _StateReadings(NamedTuple):
     gyro: Any
     specific_force: Any
     wrench: Any
@@ -120,26 +130,45 @@ class _Seen(NamedTuple):
     velocity: Any
 
 
-def _seen(robot: Robot, run: Run, imu: str | Frame) -> _Seen:
-    """Return what follows from (q, v, vdot), one row a sample; one kernel computes it."""
+def _evaluate(robot: Robot, run: Run, imu: str | Frame) -> _StateReadings:
+    """Return the readings that depend on (q, v, vdot) alone, one row per sample, from one compiled kernel."""
 
-    def at(robot: Robot, q: Array, v: Array, vdot: Array) -> _Seen:
-        velocity = momentum(robot, q, v)[3:] / robot.mass
-        specific = specific_force(robot, q, v, vdot, imu)
-        return _Seen(
-            gyro(robot, q, v, imu), specific, required_wrench(robot, q, v, vdot), center_of_mass(robot, q), velocity
+    def readings(robot: Robot, q: Array, v: Array, vdot: Array) -> _StateReadings:
+        return _StateReadings(
+            gyro=gyro(robot, q, v, imu),
+            specific_force=specific_force(robot, q, v, vdot, imu),
+            wrench=required_wrench(robot, q, v, vdot),
+            center=center_of_mass(robot, q),
+            velocity=momentum(robot, q, v)[3:] / robot.mass,
         )
 
-    return compile_function(at, robot)(run.q, run.v, run.vdot)
+    return compile_function(readings, robot)(run.q, run.v, run.vdot)
 
 
-def _held(pressed: Array, points: Array) -> Array:
-    """Return the center of pressure, (T, 3), in flight the one before, ahead of the first contact that one.
+def _plane_points(pressure: Array, points: Array) -> Array:
+    """Return a point of the ground plane at each sample, (T, 3), [m]: the last center of pressure, or the first.
 
-    Without any contact, a place at the height of the lowest contact point at the start.
+    Without any contact it is a point at the height of the lowest contact point at the start.
     """
-    known = np.flatnonzero(np.isfinite(pressed).all(axis=1))
-    if not len(known):
-        return np.broadcast_to(points[0].min(axis=0) if points.shape[1] else np.zeros(3), pressed.shape)
-    last = np.maximum(np.searchsorted(known, np.arange(len(pressed)), side="right") - 1, 0)
-    return pressed[known[last]]
+    valid = np.flatnonzero(np.isfinite(pressure).all(axis=1))
+    if not len(valid):
+        return np.broadcast_to(points[0].min(axis=0) if points.shape[1] else np.zeros(3), pressure.shape)
+    last = np.maximum(np.searchsorted(valid, np.arange(len(pressure)), side="right") - 1, 0)
+    return pressure[valid[last]]
+
+
+def sliding_per_stance(run: Run, threshold: float) -> Array:
+    """Return the mean sliding distance of each contact point per stance, (n,), [m]; zero for points without a stance.
+
+    The distance is the sum of the displacements along the ground between samples, so motion to and fro adds up.
+
+    Args:
+        run: The run. threshold: Normal force at which a stance begins, [N]; it ends at half of it.
+    """
+    normal = run.ground.normal
+    stance = contact_switches(run.contacts.forces @ normal, threshold)
+    moves = np.diff(run.contacts.points, axis=0)
+    along = moves - (moves @ normal)[..., None] * normal
+    distance = (np.linalg.norm(along, axis=2) * (stance[1:] & stance[:-1])).sum(axis=0)
+    stances = stance[0].astype(int) + (stance[1:] & ~stance[:-1]).sum(axis=0)
+    return distance / np.maximum(stances, 1)

@@ -26,7 +26,7 @@ COMPILED = "compiled closed loop"
 
 
 @dataclass(frozen=True, eq=False)
-class CompiledPlant(ClosedLoop):
+class _CompiledPlant(ClosedLoop):
     """A closed loop with compiled robot, and compiled ground if it can be traced; the controller runs in Python."""
 
     def _compiled(self, name: str, **shapes: Any) -> Callable[..., Any]:
@@ -68,7 +68,7 @@ class CompiledPlant(ClosedLoop):
 
 
 @dataclass(frozen=True, eq=False)
-class CompiledScene(CompiledPlant, RigidLoop):
+class _CompiledScene(_CompiledPlant, RigidLoop):
     """A closed loop on rigid ground with compiled robot, bodies and contacts; the controller runs in Python."""
 
     def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
@@ -86,7 +86,7 @@ class CompiledScene(CompiledPlant, RigidLoop):
         return self._impact_step(float(t), float(h), q, s, tau, memory_rate)
 
 
-_PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: CompiledPlant, RigidLoop: CompiledScene}
+_PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: _CompiledPlant, RigidLoop: _CompiledScene}
 
 
 class Backend:
@@ -130,7 +130,7 @@ class Backend:
 
         Args:
             t: Time, [s]. phase: Number of switch times passed.
-            y: States [xi; s], (..., n). q_ref: Reference configuration of all of them, (nq,).
+            y: States [xi; s], (..., n). q_ref: Reference configuration of all of them, (nq,), mixed units.
         """
         try:
             if self.whole:
@@ -197,7 +197,7 @@ class Backend:
         """Return the configuration q, (nq,), with unit quaternions.
 
         Args:
-            q_ref: Reference configuration, (nq,). xi: Chart coordinates, (nv,).
+            q_ref: Reference configuration, (nq,), mixed units. xi: Chart coordinates, (nv,).
         """
         return self._configuration(q_ref, xi)
 

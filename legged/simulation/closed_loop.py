@@ -154,7 +154,7 @@ class ClosedLoop:
         """Return s plus noise, (size,), in the entries to which it can be added.
 
         Args:
-            s: Rest of the state, (size,). noise: Perturbation, (size,).
+            s: Rest of the state, (size,). noise: Perturbation, (size,), mixed units.
         """
         return s + noise
 
@@ -182,7 +182,7 @@ class ClosedLoop:
         """Return the configuration q, (nq,), with unit quaternions.
 
         Args:
-            q_ref: Reference configuration, (nq,). xi: Chart coordinates, (nv,).
+            q_ref: Reference configuration, (nq,), mixed units. xi: Chart coordinates, (nv,).
         """
         return normalized(self.robot, integrate(self.robot, q_ref, xi))
 
@@ -208,7 +208,7 @@ class ClosedLoop:
 
         Args:
             t: Time, [s]. phase: Number of switch times passed. q: Configuration, (nq,). s: Rest of the state, (size,).
-            contact: Contact wrenches on the links, (n_links, 6).
+            contact: Contact wrenches [n; f], (n_links, 6), [N m] and [N], link axes.
         """
         if not self.controller.has_update:
             return s
@@ -221,7 +221,7 @@ class ClosedLoop:
 
         Args:
             t: Time, [s]. phase: Number of switch times passed. q: Configuration, (nq,). s: Rest of the state, (size,).
-            contact: Contact wrenches on the links, (n_links, 6).
+            contact: Contact wrenches [n; f], (n_links, 6), [N m] and [N], link axes.
         """
         part = self.split(s)
         arguments = t, phase, q, part.v, contact, part.memory
@@ -266,7 +266,7 @@ class ClosedLoop:
 
         Args:
             h: Time step, [s]. q: Configuration, (nq,).
-            v: Velocity before the step, (nv,). v_next: Velocity after it, (nv,).
+            v: Velocity before the step, (nv,). v_next: Velocity after it, (nv,), mixed units.
         """
         friction = scatter_add(self.robot, [friction_forces(body, v) for body in self.robot.bodies])
         force = stop_forces(self.robot, self._stops, q, v) - friction - self.implicit_damping(h, q, v) * (v_next - v)
@@ -301,7 +301,7 @@ class ClosedLoop:
 
         Args:
             t: Time, [s]. phase: Number of switch times passed.
-            y: State in the chart around q_ref, (nv + size,). q_ref: Reference configuration, (nq,).
+            y: State in the chart around q_ref, (nv + size,). q_ref: Reference configuration, (nq,), mixed units.
         """
         n = self.robot.nv
         xi, s = y[:n], y[n:]

@@ -76,7 +76,7 @@ class DynamicalSystem(Protocol):
 
         Args:
             t: Time, [s]. phase: Number of switch times passed.
-            y: States, (..., n). q_ref: Reference configuration of all of them, (nq,).
+            y: States, (..., n). q_ref: Reference configuration of all of them, (nq,), mixed units.
         """
         ...
 
@@ -92,7 +92,7 @@ class DynamicalSystem(Protocol):
         """Return the configuration q, (nq,), with unit quaternions.
 
         Args:
-            q_ref: Reference configuration, (nq,). xi: Chart coordinates, (nv,).
+            q_ref: Reference configuration, (nq,), mixed units. xi: Chart coordinates, (nv,).
         """
         ...
 

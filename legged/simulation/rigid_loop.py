@@ -79,6 +79,12 @@ class RigidLoop(ClosedLoop):
         return super().size + sum(robot.nq + robot.nv for robot in self.scene.robots[1:])
 
     def initial(self, v: Array, memory: Array, bodies: Sequence[FreeBody] | None = None) -> Array:
+        """Return s at the start, (size,); see `ClosedLoop.initial`.
+
+        Args:
+            v: Velocity, (nv,). memory: Memory of the controller, (m,).
+            bodies: Free bodies whose states replace those of the loop's bodies.
+        """
         states = [part for body in (self.bodies if bodies is None else bodies) for part in body.state()]
         return np.concatenate([super().initial(v, memory), *states])
 
@@ -86,7 +92,7 @@ class RigidLoop(ClosedLoop):
         """Return s plus noise, (size,), except for the states of bodies, which contain unit quaternions.
 
         Args:
-            s: Rest of the state, (size,). noise: Perturbation, (size,).
+            s: Rest of the state, (size,). noise: Perturbation, (size,), mixed units.
         """
         own = super().size
         return np.concatenate([s[:own] + noise[:own], s[own:]])
@@ -127,8 +133,8 @@ class RigidLoop(ClosedLoop):
 
         Args:
             t: Time, [s]. h: Time step, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
-            tau: Generalized forces of the actuators, (nv,), [N m] or [N].
-            memory_rate: Time derivative of the controller's memory, (m,).
+            tau: Generalized forces of the actuators, (nv,).
+            memory_rate: Time derivative of the controller's memory, (m,), mixed units.
         """
         part, scene = self.split(s), self.scene
         starts = zip(scene.robots, self.states(q, s), strict=True)
@@ -149,6 +155,11 @@ class RigidLoop(ClosedLoop):
         return q_next, np.concatenate([v_next, memory, ground, part.works + np.stack(works), *others])
 
     def outputs(self, q: Array, s: Array) -> Outputs:
+        """Return energies, the pose of the base and the positions of the nodes, with those of the bodies.
+
+        Args:
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
         own, states = super().outputs(q, s), self.states(q, s)[1:]
         kinetic, potential, nodes = own.kinetic, own.potential, [own.skeleton]
         for robot, body, (x, v) in zip(self.scene.robots[1:], self.bodies, states, strict=True):
@@ -164,7 +175,7 @@ class RigidLoop(ClosedLoop):
 
         Args:
             t: Time, [s]. phase: Number of switch times passed.
-            y: State in the chart around q_ref, (nv + size,). q_ref: Reference configuration, (nq,).
+            y: State in the chart around q_ref, (nv + size,). q_ref: Reference configuration, (nq,), mixed units.
         """
         return np.concatenate([super().rate(t, phase, y, q_ref), np.zeros(self.size - super().size)])
 

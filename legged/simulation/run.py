@@ -97,7 +97,7 @@ class Run:
 
     @property
     def joint_positions(self) -> Array:
-        """Joint coordinates, (T, nq - base's), [rad] or [m]."""
+        """Joint coordinates, (T, n) without the n_base entries of the base, [rad] or [m]."""
         return self.q[:, self._first_joint :]
 
     @property
@@ -177,7 +177,8 @@ class Run:
             path: The file; its suffix becomes .npz.
         """
         path = Path(path).with_suffix(".npz")
-        np.savez_compressed(path, **{name: np.asarray(_get(self, name)) for name in _STORED})
+        arrays: dict[str, Any] = {name: np.asarray(_get(self, name)) for name in _STORED}
+        np.savez_compressed(path, **arrays)
         return path
 
     @staticmethod

@@ -77,7 +77,7 @@ def test_noise_has_the_densities_it_was_given():
     assert not np.array_equal(white, sensors.Noise(density=0.02, seed=1).on(times, np.zeros((8000, 3))))
     with pytest.raises(DefinitionError, match="finite and not negative"):
         sensors.Noise(density=-1.0)
-    with pytest.raises(ShapeError, match="as many growing times"):
+    with pytest.raises(ShapeError, match="as many increasing times"):
         sensors.Noise().on(times[:5], np.zeros((6, 3)))
 
 

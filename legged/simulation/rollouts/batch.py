@@ -282,7 +282,7 @@ def aligned_schedule(plans: Sequence[Sequence[StepSequence]], plan_of: Array) ->
     A member without a break time where another member has one gets an empty sequence.
 
     Args:
-        plans: The different lists of step sequences. plan_of: Index of the list of each member, (B,).
+        plans: The different lists of step sequences. plan_of: Index of the list of each member, (B,), dimensionless.
     """
     intervals = [_split_at_samples(plan) for plan in plans]
     most = np.max([[len(part) for part in parts] for parts in intervals], axis=0)

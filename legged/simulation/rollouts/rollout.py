@@ -142,15 +142,15 @@ def rollout(
         DefinitionError: A value is not valid for its field.
     """
     times = sample_times(until, sample)
-    integrator = select_integrator(integrator, ground, bodies, SemiImplicitEuler())
-    if not isinstance(integrator, FixedStep):
-        raise DefinitionError(f"a rollout needs an integrator with a fixed step, got {integrator}")
+    steps = select_integrator(integrator, ground, bodies, SemiImplicitEuler())
+    if not isinstance(steps, FixedStep):
+        raise DefinitionError(f"a rollout needs an integrator with a fixed step, got {steps}")
     nominal = Setup(controller, ground, tuple(pushes), tuple(bodies))
     sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     if fall is None:
         fall = ground is not None and robot.base.kind != "fixed"
     condition = fall if isinstance(fall, Fall) else Fall() if fall else None
-    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, until), integrator, times)
+    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, until), steps, times)
     with ProgressBar(robot.name, until, progress) as bar:
         name, members = task.simulate(compiled, threads, bar.update)
     return task.result(name, members)
