@@ -326,7 +326,8 @@ class PlanarBalanceControl:
             return command(t)
         if isinstance(command, StepCommand):
             return command.previewed(t, time_constant)
-        return sum(w * command(t + time_constant * x) for x, w in zip(_NODES, _WEIGHTS, strict=True))
+        quadrature = zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True)
+        return sum(w * command(t + time_constant * x) for x, w in quadrature)
 
     def _other_accelerations(self, t: Any, q: Array, rates: Array, state: PlanarState) -> Array:
         """Return the joint accelerations besides the balancing motion's, (n - 1,): those of servos."""

@@ -143,7 +143,7 @@ def test_preview_of_a_smooth_command_solves_its_filter():
     robot = pendulum(0.5, 0.7)
     control = PlanarBalanceControl(PlanarBalance(robot, {"joint1": 1.0}), lambda t: np.sin(2.0 * t))
     T, t, h = 0.28, 0.7, 1e-4
-    y, ahead, behind = (control._wanted(at, T) for at in (t, t + h, t - h))
+    y, ahead, behind = (control._desired(at, T) for at in (t, t + h, t - h))
     assert np.isclose(y - T * (ahead - behind) / (2 * h), np.sin(2.0 * t), rtol=0, atol=1e-6)  # y - T y' = u
 
 
