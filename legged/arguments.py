@@ -63,6 +63,35 @@ def array(name: str, value: Any, shape: Sequence[int | None] | None = None, mean
         ShapeError: If the shape differs, or the lists in it have different lengths.
         NotFiniteError: If an entry is NaN or infinite.
     """
+    found = _array(name, value)
+    if shape is not None and not _fits(found.shape, shape):
+        wanted = "(" + ", ".join("n" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
+        raise ShapeError(f"{name} must be {wanted}{meaning and ', '}{meaning}, got shape {found.shape}")
+    if found.dtype == object:
+        return found
+    found = found.astype(float)
+    if not np.isfinite(found).all():
+        where = np.unravel_index(int(np.flatnonzero(~np.isfinite(found))[0]), found.shape)
+        place = f" at entry {', '.join(map(str, where))}" if where else ""
+        raise NotFiniteError(f"{name} must be finite, got {found[where]}{place}")
+    return found
+
+
+def real_array(name: str, value: Any) -> np.ndarray:
+    """Return an array of real numbers, which may be infinite or NaN: the same array if the value is one already.
+
+    Raises:
+        ArgumentError: If the entries are no real numbers; traced scalars are none.
+        ShapeError: If the lists in it have different lengths.
+    """
+    found = _array(name, value)
+    if found.dtype == object:
+        raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
+    return found
+
+
+def _array(name: str, value: Any) -> np.ndarray:
+    """Return a value as an array of real numbers of any type, or of objects if some entries are traced scalars."""
     try:
         found = np.asarray(value)
     except (ValueError, TypeError, OverflowError, RecursionError):
@@ -75,16 +104,6 @@ def array(name: str, value: Any, shape: Sequence[int | None] | None = None, mean
         found = _objects(name, value, found)
     elif found.dtype.kind not in _REAL and found.size:
         raise ArgumentError(f"{name} must hold real numbers, got {_kind(found)}: {shown(value)}")
-    if shape is not None and not _fits(found.shape, shape):
-        wanted = "(" + ", ".join("n" if n is None else str(n) for n in shape) + ("," if len(shape) == 1 else "") + ")"
-        raise ShapeError(f"{name} must be {wanted}{meaning and ', '}{meaning}, got shape {found.shape}")
-    if found.dtype == object:
-        return found
-    found = found.astype(float)
-    if not np.isfinite(found).all():
-        where = np.unravel_index(int(np.flatnonzero(~np.isfinite(found))[0]), found.shape)
-        place = f" at entry {', '.join(map(str, where))}" if where else ""
-        raise NotFiniteError(f"{name} must be finite, got {found[where]}{place}")
     return found
 
 

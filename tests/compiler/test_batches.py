@@ -167,7 +167,7 @@ def test_out_takes_the_results_wherever_it_lies(kernel, rng):
         assert kernel(q, v, gain, out=out) is out
         assert np.array_equal(out[0], wanted[0].astype(first.dtype)) and np.array_equal(out[1], wanted[1])
     assert np.isnan(wide[:, :2]).all() and np.isnan(wide[:, 6:]).all()
-    with pytest.raises(ShapeError, match=r"out must be an array of shape \(21, 4\), got \(20, 4\)"):
+    with pytest.raises(ShapeError, match=r"out\[0\] must be an array of shape \(21, 4\), got \(20, 4\)"):
         kernel(q, v, gain, out=(np.empty((20, 4)), np.empty(21)))
     with pytest.raises(ShapeError, match="out must be a tuple of 2 arrays"):
         kernel(q, v, gain, out=np.empty((21, 4)))

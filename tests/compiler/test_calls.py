@@ -9,21 +9,23 @@ import contextlib
 import ctypes
 import gc
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import weakref
+from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
-import legged
+import legged.arguments
 from legged.compiler import Kernel, compile
 from legged.compiler.codegen.cpython import entry_point, layout
 from legged.compiler.ir.pytree import flatten
-from legged.errors import NotFiniteError, ShapeError, SingularError
+from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SingularError
 
 
 def law(q, v, gain, grid):
@@ -75,7 +77,7 @@ def test_both_ways_give_identical_results(kernel, state):
         for call in ways(kernel):
             assert np.array_equal(call(*arguments), wanted)
             assert np.array_equal(call(*arguments[:2], grid=arguments[3], gain=arguments[2]), wanted)
-    whole = kernel(np.ones(4, dtype=int), np.ones(3, dtype=bool), 2, np.zeros((4, 3), dtype=np.int8))
+    whole = kernel(np.ones(4, dtype=int), np.ones(3, dtype=np.uint16), 2, np.zeros((4, 3), dtype=np.int8))
     assert np.array_equal(whole, kernel(np.ones(4), np.ones(3), 2.0, np.zeros((4, 3))))
 
 
@@ -99,12 +101,86 @@ def test_results_go_to_out_on_both_ways(kernel, state):
         target = np.empty((4, 3))
         assert call(*state[:3], state[3], out=(target,))[0] is target
         assert np.array_equal(target, wanted)
-        frozen = np.empty((4, 3))
-        frozen.flags.writeable = False
-        with pytest.raises(ValueError, match="read-only"):
-            call(*state, out=frozen)
-        with pytest.raises(ShapeError, match=r"out must be an array of shape \(4, 3\)"):
+        with pytest.raises(ShapeError, match=r"^out must be an array of shape \(4, 3\), got \(3, 4\)$"):
             call(*state, out=np.empty((3, 4)))
+
+
+def bad_arrays(shape: tuple[int, ...]) -> dict[str, tuple[Any, str]]:
+    """Return objects that cannot receive results (4, 3) after leading axes, and what the error says about them."""
+    frozen = np.empty(shape)
+    frozen.flags.writeable = False
+    repeated = np.lib.stride_tricks.as_strided(np.empty(3), shape, (0,) * (len(shape) - 1) + (8,))
+    return {
+        "read-only": (frozen, "is read-only"),
+        "repeated": (repeated, "must have memory for each entry"),
+        "list": (np.empty(shape).tolist(), "must be a NumPy array, got "),
+        **{
+            name: (np.empty(shape, name), f"must be an array of floating-point numbers, got {np.dtype(name)} entries")
+            for name in ("int64", "uint8", "bool", "complex128", "object", "U8", "S8", "datetime64[s]")
+        },
+    }
+
+
+@pytest.mark.parametrize("lead", [(), (1,), (40,)])
+@pytest.mark.parametrize("name", bad_arrays((1,)))
+def test_arrays_that_cannot_hold_the_results_are_refused(kernel, state, lead, name):
+    out, words = bad_arrays((*lead, 4, 3))[name]
+    rows = [np.tile(x, (*lead, *[1] * np.ndim(x))) if lead else x for x in state]
+    before = repr(out)
+    for call in ways(kernel):
+        with pytest.raises(ArgumentError, match=f"^out {re.escape(words)}"):
+            call(*rows, out=out)
+        with pytest.raises(ArgumentError, match=rf"^out\[0\] {re.escape(words)}"):
+            call(*rows, out=(out,))
+    assert repr(out) == before
+
+
+BAD_NUMBERS = {
+    "text": "two",
+    "texts": ["1.0", "2.0", "3.0"],
+    "text array": np.array(["1.0", "2.0", "3.0"]),
+    "bytes": np.array([b"1", b"2", b"3"]),
+    "complex": np.array([1.0, 2.0, 3.0 + 1e-9j]),
+    "complex of zero imaginary part": np.ones(3, complex),
+    "dates": np.array(["2026-01-01"] * 3, "datetime64[D]"),
+    "durations": np.array([1, 2, 3], "timedelta64[s]"),
+    "truth values": np.array([True, False, True]),
+    "nothing": None,
+    "objects": np.array([1.0, None, 2.0], object),
+    "texts among objects": np.array([1.0, "2.0", 3.0], object),
+    "complex among objects": np.array([1.0, 2.0, 1j], object),
+    "ragged": [1.0, [2.0, 3.0], 4.0],
+    "ragged rows": [[1.0, 2.0, 3.0], [4.0, 5.0]],
+    "dictionary": {"a": 1.0},
+    "generator": (x for x in (1.0, 2.0, 3.0)),
+    "huge integers": [10**400, 1, 2],
+}
+
+
+@pytest.mark.parametrize("name", BAD_NUMBERS)
+def test_arguments_without_real_numbers_are_refused_as_by_all_functions(kernel, state, name):
+    q, v, gain, grid = state
+    wrong = BAD_NUMBERS[name]
+    for position, argument in ((1, "v"), (2, "gain")):
+        with pytest.raises(LeggedError) as expected:
+            legged.arguments.array(argument, wrong)
+        given = [q, v, gain, grid]
+        given[position] = wrong
+        for call in ways(kernel):
+            for rows in (given, [np.tile(q, (3, 1)), *given[1:]]):
+                with pytest.raises(LeggedError) as found:
+                    call(*rows)
+                assert (type(found.value), str(found.value)) == (type(expected.value), str(expected.value))
+
+
+def test_arguments_of_other_real_types_are_converted(kernel, state):
+    q, _, _, grid = state
+    wanted = kernel(q, np.array([1.0, 2.0, 3.0]), 2.0, grid)
+    given = ([1, 2, 3], (1, 2.0, Fraction(3)), np.array([1, 2, 3], np.int8), np.array([1.0, 2.0, 3.0], object))
+    for call in ways(kernel):
+        for one in (*given, np.array([1, 2, 3], np.float32), np.array([1.0, 2.0, 3.0], ">f8")):
+            for two in (2, np.float32(2.0), np.array(2), Fraction(2)):
+                assert np.array_equal(call(q, one, two, grid), wanted)
 
 
 def test_out_may_be_an_argument(kernel, state):
@@ -127,8 +203,6 @@ def test_errors_are_the_same_on_both_ways(kernel, state):
             call(q, v, gain)
         with pytest.raises(ShapeError, match="takes 4 arguments"):
             call(*state, q)
-        with pytest.raises(ShapeError, match="gain must hold real numbers"):
-            call(q, v, "two", grid)
         with pytest.raises(SingularError, match="divides by zero"):
             call(q, v, 0.0, grid)
         with pytest.raises(NotFiniteError, match=r"q\[2\] is nan"):
@@ -239,8 +313,35 @@ def test_several_results_go_to_out_on_both_ways(lead):
         assert call(here[1], y, out=here) is here and all(map(np.array_equal, here, wanted))
         with pytest.raises(ShapeError, match="out must be a tuple of 3 arrays"):
             call(x, y, out=out[:2])
-        with pytest.raises(ShapeError, match=r"out must be an array of shape .*3,?\), got"):
+        with pytest.raises(ShapeError, match=r"^out\[1\] must be an array of shape .*3,?\), got"):
             call(x, y, out=(out[0], np.empty((*lead, 4)), out[2]))
+
+
+@pytest.mark.usefixtures("call_path")
+@pytest.mark.parametrize("lead", [(), (2,), (40,)])
+@pytest.mark.parametrize("results", [2, entry_point._MAX_OUT, entry_point._MAX_OUT + 1])
+def test_results_that_share_memory_are_refused(lead, results):
+    kernel = compile(lambda x: tuple(np.array([k, x[0], x[1]]) for k in range(results)), x=2)
+    x = np.random.default_rng(6).normal(size=(*lead, 2))
+    kernel(np.ones((5, 2)))  # loads the code for batches
+    n = 3 * max(lead, default=1)
+    for shift in (0, 1, n - 1):
+        memory = np.zeros(2 * n)
+        out = [np.empty((*lead, 3)) for _ in range(results)]
+        out[0], out[-1] = memory[:n].reshape(*lead, 3), memory[shift : shift + n].reshape(*lead, 3)
+        for call in ways(kernel):
+            for given in (out, out[::-1]):
+                with pytest.raises(ArgumentError, match=rf"^out\[0\] and out\[{results - 1}\] share memory; "):
+                    call(x, out=tuple(given))
+        assert not memory.any()
+    memory = np.zeros((results, *lead, 3))
+    for call in ways(kernel):
+        memory[:] = np.nan
+        assert call(x, out=tuple(memory))[0] is not None
+        assert np.array_equal(memory, np.array(kernel(x)))
+    apart = np.zeros((*lead, 2 * results, 3))
+    interleaved = tuple(apart[..., k, :] for k in range(results))
+    assert kernel(x, out=interleaved) is interleaved and np.array_equal(interleaved, kernel(x))
 
 
 @pytest.mark.usefixtures("call_path")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
@@ -11,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import real_array, shown
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import c99, selection
 from legged.compiler.codegen.cpython import entry_point, layout
@@ -20,7 +22,7 @@ from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.runtime.batches import BatchCode, can_hold_results
 from legged.compiler.runtime.diagnosis import diagnose
 from legged.compiler.runtime.threads import thread_limit
-from legged.errors import ShapeError
+from legged.errors import ArgumentError, ShapeError
 
 _FLOAT = np.dtype(float)
 
@@ -82,6 +84,8 @@ class Kernel:
         code: The machine code for one state.
 
     Raises:
+        ArgumentError: If an argument does not hold real numbers, or `out` cannot hold the results: integers, read-only
+            arrays, results that share memory.
         ShapeError: On a call with the wrong number of arguments, a wrong shape, or a quaternion of a norm other than 1.
         NotFiniteError: If a result is not finite because an argument is not finite or outside a function's domain.
         SingularError: If a result is not finite because of a division by zero.
@@ -114,7 +118,8 @@ class Kernel:
 
         Args:
             arrays: The arguments, (..., *shape), any unit and frame, in order or by name.
-            out: An array, or a tuple of arrays, that receives the results and is returned.
+            out: An array, or a tuple of arrays, that receives the results and is returned; of floating-point numbers.
+                It may share memory with the arguments, but its arrays may not share memory with each other.
             threads: Maximal number of threads for a batch; by default the number of processors, see `threads`.
         """
         return self.general(*arrays, out=out, threads=threads, **named)
@@ -182,7 +187,7 @@ class Kernel:
         shapes = [(*lead, *shape) for shape in self.graph.outputs]
         results = [
             target if can_hold_results(target, checked, shape, len(shape) - len(lead)) else np.empty(shape)
-            for target, shape in zip(_targets(out, shapes), shapes, strict=True)
+            for target, shape in zip(_checked_out(out, shapes), shapes, strict=True)
         ]
         bad = self._batch.run(checked, results, lead)
         if bad >= 0:
@@ -205,12 +210,7 @@ class Kernel:
         )
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
-        try:
-            checked = np.asarray(array)
-            if checked.dtype.kind not in "fiub":
-                raise TypeError(f"got {checked.dtype} entries")
-        except (TypeError, ValueError) as error:
-            raise ShapeError(f"{argument.name} must hold real numbers: {error}") from error
+        checked = real_array(argument.name, array)
         size = len(argument.shape)
         if checked.shape[checked.ndim - size :] != argument.shape or checked.ndim < size:
             raise ShapeError(f"{argument.name} must be {argument.description()} got shape {checked.shape}")
@@ -233,22 +233,34 @@ class Kernel:
         return (*arrays, *[named[n] for n in names[len(arrays) :]])
 
 
-def _targets(out: Any, shapes: Sequence[Shape]) -> Sequence[Any]:
-    """Return the arrays of `out` after checking their number and shapes; None for each if there is no `out`."""
+def _checked_out(out: Any, shapes: Sequence[Shape]) -> Sequence[Any]:
+    """Return the arrays of `out` if they can hold results of these shapes; None for each if there is no `out`."""
     if out is None:
         return [None] * len(shapes)
     targets = out if isinstance(out, tuple) else (out,)
     if len(targets) != len(shapes):
-        raise ShapeError(f"out must be a tuple of {len(shapes)} arrays")
-    for target, shape in zip(targets, shapes, strict=True):
-        if not isinstance(target, np.ndarray) or target.shape != shape:
-            raise ShapeError(f"out must be an array of shape {shape}, got {np.shape(target)}")
+        raise ShapeError(f"out must be a tuple of {len(shapes)} arrays, got {shown(out)}")
+    names = [f"out[{k}]" if isinstance(out, tuple) else "out" for k in range(len(targets))]
+    for name, target, shape in zip(names, targets, shapes, strict=True):
+        if not isinstance(target, np.ndarray):
+            raise ArgumentError(f"{name} must be a NumPy array, got {shown(target)}")
+        if target.shape != shape:
+            raise ShapeError(f"{name} must be an array of shape {shape}, got {target.shape}")
+        if target.dtype.kind != "f":
+            raise ArgumentError(f"{name} must be an array of floating-point numbers, got {target.dtype} entries")
+        if not target.flags.writeable:
+            raise ArgumentError(f"{name} is read-only; give an array that can be written to")
+        if any(n > 1 and stride == 0 for n, stride in zip(target.shape, target.strides, strict=True)):
+            raise ArgumentError(f"{name} must have memory for each entry; its strides are {target.strides}")
+    for (first, a), (second, b) in itertools.combinations(zip(names, targets, strict=True), 2):
+        if np.may_share_memory(a, b) and np.shares_memory(a, b):
+            raise ArgumentError(f"{first} and {second} share memory; give each result an array of its own")
     return targets
 
 
 def _put(results: Sequence[np.ndarray], out: Any) -> Any:
     """Copy the results into the arrays of `out` and return it."""
-    targets = _targets(out, [result.shape for result in results])
+    targets = _checked_out(out, [result.shape for result in results])
     for target, result in zip(targets, results, strict=True):
         if target is not result:
             target[...] = result

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from legged.compiler.codegen.cpython.layout import (
@@ -42,6 +42,9 @@ _STACK_LIMIT = 8192
 """Largest working memory that is allocated on the stack, in doubles."""
 _MAX_RESULTS = 64
 """Largest number of results; the code of the entry point grows with it."""
+_MAX_OUT = 8
+"""Largest number of results that a call writes to arrays given as `out`; the number of pairs to compare grows with its
+square. Calls with more go to the fallback."""
 
 
 class _MethodDef(ctypes.Structure):
@@ -219,6 +222,8 @@ class _EntryPointWriter(ObjectWriter):
         whole = w.assign(f"load ptr, ptr {w.gep('%args', self.n, 'ptr')}")
         if not self.is_bare:
             self.require(self.has_type(whole, "tuple"), f"{label}_tuple")
+            if len(self.results) > _MAX_OUT:
+                self.require("false", f"{label}_few")
             has_length = w.assign(f"icmp eq i64 {self.field(whole, LENGTH, 'i64')}, {len(self.results)}")
             self.require(has_length, f"{label}_length")
         for k, shape in enumerate(self.results):
@@ -230,19 +235,25 @@ class _EntryPointWriter(ObjectWriter):
                 conditions.append(w.assign(f"icmp eq i64 {self.first_length(target)}, {count}"))
             self.require(self.all(conditions), f"{label}{k}_fits")
             data = self.field(target, DATA)
-            if leading_axes:
-                self.require(self._is_disjoint(data, shape, count), f"{label}{k}_disjoint")
             self._set_array(self.n + k, data, str(8 * math.prod(shape)))
+            others = range(0 if leading_axes else self.n, self.n + k)
+            if others:
+                states = count if leading_axes else "1"
+                self.require(self._is_disjoint(self.n + k, others, states), f"{label}{k}_disjoint")
         return whole
 
-    def _is_disjoint(self, data: Value, shape: Shape, count: Value) -> Value:
-        """Return whether a batch of results overlaps none of the arguments in memory."""
-        w = self.w
-        end = w.gep(data, w.assign(f"mul i64 {count}, {8 * math.prod(shape)}"), "i8")
-        conditions = []
-        for k, own in enumerate(self.shapes):
+    def _is_disjoint(self, array: int, others: Sequence[int], count: Value) -> Value:
+        """Return whether `count` rows of an array overlap none of some other arrays in memory."""
+        w, shapes = self.w, [*self.shapes, *self.results]
+
+        def bounds(k: int) -> tuple[Value, Value]:
             begin = w.assign(f"load ptr, ptr {w.gep('%pointers', k, 'ptr')}")
-            stop = w.gep(begin, w.assign(f"mul i64 {count}, {8 * math.prod(own)}"), "i8")
+            return begin, w.gep(begin, w.assign(f"mul i64 {count}, {8 * math.prod(shapes[k])}"), "i8")
+
+        data, end = bounds(array)
+        conditions = []
+        for k in others:
+            begin, stop = bounds(k)
             before, after = w.assign(f"icmp ule ptr {stop}, {data}"), w.assign(f"icmp ule ptr {end}, {begin}")
             conditions.append(w.assign(f"or i1 {before}, {after}"))
         return self.all(conditions)
