@@ -12,6 +12,7 @@ from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.kinematics import kinetic_energy, momentum, potential_energy
 from legged.robot.configuration import configuration_rate
 from legged.robot.robot import Robot
+from legged.simulation.chart import normalized
 from legged.spatial import Array
 
 DURATION = 0.05  # [s]
@@ -47,6 +48,7 @@ def flight_drift(robot: Robot, q: Array, v: Array) -> FlightDrift:
     robot = without_friction(robot)
 
     def motion(robot: Robot, q: Array, v: Array) -> Array:
+        q = normalized(robot, q)  # inside a step of the solver, quaternions do not have norm 1
         vdot = forward_dynamics(robot, q, v, np.zeros(robot.nv))
         return np.concatenate([configuration_rate(robot, q, v), vdot])
 
