@@ -19,7 +19,7 @@ are finite, so they take no part in an impulse, and the support holds one point 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,7 +109,7 @@ def velocity_gains(
             delassus = factor_symmetric(J[:, free] @ response)
             impulse = -np.stack([solve_factored(delassus, column) for column in slip.T], axis=1)
             dv_free = dv_free + response @ impulse
-    rows = dict(zip(free, dv_free, strict=True)) | dict(zip(moved, motion, strict=True))
+    rows: dict[Any, Array] = dict(zip(free, dv_free, strict=True)) | dict(zip(moved, motion, strict=True))
     dv = np.stack([rows[k] for k in range(robot.nv)])
     moving = robot.mass - (robot.bodies[0].moments.mass if robot.base.kind == "fixed" else 0.0)
     linear = center_of_mass_jacobian(robot, q) @ dv * (robot.mass / moving)
@@ -175,7 +175,7 @@ def _constraints(robot: Robot, points: list[_Point], compliant: bool) -> Array:
     if not points:
         return np.zeros((0, robot.nv))
     if compliant:
-        points = [_Point(_center(points), sum(p.J for p in points) / len(points), points[0].moving)]
+        points = [_Point(_center(points), sum((p.J for p in points[1:]), points[0].J) / len(points), points[0].moving)]
     first, others = points[0], points[1:]
     if robot.base.kind == "planar":
         rows = [first.J[[0, 2]]]
@@ -202,4 +202,4 @@ def _center(points: list[_Point]) -> Array:
 
 def _contact_velocity(points: list[_Point]) -> Array:
     """Return the mean Jacobian of the places of contact, (3, nv)."""
-    return sum(p.moving for p in points) / len(points)
+    return sum((p.moving for p in points[1:]), points[0].moving) / len(points)

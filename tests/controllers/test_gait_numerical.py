@@ -151,7 +151,7 @@ def test_a_numerical_gait_is_the_gait_itself_where_that_has_a_closed_form(name):
 
 def test_a_skew_robot_trots_along_the_plan():
     gait = NumericalGait(Trot(stride=0.1, clearance=0.05, period=0.5), SKEW, SKEW_HOME)
-    assert gait.gait.groups == (("rr", "fl"), ("rl", "fr"))
+    assert isinstance(gait.gait, Trot) and gait.gait.groups == (("rr", "fl"), ("rl", "fr"))
     points = [(c.link, c.position) for c in SKEW.contacts]
     for t in np.linspace(0, 1, 9):
         q = np.concatenate([SKEW.base.configuration(gait.base(t)[0], np.eye(3)), gait.reference(t)[0]])

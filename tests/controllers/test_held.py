@@ -131,7 +131,7 @@ def test_a_held_law_hides_nothing_of_the_law_but_its_switches():
     np.testing.assert_array_equal(held.initial_state(robot)[0], law.initial_state(robot)[0])
     started, _ = held.start(robot, None, *law.initial_state(robot))
     np.testing.assert_array_equal(started.switches(2.1), law.switches(2.1))
-    np.testing.assert_array_equal(started.reference(0.3)[0], law.gait.on(robot).reference(0.3)[0])
+    np.testing.assert_array_equal(started.reference(0.3)[0], law.gait.on(robot).reference(0.3)[0])  # pyright: ignore[reportAttributeAccessIssue]
     assert not hasattr(controllers.ZeroOrderHold(servo), "initial_state")
 
 

@@ -146,8 +146,8 @@ def test_mujoco_reads_an_exported_urdf_in_the_same_vectors(tmp_path):
 def test_dynamics_in_drakes_vectors_are_drakes(seed, tmp_path):
     """Where Drake is installed; `test_a_base_in_drakes_vectors...` checks its documented conventions without it."""
     plant_module = pytest.importorskip("pydrake.multibody.plant")
-    from pydrake.multibody.parsing import Parser
-    from pydrake.multibody.tree import MultibodyForces
+    Parser = pytest.importorskip("pydrake.multibody.parsing").Parser
+    MultibodyForces = pytest.importorskip("pydrake.multibody.tree").MultibodyForces
 
     kinds = ("revolute", "prismatic", "universal", "fixed")
     case = random_case(seed, links=1 + seed, joints=kinds, bases=("floating",))

@@ -1,6 +1,7 @@
 """Thought experiments on the ground laws: one mass point, integrated with small steps."""
 
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -82,7 +83,7 @@ def test_authors_law_has_the_printed_branches():
     [("biped", 2742.262, 7.404), ("quadruped", 3464.102, 7.482), ("hexapod", 4098.780, 7.38)],
 )
 def test_paper_ground_has_the_authors_constants(kind, damping, depth):
-    ground = paper_ground(kind)
+    ground: Any = paper_ground(kind)
     assert ground.normal.damping == pytest.approx(damping, abs=5e-4)
     assert ground.normal.rebound_depth == pytest.approx(depth, abs=5e-3)
     assert ground.friction.coefficient == 0.7
@@ -90,7 +91,7 @@ def test_paper_ground_has_the_authors_constants(kind, damping, depth):
 
 
 def test_paper_ground_of_another_robot_follows_its_mass():
-    ground = paper_ground(SimpleNamespace(name="centipede", mass=20.0))
+    ground: Any = paper_ground(SimpleNamespace(name="centipede", mass=20.0))
     assert ground.normal.stiffness == pytest.approx(4200.0)
     assert ground.normal.damping == pytest.approx(20.0 * np.sqrt(4200.0 * 20.0))
     with pytest.raises(DefinitionError, match="pass a robot"):
@@ -100,7 +101,7 @@ def test_paper_ground_of_another_robot_follows_its_mass():
 @pytest.mark.parametrize("law", ["azad-featherstone", "hunt-crossley", "kelvin-voigt"])
 def test_realistic_ground_carries_the_robot_at_the_wanted_depth(law):
     robot = SimpleNamespace(name="dog", mass=12.0, gravity=np.array([0, 0, -G]), contacts=(0, 1, 2, 3))
-    ground = realistic_ground(robot, penetration=0.4e-3, law=law)
+    ground: Any = realistic_ground(robot, penetration=0.4e-3, law=law)
     assert ground.normal.rest_penetration(6.0 * G) == pytest.approx(0.4e-3)
     k = ground.friction.stiffness
     assert ground.normal.force(0.401e-3, 0.0) - ground.normal.force(0.399e-3, 0.0) == pytest.approx(2e-6 * k, rel=1e-4)

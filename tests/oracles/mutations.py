@@ -4,7 +4,7 @@ import copy
 from collections.abc import Callable
 
 import numpy as np
-from lxml import etree
+from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
 
 Mutation = Callable[[np.random.Generator, bytes], bytes]
 NUMBERS = (

@@ -105,7 +105,7 @@ def path_of_a_point(t: float) -> tuple[Any, Any, Any]:
     return np.zeros(3), np.zeros(3), np.zeros(3)
 
 
-def _special(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
+def _special(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], Any]:
     """Return the arguments of callables for which those of the usual names are not right, by qualified name."""
     closed = values["closed"]
     q = legged.loops.assemble(closed, [1.0, -0.5, 1.6])

@@ -185,7 +185,7 @@ def test_figures_and_animations_are_written(run, tmp_path):
     assert {path.name for path in paths} == {"trunk.png", "joints.png", "energy.png", "contact.png"}
     assert save_figures(run, tmp_path / "more", "a_")[0].name == "a_trunk.png"
     with Image.open(animate(run, tmp_path / "run.gif", fps=10.0)) as movie:
-        assert movie.n_frames == 4
+        assert movie.n_frames == 4  # pyright: ignore[reportAttributeAccessIssue]
     page = animate(run, tmp_path / "run.html").read_text()
     assert '"title":"spatial quadruped"' in page
     assert "http" not in page.replace("http-equiv", "")

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -255,7 +255,8 @@ def _in_parent(X: Transform, own: CompositeCoriolis) -> CompositeCoriolis:
         if isinstance(step, Translation):
             Q = Q + np.outer(p, step.r)
         else:
-            Q, p = step.rotate_block(Q), step.wrench(join(np.zeros(3), p))[3:]
+            rotation: Any = step  # a Rotation or an AxisRotation
+            Q, p = rotation.rotate_block(Q), rotation.wrench(join(np.zeros(3), p))[3:]
     return CompositeCoriolis(Q, p)
 
 
