@@ -35,7 +35,7 @@ NO_NUMBERS = [
 ]
 
 
-@pytest.mark.parametrize("value", NO_NUMBERS, ids=arguments.shown)
+@pytest.mark.parametrize("value", NO_NUMBERS, ids=lambda value: type(value).__name__)
 def test_a_value_that_is_no_number_is_refused_by_name(value):
     with pytest.raises(ArgumentError, match="mass must be a number in kg"):
         arguments.number("mass", value, "kg")
