@@ -319,13 +319,13 @@ class PlanarBalanceControl:
 
     def _desired(self, t: Any, time_constant: Any) -> Any:
         """Return the command at a time, through the reverse-time filter if `preview`."""
-        command: Any = self.command
+        command = self.command
+        if isinstance(command, StepCommand):
+            return command.previewed(t, time_constant) if self.preview else command(t)
         if not callable(command):
             return command
         if not self.preview:
             return command(t)
-        if isinstance(command, StepCommand):
-            return command.previewed(t, time_constant)
         quadrature = zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True)
         return sum(w * command(t + time_constant * x) for x, w in quadrature)
 
