@@ -1,4 +1,4 @@
-"""What the benchmarks measure: robots, functions of them, and the numbers of rounds, states and links."""
+"""Subjects of the benchmarks: robots, functions of them, and the numbers of rounds, states and links."""
 
 from collections.abc import Callable
 from functools import partial

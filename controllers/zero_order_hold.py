@@ -23,7 +23,7 @@ _TIME_TOLERANCE = 1e-6  # of a period, for times of evaluation
 class ZeroOrderHold:
     """A control law in discrete time: evaluated at t = 0, 1 / rate, 2 / rate, ..., with constant torques in between.
 
-    It needs an integrator with fixed steps, which starts a step at every evaluation, whatever the integrator's step and
+    It needs an integrator with fixed steps, which starts a step at every evaluation for any step of the integrator and
     the sample times are. The memory is the current torques, (nv,), and the law's own memory, which advances by its rate
     over a whole period at each evaluation.
 

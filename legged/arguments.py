@@ -2,7 +2,7 @@
 
 Each function returns the value in the form that the toolkit computes with, or raises an error that names the argument,
 says what is wrong with it and what is expected. `legged.checked` applies them to whole functions by their annotations.
-Text, bytes, dates, truth values, complex numbers and ragged lists are no numbers. Traced scalars
+Text, bytes, dates, truth values, complex numbers and ragged lists are rejected. Traced scalars
 (`legged.compiler.Expression`) and other element types that define arithmetic, such as `legged.taylor.Taylor`, pass
 where a number is expected; only their shape is checked.
 """
@@ -166,10 +166,10 @@ def number(
 
 
 def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
-    """Return a whole number; a float such as 3.0 is none.
+    """Return an integer; a float such as 3.0 is rejected.
 
     Raises:
-        ArgumentError: If it is no whole number or outside the bounds, which belong to the range.
+        ArgumentError: If it is not an integer, or outside of the inclusive bounds.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise ArgumentError(f"{name} must be a whole number, got {shown(value)}")
@@ -196,10 +196,10 @@ def unit_norm_error(name: str, quaternion: Sequence[float], place: str = "") -> 
 
 
 def text(name: str, value: Any) -> str:
-    """Return a text.
+    """Return a string.
 
     Raises:
-        ArgumentError: If it is none.
+        ArgumentError: If it is not a string.
     """
     if not isinstance(value, str):
         raise ArgumentError(f"{name} must be a text, got {shown(value)}")
@@ -207,7 +207,7 @@ def text(name: str, value: Any) -> str:
 
 
 def known_name(what: str, value: Any, known: Iterable[str]) -> str:
-    """Return a name that exists.
+    """Return a name that is in a collection of known names.
 
     Raises:
         ArgumentError: If it is no text.

@@ -121,7 +121,7 @@ def _checks(target: Any, signature: inspect.Signature) -> dict[str, _Check]:
 
 
 def _or_default(check: _Check, default: Any) -> _Check:
-    """Return the check, which the default passes whatever its type."""
+    """Return a check that also accepts the default value, of any type."""
 
     def allowed(name: str, value: Any) -> None:
         if value is not default:
@@ -248,7 +248,7 @@ def _mapping_check(entry: tuple[_Check, str] | None) -> tuple[_Check, str]:
 
 
 def _union_check(members: list[tuple[_Check, str] | None]) -> tuple[_Check, str] | None:
-    """Return the check that one of several holds; None if one of them cannot be checked."""
+    """Return a check that passes if one of several checks passes; None if one of them cannot be checked."""
     known = [member for member in members if member is not None]
     if len(known) < len(members):
         return None
@@ -279,7 +279,7 @@ def _is_infinite(default: Any) -> bool:
 
 
 def _is_finite(answer: Any) -> bool:
-    """Return whether the numbers of an answer are finite: a float, an array of floats, or a tuple of such."""
+    """Return whether the numbers of a result are finite: a float, an array of floats, or a tuple of these."""
     if isinstance(answer, float):
         return math.isfinite(answer)
     if isinstance(answer, np.ndarray):

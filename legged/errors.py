@@ -69,7 +69,7 @@ class MismatchError(LeggedError, ValueError):
 
 
 class SingularError(LeggedError, ArithmeticError):
-    """Singular dynamics: some motion of the robot meets no inertia."""
+    """Singular dynamics: the inertia of some motion of the robot is zero."""
 
 
 class TraceError(LeggedError, TypeError):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Table:
-    """A table of words and numbers already written as words.
+    """A table with cells of text.
 
     Attributes:
         title: A line above it.

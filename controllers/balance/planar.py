@@ -8,7 +8,7 @@ The robot pivots about a support point; its angular momentum about the support i
     q2' = Y1 L + Y2 L'' + Y3                   Y2 = 1 / (s m g G_v),   Y1 = -Y2 / T_c^2
 
 with the velocity gain G_v = X2 - X1 H12 / H11, the time constant of toppling T_c = sqrt(H11 / (m g c_z)), and s = 1
-where a positive rotation moves the mass to +x. Y3 is the effect of the robot's other motions, which the dots stand for.
+where a positive rotation moves the mass to +x. Y3 is the effect of the robot's other motions, the omitted terms.
 
 Source: Featherstone 2015, ISRR, "A new simple model of balancing in the plane"; 2017, IJRR, "A simple model of
 balancing in the plane and a simple preview balance controller". Their symbols and laws are reconstructed from the
@@ -249,12 +249,12 @@ class BalanceGains(NamedTuple):
 class PlanarBalanceControl:
     """A controller that follows commands of the balancing motion while the robot balances on its point.
 
-    The torques make L''' what the four-term law asks, exactly: the joint accelerations follow from the pivot's equation
+    The torques produce the L''' of the four-term law exactly: the joint accelerations follow from the pivot's equation
     of motion, which has no torque, and from L'' = s m g c_x'. All other motions of the joints follow their references.
 
-    With `preview`, the command first passes the reverse-time filter 1 / (1 - T_c s), which knows the command's future:
-    the robot leans before a step begins. The plant's zero at 1 / T_c, which makes it move the wrong way first, cancels,
-    and with the pole at 1 / T_c a command is followed as by the third-order lag 1 / (1 + T_c s)^3.
+    With `preview`, the command first passes the reverse-time filter 1 / (1 - T_c s), which uses future values of the
+    command: the robot leans before a step begins. The filter cancels the plant's zero at 1 / T_c, which would move the
+    robot in the wrong direction first. With the pole at 1 / T_c the response is the third-order lag 1 / (1 + T_c s)^3.
 
     Attributes:
         model: The robot's balance model.
@@ -330,7 +330,7 @@ class PlanarBalanceControl:
         return sum(w * command(t + time_constant * x) for x, w in quadrature)
 
     def _other_accelerations(self, t: Any, q: Array, rates: Array, state: PlanarState) -> Array:
-        """Return the joint accelerations besides the balancing motion's, (n - 1,): those of servos."""
+        """Return the joint accelerations of the servos without the balancing motion, (n - 1,)."""
         model = self.nominal or self.model
         a = model.direction
         reference = [[0.0] * len(a) for _ in range(3)]
@@ -349,7 +349,7 @@ class PlanarBalanceControl:
 @checked
 @dataclass(frozen=True)
 class StepCommand:
-    """A command of steps: the value `values[i]` from the time `times[i]` on, and `start` before.
+    """A piecewise constant command: the value `values[i]` from the time `times[i]` on, and `start` before.
 
     Attributes:
         times: Increasing, [s]. values: As many, [rad] or [m].

@@ -1,4 +1,4 @@
-"""From accelerations of base and feet to torques: inverse kinematics of legs and a minimum-norm force distribution."""
+"""Torques for desired accelerations of base and feet: inverse kinematics of legs, minimum-norm force distribution."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Inverse kinematics: configurations whose frames and center of mass are where they should be, within joint limits.
+"""Inverse kinematics: configurations with frames and the center of mass at given targets, within joint limits.
 
     ik = legged.InverseKinematics(robot, {"leg1_foot": "position", "trunk": "pose"})
     solution = ik.solve(start, {"leg1_foot": (0.6, 0.25, 0.0), "trunk": (R, p)})
@@ -7,7 +7,7 @@
 The targets' errors and their Jacobian are traced and compiled once for a robot and a set of targets. The nonlinear
 least-squares problem is solved by the Levenberg-Marquardt method on the configuration manifold, with damping that
 adapts to the decrease of the error, so that steps stay bounded near singular configurations and converge quadratically
-elsewhere. Joint limits are kept by an active set: joints that a step would move beyond a limit stay there.
+elsewhere. An active set enforces joint limits: joints that a step would move beyond a limit stay at the limit.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from legged.spatial import Array
 
 CENTER_OF_MASS = "center_of_mass"
 KINDS = {"position": (3, 3), "orientation": (3, 9), "pose": (6, 12)}
-"""Kinds of targets: how many equations each has, and how many numbers describe the target."""
+"""Kinds of targets: number of equations, and number of values that describe the target."""
 
 _MOST_DAMPING, _LEAST_DAMPING = 1e8, 1e-13
 _STATIONARY = 1e-12  # relative: the error cannot be reduced at first order
@@ -82,8 +82,8 @@ class InverseKinematics:
             robot: The robot.
             targets: Names of links, contact points, entries of `frames`, or "center_of_mass", each with "position",
                 "orientation" or "pose"; the center of mass has a position only.
-            hold: Names of joints that stay as they are at the start; "base" for the floating base.
-            limits: Whether joints keep to their limits.
+            hold: Names of joints that keep their initial positions; "base" for the floating base.
+            limits: Whether joint limits are enforced.
             weights: Factor of each target's errors in the sum of squares, by name; 1 where none is given. They matter
                 only where not all targets can be reached.
             frames: Frames by names of the user's own, see `legged.Frame`.
@@ -170,7 +170,7 @@ class InverseKinematics:
         )
 
     def _descend(self, q: Array, wanted: Array, tolerance: float, iterations: int) -> IKSolution:
-        """Return where the Levenberg-Marquardt method ends."""
+        """Return the last iterate of the Levenberg-Marquardt method."""
         nv, none, tried = self.robot.nv, np.zeros(self.robot.nv), 0
         q = self._step(q, self._clipped(q, none), wanted)[0]
         _, e, J = self._step(q, none, wanted)
@@ -220,7 +220,7 @@ class InverseKinematics:
         return dq
 
     def _stopped(self, q: Array, gradient: Array) -> Array:
-        """Return which joints stand at a limit and would move beyond it, (nv,)."""
+        """Return the mask of the entries of v at a limit that a step would move beyond it, (nv,)."""
         stopped = np.zeros(self.robot.nv, bool)
         for column, entry, lower, upper in self._limited:
             at_limit = (q[entry] <= lower and gradient[column] < 0) or (q[entry] >= upper and gradient[column] > 0)
@@ -325,7 +325,7 @@ def _weights_of(targets: Mapping[str, str], weights: Mapping[str, float]) -> Arr
 
 
 def _free_columns(robot: Robot, hold: Iterable[str]) -> Array:
-    """Return which entries of v may change, (nv,)."""
+    """Return the mask of the entries of v that may change, (nv,)."""
     free = np.ones(robot.nv, bool)
     joints = {joint.name: joint.v for joint in robot.joints}
     for name in hold:

@@ -70,7 +70,7 @@ def independent_rows(J: Array, c: Array) -> IndependentRows:
 
 
 def numerical_rank(singular_values: Array) -> int:
-    """Return how many singular values count as nonzero.
+    """Return the number of singular values that count as nonzero.
 
     Args:
         singular_values: In decreasing order, (n,), any unit.

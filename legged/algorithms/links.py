@@ -2,7 +2,7 @@
 
 In link coordinates, every spatial vector is expressed in the frame of its body, and transforms carry it from body to
 body. In absolute coordinates, all are expressed in the world frame at the world origin, and the transforms are
-identities. The same text of an algorithm therefore serves both coordinates.
+identities. An algorithm therefore has the same code in both coordinates.
 """
 
 from __future__ import annotations

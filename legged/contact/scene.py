@@ -195,7 +195,7 @@ def _links(robots: Sequence[Robot]) -> dict[str, _Placed]:
 
 
 def _named(robots: Sequence[Robot], links: dict[str, _Placed], one: str, other: str) -> list[Pair]:
-    """Return the collision pairs of two named things."""
+    """Return the collision pairs of two names: links, free bodies or the terrain."""
     for name in (one, other):
         if name not in links and name != TERRAIN:
             raise UnknownNameError("link, free body or terrain", name, [*links, TERRAIN])

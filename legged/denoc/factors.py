@@ -182,7 +182,7 @@ def conditioning(robot: Robot, q: Array, *, scaled: bool = False) -> Array:
 
     Forward dynamics inverts these matrices and loses about log10 of the condition number in digits. They identify the
     ill-conditioned *module*, which the condition number of the whole inertia matrix cannot. Infinity, or a number
-    above 1e15, means a motion that meets no inertia: a gimbal-locked Euler base or joint, or aligned axes with massless
+    above 1e15, means a motion without inertia: a gimbal-locked Euler base or joint, or aligned axes with massless
     links between.
 
     The number depends on units for a module that combines angles and lengths (kg m^2 and kg), such as every free base.

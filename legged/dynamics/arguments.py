@@ -1,6 +1,6 @@
-"""Arguments and results of the dynamics: external wrenches as users give them, and the check for singular results.
+"""Arguments and results of the dynamics: external wrenches, and the check for singular results.
 
-`read`, which checks q, v and the like, is that of `legged.robot.configuration`.
+`legged.robot.configuration.read` checks q, v and other generalized vectors.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def finite(robot: Robot, what: str, result: Array) -> Array:
     """
     if result.dtype != object and not np.isfinite(result.astype(float)).all():
         raise SingularError(
-            f"{what} of robot {robot.name!r} has no finite answer at this configuration: some motion meets no inertia "
-            f"(a gimbal-locked Euler base or joint, or aligned axes with massless links); "
+            f"{what} of robot {robot.name!r} has no finite answer at this configuration: the inertia of some motion is "
+            f"zero (a gimbal-locked Euler base or joint, or aligned axes with massless links); "
             f"legged.conditioning(robot, q) identifies the module"
         )
     return result

@@ -40,7 +40,7 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
 
     Raises:
         ShapeError, NotFiniteError, UnknownNameError: For arguments that do not fit the robot.
-        SingularError: If some motion meets no inertia.
+        SingularError: If the inertia of some motion is zero.
 
     Source: Shah, Saha, Dutt 2012, section 4.2, eqs. (28) to (30), Figure A.2.
     """

@@ -82,7 +82,7 @@ def floating_inverse_dynamics(
 
     Raises:
         ShapeError, NotFiniteError, UnknownNameError: For arguments that do not fit the robot.
-        SingularError: If the base meets no inertia.
+        SingularError: If the inertia at the base is singular.
 
     Source: Shah, Saha, Dutt 2012, section 4.1, eqs. (26), (27), Figure A.1.
     """

@@ -93,7 +93,7 @@ def _compiler_error(words: str) -> str:
 
 
 def describe(model: Any, source: str, notes: tuple[str, ...] = ()) -> Description:
-    """Return what a compiled model (`mujoco.MjModel`) says; `notes` go to what is lost. Errors as `read`."""
+    """Return the description of a compiled model (`mujoco.MjModel`); `notes` are listed in `lost`. Errors as `read`."""
     if model.nbody == 1:
         raise FileError(source, "has no bodies; a robot has one at least")
     _check_numbers(model, source)

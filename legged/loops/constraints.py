@@ -1,4 +1,4 @@
-"""The loop constraints at a configuration: residual, Jacobian, bias, and how many are independent."""
+"""The loop constraints at a configuration: residual, Jacobian, bias, and rank."""
 
 from __future__ import annotations
 

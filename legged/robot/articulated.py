@@ -1,4 +1,4 @@
-"""Articulated inertia of joints, and the check that every motion of a robot meets inertia."""
+"""Articulated inertia of joints, and the check that the inertia of every motion of a robot is positive."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Rounding gives values near 1e-16 where the exact inertia is zero. The smallest i
 1e-8 kg m^2 whose shaft carries 10 kg at 1 m, gives 1e-9.
 """
 SUSPECT = 1e-9
-"""Below this value more configurations are checked: rounding errors grow where joints meet little inertia."""
+"""Below this value more configurations are checked: rounding errors grow if the inertia at a joint is small."""
 
 
 @dataclass(eq=False)
@@ -39,7 +39,7 @@ class JointFactors:
 
 
 def eliminate(body: Body, M_hat: Array, rotor_inertia: Array) -> tuple[JointFactors, Array]:
-    """Return the factors of a joint, and M^ - Psi^ Psi^T, (6, 6), [kg m^2, kg m, kg], which its parent gains.
+    """Return the factors of a joint, and M^ - Psi^ Psi^T, (6, 6), [kg m^2, kg m, kg], for its parent.
 
         Psi^ = M^ P + H,   I^ = P^T Psi^ + H^T P + I_r,   Psi = Psi^ I^^-1
 
@@ -68,15 +68,15 @@ def joint_rows(body: Body) -> tuple[int, ...]:
 
 
 def refuse_singular(robot: Robot) -> None:
-    """Raise DefinitionError if some motion of the robot meets no inertia at a generic configuration.
+    """Raise DefinitionError if the inertia of some motion of the robot is zero at a generic configuration.
 
-    The motion of joint k meets the articulated inertia I^_k = P_k^T M^_k P_k, equation (A.6) link by link. It is
-    evaluated at a random configuration, where it vanishes only if it vanishes at every configuration, except by
-    coincidence; so for suspects the median of three configurations decides. With coupled joints, whose motions are not
-    independent, the inertia matrix of the robot is checked instead.
+    The inertia of a motion of joint k is the articulated inertia I^_k = P_k^T M^_k P_k, equation (A.6) link by link. It
+    is evaluated at a random configuration, where it vanishes only if it vanishes at every configuration, except by
+    coincidence. If it is nearly zero, the median of three configurations decides. With coupled joints, whose motions
+    are not independent, the inertia matrix of the robot is checked instead.
 
-    This finds thin rods that rotate about themselves, aligned axes with massless links between them, and free massless
-    bases. Singular configurations, such as gimbal lock, are no error here.
+    This finds thin rods that rotate about their axes, aligned axes with massless links between them, and free massless
+    bases. Singular configurations, such as gimbal lock, are accepted.
     """
     if robot.followers:
         smallest, column = sorted((_smallest_of_matrix(robot, seed) for seed in range(3)), key=lambda pair: pair[0])[1]
@@ -98,7 +98,7 @@ def _motion_matrix(robot: Robot, body: Body, q: Array) -> Array:
 
 
 def _smallest_inertias(robot: Robot, seed: int) -> Array:
-    """Return the smallest relative inertia that each body's joint meets at a random configuration, (n,).
+    """Return the smallest relative inertia at the joint of each body at a random configuration, (n,).
 
     It is inf without a joint, and where a singular joint outward leaves no finite number.
     """
@@ -164,17 +164,17 @@ def _scales(M_tilde: Array) -> Array:
 def _message(robot: Robot, body: Body, smallest: float) -> str:
     if smallest < -SINGULAR:
         return (
-            f"link {body.name!r} can move so that it meets a negative inertia and gains energy by itself: a mass or a "
+            f"link {body.name!r} has a motion with negative inertia, which gains energy by itself: a mass or a "
             f"principal inertia of it or outward of it is negative; correct that"
         )
     if body.kind == "base":
         return (
-            f"the base {body.name!r} can move without meeting any inertia; give it mass and inertia, or a base with "
+            f"the base {body.name!r} can move without inertia; give it mass and inertia, or a base with "
             f"fewer degrees of freedom"
         )
     joint = next(j for j in robot.joints if j.v.start <= body.v.start < j.v.stop)
     return (
-        f"joint {joint.name!r} of link {joint.child!r} can move without meeting any inertia: nothing outward of it has "
-        f"any about or along that axis, or it lines up with a joint outward of it over massless links; give link "
-        f"{joint.child!r} inertia, or fix the joint"
+        f"joint {joint.name!r} of link {joint.child!r} can move without inertia: nothing outward of it has inertia "
+        f"about or mass along its axis, or its axis is aligned with that of a joint outward of it beyond massless "
+        f"links; give link {joint.child!r} inertia, or fix the joint"
     )

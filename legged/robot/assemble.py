@@ -153,7 +153,7 @@ def _refuse_massless_ends(groups: dict[str, _RigidGroup], coupled: set[str]) -> 
             continue
         if not _has_armature(group.definition):
             raise DefinitionError(
-                f"link {head!r} is the last of its limb and has no mass: its joint would meet no inertia; give it a "
+                f"link {head!r} is the last of its limb and has no mass: its joint would have no inertia; give it a "
                 f"mass, or fix it to its parent"
             )
 

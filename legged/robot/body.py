@@ -228,10 +228,10 @@ def moments_of(inertia: Inertia, link_in_body: Placement) -> Moments:
 def regroup(bodies: Sequence[Body]) -> list[Moments]:
     """Return the regrouped moments of mass of each body: fewer nonzero numbers, the same dynamics.
 
-    Part of a body's mass distribution moves with the joint's parent whatever the joint does: mass along a revolute axis
-    (m, h_z and J_zz), a point mass at the center of a ball joint, the second moment of mass beyond a prismatic joint.
-    This part is assigned to the parent, from the outermost bodies to the base, which leaves a revolute link seven
-    constants instead of ten. Joint forces, accelerations and the generalized inertia matrix are unchanged; wrenches
+    A joint does not move part of its body's mass distribution relative to the parent: mass along a revolute axis (m,
+    h_z and J_zz), a point mass at the center of a ball joint, the second moment of mass beyond a prismatic joint. This
+    part is assigned to the parent, from the outermost bodies to the base, so that a revolute link has seven constants
+    instead of ten. Joint forces, accelerations and the generalized inertia matrix are unchanged; wrenches
     inside joints are not.
 
     Source: base inertial parameters of Mayeda, Yoshida, Osuka 1990, and Khalil, Bennis, Gautier 1990.

@@ -164,7 +164,7 @@ class RobotBuilder:
 
         Raises:
             DefinitionError: For duplicate names, cycles, disconnected links, two roots, a massless last link, a
-                motion that meets no inertia, an order that omits joints.
+                motion without inertia, an order that omits joints.
             UnknownNameError: For a joint to an unknown link, or an unknown joint in `order`.
             ModuleError: For a partition that violates the rules of modules.
         """

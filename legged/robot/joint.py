@@ -1,4 +1,4 @@
-"""Joints: as a user defines them, their stages of one degree of freedom, and as placed in a robot.
+"""Joints: user definitions, their stages of one degree of freedom, and joints placed in a robot.
 
 The recursions treat a joint with several degrees of freedom as a chain of one-DoF joints with massless links between,
 as the paper does (its reference [33]). Only the quaternion ball joint is a single stage with three degrees of freedom.

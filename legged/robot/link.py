@@ -1,4 +1,4 @@
-"""Links: as a user defines them with contact points and collision shapes, and as placed in a robot."""
+"""Links: user definitions with contact points and collision shapes, and links placed in a robot."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def linearize(
             is held at zero, so it acts as a spring and damper from where the foot is.
 
     Raises:
-        ArgumentError: If the ground is no `legged.ground.Ground`. SingularError: if the dynamics have no solution.
+        ArgumentError: If the ground is not a `legged.ground.Ground`. SingularError: if the dynamics have no solution.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     nv = robot.nv
@@ -88,7 +88,7 @@ def linearize(
 
 
 def _transport(robot: Robot, v: Array) -> Array:
-    """Return T, (nv, nv), with d dq/dt = dv + T dq: the turning of the axes in which dq is written."""
+    """Return T, (nv, nv), with d dq/dt = dv + T dq: the rotation of the axes of dq."""
     entries = [[0.0] * robot.nv for _ in range(robot.nv)]
 
     def put(row: int, column: int, block: Array) -> None:

@@ -1,7 +1,7 @@
 """First derivatives of inverse dynamics.
 
-The Coriolis wrench of composite bodies is found from two moments of momentum. A rigid body of twist t and inertia I
-that is displaced along a motion vector x fixed in it meets
+The Coriolis wrench of composite bodies is computed from two moments of momentum. For a rigid body of twist t and
+inertia I that is displaced along a motion vector x fixed in it, the wrench is
 
     x x I t + t x I x - I (t x x) = 2 sum of m [r x (x_omega x u); x_omega x u],
 
@@ -82,7 +82,7 @@ def of_inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches:
 def inverse_derivatives(
     robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wrenches
 ) -> tuple[InverseDerivatives, tuple[Array, Array] | None]:
-    """Return the derivatives, and for a floating base (psidd, Sd), (6, 6) each, which its own columns still lack.
+    """Return the derivatives, and for a floating base (psidd, Sd), (6, 6) each, the terms missing in its columns.
 
     A displacement of a floating base rotates gravity and changes the base's own twist like an acceleration, so that the
     columns of the base lack M[:, :6] psidd and M[:, :6] Sd. Forward dynamics subtracts psidd and Sd without a solution.

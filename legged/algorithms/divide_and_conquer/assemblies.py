@@ -160,7 +160,7 @@ class BodyConstraints:
 
 
 class MultibodySystem(NamedTuple):
-    """What assemblies are built from: bodies, acceleration of the ground (6,), groups of constraints."""
+    """The parts of a robot: bodies, acceleration of the ground (6,), groups of constraints."""
 
     bodies: Sequence[MassiveBody]
     a_0: Array

@@ -6,12 +6,10 @@ a_i of the other handles are
     f   = I a - sum of A_i f_i + p
     a_i = A_i^T a + sum of Phi_ij f_j + b_i
 
-I is the articulated-body inertia of the serial algorithm, and Phi the inverse inertia of the other handles while the
-root
-is held fixed: the equations of the first version, pivoted about the root. A single body has its own inertia and Phi =
-    0,
-so that no body's inertia is inverted. Assemblies of a chain are joined by sums of positive semidefinite matrices, where
-the first version takes differences, which explains the better accuracy.
+I is the articulated-body inertia of the serial algorithm, and Phi the inverse inertia of the other handles with the
+root held fixed: the equations of the first version, pivoted about the root. A single body has its own inertia and
+Phi = 0, so that no body's inertia is inverted. Assemblies of a chain are joined by sums of positive semidefinite
+matrices, and in the first version by differences, which explains the better accuracy.
 
 Source: the idea of a more accurate version is Featherstone's, 1999, part 2, whose text we do not have; these equations
 are our derivation, and are those by which doubling algorithms for Riccati equations join intervals.

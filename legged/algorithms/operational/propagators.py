@@ -42,9 +42,8 @@ def by_propagators(robot: Robot, q: Array, points: Points) -> Array:
         Omega      = mobility + chi^T Omega_inner chi          at a point, and at branching bodies
         block(i,j) = chi_i^T Omega chi_j                       at the body where the paths to i and j branch
 
-    Each run of links between branching bodies is traversed once for all points beyond it, so that no loop runs over
-    both
-    bodies and pairs of points: O(n + m d + m^2) for m points of a tree with d branching bodies on a path.
+    Each run of links between branching bodies is traversed once for all points beyond it, so that no loop runs
+    over both bodies and pairs of points: O(n + m d + m^2) for m points of a tree with d branching bodies on a path.
 
     Args:
         robot: The robot. q: Configuration, (nq,).

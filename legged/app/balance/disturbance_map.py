@@ -280,7 +280,7 @@ def disturbance_map(
 
 
 def _calm(robot: Robot, runs: Rollouts, settled: SettlingCriterion) -> Array:
-    """Return which members settled, (B,), bool."""
+    """Return the mask of the members that settled, (B,), bool."""
     late = runs.times >= runs.times[-1] - settled.window - 1e-9
     away = np.linalg.norm(runs.base_position[:, late] - runs.base_position[-1, late], axis=2)
     n = robot.base.nq

@@ -52,7 +52,7 @@ def folder() -> Path:
 
 @cache
 def _environment() -> str | None:
-    """Return what all files depend on besides their keys, None if the running code is not known."""
+    """Return the part of the key that all files share, None if the sources of the running code are not known."""
     source = keys.source_digest("legged/compiler")
     if source is None:
         return None

@@ -12,7 +12,7 @@ from legged.compiler.codegen import llvm
 from legged.compiler.ir.graph import Graph
 
 _MAX_UNUSED = 32
-"""How many pieces of code stay in memory that no kernel holds, the most recent ones."""
+"""Number of modules of machine code that stay in memory without a kernel that uses them, the most recent ones."""
 
 _Key = tuple[str, str, str]
 _lock = threading.Lock()

@@ -57,7 +57,7 @@ def vector_width() -> int:
 
 
 def _add_symbols() -> None:
-    """Give the linker the addresses of functions of the C library, whose place depends on the operating system."""
+    """Register the addresses of functions of the C library with the linker; they depend on the operating system."""
     windows = sys.platform == "win32"
     library = ctypes.CDLL("ucrtbase" if windows else None)
     for name in LIBRARY_FUNCTIONS.values():

@@ -62,7 +62,7 @@ class Rows(NamedTuple):
 
 
 def group_size(size: int, width: int) -> int:
-    """Return how many columns are transposed together: half the lanes of a vector, or one if rows are shorter."""
+    """Return the number of columns transposed together: half the lanes of a vector, or one if rows are shorter."""
     return width // 2 if size >= width // 2 else 1
 
 

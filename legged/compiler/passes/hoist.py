@@ -1,4 +1,4 @@
-"""Loop-invariant code motion: split the graph of one time step into what every step computes and what none changes."""
+"""Loop-invariant code motion: split the graph of one time step into its invariant and its variant part."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Batches: many states in one call, with broadcasting and threads.
 
 The machine code reads the rows of the arguments and writes the rows of the results in place, see `codegen.batch_loop`;
-this module describes to it where they are. An argument is copied only if its numbers are not doubles or those of one
-state are not contiguous, before it is broadcast.
+this module passes their addresses and strides. An argument is copied only if its numbers are not doubles or those of
+one state are not contiguous, before it is broadcast.
 
 A batch is cut into chunks, which several threads process with the GIL released. Small batches stay in the calling
 thread. The result of a state depends neither on the batch and the position in it nor on the threads: the operations are
@@ -131,7 +131,7 @@ class BatchCode:
 
 
 class _Rows:
-    """Where the rows of one array are, one row per state: evenly spaced if the leading axes allow it, else in a table
+    """Location of the rows of one array, one row per state: evenly spaced if the leading axes allow it, else in a table
     of offsets."""
 
     def __init__(self, array: np.ndarray, lead: Shape, own: int):

@@ -29,7 +29,7 @@ _limit = _Limit()
 
 
 def default_threads() -> int:
-    """Return how many threads share a batch: the number given in the call, else LEGGED_THREADS, else the number of
+    """Return the number of threads for a batch: the number given in the call, else LEGGED_THREADS, else the number of
     available processors."""
     if _limit.threads is not None:
         return _limit.threads

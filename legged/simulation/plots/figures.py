@@ -95,7 +95,7 @@ def _robust_limits(values: np.ndarray) -> tuple[float, float]:
 
 
 def energy_figure(run: Run) -> Figure:
-    """Return energies and works over time, and below the energy that the integration has lost or found."""
+    """Return energies and works over time, and below them the error of the energy balance."""
     figure, (energies, error) = _figure(2, f"{run.robot}: energy")
     curves = {
         "kinetic": run.energy.kinetic,
@@ -116,7 +116,7 @@ def energy_figure(run: Run) -> Figure:
 
 
 def save_figures(run: Run, folder: str | Path, prefix: str = "") -> list[Path]:
-    """Write all figures of a run as PNG files into a folder, which is made if need be; return their paths."""
+    """Write all figures of a run as PNG files into a folder, which is created if necessary; return their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     figures = {"trunk": trunk_figure(run), "joints": joints_figure(run), "energy": energy_figure(run)}

@@ -79,7 +79,7 @@ class Segment:
 
 
 class BundleType(NamedTuple):
-    """What bundles with the same machine code have in common: the template, and the number of lanes."""
+    """The type of bundles with the same machine code: the template, and the number of lanes."""
 
     template: Template
     lanes: int
