@@ -38,6 +38,7 @@ from legged.spatial import Array
 Command = Callable[[Any], Any]
 """The commanded balancing motion: q2 in rad or m as a function of time in s; it may be traced."""
 
+_SLOWEST = 1e-12  # [1/s^2], the inverse square of the longest time constant
 _NODES, _WEIGHTS = np.polynomial.laguerre.laggauss(24)
 
 
@@ -50,7 +51,7 @@ class PlanarState(NamedTuple):
         q2, q2_rate: Balancing motion from its zero, [rad] or [m], and its rate.
         Y1, Y2, Y3: The plant, q2' = Y1 L + Y2 L'' + Y3.
         gain: Velocity gain G_v, change of c_x' per unit of q2', [m] or 1.
-        time_constant: T_c, [s].
+        time_constant: T_c, [s]; 1e6 where the center of mass is not above the support.
     """
 
     L: Any
@@ -173,7 +174,7 @@ class PlanarBalance:
         other = rates - a * q2_rate
         H11, H12, X1, X2 = at.H[0, 0], at.H[0, 1:] @ a, at.X[0], at.X[1:] @ a
         gain = X2 - X1 * H12 / H11
-        time_constant = np.sqrt(H11 / (weight * at.c[2]))
+        time_constant = 1.0 / np.sqrt(np.maximum(weight * at.c[2] / H11, _SLOWEST))
         Y2 = 1.0 / (s * weight * gain)
         disturbance = (at.X[1:] - at.H[0, 1:] * (X1 / H11)) @ other
         q2 = a @ (self.joint_positions(q) - self.joint_zero) / (a @ a)
