@@ -7,7 +7,6 @@ of contact differ.
 """
 
 import sys
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 from xml.etree import ElementTree
@@ -20,7 +19,6 @@ import robots
 from legged.files.export_description import base_names, contact_names, stage_names
 from legged.files.mjcf_export import to_mjcf
 from legged.ground import realistic_ground
-from legged.robot.reduced import links_of, rebuilt
 from legged.table import Table
 
 try:
@@ -67,9 +65,10 @@ def chosen_robot() -> legged.Robot:
 
 def with_physics(robot: legged.Robot, **changes: Any) -> legged.Robot:
     """Return the robot with changes of the `JointPhysics` of all joints."""
-    joints = [replace(c.joint, physics=replace(c.joint.physics, **changes)) for c in robot.connections]
-    there = [replace(c, joint=joint) for c, joint in zip(robot.connections, joints, strict=True)]
-    return rebuilt(robot, links_of(robot), there)
+    editor = robot.edit()
+    for joint in (*robot.joints, *robot.followers):
+        editor.change_joint(joint.name, **changes)
+    return editor.build()
 
 
 def names_of(robot: legged.Robot) -> list[str]:

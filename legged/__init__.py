@@ -32,9 +32,10 @@ from legged.files.urdf_export import save_urdf
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import Limb, RobotBuilder, rpy
 from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration
+from legged.robot.edit import RobotEditor
 from legged.robot.inertia import Inertia, box_inertia, cylinder_inertia, point_mass, rod_inertia, sphere_inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
-from legged.robot.link import Link
+from legged.robot.link import Box, Link, Sphere
 from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.random_tree import random_tree
 from legged.robot.robot import Robot
@@ -57,6 +58,7 @@ from legged.version import __version__
 
 __all__ = [
     "Base",
+    "Box",
     "Counts",
     "EulerBase",
     "Fall",
@@ -84,11 +86,13 @@ __all__ = [
     "Rigid",
     "Robot",
     "RobotBuilder",
+    "RobotEditor",
     "Rollouts",
     "Rotor",
     "Run",
     "RungeKutta4",
     "SemiImplicitEuler",
+    "Sphere",
     "Spherical",
     "State",
     "Stiff",

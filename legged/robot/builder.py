@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import replace
 
 import numpy as np
@@ -168,14 +169,16 @@ class RobotBuilder:
             UnknownNameError: For a joint to an unknown link, or an unknown joint in `order`.
             ModuleError: For a partition that violates the rules of modules.
         """
-        connections = self._ordered(self._check_tree())
-        return assemble(self.name, self.base, self.gravity, self._links, connections, self._couplings, modules, order)
+        ordered = self._ordered(self._check_tree())
+        connections = [deepcopy(replace(c, start=_corrected(c))) for c in ordered]
+        links = [deepcopy(link) for link in self._links]  # so that equal robots have equal keys in the cache of graphs
+        return assemble(self.name, self.base, self.gravity, links, connections, self._couplings, modules, order)
 
     def _check_tree(self) -> dict[str, Connection]:
         names = [link.name for link in self._links]
-        _refuse_duplicates("link", names)
-        _refuse_duplicates("joint", [c.joint.name for c in self._connections])
-        _refuse_duplicates("contact point", [name for link in self._links for name in link.contacts])
+        refuse_duplicates("link", names)
+        refuse_duplicates("joint", [c.joint.name for c in self._connections])
+        refuse_duplicates("contact point", [name for link in self._links for name in link.contacts])
         parent_of: dict[str, Connection] = {}
         for c in self._connections:
             for end in (c.parent, c.child):
@@ -223,7 +226,12 @@ class RobotBuilder:
         return ordered
 
 
-def _refuse_duplicates(what: str, names: Sequence[str]) -> None:
+def _corrected(c: Connection) -> Placement:
+    """Return the pose of a joint with a rotation matrix of full precision, which a product of several may lack."""
+    return placement(f"joint {c.joint.name!r}", c.start.position, c.start.rotation)
+
+
+def refuse_duplicates(what: str, names: Sequence[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if name in seen:

@@ -272,6 +272,8 @@ class Coupling:
                 f"joint {self.follower!r} follows {self.master!r} with a ratio of zero: it does not move; use a fixed "
                 f"joint"
             )
+        object.__setattr__(self, "ratio", float(self.ratio))
+        object.__setattr__(self, "offset", float(self.offset))
 
     def prefixed(self, prefix: str) -> Coupling:
         """Return the coupling with a prefix before both names."""

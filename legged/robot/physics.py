@@ -7,7 +7,7 @@ creeps at a speed of the order of v_s or less.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 PerFreedom = float | Array | tuple[float, ...] | list[float]
 TRANSITION_SPEED = 0.01
 """v_s, the speed over which regularized dry friction builds up, [rad/s] or [m/s]."""
-_UNLIMITED = {"lower": -np.inf, "upper": np.inf, "effort": np.inf, "speed": np.inf}
+NUMBERS = ("damping", "friction", "armature", "stiffness", "rest", "lower", "upper", "effort", "speed")
+"""Names of the attributes of `JointPhysics` that are numbers: all but the rotor."""
+UNLIMITED = {"lower": -np.inf, "upper": np.inf, "effort": np.inf, "speed": np.inf}
+"""Values of the limits that are no limit."""
 
 
 @checked
@@ -47,6 +50,8 @@ class Rotor:
                 f"a rotor needs a finite inertia that is not negative and a finite gear ratio, got {self.inertia} "
                 f"kg m^2 and {self.gear}"
             )
+        object.__setattr__(self, "inertia", float(self.inertia))
+        object.__setattr__(self, "gear", float(self.gear))
 
 
 @checked
@@ -85,12 +90,16 @@ class JointPhysics:
     rotor: Rotor | None = None
 
     def __post_init__(self) -> None:
-        for item in fields(self):
-            if item.name == "rotor":
-                continue
-            value = np.asarray(getattr(self, item.name), float)
-            object.__setattr__(self, item.name, value)
-            _check(item.name, value)
+        for name in NUMBERS:
+            value = np.asarray(getattr(self, name), float)
+            object.__setattr__(self, name, value)
+            _check(name, value)
+        shapes = {np.shape(getattr(self, name)) for name in NUMBERS} - {()}
+        if len(shapes) > 1 or any(len(shape) > 1 for shape in shapes):
+            words = ", ".join(
+                f"{name} {np.shape(getattr(self, name))}" for name in NUMBERS if np.ndim(getattr(self, name))
+            )
+            raise DefinitionError(f"give one number, or one per degree of freedom of the joint, got shapes {words}")
         if np.any(np.asarray(self.lower) > np.asarray(self.upper)):
             raise DefinitionError(f"the lower limit {self.lower} lies above the upper limit {self.upper}; swap them")
         if np.any(np.asarray(self.speed) == 0.0):
@@ -98,7 +107,7 @@ class JointPhysics:
 
 
 def _check(name: str, value: Array) -> None:
-    if not (np.isfinite(value) | (value == _UNLIMITED.get(name, 0.0))).all():
+    if not (np.isfinite(value) | (value == UNLIMITED.get(name, 0.0))).all():
         raise DefinitionError(f"a joint's {name} must be finite, got {value}")
     if name not in ("rest", "lower", "upper") and (value < 0).any():
         raise DefinitionError(f"a joint's {name} must not be negative, got {value}")
@@ -118,7 +127,7 @@ def by_stage(name: str, physics: JointPhysics, stages: Sequence[Stage]) -> list[
         raise DefinitionError(
             f"joint {name!r} has {nv} degrees of freedom; a rotor needs one, give an armature instead"
         )
-    given = {item.name: np.asarray(getattr(physics, item.name)) for item in fields(physics) if item.name != "rotor"}
+    given = {field: np.asarray(getattr(physics, field)) for field in NUMBERS}
     for field, value in given.items():
         if value.shape not in ((), (nv,)):
             raise DefinitionError(f"the {field} of joint {name!r} must be one number or {nv}, got shape {value.shape}")

@@ -1,20 +1,20 @@
 """Reduced robots: with joints locked, links removed, or links on fixed joints merged.
 
-The remaining links and joints keep their names, physics and order in q and v. The partition into modules is recomputed,
-since it changes with the tree.
+The remaining links and joints keep their names, physics and order in q and v. The partition into modules is recomputed
+where the tree of moving joints changes.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from legged.errors import DefinitionError
-from legged.robot.builder import RobotBuilder
-from legged.robot.joint import Connection, Coupling, Fixed, Joint, Stage
+from legged.robot.edit import RobotEditor, links_of
+from legged.robot.joint import Connection, Fixed, Joint, Stage
 from legged.robot.link import Link, Sphere
 from legged.robot.placement import IDENTITY, Placement, Vector
 from legged.robot.robot import Robot
@@ -40,26 +40,12 @@ def locked(robot: Robot, values: Mapping[str, Any]) -> Robot:
     locked_at = {name: q[robot.joint(name).q] for name in values}
     locked_at |= {f.name: f.ratio * locked_at[f.master] + f.offset for f in robot.followers if f.master in locked_at}
     edges = [_locked(c, locked_at[c.joint.name]) if c.joint.name in locked_at else c for c in robot.connections]
-    return rebuilt(robot, links_of(robot), edges)
+    return RobotEditor(robot).set_tree(links_of(robot), edges).build()
 
 
 def without(robot: Robot, links: Iterable[str]) -> Robot:
-    """Return the robot without some links and everything outward of them.
-
-    Raises:
-        UnknownNameError: For an unknown link.
-        DefinitionError: For the base, and if a remaining joint is coupled to a removed one.
-    """
-    dropped: set[str] = set()
-    for name in links:
-        if robot.link(name).index == 0:
-            raise DefinitionError(f"{name!r} is the base of robot {robot.name!r}: without it nothing is left")
-        dropped.add(name)
-    for c in robot.connections:  # parent before child
-        if c.parent in dropped:
-            dropped.add(c.child)
-    remaining = [link for link in links_of(robot) if link.name not in dropped]
-    return rebuilt(robot, remaining, [c for c in robot.connections if c.child not in dropped])
+    """Return the robot without some links and everything outward of them; errors as `RobotEditor.remove`."""
+    return RobotEditor(robot).remove(*links).build()
 
 
 def fused(robot: Robot) -> Robot:
@@ -79,43 +65,7 @@ def fused(robot: Robot) -> Robot:
             poses[c.child] = c.child, IDENTITY
             merged[c.child] = links[c.child]
             moving.append(replace(c, parent=parent, start=start))
-    return rebuilt(robot, list(merged.values()), moving)
-
-
-def links_of(robot: Robot) -> list[Link]:
-    """Return the definitions of the links with their contact points, base first."""
-    contacts: list[dict[str, Array | Sphere]] = [{} for _ in robot.links]
-    for point in robot.contacts:
-        contacts[point.link][point.name] = point.definition
-    return [
-        Link(link.name, link.inertia, points, link.shapes) for link, points in zip(robot.links, contacts, strict=True)
-    ]
-
-
-def rebuilt(robot: Robot, links: list[Link], connections: Sequence[Connection]) -> Robot:
-    """Return a robot of the given links and joints with the base, gravity, couplings and joint order of another."""
-    builder = RobotBuilder(robot.name, links[0], base=robot.base, gravity=robot.gravity)
-    for link in links[1:]:
-        builder.link(link)
-    for c in connections:
-        builder.joint(c.joint, parent=c.parent, child=c.child, at=c.start.position, rotation=c.start.rotation)
-    moving = {c.joint.name for c in connections if not isinstance(c.joint, Fixed)}
-    for coupling in _couplings(robot, moving):
-        builder.couple(coupling.follower, coupling.master, coupling.ratio, coupling.offset)
-    return builder.build(order=[joint.name for joint in robot.joints if joint.name in moving])
-
-
-def _couplings(robot: Robot, moving: set[str]) -> list[Coupling]:
-    """Return the couplings of the joints that move."""
-    found = []
-    for f in robot.followers:
-        if f.name in moving:
-            if f.master not in moving:
-                raise DefinitionError(
-                    f"joint {f.name!r} follows {f.master!r}, which is gone: drop the link {f.child!r} as well"
-                )
-            found.append(Coupling(f.name, f.master, f.ratio, f.offset))
-    return found
+    return RobotEditor(robot).set_tree(list(merged.values()), moving).build()
 
 
 def _locked(c: Connection, q: Array) -> Connection:

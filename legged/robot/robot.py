@@ -21,6 +21,8 @@ from legged.spatial import Array
 if TYPE_CHECKING:
     import networkx as nx
 
+    from legged.robot.edit import RobotEditor
+
 Named = TypeVar("Named", bound=Any)
 
 
@@ -143,6 +145,25 @@ class Robot:
         from legged.robot.reduced import fused
 
         return fused(self)
+
+    def edit(self) -> RobotEditor:
+        """Return a builder that starts from this robot, to change, add, remove and rename parts; see `RobotEditor`."""
+        from legged.robot.edit import RobotEditor
+
+        return RobotEditor(self)
+
+    def describe(self) -> dict[str, Any]:
+        """Return the robot as plain data, which JSON can store; see `legged.robot.description.describe`."""
+        from legged.robot.description import describe
+
+        return describe(self)
+
+    @staticmethod
+    def from_description(data: Mapping[str, Any]) -> Robot:
+        """Return the robot of plain data; see `legged.robot.description.from_description`."""
+        from legged.robot.description import from_description
+
+        return from_description(data)
 
     @cached_property
     def children(self) -> tuple[tuple[int, ...], ...]:

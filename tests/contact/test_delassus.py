@@ -116,11 +116,10 @@ def test_impulses_are_forces_of_a_short_time(seed):
 
 def robot_with_point(robot, link: str, at):
     """Return the robot with one contact point."""
-    from legged.robot.link import Link
-    from legged.robot.reduced import links_of, rebuilt
-
-    links = [Link(x.name, x.inertia, {"tip": at} if x.name == link else {}) for x in links_of(robot)]
-    return rebuilt(robot, links, robot.connections)
+    editor = robot.edit()
+    for other in robot.links:
+        editor.change_link(other.name, contacts={"tip": at} if other.name == link else {})
+    return editor.build()
 
 
 def momenta(robots, qs, vs):

@@ -13,13 +13,8 @@ from legged.errors import DefinitionError, UnknownNameError
 
 def dog():
     """Return a quadruped whose trunk carries a box."""
-    from legged.robot.link import Link
-    from legged.robot.reduced import links_of, rebuilt
-
     robot = robots.spatial_quadruped()
-    trunk, *others = links_of(robot)
-    shaped = Link(trunk.name, trunk.inertia, trunk.contacts, [Box((1.0, 0.5, 0.1))])
-    return rebuilt(robot, [shaped, *others], robot.connections)
+    return robot.edit().change_link(robot.links[0].name, shapes=[Box((1.0, 0.5, 0.1))]).build()
 
 
 def block(name="block", **start):

@@ -46,6 +46,16 @@ def test_snippet_prints_what_the_readme_says(code, wanted, capsys):
         assert printed.split() == wanted.split()
 
 
+def test_snippets_of_the_page_on_robots_run_in_order(capsys, monkeypatch, tmp_path):
+    """The snippets of docs/robots.md share their names; a line `print(...)  # text` prints this text."""
+    monkeypatch.chdir(tmp_path)
+    page = (ROOT / "docs/robots.md").read_text(encoding="utf-8")
+    code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
+    exec(compile(code, "docs/robots.md", "exec"), {"__name__": "__main__"})
+    wanted = re.findall(r"^ *print\(.*\)  # (.*)$", code, flags=re.MULTILINE)
+    assert wanted and capsys.readouterr().out.split("\n")[:-1] == wanted
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_runs(command, monkeypatch, tmp_path, capsys):
     program, *arguments = shlex.split(command)
