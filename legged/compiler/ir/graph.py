@@ -64,6 +64,10 @@ class Graph:
     rebuild: Rebuild = field(compare=False, repr=False)
     unit_quaternions: tuple[UnitQuaternion, ...] = ()
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Graph:
+        """Return the graph itself, which does not change."""
+        return self
+
     @property
     def input_size(self) -> int:
         """Number of scalars in the inputs."""

@@ -105,6 +105,10 @@ class Kernel:
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
             object.__setattr__(self, "__class__", kind)  # Python looks up __call__ in the class
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Let `pickle` and `copy` build the kernel from its graph; machine code comes from the cache or is compiled."""
+        return Kernel, (self.graph, self.name, {a.name: a.meaning for a in self.arguments})
+
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
 
