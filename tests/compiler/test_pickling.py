@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import multiprocessing
 import pickle
 import threading
@@ -15,7 +16,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.compiler import Kernel
+from legged.compiler import Kernel, compile
 from legged.compiler.cache import keys, machine_code
 from legged.errors import ShapeError
 from legged.ground import realistic_ground
@@ -68,14 +69,14 @@ def test_a_copied_kernel_is_the_same(way, is_from_cache, monkeypatch, tmp_path):
 
 @pytest.mark.parametrize("way", COPIES)
 def test_results_keep_their_structure(way):
-    kernel = legged.compiler.compile(lambda x: {"sum": x[0] + x[1], "parts": [x, (2.0 * x,)]}, x=2)
+    kernel = compile(lambda x: {"sum": x[0] + x[1], "parts": [x, (2.0 * x,)]}, x=2)
     found = COPIES[way](kernel)(np.array([1.0, 2.0]))
     assert found["sum"] == 3.0 and np.array_equal(found["parts"][1][0], [2.0, 4.0])
 
 
 def test_a_pickled_kernel_contains_no_machine_code(monkeypatch, tmp_path):
     """It is compiled where it is read, for instance on another processor: here with an empty cache folder."""
-    kernel = legged.compiler.compile(lambda x: np.sin(x) * x[::-1], x=3)
+    kernel = compile(lambda x: np.sin(x) * x[::-1], x=3)
     content = pickle.dumps(kernel)
     monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
     machine_code.unload()
@@ -122,8 +123,7 @@ def test_spawned_workers_find_the_cache(monkeypatch, tmp_path):
     monkeypatch.syspath_prepend(modules)
     monkeypatch.setenv("LEGGED_CACHE", str(cache))
     machine_code.unload()
-    from worker_of_pickling import work
-
+    work = importlib.import_module("worker_of_pickling").work
     robot = robots.planar_biped()
     q, v, tau = state(robot)
     kernel = legged.compile(legged.forward_dynamics, robot)
@@ -161,7 +161,7 @@ def test_started_controllers_can_be_copied(name, way):
 
 def test_kernels_are_not_shared_between_copies_in_threads():
     """A copy has workspaces of its own: calls from two threads do not mix."""
-    kernel = legged.compiler.compile(lambda x: x * x[::-1] + 1.0, x=4)
+    kernel = compile(lambda x: x * x[::-1] + 1.0, x=4)
     again = copy.deepcopy(kernel)
     wrong = []
 
