@@ -48,7 +48,7 @@ class RobotEditor(RobotBuilder):
     def change_robot(
         self, *, name: str | None = None, gravity: Vector | None = None, base: Base | None = None
     ) -> RobotEditor:
-        """Change the robot as a whole, and return the editor; what is None stays.
+        """Change properties of the whole robot, and return the editor; None keeps the present value.
 
         Args:
             name: Name of the robot.
@@ -77,12 +77,12 @@ class RobotEditor(RobotBuilder):
         contacts: Mapping[str, Vector | Sphere] | None = None,
         shapes: Sequence[Shape] | None = None,
     ) -> RobotEditor:
-        """Change a link, and return the editor; what is None stays.
+        """Change a link, and return the editor; None keeps the present value.
 
         Args:
             name: Name of the link.
             mass: [kg]. Without `tensor`, the inertia tensor changes in proportion, as for another density.
-            center: Link origin to center of mass, (3,), [m], link axes. The tensor about it stays.
+            center: Link origin to center of mass, (3,), [m], link axes. The tensor about it does not change.
             tensor: Inertia about the center of mass, (3, 3) or its diagonal (3,), [kg m^2], link axes.
             inertia: All inertial parameters, instead of the three above.
             contacts: All contact points of the link, name -> position (3,), [m], link axes, or a `Sphere`.
@@ -146,7 +146,7 @@ class RobotEditor(RobotBuilder):
         at: Vector | None = None,
         rotation: Array | None = None,
     ) -> RobotEditor:
-        """Change a joint, and return the editor; what is None stays.
+        """Change a joint, and return the editor; None keeps the present value.
 
         Args:
             name: Name of the joint.
@@ -262,8 +262,8 @@ class RobotEditor(RobotBuilder):
         """Return the edited robot; arguments and errors as in `RobotBuilder.build`, with other defaults.
 
         Args:
-            modules: The partition into modules. By default it stays if links and moving joints form the same tree as
-                before, and is found anew otherwise.
+            modules: The partition into modules. By default the present one if links and moving joints form the same
+                tree as before, otherwise the partition into the longest serial chains.
             order: Names of the joints in the order of q and v. By default the joints of the robot keep their order, and
                 new joints follow in the order of their definition.
         """

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _ROUNDING = 1e-9  # of a time step: a shorter remainder is rounding error
-_MAX_ROTATION = 1.0  # [rad], of a rotation vector of the chart before the chart is centered anew
+_MAX_ROTATION = 1.0  # [rad], of a rotation vector of the chart before the chart gets a new reference
 _ATTEMPTS = 3  # restarts without progress before the solution is declared divergent
 _PROGRESS = 1e-6  # [s]: a restart that advances by less has made no progress
 

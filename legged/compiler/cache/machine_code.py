@@ -45,7 +45,7 @@ def load(graph: Graph, program: Callable[[Graph], str]) -> llvm.LoadedCode:
 
 
 def unload() -> None:
-    """Release the code that is in memory; kernels keep theirs."""
+    """Remove all machine code from memory except that of existing kernels."""
     with _lock:
         _recent.clear()
         _loaded.clear()

@@ -26,7 +26,7 @@ from legged.errors import TraceError
 if TYPE_CHECKING:
     from legged.compiler.ir.expression import Expression
 
-Number: TypeAlias = Any  # Expression | float, told apart by every function
+Number: TypeAlias = Any  # Expression | float
 Truth: TypeAlias = Any  # Condition | np.bool_; Python's bool would not do, since ~True is -2
 
 MIXED_TRACES = "an expression of one tracing was used in another; do not keep traced values between calls"

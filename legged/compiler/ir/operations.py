@@ -1,4 +1,4 @@
-"""The operations of a graph: how each is counted, and what it computes on plain numbers."""
+"""The operations of a graph: their kinds for operation counts, and their values on plain numbers."""
 
 from __future__ import annotations
 

@@ -13,8 +13,8 @@ from legged.arguments import SQUARED_NORM_TOLERANCE
 from legged.compiler.ir.graph import Graph, Node, Operand
 
 _TOLERANCE = SQUARED_NORM_TOLERANCE * (1.0 + 1e-6)
-"""Slightly more than plain functions allow, so that these refuse whatever the kernel refuses: rounding in the squared
-norm is below 1e-15."""
+"""Slightly more than plain functions allow, so that these reject all values that the kernel rejects: rounding in the
+squared norm is below 1e-15."""
 
 
 def add_quaternion_checks(graph: Graph) -> Graph:

@@ -1,4 +1,4 @@
-"""Diagnosis of calls without an answer: the argument or the operation that causes a result that is not finite."""
+"""Diagnosis of calls without a finite result: the argument or the operation that causes a result that is not finite."""
 
 from __future__ import annotations
 
