@@ -52,6 +52,10 @@ class FileError(LeggedError, ValueError):
         self.source = source
 
 
+class FileWarning(UserWarning):
+    """Parts of a robot that a file which was written cannot represent."""
+
+
 class ShapeError(LeggedError, ValueError):
     """An array of the wrong shape."""
 

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from legged.errors import FileWarning
 from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic
 from legged.robot.base import Base, EulerBase
+from legged.robot.builder import RobotBuilder
 from legged.robot.joint import Connection, Joint, Stage
 from legged.robot.link import PlacedLink
 from legged.robot.physics import JointPhysics, by_stage
@@ -25,6 +29,30 @@ def describe_robot(robot: Robot) -> Description:
     (`base_names`). A contact point becomes a massless fixed link.
     """
     return _Writer(robot).description()
+
+
+def losses(robot: Robot) -> list[str]:
+    """Return what neither URDF nor MJCF contains of a robot, with the way to restore it when the file is loaded."""
+    default = RobotBuilder.build(robot.edit())
+    found = []
+    if any(contact.radius for contact in robot.contacts):
+        found.append("radii of spherical feet, which become points (load with feet={link: legged.Sphere(...)})")
+    if any(link.shapes for link in robot.links):
+        found.append("collision shapes of links")
+    if robot.base.kind in ("planar", "euler"):
+        found.append(f"the {robot.base.kind} base, which becomes a chain of joints on a fixed base")
+    if [joint.name for joint in robot.joints] != [joint.name for joint in default.joints]:
+        found.append("the order of the joints (load with order=[...])")
+    if [module.links for module in robot.modules] != [module.links for module in default.modules]:
+        found.append("the partition into modules")
+    return found
+
+
+def warn_of_losses(file_format: str, found: Sequence[str]) -> None:
+    """Warn with `FileWarning` of what a file of a format cannot contain."""
+    if found:
+        words = f"{file_format} cannot contain {'; '.join(found)}. robot.describe() stores the whole robot"
+        warnings.warn(words, FileWarning, stacklevel=3)
 
 
 class _Writer:

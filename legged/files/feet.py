@@ -5,16 +5,28 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from legged.errors import FileError, UnknownNameError
+from legged.arguments import array, instance
+from legged.errors import ArgumentError, FileError, UnknownNameError
 from legged.files.description import Shape, Tree
-from legged.robot.placement import Placement, Vector, vector3
+from legged.robot.link import Sphere
+from legged.robot.placement import Placement, Vector
 from legged.spatial import Array
 
-Feet = Sequence[str] | Mapping[str, tuple[str, Vector]]
-"""Names of links, or contact points by name: (link, position (3,), [m], link axes)."""
+Contact = Vector | Sphere
+"""A contact point: its position (3,), [m], link axes, or a sphere for a round foot."""
+Foot = tuple[str, Contact] | Contact | Sequence[Vector] | Mapping[str, Contact] | str
+Feet = str | Sequence[str] | Mapping[str, Foot]
+"""Feet specified by the user:
+
+- Names of links: the points that touch the ground come from the collision shapes of each link.
+- "spheres": feet are found, and those with a collision sphere are round.
+- A mapping with entries `contact: (link, point or Sphere)`, or `link: foot`, where a foot is a `Sphere`, the points of
+  a sole in a list, points and spheres by name, or "sphere" for the collision sphere of the link.
+"""
 WORDS = (("foot", "feet", "sole", "paw", "hoof"), ("toe",), ("ankle",))
 """Words in names of feet, the most reliable first."""
 LOWEST = 0.2
@@ -24,11 +36,11 @@ lowest limb."""
 
 @dataclass(frozen=True, eq=False)
 class FootEntry:
-    """A foot: its link, how it was found, and its contact points by name, (3,), [m], link axes."""
+    """A foot: its link, how it was found, and its contact points by name, (3,), [m], link axes, or spheres."""
 
     link: str
     how: str
-    points: Mapping[str, Array]
+    points: Mapping[str, Array | Sphere]
 
 
 def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootEntry, ...]:
@@ -40,15 +52,20 @@ def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootE
         walks: Whether to search for feet if none are specified; a robot with a fixed base has none.
 
     Raises:
-        FileError: an unknown link.
+        FileError: an unknown link, or a collision sphere that a link lacks.
+        ArgumentError, ShapeError, NotFiniteError: feet or points of the wrong form.
     """
     if isinstance(given, Mapping):
-        return tuple(_user_point(tree, name, *where) for name, where in given.items())
-    if given is not None:
+        return tuple(_user_foot(tree, name, foot) for name, foot in given.items())
+    if given is not None and not isinstance(given, str):
+        instance("feet", given, Sequence, "names of links or a mapping")
         return tuple(_foot(tree, _known(tree, name), "given") for name in given)
+    if given not in (None, "spheres"):
+        raise ArgumentError(f"feet must be a list of names of links, a mapping or 'spheres', got the text {given!r}")
     if not walks:
         return ()
-    return tuple(_foot(tree, name, how) for name, how in _feet_by_name(tree) or _lowest_limb_ends(tree))
+    named = _feet_by_name(tree) or _lowest_limb_ends(tree)
+    return tuple(_foot(tree, name, how, is_round=given == "spheres") for name, how in named)
 
 
 def _known(tree: Tree, name: str) -> str:
@@ -57,8 +74,27 @@ def _known(tree: Tree, name: str) -> str:
     return name
 
 
-def _user_point(tree: Tree, name: str, link: str, position: Vector) -> FootEntry:
-    return FootEntry(_known(tree, link), "given", {name: vector3(f"foot {name!r}", position)})
+def _user_foot(tree: Tree, name: str, foot: Any) -> FootEntry:
+    """Return a foot of the mapping `Feet`: under the name of a contact point with its link, or of a link."""
+    if isinstance(foot, tuple | list) and len(foot) == 2 and isinstance(foot[0], str):
+        return FootEntry(_known(tree, foot[0]), "given", {name: _point(f"foot {name!r}", foot[1])})
+    link = _known(tree, name)
+    what = f"foot {name!r}"
+    if foot == "sphere":
+        found = _foot(tree, link, "given", is_round=True)
+        if not any(isinstance(point, Sphere) for point in found.points.values()):
+            raise FileError(tree.description.source, f"{what} has no collision sphere; give a legged.Sphere instead")
+        return found
+    if isinstance(foot, Sphere):
+        return FootEntry(link, "given", {name: foot})
+    if isinstance(foot, Mapping):
+        return FootEntry(link, "given", {point: _point(f"{what}, point {point!r}", at) for point, at in foot.items()})
+    points = array(what, foot, (None, 3), "the points of a sole")
+    return FootEntry(link, "given", _labeled(tree, link, list(points)))
+
+
+def _point(what: str, at: Any) -> Array | Sphere:
+    return at if isinstance(at, Sphere) else array(what, at, (3,))
 
 
 def _feet_by_name(tree: Tree) -> list[tuple[str, str]]:
@@ -120,12 +156,16 @@ def _radius(shape: Shape) -> float:
     return shape.size[0] + sum(shape.size[1:]) / 2 if shape.size else 0.0
 
 
-def _foot(tree: Tree, name: str, how: str) -> FootEntry:
-    """Return a foot with contact points from the shapes of its link, or else of the links fixed to it."""
+def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
+    """Return a foot with contacts from the shapes of its link, or else of the links fixed to it; spheres if round."""
     own = [(name, shape) for shape in _shapes(tree, name)]
     around = [(link, shape) for link in tree.groups[tree.head[name]] for shape in _shapes(tree, link)]
     for kind, words in (("sphere", "lowest point of its sphere"), ("box", "lower corners of its box")):
         shapes = [(link, s) for link, s in (own or around) if s.kind == kind]
+        if shapes and kind == "sphere" and is_round:
+            spheres = [_sphere(tree, name, link, s) for link, s in shapes]
+            labels = _labeled(tree, name, [np.asarray(sphere.center) for sphere in spheres])
+            return FootEntry(name, f"{how}; its sphere", dict(zip(labels, spheres, strict=True)))
         if shapes:
             points = [point for link, s in shapes for point in _contact_points(tree, name, link, s)]
             return FootEntry(name, f"{how}; {words}", _labeled(tree, name, points))
@@ -134,6 +174,12 @@ def _foot(tree: Tree, name: str, how: str) -> FootEntry:
 
 def _shapes(tree: Tree, name: str) -> Iterable[Shape]:
     return next(link.shapes for link in tree.description.links if link.name == name)
+
+
+def _sphere(tree: Tree, foot: str, link: str, shape: Shape) -> Sphere:
+    """Return a collision sphere of a link in the axes of link `foot`, all joints at zero."""
+    at = tree.pose[foot].inverse() @ tree.pose[link] @ Placement(shape.rotation, shape.position)
+    return Sphere(shape.size[0], at.position)
 
 
 def _contact_points(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:

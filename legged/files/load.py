@@ -22,7 +22,7 @@ from legged.robot.base import Base, FixedBase, FloatingBase
 from legged.robot.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
-from legged.robot.link import Link
+from legged.robot.link import Link, Sphere
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -48,8 +48,10 @@ def load(
         path: Path of the file.
         base: "floating", or "fixed" for a root link fixed to the world. None: as stated in an MJCF file; floating for a
             URDF, which does not state it.
-        feet: Names of links, or contact points {name: (link, position (3,), [m], link axes)}. None: found from names,
-            ends of limbs and collision shapes if the base floats.
+        feet: Names of links; "spheres" to find the feet and keep their collision spheres as `Sphere`; or a mapping with
+            entries contact: (link, position (3,), [m], link axes, or a `Sphere`), or link: a `Sphere`, a list of the
+            points of a sole, points and spheres by name, or "sphere" for the link's collision sphere. None: found from
+            names, ends of limbs and collision shapes if the base floats, with the points that touch the ground.
         order: Order of the joints in q and v: names, or "file" for the order of the file. None: module by module,
             parent before child.
         fuse: Whether to remove links fixed to others from `robot.links` and add their mass to the link they are fixed
@@ -186,7 +188,7 @@ def build(
 ) -> Robot:
     """Return the robot of a description, inertias unchecked; raise FileError if invalid. `order` as in `load`."""
     description = tree.description
-    contacts = {foot.link: {} for foot in feet}
+    contacts: dict[str, dict[str, Array | Sphere]] = {foot.link: {} for foot in feet}
     for foot in feet:
         contacts[foot.link].update(foot.points)
     entries = {link.name: link for link in description.links}
@@ -208,7 +210,7 @@ def build(
         raise FileError(description.source, str(error)) from error
 
 
-def _link(entry: LinkEntry, contacts: Mapping[str, Array]) -> Link:
+def _link(entry: LinkEntry, contacts: Mapping[str, Array | Sphere]) -> Link:
     if entry.mass is None:
         return Link(entry.name, contacts=contacts)
     return Link(entry.name, Inertia(entry.mass, entry.center, entry.tensor, checked=False), contacts)

@@ -10,9 +10,10 @@ import numpy as np
 
 from legged.errors import DefinitionError
 from legged.files.description import IDENTITY, JointEntry
-from legged.files.export_description import describe_robot, format_numbers, uniform_value
+from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
 from legged.files.inertias import entry_inertia
 from legged.robot.inertia import Inertia
+from legged.robot.joint import Fixed
 from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.robot.robot import Robot
@@ -31,15 +32,25 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     Joints of several degrees of freedom, and joints connected by massless links, become several joints of one body,
     named as in `save_urdf`. Links fixed to others and contact points become sites; their mass is added to the body. A
     floating base has a free joint named "base"; a link named "world" gets a trailing underscore. Limits of effort
-    become `actuatorfrcrange`. There are no actuators, geoms or floor, and no limits of speed.
+    become `actuatorfrcrange`. There are no actuators, geoms or floor, and no limits of speed. A
+    `legged.errors.FileWarning` lists what the file lacks.
 
     Raises:
         DefinitionError: a robot that MJCF cannot represent: a free joint inside the tree, a gyroscopic rotor, a ball
             joint whose friction differs by axis or whose spring does not rest at the identity.
     """
+    root = to_mjcf(robot)
+    found = losses(robot)
+    if any(np.isfinite(joint.definition.physics.speed).any() for joint in robot.joints):
+        found.append("limits of speed")
+    fixed = {c.child for c in robot.connections if isinstance(c.joint, Fixed)}
+    if any(robot.link(name).inertia.mass for name in fixed):
+        found.append("inertias of links fixed to others, which are added to the body")
+    if robot.contacts:
+        found.append("contact points, which become sites (load with feet=[...])")
+    warn_of_losses("MJCF", found)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    root = to_mjcf(robot)
     ET.indent(root)
     path.write_bytes(ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n")
     return path

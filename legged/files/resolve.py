@@ -14,6 +14,7 @@ from legged.errors import FileError, UnknownNameError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape, Tree, tree_of
 from legged.files.feet import FootEntry
 from legged.files.inertias import entry_inertia, group_inertia, inertia_fault, nearest_consistent
+from legged.robot.link import moved_contact
 from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
@@ -237,5 +238,5 @@ def _moved(tree: Tree, joint: JointEntry) -> JointEntry:
 
 def _moved_foot(tree: Tree, foot: FootEntry) -> FootEntry:
     place = tree.place[foot.link]
-    points = {name: place.rotation @ point + place.position for name, point in foot.points.items()}
+    points = {name: moved_contact(at, place.rotation, place.position) for name, at in foot.points.items()}
     return replace(foot, link=tree.head[foot.link], points=points)

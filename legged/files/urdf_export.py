@@ -8,9 +8,10 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from legged.files.description import Description, JointEntry, LinkEntry
-from legged.files.export_description import describe_robot, format_numbers, uniform_value
+from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
 from legged.files.urdf import FIELDS, IN_URDF
 from legged.files.urdf_xml import LARGEST
+from legged.robot.builder import GRAVITY
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.rotations import euler_angles
@@ -37,7 +38,17 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
       link has the name of a contact point, the new link gets a trailing underscore.
     - Armature, springs and rotors are written to <physics>, which other programs ignore; see `legged.files.urdf`.
     - An effort or speed limit of 0 means no limit; a missing stop is written as 1e9.
+
+    A `legged.errors.FileWarning` lists what the file lacks: the fixed, planar or Euler-angle base, gravity, radii of
+    feet, collision shapes, the order of the joints and the partition into modules, where they differ from what
+    `legged.load` assumes.
     """
+    found = losses(robot)
+    if robot.base.kind == "fixed":
+        found.append("the fixed base (load with base='fixed')")
+    if not np.array_equal(robot.gravity, GRAVITY):
+        found.append("gravity (load with gravity=[...])")
+    warn_of_losses("URDF", found)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(to_urdf(robot))

@@ -6,10 +6,11 @@ as the paper does (its reference [33]). Only the quaternion ball joint is a sing
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 
+from legged.arguments import array
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.physics import JointPhysics
@@ -69,6 +70,10 @@ class Joint:
     def __post_init__(self) -> None:
         if not self.name:
             raise DefinitionError("a joint needs a name")
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if each.name not in ("name", "physics") and not (value is None or isinstance(value, str)):
+                object.__setattr__(self, each.name, array(each.name, value))
 
     @property
     def stages(self) -> tuple[Stage, ...]:

@@ -92,6 +92,17 @@ class Box:
 Shape: TypeAlias = Sphere | Box
 
 
+def moved_contact(at: Vector | Sphere, rotation: Array, position: Array) -> Array | Sphere:
+    """Return a contact point, (3,), [m], or a spherical foot in an outer frame.
+
+    Args:
+        at: The point, (3,), [m], axes of this frame, or the sphere.
+        rotation: A rotation matrix, (3, 3), from this frame to the outer frame.
+        position: Origin of this frame, (3,), [m], outer axes.
+    """
+    return at.moved(rotation, position) if isinstance(at, Sphere) else rotation @ at + position
+
+
 @checked
 @dataclass(frozen=True, eq=False)
 class Link:

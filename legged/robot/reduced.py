@@ -15,8 +15,8 @@ import numpy as np
 from legged.errors import DefinitionError
 from legged.robot.edit import RobotEditor, links_of
 from legged.robot.joint import Connection, Fixed, Joint, Stage
-from legged.robot.link import Link, Sphere
-from legged.robot.placement import IDENTITY, Placement, Vector
+from legged.robot.link import Link, moved_contact
+from legged.robot.placement import IDENTITY, Placement
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array, skew
@@ -97,13 +97,7 @@ def _moved(stage: Stage, q: Array) -> Placement:
 
 def _merged(carrier: Link, link: Link, place: Placement) -> Link:
     """Return a link merged with another whose pose in its frame is `place`."""
-    points = {name: _moved_point(place, at) for name, at in link.contacts.items()}
+    points = {name: moved_contact(at, place.rotation, place.position) for name, at in link.contacts.items()}
     shapes = [shape.moved(place.rotation, place.position) for shape in link.shapes]
     inertia = carrier.inertia + link.inertia.moved(place.rotation, place.position)
     return Link(carrier.name, inertia, {**carrier.contacts, **points}, (*carrier.shapes, *shapes))
-
-
-def _moved_point(place: Placement, at: Vector | Sphere) -> Array | Sphere:
-    if isinstance(at, Sphere):
-        return at.moved(place.rotation, place.position)
-    return place.rotation @ at + place.position

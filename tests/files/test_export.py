@@ -5,6 +5,7 @@ MJCF's principal axes of inertia: 1e-15 each. Forces are compared in parts of th
 accelerations lose the condition number of the inertia matrix, up to 1e6 here.
 """
 
+import warnings
 from dataclasses import replace
 from xml.etree import ElementTree
 
@@ -16,7 +17,7 @@ from oracles.rebuild import rebuild
 import legged
 import robots
 from legged import JointPhysics, Rotor, conversions
-from legged.errors import DefinitionError, FileError, MismatchError
+from legged.errors import DefinitionError, FileError, FileWarning, MismatchError
 from legged.robot.random_tree import JOINTS
 
 OPTIONS = {
@@ -265,3 +266,42 @@ def test_rejection_by_mujoco_is_reported():
     robot = legged.RobotBuilder("brick", legged.Link("brick", strange)).build()
     with pytest.raises(MismatchError, match="MuJoCo refuses robot 'brick': Error: inertia must satisfy"):
         conversions.mujoco_model(robot)
+
+
+ROUND = legged.Link("ball", BODY, {"tip": legged.Sphere(0.1, (0, 0, -0.1))})
+LOSSES = (
+    (lambda e: e.change_link("limb", contacts=ROUND.contacts), "radii of spherical feet", ("URDF", "MJCF")),
+    (lambda e: e.change_link("limb", shapes=[legged.Sphere(0.1)]), "collision shapes", ("URDF", "MJCF")),
+    (lambda e: e.change_robot(base=legged.EulerBase()), "the euler base", ("URDF", "MJCF")),
+    (lambda e: e.change_robot(base=legged.FixedBase()), "the fixed base", ("URDF",)),
+    (lambda e: e.change_robot(gravity=(0, 0, -1)), "gravity", ("URDF",)),
+    (lambda e: e.change_joint("j", speed=1.0, effort=1.0), "limits of speed", ("MJCF",)),
+    (lambda e: e.add(legged.Fixed("f"), ROUND.prefixed("b"), to="limb"), "inertias of links fixed", ("MJCF",)),
+    (lambda e: e.change_link("limb", contacts={"tip": (0, 0, 0)}), "contact points", ("MJCF",)),
+)  # fmt: skip
+
+
+def written(robot, file_format, folder):
+    """Return the words of the warning while a robot is written."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        (legged.save_urdf if file_format == "URDF" else legged.save_mjcf)(robot, folder / "robot.xml")
+    assert all(issubclass(each.category, FileWarning) for each in caught)
+    return " ".join(str(each.message) for each in caught)
+
+
+@pytest.mark.parametrize("file_format", ["URDF", "MJCF"])
+@pytest.mark.parametrize(("edit", "words", "formats"), LOSSES)
+def test_what_a_file_cannot_contain_is_reported(edit, words, formats, file_format, tmp_path):
+    robot = one_joint(legged.Revolute("j")).edit().change_robot(base=legged.FloatingBase())
+    assert written(robot.build(), file_format, tmp_path) == ""
+    assert (words in written(edit(robot).build(), file_format, tmp_path)) == (file_format in formats)
+
+
+def test_the_order_of_joints_and_given_modules_are_reported(tmp_path):
+    robot = robots.spatial_quadruped()
+    assert written(robot, "URDF", tmp_path) == ""
+    names = [joint.name for joint in robot.joints]
+    assert "the order of the joints" in written(robot.edit().build(order=names[::-1]), "URDF", tmp_path)
+    split = [[name] for module in robot.modules for name in module.links]
+    assert "the partition into modules" in written(robot.edit().build(modules=split), "URDF", tmp_path)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import legged
-from legged.errors import FileError
+from legged.errors import ArgumentError, FileError, ShapeError
 
 pytest.importorskip("yourdfpy")
 from oracles.urdf_texts import BIPED
@@ -128,3 +128,48 @@ def test_the_user_says_where_the_feet_are(path):
     assert np.array_equal(placed.contacts[1].position, [0.1, 0.0, -0.3])
     with pytest.raises(FileError, match="no link named 'left_foo'; did you mean 'left_foot'"):
         legged.load(path, feet=["left_foo"])
+
+
+def test_soles_of_several_points_and_round_feet_are_given_by_link(path):
+    ball = legged.Sphere(0.03, (0.0, 0.0, -0.1))
+    sole = [(0.1, 0.05, -0.02), (0.1, -0.05, -0.02), (-0.1, 0.05, -0.02), (-0.1, -0.05, -0.02)]
+    robot = legged.load(path, feet={"left_foot": ball, "right_foot": sole})
+    assert robot.contacts[0].name == "left_foot" and robot.contact("left_foot").radius == 0.03
+    points = {c.name: c.position for c in robot.contacts[1:]}
+    assert {name.removeprefix("right_foot_") for name in points} == {
+        "front_left", "front_right", "rear_left", "rear_right",
+    }  # fmt: skip
+    assert {tuple(at) for at in points.values()} == set(sole)
+    named = legged.load(path, feet={"right_foot": {"heel": (-0.1, 0, 0), "ball": ball}, "tip": ("left_foot", ball)})
+    assert [(c.name, c.radius) for c in named.contacts] == [("tip", 0.03), ("heel", 0.0), ("ball", 0.03)]
+
+
+@pytest.mark.parametrize("fuse", [False, True])
+def test_collision_spheres_become_round_feet(path, fuse):
+    """The lowest point of the sphere is the contact point that the default finds."""
+    flat = legged.load(path, fuse=fuse)
+    lowest = dict(zip([c.name for c in flat.contacts], touching(flat), strict=True))
+    for feet in ("spheres", {"left_foot": "sphere", "right_foot": [(0, 0, 0)]}):
+        robot = legged.load(path, feet=feet, fuse=fuse)
+        where = dict(zip([c.name for c in robot.contacts], touching(robot), strict=True))
+        radius = robot.contact("left_foot").radius
+        assert radius == 0.02  # [m], of the sphere in the file
+        assert where["left_foot"] - [0, 0, radius] == pytest.approx(lowest["left_foot"], abs=1e-15)
+    assert len(legged.load(path, feet="spheres").contacts) == 5  # the corners of the other foot's box stay
+
+
+@pytest.mark.parametrize(
+    ("feet", "error", "words"),
+    [
+        ("left_foot", ArgumentError, "feet must be a list .* got the text 'left_foot'"),
+        (3, ArgumentError, "feet must be names of links or a mapping"),
+        ({"left_foo": legged.Sphere(0.1)}, FileError, "did you mean 'left_foot'"),
+        ({"right_foot": "sphere"}, FileError, "foot 'right_foot' has no collision sphere"),
+        ({"right_foot": (0.0, 0.0, 0.0)}, ShapeError, "foot 'right_foot' must be .n, 3., the points of a sole"),
+        ({"tip": ("right_foot", (0.0, 0.0))}, ShapeError, "foot 'tip' must be .3,."),
+        ({"right_foot": {"heel": "low"}}, ArgumentError, "foot 'right_foot', point 'heel' must"),
+    ],
+)
+def test_wrong_feet_are_refused_by_name(path, feet, error, words):
+    with pytest.raises(error, match=words):
+        legged.load(path, feet=feet)

@@ -164,6 +164,7 @@ def test_descriptions_contain_everything(make):
     robot = make()
     again = legged.Robot.from_description(json.loads(json.dumps(robot.describe(), allow_nan=False)))
     assert again.describe() == robot.describe()
+    assert data_key(again) == data_key(robot) == data_key(robot.edit().build())
     graphs = (legged.compile(legged.forward_dynamics, r).graph.digest for r in (robot, again))
     assert len(set(graphs)) == 1
     for one, two in ((robot, again), (robot.edit().build(), robot)):
