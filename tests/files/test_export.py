@@ -264,7 +264,7 @@ def test_rejection_by_mujoco_is_reported():
     pytest.importorskip("mujoco")
     strange = legged.Inertia(1.0, (0, 0, 0), np.diag([1e-3, 1e-3, 5e-3]), checked=False)
     robot = legged.RobotBuilder("brick", legged.Link("brick", strange)).build()
-    with pytest.raises(MismatchError, match="MuJoCo refuses robot 'brick': Error: inertia must satisfy"):
+    with pytest.raises(MismatchError, match="MuJoCo rejects robot 'brick': Error: inertia must satisfy"):
         conversions.mujoco_model(robot)
 
 
