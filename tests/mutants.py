@@ -1,4 +1,4 @@
-"""Mutation study: change one line of the numerics at a time, and see whether the tests notice.
+"""Mutation study: change one line of the numerical code at a time, and list the changes that no test detects.
 
 `make mutants` (or `python tests/mutants.py --number 300 --seed 1`) draws single-line changes of the packages in
 `PACKAGES`, applies each to a copy of the checkout, and runs the tests that can notice it until one fails. A

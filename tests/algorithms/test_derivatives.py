@@ -1,4 +1,4 @@
-"""Derivatives are those of the recursions, and Pinocchio's; inertial parameters enter linearly; A v is momentum.
+"""Derivatives equal those of the recursions and Pinocchio's; inertial parameters enter linearly; A v is the momentum.
 
 Exact derivatives are those of truncated Taylor series, run through the modular recursions: rounding alone is between.
 """

@@ -1,4 +1,4 @@
-"""The report of the algorithms reproduces what the papers say of them."""
+"""The report of the algorithms reproduces the statements of the papers about their costs."""
 
 import csv
 import io

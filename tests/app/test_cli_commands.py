@@ -1,4 +1,4 @@
-"""The command line: what it prints, what it writes, and how it refuses."""
+"""The command line: printed output, written files and error messages."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""Disturbance maps: what comes from all around, what is survived, and what is written."""
+"""Disturbance maps: directions of pushes and throws, outcomes, tables and files."""
 
 import csv
 import sys

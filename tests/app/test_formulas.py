@@ -1,4 +1,4 @@
-"""Published operation counts, against the numbers that go with them."""
+"""Published operation counts, compared with the numbers printed with them."""
 
 import pytest
 

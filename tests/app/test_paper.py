@@ -1,4 +1,4 @@
-"""The report of `make run`, on short runs; what it must show at full length is in the paper's own tests."""
+"""The report of `make run` with short runs; `tests/app/test_paper_runs.py` has the runs of full length."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The paper's simulations on the authors' ground: their own output, an independent model's tables, their stories.
+"""Simulations of the paper on the authors' ground: their output, tables of an independent model, and events.
 
 The authors' axes (lateral, up, forward) are our (y, z, x), and their angles Z, X, Y are turns about our x, y, z, in
 that order. Their energy columns count what the robot gives away: the works here have the opposite sign.
@@ -126,7 +126,7 @@ def test_bipeds_energy_sum_is_constant(biped):
 
 
 def biped_without_feedback(rtol):
-    """Return the run of the biped under the plan's torques alone, to its fall."""
+    """Return the run of the biped under the reference torques without feedback, up to its fall."""
     with pytest.raises(SimulationError, match=r"the trunk (leaned over|fell)") as error:
         biped_run(controllers.OpenLoop(controllers.paper_walk()), 4.0, Stiff(rtol, 0.01 * rtol))
     return error.value.run
@@ -141,7 +141,7 @@ def test_biped_without_feedback_departs_after_one_second():
 
 
 def test_what_makes_it_depart_is_the_error_of_the_integration():
-    """Model and torques are exact, so that only rounding and truncation push it off; the instability does the rest."""
+    """Model and torques are exact, so that only rounding and truncation disturb the unstable gait."""
     departures = [run.times[joint_error(run) > 1.0][0] for run in map(biped_without_feedback, (1e-4, 1e-6, 1e-8))]
     assert departures[0] + 0.2 < departures[1] < departures[2] - 0.2
 

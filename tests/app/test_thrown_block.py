@@ -1,4 +1,4 @@
-"""The experiment of Wendlandt 1997, section 4: hit by a block, the biped tips, lands and comes back."""
+"""The experiment of Wendlandt 1997, section 4: a block hits the biped, which tips, lands and returns."""
 
 import re
 from dataclasses import replace
@@ -38,7 +38,7 @@ def touching(run):
 
 
 def turned_back(runs, position, velocity):
-    """How far each block has left its path in free flight before it reaches the ground, [m], horizontally."""
+    """Horizontal deflection of each block from its free flight before it reaches the ground, [m]."""
     path = position[:, None, :2] + velocity[:, None, :2] * runs.times[:, None]
     place = runs.rest[:, :, -9:-6]
     off = np.linalg.norm(place[:, :, :2] - path, axis=2)

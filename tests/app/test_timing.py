@@ -1,4 +1,4 @@
-"""The O(n^3) route that the recursion is timed against computes the same, and the race is fair."""
+"""The O(n^3) route gives the results of the recursion with which its time is compared."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Batches: leading axes, memory layouts, threads, and that a state's result depends on none of them."""
+"""Batches: leading axes, memory layouts and threads, and that the result of a state is independent of all of them."""
 
 from __future__ import annotations
 

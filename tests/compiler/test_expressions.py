@@ -1,4 +1,4 @@
-"""The tracing scalar: what folds, what NumPy does with it, and what it refuses."""
+"""The tracing scalar: constant folding, NumPy functions, and errors."""
 
 from __future__ import annotations
 

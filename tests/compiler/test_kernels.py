@@ -1,4 +1,4 @@
-"""Kernels: calls, batches, errors, and how `compile` finds the shapes."""
+"""Kernels: calls, batches, errors, and the shapes of arguments in `compile`."""
 
 from __future__ import annotations
 

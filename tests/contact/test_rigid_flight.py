@@ -11,7 +11,7 @@ SPIN = np.array([3.0, 5.0, -4.0, 1.0, 2.0, 3.0])
 
 
 def thrown(step, until=1.0, **options):
-    """A brick that tumbles; its axes are the world's at the start."""
+    """A tumbling brick, initially aligned with the world axes."""
     brick = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, (0.1, 0.2, 0.4)))).build()
     q = brick.neutral()
     q[6] = 10.0

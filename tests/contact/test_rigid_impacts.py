@@ -72,7 +72,7 @@ def momenta(run, inertias):
 
 
 def stage():
-    """A robot that is not there: far away and without weight."""
+    """A robot without effect: far away and without weight."""
     robot = ball(gravity=WEIGHTLESS)
     return robot, {"q": at(robot, 100.0, 100.0, 100.0)}
 
@@ -116,7 +116,7 @@ def test_bricks_that_collide_keep_momentum_but_for_the_step_of_the_impact():
 
 
 def cradle(gap):
-    """Velocities of five equal balls in a row after the first has come at 1 m/s."""
+    """Velocities of five equal balls in a row after an impact of the first at 1 m/s."""
     robot, radius = ball(0.05, WEIGHTLESS), 0.05
     pitch = 2.0 * radius + gap
     bodies = [
@@ -135,7 +135,7 @@ def test_a_cradle_with_gaps_passes_the_blow_on_to_its_last_ball():
 
 
 def test_a_cradle_that_touches_meets_the_blow_as_one():
-    """Newton's restitution knows impacts at one moment, not one after the other: four balls leave, the first recoils.
+    """Newton's restitution treats the impacts as simultaneous: four balls leave, and the first recoils.
 
     Momentum and energy are kept either way; the law alone does not say which of the two it is.
     """
@@ -197,7 +197,7 @@ def test_a_bouncing_dimer_never_gains_energy(restitution, friction):
 
 @pytest.mark.parametrize("seed", [1, 5])
 def test_a_jointed_robot_that_strikes_the_ground_with_friction_gains_no_energy(seed):
-    """Kane's paradox: with Newton's restitution and friction a pendulum could strike harder than it came."""
+    """Kane's paradox: with Newton's restitution and friction a pendulum could gain energy in an impact."""
     robot = legged.random_tree(seed=seed, links=4, bases=("floating",), joints=("revolute",))
     rng = np.random.default_rng(seed)
     q = np.array([legged.random_configuration(robot, rng) for _ in range(8)])

@@ -27,7 +27,7 @@ def ball(radius=0.1):
 
 
 def on_slope(robot, angle, height):
-    """A configuration with the body's axes along a slope, its origin so far over it."""
+    """Return a configuration with the body's axes along a slope and its origin at a height over it."""
     q = robot.neutral()
     q[:4] = np.cos(angle / 2), 0.0, -np.sin(angle / 2), 0.0
     q[4:] = height * np.array([-np.sin(angle), 0.0, np.cos(angle)])
@@ -35,7 +35,7 @@ def on_slope(robot, angle, height):
 
 
 def uphill(places, angle):
-    """How far places (..., T, 3) came up slopes of these angles (...), (..., T), [m]."""
+    """Return the uphill displacement, (..., T), [m], of positions (..., T, 3) on slopes of angles (...)."""
     angle = np.asarray(angle)[..., None]
     way = places - places[..., :1, :]
     return way[..., 0] * np.cos(angle) + way[..., 2] * np.sin(angle)

@@ -96,7 +96,7 @@ def test_names_must_differ():
 
 
 def test_shapes_keep_their_poses_through_prefixes_fixed_joints_and_fused_links():
-    """A paw welded to a shank a quarter turn about x from it: one body, or one link, it touches the same."""
+    """A paw fixed to a shank, rotated by a quarter turn about x, has equal contacts as a body and as a link."""
     paw = legged.Link(
         "paw", legged.sphere_inertia(0.2, 0.05), {"tip": Sphere(0.03, (0, 0.1, 0))}, [Sphere(0.05, (0, 0.1, 0))]
     )
@@ -204,7 +204,7 @@ def test_random_impacts_add_no_energy_and_their_work_is_its_change(seed, restitu
 
 @pytest.mark.parametrize("step", [1e-3, 2e-3])
 def test_penetration_is_corrected_at_the_recovery_speed(step):
-    """2 cm deep: it is out within a second, hops no higher than its speed of recovery takes it, and lies on the top."""
+    """From 2 cm depth it leaves within a second, rises no higher than the recovery speed allows, and rests."""
     size = np.array([0.2, 0.2, 0.1])
     feet = {f"corner{k}": corner for k, corner in enumerate(Box(size).corners) if corner[2] < 0.0}
     robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, size), feet)).build()

@@ -1,4 +1,4 @@
-"""The solver's fixed point obeys Coulomb and complementarity, is found, and never brings energy."""
+"""The contact solver: convergence to Coulomb's law and complementarity, without a gain of energy."""
 
 from functools import partial
 
@@ -12,7 +12,7 @@ from legged.contact.solver import ContactProblem, Iterate, gauss_seidel, project
 
 
 def problem(seed: int, m: int | None = None, n: int | None = None, mu: float | None = None):
-    """Return random contacts of a thing of n degrees of freedom that falls on most of them, and targets.
+    """Return random contacts of a system with n degrees of freedom that approaches most of them, and targets.
 
     Where n is less than 3 m they are redundant.
     """
@@ -34,7 +34,7 @@ def solution(contacts, target, sweeps=2000):
 
 @pytest.mark.parametrize("seed", range(15))
 def test_solution_satisfies_coulombs_law_and_complementarity(seed):
-    """Complementarity, cone and greatest dissipation, each checked by its words and not by the natural map."""
+    """Complementarity, cone and greatest dissipation, each checked by its definition and not by the natural map."""
     contacts, target, _ = problem(seed)
     p = solution(contacts, target)
     u, tiny = velocities(contacts, p), 1e-8 * np.abs(contacts.u_free).max()
@@ -49,7 +49,7 @@ def test_solution_satisfies_coulombs_law_and_complementarity(seed):
 
 @pytest.mark.parametrize("seed", range(10))
 def test_frictionless_solution_minimizes_the_energy(seed):
-    """min p A p / 2 + p u_free over p >= 0, by enumerating which contacts press: no iteration."""
+    """min p A p / 2 + p u_free over p >= 0, by enumeration of the active contacts, without iteration."""
     contacts, target, _ = problem(seed, mu=0.0)
     m = len(target)
     N = np.array([[contacts.A[i][j][0, 0] for j in range(m)] for i in range(m)])
@@ -75,7 +75,7 @@ def test_one_contact_by_hand():
 
 
 def test_redundant_corners_carry_the_load_and_its_moment():
-    """A table's corners share its load in no unique way, but its sum and moment are the load's."""
+    """The distribution of load between the corners of a table is not unique, but its sum and moment are."""
     corners = np.array([(x, y) for x in (-1.0, 1.0) for y in (-1.0, 1.0)])
     load = np.array([0.3, -0.2])
     J = np.vstack([np.hstack([np.zeros((3, 2)), np.eye(3)]) for _ in corners])
@@ -122,7 +122,7 @@ def change_of_energy(contacts, p):
 @pytest.mark.parametrize("restitution", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("seed", range(60))
 def test_impacts_never_add_energy(seed, restitution):
-    """Random impacts with friction and restitution, from nothing and from a guess that is quite wrong, ten sweeps."""
+    """Random impacts with friction and restitution, from zero and from a wrong initial guess, ten sweeps."""
     contacts, _, rng = problem(seed)
     m = len(contacts.A)
     guess = np.abs(rng.normal(size=(m, 3))) * rng.integers(2) / np.abs(np.array(contacts.A)).max()

@@ -1,4 +1,4 @@
-"""Walking and trotting on a floor that does not give: laws of the balance feedback, and runs that survive."""
+"""Walking and trotting on stiff ground: laws of the balance feedback, and runs without a fall."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_undisturbed_gait_steps_by_its_stride():
 
 @pytest.mark.parametrize("case", [biped_walk, quadruped_trot])
 def test_distributed_forces_leave_nothing_to_drive_the_base(case):
-    """With forces and the motion that gives way, forward dynamics needs no torque in the base's rows."""
+    """With the distributed forces, forward dynamics requires no generalized force at the base."""
     robot, gait = case()
     q, v = gait.initial_state(robot)
     fitted, half = gait.on(robot), gait.period / 2  # the middle of a step, where both feet can push
@@ -107,7 +107,7 @@ def test_the_bare_gait_of_the_biped_falls_on_that_floor():
 
 
 def test_the_bare_trot_rocks_ten_times_as_much():
-    """A quadruped has four feet to fall on: without feedback its trot goes on, but it rocks from pair to pair."""
+    """Without feedback the quadruped continues its trot, but rocks between its diagonal pairs of feet."""
     robot, gait = quadruped_trot()
     ground = realistic_ground(robot)
     laws = controllers.ComputedTorque(gait), controllers.Balanced(gait)

@@ -1,4 +1,4 @@
-"""Inverse kinematics by iteration: equal to the closed form where there is one, and good for legs without."""
+"""Numerical inverse kinematics: equal to the closed form where one exists, and accurate for other legs."""
 
 from __future__ import annotations
 

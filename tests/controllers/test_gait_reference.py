@@ -1,4 +1,4 @@
-"""What every gait owes: consistent rates, continuity at the exchange, feet where the plan has them, a start on it."""
+"""Properties of all gaits: consistent rates, continuity at switches, planned feet, and the initial state."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Laws held at a fixed rate: when they are asked, what they hold, and that nothing else changes it."""
+"""Zero-order hold: times of evaluation, constant torques in between, and equal results for all integrators."""
 
 import numpy as np
 import pytest
@@ -107,7 +107,7 @@ def test_members_of_a_rollout_are_held_as_runs_are_each_at_its_own_rate():
 
 
 class Counting:
-    """A law that counts in secret how often it was asked."""
+    """A law that counts its evaluations."""
 
     def __init__(self):
         self.count = 0

@@ -29,14 +29,14 @@ def circle(center, radius=0.05, rate=4.0):
 
 
 def started(robot):
-    """Return the initial state of a standing robot, where its feet are, and where its trunk is."""
+    """Return the initial state of a standing robot, the positions of its feet, and that of its trunk."""
     q, v = STAND.on(robot).initial_state(robot)
     feet = legged.point_positions(robot, q, [(c.link, c.position) for c in robot.contacts])
     return q, v, feet, legged.link_poses(robot, q)[1][0]
 
 
 def test_each_task_obeys_its_own_error_whatever_the_others_do():
-    """edd + K_d ed + K_p e = 0 of foot and trunk, from any state, on a robot whose base is driven like the rest."""
+    """edd + K_d ed + K_p e = 0 of foot and trunk, from any state, on a robot with an actuated base."""
     robot = robots.spatial_quadruped()
     q, v, feet, trunk = started(robot)
     law = OperationalSpaceControl(
@@ -85,7 +85,7 @@ def test_a_foot_of_a_held_robot_draws_its_path_while_the_others_stay():
 
 
 def lean(t):
-    """Return how far a standing trunk moves, (3,), [m]: towards its right hind leg."""
+    """Return the displacement of a standing trunk, (3,), [m], towards its right hind leg."""
     return np.array([-0.1, -0.05, 0.02]) * (1 - np.exp(-5 * t)) ** 2
 
 
@@ -116,7 +116,7 @@ def test_the_trunk_of_a_standing_quadruped_follows_a_pose(leaning):
 
 @pytest.mark.slow
 def test_a_foot_swings_while_three_stand(leaning):
-    """From where the trunk leans: the middle of the mass is over the three feet that are left."""
+    """With the trunk displaced, the center of mass is over the three standing feet."""
     robot, q = robots.spatial_quadruped(), leaning.q[-1]
     contact = robot.contact("leg4_foot")
     foot, trunk = legged.point_positions(robot, q, [(contact.link, contact.position), ("trunk", np.zeros(3))])

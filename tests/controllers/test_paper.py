@@ -1,4 +1,4 @@
-"""The paper's walk and trot under its control laws, on its authors' ground, beside their output and our other model.
+"""The paper's walk and trot under its control laws on the authors' ground, beside their output and another model.
 
 The tables are those of the notes on the paper's data: the authors' own quadruped output, and a model written for the
 notes with NumPy alone.
@@ -107,7 +107,7 @@ def test_joints_under_computed_torque_follow_the_plan(motion):
 
 
 def test_without_feedback_the_biped_leaves_its_gait_soon_after_a_second():
-    """Figure 12. Errors grow tenfold in 0.22 s, so the moment depends on how small the integrator keeps them."""
+    """Figure 12. Errors grow tenfold in 0.22 s, so that the time depends on the accuracy of the integrator."""
     law, ground = OpenLoop(paper_walk()), paper_ground(BIPED)
     with pytest.raises(SimulationError) as caught:
         legged.simulate(BIPED, law, ground=ground, until=4.0, integrator=Stiff(rtol=1e-6, atol=1e-8))

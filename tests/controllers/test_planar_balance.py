@@ -86,7 +86,7 @@ def test_gains_put_all_poles_at_the_chosen_place():
 
 
 def lag(t, at, size, T):
-    """Return the answer of 1 / (1 + T s)^3 to a step."""
+    """Return the step response of 1 / (1 + T s)^3."""
     x = np.maximum((t - at) / T, 0.0)
     return size * (1.0 - np.exp(-x) * (1.0 + x + x**2 / 2.0))
 

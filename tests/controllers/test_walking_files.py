@@ -1,4 +1,4 @@
-"""Robots from files stand, crawl and trot with gaits and gains nobody tuned, and the words that say so."""
+"""Robots from files stand, crawl and trot with gaits and gains that are scaled to them; messages for other robots."""
 
 import numpy as np
 import pytest
@@ -24,12 +24,12 @@ pytestmark = pytest.mark.skipif(not FILES, reason="example-robot-data is not ins
 
 
 def loaded(word: str) -> legged.Robot:
-    """Return the first robot whose file's name holds a word."""
+    """Return the first robot whose file name contains a word."""
     return legged.load(next(path for name, path in FILES.items() if word in name))
 
 
 def pushed(robot, kind, law, until, velocity):
-    """Return a run that is pushed at half time by as much as changes the whole robot's velocity by `velocity`."""
+    """Return a run with a push at half time that changes the velocity of the whole robot by `velocity`."""
     push = legged.Push(robot.links[0].name, tuple(robot.mass * np.array(velocity)), at=until / 2)
     gait = suited(kind, robot)
     ground = realistic_ground(robot)
@@ -98,7 +98,7 @@ def test_a_crawl_keeps_the_robot_level():
 
 
 def test_servos_hold_a_standing_robot_and_go_on_doing_so():
-    """The gait of a stand is the same at any time: its fit is a constant, not a polynomial that runs away."""
+    """The reference of a stand is constant for all times: its fit is not a polynomial that diverges."""
     robot = loaded("go2/")
     gait = suited(Stand, robot)
     assert np.array_equal(gait.reference(1e3, 0)[0], gait.reference(0.0, 0)[0])

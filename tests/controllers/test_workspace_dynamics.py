@@ -24,7 +24,7 @@ def started(name, **settings):
 
 
 def exact_dynamics(law, robot, q, v):
-    """Return (P, z) from the dense equations of the robot with its feet held: six wrenches on the trunk, and none."""
+    """Return (P, z) from the dense equations with fixed feet, for six unit wrenches on the trunk and for none."""
     feet, P_0 = law.feet, robot.base.motion_matrix(q[: robot.base.nq])
 
     def accelerated(wrench):
@@ -81,7 +81,7 @@ def standstill(robot, q):
 
 
 def test_free_joints_come_back_to_their_posture_while_their_parents_stand():
-    """The humanoid's elbow with a shoulder and chest that are heavy beside it: edd + k_d ed + k_p e = 0."""
+    """The elbow of the humanoid, whose shoulder and chest are much heavier: edd + k_d ed + k_p e = 0."""
     robot, q, _ = CASES["humanoid"]
     still = np.zeros(robot.nv)
     law, _ = WorkspaceBalance(exact=True, posture=(60.0, 9.0)).start(robot, None, q, still)
@@ -94,7 +94,7 @@ def test_free_joints_come_back_to_their_posture_while_their_parents_stand():
 
 
 def test_the_limit_of_a_heavy_base_is_what_the_paper_uses():
-    """A million trunks leave an error of 4e-8, far below what any model of a person has."""
+    """A base of 10^6 trunk masses has an error of 4e-8, far below the error of a model of a person."""
     robot = robots.spatial_biped()
     q, v = crouch(robot)
     approximate, exact = (

@@ -1,4 +1,4 @@
-"""The workspace controller's laws: errors, distribution, torques, stances; counted, compiled, and refused."""
+"""The workspace controller: error dynamics, distribution, torques, stances, operation counts, compilation, errors."""
 
 from dataclasses import replace
 from functools import partial
@@ -172,7 +172,7 @@ def test_a_foot_of_more_weight_takes_more():
 
 @pytest.fixture(scope="module")
 def held_motion():
-    """Return (times, q) of the biped whose feet are held, from the crouch to the set point, by the dense equations.
+    """Return (times, q) of the biped with fixed feet, from the crouch to the set point, by the dense equations.
 
     Its base has Euler angles, so that rates are v and the Runge-Kutta rule is that of the books.
     """
@@ -213,7 +213,7 @@ def test_the_held_biped_obeys_the_error_dynamics_of_its_gains(held_motion):
 
 
 def test_the_held_biped_turns_as_its_gains_say(held_motion):
-    """theta'' + K_v theta' + K_p sin(theta / 2) = 0 of a turn about one axis."""
+    """theta'' + K_v theta' + K_p sin(theta / 2) = 0 for a rotation about one axis."""
     times, path = held_motion
     pitch, wanted = path[:, 1], np.radians(15.0)
     turned = solve_ivp(

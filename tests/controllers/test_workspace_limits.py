@@ -1,4 +1,4 @@
-"""Limits of feet and motors: kept to, inactive where there is room, and never in the way of an answer."""
+"""Limits of feet and motors: they hold, are inactive where they are not reached, and always leave a solution."""
 
 import builtins
 from functools import cache
@@ -79,7 +79,7 @@ def test_feet_neither_pull_nor_slide_nor_tip(seed, friction):
 
 
 def test_what_cannot_be_had_is_missed_by_as_little_as_can_be():
-    """A trunk that should dash sideways over ice: friction gives what it can, and the rest is missed, without NaN."""
+    """A large lateral acceleration at low friction: the feet apply the nearest feasible wrench, without NaN."""
     limited, free = plans(Limits(friction=0.02), position=(0.0, 3.0, 1.1), kp=100.0)
     q, _ = crouch(biped())
     wanted, had = in_the_world(free, q)[:, 3:].sum(axis=0), in_the_world(limited, q)[:, 3:].sum(axis=0)

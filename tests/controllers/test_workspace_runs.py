@@ -1,4 +1,4 @@
-"""Robots that balance by workspace control, on ground that gives and on ground that does not."""
+"""Runs of robots under workspace control, on compliant and on rigid ground."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def test_the_trunk_of_a_quadruped_comes_back_after_a_push():
 
 
 def test_a_set_point_may_move():
-    """The quadruped's trunk circles and turns on rigid ground; its rates are wanted too, so that it does not lag."""
+    """The trunk circles and rotates on rigid ground; the set point includes its rates, so that the trunk does not lag."""
 
     def place(t):
         grown = 0.03 * (1 - np.exp(-4 * t)) ** 2

@@ -1,4 +1,4 @@
-"""One joint's coordinates in two programs: there and back, powers the same, accelerations the rates of velocities."""
+"""Coordinates of one joint in two programs: conversion and back, equal power, accelerations as rates of velocities."""
 
 import numpy as np
 import pytest

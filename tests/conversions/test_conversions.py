@@ -1,4 +1,4 @@
-"""Vectors carried to Pinocchio, MuJoCo, Drake and ROS and back say the same there as here.
+"""Vectors converted to Pinocchio, MuJoCo, Drake and ROS and back give the same motion and forces.
 
 Their programs are asked for inverse and forward dynamics of the same robot in the converted state; forces are compared
 in parts of the largest, accelerations too. Random robots are conditioned up to 1e6: 1e-9 is promised.

@@ -1,4 +1,4 @@
-"""Joints are matched by name, messages too, and what does not fit is refused with its name."""
+"""Joints and messages are matched by name; mismatches raise errors with the name."""
 
 import numpy as np
 import pytest

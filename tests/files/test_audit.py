@@ -1,4 +1,4 @@
-"""The audit tells what a file's robot has that no robot has, how far off it is, and what was made of it."""
+"""The audit of a file: physically impossible elements, by how much, and the resulting robot."""
 
 import numpy as np
 import pytest

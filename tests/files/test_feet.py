@@ -1,4 +1,4 @@
-"""Feet are found by name, as the ends of limbs, or where the user says; their points are those that touch a floor."""
+"""Feet are found by name, as ends of limbs, or given by the user; their contact points are the lowest points."""
 
 import numpy as np
 import pytest

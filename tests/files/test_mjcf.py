@@ -1,4 +1,4 @@
-"""Robots read from MJCF move as MuJoCo has them: the same accelerations without contact, and clear words on the rest.
+"""Robots read from MJCF have MuJoCo's accelerations without contact; unsupported elements are reported.
 
 Accelerations are compared in parts of the largest. MuJoCo and we both lose some 1e-16 times the condition number of the
 inertia matrix, 1e3 to 1e5 here; 1e-9 is promised and 1e-11 is what these models give.
@@ -161,7 +161,7 @@ def test_friction_stops_and_efforts_are_read(load):
 
 
 def test_a_linear_equality_of_joints_is_a_joint_that_follows_another(load):
-    """MuJoCo holds it by a soft constraint; what it means is q = G s + g, so that G^T (M G sdd - f) = 0."""
+    """MuJoCo uses a soft constraint; the exact one is q = G s + g, so that G^T (M G sdd - f) = 0."""
     robot, model = load(COUPLED), mujoco.MjModel.from_xml_string(COUPLED)
     assert [joint.name for joint in robot.followers] == ["tip"] and robot.nv == 2
     theirs = conversions.mujoco(robot, model)
@@ -266,7 +266,7 @@ def test_malformed_files_are_rejected_with_the_reason(load, text, monkeypatch, t
 
 @pytest.mark.parametrize("batch", range(5))
 def test_mutated_files_are_rejected_or_have_dynamics(batch, load):
-    """Nothing but errors of ours, no NaN: a SingularError where massless links line up in this configuration."""
+    """Only errors of this package and no NaN: a SingularError where the axes of massless links are aligned."""
     rng = np.random.default_rng(batch)
     for _ in range(100):
         text = MODELS[str(rng.choice(list(MODELS)))].encode()

@@ -1,4 +1,4 @@
-"""What a URDF says is what the robot is: joints, masses, physics, roots, and the choices of `legged.load`."""
+"""Robots read from URDF: joints, masses, physics, root links, and the options of `legged.load`."""
 
 import sys
 

@@ -166,7 +166,7 @@ def test_bristle_is_passive_and_stays_in_the_cone_under_any_load():
 
 
 def slide(mu, friction, seconds, angle=0.4, k=2e5):
-    """Return how far [m] and how much faster [m/s] a 1 kg mass point on a slope has gone since t = 0.5 s."""
+    """Return the displacement [m] and the change of speed [m/s] since t = 0.5 s of a 1 kg mass point on a slope."""
     ground = Ground(KelvinVoigt(k, 400.0), friction(mu), Slope(angle))
     down = np.array([-np.cos(angle), 0.0, -np.sin(angle)])
 

@@ -1,4 +1,4 @@
-"""Terrain: heights, normals, and forces that turn with the surface."""
+"""Terrain: heights, normals, and forces that rotate with the surface."""
 
 import numpy as np
 import pytest

@@ -35,7 +35,7 @@ def test_two_welded_arms_equal_the_operators_closed_chain(base, version):
 
 
 def apart(closed, q, rng, version) -> tuple[float, float]:
-    """Return how far divide and conquer is from `legged.loops`, as accelerations and as forces, relative.
+    """Return the relative difference of divide and conquer to `legged.loops`, in accelerations and in forces.
 
     To the accelerations and forces with the loops or, since these may leave no motion at all, without them.
     """
@@ -96,7 +96,7 @@ MECHANISMS = {  # how many rows there are, and how many are independent
 
 @pytest.mark.parametrize("name", MECHANISMS)
 def test_divide_and_conquer_handles_loops_that_share_joints_and_redundant_constraints(name):
-    """Mechanisms of thin rods, which the pivoted version takes; flat, rows are demanded that no motion can give."""
+    """Mechanisms of thin rods, which the pivoted version accepts; in flat postures the constraints are inconsistent."""
     make, rows, rank = MECHANISMS[name]
     closed, q = make()
     found = loops.mobility(closed, q)
@@ -124,7 +124,7 @@ def test_loops_are_imposed_in_the_first_assembly_that_has_their_bodies(version):
 @pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_depth_of_divide_and_conquer_with_loops_is_logarithmic(version):
-    """As often as four-bars one on another double, the same is added; elimination's depth doubles with them."""
+    """Each doubling of the stacked four-bars adds a constant depth; the depth of elimination doubles."""
     depths = [looped_depth(partial(divide_and_conquer.forward_dynamics, version=version), n) for n in (2, 4, 8)]
     assert depths[1] - depths[0] == pytest.approx(depths[2] - depths[1], rel=0.1)
     serial = [looped_depth(loops.forward_dynamics, n) for n in (2, 4)]

@@ -1,4 +1,4 @@
-"""Loops from MJCF: equality constraints of bodies and sites are closing joints, where MuJoCo has them."""
+"""Loops from MJCF: equality constraints of bodies and sites become closing joints at the same places."""
 
 import numpy as np
 import pytest

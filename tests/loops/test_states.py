@@ -1,4 +1,4 @@
-"""Closed loops: found from cycles, closed by Newton's iteration, refused with a reason."""
+"""Closed loops: found from cycles, closed by Newton iteration, rejected with a reason."""
 
 import numpy as np
 import pytest

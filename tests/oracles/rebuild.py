@@ -1,4 +1,4 @@
-"""Defining a robot anew from its graph, with something changed that must not matter."""
+"""Definition of a robot again from its graph, with a change that must not affect its dynamics."""
 
 from collections.abc import Callable, Sequence
 

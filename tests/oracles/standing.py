@@ -1,4 +1,4 @@
-"""Robots that stand, and what they do by the dense equations of a system whose feet are held."""
+"""Standing robots, and their dense equations of motion with fixed feet."""
 
 from __future__ import annotations
 

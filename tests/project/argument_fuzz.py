@@ -1,5 +1,5 @@
 # ruff: noqa: E501  (tables of values)
-"""Call every public function with arguments that are wrong in one place, and report answers that are wrong.
+"""Call every public function with one invalid argument, and report wrong results.
 
 `python tests/project/argument_fuzz.py [--seed N] [--most N] [NAME ...]` prints a table of defects. For every public
 callable a valid call is built from the names of its parameters (`VALUES`, `SPECIAL`); then each argument in turn is

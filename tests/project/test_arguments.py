@@ -1,4 +1,4 @@
-"""`legged.arguments`: what is a number, an array, a name; and what every message says."""
+"""`legged.arguments`: accepted numbers, arrays and names, and error messages."""
 
 import datetime
 import inspect

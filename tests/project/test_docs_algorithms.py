@@ -1,4 +1,4 @@
-"""The tables of docs/algorithms.md tell the truth: all equations of the papers, code and tests that exist."""
+"""The tables of docs/algorithms.md list all equations of the papers, and code and tests that exist."""
 
 import importlib
 import re

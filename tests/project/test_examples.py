@@ -1,4 +1,4 @@
-"""Every example runs and prints what it says."""
+"""Every example runs and prints the stated results."""
 
 import runpy
 import sys

@@ -1,4 +1,4 @@
-"""Momentum and the points of balance: rates, pressure points of motion and of forces, capture, support polygons."""
+"""Momentum and balance points: rates, zero-moment point, center of pressure, capture point, support polygons."""
 
 import numpy as np
 import pytest

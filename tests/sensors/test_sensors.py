@@ -1,4 +1,4 @@
-"""What sensors of a robot read: at rest, in free fall, on a merry-go-round, along a trot."""
+"""Sensors: readings at rest, in free fall, on a rotating body, and during a trot."""
 
 import numpy as np
 import pytest

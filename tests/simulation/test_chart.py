@@ -42,7 +42,7 @@ def test_a_semi_implicit_step_errs_by_the_square_of_its_length(seed):
 
 
 def test_a_free_base_pushed_in_small_steps_keeps_its_world_velocity():
-    """Half-implicit steps in body axes alone would gain speed by turning."""
+    """Semi-implicit steps in body axes alone would increase the speed of a rotating body."""
     robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, (0.3, 0.2, 0.1)))).build()
     q, v = robot.neutral(), np.array([3.0, -2.0, 5.0, 1.0, 0.5, -0.3])
     R, _ = robot.base.pose(q)

@@ -1,4 +1,4 @@
-"""Integrators on equations with known answers, and their bookkeeping."""
+"""Integrators: equations with known solutions, sample times and break times."""
 
 from itertools import pairwise
 

@@ -1,4 +1,4 @@
-"""Laws of motion that a simulated robot must keep, on random robots and on the ground."""
+"""Laws of motion in simulations, for random robots and on the ground."""
 
 from itertools import pairwise
 
@@ -39,7 +39,7 @@ def test_free_flight_keeps_angular_momentum_and_falls_like_a_stone(seed):
 
 
 def test_a_body_that_turns_many_times_changes_charts_and_keeps_energy():
-    """Some 60 rad about all axes: the rotation vector is taken anew each time it has grown to 1 rad."""
+    """About 60 rad about all axes: the chart gets a new reference when its rotation vector reaches 1 rad."""
     robot = legged.RobotBuilder("brick", legged.Link("brick", legged.box_inertia(2.0, (0.3, 0.2, 0.1)))).build()
     v = np.array([20.0, 5.0, 3.0, 1.0, 0.0, 5.0])
     run = simulate(robot, until=3.0, v=v, integrator=EXACT)
@@ -94,7 +94,7 @@ def test_a_standing_robots_feet_carry_its_weight_and_nothing_creeps():
 
 @pytest.mark.parametrize(("friction", "stands"), [(1.1 * np.tan(0.3), True), (0.85 * np.tan(0.3), False)])
 def test_a_robot_on_a_slope_stands_below_the_friction_angle_and_slides_above(friction, stands):
-    """With the base turned along with the slope, so that every leg bears load; tan(0.3) is the limit."""
+    """The base is rotated with the slope, so that every leg carries load; tan(0.3) is the limit."""
     robot = robots.spatial_quadruped()
     slope = Slope(-0.3)  # downhill along +x
     q = standing(robot)
@@ -172,7 +172,7 @@ def test_fixed_step_and_stiff_solver_agree_in_contact():
 
 
 def test_turning_the_world_turns_the_run():
-    """A quadruped dropped at a speed, and the same with world, gravity apart, turned by a quarter about z."""
+    """A quadruped dropped with an initial velocity, and the same motion rotated by a quarter turn about z."""
     robot = robots.spatial_quadruped()
     q, v = standing(robot), np.zeros(robot.nv)
     v[3:6] = 0.4, 0.1, -0.2

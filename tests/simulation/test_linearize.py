@@ -1,4 +1,4 @@
-"""Linearization: deviations of two runs grow as A and B say, on random robots and on a ground."""
+"""Linearization: differences of two runs grow as A and B predict, for random robots and on a ground."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Runs and rollouts on rigid ground: the same motion however it is asked for, and what their records hold."""
+"""Runs and rollouts on rigid ground: equal motions by all interfaces, and the contents of the records."""
 
 import csv
 import dataclasses
@@ -32,7 +32,7 @@ def bat():
 
 
 def pitch(**changes):
-    """A ball that comes flying at the bat."""
+    """A ball that approaches the bat."""
     ball = FreeBody(
         "ball", legged.sphere_inertia(0.2, 0.06), [Sphere(0.06)], position=(0.6, 0.01, 0.5), velocity=(-3.0, 0.0, 0.5)
     )
@@ -192,7 +192,7 @@ def test_pictures_show_bodies_and_follow_the_robot(run):
 
 @pytest.mark.parametrize("damping", [1.0, 1e4])
 def test_a_joint_as_stiff_as_it_may_be_bears_contact_in_steps_of_any_length(damping):
-    """A leg whose damper is 5000 times what an explicit step of 2 ms bears."""
+    """A leg with 5000 times the damping for which an explicit step of 2 ms is stable."""
     physics = legged.JointPhysics(damping=damping, friction=1.0)
     foot = legged.Link("foot", legged.rod_inertia(0.5, (0.0, 0.0, 0.0), (0.0, 0.0, -0.4)), {"toe": (0.0, 0.0, -0.4)})
     slide = legged.Limb().add(legged.Prismatic("slide", "-z", physics=physics), foot)

@@ -1,4 +1,4 @@
-"""Rollouts: the same motions as runs one by one, whatever varies, and plain words for what cannot vary."""
+"""Rollouts: equal to single runs for all parameters that may vary, and errors for those that may not."""
 
 import importlib
 from dataclasses import replace
@@ -24,7 +24,7 @@ def biped():
 
 
 def hopper_on_springs():
-    """A light robot without a controller: everything but the gait, compiled in no time."""
+    """A light robot without a controller, which compiles quickly."""
     robot = robots.planar_hopper()
     return robot, Ground(KelvinVoigt(3e3, 60.0), VectorFriction(0.7, 50.0))
 

@@ -1,4 +1,4 @@
-"""The loop in machine code: as many steps as asked, states where they belong, and damage that stays in its lane."""
+"""The compiled time loop: number of steps, stored samples, and failures confined to their lane."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ H, STEPS, SAMPLES = 1e-2, 25, 4
 
 
 def pendulum(clock, parameters, state):
-    """One semi-implicit step of a pendulum; it is judged when it goes over 2 rad, and leaves its domain at 3 rad."""
+    """One semi-implicit step of a pendulum; it has a termination code above 2 rad, and no solution above 3 rad."""
     _, h, number = clock
     rate = state[1] - h * parameters[0] * np.sin(state[0]) + 0.0 * number
     angle = state[0] + h * rate

@@ -1,4 +1,4 @@
-"""Runs: what goes in, what comes out, how they end, and that they survive being stored."""
+"""Runs: inputs, contents, early ends, saving and loading."""
 
 import csv
 import dataclasses
@@ -38,7 +38,7 @@ def standing(robot, height=0.6):
 
 
 class Servo:
-    """Holds the joints, with an integrator of the error as memory, and changes its mind at 0.1 s and 0.2 s."""
+    """Holds the joints, with an integrator of the error as memory and references that switch at 0.1 s and 0.2 s."""
 
     def __init__(self, kp=200.0, ki=50.0, kd=8.0):
         self.gains = kp, ki, kd
@@ -301,7 +301,7 @@ def test_fall_can_be_anything_or_nothing(robot):
 
 
 def test_height_counts_from_the_ground_below(robot):
-    """Down a slope, a robot may sink as far as the ground does."""
+    """On a slope, the height limit is relative to the ground below the robot."""
     ground = realistic_ground(robot, terrain=Slope(-0.5))
     v = np.zeros(robot.nv)
     v[3] = 3.0

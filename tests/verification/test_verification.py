@@ -1,4 +1,4 @@
-"""`legged.verify`: holds on random robots and on files, and each of its laws notices the mistake it is there for."""
+"""`legged.verify` passes for random robots and files, and each law detects the error that it is for."""
 
 from dataclasses import replace
 
