@@ -60,7 +60,7 @@ def test_inertia_matrices_agree(seed, method):
 @pytest.mark.parametrize("method", FORWARD)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_forward_dynamics_agree(seed, method):
-    """As forces, and as accelerations where the condition number does not make too much of rounding."""
+    """Compared as forces, and as accelerations for small condition numbers."""
     robot, q, v, _, tau, wrenches = case(seed)
     vdot = FORWARD[method](robot, q, v, tau, wrenches)
     needed = legged.inverse_dynamics(robot, q, v, vdot, wrenches)
@@ -70,7 +70,7 @@ def test_forward_dynamics_agree(seed, method):
 
 
 def test_nine_random_robots_of_ten_are_well_conditioned():
-    """So that comparing accelerations of these alone leaves little out."""
+    """So that comparing the accelerations of these alone covers most robots."""
     robots = [case(seed)[:2] for seed in range(30)]
     assert sum(well_conditioned(*each) for each in robots) >= 27
 

@@ -48,7 +48,7 @@ def test_points_on_the_base_on_one_body_and_on_a_common_path():
 
 
 def test_propagators_cost_less_for_points_with_a_common_path():
-    """Pairs of ends cost a product each, and not a way: from 2 to 4 ends the recursion grows faster."""
+    """Each pair of ends costs one product, not a path: from 2 to 4 ends the cost of the recursion grows faster."""
     trunk = legged.RobotBuilder("fork", legged.Link("base", legged.box_inertia(2, (0.1, 0.2, 0.3))))
     at = "base"
     for k in range(8):
@@ -107,7 +107,7 @@ def _free_rows(robot, q, points):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_consistent_inverse_and_its_null_space(seed):
-    """J J_bar = 1; forces N^T tau at the joints do not accelerate the ends; both whatever the ends carry."""
+    """J J_bar = 1; forces N^T tau at the joints do not accelerate the ends, with or without loads."""
     robot, q, points, rng = moving_end(seed)
     space = OperationalSpace(robot, q, points, rows=_free_rows(robot, q, points))
     size = len(space.rows)

@@ -29,7 +29,7 @@ def tips(robot, rng, count=3):
 
 
 def same(A, B, scale=None):
-    """Assert that two operators, or matrices, are one to rounding; the sizes are those of the entries."""
+    """Assert that two operators or matrices are equal to rounding, relative to the size of their entries."""
     A, B = (x.matrix() if isinstance(x, soa.Operator) else np.asarray(x) for x in (A, B))
     scale = max(1.0, float(np.abs(B).max(initial=0.0))) if scale is None else scale
     assert A.shape == B.shape

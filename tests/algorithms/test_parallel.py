@@ -41,7 +41,7 @@ def case(seed: int, links: int | None = None):
 
 
 def unbalanced(robot, q, v, tau, vdot, wrenches=None) -> float:
-    """Return by how much the forces that an acceleration takes are not tau, relative to those at work."""
+    """Return the error of the forces of an acceleration against tau, relative to the size of their terms."""
     needed = legged.inverse_dynamics(robot, q, v, vdot, wrenches)
     scale = np.abs(tau).max(initial=0) + np.abs(legged.bias_forces(robot, q, v, wrenches)).max(initial=0)
     return np.abs(needed - tau).max(initial=0) / max(scale, 1e-300)
@@ -94,7 +94,7 @@ def test_parallel_prefix_motion_equals_the_sweep(seed):
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_depth_of_divide_and_conquer_is_logarithmic(version):
-    """As often as the bodies double, the same is added; the articulated bodies' depth doubles with them."""
+    """Each doubling of the bodies adds a constant depth; the depth of the articulated-body algorithm doubles."""
     sizes = (3, 7, 15)  # links on a floating base: 4, 8, 16 bodies
     method = partial(divide_and_conquer.forward_dynamics, version=version)
     depths = [depth(method, robots.chain(n, twist=0.7)) for n in sizes]
@@ -177,7 +177,7 @@ def test_the_sparse_system_is_forward_dynamics_by_elimination_and_as_a_matrix(se
 
 @pytest.mark.parametrize("seed", range(8))
 def test_the_sparse_system_has_a_perfect_elimination_order(seed):
-    """In its turn each block meets one other block at most, so that nothing fills."""
+    """In elimination order each block couples with at most one later block, so that there is no fill-in."""
     robot, q, v, tau, _ = case(seed, 9)
     whole = sparse_system.sparse_system(robot, q, v, tau)
     blocks = [block for block in whole.blocks if block]

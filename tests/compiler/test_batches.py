@@ -22,7 +22,7 @@ WIDTH = llvm.vector_width()
 
 
 def arm(q, v, gain):
-    """Something with sines, a division, an input that goes straight out and a constant."""
+    """A function with sines, a division, an input that is also a result, and a constant."""
     s, c = np.sin(q), np.cos(q)
     return np.stack([s[0] * v[1] / (2.0 + c[2]), q[1], np.exp(-gain) * c @ v, 7.0 + 0.0 * gain]), np.sqrt(v @ v + 1.0)
 
@@ -103,7 +103,7 @@ def test_layouts_of_memory_do_not_matter(kernel, rng):
 
 
 def test_a_state_gives_the_same_bits_alone_and_in_any_batch(kernel, rng):
-    """Where there are no modules that share vectors, which `test_trace_lanes` has."""
+    """For functions without modules that share vectors; `test_slp` has those."""
     q, v, gain = 3.0 * rng.normal(size=(101, 3)), rng.normal(size=(101, 3)), rng.normal(size=101)
     q[50] = 1e7, -2e5, 1e6  # for which sines are the C library's
     together = kernel(q, v, gain)
@@ -270,7 +270,7 @@ def test_rows_of_constants_arguments_and_both_come_out_whole(rng, size):
 
 
 def test_every_line_of_the_next_block_is_asked_for_once_and_all_along():
-    """Of arrays of 20, of no and of 9 x 9 numbers a state, eight of which are a line of cache."""
+    """For arrays of 20, 0 and 9 x 9 numbers per state; eight numbers are a cache line."""
 
     def program(x, y):
         products = np.outer(x[:9], x[9:18])

@@ -49,7 +49,7 @@ def test_the_trunk_of_a_quadruped_comes_back_after_a_push():
 
 
 def test_a_set_point_may_move():
-    """The trunk circles and rotates on rigid ground; the set point includes its rates, so that the trunk does not lag."""
+    """The trunk circles and rotates on rigid ground; the set point includes its rates, so the trunk does not lag."""
 
     def place(t):
         grown = 0.03 * (1 - np.exp(-4 * t)) ** 2

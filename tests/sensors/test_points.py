@@ -27,7 +27,7 @@ def test_momentum_rate_is_the_rate_of_momentum(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_what_acts_from_outside_is_what_the_motion_requires(seed):
-    """With wrenches on links, a base that nothing drives, and the acceleration that follows."""
+    """With wrenches on links, an unactuated base, and the resulting acceleration."""
     case = random_case(seed, bases=("floating", "euler"))
     robot, q, v = case.robot, case.q, case.v
     tau = np.concatenate([np.zeros(6), case.tau[6:]])
@@ -75,7 +75,7 @@ def test_at_rest_both_points_lie_under_the_center_of_mass():
 
 
 def test_capture_point_flees_from_the_pressure_of_a_pendulum():
-    """x_d = omega (x - p): put p there, and it stays. A rigid body is pushed through its center, at constant height."""
+    """x_d = omega (x - p), zero for p = x. A force through the center of a rigid body holds it at constant height."""
     body = legged.RobotBuilder("ball", legged.Link("ball", legged.sphere_inertia(3.0, 0.1))).build()
     q, v = body.state(base_position=(0.2, 0.1, 0.8), base_linear_velocity=(0.5, -0.3, 0.0))
     g, h, p = 9.81, 0.8, np.array([0.25, 0.0, 0.0])
