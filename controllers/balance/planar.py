@@ -320,7 +320,7 @@ class PlanarBalanceControl:
 
     def _desired(self, t: Any, time_constant: Any) -> Any:
         """Return the command at a time, through the reverse-time filter if `preview`."""
-        command = self.command
+        command: Any = self.command
         if isinstance(command, StepCommand):
             return command.previewed(t, time_constant) if self.preview else command(t)
         if not callable(command):
