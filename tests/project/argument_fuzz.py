@@ -2,7 +2,7 @@
 """Call every public function with one invalid argument, and report wrong results.
 
 `python tests/project/argument_fuzz.py [--seed N] [--most N] [NAME ...]` prints a table of defects. For every public
-callable a valid call is built from the names of its parameters (`VALUES`, `SPECIAL`); then each argument in turn is
+callable a valid call is built from the names of its parameters (`_values`, `_special`); then each argument in turn is
 replaced by each of the values of `bad_values`. A call may return, or raise a `LeggedError`. Defects are: another
 exception, a message without words, an answer that holds NaN or infinity, an argument that was changed, and a call of
 more than `SECONDS`.

@@ -145,6 +145,13 @@ def test_names_in_the_documentation_exist(page):
     assert [name for name in sorted(dotted_names(page.read_text(encoding="utf-8"))) if not is_defined(name)] == []
 
 
+@pytest.mark.parametrize("folder", ["legged", "controllers", "robots", "benchmarks", "examples"])
+def test_names_in_docstrings_and_comments_exist(folder):
+    files = sorted((ROOT / folder).rglob("*.py"))
+    names = {name for file in files for name in dotted_names(file.read_text(encoding="utf-8"))}
+    assert [name for name in sorted(names) if not is_defined(name)] == []
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_files_that_the_docs_name_are_there(page):
     named = re.findall(r"`((?:legged|controllers|robots|docs|examples)/[\w/.]+)`", page.read_text(encoding="utf-8"))
