@@ -278,3 +278,19 @@ def paths(data, path=()):
         if not isinstance(data, list) or isinstance(value, dict):
             yield (*path, key)
         yield from paths(value, (*path, key))
+
+
+def test_products_of_rotations_are_stored_at_full_precision():
+    """A limb attached with a rotation gives products of matrices, which building a robot again must not change."""
+    rng, inexact = np.random.default_rng(0), 0
+    for _ in range(100):
+        inner, mount = ((1.0 + 4e-16) * legged.rpy(*angles) for angles in rng.normal(size=(2, 3)))  # left as they are
+        product = mount @ inner
+        inexact += bool(np.abs(product.T @ product - np.eye(3)).max() > 1e-15)  # where `rotation3` corrects a matrix
+        ball = legged.Link("ball", legged.sphere_inertia(1.0, 0.1))
+        limb = legged.Limb().add(legged.Revolute("j"), ball, rotation=inner)
+        builder = legged.RobotBuilder("robot", legged.Link("trunk", legged.sphere_inertia(1.0, 0.1)))
+        robot = builder.attach(limb, to="trunk", rotation=mount).build()
+        assert robot.edit().build().describe() == robot.describe()
+        assert legged.Robot.from_description(robot.describe()).describe() == robot.describe()
+    assert inexact
