@@ -143,7 +143,8 @@ def test_files_that_have_changed_places_are_replaced(folder, suffix):
 
     def answers() -> list[float]:
         machine_code.unload()
-        return [float(legged.compile(legged.inertia_matrix, robots.chain(n))(np.zeros(n + 7))[0, 0]) for n in (2, 3)]
+        chains = [robots.chain(n) for n in (2, 3)]
+        return [float(legged.compile(legged.inertia_matrix, robot)(robot.neutral())[0, 0]) for robot in chains]
 
     wanted = answers()
     first, second = folder.glob(f"*{suffix}")
