@@ -56,7 +56,7 @@ def array(name: str, value: Any, shape: Sequence[int | None] | None = None, mean
         meaning: What the entries are, for messages: "one entry per degree of freedom".
 
     Returns:
-        A new array of float64, or an array of objects if some entries are traced scalars.
+        A new array of float64 of that shape, (...), or an array of objects if some entries are traced scalars.
 
     Raises:
         ArgumentError: If the entries are no real numbers.
@@ -78,7 +78,7 @@ def array(name: str, value: Any, shape: Sequence[int | None] | None = None, mean
 
 
 def real_array(name: str, value: Any) -> np.ndarray:
-    """Return an array of real numbers, which may be infinite or NaN: the same array if the value is one already.
+    """Return an array (...) of real numbers, which may be infinite or NaN: the same array if the value is one already.
 
     Raises:
         ArgumentError: If the entries are no real numbers; traced scalars are none.
@@ -108,7 +108,7 @@ def _array(name: str, value: Any) -> np.ndarray:
 
 
 def array_of_numbers(name: str, value: Any) -> np.ndarray:
-    """Return an array whose entries may be infinite or NaN, or raise as `array` does."""
+    """Return an array (...) whose entries may be infinite or NaN, or raise as `array` does."""
     found = np.asarray(value, object)
     if not all(is_element(x) for x in found.ravel().tolist()):
         raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
