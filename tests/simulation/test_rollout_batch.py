@@ -181,3 +181,19 @@ def test_a_balanced_trot_equals_its_plain_run():
     runs = legged.rollout(robot, law, vary={"controller.gain": np.array([2.5, 3.0])}, compiled=True, **options)
     close(runs.q[1], plain.q)
     close(runs.v[1], plain.v)
+
+
+@pytest.mark.parametrize("kind", ["compliant", "rigid"])
+def test_gaits_that_are_fitted_numerically_run_in_rollouts(kind):
+    robot = robots.spatial_quadruped()
+    gait = controllers.suited(controllers.Trot, robot)
+    law = controllers.suited_law(controllers.Balanced, gait)
+    ground = realistic_ground(robot) if kind == "compliant" else legged.Rigid()
+    integrator = EULER if kind == "compliant" else legged.TimeStepping(1e-3)
+    impulses = [[0.0, 1.0, 0.0], [0.0, -2.0, 0.0]]
+    push = legged.Push("trunk", (0.0, 0.0, 0.0), at=0.005)
+    options = {"ground": ground, "until": 0.02, "integrator": integrator}
+    runs = legged.rollout(robot, law, pushes=[push], vary={"pushes.0.impulse": impulses}, **options)
+    plain = legged.simulate(robot, law, pushes=[replace(push, impulse=tuple(impulses[1]))], **options)
+    close(runs.run(1).v, plain.v)
+    assert np.abs(runs.run(0).v - plain.v).max() > 1e-3
