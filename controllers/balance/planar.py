@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -320,7 +320,7 @@ class PlanarBalanceControl:
 
     def _desired(self, t: Any, time_constant: Any) -> Any:
         """Return the command at a time, through the reverse-time filter if `preview`."""
-        command: Any = self.command
+        command = self.command
         if isinstance(command, StepCommand):
             return command.previewed(t, time_constant) if self.preview else command(t)
         if not callable(command):
@@ -328,7 +328,7 @@ class PlanarBalanceControl:
         if not self.preview:
             return command(t)
         quadrature = zip(_NODES.tolist(), _WEIGHTS.tolist(), strict=True)
-        return sum(w * command(t + time_constant * x) for x, w in quadrature)
+        return sum(w * cast(Any, command(t + time_constant * x)) for x, w in quadrature)
 
     def _other_accelerations(self, t: Any, q: Array, rates: Array, state: PlanarState) -> Array:
         """Return the joint accelerations of the servos without the balancing motion, (n - 1,)."""
