@@ -354,7 +354,7 @@ def report(
     ),
     duration: Duration = 12.0,
 ) -> None:
-    """Reproduce the paper: both robots under both controllers, its figures and its tables; what `make run` calls."""
+    """Reproduce the paper: both robots under both controllers, figures and tables. `make run` calls this command."""
     from legged.app.paper.report import report as paper_report
 
     paper_report(output, duration)

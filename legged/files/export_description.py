@@ -32,7 +32,7 @@ def describe_robot(robot: Robot) -> Description:
 
 
 def losses(robot: Robot) -> list[str]:
-    """Return what neither URDF nor MJCF contains of a robot, with the way to restore it when the file is loaded."""
+    """Return the properties of a robot that URDF and MJCF cannot store, each with the way to restore it on loading."""
     default = RobotBuilder.build(robot.edit())
     found = []
     if any(contact.radius for contact in robot.contacts):
@@ -49,7 +49,7 @@ def losses(robot: Robot) -> list[str]:
 
 
 def warn_of_losses(file_format: str, found: Sequence[str]) -> None:
-    """Warn with `FileWarning` of what a file of a format cannot contain."""
+    """Warn with `FileWarning` of the properties that a file of a format cannot store."""
     if found:
         words = f"{file_format} cannot contain {'; '.join(found)}. robot.describe() stores the whole robot"
         warnings.warn(words, FileWarning, stacklevel=3)

@@ -274,7 +274,7 @@ def _limits(what: str, name: str, value: Any) -> Array:
 
 
 def _name(what: str, data: Any) -> tuple[str, str]:
-    """Return the name of a link, joint or contact point, and what to call it in messages."""
+    """Return the name of a link, joint or contact point, and the description of it for messages."""
     if "name" not in instance(f"a {what}", data, Mapping, "a mapping with a name"):
         raise DefinitionError(f"a {what} lacks the entry 'name'")
     name = text(f"the name of a {what}", data["name"])

@@ -175,7 +175,7 @@ class Backend:
         return self._compiled_steps[rule].take(sequences, q, s)
 
     def observe(self, t: float, phase: int, q: Array, s: Array) -> Observation:
-        """Return what a run stores of one state besides q and v.
+        """Return the outputs of one state that a run stores besides q and v.
 
         Args:
             t: Time, [s]. phase: Number of switch times passed.

@@ -91,7 +91,7 @@ class Outputs(NamedTuple):
 
 
 class Observation(NamedTuple):
-    """What a run stores of a state besides q and v.
+    """The outputs of a state that a run stores besides q and v.
 
     Attributes:
         tau: Generalized forces of the actuators, (nv,), [N m] or [N].
@@ -347,7 +347,7 @@ class ClosedLoop:
         return self.configuration(q, y[:n]), y[n:]
 
     def observe(self, t: Any, phase: Any, q: Array, s: Array) -> Observation:
-        """Return what a run stores of one state besides q and v.
+        """Return the outputs of one state that a run stores besides q and v.
 
         Args:
             t: Time, [s]. phase: Number of switch times passed.

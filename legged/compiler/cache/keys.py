@@ -1,4 +1,4 @@
-"""Keys of the cache: what a traced graph and its machine code depend on.
+"""Keys of the cache: hashes of everything that a traced graph and its machine code depend on.
 
 Machine code depends on the graph. A graph depends on the traced function and its arguments; a key exists only for
 functions of this project, whose source is hashed, called with data whose content is known: numbers, strings, arrays,

@@ -279,7 +279,7 @@ class _EntryPointWriter(ObjectWriter):
         return whole
 
     def _return(self, label: str, whole: Value, is_finite: Value, is_new: bool, has_scalars: bool = False) -> None:
-        """Return the results if they are finite; otherwise call the fallback, which explains what is wrong."""
+        """Return the results if they are finite; otherwise call the fallback, which raises the error."""
         w = self.w
         w.branch(is_finite, f"{label}_finite", f"{label}_not_finite")
         w.label(f"{label}_not_finite")
