@@ -38,6 +38,7 @@ lint: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff format --check
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/python -m pyright --pythonpath $(BIN)/python
+	$(BIN)/python tests/project/strict_types.py
 
 format: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff check --fix --output-format concise

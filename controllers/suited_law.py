@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
+Law = TypeVar("Law", bound=GaitLaw)
 # Natural frequencies of the feedback as multiples of the frequency of falling, sqrt(g / hip height):
 _TRUNK = 2.2  # trunk and posture under `Balanced`
 _FEET = 4.4  # swinging feet under `Balanced`
@@ -25,7 +26,7 @@ _SERVOS = 3.0  # joint servos
 _CAPTURE_GAIN = 2.0  # `Balanced.gain`; with a larger one the feet of a pushed standing robot lift off
 
 
-def suited_law(kind: type[GaitLaw], gait: NumericalGait) -> Any:
+def suited_law(kind: type[Law], gait: NumericalGait) -> Law:
     """Return a control law of this kind on a gait, with gains for the gait's robot.
 
     All feedback is critically damped, with natural frequencies proportional to sqrt(g / hip height), the frequency at
@@ -41,14 +42,16 @@ def suited_law(kind: type[GaitLaw], gait: NumericalGait) -> Any:
     """
     fall = float(np.sqrt(gait.gait.gravity / gait.gait.hip_height))
     trunk, feet, joints = (_critical(factor * fall) for factor in (_TRUNK, _FEET, _JOINTS))
+    gains: dict[str, Any]
     if kind is Balanced:
-        return Balanced(gait, attitude=trunk, height=trunk, foot=feet, posture=trunk, gain=_CAPTURE_GAIN)
-    if kind is ComputedTorque:
-        return ComputedTorque(gait, *joints)
-    if issubclass(kind, (JointPD, FeedForward)):
-        kp, kd = servo_gains(gait.robot, gait.home, gait.gait.hip_height)
-        return kind(gait, kp=kp, kd=kd)
-    raise DefinitionError(f"there is no rule for the gains of {kind.__name__}; construct it with your own gains")
+        gains = {"attitude": trunk, "height": trunk, "foot": feet, "posture": trunk, "gain": _CAPTURE_GAIN}
+    elif kind is ComputedTorque:
+        gains = dict(zip(("kp", "kd"), joints, strict=True))
+    elif issubclass(kind, (JointPD, FeedForward)):
+        gains = dict(zip(("kp", "kd"), servo_gains(gait.robot, gait.home, gait.gait.hip_height), strict=True))
+    else:
+        raise DefinitionError(f"there is no rule for the gains of {kind.__name__}; construct it with your own gains")
+    return kind(gait, **gains)
 
 
 def servo_gains(robot: Robot, home: Array, hip_height: float) -> tuple[Array, Array]:

@@ -32,7 +32,7 @@ class ZeroOrderHold:
         rate: Evaluations per second, [1/s].
     """
 
-    law: ControllerLike | Any
+    law: ControllerLike
     rate: float = 500.0
 
     def __post_init__(self) -> None:

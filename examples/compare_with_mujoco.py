@@ -111,8 +111,10 @@ def add_floor(root: ElementTree.Element, contacts: tuple[str, ...]) -> None:
 def motions(robot: legged.Robot, servo: Servo, start: legged.State, step: float, sample: float, floor: bool) -> Pair:
     """Return the configurations of `legged` and of MuJoCo at the samples, (T, nq) each, in the order of `legged`."""
     ground = realistic_ground(robot) if floor else None
-    how = {"integrator": legged.RungeKutta4(step=step), "sample": sample, "ground": ground, "fall": False}
-    run = legged.simulate(robot, servo, until=DURATION, q=start.q, v=start.v, **how)
+    method = legged.RungeKutta4(step=step)
+    run = legged.simulate(
+        robot, servo, until=DURATION, ground=ground, q=start.q, v=start.v, integrator=method, sample=sample, fall=False
+    )
     model = model_of(robot, servo, step, floor)
     data, theirs = mujoco.MjData(model), legged.conversions.mujoco(robot, model)
     data.qpos[:], data.qvel[:] = theirs.to_configuration(start.q), theirs.to_velocity(*start)
@@ -132,7 +134,8 @@ def apart(robot: legged.Robot, one: np.ndarray, other: np.ndarray) -> np.ndarray
 def print_numbers(robot: legged.Robot, servo: Servo, model: Any) -> None:
     """Print order, gains and armature of the joints in both programs, and their base coordinates."""
     rigid = legged.inertia_matrix(with_physics(robot, armature=0.0, rotor=None), robot.neutral())
-    armature, rows = np.diag(legged.inertia_matrix(robot, robot.neutral()) - rigid), []
+    armature = np.diag(legged.inertia_matrix(robot, robot.neutral()) - rigid)
+    rows: list[tuple[str, ...]] = []
     for k, name in enumerate(names_of(robot)[robot.base.nv :]):
         dof, gains = model.joint(name).dofadr[0], model.actuator(name)
         here = robot.base.nv + k, servo.kp[k], servo.kd[k], armature[robot.base.nv + k]
@@ -154,6 +157,7 @@ def compare_in_air(robot: legged.Robot, servo: Servo, start: legged.State) -> No
         f"in the air, {DURATION:g} s, without contact, dry friction, stops and motor limits, servos of {SWING:g} rad/s:"
     )
     steps = [STEP, STEP / 2, STEP / 4]
+    agrees = False
     pairs = [motions(robot, servo, start, step, 10 * STEP, False) for step in steps]
     found = [apart(robot, *pair) for pair in pairs]
     for k in range(2):
@@ -172,7 +176,8 @@ def compare_in_air(robot: legged.Robot, servo: Servo, start: legged.State) -> No
 def compare_on_ground(robot: legged.Robot, servo: Servo, start: legged.State) -> None:
     """Print when the base and each joint deviate on the ground, and by how much at the end."""
     found, labels = apart(robot, *motions(robot, servo, start, STIFF_STEP, STEP, True)), np.array(names_of(robot))
-    rows, first = [], (np.inf, "nothing")
+    rows: list[tuple[str, ...]] = []
+    first = (np.inf, "nothing")
     for name in dict.fromkeys(labels):
         values = found[:, labels == name].max(axis=1)
         since = STEP * int(np.argmax(values > PARTED)) if values.max() > PARTED else np.inf

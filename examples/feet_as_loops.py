@@ -1,6 +1,7 @@
 """Feet as closed loops, compared with feet on compliant floors: a biped squats on both feet and sways on one."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +24,7 @@ PHASES = {
 """Joints of legs a and b, [rad], and the feet that stand."""
 
 
-def path(stands, q, phase):
+def path(stands: loops.ClosedRobot, q: np.ndarray, phase: str) -> np.ndarray:
     """Return joint positions as polynomials of s in [-1, 1], (6, powers), highest power first: a squat or a swing."""
     if phase == "single support":
         swing = np.array([0.0, 0.0, 0.0, 0.1, -0.2, 0.1])  # [rad]
@@ -33,10 +34,11 @@ def path(stands, q, phase):
     return np.polyfit(samples, lowered, 4).T
 
 
-def servo(joints):
-    slopes = np.array([np.polyder(joint) for joint in joints])
+def servo(joints: np.ndarray) -> Callable[[float, np.ndarray, np.ndarray, np.ndarray], np.ndarray]:
+    powers = np.arange(len(joints[0]))[::-1]
+    slopes = np.multiply(joints, powers)[:, :-1]
 
-    def torque(t, q, v, wrenches):
+    def torque(t: float, q: np.ndarray, v: np.ndarray, wrenches: np.ndarray) -> np.ndarray:
         s, rate = -np.cos(pace * t), pace * np.sin(pace * t)
         desired = sum(c * s**k for k, c in enumerate(joints.T[::-1]))
         speed = sum(c * s**k for k, c in enumerate(slopes.T[::-1])) * rate
@@ -45,16 +47,17 @@ def servo(joints):
     return torque
 
 
-def loop_forces(stands, run):
+def loop_forces(stands: loops.ClosedRobot, run: legged.Run) -> np.ndarray:
     """Return the constraint forces at the contact points during a run, (T, points, 3), [N], world axes."""
-    found = []
+    found: list[np.ndarray] = []
     for q, v, tau in zip(run.q, run.v, run.tau, strict=True):
         multipliers = loops.solve(stands, q, v, tau).multipliers
         found.append(loops.loop_wrenches(stands, q, multipliers)[:, 3:])
     return np.array(found)
 
 
-rows, drawing = [], figures.figure(2, 3, width=10.0, height=2.6, sharex=True)
+rows: list[tuple[str, ...]] = []
+drawing = figures.figure(2, 3, width=10.0, height=2.6, sharex=True)
 for axes, (phase, (posture, feet)) in zip((drawing.axes[:3], drawing.axes[3:]), PHASES.items(), strict=True):
     q = np.concatenate([np.zeros(3), posture])
     q[2] = -legged.frame_pose(robot, q, "a_heel").position[2]

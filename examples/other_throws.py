@@ -5,11 +5,11 @@ from dataclasses import replace
 import robots
 from legged.app.balance.experiment import ORIENTATION, POSITION, BalanceExperiment, ThrownBlock, foot_events
 from legged.table import Table
-from robots.spatial_biped import FOOT, crouch
+from robots.spatial_biped import FOOT, MASS, crouch
 
 
-def experiment(**person):
-    robot = robots.spatial_biped(**person)
+def experiment(mass: float = MASS, foot: float = FOOT) -> BalanceExperiment:
+    robot = robots.spatial_biped(mass=mass, foot=foot)
     return BalanceExperiment(robot, crouch(robot), POSITION, ORIENTATION, duration=1.0)  # [s]
 
 
@@ -28,7 +28,7 @@ CASES = {
 }
 
 
-def row(name, case):
+def row(name: str, case: BalanceExperiment) -> tuple[str, ...]:
     left, right = foot_events(case.robot, case.run, since=0.08)  # [s], when the block has hit
     landed = ", ".join(f"{foot.lands[0]:.3f}" for foot in (right, left))
     return name, f"{left.rises[0]:.3f}", landed, f"{1e3 * left.highest:.0f}"

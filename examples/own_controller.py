@@ -13,7 +13,7 @@ q, v = pose.initial_state(robot)
 nominal = q[robot.base.nq :]
 
 
-def springs(t, q, v, wrenches):
+def springs(t: float, q: np.ndarray, v: np.ndarray, wrenches: np.ndarray) -> np.ndarray:
     """Return the torques of a spring and a damper at every joint about joint positions that vary with time."""
     crouch = 0.2 * np.sin(np.pi * t)  # [rad]
     target = nominal + crouch * np.tile([0.0, 0.5, -1.0], 4)

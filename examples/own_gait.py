@@ -1,6 +1,7 @@
 """A user-defined gait: a planned motion of base and feet, from which joint references follow by inverse kinematics."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,7 @@ class Squat(controllers.Stand):
 
     depth: float = 0.1  # [m]
 
-    def plan(self, t, phase):
+    def plan(self, t: Any, phase: Any) -> tuple[list[Any], list[list[Any]]]:
         base, feet = super().plan(t, phase)
         base[2] = base[2] - self.depth * (1 - np.cos(2 * np.pi * t / self.period)) / 2
         return base, feet

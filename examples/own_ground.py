@@ -1,6 +1,7 @@
 """A user-defined terrain: height and normal of a surface of waves, with a compliant contact law."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -17,10 +18,10 @@ class Waves:
     height_of_crests: float = 0.01  # [m]
     length: float = 0.8  # [m]
 
-    def height(self, x, y):
+    def height(self, x: Any, y: Any) -> Any:
         return self.height_of_crests * np.sin(2 * np.pi * x / self.length) + 0.0 * y
 
-    def normal(self, x, y):
+    def normal(self, x: Any, y: Any) -> np.ndarray:
         k = 2 * np.pi / self.length
         slope = self.height_of_crests * k * np.cos(k * x) + 0.0 * y
         up = 1 / np.sqrt(1 + slope * slope)

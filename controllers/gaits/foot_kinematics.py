@@ -64,7 +64,7 @@ class FootKinematics:
         return self._kernel(angles)[1]
 
     @cached_property
-    def _kernel(self) -> Kernel:
+    def _kernel(self) -> Kernel[[Array], tuple[Array, Array]]:
         return compile(self._positions_and_jacobian, None, angles=(self.robot.nj,))
 
     def _positions_and_jacobian(self, angles: Array) -> tuple[Array, Array]:

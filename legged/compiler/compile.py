@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, overload
 
 from legged.compiler.cache.graphs import cached_graph
 from legged.compiler.ir.graph import Graph, Shape, record
@@ -13,6 +13,10 @@ from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.errors import TraceError, UnknownNameError
+
+Robot = TypeVar("Robot")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class StandardArgument(NamedTuple):
@@ -37,8 +41,12 @@ ARGUMENTS: dict[str, StandardArgument] = {
 """Conventional names of arguments, whose shapes follow from the robot."""
 
 
+@overload
+def compile(function: Callable[P, R], robot: None = None, **shapes: Any) -> Kernel[P, R]: ...
+@overload
+def compile(function: Callable[Concatenate[Robot, P], R], robot: Robot, **shapes: Any) -> Kernel[P, R]: ...
 @gc_paused()
-def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Kernel:
+def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Kernel[..., Any]:
     """Return function(robot, *arrays) compiled to machine code, as a kernel that is called with the arrays.
 
         forward = legged.compile(legged.forward_dynamics, robot)

@@ -7,7 +7,7 @@ of the link as defined by the user.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -210,14 +210,14 @@ def momentum(robot: Robot, q: Array, v: Array) -> Array:
 
 
 @checked
-def kinetic_energy(robot: Robot, q: Array, v: Array):
+def kinetic_energy(robot: Robot, q: Array, v: Array) -> float:
     """Return the kinetic energy, [J], of bodies, t^T M t / 2, and of rotors and armature, see `Body.rotor_momentum`.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
     """
     q, v = read(robot, q=q, v=v)
-    total = 0.0
+    total: Any = 0.0
     for body, t in zip(outward(robot), motion(robot, q, v).twist, strict=True):
         rates = v[body.v]
         momentum = body.M @ t + 2.0 * (body.rotor_momentum @ rates)
@@ -226,7 +226,7 @@ def kinetic_energy(robot: Robot, q: Array, v: Array):
 
 
 @checked
-def potential_energy(robot: Robot, q: Array):
+def potential_energy(robot: Robot, q: Array) -> float:
     """Return the potential energy of gravity and springs, [J].
 
     The part of gravity is zero with the center of mass at the world's origin.

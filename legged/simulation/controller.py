@@ -187,4 +187,21 @@ def full_torque(robot: Robot, torque: Any) -> Array:
     return np.concatenate([np.zeros(robot.base.nv), torque])
 
 
-ControllerLike = Controller | Callable[[Any, Array, Array, Array], Array] | None
+class TorqueLaw(Protocol):
+    """An object with the one required method of `Controller`."""
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, /) -> Array:
+        """Return the generalized forces, (nv,) or (nj,), [N m] or [N]; arguments as in `Controller.torque`."""
+        ...
+
+
+class LawDefinition(Protocol):
+    """An object whose method `start` returns the controller for a robot."""
+
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array, /) -> Any:
+        """Return (controller, memory), the memory (m,); arguments as in `Controller.start`."""
+        ...
+
+
+ControllerLike = TorqueLaw | LawDefinition | Callable[[Any, Array, Array, Array], Array] | None
+"""What `simulate` and `rollout` take as a controller; `adapt` turns it into a `Controller`."""

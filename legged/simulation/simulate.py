@@ -49,7 +49,7 @@ PROGRESS_DELAY = 1.0
 
 def simulate(
     robot: Robot | ClosedRobot,
-    controller: ControllerLike | Any = None,
+    controller: ControllerLike = None,
     *,
     until: float,
     ground: Ground | Rigid | None = None,

@@ -78,6 +78,8 @@ def findings(path: Path) -> Iterator[tuple[str, list[str]]]:
                 yield from walk(node.body, f"{prefix}{node.name}.", set().union(*(methods.get(b, ()) for b in bases)))
             if not isinstance(node, ast.FunctionDef) or node.name.startswith("_") or node.name in inherited:
                 continue
+            if any(isinstance(name, ast.Name) and name.id == "overload" for name in node.decorator_list):
+                continue
             arguments = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
             arrays = [a.arg for a in arguments if is_array(a.annotation)]
             if not arrays and not is_array(node.returns):

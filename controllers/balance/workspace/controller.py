@@ -222,7 +222,7 @@ class WorkspaceController:
         return Plan(P, z, acceleration, wrench, self._split(F), T @ F + own)
 
     @cached_property
-    def _kernel(self) -> Kernel:
+    def _kernel(self) -> Kernel[..., Any]:
         return compile(
             lambda robot, t, q, v, wrenches: self._program_terms(t, q, v, wrenches), self.robot, wrenches=True
         )

@@ -21,6 +21,7 @@ from controllers.balance.workspace.set_point import (
     standing_configuration,
 )
 from controllers.law import check_foot_support
+from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, UnknownNameError
 from legged.ground.ground import Ground
 from legged.robot.placement import vector3
@@ -83,7 +84,9 @@ class WorkspaceBalance:
     limits: Limits | None = None
     touch: float = 0.02
 
-    def start(self, robot: Robot, ground: Ground | None, q: Array, v: Array) -> tuple[WorkspaceController, Array]:
+    def start(
+        self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array
+    ) -> tuple[WorkspaceController, Array]:
         """Return (controller, memory) for a robot; the memory is empty, (0,).
 
         Args:

@@ -13,7 +13,7 @@ import inspect
 import math
 import numbers
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.tracer import require_unit_norm
 from legged.errors import ArgumentError, SingularError, TraceError, UnknownNameError
 
+P = ParamSpec("P")
+R = TypeVar("R")
 Scalar = Any  # float or Expression
 MODES = ("auto", "forward", "reverse")
 
@@ -81,6 +83,12 @@ PARTIALS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
 """The partial derivatives of each operation y = f(a, b) with respect to its operands, from y and the operands."""
 
 
+@overload
+def jacobian(
+    function: Callable[P, float | np.ndarray], argument: str | int = 0, mode: str = "auto"
+) -> Callable[P, np.ndarray]: ...
+@overload
+def jacobian(function: Callable[P, R], argument: str | int = 0, mode: str = "auto") -> Callable[P, R]: ...
 def jacobian(function: Callable[..., Any], argument: str | int = 0, mode: str = "auto") -> Callable[..., Any]:
     """Return the function that computes the Jacobian of `function` with respect to one of its array arguments.
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from legged.compiler.runtime.diagnosis import diagnose
 from legged.compiler.runtime.threads import thread_limit
 from legged.errors import ArgumentError, ShapeError
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _FLOAT = np.dtype(float)
 
 
@@ -43,7 +45,7 @@ class Argument(NamedTuple):
 class _Workspace:
     """Memory for the arguments and results of one state, with views of the shapes of the arrays."""
 
-    def __init__(self, kernel: Kernel):
+    def __init__(self, kernel: Kernel[..., Any]):
         graph = kernel.graph
         self.input, self.output = np.zeros(graph.input_size), np.zeros(graph.output_size)
         self.inputs = tuple(views(self.input, kernel.shapes))
@@ -71,8 +73,10 @@ def views(numbers: np.ndarray, shapes: Sequence[Shape]) -> list[np.ndarray]:
     ]
 
 
-class Kernel:
+class Kernel(Generic[P, R]):
     """A function compiled to machine code; call it with arrays as the function itself.
+
+    Its type has the parameters P and the result R of the function, so that type checkers know how to call it.
 
     Every array may have leading axes before its own; they broadcast as in NumPy, and the results have them too.
 
@@ -117,6 +121,12 @@ class Kernel:
         """Number of operations for one state."""
         return count_graph(self.graph)
 
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R: ...
+    @overload
+    def __call__(self, *arrays: Any, out: Any, threads: int | None = None, **named: Any) -> R: ...
+    @overload
+    def __call__(self, *arrays: Any, threads: int, **named: Any) -> R: ...
     def __call__(self, *arrays: Any, out: Any = None, threads: int | None = None, **named: Any) -> Any:
         """Return the result of the function, in its own structure of arrays.
 

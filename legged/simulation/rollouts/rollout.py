@@ -95,7 +95,7 @@ class Rollouts:
 
 def rollout(
     robot: Robot,
-    controller: ControllerLike | Any = None,
+    controller: ControllerLike = None,
     *,
     until: float,
     ground: Ground | Rigid | None = None,
