@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import controllers
+import legged
 import robots
 from legged.app import scenario
 from legged.app.paper import plots, report, stiff_ground, timing
@@ -18,7 +19,7 @@ def short(tmp_path_factory):
     folder, lines = tmp_path_factory.mktemp("results"), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(timing, "compare", lambda robot, rounds: AccelerationTimes(robot.name, 3.0, 6.0, 1.0, 2.0, 1.5))
-        patch.setattr(timing, "simulation_times", lambda *_: (2.0, 1.0))
+        patch.setattr(timing, "simulation_times", lambda *_, **__: (2.0, 1.0))
         path = report.report(folder, 1.2, lines.append)
     return folder, path.read_text(), "\n".join(lines)
 
@@ -29,14 +30,18 @@ def test_report_has_every_figure_and_table_of_the_paper(short):
         (path,) = (folder / "figures").glob(f"figure-{number}-*.png")
         assert path.stat().st_size > 10_000
         assert f"figures/{path.name}" in page
-    for words in ("Table 1: operations for n links", "Table 2: time for one acceleration", "On a stiff floor"):
+    for number in ("3-joint-angles", "4-joint-torques", "5-position", "6-orientation"):
+        assert f"figures/balance-figure-{number}.png" in page
+    sentences = ("**Table 2, acceleration.**", "**Figure 13.**", "**Hip height.**", "**Feed-forward over 1.2 s.**")
+    tables = ("Table 1: operations for n links", "Table 2: time for one acceleration", "On a stiff floor")
+    for words in (*tables, *sentences):
         assert words in page
 
 
 def test_report_shows_only_figures_that_it_wrote(short):
     folder, page, _ = short
     shown = re.findall(r"!\[[^]]*\]\((figures/[^)]+)\)", page)
-    assert len(shown) == len(set(shown)) == 9
+    assert len(shown) == len(set(shown)) == 15  # nine of the paper on modules and six of the one on balance
     linked = re.findall(r"\]\(((?:animations|runs)/[^)]+)\)", page)
     assert len(linked) == 12  # two robots, three laws, an animation and the data of each
     assert all((folder / path).exists() for path in [*shown, *linked])
@@ -61,6 +66,15 @@ def test_leaving_the_gait_is_seen_in_the_run_without_control():
     shown = report.run_demonstration(robots.planar_biped(), controllers.paper_walk(), 1.6, lambda words: None)
     assert 1.0 < shown.left_at < 1.3
     assert set(shown.controlled) == {"computed-torque", "feed-forward"}
+
+
+def test_cycle_change_is_zero_for_a_periodic_height_and_the_growth_of_another():
+    robot, gait = robots.planar_biped(), controllers.paper_walk()
+    run = legged.simulate(robot, None, until=4.0, ground=None, q=gait.initial_state(robot)[0])
+    height = np.sin(np.pi * run.times)  # one cycle in 2 s
+    for slope in (0.0, 1e-3):
+        run.base.position[:, 2] = height + slope * run.times
+        assert report.cycle_change(run, gait, 0.0) == pytest.approx(2.0 * slope, abs=1e-12)
 
 
 def test_a_fall_keeps_its_run_and_says_why():

@@ -22,7 +22,7 @@ from legged.app.balance.experiment import (
     foot_events,
     settling_time,
 )
-from legged.app.paper.timing import best_times
+from legged.app.timing import best_times
 from legged.compiler import Counts, count
 from legged.compiler import compile as compile_function
 from legged.rotations import quaternion_of
@@ -246,10 +246,10 @@ class BalanceReport:
         wrenches = np.zeros((len(robot.links), 6))
         return lambda q, v: controller.torque(0.0, 0, q, v, wrenches, memory)
 
-    def write(self, folder: Path) -> list[Path]:
-        """Write figures, animations and the run into a folder, and return the paths."""
+    def figures(self) -> dict[str, Figure]:
+        """Return the figures by name: Figures 3 to 6 of the paper, snapshots, and the motion of the feet."""
         marks, run = event_times(self.hit, self.feet), self.run
-        drawn = {
+        return {
             "figure-3-joint-angles": figure_3(run, marks),
             "figure-4-joint-torques": figure_4(run, marks),
             "figure-5-position": figure_5(self.experiment, marks),
@@ -257,6 +257,10 @@ class BalanceReport:
             "snapshots": snapshots(run, self._moments()),
             "feet": feet_figure(run, [foot.name for foot in self.feet], marks),
         }
+
+    def write(self, folder: Path) -> list[Path]:
+        """Write figures, animations and the run into a folder, and return the paths."""
+        run, drawn = self.run, self.figures()
         paths = [figures.save(figure, folder / f"{name}.png") for name, figure in drawn.items()]
         paths += [plots.animate(run, folder / f"animation.{kind}", fps=20.0, speed=0.5) for kind in ("gif", "html")]
         return [*paths, run.save(folder / "run.npz")]

@@ -5,7 +5,6 @@ The routes are timed alternately in one run, since only ratios can be compared b
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ import numpy as np
 
 from controllers import Gait
 from controllers.law import GaitLaw
+from legged.app.timing import best_times
 from legged.compiler import compile as compile_function
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
@@ -21,12 +21,12 @@ from legged.dynamics.inverse import bias_forces
 from legged.ground import Ground
 from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
-from legged.simulation import Stiff
+from legged.simulation import BDF, RungeKutta4
 from legged.simulation.backend import COMPILED, Backend
 from legged.simulation.chart import chart_rate
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import adapt
-from legged.simulation.integrators import smooth_intervals
+from legged.simulation.integrators import Integrator, smooth_intervals
 from legged.spatial import Array, solve_symmetric
 from legged.table import Table
 
@@ -40,6 +40,8 @@ PAPER_SIMULATION = {
 }
 """Table 2: milliseconds for one second of simulation, (O(n^3), O(n))."""
 BATCH = 1024
+FIXED_STEPS = RungeKutta4(step=2e-5)
+"""The steps are limited by the gains of feed-forward control of the biped."""
 
 
 def cubic_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Any = None) -> Array:
@@ -108,26 +110,6 @@ def states(robot: Robot, number: int, seed: int = 0) -> tuple[Array, Array, Arra
     return q, rng.normal(size=(number, robot.nv)), rng.normal(size=(number, robot.nv))
 
 
-def best_times(ways: Sequence[Callable[[], Any]], rounds: int = 7, least: float = 0.02) -> list[float]:
-    """Return the best processor time of one call of each function, [s]; a round calls each for `least` seconds."""
-    repeats = []
-    for way in ways:
-        way()
-        repeats.append(max(1, int(least / max(_time(way, 1), 1e-9))))
-    best = [np.inf] * len(ways)
-    for _ in range(rounds):
-        for k, (way, times) in enumerate(zip(ways, repeats, strict=True)):
-            best[k] = min(best[k], _time(way, times) / times)
-    return best
-
-
-def _time(way: Callable[[], Any], times: int) -> float:
-    begun = time.thread_time()
-    for _ in range(times):
-        way()
-    return time.thread_time() - begun
-
-
 def acceleration_table(comparisons: Sequence[AccelerationTimes]) -> Table:
     """Return Table 2, first half: time of the O(n^3) route over that of the recursion, here and in the paper."""
     rows = []
@@ -176,19 +158,22 @@ class CubicLoop(ClosedLoop):
         return np.concatenate([chart_rate(self.robot, xi, v), vdot])
 
 
-def simulation_times(robot: Robot, law: GaitLaw, ground: Ground, rounds: int = 5) -> tuple[float, float]:
+def simulation_times(
+    robot: Robot, law: GaitLaw, ground: Ground, integrator: Integrator, rounds: int = 5
+) -> tuple[float, float]:
     """Return the times to simulate one second, [s]: (O(n^3), O(n)), the best of several rounds."""
-    cubic, linear = best_times([_second(loop, robot, law, ground) for loop in (CubicLoop, ClosedLoop)], rounds)
+    ways = [_second(loop, robot, law, ground, integrator) for loop in (CubicLoop, ClosedLoop)]
+    cubic, linear = best_times(ways, rounds)
     return cubic, linear
 
 
-def _second(kind: type[ClosedLoop], robot: Robot, law: GaitLaw, ground: Ground):
+def _second(kind: type[ClosedLoop], robot: Robot, law: GaitLaw, ground: Ground, integrator: Integrator):
     """Return a function that simulates one second, compiled and called once."""
     q, v = law.initial_state(robot)
     adapted, memory = adapt(law).start(robot, ground, q, v)
     loop = kind(robot, adapted, ground, len(memory))
     s, backend, times = loop.initial(v, memory), Backend(loop, True, COMPILED), np.linspace(0.0, 1.0, 101)
-    return lambda: list(Stiff().solve(backend, q, s, smooth_intervals(times, [], [])))
+    return lambda: list(integrator.solve(backend, q, s, smooth_intervals(times, [], [])))
 
 
 def simulation_table(cases: Sequence[tuple[Robot, Gait, Ground]], laws: dict[str, type[GaitLaw]]) -> Table:
@@ -196,13 +181,16 @@ def simulation_table(cases: Sequence[tuple[Robot, Gait, Ground]], laws: dict[str
     rows = []
     for robot, gait, ground in cases:
         for name, law in laws.items():
-            cubic, linear = simulation_times(robot, law(gait), ground)
+            cubic, linear = simulation_times(robot, law(gait), ground, BDF())
+            fixed_cubic, fixed_linear = simulation_times(robot, law(gait), ground, FIXED_STEPS, rounds=3)
             paper = PAPER_SIMULATION.get((robot.name, name))
             words = ratio(*paper) if paper else "-"
-            rows.append((f"{robot.name}, {name}", ratio(cubic, linear), words, f"{1e3 * linear:.0f}"))
+            here = ratio(cubic, linear), f"{1e3 * linear:.0f}", ratio(fixed_cubic, fixed_linear)
+            rows.append((f"{robot.name}, {name}", words, *here, f"{1e3 * fixed_linear:.0f}"))
     notes = (
         "Whole loops compiled: robot, ground, controller; the controller's inverse dynamics is the recursion in both.",
-        "Most of the time is spent in the BDF solver, which does not depend on the route.",
+        "With BDF, the default, most of the time is spent in the solver, which does not depend on the route.",
+        f"Fixed steps: {FIXED_STEPS}, the largest of 1, 2, 5 times a power of ten that is stable for all four.",
     )
-    header = ("robot and controller", "here", "paper", "O(n) here [ms]")
+    header = ("robot and controller", "paper", "BDF", "O(n), BDF [ms]", "fixed steps", "O(n), fixed steps [ms]")
     return Table("Table 2: time to simulate 1 s, O(n^3) over O(n)", header, tuple(rows), notes)
