@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from controllers.law import Gain, GaitLaw, per_joint
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.inverse import floating_inverse_dynamics
 from legged.errors import DefinitionError
@@ -17,6 +18,7 @@ from legged.robot.robot import Robot
 Array = np.ndarray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ComputedTorque(GaitLaw):
     """Computed-torque control with an underactuated base, by recursive inverse dynamics at the measured state:
@@ -54,6 +56,7 @@ class ComputedTorque(GaitLaw):
         return self._generalized(tau_theta)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class FeedForward(GaitLaw):
     """Feed-forward torques of a reference motion, and linear feedback of the joints:
@@ -134,6 +137,7 @@ class FeedForward(GaitLaw):
         return np.concatenate([base.rate(q[: base.nq], v[: base.nv]), vdot_0]), ground_rate, tau_id
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class OpenLoop(FeedForward):
     """Feed-forward torques of a reference motion without feedback: eq. (31) with zero gains.

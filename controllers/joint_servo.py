@@ -8,6 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from controllers.law import Gain, GaitLaw, per_joint
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
@@ -15,6 +16,7 @@ from legged.robot.robot import Robot
 Array = np.ndarray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class JointPD(GaitLaw):
     """A spring and a damper at every joint, tau = K_p (q_d - q) + K_d (qd_d - qd).
@@ -39,6 +41,7 @@ class JointPD(GaitLaw):
         return self._generalized(np.asanyarray(self.kp) * e + np.asanyarray(self.kd) * ed)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class JointPID(JointPD):
     """A joint servo with integral feedback, tau = K_p e + K_i int e dt + K_d ed, with e = q_d - q.

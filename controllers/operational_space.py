@@ -11,6 +11,7 @@ import numpy as np
 from controllers.law import GaitLaw, check_foot_support
 from legged import taylor
 from legged.algorithms.operational import OperationalSpace
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.dynamics.frames import frame_pose
 from legged.dynamics.inverse import inverse_dynamics
@@ -26,6 +27,7 @@ Path = Callable[[Any], Any]
 """A function of time [s] to three numbers, a NumPy formula; `legged.taylor` computes its two derivatives."""
 
 
+@checked
 @dataclass(frozen=True)
 class PointTask:
     """A task: a point of a link follows a path.
@@ -58,6 +60,7 @@ class PointTask:
         return _path_acceleration(self.path, t, position, twist[3:], self.gains)
 
 
+@checked
 @dataclass(frozen=True)
 class PoseTask:
     """A task: a link, such as a trunk, follows a path of positions and orientations.
@@ -104,6 +107,7 @@ class PoseTask:
 Task = PointTask | PoseTask
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class OperationalSpaceControl(GaitLaw):
     """Inverse dynamics of several tasks, and of a posture in their null space:

@@ -12,6 +12,7 @@ from controllers.gaits.leg_detection import leg_chains
 from controllers.gaits.numerical_gait import NumericalGait
 from controllers.joint_servo import JointPD
 from controllers.law import GaitLaw
+from legged.checked import checked
 from legged.dynamics.inertia import inertia_matrix
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
@@ -26,6 +27,7 @@ _SERVOS = 3.0  # joint servos
 _CAPTURE_GAIN = 2.0  # `Balanced.gain`; with a larger one the feet of a pushed standing robot lift off
 
 
+@checked
 def suited_law(kind: type[Law], gait: NumericalGait) -> Law:
     """Return a control law of this kind on a gait, with gains for the gait's robot.
 
@@ -54,6 +56,7 @@ def suited_law(kind: type[Law], gait: NumericalGait) -> Law:
     return kind(gait, **gains)
 
 
+@checked
 def servo_gains(robot: Robot, home: Array, hip_height: float) -> tuple[Array, Array]:
     """Return gains (kp, kd) of joint servos for a standing robot, (nj,) each, [N m/rad] and [N m s/rad].
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.compiler.ir.expression import Expression
 from legged.contact.rigid import Rigid
@@ -19,6 +20,7 @@ Array = np.ndarray
 _TIME_TOLERANCE = 1e-6  # of a period, for times of evaluation
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ZeroOrderHold:
     """A control law in discrete time: evaluated at t = 0, 1 / rate, 2 / rate, ..., with constant torques in between.

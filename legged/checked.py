@@ -8,6 +8,7 @@ import inspect
 import math
 import numbers
 import os
+import sys
 import types
 import typing
 import weakref
@@ -29,31 +30,43 @@ def checked(target: T) -> T:
     An argument annotated with a class must be an instance of it, one annotated with `Array` an array of numbers, with
     `float`, `int`, `bool` or `str` such a value; unions, optional arguments, sequences, mappings, tuples and callables
     are checked likewise. NaN is refused everywhere, infinity where no default is infinite. Arguments annotated with
-    `Any`, type variables or protocols are not checked. Values are passed on as they are. A function's floating-point
-    answer that holds NaN or infinity raises NotFiniteError, which gives the largest number among the arguments.
+    `Any`, type variables, protocols or a union of several containers are not checked. Values are passed on as they
+    are. A function's floating-point answer that holds NaN or infinity raises NotFiniteError, which gives the largest
+    number among the arguments.
 
     Raises:
         ArgumentError, ShapeError, NotFiniteError: from the decorated function or class, at each call.
     """
     if isinstance(target, type):
-        target.__init__ = _checked(target.__init__, target.__name__, own_errors=True)  # type: ignore[misc]
+        target.__init__ = _checked(target.__init__, target.__name__, target)  # type: ignore[misc]
         return target  # type: ignore[return-value]
     return _checked(target, target.__name__)  # type: ignore
 
 
-def _checked(function: Any, label: str, own_errors: bool = False) -> Any:
+def checked_arguments(target: T) -> T:
+    """Return a function whose arguments are checked as by `checked`, and whose answer may hold NaN or infinity.
+
+    Raises:
+        ArgumentError, ShapeError, NotFiniteError: from the decorated function, at each call.
+    """
+    return _checked(target, target.__name__, finite=False)  # type: ignore
+
+
+def _checked(function: Any, label: str, owner: type | None = None, finite: bool = True) -> Any:
     """Return the function with its arguments checked at each call.
 
     Args:
         function: The function.
         label: Its name in messages.
-        own_errors: Whether an error of the toolkit that the function itself raises for the arguments takes precedence.
+        owner: The class of which the function is the initializer; an error of the toolkit that the initializer itself
+            raises for the arguments takes precedence over those of the checks.
+        finite: Whether an answer that is not finite is an error.
     """
     signature = inspect.signature(function)
 
     @functools.cache
     def checks() -> dict[str, _Check]:
-        return _checks(function, signature)
+        return _checks(annotations_of(function, owner), signature)
 
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -66,9 +79,11 @@ def _checked(function: Any, label: str, own_errors: bool = False) -> Any:
                 if name in bound.arguments:
                     check(name, bound.arguments[name])
         except LeggedError as error:
-            if own_errors:
+            if owner is not None:
                 _prefer_own_error(function, args, kwargs)
             raise error from None
+        if not finite:
+            return function(*args, **kwargs)
         with np.errstate(all="ignore"):  # an answer that is not finite is an error below
             answer = function(*args, **kwargs)
         if not _is_finite(answer):
@@ -103,12 +118,24 @@ def undecorated(function: Any) -> Any:
 _Check = Callable[[str, Any], object]
 
 
-def _checks(target: Any, signature: inspect.Signature) -> dict[str, _Check]:
+def annotations_of(function: Any, owner: type | None = None) -> dict[str, Any]:
+    """Return the annotations of a function's parameters as objects, {name: annotation}.
+
+    Names that a module imports for type checkers only are looked up among the public names of the toolkit; the
+    initializer of a dataclass has annotations from the modules of the classes that it extends.
+
+    Args:
+        function: The function, not decorated.
+        owner: The class of which it is the initializer.
+    """
+    names = dict(vars(sys.modules["legged"]))
+    for kind in reversed(owner.__mro__) if owner else ():
+        names.update(vars(sys.modules[kind.__module__]))
+    return typing.get_type_hints(function, {**names, **function.__globals__})
+
+
+def _checks(hints: dict[str, Any], signature: inspect.Signature) -> dict[str, _Check]:
     """Return the check of each parameter whose annotation can be checked."""
-    try:
-        hints = typing.get_type_hints(target)
-    except (NameError, TypeError):
-        return {}
     found = {}
     for name, parameter in signature.parameters.items():
         if name not in hints or parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -138,6 +165,8 @@ def _hint_check(hint: Any, infinite: bool) -> tuple[_Check, str] | None:
     if hint is None or hint is type(None):
         return _kind_check(type(None), "None")
     if origin in (typing.Union, types.UnionType):
+        if sum(_is_container(part) for part in parts) > 1:
+            return None
         return _union_check([_hint_check(part, infinite) for part in parts])
     if origin is typing.Literal:
         return _one_of_check(parts)
@@ -170,7 +199,20 @@ def _hint_check(hint: Any, infinite: bool) -> tuple[_Check, str] | None:
         return _kind_check(type, "a class")
     if container in (os.PathLike, Path):
         return _kind_check(os.PathLike, "a path")
-    return _kind_check(container, f"a {container.__module__.split('.')[0]}.{container.__name__}")
+    return _kind_check(container, f"a {_public_name(container)}")
+
+
+def _public_name(kind: type) -> str:
+    """Return the shortest name under which a class can be imported, for example `legged.ground.Ground`."""
+    parts = kind.__module__.split(".")
+    packages = [".".join(parts[: i + 1]) for i in range(len(parts))]
+    exporting = [name for name in packages if getattr(sys.modules.get(name), kind.__name__, None) is kind]
+    return f"{(exporting or packages[-1:])[0]}.{kind.__name__}"
+
+
+def _is_container(hint: Any) -> bool:
+    origin = typing.get_origin(hint)
+    return isinstance(origin, type) and issubclass(origin, Iterable) and origin is not np.ndarray
 
 
 def _kind_check(kind: Any, words: str) -> tuple[_Check, str]:

@@ -1,12 +1,14 @@
 """A centipede: a trunk of equal segments, each with a pair of equal legs."""
 
 from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod_inertia
+from legged.checked import checked
 
 SEGMENT = Inertia(0.3, (-0.05, 0.0, 0.0), (1.6e-4, 3.7e-4, 3.7e-4))
 SPACING = (-0.1, 0.0, 0.0)  # [m], from one segment to the next
 WIDTH = 0.03  # [m], from the middle of the trunk to a hip
 
 
+@checked
 def centipede(pairs: int = 10, *, base: Base | None = None) -> Robot:
     """Return a centipede with 7 `pairs` - 1 joints: trunk joints about z, and legs with three joints each.
 

@@ -3,8 +3,10 @@
 import numpy as np
 
 from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rpy
+from legged.checked import checked
 
 
+@checked
 def chain(n: int, *, twist: float = 0.0, base: Base | None = None, seed: int = 0) -> Robot:
     """Return a chain of n links with revolute joints about z.
 

@@ -3,12 +3,14 @@
 import numpy as np
 
 from legged import FixedBase, Limb, Link, Revolute, Spherical, Universal, cylinder_inertia, rod_inertia, rpy
+from legged.checked import checked
 from legged.loops import ClosedRobot, LoopBuilder
 
 BASE, PLATFORM = 0.2, 0.06  # [m], radii to the joints
 ARM, ROD, SPREAD = 0.25, 0.6, 0.1  # [m], lengths, and the distance between the rods of a parallelogram
 
 
+@checked
 def delta() -> ClosedRobot:
     """Return the robot: 18 degrees of freedom of the spanning tree, 15 constraints, and 3 degrees of freedom.
 

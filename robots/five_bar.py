@@ -1,10 +1,12 @@
 """A planar five-bar leg: two motors at the hip, two thighs, and two shanks that meet at the foot."""
 
 from legged import Base, Link, PlanarBase, Revolute, box_inertia, rod_inertia
+from legged.checked import checked
 from legged.loops import ClosedRobot, LoopBuilder
 from legged.robot.placement import Vector
 
 
+@checked
 def five_bar_leg(base: Base | None = None, gravity: Vector = (0.0, 0.0, -9.81)) -> ClosedRobot:
     """Return a trunk of 3 kg on the leg; the loop joint connects the shanks at the foot.
 

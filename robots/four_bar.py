@@ -1,9 +1,11 @@
 """A planar four-bar linkage: crank, coupler and rocker on the ground."""
 
 from legged import FixedBase, Link, Revolute, point_mass, rod_inertia
+from legged.checked import checked
 from legged.loops import ClosedRobot, LoopBuilder
 
 
+@checked
 def four_bar(ground: float = 0.5, crank: float = 0.2, coupler: float = 0.45, rocker: float = 0.4) -> ClosedRobot:
     """Return the linkage of slender rods of 2 kg/m in the x-z plane; the loop joint connects coupler and rocker.
 

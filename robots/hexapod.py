@@ -1,6 +1,7 @@
 """The hexapod of the authors' toolbox: 13 links, 18 degrees of freedom."""
 
 from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod_inertia
+from legged.checked import checked
 
 DOWN = (0.0, 0.0, -0.3)  # [m], thigh and shank
 HIPS = {
@@ -10,6 +11,7 @@ HIPS = {
 }
 
 
+@checked
 def hexapod(base: Base | None = None) -> Robot:
     """Return the hexapod: six legs with hip and knee about -y and point feet.
 

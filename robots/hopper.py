@@ -1,8 +1,10 @@
 """A planar hopper with one telescopic leg, after Raibert's machine."""
 
 from legged import Limb, Link, PlanarBase, Prismatic, Revolute, Robot, RobotBuilder, box_inertia, rod_inertia
+from legged.checked import checked
 
 
+@checked
 def planar_hopper() -> Robot:
     """Return the hopper: a planar trunk, a hip about -y and a prismatic joint along the leg.
 

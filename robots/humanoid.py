@@ -13,12 +13,14 @@ from legged import (
     cylinder_inertia,
     sphere_inertia,
 )
+from legged.checked import checked
 
 HIP, SHOULDER = 0.09, 0.19  # [m], half widths
 SOLE = {f"{x}_{y}": ((0.19 if x == "toe" else -0.06), (0.045 if y == "left" else -0.045), -0.07)
         for x in ("heel", "toe") for y in ("left", "right")}  # [m], from the ankle  # fmt: skip
 
 
+@checked
 def humanoid(base: Base | None = None) -> Robot:
     """Return the humanoid: pelvis, chest, head, a waist with three axes, arms with seven and legs with six joints each.
 

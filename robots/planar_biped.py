@@ -1,11 +1,13 @@
 """The paper's planar biped: 7 links, 9 degrees of freedom (section 5.1, Figure 10)."""
 
 from legged import Limb, Link, PlanarBase, Revolute, Robot, RobotBuilder, rod_inertia
+from legged.checked import checked
 
 HIP = (0.0, 0.0, -0.25)  # [m], below the trunk's center of mass
 DOWN = (0.0, 0.0, -0.5)  # [m], thigh and shank
 
 
+@checked
 def planar_biped() -> Robot:
     """Return the biped: a trunk and legs a and b with thigh, shank and flat foot, contacts at heel and toe.
 

@@ -15,6 +15,7 @@ from legged import (
     box_inertia,
     sphere_inertia,
 )
+from legged.checked import checked
 from legged.robot.link import Box
 
 HEIGHT, MASS = 1.72, 65.0  # [m], [kg], of the person; at this height the feet are just above the ground initially
@@ -29,6 +30,7 @@ EFFORTS, SPEED = (150.0, 250.0, 80.0, 300.0, 60.0, 200.0), 20.0
 CROUCH = (0.0, 40.0, 0.0, -77.4595, 0.0, 42.4595)  # [degrees], joints of a leg at the start of the paper's experiment
 
 
+@checked
 def spatial_biped(base: Base | None = None, mass: float = MASS, foot: float = FOOT) -> Robot:
     """Return the biped: a trunk on two legs, with three intersecting axes at a hip, a knee, and two axes at an ankle.
 

@@ -1,11 +1,13 @@
 """The paper's spatial quadruped: 9 links, 18 degrees of freedom (section 5.2, Figure 15)."""
 
 from legged import Base, Limb, Link, Revolute, Robot, RobotBuilder, Universal, box_inertia, rod_inertia
+from legged.checked import checked
 
 DOWN = (0.0, 0.0, -0.3)  # [m], thigh and shank
 HIPS = {"leg1_": (-0.5, -0.25, 0), "leg2_": (-0.5, 0.25, 0), "leg3_": (0.5, -0.25, 0), "leg4_": (0.5, 0.25, 0)}  # [m]
 
 
+@checked
 def spatial_quadruped(base: Base | None = None) -> Robot:
     """Return the quadruped: a plate as trunk, and four legs with universal hip, knee and point foot.
 

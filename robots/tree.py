@@ -3,8 +3,10 @@
 import numpy as np
 
 from legged import Base, Link, Revolute, Robot, RobotBuilder, cylinder_inertia, rpy
+from legged.checked import checked
 
 
+@checked
 def tree(
     n: int, *, branching: float = 1, taper: float = 1.0, twist: float = np.pi / 2, base: Base | None = None
 ) -> Robot:

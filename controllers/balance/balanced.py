@@ -22,6 +22,7 @@ from controllers.gaits.numerical_gait import NumericalGait
 from controllers.gaits.standing import Stand
 from controllers.law import GaitLaw
 from legged import taylor
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
 from legged.dynamics.inertia import inertia_matrix
@@ -40,6 +41,7 @@ _REGULARIZATION = 1e-9  # [m^2], times the squared mass, for bases without horiz
 _TOUCHDOWN_DEPTH = 5e-4  # [m], depth below the support to which a swinging sole moves at the end of its phase
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Balanced(GaitLaw):
     """A gait with feedback of the trunk's pose and of the divergent component of motion.

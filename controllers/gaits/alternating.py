@@ -11,10 +11,12 @@ from controllers.gaits.foot_path import swing_foot
 from controllers.gaits.gait import Gait
 from controllers.gaits.leg import Leg, paper_biped, paper_hexapod, paper_quadruped
 from legged import taylor
+from legged.checked import checked
 from legged.compiler import Expression
 from legged.errors import DefinitionError, UnknownNameError
 
 
+@checked
 @dataclass(frozen=True)
 class InvertedPendulum:
     """A linear inverted pendulum: a point mass at constant height over a foot, along one horizontal axis, for a phase.
@@ -92,6 +94,7 @@ def _omega(height: Any, gravity: Any, period: Any) -> Any:
     return np.sqrt(gravity / height)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Alternating(Gait):
     """A gait of two groups of legs: one supports the base, which moves as an inverted pendulum, while the other swings.
@@ -158,6 +161,7 @@ class Alternating(Gait):
         return taylor.where(even, *paths)
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Walk(Alternating):
     """The walk of two legs; default values are those of the paper's planar biped."""
@@ -166,6 +170,7 @@ class Walk(Alternating):
         return paper_biped()
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Trot(Alternating):
     """The trot of four legs in diagonal pairs; default values are those of the paper's spatial quadruped."""
@@ -177,6 +182,7 @@ class Trot(Alternating):
         return paper_quadruped()
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Tripod(Alternating):
     """The tripod gait of six legs in two sets of three; default values are those of the authors' hexapod."""

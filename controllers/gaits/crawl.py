@@ -12,6 +12,7 @@ from controllers.gaits.foot_path import Path, blend, path_named
 from controllers.gaits.gait import Gait, level_state
 from controllers.gaits.leg import Leg, paper_quadruped
 from legged import taylor
+from legged.checked import checked
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
@@ -19,6 +20,7 @@ from legged.robot.robot import Robot
 Array = np.ndarray
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Crawl(Gait):
     """A statically stable gait: in every phase the base shifts over the supporting feet, then one leg swings.

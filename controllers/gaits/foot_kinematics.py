@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from controllers.gaits.gait import check_joints
+from legged.checked import checked
 from legged.compiler.compile import compile
 from legged.compiler.runtime.kernel import Kernel
 from legged.dynamics.kinematics import point_accelerations, point_jacobian, point_positions
@@ -19,6 +20,7 @@ Array = np.ndarray
 _RANK_TOLERANCE = 1e-8  # of singular values, relative to the largest entry of the Jacobian or to 1 m
 
 
+@checked
 class FootKinematics:
     """Kinematics of chosen contact points relative to the base, as functions of the joints that move them.
 

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import UnknownNameError
 
 Path = Callable[[Any], tuple[Any, Any]]
@@ -69,6 +70,7 @@ def path_named(path: str | Path) -> Path:
     return PATHS[path]
 
 
+@checked
 def swing_foot(t: Any, period: float, stride: float, clearance: float, path: str | Path = "cosine") -> tuple[Any, Any]:
     """Return (x, z), position of the swinging ankle at time `t` of a phase, [m].
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from controllers.gaits.foot_path import Path, path_named
-from controllers.gaits.leg import Leg
+from controllers.gaits.leg import FittedLeg, Leg
 from controllers.gaits.leg_detection import legs_of
 from legged import taylor
 from legged.errors import DefinitionError, ShapeError
@@ -63,7 +63,7 @@ class Gait:
     hip_height: float = 0.96
     path: str | Path = "cosine"
     gravity: float = 9.81
-    legs: tuple[Leg, ...] | None = None
+    legs: tuple[Leg | FittedLeg, ...] | None = None
     joints: int | None = None
 
     def __post_init__(self) -> None:

@@ -116,6 +116,32 @@ class Leg:
         return np.array([self.hip[0] + forward, self.hip[1] + left, self.hip[2] - down - self.sole])
 
 
+@dataclass(frozen=True)
+class FittedLeg:
+    """The geometry that gaits need of a leg without closed-form inverse kinematics, found by `NumericalGait`.
+
+    Attributes:
+        name: As in `legs_of`.
+        hip: Horizontal position of the sole in the standing posture and height of the hip, (x, y, z), [m], base axes.
+        reach: Largest distance from the hip to the sole, [m].
+        columns: Indices of the joints among the robot's joint coordinates.
+        flat_foot: Whether several contact points keep the foot level.
+    """
+
+    name: str
+    hip: tuple[float, float, float]
+    reach: float
+    columns: tuple[int, ...]
+    flat_foot: bool
+    offset: float = 0.0
+    sole: float = 0.0
+
+    @property
+    def stance(self) -> tuple[float, float]:
+        """Horizontal position of the sole in the standing posture, (x, y), [m], base axes."""
+        return self.hip[0], self.hip[1]
+
+
 def two_link_angles(
     forward: Any, down: Any, thigh: float, shank: float, knee: str = "forward", name: str = "leg"
 ) -> tuple[Any, Any]:

@@ -9,6 +9,7 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 
 from controllers.gaits.leg import Leg
+from legged.checked import checked
 from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
 from legged.robot.joint import Follower, PlacedJoint
@@ -68,6 +69,7 @@ def leg_chains(robot: Robot) -> tuple[LegChain, ...]:
     return tuple(_chain(robot, end, rotations, origins - origins[0]) for end in _foot_links(robot))
 
 
+@checked
 def legs_of(robot: Robot, knee: str = "forward") -> tuple[Leg, ...]:
     """Return the closed-form geometry of the legs, in the order of the robot's links.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -13,6 +13,7 @@ from numpy.polynomial import chebyshev
 from controllers.gaits.crawl import Crawl
 from controllers.gaits.foot_kinematics import FootKinematics
 from controllers.gaits.gait import Gait, level_state
+from controllers.gaits.leg import FittedLeg
 from controllers.gaits.leg_detection import LegChain, leg_chains
 from controllers.gaits.standing import home_of
 from legged import taylor
@@ -23,32 +24,6 @@ from legged.robot.robot import Robot
 Array = np.ndarray
 _SOLVED = 1e-13  # [m], tolerance of the inverse kinematics
 _CURVATURE = 1e-3  # [rad/s^2], largest contribution of the last terms of the series to an acceleration
-
-
-@dataclass(frozen=True)
-class FittedLeg:
-    """The geometry that gaits need of a leg without closed-form inverse kinematics; see `Leg`.
-
-    Attributes:
-        name: As in `legs_of`.
-        hip: Horizontal position of the sole in the standing posture and height of the hip, (x, y, z), [m], base axes.
-        reach: Largest distance from the hip to the sole, [m].
-        columns: Indices of the joints among the robot's joint coordinates.
-        flat_foot: Whether several contact points keep the foot level.
-    """
-
-    name: str
-    hip: tuple[float, float, float]
-    reach: float
-    columns: tuple[int, ...]
-    flat_foot: bool
-    offset: float = 0.0
-    sole: float = 0.0
-
-    @property
-    def stance(self) -> tuple[float, float]:
-        """Horizontal position of the sole in the standing posture, (x, y), [m], base axes."""
-        return self.hip[0], self.hip[1]
 
 
 class NumericalGait:

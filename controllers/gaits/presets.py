@@ -12,6 +12,7 @@ from controllers.gaits.crawl import Crawl
 from controllers.gaits.gait import Gait
 from controllers.gaits.numerical_gait import NumericalGait
 from controllers.gaits.standing import Home, Stand, home_of
+from legged.checked import checked
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
@@ -19,6 +20,7 @@ from legged.robot.robot import Robot
 Array = np.ndarray
 
 
+@checked
 def paper_walk(printed: bool = False) -> Walk:
     """Return the walk of the planar biped: T = 1 s, l_s = 0.3 m, h_f = 0.1 m, z_c = 0.96 m.
 
@@ -36,6 +38,7 @@ def paper_walk(printed: bool = False) -> Walk:
     return Walk()
 
 
+@checked
 def paper_trot(printed: bool = False) -> Trot:
     """Return the trot of the spatial quadruped: T = 1 s, l_s = 0.3 m, h_f = 0.08 m, z_c = 0.5 m.
 
@@ -50,11 +53,13 @@ def paper_trot(printed: bool = False) -> Trot:
     return Trot(path="printed" if printed else "cosine")
 
 
+@checked
 def authors_trot() -> Trot:
     """Return the trot in the data of the authors' toolbox: the paper's with h_f = 0.09 m."""
     return Trot(clearance=0.09)
 
 
+@checked
 def authors_tripod() -> Tripod:
     """Return the hexapod's gait of the authors' toolbox: T = 0.5 s, l_s = 0.4 m, h_f = 0.08 m, hips at 0.55 m."""
     return Tripod()
@@ -88,6 +93,7 @@ PROPORTIONS: dict[type[Gait], Proportions] = {
 }
 
 
+@checked
 def suited(kind: type[Gait], robot: Robot, *, home: Home | None = None, **given: Any) -> NumericalGait:
     """Return a gait of this kind for a robot, with parameters that scale with the robot's size.
 

@@ -12,6 +12,7 @@ from controllers.gaits.foot_kinematics import FootKinematics
 from controllers.gaits.gait import Gait, check_joints, level_state
 from controllers.gaits.leg import Leg, paper_biped
 from controllers.gaits.leg_detection import LegChain, joint_axes, leg_chains
+from legged.checked import checked, checked_arguments
 from legged.dynamics.kinematics import center_of_mass, link_poses
 from legged.errors import NotFiniteError, ReachError, ShapeError
 from legged.robot.robot import Robot
@@ -24,6 +25,7 @@ _BEND = 0.6  # [rad], initial values of the search for hip and half the knee, wi
 _ITERATIONS = 4  # of shifting the soles under the center of mass; each gains one or two digits
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Stand(Gait):
     """A gait without steps: all feet on the ground under the hips, the base level and at rest.
@@ -113,6 +115,7 @@ class Home:
         return self.base_height + float(np.mean([leg.hip[2] for leg in self.legs]))
 
 
+@checked
 def home_of(robot: Robot, hip_height: float | None = None) -> Home:
     """Return a standing posture with every joint within its limits.
 
@@ -143,6 +146,7 @@ def home_of(robot: Robot, hip_height: float | None = None) -> Home:
     return Home(search.feet.solve(points, angles, _SOLVED), depth, legs)
 
 
+@checked_arguments
 def joint_limits(robot: Robot) -> tuple[Array, Array]:
     """Return the lower and upper limits of the joint coordinates, (nj,) each, [rad] or [m]; infinite if unlimited."""
     lower, upper = np.zeros(robot.nv), np.zeros(robot.nv)

@@ -19,6 +19,7 @@ import numpy as np
 
 from legged import arguments
 from legged.algorithms.centroidal import momentum_matrix
+from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.compiler import where
 from legged.dynamics.arguments import read
@@ -59,6 +60,7 @@ class IKSolution(NamedTuple):
     errors: dict[str, Array]
 
 
+@checked
 class InverseKinematics:
     """A solver for one robot and one set of targets.
 
@@ -279,6 +281,7 @@ def _error(robot: Robot, q: Array, frame: Frame | str, kind: str, wanted: Array)
     return (turn, J[:3]) if kind == "orientation" else (np.concatenate([turn, wanted[9:] - pose.position]), J)
 
 
+@checked
 def center_of_mass_jacobian(robot: Robot, q: Array) -> Array:
     """Return J, (3, nv), with velocity of the center of mass = J @ v, [m/s], world axes.
 

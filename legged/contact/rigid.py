@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.ground.terrain import Flat, Terrain
 from legged.robot.base import FloatingBase
@@ -18,6 +19,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array
 
 
+@checked
 @dataclass(frozen=True)
 class Rigid:
     """A rigid ground and rigid surfaces of bodies: impacts, resting contact and Coulomb friction as impulses.
@@ -67,6 +69,7 @@ class Rigid:
         return str(self)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class FreeBody:
     """A free rigid body of a scene and its initial state.

@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 from xml.etree import ElementTree
 
+from legged.checked import checked
 from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCCHIO
 from legged.conversions.conversion import Conversion, OtherJoint, match_joints
 from legged.errors import MismatchError, MissingError
@@ -19,6 +20,7 @@ from legged.files.mjcf_export import to_mjcf
 from legged.robot.robot import Robot
 
 
+@checked
 def mujoco_model(robot: Robot) -> Any:
     """Return the `mujoco.MjModel` of a robot, compiled from the MJCF that `save_mjcf` writes.
 
@@ -44,6 +46,7 @@ _MUJOCO_KINDS = ("free", "ball", "plain", "plain")  # mjtJoint: free, ball, slid
 _MUJOCO_SIZES = ((7, 6), (4, 3), (1, 1), (1, 1))
 
 
+@checked
 def pinocchio(robot: Robot, model: Any) -> Conversion:
     """Return the conversion between the vectors of a robot and those of its `pinocchio.Model`.
 
@@ -71,6 +74,7 @@ def _pinocchio_kind(kind: str, nq: int) -> str:
     return named.get(kind, "plain" if nq == 1 else kind)
 
 
+@checked
 def mujoco(robot: Robot, model: Any) -> Conversion:
     """Return the conversion between the vectors of a robot and those of its `mujoco.MjModel`.
 
@@ -91,6 +95,7 @@ def _of_mujoco(model: Any) -> Iterator[OtherJoint]:
         yield OtherJoint(name, _MUJOCO_KINDS[kind], slice(q, q + nq), slice(v, v + nv), order, is_free)
 
 
+@checked
 def drake(robot: Robot, plant: Any) -> Conversion:
     """Return the conversion between the vectors of a robot and those of a finalized `MultibodyPlant` of it alone.
 
@@ -112,6 +117,7 @@ def _of_drake(plant: Any) -> Iterator[OtherJoint]:
             yield OtherJoint(joint.name(), "plain" if kind in plain else kind, *slices, order, on_world)
 
 
+@checked
 def legged(robot: Robot, other: Robot) -> Conversion:
     """Return the conversion between the vectors of two robots of this package, such as one loaded in two joint orders.
 

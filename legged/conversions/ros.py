@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.checked import checked
 from legged.conversions.charts import ROS
 from legged.conversions.conversion import Conversion, OtherJoint, match_joints
 from legged.errors import MismatchError, ShapeError
@@ -129,6 +130,7 @@ def _entries(joints: Any, field: str, order: list[int]) -> Array:
     return values[..., order]
 
 
+@checked
 def ros(robot: Robot, names: Sequence[str] | None = None) -> RosConversion:
     """Return the conversion between the vectors of a robot and ROS messages.
 

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged.arguments import instance
-from legged.checked import checked
+from legged.checked import checked, checked_arguments
 from legged.denoc.equations import mass_matrix_at
 from legged.denoc.joints import module_rotors
 from legged.denoc.kinematics import Kinematics, kinematics
@@ -177,6 +176,7 @@ def _module_propagation(robot: Robot, at: Kinematics) -> Propagation:
     return lambda i, j: module_propagation(robot, i, j, A)
 
 
+@checked_arguments
 def conditioning(robot: Robot, q: Array, *, scaled: bool = False) -> Array:
     """Return the condition number of the articulated inertia I^^i of each module, (number of modules,).
 
@@ -201,7 +201,6 @@ def conditioning(robot: Robot, q: Array, *, scaled: bool = False) -> Array:
 
     Source: Shah, Saha, Dutt 2012, Appendix A.1, after eq. (A.9); the scaling is van der Sluis's (1969).
     """
-    instance("robot", robot, Robot, "a legged.Robot")  # not `checked`, since infinity is a valid result
     return np.array([_condition(part.I_hat, scaled) for part in articulated_modules(robot, q)])
 
 

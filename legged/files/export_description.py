@@ -52,7 +52,7 @@ def warn_of_losses(file_format: str, found: Sequence[str]) -> None:
     """Warn with `FileWarning` of the properties that a file of a format cannot store."""
     if found:
         words = f"{file_format} cannot contain {'; '.join(found)}. robot.describe() stores the whole robot"
-        warnings.warn(words, FileWarning, stacklevel=3)
+        warnings.warn(words, FileWarning, stacklevel=4)
 
 
 class _Writer:

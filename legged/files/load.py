@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.denoc import conditioning
 from legged.errors import FileError, LeggedError, UnknownNameError
 from legged.files import mjcf, urdf_xml
@@ -28,6 +29,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array
 
 
+@checked
 def load(
     path: str | Path,
     base: str | None = None,
@@ -75,6 +77,7 @@ def load(
     return _built(case, order, gravity)
 
 
+@checked
 def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
     """Return the report on a robot file, also for a file that `load` rejects because its dynamics are singular.
 

@@ -8,6 +8,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.files.description import IDENTITY, JointEntry
 from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
@@ -26,6 +27,7 @@ KINDS = {"revolute": "hinge", "prismatic": "slide", "ball": "ball"}
 """Joint types of MuJoCo."""
 
 
+@checked
 def save_mjcf(robot: Robot, path: str | Path) -> Path:
     """Write a robot to an MJCF file, and return its path.
 

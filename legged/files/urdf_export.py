@@ -7,6 +7,7 @@ from xml.etree import ElementTree as ET
 
 import numpy as np
 
+from legged.checked import checked
 from legged.files.description import Description, JointEntry, LinkEntry
 from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
 from legged.files.urdf import FIELDS, IN_URDF
@@ -23,6 +24,7 @@ ZERO_EFFORT = 1e-90
 """Effort limit written for a joint without a motor, [N m] or [N], since 0 means no limit."""
 
 
+@checked
 def save_urdf(robot: Robot, path: str | Path) -> Path:
     """Write a robot to a URDF file, and return its path.
 

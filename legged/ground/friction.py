@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.ground.normal import _not_negative, _positive
 
@@ -48,6 +49,7 @@ def _arctan_limit(limit: Any, viscous: Any) -> Any:
     return p * np.arctan(viscous / where(p > 0.0, p, 1.0))
 
 
+@checked
 @dataclass(frozen=True)
 class Frictionless:
     """No friction."""
@@ -62,6 +64,7 @@ class Frictionless:
         return "none"
 
 
+@checked
 @dataclass(frozen=True)
 class AxisFriction:
     """Coulomb friction, regularized by an arctangent for each tangent axis: the law of the paper's authors.
@@ -95,6 +98,7 @@ class AxisFriction:
         return f"arctangent per axis, mu = {self.coefficient:g}, C_h = {self.viscosity:g} N s/m"
 
 
+@checked
 @dataclass(frozen=True)
 class VectorFriction:
     """Coulomb friction against the sliding velocity, regularized by an arctangent of the speed.
@@ -126,6 +130,7 @@ class VectorFriction:
         return f"arctangent of the speed, mu = {self.coefficient:g}, C_h = {self.viscosity:g} N s/m"
 
 
+@checked
 @dataclass(frozen=True)
 class BristleFriction:
     """Coulomb friction with sticking: a massless bristle with a spring, a damper and a slider.

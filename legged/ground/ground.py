@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked, checked_arguments
 from legged.compiler.ir import ExpressionArray
 from legged.dynamics.kinematics import link_poses, point_motion
 from legged.errors import DefinitionError, ShapeError
@@ -19,6 +20,7 @@ from legged.spatial import cross
 Array = np.ndarray
 
 
+@checked
 @dataclass(frozen=True)
 class Ground:
     """Compliant ground: contact forces as functions of the positions and velocities of contact points.
@@ -117,6 +119,7 @@ def _dot(a: Array, b: Array) -> Any:
     return (a * b).sum(axis=-1)
 
 
+@checked_arguments
 def center_of_pressure(points: Array, forces: Array, normal: Any = (0.0, 0.0, 1.0)) -> Array:
     """Return the center of pressure, (..., 3), [m], world axes; NaN where no point carries load.
 

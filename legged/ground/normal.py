@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.errors import DefinitionError
 
@@ -40,6 +41,7 @@ def _not_negative(law: object, **values: float) -> None:
             raise DefinitionError(f"{type(law).__name__}: {name} must not be negative, got {value}")
 
 
+@checked
 @dataclass(frozen=True)
 class PaperNormal:
     """The law of the paper's authors: a linear spring, and a damper that acts mainly while the penetration increases.
@@ -90,6 +92,7 @@ class PaperNormal:
         return f"the authors' law, K = {self.stiffness:g} N/m, C_v = {self.damping:g} N s/m"
 
 
+@checked
 @dataclass(frozen=True)
 class KelvinVoigt:
     """Kelvin-Voigt contact: linear spring and damper in parallel without adhesion, F = max(0, K p + D pdot) for p > 0.
@@ -121,6 +124,7 @@ class KelvinVoigt:
         return f"Kelvin-Voigt, K = {self.stiffness:g} N/m, D = {self.damping:g} N s/m"
 
 
+@checked
 @dataclass(frozen=True)
 class HuntCrossley:
     """Hunt-Crossley contact: Hertz spring and nonlinear damper, F = max(0, K p^(3/2) (1 + (3/2) a pdot)).
@@ -156,6 +160,7 @@ class HuntCrossley:
         return f"Hunt-Crossley, K = {self.stiffness:g} N/m^1.5, a = {self.dissipation:g} s/m"
 
 
+@checked
 @dataclass(frozen=True)
 class AzadFeatherstone:
     """Azad-Featherstone contact: Hertz spring and nonlinear damper, F = max(0, K p^(3/2) + D p^(1/2) pdot).

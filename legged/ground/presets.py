@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.ground.friction import AxisFriction, BristleFriction, FrictionLaw, VectorFriction
 from legged.ground.ground import Ground
@@ -21,6 +22,7 @@ _PAPER = {  # kind: K [N/m], C_h [N s/m], mass [kg]
 _STIFFNESS_PER_MASS = 210.0  # [N/(m kg)], close to all three of the table
 
 
+@checked
 def paper_ground(
     robot: Any,
     terrain: Terrain | None = None,
@@ -66,6 +68,7 @@ def paper_ground(
     )
 
 
+@checked
 def realistic_ground(
     robot: Any,
     penetration: float = 0.5e-3,

@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.errors import DefinitionError
 
@@ -27,6 +28,7 @@ class Terrain(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True)
 class Flat:
     """A level floor.
@@ -50,6 +52,7 @@ class Flat:
         return f"flat at {self.elevation:g} m"
 
 
+@checked
 @dataclass(frozen=True)
 class Slope:
     """An inclined plane through the world's origin.
@@ -83,6 +86,7 @@ class Slope:
         return f"slope of {np.degrees(self.angle):g} degrees towards {np.degrees(self.heading):g} degrees"
 
 
+@checked
 @dataclass(frozen=True)
 class Stairs:
     """Level treads joined by short ramps, for stairs, kerbs and ditches.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from legged.algorithms.linear_algebra import factor_semidefinite
+from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.errors import LoopError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
@@ -21,6 +22,7 @@ _RANK_TOLERANCE = 1e-8  # singular values below this, relative to the largest, c
 _LONGEST_STEP = 0.5  # of the Newton iteration, [rad] or [m]
 
 
+@checked
 def assemble(
     closed: ClosedRobot,
     q: Array,
@@ -67,6 +69,7 @@ def assemble(
     return q
 
 
+@checked
 def consistent_velocity(
     closed: ClosedRobot,
     q: Array,
@@ -100,6 +103,7 @@ def consistent_velocity(
     return v
 
 
+@checked
 def project_state(closed: ClosedRobot, q: Array, v: Array, iterations: int = 2) -> tuple[Array, Array]:
     """Return (q, v), (nq,) and (nv,), projected onto the loop constraints from nearby, over any element.
 

@@ -8,6 +8,7 @@ from heapq import heappop, heappush
 from pathlib import Path
 from typing import Any
 
+from legged.checked import checked
 from legged.errors import DefinitionError, FileError, UnknownNameError
 from legged.files.load import load as load_tree
 from legged.files.mjcf_equalities import ClosingEquality, closing_equalities
@@ -17,6 +18,7 @@ from legged.robot.builder import RobotBuilder
 from legged.robot.joint import Connection, Fixed, Spherical
 
 
+@checked
 class LoopBuilder(RobotBuilder):
     """A `RobotBuilder` whose links may have several joints to parents.
 
@@ -109,6 +111,7 @@ class LoopBuilder(RobotBuilder):
             )
 
 
+@checked
 def load(path: str | Path, base: str | None = None, **options: Any) -> ClosedRobot:
     """Return the robot of a file with its loops: MJCF's `connect` as ball joints, its `weld` as fixed joints.
 

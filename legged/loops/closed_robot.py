@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from legged.checked import checked
 from legged.dynamics.frames import Frame, Pose, frame_pose, resolve_frame
 from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closing_joints import ClosingJoint, ScalarConstraint, scalar_constraints
@@ -130,6 +131,7 @@ class ClosedRobot:
         return replace(self, loops=(*self.loops, loop), rows=rows, independent_count=None)
 
 
+@checked
 def close(
     robot: Robot,
     joint: ClosingJoint,
@@ -167,6 +169,7 @@ def close(
     )
 
 
+@checked
 def pin_contacts(robot: Robot, q: Array, contacts: Sequence[str]) -> ClosedRobot:
     """Return the robot with contact points held in place at q by ball joints to the world.
 

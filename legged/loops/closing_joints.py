@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from legged.checked import checked
 from legged.dynamics.frames import Pose
 from legged.errors import DefinitionError
 from legged.robot.joint import Axis, Fixed, Joint, Planar, Prismatic, Revolute, Spherical, Universal, unit_axis
@@ -148,6 +149,7 @@ class HingeRate(ScalarConstraint):
         return np.concatenate([-a, np.zeros(3), a, np.zeros(3)])
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Rod:
     """A massless rod with a ball joint at each end, which keeps the distance of the frames' origins, `length` [m]."""
@@ -160,6 +162,7 @@ class Rod:
             raise DefinitionError(f"rod {self.name!r} must be longer than 0 m, got {self.length}")
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Rolling:
     """A ball of the child that rolls without slipping on a plane of the parent and never leaves it.

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.algorithms.linear_algebra import independent_row_numbers, numerical_rank
+from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist
 from legged.loops.closed_robot import ClosedRobot, Loop
@@ -22,6 +23,7 @@ class FramePoses(NamedTuple):
     C: Pose
 
 
+@checked
 def residual(closed: ClosedRobot, q: Array) -> Array:
     """Return phi(q), (rows,), [m] or 1, equation (16); zero where the loops are closed.
 
@@ -35,6 +37,7 @@ def residual(closed: ClosedRobot, q: Array) -> Array:
     return _vector([constraint.value(*poses[k]) for k, constraint in closed.constraints])
 
 
+@checked
 def jacobian(closed: ClosedRobot, q: Array) -> Array:
     """Return phi', (rows, nv), with phi_dot = phi' v, equation (17).
 
@@ -50,6 +53,7 @@ def jacobian(closed: ClosedRobot, q: Array) -> Array:
     return np.array(rows) if rows else np.zeros((0, closed.robot.nv))
 
 
+@checked
 def bias(closed: ClosedRobot, q: Array, v: Array) -> Array:
     """Return phi_ddot at vdot = 0, (rows,): the term phi'_dot v of equation (17).
 
@@ -59,6 +63,7 @@ def bias(closed: ClosedRobot, q: Array, v: Array) -> Array:
     return acceleration(closed, q, v, np.zeros(closed.robot.nv))
 
 
+@checked
 def acceleration(closed: ClosedRobot, q: Array, v: Array, vdot: Array) -> Array:
     """Return phi_ddot = phi' vdot + phi'_dot v, (rows,), equation (17).
 
@@ -102,6 +107,7 @@ def frames_jacobian(closed: ClosedRobot, q: Array, loop: Loop) -> Array:
     return np.concatenate([J_P, frame_jacobian(closed.robot, q, child)])
 
 
+@checked
 def loop_wrenches(closed: ClosedRobot, q: Array, multipliers: Array) -> Array:
     """Return the wrench of each closing joint on its child, (loops, 6), [n; f] about the child's frame, world axes.
 
@@ -143,6 +149,7 @@ class Mobility:
         return f"{self.rows} constraints of rank {self.rank}, {freedoms}{redundant}"
 
 
+@checked
 def mobility(closed: ClosedRobot, q: Array) -> Mobility:
     """Return the number of independent constraints and the degrees of freedom at a configuration.
 
@@ -158,6 +165,7 @@ def mobility(closed: ClosedRobot, q: Array) -> Mobility:
     return Mobility(len(J), rank, closed.robot.nv - rank, singular_values, dependent)
 
 
+@checked
 def independent_first(closed: ClosedRobot, q: Array) -> ClosedRobot:
     """Return the robot with its constraint rows reordered: those independent at a configuration come first.
 
@@ -170,6 +178,7 @@ def independent_first(closed: ClosedRobot, q: Array) -> ClosedRobot:
     return replace(closed, rows=tuple(closed.rows[i] for i in (*first, *others)), independent_count=len(first))
 
 
+@checked
 def independent_only(closed: ClosedRobot, q: Array) -> ClosedRobot:
     """Return the robot with only the constraint rows that are independent at a configuration, for traced functions.
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from legged.algorithms.linear_algebra import IndependentRows, factor_semidefinite, independent_rows, null_space
 from legged.algorithms.operators import SpatialOperators
+from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import inertia_matrix
@@ -40,6 +41,7 @@ class Solution(NamedTuple):
     inconsistency: float
 
 
+@checked
 @dataclass(frozen=True)
 class Stabilization:
     """Baumgarte stabilization phi_ddot + (2/T) phi_dot + phi / T^2 = 0: constraint errors decay, critically damped.
@@ -71,6 +73,7 @@ def constraint_acceleration(
     return c
 
 
+@checked
 def active_forces(closed: ClosedRobot, q: Array, forces: Mapping[str, Any]) -> Array:
     """Return tau_a, (nv,), the generalized forces of motors in closing joints; equation (19).
 
@@ -86,6 +89,7 @@ def active_forces(closed: ClosedRobot, q: Array, forces: Mapping[str, Any]) -> A
     return tau
 
 
+@checked
 def forward_dynamics(
     closed: ClosedRobot,
     q: Array,
@@ -105,6 +109,7 @@ def forward_dynamics(
     return solve(closed, q, v, tau, wrenches, method=method, stabilization=stabilization, loop_forces=loop_forces).vdot
 
 
+@checked
 def solve(
     closed: ClosedRobot,
     q: Array,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import array, array_of_numbers, instance, known_name, number, text
+from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.base import Base
 from legged.robot.builder import RobotBuilder, refuse_duplicates
@@ -22,6 +23,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array
 
 
+@checked
 class RobotEditor(RobotBuilder):
     """A builder that holds the links, joints and couplings of a robot; `build()` returns the edited robot.
 

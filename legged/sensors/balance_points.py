@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass, momentum, required_wrench
@@ -18,6 +19,7 @@ _LEAST_LOAD = 1e-9  # of the robot's weight: a smaller normal force is rounding 
 _THIN = 1e-9  # of the feet's spread: a narrower polygon is a line
 
 
+@checked
 def zero_moment_point(robot: Robot, q: Array, v: Array, vdot: Array, origin: Any = ORIGIN, normal: Any = UP) -> Array:
     """Return the zero-moment point in a plane, (3,), [m], world axes.
 
@@ -36,6 +38,7 @@ def zero_moment_point(robot: Robot, q: Array, v: Array, vdot: Array, origin: Any
     return pressure_point(robot, required_wrench(robot, q, v, vdot), origin, normal)
 
 
+@checked
 def pressure_point(robot: Robot, wrench: Array, origin: Any = ORIGIN, normal: Any = UP) -> Array:
     """Return the point of a plane about which a wrench has no moment in the plane, (3,), [m], world axes.
 
@@ -77,6 +80,7 @@ def zero_moment_of_wrench(wrench: Array, load: Any, origin: Any, normal: Any) ->
     return np.asarray(origin) + cross(normal, moment) / load
 
 
+@checked
 def capture_point(robot: Robot, q: Array, v: Array, origin: Any = ORIGIN, normal: Any = UP) -> Array:
     """Return the instantaneous capture point on the ground, (3,), [m], world axes.
 
@@ -124,6 +128,7 @@ def height(point: Any, origin: Any, normal: Any) -> Any:
     return sum(normal[i] * (point[i] - origin[i]) for i in range(3)) / normal[2]
 
 
+@checked
 def support_polygon(feet: Any) -> Array:
     """Return the corners of the convex hull of loaded feet, (k, 2), [m], world x and y, counterclockwise from above.
 
@@ -151,6 +156,7 @@ def support_polygon(feet: Any) -> Array:
     return points[ConvexHull(points).vertices]
 
 
+@checked
 def support_margin(point: Any, feet: Any) -> float:
     """Return the distance of a point inside the support polygon to its boundary, [m]; negative outside.
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, body_wrenches, read
 from legged.dynamics.frames import Frame, frame_acceleration, frame_pose, frame_twist, resolve_frame
 from legged.dynamics.kinematics import motion
@@ -15,6 +16,7 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
 
 
+@checked
 def gyro(robot: Robot, q: Array, v: Array, frame: str | Frame) -> Array:
     """Return the angular velocity that a gyroscope measures, (3,), [rad/s], sensor axes.
 
@@ -25,6 +27,7 @@ def gyro(robot: Robot, q: Array, v: Array, frame: str | Frame) -> Array:
     return frame_twist(robot, q, v, frame, axes="local")[:3]
 
 
+@checked
 def specific_force(robot: Robot, q: Array, v: Array, vdot: Array, frame: str | Frame) -> Array:
     """Return the specific force a - g that an accelerometer measures, (3,), [m/s^2], sensor axes.
 
@@ -39,6 +42,7 @@ def specific_force(robot: Robot, q: Array, v: Array, vdot: Array, frame: str | F
     return R.T @ (frame_acceleration(robot, q, v, vdot, frame)[3:] - robot.gravity)
 
 
+@checked
 def contact_force(robot: Robot, q: Array, wrenches: Array, foot: str) -> Array:
     """Return the contact force on a foot, (3,), [N], world axes. The function can be traced.
 
@@ -51,6 +55,7 @@ def contact_force(robot: Robot, q: Array, wrenches: Array, foot: str) -> Array:
     return frame_pose(robot, q, foot).rotation @ np.asarray(wrenches)[resolve_frame(robot, foot).link, 3:]
 
 
+@checked
 def ground_wrench(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
     """Return the sum of wrenches on links as one wrench [n; f] about the world origin, (6,), [N m] and [N], world axes.
 
@@ -66,6 +71,7 @@ def ground_wrench(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
     return total
 
 
+@checked
 def contact_switches(loads: Any, on: float, off: float | None = None) -> Array:
     """Return the states of contact switches with hysteresis, bool, in the shape of `loads`.
 
@@ -87,6 +93,7 @@ def contact_switches(loads: Any, on: float, off: float | None = None) -> Array:
     return closed
 
 
+@checked
 @dataclass(frozen=True)
 class Noise:
     """Additive error of a sensor: white noise, constant bias and random walk, independent for each channel.

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.dynamics.frames import Frame
 from legged.dynamics.kinematics import center_of_mass, momentum, required_wrench
@@ -88,6 +89,7 @@ class Readings:
         return margins
 
 
+@checked
 def measure(robot: Robot, run: Run, imu: str | Frame | None = None, threshold: float | None = None) -> Readings:
     """Return the readings of all sensors along a run.
 
@@ -157,6 +159,7 @@ def _plane_points(pressure: Array, points: Array) -> Array:
     return pressure[valid[last]]
 
 
+@checked
 def sliding_per_stance(run: Run, threshold: float) -> Array:
     """Return the mean sliding distance of each contact point per stance, (n,), [m]; zero for points without a stance.
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from legged.algorithms.linear_algebra import independent_rows
+from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.errors import LoopError
 from legged.loops.assembly import project_state
@@ -86,6 +87,7 @@ def check_closed(closed: ClosedRobot, q: Array, v: Array) -> None:
         )
 
 
+@checked
 def loop_errors(closed: ClosedRobot, run: Run) -> Array:
     """Return the largest constraint residual at each sample of a run, (T,), [m] or 1.
 
@@ -96,6 +98,7 @@ def loop_errors(closed: ClosedRobot, run: Run) -> Array:
     return np.abs(phi(run.q)).max(axis=1, initial=0.0)
 
 
+@checked
 def loop_ranks(closed: ClosedRobot, run: Run) -> Array:
     """Return the rank of the constraint Jacobian at each sample of a run, (T,).
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
@@ -19,6 +20,7 @@ Termination = Callable[[float, Array, Array], Any]
 """Function (t [s], q (nq,), v (nv,)) that returns a message or True to end a run, and None, False or "" to continue."""
 
 
+@checked
 @dataclass(frozen=True)
 class Fall:
     """A robot has fallen when its base is too low or tilts too far.

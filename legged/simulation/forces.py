@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import link_poses, point_motion
@@ -182,6 +183,7 @@ def _available(effort: float, speed: float, rate: Any) -> Any:
 # Pushes.
 
 
+@checked
 @dataclass(frozen=True)
 class Push:
     """A force on a link with the time profile of half a sine wave, which is continuous.

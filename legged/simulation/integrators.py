@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import DefinitionError, NotFiniteError, SingularError
 
 if TYPE_CHECKING:
@@ -250,6 +251,7 @@ class FixedStep:
                 yield StateSample(sample, phase, q, s)
 
 
+@checked
 @dataclass(frozen=True)
 class SemiImplicitEuler(FixedStep):
     """Semi-implicit (symplectic) Euler method: velocities first, then positions with the new velocities.
@@ -260,6 +262,7 @@ class SemiImplicitEuler(FixedStep):
     rule: ClassVar[str] = "semi_implicit"
 
 
+@checked
 @dataclass(frozen=True)
 class RungeKutta4(FixedStep):
     """Classical Runge-Kutta method in a chart around the start of each step: order 4, four evaluations per step."""
@@ -267,6 +270,7 @@ class RungeKutta4(FixedStep):
     rule: ClassVar[str] = "runge_kutta"
 
 
+@checked
 @dataclass(frozen=True)
 class TimeStepping(FixedStep):
     """Time stepping with impulses, for a `Rigid` ground: order 1 at contacts, 2 in flight; see `rigid_loop`.
@@ -281,6 +285,7 @@ class TimeStepping(FixedStep):
 # Variable time steps.
 
 
+@checked
 @dataclass(frozen=True)
 class BDF:
     """Implicit solver of variable order (1 to 5) and step by backward differentiation formulas, from SciPy.

@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.algorithms.derivatives import of_forward_dynamics
+from legged.checked import checked
 from legged.compiler import jacobian
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.forward import forward_dynamics
@@ -38,6 +39,7 @@ class Linearization(NamedTuple):
     vdot: Array
 
 
+@checked
 def linearize(
     robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None, ground: Ground | None = None
 ) -> Linearization:

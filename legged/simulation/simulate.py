@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
 from legged.errors import DefinitionError, NotFiniteError, SimulationError
@@ -47,6 +48,7 @@ PROGRESS_DELAY = 1.0
 """Computing time before a progress bar appears, [s]."""
 
 
+@checked
 def simulate(
     robot: Robot | ClosedRobot,
     controller: ControllerLike = None,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
@@ -91,6 +92,7 @@ class Verification:
     __repr__ = __str__
 
 
+@checked
 def verify(
     robot: Robot, against: str | Sequence[str] = (), *, states: int = 3, seed: int = 0, show: bool = False
 ) -> Verification:

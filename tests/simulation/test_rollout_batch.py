@@ -9,7 +9,15 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.errors import DefinitionError, NotFiniteError, ShapeError, SimulationError, TraceError, UnknownNameError
+from legged.errors import (
+    ArgumentError,
+    DefinitionError,
+    NotFiniteError,
+    ShapeError,
+    SimulationError,
+    TraceError,
+    UnknownNameError,
+)
 from legged.ground import KelvinVoigt, VectorFriction, paper_ground, realistic_ground
 from legged.ground.ground import Ground
 
@@ -167,7 +175,7 @@ def test_what_cannot_vary_is_told_by_name(biped):
     assert "member 1" in error.value.__notes__[0]
     with pytest.raises(ShapeError, match=r"q must be \(9,\), or \(B, 9\) with a row per member, got shape \(2, 3\)"):
         legged.rollout(robot, law, until=0.1, q=np.zeros((2, 3)))
-    with pytest.raises(DefinitionError, match="fixed step"):
+    with pytest.raises(ArgumentError, match=r"integrator must be a legged\.\S*FixedStep"):
         legged.rollout(robot, law, until=0.1, integrator=legged.Stiff())
 
 

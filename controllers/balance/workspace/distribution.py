@@ -14,6 +14,7 @@ import numpy as np
 
 from controllers.balance.workspace.dynamics import OutwardPass
 from controllers.balance.workspace.feet import StanceFoot, wrench_transform
+from legged.checked import checked
 from legged.compiler.ir.annotations import item, stage
 from legged.errors import DefinitionError, LeggedError, MissingError
 from legged.robot.robot import Robot
@@ -90,6 +91,7 @@ def _wrench_on_child(step: ElementaryTransform, w: Array) -> Array:
     return step.twist(w)  # a rotation acts on wrenches as on twists
 
 
+@checked
 @dataclass(frozen=True)
 class Limits:
     """Limits of contact forces and motor torques for `WorkspaceBalance`.

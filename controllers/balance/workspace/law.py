@@ -21,6 +21,7 @@ from controllers.balance.workspace.set_point import (
     standing_configuration,
 )
 from controllers.law import check_foot_support
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, UnknownNameError
 from legged.ground.ground import Ground
@@ -31,6 +32,7 @@ from legged.spatial import Array
 _GAINS = ("kp", "kv", "kp_orientation", "kv_orientation")
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class WorkspaceBalance:
     """Balance by workspace control of the trunk, with a distribution of its wrench to the standing feet.

@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.compiler.codegen import llvm
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
-from legged.errors import DefinitionError, TraceError
+from legged.errors import TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
@@ -93,6 +94,7 @@ class Rollouts:
         return self._run(self, i % len(self))
 
 
+@checked
 def rollout(
     robot: Robot,
     controller: ControllerLike = None,
@@ -143,8 +145,7 @@ def rollout(
     """
     times = sample_times(until, sample)
     steps = select_integrator(integrator, ground, bodies, SemiImplicitEuler())
-    if not isinstance(steps, FixedStep):
-        raise DefinitionError(f"a rollout needs an integrator with a fixed step, got {steps}")
+    assert isinstance(steps, FixedStep)
     nominal = Setup(controller, ground, tuple(pushes), tuple(bodies))
     sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     if fall is None:
