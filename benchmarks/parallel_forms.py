@@ -1,4 +1,4 @@
-"""Depth and accuracy of parallel algorithms of forward dynamics: `python -m benchmarks.parallel_forms`, some minutes.
+"""Depth and accuracy of parallel algorithms of dynamics: `python -m benchmarks.parallel_forms`, some minutes.
 
 Depth is the length of the critical path, the longest chain of dependent operations, for chains with a floating base and
 for stacked four-bar linkages. Accuracy is the largest error of the accelerations relative to the largest acceleration:
@@ -9,7 +9,7 @@ algorithm in extended precision.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -18,7 +18,7 @@ import legged
 import robots
 from benchmarks.growth import doubling_sizes
 from legged import loops
-from legged.algorithms import articulated, constraint_force, divide_and_conquer, sparse_system
+from legged.algorithms import articulated, constraint_force, divide_and_conquer, operational, sparse_system
 from legged.compiler import depth
 from legged.compiler.compile import count_and_depth
 from legged.errors import LeggedError
@@ -35,6 +35,25 @@ LOOP_METHODS: dict[str, Callable[..., np.ndarray]] = {
     "elimination": loops.forward_dynamics,
     "divide and conquer, inverse": partial(loops.divide_and_conquer.forward_dynamics, version="inverse"),
     "divide and conquer, pivoted": loops.divide_and_conquer.forward_dynamics,
+}
+
+
+def _at_the_tip(form: Callable[..., np.ndarray], robot: legged.Robot, q: np.ndarray) -> np.ndarray:
+    """Return the inverse operational-space inertia at the last link of a chain, (6, 6), world axes."""
+    return form(robot, q, [(robot.links[-1].name, np.zeros(3))])
+
+
+INVERSE_OPERATIONAL_INERTIAS: dict[str, Callable[..., np.ndarray]] = {
+    "propagators": partial(_at_the_tip, operational.by_propagators),
+    "sparse factors": partial(_at_the_tip, operational.by_factors),
+    "constraint forces": partial(_at_the_tip, operational.by_constraint_forces),
+    "division, inverse": partial(_at_the_tip, partial(operational.by_division, version="inverse")),
+    "division, pivoted": partial(_at_the_tip, operational.by_division),
+}
+INVERSE_INERTIA_MATRICES: dict[str, Callable[..., np.ndarray]] = {
+    "constraint forces": constraint_force.inverse_inertia_matrix,
+    "division, inverse": partial(divide_and_conquer.inverse_inertia_matrix, version="inverse"),
+    "division, pivoted": divide_and_conquer.inverse_inertia_matrix,
 }
 MAX_ANGLES = {"straight": 0.1, "coiled": 3.0}
 """Largest magnitude of the random joint angles, [rad]."""
@@ -65,6 +84,22 @@ def loop_depth_table(max_cells: int) -> Table:
         rows.append(tuple(row))
     header = ("four-bars", *(part for name in LOOP_METHODS for part in (f"{name}: depth", "M + A")))
     return Table("Depth of forward dynamics with closed loops", header, tuple(rows))
+
+
+def inverse_depth_table(max_bodies: int, functions: Mapping[str, Callable[..., np.ndarray]], title: str) -> Table:
+    """Return depth and operations of inverse inertias over the number of bodies, from 8 to `max_bodies`.
+
+    The last row is the line fitted to the depth by least squares: a constant, and the depth that each doubling adds.
+    """
+    sizes, rows, depths = doubling_sizes(8, max_bodies), [], []
+    for n in sizes:
+        robot = robots.chain(n - 1, twist=0.7)
+        results = [count_and_depth(function, robot, q=True) for function in functions.values()]
+        depths.append([steps for _, steps in results])
+        rows.append((str(n), *(f"{steps} (of {counts.M + counts.A:,})".replace(",", " ") for counts, steps in results)))
+    slope, constant = np.polyfit(np.log2(sizes), np.array(depths), 1)
+    fits = (f"{a:.0f} + {b:.1f} log2 n" for a, b in zip(constant, slope, strict=True))
+    return Table(title, ("bodies", *functions), (*rows, ("fit", *fits)))
 
 
 def four_bars(cells: int) -> loops.ClosedRobot:
@@ -135,10 +170,15 @@ def main() -> None:
     parser.add_argument(
         "--accuracy", type=int, default=1024, help="number of links of the largest chain in the table of errors"
     )
+    parser.add_argument("--matrix", type=int, default=64, help="number of bodies of the largest inverse inertia matrix")
     parser.add_argument("--loops", type=int, default=16, help="largest number of four-bar linkages")
     options = parser.parse_args()
     print(accuracy_table(options.accuracy).markdown(), flush=True)
     print(depth_table(options.depth).markdown(), flush=True)
+    title = "Depth of the inverse operational-space inertia at the tip"
+    print(inverse_depth_table(options.depth, INVERSE_OPERATIONAL_INERTIAS, title).markdown(), flush=True)
+    title = "Depth of the inverse inertia matrix"
+    print(inverse_depth_table(options.matrix, INVERSE_INERTIA_MATRICES, title).markdown(), flush=True)
     print(loop_depth_table(options.loops).markdown())
 
 

@@ -7,8 +7,9 @@ import pytest
 
 import legged
 import robots
-from legged.algorithms import operational
+from legged.algorithms import divide_and_conquer, operational
 from legged.algorithms.operational import OperationalSpace
+from legged.compiler import depth
 from legged.errors import DefinitionError, ShapeError, SingularError, UnknownNameError
 
 SEEDS = [*range(10), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(10, 300))]
@@ -36,6 +37,53 @@ def test_inverse_operational_inertias_agree(seed):
     M = legged.inertia_matrix(robot, q)
     rounding = 1e-15 * np.linalg.cond(M) * robot.nv if robot.nv else 0.0  # of a dense solution
     assert np.abs(J @ np.linalg.solve(M, J.T) - by_propagators).max() <= max(rounding, 1e-12) * max(scale, 1.0)
+
+
+PARALLEL = {
+    "constraint forces": operational.by_constraint_forces,
+    **{version: partial(operational.by_division, version=version) for version in divide_and_conquer.VERSIONS},
+}
+
+
+@pytest.mark.parametrize("method", PARALLEL)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parallel_forms_give_the_inverse_operational_inertia(seed, method):
+    """Lambda^-1 = C - B^T A^-1 B, and the inverse inertia between handles, for several points of a tree."""
+    rng = np.random.default_rng(seed)
+    robot = legged.random_tree(seed, int(rng.integers(2, 12)) if seed < 10 else None, shuffled=seed % 3 == 0)
+    q = legged.random_configuration(robot, rng)
+    points = [(int(link), rng.normal(size=3)) for link in rng.choice(len(robot.links), size=int(rng.integers(1, 5)))]
+    ours, known = PARALLEL[method](robot, q, points), operational.by_propagators(robot, q, points)
+    assert np.array_equal(ours, ours.T)
+    assert np.abs(ours - known).max() <= 1e-9 * np.abs(known).max()
+
+
+@pytest.mark.parametrize("method", PARALLEL)
+def test_parallel_forms_take_logarithmic_depth(method):
+    """Each doubling of the links adds a constant depth; that of the serial recursion doubles."""
+
+    def depths(form, sizes):
+        chains = [robots.chain(n, twist=0.7) for n in sizes]
+        ends = [[(chain.links[-1].name, np.zeros(3))] for chain in chains]
+        return [depth(partial(_of, form, end), chain, q=True) for chain, end in zip(chains, ends, strict=True)]
+
+    ours, serial = depths(PARALLEL[method], (3, 7, 15)), depths(operational.by_propagators, (3, 7, 15))
+    assert ours[2] - ours[1] == pytest.approx(ours[1] - ours[0], rel=0.2)
+    assert serial[2] - serial[1] == pytest.approx(2 * (serial[1] - serial[0]), rel=0.05)
+
+
+def test_parallel_forms_refuse_points_without_inertia_and_other_versions():
+    builder = legged.RobotBuilder("hinged", legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1))))
+    builder.add(legged.Revolute("first", "x"), legged.Link("massless"), to="base")
+    builder.add(
+        legged.Revolute("second", "y"), legged.Link("end", legged.box_inertia(1, (0.3, 0.2, 0.1))), to="massless"
+    )
+    robot = builder.build()
+    for form in PARALLEL.values():
+        with pytest.raises(DefinitionError, match="need inertia in 'massless', which carries a point"):
+            form(robot, robot.neutral(), [("massless", np.zeros(3))])
+    with pytest.raises(UnknownNameError, match="version"):
+        operational.by_division(robot, robot.neutral(), [("end", np.zeros(3))], version="exact")
 
 
 def test_points_on_the_base_on_one_body_and_on_a_common_path():

@@ -6,13 +6,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 from oracles.cases import accelerations_apart
-from oracles.looped import two_arms
 
 import legged
 import robots
 from benchmarks.parallel_forms import errors
 from legged.algorithms import (
     articulated,
+    block_elimination,
     constraint_force,
     divide_and_conquer,
     global_form,
@@ -188,10 +188,10 @@ def test_the_sparse_system_has_a_perfect_elimination_order(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_constraint_forces_of_a_chain_are_forward_dynamics(seed):
-    """Equation (28)."""
+def test_constraint_forces_of_trees_are_forward_dynamics(seed):
+    """Equation (28), for chains and for trees."""
     rng = np.random.default_rng(seed)
-    robot = legged.random_tree(seed, int(rng.integers(1, 14)), branching=0.0)
+    robot = legged.random_tree(seed, int(rng.integers(1, 14)), branching=0.0 if seed % 2 else None)
     q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
     wrenches = {robot.links[-1].name: rng.normal(size=6)}
     vdot = constraint_force.forward_dynamics(robot, q, v, tau, wrenches)
@@ -199,28 +199,111 @@ def test_constraint_forces_of_a_chain_are_forward_dynamics(seed):
     assert accelerations_apart(robot, q, v, tau, wrenches, vdot) < 1e-9
 
 
+INVERSES = {
+    "constraint forces": constraint_force.inverse_inertia_matrix,
+    **{version: partial(divide_and_conquer.inverse_inertia_matrix, version=version) for version in VERSIONS},
+}
+
+
+@pytest.mark.parametrize("method", INVERSES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_parallel_inverse_inertia_matrices_are_the_dense_inverse(seed, method):
+    """M^-1 = C - B^T A^-1 B, and by division, to the rounding of the dense inverse, on fixed and moving bases."""
+    robot, q, *_ = case(seed)
+    M = legged.inertia_matrix(robot, q)
+    ours = INVERSES[method](robot, q)
+    assert ours.shape == M.shape and np.array_equal(ours, ours.T)
+    if robot.nv:
+        rounding = max(1e-16 * robot.nv * np.linalg.cond(M), 1e-12)
+        assert np.abs(ours - np.linalg.inv(M)).max() <= rounding * np.abs(ours).max()
+
+
+@pytest.mark.parametrize("sparsity", [0.15, 0.6])
 @pytest.mark.parametrize("n", [1, 2, 3, 6, 7, 8])
-def test_odd_even_reduction_solves_block_tridiagonal_systems(n):
+def test_elimination_of_blocks_gives_solutions_and_schur_complements(n, sparsity):
+    """Any pattern of blocks, chains for the smaller one at times, with two blocks kept for the Schur complement."""
     rng = np.random.default_rng(n)
     sizes = rng.integers(1, 5, n)
-    ends = np.cumsum([0, *sizes])
-    B = rng.normal(size=(ends[-1], ends[-1]))
-    A = B @ B.T + ends[-1] * np.eye(ends[-1])
-    parts = [slice(a, b) for a, b in pairwise(ends)]
+    parts = [slice(b - a, b) for a, b in zip(sizes, np.cumsum(sizes), strict=True)]
+    total = sum(sizes)
+    A = np.zeros((total, total))
     for i, a in enumerate(parts):
-        for j, b in enumerate(parts):
-            A[a, b] *= abs(i - j) <= 1
-    A += ends[-1] * np.eye(ends[-1])
-    r = rng.normal(size=ends[-1])
-    lower = [A[b, a] for a, b in pairwise(parts)]
-    x = constraint_force.solve_tridiagonal([A[p, p] for p in parts], lower, [r[p] for p in parts])
-    assert A @ np.concatenate(x) == pytest.approx(r, abs=1e-12 * np.linalg.cond(A))
+        for j, b in enumerate(parts[:i]):
+            if j == i - 1 or rng.uniform() < sparsity:
+                A[a, b] = rng.normal(size=A[a, b].shape)
+                A[b, a] = A[a, b].T
+    A += (1.0 + np.abs(np.linalg.eigvalsh(A)).max()) * np.eye(total)  # positive definite
+
+    def blocks():
+        pairs = {(i, j): A[a, b] for i, a in enumerate(parts) for j, b in enumerate(parts) if i <= j}
+        return {at: block for at, block in pairs.items() if block.any()}
+
+    r = rng.normal(size=total)
+    x = block_elimination.solve(blocks(), [r[p] for p in parts])
+    rounding = 1e-14 * np.linalg.cond(A)
+    assert A @ np.concatenate(x) == pytest.approx(r, abs=rounding)
+    left, kept, inner = blocks(), range(n // 2, n), slice(0, parts[n // 2].start)
+    block_elimination.eliminate(left, kept)
+    outer = slice(inner.stop, total)
+    S = A[outer, outer] - A[outer, inner] @ np.linalg.solve(A[inner, inner], A[inner, outer])
+    for i in kept:
+        for j in range(i, n):
+            a, b = (slice(p.start - inner.stop, p.stop - inner.stop) for p in (parts[i], parts[j]))
+            found = left.get((i, j), np.zeros((sizes[i], sizes[j])))
+            assert found == pytest.approx(S[a, b], abs=rounding * np.abs(A).max())
 
 
-def test_constraint_forces_take_logarithmic_depth():
-    sizes = (3, 7, 15)
-    depths = [depth(constraint_force.forward_dynamics, robots.chain(n, twist=0.7)) for n in sizes]
-    assert depths[1] - depths[0] == pytest.approx(depths[2] - depths[1], rel=0.1)
+def test_rounds_of_a_chain_are_those_of_odd_even_reduction():
+    chain = [*((k, k) for k in range(7)), *pairwise(range(7))]
+    assert block_elimination.elimination_rounds(chain) == [[0, 2, 4, 6], [1, 5], [3]]
+
+
+@pytest.mark.parametrize("branching", [1, 2, 3])
+@pytest.mark.parametrize("n", [100, 1000])
+def test_trees_are_eliminated_in_logarithmically_many_rounds(branching, n):
+    """Joints couple with those on the same bodies; coupled joints are never in one round."""
+    parents = [-1, *((k - 1) // branching for k in range(1, n))]
+    coupled = {(k, k) for k in range(n)} | {(p, k) for k, p in enumerate(parents) if p >= 0}
+    coupled |= {(i, j) for i in range(n) for j in range(i + 1, min(i + 3, n)) if parents[i] == parents[j]}
+    rounds = block_elimination.elimination_rounds(coupled)
+    assert sorted(k for chosen in rounds for k in chosen) == list(range(n))
+    assert len(rounds) <= branching * (1 + np.log2(n))
+    assert not any((i, j) in coupled for chosen in rounds for i in chosen for j in chosen if i != j)
+
+
+def ribbed(n: int) -> legged.Robot:
+    """Return a main chain of n links on a floating base whose links each carry a side branch of two links."""
+    builder = legged.RobotBuilder("ribbed", legged.Link("spine", legged.box_inertia(1.0, (0.2, 0.1, 0.1))))
+    last = "spine"
+    for k in range(n):
+        at = last
+        for part in ("rib", "tip", "spine"):
+            link = legged.Link(f"{part}{k}", legged.box_inertia(1.0, (0.2, 0.1, 0.15)))
+            to, last = (last, link.name) if part == "spine" else (at, last)
+            at = link.name
+            builder.add(legged.Revolute(link.name, (0.6, 0.8, 0.0)), link, to=to, at=(0.2, 0.05, 0.0))
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    ("method", "make", "sizes"),
+    [
+        (constraint_force.forward_dynamics, lambda n: robots.chain(n - 1, twist=0.7), (4, 8, 16)),
+        (constraint_force.inverse_inertia_matrix, lambda n: robots.chain(n - 1, twist=0.7), (4, 8, 16)),
+        (constraint_force.inverse_inertia_matrix, ribbed, (2, 4, 8)),
+    ],
+)
+def test_constraint_forces_take_logarithmic_depth(method, make, sizes):
+    """Each doubling of the main chain adds a constant depth, with and without short side branches."""
+    depths = [depth(method, make(n)) for n in sizes]
+    assert depths[1] - depths[0] == pytest.approx(depths[2] - depths[1], rel=0.2)
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_the_inverse_inertia_matrix_by_division_takes_logarithmic_depth(version):
+    method = partial(divide_and_conquer.inverse_inertia_matrix, version=version)
+    depths = [depth(method, robots.chain(n, twist=0.7)) for n in (3, 7, 15)]
+    assert depths[1] - depths[0] == pytest.approx(depths[2] - depths[1], rel=0.05)
 
 
 @pytest.mark.parametrize("d", range(7))
@@ -231,11 +314,7 @@ def test_orthogonal_complement_is_orthonormal(d):
     assert np.abs(T.T @ h).max(initial=0) < 1e-14 and np.abs(T.T @ T - np.eye(6 - d)).max(initial=0) < 1e-14
 
 
-def test_systems_of_bodies_refuse_armature_and_chains_refuse_branches():
-    robot = two_arms(legged.FloatingBase())
-    state = robot.neutral(), np.zeros(robot.nv), np.zeros(robot.nv)
-    with pytest.raises(DefinitionError, match="chain without branches"):
-        constraint_force.forward_dynamics(robot, *state)
+def test_systems_of_bodies_refuse_rods_and_armature():
     rods = robots.spatial_quadruped()
     state = rods.neutral(), np.zeros(rods.nv), np.zeros(rods.nv)
     inverse = partial(divide_and_conquer.forward_dynamics, version="inverse")
@@ -258,6 +337,8 @@ def test_compiled_parallel_forms_equal_plain_ones():
     for method in (divide_and_conquer, sparse_system, constraint_force, global_form):
         vdot = legged.compile(method.forward_dynamics, robot)(q, v, tau)
         assert unbalanced(robot, q, v, tau, vdot) < 1e-11
+    for inverse in INVERSES.values():
+        assert legged.compile(inverse, robot)(q) == pytest.approx(inverse(robot, q), rel=1e-9)
 
 
 @pytest.mark.skipif(bool(np.finfo(np.longdouble).eps > 1e-18), reason="no extended precision here")

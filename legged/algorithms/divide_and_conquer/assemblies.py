@@ -67,11 +67,12 @@ Groups = Mapping[int, frozenset[int]]
 """Number of a group of constraints -> numbers of its bodies, `GROUND` among them if the ground is one."""
 
 
-def assembly_tree(parents: Sequence[int], groups: Groups) -> Component:
+def assembly_tree(parents: Sequence[int], groups: Groups, ends: Collection[int] = ()) -> Component:
     """Return the whole robot as an assembly: the ground, joined one by one with the trees of bodies that it carries.
 
     Args:
         parents: Number of each body's parent. groups: Groups of constraints.
+        ends: Numbers of bodies that are handles of the whole robot.
     """
     root: list[int] = []
     for k, parent in enumerate(parents):
@@ -84,9 +85,9 @@ def assembly_tree(parents: Sequence[int], groups: Groups) -> Component:
         included |= set(bodies)
         here = {g: members for g, members in _groups_within(remaining, included).items() if g not in own}
         others = {g: members for g, members in remaining.items() if g not in own}
-        outer = bisect(bodies, parents, [r, *_members(others)], own)
+        outer = bisect(bodies, parents, [r, *ends, *_members(others)], own)
         remaining = {g: members for g, members in others.items() if g not in here}
-        handles = {k for k in _members(remaining) if k in included} | ({GROUND} if r != trees[-1] else set())
+        handles = {k for k in (*ends, *_members(remaining)) if k in included} | ({GROUND} if r != trees[-1] else set())
         whole = Assembly(whole, outer, r, tuple(sorted(handles)), tuple(here), _members(here))
     return whole
 

@@ -46,9 +46,7 @@ def forward_dynamics(
         As `legged.forward_dynamics`; DefinitionError for joints that follow others, gyroscopic rotors, and massless
         bodies where the robot branches or ends. UnknownNameError for another version.
     """
-    if version not in VERSIONS:
-        raise UnknownNameError("version", version, VERSIONS)
-    form = VERSIONS[version]
+    form = version_module(version)
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     with stage("1 velocities and bodies"):
         motion = parallel_prefix_motion(links_at(robot, q), q, v)
@@ -66,6 +64,17 @@ def forward_dynamics(
         form.disassemble(whole, factors, qdd)
     vdot = generalized_accelerations(robot, bodies, [qdd[k] for k in range(len(bodies))])
     return finite(robot, "the forward dynamics", vdot)
+
+
+def version_module(version: str) -> ModuleType:
+    """Return the module of a version by its name.
+
+    Raises:
+        UnknownNameError: for another version.
+    """
+    if version not in VERSIONS:
+        raise UnknownNameError("version", version, VERSIONS)
+    return VERSIONS[version]
 
 
 def _renumbered(group: BodyConstraints, position: dict[int, int]) -> BodyConstraints:

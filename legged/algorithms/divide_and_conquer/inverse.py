@@ -175,11 +175,11 @@ def _disassemble(
         joint, constraints = factors[k]
         if constraints is not None:
             forces = constraints.add_constraint_forces(forces, constraints.deficit)
-        a_rel = np.zeros(6) + sum_of(joint.G[i] @ forces[i] for i in whole.all_handles if i in forces)
+        a_rel = np.zeros(joint.a_rel.shape) + sum_of(joint.G[i] @ forces[i] for i in whole.all_handles if i in forces)
         f = joint.gamma + joint.W @ a_rel
         qdd[k] = solve_factored(joint.D, joint.body.tau - joint.V_h.T @ (joint.a_rel + a_rel))
         p = joint.body.parent
         forces_k = forces[k] + f if k in forces else f
-        forces_p = forces[p] if p in forces else np.zeros(6)
+        forces_p = forces[p] if p in forces else np.zeros(f.shape)
     _disassemble(whole.inner, forces | {p: forces_p - joint.body.X.T @ f}, factors, qdd)
     _disassemble(whole.outer, forces | {k: forces_k}, factors, qdd)

@@ -70,7 +70,7 @@ class PivotedInertia:
 
     def bias(self, i: int) -> Array:
         """Return b_i, (6,)."""
-        return self.b[i] if i in self.b else np.zeros(6)
+        return self.b[i] if i in self.b else np.zeros(self.p.shape)
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +111,7 @@ class AssemblyFactors(NamedTuple):
 def assemble(whole: Component, system: MultibodySystem, factors: dict[int, AssemblyFactors]) -> PivotedInertia:
     """Return the equations of an assembly from those of its parts; stores the `factors` of each assembly."""
     if whole == GROUND:
-        return PivotedInertia(GROUND - 1, _ZERO, np.zeros(6), {GROUND: _ZERO}, {}, {GROUND: system.a_0})
+        return PivotedInertia(GROUND - 1, _ZERO, np.zeros(system.a_0.shape), {GROUND: _ZERO}, {}, {GROUND: system.a_0})
     if isinstance(whole, int):
         return PivotedInertia(whole, system.bodies[whole].I, system.bodies[whole].p, {}, {}, {})
     inner, outer = (assemble(part, system, factors) for part in (whole.inner, whole.outer))
@@ -237,7 +237,8 @@ def disassemble(whole: Component, factors: dict[int, AssemblyFactors], qdd: dict
         whole: The robot as an assembly. factors: Of `assemble`.
         qdd: Filled with the acceleration of each joint by body, (d,), [rad/s^2] or [m/s^2], joint axes.
     """
-    _disassemble(whole, np.zeros(6), {}, factors, qdd)
+    if isinstance(whole, Assembly):
+        _disassemble(whole, np.zeros(factors[whole.joint].joint.inner.p.shape), {}, factors, qdd)
 
 
 def _disassemble(
@@ -262,7 +263,7 @@ def _disassemble(
         qdd[k] = solve_factored(connecting.D, joint.tau - connecting.J_h.T @ alpha - joint.h.T @ (E @ pi))
         alpha = alpha + joint.h @ qdd[k]
         force = connecting.J @ alpha + E @ pi
-        on_inner[p] = on_inner.get(p, np.zeros(6)) - joint.X.T @ force
+        on_inner[p] = on_inner.get(p, np.zeros(force.shape)) - joint.X.T @ force
         a_k = alpha - connecting.Phi @ force
     _disassemble(whole.inner, a, on_inner, factors, qdd)
     _disassemble(whole.outer, a_k, on_outer, factors, qdd)

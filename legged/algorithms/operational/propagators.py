@@ -57,7 +57,7 @@ def by_propagators(robot: Robot, q: Array, points: Points) -> Array:
     """
     refuse_followers(robot, "the extended-force-propagator algorithm")
     (q,) = read(robot, q=q)
-    links, ends = links_at(robot, q), _twist_maps(robot, q, points)
+    links, ends = links_at(robot, q), twist_maps(robot, motion(robot, q).rotation, points)
     with stage("1 articulated inertias"):
         articulated = articulated_inertias(links)
     blocks = inverse_inertia_blocks(links, articulated.D, articulated.Psi, [(k, T.T) for k, T in ends])
@@ -86,9 +86,13 @@ def inverse_inertia_blocks(
         return _blocks(between, outer, Omega)
 
 
-def _twist_maps(robot: Robot, q: Array, points: Points) -> list[tuple[int, Array]]:
-    """Return (body, T) of each point; T, (6, 6), maps the body's twist, body axes, to the point's, world axes."""
-    rotation = motion(robot, q).rotation
+def twist_maps(robot: Robot, rotation: Sequence[Array], points: Points) -> list[tuple[int, Array]]:
+    """Return (body, T) of each point; T, (6, 6), maps the body's twist, body axes, to the point's, world axes.
+
+    Args:
+        robot: The robot. rotation: Rotation matrix of each body, (3, 3), [1], body to world axes.
+        points: (link, position (3,) [m] in link axes).
+    """
     maps = []
     for k, r in on_bodies(robot, list(points)):
         R = rotation[k]
