@@ -1,7 +1,14 @@
 """Control laws and gaits."""
 
 from controllers.balance import Balanced, Limits, WorkspaceBalance
-from controllers.balance.planar import PlanarBalance, PlanarBalanceControl, StepCommand
+from controllers.balance.planar import (
+    AngularMomentumControl,
+    LinearQuadraticBalance,
+    PlanarBalance,
+    PlanarBalanceControl,
+    SmoothCommand,
+    StepCommand,
+)
 from controllers.computed_torque import ComputedTorque, FeedForward, OpenLoop
 from controllers.gaits import (
     Alternating,
@@ -36,6 +43,7 @@ from controllers.zero_order_hold import ZeroOrderHold
 
 __all__ = [
     "Alternating",
+    "AngularMomentumControl",
     "Balanced",
     "ComputedTorque",
     "Crawl",
@@ -49,6 +57,7 @@ __all__ = [
     "JointPID",
     "Leg",
     "Limits",
+    "LinearQuadraticBalance",
     "NumericalGait",
     "OpenLoop",
     "OperationalSpaceControl",
@@ -58,6 +67,7 @@ __all__ = [
     "PoseTask",
     "Posture",
     "Reference",
+    "SmoothCommand",
     "Stand",
     "StepCommand",
     "Tripod",

@@ -4,7 +4,16 @@ import numpy as np
 import pytest
 
 import legged
-from controllers.balance.planar import BalanceGains, PlanarBalance, PlanarBalanceControl, StepCommand
+from controllers.balance.planar import (
+    AngularMomentumControl,
+    BalanceGains,
+    LinearQuadraticBalance,
+    PlanarBalance,
+    PlanarBalanceControl,
+    SmoothCommand,
+    StepCommand,
+)
+from controllers.balance.planar.commands import previewed
 from legged.errors import ArgumentError, DefinitionError, UnknownNameError
 
 
@@ -140,11 +149,66 @@ def test_a_wrong_model_and_saturated_motors_still_balance():
 
 
 def test_preview_of_a_smooth_command_solves_its_filter():
-    robot = pendulum(0.5, 0.7)
-    control = PlanarBalanceControl(PlanarBalance(robot, {"joint1": 1.0}), lambda t: np.sin(2.0 * t))
     T, t, h = 0.28, 0.7, 1e-4
-    y, ahead, behind = (control._desired(at, T) for at in (t, t + h, t - h))
+    y, ahead, behind = (previewed(lambda t: np.sin(2.0 * t), at, T) for at in (t, t + h, t - h))
     assert np.isclose(y - T * (ahead - behind) / (2 * h), np.sin(2.0 * t), rtol=0, atol=1e-6)  # y - T y' = u
+
+
+def test_the_momentum_of_a_command_solves_the_plant():
+    model = PlanarBalance(pendulum(0.5, 0.7), {"joint1": 1.0})
+    at = model.state(np.zeros(2), np.zeros(2))
+    control = AngularMomentumControl(model, lambda t: 0.2 * np.sin(3.0 * t))
+    t, h = 0.7, 1e-4
+    L, ahead, behind = (control.momentum(x) for x in (t, t + h, t - h))
+    assert np.isclose(at.Y1 * L.L + at.Y2 * L.L2, 0.6 * np.cos(3.0 * t), rtol=0, atol=1e-12)
+    for k in range(3):
+        # differences: h^2; quadrature: 1e-6
+        assert np.isclose((ahead[k] - behind[k]) / (2 * h), L[k + 1], rtol=1e-4, atol=1e-6)
+
+
+def test_angular_momentum_control_follows_a_fast_motion_without_lag():
+    robot = pendulum(0.5, 0.7)
+    model = PlanarBalance(robot, {"joint1": 1.0})
+
+    def move(t):
+        """Return a minimum-jerk motion of 0.8 rad within 0.6 s."""
+        x = (t - 2.0) / 0.6
+        inside = 0.8 * x**3 * (10.0 - 15.0 * x + 6.0 * x**2)
+        return legged.where(x < 0.0, 0.0 * x, legged.where(x > 1.0, 0.8 + 0.0 * x, inside))
+
+    run = followed(AngularMomentumControl(model, move), robot, until=5.0)
+    assert np.abs(run.q[:, 1] - [move(t) for t in run.times]).max() < 0.02  # the plant changes with the posture
+    assert np.abs(run.q[run.times < 1.95, 0]).max() > 1e-3  # it leans before it moves
+
+
+def test_the_preview_controller_is_angular_momentum_control_of_a_lagged_command():
+    robot = pendulum(0.5, 0.7)
+    model, steps = PlanarBalance(robot, {"joint1": 1.0}), StepCommand((1.5,), (0.4,))
+    T = model.state(np.zeros(2), np.zeros(2)).time_constant
+    expected = followed(PlanarBalanceControl(model, steps), robot, until=4.0)
+    run = followed(AngularMomentumControl(model, SmoothCommand(steps, T)), robot, until=4.0)
+    assert np.abs(run.q - expected.q).max() < 2e-3  # the plant changes with the posture
+
+
+@pytest.mark.parametrize("standing", [False, True])
+def test_poles_of_the_regulator_with_cheap_torques_are_the_mirrored_zeros_of_the_plant(standing):
+    robot = standing_pendulum(0.5, 0.7) if standing else pendulum(0.5, 0.7)
+    model = PlanarBalance(robot, {"joint1": 1.0}, contact="tip" if standing else None)
+    control = LinearQuadraticBalance(model, torque_weight=1e-4)
+    pivot = pendulum(0.5, 0.7)
+    A, B, _ = legged.linearize(pivot, np.zeros(2), np.zeros(2), np.zeros(2))
+    poles = np.linalg.eigvals(A - B[:, 1:] @ control.gain)
+    slow = np.sort(-poles.real)[:2]
+    T = model.state(robot.neutral(), np.zeros(robot.nv)).time_constant
+    # With cheap torques the poles tend to the zeros of the plant, mirrored to the left: 1 / T_c twice.
+    assert np.allclose(slow, 1.0 / T, rtol=2e-2)
+
+
+def test_the_regulator_holds_a_command():
+    robot = pendulum(0.5, 0.7)
+    control = LinearQuadraticBalance(PlanarBalance(robot, {"joint1": 1.0}), StepCommand((0.5,), (0.3,)))
+    run = followed(control, robot, until=5.0)
+    assert abs(run.q[-1, 1] - 0.3) < 1e-5
 
 
 def test_wrong_arguments_are_named():
@@ -158,6 +222,9 @@ def test_wrong_arguments_are_named():
         (DefinitionError, "planar base", lambda: PlanarBalance(robot, {"joint1": 1.0}, contact="tip")),
         (DefinitionError, "y axis", lambda: PlanarBalance(sideways, {"joint1": 1.0}).state(np.zeros(2), np.zeros(2))),
         (ArgumentError, "pole must be positive", lambda: PlanarBalanceControl(model, pole=0.0)),
+        (ArgumentError, "SmoothCommand", lambda: AngularMomentumControl(model, StepCommand((1.0,), (0.1,)))),
+        (ArgumentError, "torque_weight", lambda: LinearQuadraticBalance(model, torque_weight=-1.0)),
+        (ArgumentError, "time_constant", lambda: SmoothCommand(StepCommand((1.0,), (0.1,)), 0.0)),
         (ArgumentError, "times must increase", lambda: StepCommand((1.0, 1.0), (0.1, 0.2))),
     ):
         with pytest.raises(error, match=words):

@@ -1,0 +1,17 @@
+"""Balance of a planar robot on a point: model, commands and controllers."""
+
+from controllers.balance.planar.commands import SmoothCommand, StepCommand
+from controllers.balance.planar.control import AngularMomentumControl, BalanceGains, PlanarBalanceControl
+from controllers.balance.planar.linear_quadratic import LinearQuadraticBalance
+from controllers.balance.planar.model import PlanarBalance, PlanarState
+
+__all__ = [
+    "AngularMomentumControl",
+    "BalanceGains",
+    "LinearQuadraticBalance",
+    "PlanarBalance",
+    "PlanarBalanceControl",
+    "PlanarState",
+    "SmoothCommand",
+    "StepCommand",
+]

@@ -1,0 +1,253 @@
+"""The model of balance of a planar robot on a point: two parameters, and a third number for the robot's other motions.
+
+The robot pivots about a support point; its angular momentum about the support is L, its mass m, the center of mass at
+(c_x, c_z) from the support. One chosen balancing motion q2 of its joints and the rotation q1 about the support give
+
+    L   = H11 q1' + H12 q2' + ...              L'  = s m g c_x
+    L'' = s m g c_x'                           c_x' = X1 q1' + X2 q2' + ...
+    q2' = Y1 L + Y2 L'' + Y3                   Y2 = 1 / (s m g G_v),   Y1 = -Y2 / T_c^2
+
+with the velocity gain G_v = X2 - X1 H12 / H11, the time constant of toppling T_c = sqrt(H11 / (m g c_z)), and s = 1
+where a positive rotation moves the mass to +x. Y3 is the effect of the robot's other motions, the omitted terms.
+
+Source: Featherstone 2015, ISRR, "A new simple model of balancing in the plane"; 2017, IJRR, "A simple model of
+balancing in the plane and a simple preview balance controller". Their symbols are reconstructed from the abstracts, and
+the plant is derived again here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged import arguments
+from legged.algorithms.inverse_kinematics import center_of_mass_jacobian
+from legged.checked import checked
+from legged.dynamics.frames import frame_acceleration, frame_jacobian, frame_pose
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.inverse import bias_forces
+from legged.dynamics.kinematics import center_of_mass, momentum_rate
+from legged.errors import ArgumentError, DefinitionError
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+_SLOWEST = 1e-12  # [1/s^2], the inverse square of the longest time constant
+
+
+class PlanarState(NamedTuple):
+    """The state of balance of a planar robot on its support point.
+
+    Attributes:
+        L: Angular momentum about the support, [kg m^2/s], positive for a positive rotation of the pivot.
+        L1, L2: Its first and second time derivatives, [N m], [N m/s].
+        q2, q2_rate: Balancing motion from its zero, [rad] or [m], and its rate.
+        Y1, Y2, Y3: The plant, q2' = Y1 L + Y2 L'' + Y3.
+        gain: Velocity gain G_v, change of c_x' per unit of q2', [m] or 1.
+        time_constant: T_c, [s]; 1e6 where the center of mass is not above the support.
+    """
+
+    L: Any
+    L1: Any
+    L2: Any
+    q2: Any
+    q2_rate: Any
+    Y1: Any
+    Y2: Any
+    Y3: Any
+    gain: Any
+    time_constant: Any
+
+
+class ReducedEquations(NamedTuple):
+    """Equations in the coordinates [rotation about the support; joints]: H r'' + h = [0; torques].
+
+    Attributes:
+        v: The rates r', (n,). N: Their directions in v, (nv, n). H: Inertia matrix, (n, n). h: Bias forces, (n,).
+        X: c_x' = X r', (n,), [m]. X_rate: Rate of c_x' at r'' = 0, [m/s^2]. c: Center of mass from the support, (3,).
+    """
+
+    v: Array
+    N: Array
+    H: Array
+    h: Array
+    X: Array
+    X_rate: Any
+    c: Array
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class PlanarBalance:
+    """The balance model of a planar robot on a point.
+
+    Attributes:
+        robot: A robot whose motion stays in the world's x-z plane: on a fixed base whose first joint, without a motor,
+            is the pivot, or on a `legged.PlanarBase` that stands on one contact point.
+        motion: The balancing motion: the rate of each joint per unit of q2', by name.
+        contact: Name of the contact point that it stands on; None for a pivot joint.
+        zero: Joint positions at which q2 is zero, by name; zero where none is given, [rad] or [m].
+    """
+
+    robot: Robot
+    motion: Mapping[str, float]
+    contact: str | None = None
+    zero: Mapping[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        robot = self.robot
+        joints = {joint.name: joint for joint in robot.joints}
+        expected = "planar" if self.contact is not None else "fixed"
+        if robot.base.kind != expected:
+            raise DefinitionError(
+                f"a planar robot that balances on {'a contact point' if self.contact else 'a pivot joint'} has a "
+                f"{expected} base; robot {robot.name!r} has a {robot.base.kind} base"
+            )
+        if self.contact is not None:
+            arguments.known_name("contact point", self.contact, [contact.name for contact in robot.contacts])
+        if not self.motion or not any(self.motion.values()):
+            raise ArgumentError("motion must name at least one joint with a rate other than zero")
+        for name in (*self.motion, *self.zero):
+            arguments.known_name("joint", name, joints)
+            if self.contact is None and joints[name] is robot.joints[0] and name in self.motion:
+                raise ArgumentError(f"joint {name!r} is the pivot, which has no motor; take another for the motion")
+
+    @property
+    def mass(self) -> float:
+        """The moving mass, [kg], without that of a fixed base."""
+        return self.robot.mass - (self.robot.bodies[0].moments.mass if self.contact is None else 0.0)
+
+    @property
+    def _fixed_moment(self) -> Array:
+        """First moment of the fixed base's mass, (3,), [kg m], world axes."""
+        return self.robot.bodies[0].moments.h if self.contact is None else np.zeros(3)
+
+    @property
+    def joint_columns(self) -> slice:
+        """The entries of v that belong to joints with motors."""
+        return slice(self.robot.base.nv if self.contact is not None else 1, self.robot.nv)
+
+    @property
+    def direction(self) -> Array:
+        """The balancing motion as rates of the joints with motors per unit of q2', (n - 1,)."""
+        rates = np.zeros(self.robot.nv)
+        for joint in self.robot.joints:
+            rates[joint.v] = self.motion.get(joint.name, 0.0)
+        return rates[self.joint_columns]
+
+    @property
+    def joint_zero(self) -> Array:
+        """Positions of the joints with motors at q2 = 0, (n - 1,)."""
+        positions = np.zeros(self.robot.nv)
+        for joint in self.robot.joints:
+            positions[joint.v] = self.zero.get(joint.name, 0.0)
+        return positions[self.joint_columns]
+
+    def joint_positions(self, q: Array) -> Array:
+        """Return the positions of the joints with motors, (n - 1,), [rad] or [m].
+
+        Args:
+            q: Configuration, (nq,).
+        """
+        return q[self.robot.nq - self.robot.nv :][self.joint_columns]
+
+    def state(self, q: Array, v: Array) -> PlanarState:
+        """Return the state of balance; the function can be traced.
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,); the support point is at rest.
+        """
+        return self.state_of(q, self.equations(q, v))
+
+    def state_of(self, q: Array, at: ReducedEquations) -> PlanarState:
+        """Return the state of balance.
+
+        Args:
+            q: Configuration, (nq,). at: Its equations of motion.
+        """
+        a, weight = self.direction, self.weight
+        rates = at.v[1:]
+        q2_rate = a @ rates / (a @ a)
+        other = rates - a * q2_rate
+        H11, H12, X1, X2 = at.H[0, 0], at.H[0, 1:] @ a, at.X[0], at.X[1:] @ a
+        gain = X2 - X1 * H12 / H11
+        time_constant = 1.0 / np.sqrt(np.maximum(abs(weight) * at.c[2] / H11, _SLOWEST))
+        Y2 = 1.0 / (weight * gain)
+        disturbance = (at.X[1:] - at.H[0, 1:] * (X1 / H11)) @ other
+        q2 = a @ (self.joint_positions(q) - self.joint_zero) / (a @ a)
+        return PlanarState(
+            L=at.H[0] @ at.v,
+            L1=weight * at.c[0],
+            L2=weight * (at.X @ at.v),
+            q2=q2,
+            q2_rate=q2_rate,
+            Y1=-X1 / (H11 * gain),
+            Y2=Y2,
+            Y3=-disturbance / gain,
+            gain=gain,
+            time_constant=time_constant,
+        )
+
+    @property
+    def weight(self) -> float:
+        """s m g, [N], so that L' = s m g c_x."""
+        return self.sign * self.mass * float(np.linalg.norm(self.robot.gravity))
+
+    @property
+    def sign(self) -> float:
+        """s: 1 if a positive rotation about the support moves a mass above it to +x, otherwise -1."""
+        if self.contact is not None:
+            return 1.0
+        joint = self.robot.joints[0]
+        axis = frame_jacobian(self.robot, self.robot.neutral(), joint.child)[1, 0]
+        if abs(abs(axis) - 1.0) > 1e-9:
+            raise DefinitionError(f"the pivot {joint.name!r} must turn about the world's y axis, normal to the plane")
+        return float(np.sign(axis))
+
+    def equations(self, q: Array, v: Array) -> ReducedEquations:
+        """Return the equations of motion about the support point, which is at rest; the function can be traced.
+
+        Args:
+            q: Configuration, (nq,). v: Velocity, (nv,).
+        """
+        robot, n = self.robot, self.robot.nv
+        N, drift = np.eye(n), np.zeros(n)
+        if self.contact is not None:
+            J = frame_jacobian(robot, q, self.contact)[3:]
+            at_rest = frame_acceleration(robot, q, v, np.zeros(n), self.contact)[3:]
+            columns = [0, *range(3, n)]
+            rows = [-J[0, columns], -J[2, columns]]
+            identity = np.eye(len(columns))
+            N = np.stack([identity[0], rows[0], rows[1], *identity[1:]])
+            zero = 0.0 * at_rest[0]
+            drift = np.stack([zero, -at_rest[0], -at_rest[2], *[zero] * (n - 3)])
+        M = inertia_matrix(robot, q)
+        J_c = center_of_mass_jacobian(robot, q) * (robot.mass / self.mass)
+        acceleration = momentum_rate(robot, q, v, drift)[3:] / self.mass
+        rates = v if self.contact is None else np.concatenate([v[:1], v[3:]])
+        bias = bias_forces(robot, q, v) + M @ drift
+        return ReducedEquations(rates, N, N.T @ M @ N, N.T @ bias, (J_c @ N)[0], acceleration[0], self.center(q))
+
+    def center(self, q: Array) -> Array:
+        """Return the center of the moving mass from the support point, (3,), [m], world axes.
+
+        Args:
+            q: Configuration, (nq,).
+        """
+        support = np.zeros(3) if self.contact is None else frame_pose(self.robot, q, self.contact).position
+        return (self.robot.mass * center_of_mass(self.robot, q) - self._fixed_moment) / self.mass - support
+
+    def balanced(self, positions: Array) -> Array:
+        """Return the configuration, (nq,), with the center of mass above the support, for given joint positions.
+
+        The position of a planar base is 0. The function can be traced.
+
+        Args:
+            positions: Positions of the joints with motors, (n - 1,), [rad] or [m].
+        """
+        rest = np.zeros(self.robot.nq - len(positions) - 1)
+        c = self.center(np.concatenate([[0.0], rest, positions]))
+        lean = -self.sign * np.arctan2(c[0], c[2])
+        return np.concatenate([np.stack([lean]), rest, positions])
