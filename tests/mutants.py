@@ -1,15 +1,18 @@
 """Mutation study: change one line of the numerical code at a time, and list the changes that no test detects.
 
 `make mutants` (or `python tests/mutants.py --number 300 --seed 1`) draws single-line changes of the packages in
-`PACKAGES`, applies each to a copy of the checkout, and runs the tests that can notice it until one fails. A
-change that some test fails on is killed; one that no test fails on is a survivor, and either stands for a hole in the
-tests or leaves the function the same. The table of survivors goes to the terminal and, with `--output`, into a file.
+`PACKAGES` and applies each to a copy of the checkout. One run of all tests first records which lines each test
+executes; the tests that execute the changed line are then run, shortest first, until one fails. A change that some test
+fails on is killed; one that no test fails on is a survivor, and either stands for a hole in the tests or leaves the
+function the same. The table of survivors goes to the terminal and, with `--output`, into a file.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import json
+import os
 import random
 import shutil
 import subprocess
@@ -18,7 +21,10 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import coverage
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,7 +44,7 @@ PACKAGES = {
     "legged/conversions": ("conversions",),
     "controllers": ("controllers", "app"),
 }
-"""Files and folders that are changed, and the folders of tests that can notice it, most likely first."""
+"""Files and folders that are changed, and the folders of tests for changes outside of functions."""
 
 SWAPS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,),
@@ -133,10 +139,10 @@ def _variants(node: ast.expr) -> Iterator[str]:
         yield NAMES[node.id]
 
 
-def drawn(number: int, seed: int, only: str) -> list[tuple[Mutant, tuple[str, ...]]]:
-    """Return changes drawn evenly over the packages by their numbers of lines, each with its folders of tests."""
+def drawn(number: int, seed: int, only: str) -> list[Mutant]:
+    """Return changes drawn evenly over the packages by their numbers of lines."""
     found = []
-    for place, tests in PACKAGES.items():
+    for place in PACKAGES:
         files = [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("*.py"))
         for file in files:
             path = file.relative_to(ROOT)
@@ -144,32 +150,99 @@ def drawn(number: int, seed: int, only: str) -> list[tuple[Mutant, tuple[str, ..
                 by_line: dict[int, list[Mutant]] = {}
                 for mutant in mutants(path):
                     by_line.setdefault(mutant.line, []).append(mutant)
-                found += [(choices, tests) for choices in by_line.values()]
+                found += by_line.values()
     rng = random.Random(seed)
-    return [(rng.choice(choices), tests) for choices, tests in rng.sample(found, min(number, len(found)))]
+    return [rng.choice(choices) for choices in rng.sample(found, min(number, len(found)))]
 
 
-def verdict(copy: Path, mutant: Mutant, tests: tuple[str, ...], seconds: float) -> str:
+class LineRecorder:
+    """A pytest plugin that records which lines of the checkout each test executes, and its duration."""
+
+    def __init__(self, folder: Path):
+        name = folder / f"lines-{os.getpid()}"
+        self.durations = name.with_suffix(".jsonl")
+        self.coverage = coverage.Coverage(
+            data_file=str(name.with_suffix(".coverage")),
+            config_file=False,
+            source=["legged", "controllers"],
+            messages=False,
+        )
+        self.coverage.start()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
+        """Record the lines of one test with its fixtures."""
+        self.coverage.switch_context(item.nodeid)
+        start = time.monotonic()
+        answer = yield
+        with self.durations.open("a", encoding="utf-8") as file:
+            file.write(json.dumps([item.nodeid, time.monotonic() - start]) + "\n")
+        return answer
+
+    def pytest_sessionfinish(self) -> None:
+        """Write the record."""
+        self.coverage.stop()
+        self.coverage.save()
+
+
+def pytest_configure(config: Any) -> None:
+    """Register the recorder in the processes that run tests; `pytest -p mutants` loads this file as a plugin."""
+    if config.getoption("numprocesses", None) is None or hasattr(config, "workerinput"):
+        config.pluginmanager.register(LineRecorder(Path(os.environ["MUTANTS_FOLDER"])))
+
+
+class Record:
+    """The tests that execute each line of a checkout.
+
+    Args:
+        copy: The checkout.
+        folder: Folder for files of the record.
+        environment: Environment of the tests.
+    """
+
+    def __init__(self, copy: Path, folder: Path, environment: dict[str, str]):
+        environment = {**environment, "MUTANTS_FOLDER": str(folder), "PYTHONPATH": str(copy / "tests")}
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "mutants", "-p", "no:cacheprovider"]
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
+        if done.returncode:
+            sys.exit(f"the tests of the unchanged code fail:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
+        self.durations: dict[str, float] = {}
+        for path in folder.glob("lines-*.jsonl"):
+            self.durations.update(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+        self.data = [coverage.CoverageData(str(path)) for path in folder.glob("lines-*.coverage")]
+        for data in self.data:
+            data.read()
+        self.copy = copy
+
+    def tests(self, mutant: Mutant) -> list[str]:
+        """Return the tests that execute the changed line, shortest first; for lines run at import, folders of tests."""
+        path = str((self.copy / mutant.path).resolve())
+        found = {test for data in self.data for test in data.contexts_by_lineno(path).get(mutant.line, ())}
+        if found == {""}:
+            place = next(place for place in PACKAGES if str(mutant.path).startswith(place))
+            return [f"tests/{folder}" for folder in PACKAGES[place]]
+        return sorted(found - {""}, key=lambda test: self.durations.get(test, 0.0))
+
+
+def verdict(copy: Path, mutant: Mutant, tests: list[str], seconds: float, environment: dict[str, str]) -> str:
     """Return "killed", "survived" or "undecided" (the tests took too long) for one change."""
+    if not tests:
+        return "survived"
     target = copy / mutant.path
     source = target.read_text(encoding="utf-8")
     lines = source.splitlines(keepends=True)
     lines[mutant.line - 1] = mutant.after + "\n"
     target.write_text("".join(lines), encoding="utf-8")
+    arguments = copy / "tests-to-run.txt"
+    arguments.write_text("\n".join(tests), encoding="utf-8")
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{arguments}"]
     try:
-        for folder in tests:
-            command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"tests/{folder}"]
-            start = time.monotonic()
-            try:
-                done = subprocess.run(command, cwd=copy, capture_output=True, timeout=seconds, check=False)
-            except subprocess.TimeoutExpired:
-                return "undecided"
-            seconds -= time.monotonic() - start
-            if done.returncode == 1 or done.returncode in (2, 3, 4):
-                return "killed"
-        return "survived"
+        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return "undecided"
     finally:
         target.write_text(source, encoding="utf-8")
+    return "survived" if done.returncode in (0, 5) else "killed"
 
 
 def main() -> None:
@@ -178,7 +251,7 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=300, help="number of changes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="part of the paths of files to change")
-    parser.add_argument("--seconds", type=float, default=600.0, help="time for the tests of one change [s]")
+    parser.add_argument("--seconds", type=float, default=300.0, help="time for the tests of one change [s]")
     parser.add_argument("--output", type=Path, help="file for the table of survivors")
     options = parser.parse_args()
     outcomes: dict[str, list[Mutant]] = {"killed": [], "survived": [], "undecided": []}
@@ -186,8 +259,10 @@ def main() -> None:
         copy = Path(folder) / "copy"
         ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "results", ".*_cache")
         shutil.copytree(ROOT, copy, ignore=ignored)
-        for mutant, tests in drawn(options.number, options.seed, options.only):
-            word = verdict(copy, mutant, tests, options.seconds)
+        environment = {**os.environ, "LEGGED_CACHE": str(Path(folder) / "cache")}
+        record = Record(copy, Path(folder), environment)
+        for mutant in drawn(options.number, options.seed, options.only):
+            word = verdict(copy, mutant, record.tests(mutant), options.seconds, environment)
             outcomes[word].append(mutant)
             print(f"{word:9} {mutant}", flush=True)
     decided = len(outcomes["killed"]) + len(outcomes["survived"])
