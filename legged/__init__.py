@@ -29,6 +29,12 @@ from legged.dynamics.kinematics import (
 from legged.files.load import audit, load
 from legged.files.mjcf_export import save_mjcf
 from legged.files.urdf_export import save_urdf
+from legged.moving_coordinates import (
+    conventional_acceleration,
+    force_derivative,
+    motion_derivative,
+    spatial_acceleration,
+)
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import Limb, RobotBuilder, rpy
 from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration
@@ -109,11 +115,13 @@ __all__ = [
     "conditioning",
     "configuration_rate",
     "contact",
+    "conventional_acceleration",
     "conversions",
     "count",
     "cylinder_inertia",
     "difference",
     "floating_inverse_dynamics",
+    "force_derivative",
     "forward_dynamics",
     "frame_acceleration",
     "frame_jacobian",
@@ -132,6 +140,7 @@ __all__ = [
     "loops",
     "momentum",
     "momentum_rate",
+    "motion_derivative",
     "point_accelerations",
     "point_jacobian",
     "point_mass",
@@ -150,6 +159,7 @@ __all__ = [
     "save_urdf",
     "simulate",
     "simulation",
+    "spatial_acceleration",
     "sphere_inertia",
     "taylor",
     "velocity_gains",

@@ -7,13 +7,14 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.algorithms.linear_algebra import solve_rows
-from legged.algorithms.links import Links, base_bias, cross_force, cross_motion, links_at
+from legged.algorithms.links import Links, base_bias, links_at
 from legged.algorithms.newton_euler import velocities
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import inward, outward
 from legged.errors import DefinitionError
+from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import scatter
 from legged.robot.robot import Robot
 from legged.spatial import Array, factor_symmetric, mirror, solve_factored

@@ -16,10 +16,11 @@ import numpy as np
 
 from legged.algorithms.composite import composite_inertias
 from legged.algorithms.derivatives.kinematics import AxisMotion, axis_motion, map_columns
-from legged.algorithms.links import Links, cross_force, links_at
+from legged.algorithms.links import Links, links_at
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass
+from legged.moving_coordinates import cross_force
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
 

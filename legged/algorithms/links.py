@@ -117,21 +117,3 @@ def base_bias(links: Links, q: Array, v: Array) -> Array:
     twist = base.motion_matrix(q) @ v[: base.nv] if base.nv else np.zeros(6)
     bias = base.motion_bias(q, v)
     return links.from_base @ join(bias[:3], bias[3:] - cross(twist[:3], twist[3:]) - R.T @ links.robot.gravity)
-
-
-def cross_motion(t: Array, m: Array) -> Array:
-    """Return t x m, (6,), the rate of a motion vector fixed to a body.
-
-    Args:
-        t: Twist of the body, (6,), mixed units. m: Motion vector, (6,), mixed units, in the same axes.
-    """
-    return join(cross(t[:3], m[:3]), cross(t[:3], m[3:]) + cross(t[3:], m[:3]))
-
-
-def cross_force(t: Array, f: Array) -> Array:
-    """Return t x f, (6,), the rate of a force vector fixed to a body.
-
-    Args:
-        t: Twist of the body, (6,), mixed units. f: Force vector, (6,), mixed units, in the same axes.
-    """
-    return join(cross(t[:3], f[:3]) + cross(t[3:], f[3:]), cross(t[:3], f[3:]))

@@ -13,13 +13,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from legged.algorithms.articulated import refuse_followers
-from legged.algorithms.links import Links, base_bias, cross_force, cross_motion, links_at, transform_motions
+from legged.algorithms.links import Links, base_bias, links_at, transform_motions
 from legged.algorithms.newton_euler import velocities
 from legged.dynamics.arguments import Wrenches
 from legged.dynamics.kinematics import Motion
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
 from legged.errors import DefinitionError
+from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.body import Body
 from legged.robot.configuration import scatter
 from legged.robot.robot import Robot

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any, get_type_hints
 
+import numpy as np
 import pytest
 from oracles.urdfs import all_urdfs
 
@@ -46,12 +47,14 @@ def test_snippet_prints_what_the_readme_says(code, wanted, capsys):
         assert printed.split() == wanted.split()
 
 
-def test_snippets_of_the_page_on_robots_run_in_order(capsys, monkeypatch, tmp_path):
-    """The snippets of docs/robots.md share their names; a line `print(...)  # text` prints this text."""
+@pytest.mark.parametrize("name", ["docs/robots.md", "docs/spatial_vectors.md"])
+def test_snippets_of_a_page_run_in_order(name, capsys, monkeypatch, tmp_path):
+    """The snippets of a page share their names; a line `print(...)  # text` prints this text."""
     monkeypatch.chdir(tmp_path)
-    page = (ROOT / "docs/robots.md").read_text(encoding="utf-8")
+    page = (ROOT / name).read_text(encoding="utf-8")
     code = "\n".join(re.findall(r"^```python\n(.*?)^```", page, flags=re.MULTILINE | re.DOTALL))
-    exec(compile(code, "docs/robots.md", "exec"), {"__name__": "__main__"})
+    with np.printoptions():
+        exec(compile(code, name, "exec"), {"__name__": "__main__"})
     wanted = re.findall(r"^ *print\(.*\)  # (.*)$", code, flags=re.MULTILINE)
     assert wanted and capsys.readouterr().out.split("\n")[:-1] == wanted
 

@@ -25,12 +25,13 @@ import numpy as np
 
 from legged.algorithms.composite import composite_inertias
 from legged.algorithms.derivatives.kinematics import AxisMotion, MotionAxes, axis_motion, map_columns
-from legged.algorithms.links import Links, cross_force, links_at, transform_forces
+from legged.algorithms.links import Links, links_at, transform_forces
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import Wrenches, read
 from legged.dynamics.passive import deflection
 from legged.dynamics.sweeps import inward, newton_euler
+from legged.moving_coordinates import cross_force
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED
 from legged.robot.robot import Robot

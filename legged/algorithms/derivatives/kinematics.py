@@ -12,11 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from legged.algorithms.links import Links, cross_motion, links_at, transform_motions
+from legged.algorithms.links import Links, links_at, transform_motions
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, ResolvedFrame, resolve_frame
 from legged.dynamics.sweeps import outward
+from legged.moving_coordinates import cross_motion
 from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, Rotation, Transform, Translation, cross, join

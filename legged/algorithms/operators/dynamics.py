@@ -8,13 +8,14 @@ import numpy as np
 
 from legged import taylor
 from legged.algorithms.linear_algebra import solve_columns
-from legged.algorithms.links import base_bias, cross_force, cross_motion, links_at
+from legged.algorithms.links import base_bias, links_at
 from legged.algorithms.operators.operator import Operator
 from legged.algorithms.operators.spatial_operators import Points, SpatialOperators
 from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
 from legged.dynamics.kinematics import point_positions, point_twist_rates
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
+from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import configuration_rate, scatter, scatter_add
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
