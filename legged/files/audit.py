@@ -19,6 +19,9 @@ ILL_CONDITIONED = 1e10
 SIZE_RATIO = 1.0
 """A radius of gyration or a distance of the center of mass above this multiple of the robot's size is suspicious."""
 
+UPRIGHT = 2.0
+"""Ratio of the mean displacement of limb ends along -y to that along x or z above which y seems to point up."""
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -29,8 +32,9 @@ class Finding:
             probably does not describe the intended robot. "harmless": the problem disappears when links fixed to each
             other are treated as one body.
         kind: "massless", "inertia" (physically inconsistent), "point" (mass without rotational inertia), "size" (larger
-            than the robot), "world" (a root that should not float), "condition" (nearly singular with all joints at
-            zero) or "unanswered" (singular, found by evaluating the dynamics).
+            than the robot), "world" (a root that should not float), "axis" (a joint with several axes), "up" (z does
+            not point up), "condition" (nearly singular with all joints at zero) or "unanswered" (singular, found by
+            evaluating the dynamics).
         where: The links or joints concerned.
         words: Description of the problem and how to correct it.
         excess: Violation of physical consistency relative to the largest principal inertia; see `InertiaFault`.
@@ -50,6 +54,8 @@ def find_all(tree: Tree, floating: bool) -> tuple[Finding, ...]:
         *_inertia_findings(tree),
         *_size_findings(tree),
         *_root_findings(tree, floating),
+        *_axis_findings(tree),
+        *_up_findings(tree, floating),
     ]
     return by_severity(found)
 
@@ -97,14 +103,15 @@ def _is_massless(tree: Tree, head: str) -> bool:
 
 
 def _inertia_findings(tree: Tree) -> Iterator[Finding]:
+    inertias = {head: group_inertia(tree, head) for head in tree.groups}
     for name in tree.order:
         entry = tree.link[name]
         fault = inertia_fault(entry_inertia(entry))
         if fault is None:
             continue
-        whole = inertia_fault(group_inertia(tree, tree.head[name]))
+        whole = inertia_fault(inertias[tree.head[name]])
         others = [other for other in tree.groups[tree.head[name]] if other != name]
-        if whole and group_inertia(tree, tree.head[name]).mass < 0:
+        if whole and inertias[tree.head[name]].mass < 0:
             yield Finding("singular", "inertia", f"link {name!r}", f"{fault.message}; correct it", fault.excess)
         elif whole is None:
             words = f"{fault.message}; physically consistent as one body with {_abbreviated(others)}"
@@ -115,7 +122,7 @@ def _inertia_findings(tree: Tree) -> Iterator[Finding]:
             hint = "; correct it, or load with repair='inertia'" if (entry.mass or 0) > 0 else "; correct it"
             yield Finding("suspicious", "inertia", f"link {name!r}", words + hint, fault.excess)
     points = [name for name in tree.order if is_point_mass(entry_inertia(tree.link[name]))]
-    alone = [name for name in points if is_point_mass(group_inertia(tree, tree.head[name]))]
+    alone = [name for name in points if is_point_mass(inertias[tree.head[name]])]
     combined = [name for name in points if name not in alone]
     if combined:
         yield Finding(
@@ -154,6 +161,34 @@ def _root_findings(tree: Tree, floating: bool) -> Iterator[Finding]:
     if floating and root.lower() in ("world", "map", "odom"):
         words = "the root link represents the world, but the base floats; load with base='fixed' for a fixed robot"
         yield Finding("suspicious", "world", f"link {root!r}", words)
+
+
+def _axis_findings(tree: Tree) -> Iterator[Finding]:
+    names = tree.description.repeated_axes
+    if names:
+        words = "more than one <axis>; the first is used, as in the parser of ROS; remove the others"
+        yield Finding("suspicious", "axis", _joints(list(names)), words)
+
+
+def _up_findings(tree: Tree, floating: bool) -> Iterator[Finding]:
+    """Yield a finding if z does not point up: by the gravity of the file, or by the limbs of a floating robot.
+
+    Robots are alike on both sides of a plane, so that the mean position of the ends of their limbs lies below the base.
+    In files of programs whose y points up, it lies along -y.
+    """
+    root, gravity = tree.description.root, tree.description.gravity
+    advice = "z points up in robot files and in legged; rotate the robot about x by 90 degrees"
+    if gravity is not None and np.abs(gravity[:2]).max() > abs(gravity[2]):
+        words = f"gravity is {gravity}, not along -z: {advice}, and gravity with it"
+        yield Finding("suspicious", "up", "gravity", words)
+        return
+    ends = [head for head in tree.groups if tree.is_end(head) and len(tree.path(head)) > 2]
+    if not floating or len(ends) < 2:
+        return
+    x, y, z = np.mean([tree.pose[head].position for head in ends], axis=0)
+    if -y > UPRIGHT * max(abs(x), abs(z)):
+        words = f"the limbs extend along -y, by {-y:.3g} m in the mean, so that y seems to point up: {advice}"
+        yield Finding("suspicious", "up", f"link {root!r}", words)
 
 
 def _links(names: list[str]) -> str:

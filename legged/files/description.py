@@ -99,6 +99,7 @@ class Description:
         floating: Base type stated by the file: True for a floating root, False for a fixed one, None if not stated.
         lost: Elements of the file that are not represented here, one sentence each.
         gravity: Gravitational acceleration, (3,), [m/s^2], world axes; None if not stated.
+        repeated_axes: Names of joints with several <axis> elements, of which the first counts.
     """
 
     name: str
@@ -109,6 +110,7 @@ class Description:
     floating: bool | None = None
     lost: tuple[str, ...] = ()
     gravity: Array | None = None
+    repeated_axes: tuple[str, ...] = ()
 
 
 IDENTITY = Placement(np.eye(3), np.zeros(3))

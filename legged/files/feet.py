@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -158,8 +158,8 @@ def _radius(shape: Shape) -> float:
 
 def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
     """Return a foot with contacts from the shapes of its link, or else of the links fixed to it; spheres if round."""
-    own = [(name, shape) for shape in _shapes(tree, name)]
-    around = [(link, shape) for link in tree.groups[tree.head[name]] for shape in _shapes(tree, link)]
+    own = [(name, shape) for shape in tree.link[name].shapes]
+    around = [(link, shape) for link in tree.groups[tree.head[name]] for shape in tree.link[link].shapes]
     for kind, words in (("sphere", "lowest point of its sphere"), ("box", "lower corners of its box")):
         shapes = [(link, s) for link, s in (own or around) if s.kind == kind]
         if shapes and kind == "sphere" and is_round:
@@ -170,10 +170,6 @@ def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
             points = [point for link, s in shapes for point in _contact_points(tree, name, link, s)]
             return FootEntry(name, f"{how}; {words}", _labeled(tree, name, points))
     return FootEntry(name, f"{how}; origin of the link, which has no sphere or box", {name: np.zeros(3)})
-
-
-def _shapes(tree: Tree, name: str) -> Iterable[Shape]:
-    return next(link.shapes for link in tree.description.links if link.name == name)
 
 
 def _sphere(tree: Tree, foot: str, link: str, shape: Shape) -> Sphere:

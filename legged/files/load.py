@@ -12,7 +12,7 @@ import numpy as np
 from legged.checked import checked
 from legged.denoc import conditioning
 from legged.errors import FileError, LeggedError, UnknownNameError
-from legged.files import mjcf, urdf_xml
+from legged.files import mjcf, reading
 from legged.files.audit import Audit, Finding, by_severity, find_all, ill_conditioned_modules
 from legged.files.description import Description, JointEntry, LinkEntry, Tree, tree_of
 from legged.files.feet import Feet, FootEntry, find_feet
@@ -117,8 +117,8 @@ class _Reading:
 
 def describe(path: str | Path) -> Description:
     """Return the description in a URDF or MJCF file, distinguished by the root element; raise FileError if invalid."""
-    content = urdf_xml.read_bytes(path)
-    if urdf_xml.root_tag(content) == "mujoco":
+    content = reading.read_bytes(path)
+    if reading.root_tag(content) == "mujoco":
         return mjcf.read(path)
     return parse_urdf(content, str(path))
 

@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from legged.errors import DefinitionError, FileError
+from legged.files import reading
 from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic, Shape
+from legged.files.mjcf_limits import check_limits
 from legged.files.mjcf_physics import PhysicsReader, unconverted_elements
-from legged.files.urdf_xml import LARGEST
+from legged.files.urdf_xml import LARGEST, MOST_LINKS
 from legged.robot.placement import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
 from legged.spatial import Array
@@ -59,7 +61,8 @@ def read(path: str | Path) -> Description:
     The root is the body with a free joint if it is the only moving child of the world, otherwise the world itself.
 
     Raises:
-        FileError: MuJoCo is not installed, or its compiler rejects the file, for example because of a missing mesh.
+        FileError: MuJoCo is not installed, its compiler rejects the file, for example because of a missing mesh, or the
+            model is too large.
     """
     model, notes = compiled(path)
     return describe(model, str(path), notes)
@@ -68,14 +71,16 @@ def read(path: str | Path) -> Description:
 def compiled(path: str | Path) -> tuple[Any, tuple[str, ...]]:
     """Return (the `mujoco.MjModel` of a file, the warnings of its compiler). Errors as `read`."""
     source = str(path)
+    content = reading.read_bytes(path)
     try:
         mujoco: Any = import_module("mujoco")
     except ImportError as error:
         raise FileError(source, "reading MJCF needs MuJoCo's compiler: pip install 'legged[mujoco]'") from error
+    check_limits(content, source)
     with captured_warnings(mujoco) as warnings:
         try:
             model = mujoco.MjModel.from_xml_path(source)
-        except (ValueError, OSError) as error:
+        except (ValueError, OSError, RuntimeError, MemoryError) as error:
             raise FileError(source, _compiler_error(str(error))) from error
     return model, tuple(f"MuJoCo's compiler warns: {words}" for words in warnings)
 
@@ -96,6 +101,8 @@ def describe(model: Any, source: str, notes: tuple[str, ...] = ()) -> Descriptio
     """Return the description of a compiled model (`mujoco.MjModel`); `notes` are listed in `lost`. Errors as `read`."""
     if model.nbody == 1:
         raise FileError(source, "has no bodies; a robot has one at least")
+    if model.nbody > MOST_LINKS:
+        raise FileError(source, f"has {model.nbody} bodies; a robot has at most {MOST_LINKS} links")
     _check_numbers(model, source)
     try:
         model.names.decode()

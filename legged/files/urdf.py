@@ -19,12 +19,11 @@ from typing import Any
 import numpy as np
 
 from legged.errors import DefinitionError, FileError
-from legged.files import urdf_xml
+from legged.files import reading
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
-from legged.files.urdf_xml import KINDS, LARGEST, check_schema
+from legged.files.urdf_xml import KINDS, LARGEST, MOST_LINKS, check_schema, repeated_axes
 from legged.robot.physics import JointPhysics, Rotor
 
-MOST_LINKS = 2000
 _KINDS = {"continuous": "revolute", "floating": "free", "spherical": "ball"}
 
 
@@ -38,9 +37,10 @@ def parse_urdf(content: bytes, source: str) -> Description:
     Raises:
         FileError: an invalid file; the message names the element and its line.
     """
-    root = urdf_xml.parse(content, source)
+    root = reading.parse(content, source)
     motors, lost_of_motors = read_rotors(root, source)
     extensions = read_physics_elements(root, source)
+    repeated = repeated_axes(root)
     lost = check_schema(root, source)
     if len(root) > 2 * MOST_LINKS:
         raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
@@ -56,7 +56,13 @@ def parse_urdf(content: bytes, source: str) -> Description:
         f"{what} ({count})" if count > 1 else what for what, count in (lost + lost_of_motors + notes).items()
     ]
     return Description(
-        model.name, source, _root_findings(links, joints, source), links, joints, None, tuple(unconverted)
+        model.name,
+        source,
+        _root_findings(links, joints, source),
+        links,
+        joints,
+        lost=tuple(unconverted),
+        repeated_axes=repeated,
     )
 
 
@@ -75,7 +81,7 @@ def _model(root: Any, source: str) -> Any:
     except ImportError as error:
         raise FileError(source, "reading a URDF needs yourdfpy: pip install 'legged[urdf]'") from error
     logging.getLogger("yourdfpy").setLevel(logging.CRITICAL)
-    return yourdfpy.URDF.load(io.BytesIO(urdf_xml.serialize(root)), build_scene_graph=False, load_meshes=False).robot
+    return yourdfpy.URDF.load(io.BytesIO(reading.serialize(root)), build_scene_graph=False, load_meshes=False).robot
 
 
 def _root_findings(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:

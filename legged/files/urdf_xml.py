@@ -1,7 +1,6 @@
-"""Parse the XML of a URDF safely and check it against the URDF schema.
+"""Check the XML of a URDF against the URDF schema.
 
-External entities and document types are rejected. The schema covers the elements that `legged` uses; unknown elements
-are counted and reported in the audit.
+The schema covers the elements that `legged` uses; unknown elements are counted and reported in the audit.
 """
 
 from __future__ import annotations
@@ -9,87 +8,15 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from legged.errors import FileError
 
-MAX_BYTES = 64 * 2**20
-"""Largest size of a robot file, [byte]; the largest public ones have a few million."""
-
-
-def read_bytes(path: str | Path) -> bytes:
-    """Return the content of a file; raise FileError if it is missing, unreadable, empty or larger than `MAX_BYTES`."""
-    source = str(path)
-    try:
-        with open(path, "rb") as file:
-            content = file.read(MAX_BYTES + 1)
-    except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
-        reason = getattr(error, "strerror", None) or error
-        raise FileError(source, f"cannot be read: {reason}") from error
-    if not content.strip():
-        raise FileError(source, "the file is empty")
-    if len(content) > MAX_BYTES:
-        raise FileError(source, f"the file is larger than {MAX_BYTES // 2**20} MiB, the limit for robot files")
-    return content
-
-
-def parse(content: bytes, source: str) -> Any:
-    """Return the root element (lxml) of a document without comments; raise FileError if it is not well-formed.
-
-    Document types are rejected, since they allow entity expansion attacks. libxml2 rejects nesting of more than 256
-    elements and texts of more than 10 MB.
-    """
-    etree = _etree(source)
-    safe = etree.XMLParser(
-        resolve_entities=False, load_dtd=False, no_network=True, huge_tree=False, remove_comments=True, remove_pis=True
-    )
-    try:
-        root = etree.fromstring(content, safe)
-    except (etree.XMLSyntaxError, ValueError) as error:
-        raise FileError(source, f"is not well-formed XML: {error}; is the file complete?") from error
-    if root.getroottree().docinfo.doctype:
-        raise FileError(source, "declares a document type (<!DOCTYPE ...>), which robot files do not need; remove it")
-    return root
-
-
-def serialize(root: Any) -> bytes:
-    """Return an element as an XML document."""
-    return _etree("").tostring(root)
-
-
-def root_tag(content: bytes) -> str:
-    """Return the name of the root element, found without an XML parser, or "" if there is none."""
-    at = len(_BOM) if content.startswith(_BOM) else 0
-    while True:
-        space = _SPACE.match(content, at)
-        at = space.end() if space else at
-        end = next((end for start, end in _SKIPPED if content.startswith(start, at)), None)
-        if end is None:
-            found = _TAG.match(content, at)
-            return found[1].decode() if found else ""
-        at = content.find(end, at) + len(end)
-        if at < len(end):
-            return ""
-
-
-_BOM = b"\xef\xbb\xbf"
-_SPACE = re.compile(rb"\s*")
-_SKIPPED = ((b"<!--", b"-->"), (b"<?", b"?>"))
-_TAG = re.compile(rb"<([A-Za-z_][\w.:-]*)")
-
-
-def _etree(source: str) -> Any:
-    try:
-        from lxml import etree  # pyright: ignore[reportAttributeAccessIssue]
-    except ImportError as error:
-        raise FileError(source, "reading it needs lxml and yourdfpy: pip install 'legged[urdf]'") from error
-    return etree
-
-
 KINDS = ("revolute", "continuous", "prismatic", "fixed", "floating", "planar", "spherical")
 LARGEST = 1e9
 """Largest number in a robot file, in SI units, except for limits."""
+MOST_LINKS = 2000
+"""Largest number of links of a robot."""
 SMALLEST = 1e-100
 """Smallest nonzero magnitude; smaller divisors would overflow."""
 
@@ -105,6 +32,7 @@ class ElementRule:
         children: Rules of child elements that may occur once.
         many: Rules of child elements that may be repeated.
         required: Required children.
+        first: Children of which the first counts if there are several, as in the parser of ROS (urdfdom).
         dropped: Children and attributes without effect on the motion, which are ignored without a report.
         unlimited: Whether the numbers may be infinite or exceed `LARGEST`.
     """
@@ -115,6 +43,7 @@ class ElementRule:
     children: dict[str, ElementRule] = field(default_factory=dict)
     many: dict[str, ElementRule] = field(default_factory=dict)
     required: tuple[str, ...] = ()
+    first: tuple[str, ...] = ()
     dropped: tuple[str, ...] = ()
     unlimited: bool = False
 
@@ -158,6 +87,7 @@ _JOINT = ElementRule(
         "mimic": ElementRule(names=("joint",), numbers={"multiplier": 1, "offset": 1}),
     },
     required=("parent", "child"),
+    first=("axis",),
     dropped=("dont_collapse", "physics"),
 )
 ROBOT = ElementRule(
@@ -167,6 +97,8 @@ ROBOT = ElementRule(
 
 def check_schema(root: Any, source: str) -> Counter[str]:
     """Remove unknown elements from a URDF, and return how often each occurs, such as {"<sensor>": 12}.
+
+    Of the children in `ElementRule.first`, those after the first are removed without a report; see `repeated_axes`.
 
     Args:
         root: Root element (lxml); changed in place to hold known elements with effect on the motion only.
@@ -183,6 +115,11 @@ def check_schema(root: Any, source: str) -> Counter[str]:
     lost: Counter[str] = Counter()
     _check(root, ROBOT, "<robot>", source, lost)
     return lost
+
+
+def repeated_axes(root: Any) -> tuple[str, ...]:
+    """Return the names of the joints of a URDF with more than one <axis>."""
+    return tuple(joint.get("name") or "" for joint in root.iterfind("joint") if len(joint.findall("axis")) > 1)
 
 
 def _check(element: Any, rule: ElementRule, where: str, source: str, lost: Counter[str]) -> None:
@@ -205,6 +142,9 @@ def _check_children(element: Any, rule: ElementRule, where: str, source: str, lo
         if below is None:
             if child.tag not in rule.dropped:
                 lost.update(_unknown(child))
+            element.remove(child)
+            continue
+        if child.tag in seen and child.tag in rule.first:
             element.remove(child)
             continue
         if child.tag in seen and child.tag in rule.children:

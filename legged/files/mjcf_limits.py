@@ -1,0 +1,148 @@
+"""Limits on the size of MJCF models, checked before MuJoCo's compiler allocates memory for them.
+
+A few characters can ask for gigabytes: textures and height fields of a given size, nested `<replicate>`, arrays of a
+given length. Files of a model that are pipes or devices would block the compiler.
+"""
+
+from __future__ import annotations
+
+import stat
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from legged.errors import FileError
+from legged.files import reading
+
+MOST_FILES = 100
+"""Largest number of included and attached MJCF files."""
+LIMITS = {
+    "XML elements, copies of <replicate>, <composite> and <flexcomp> included": reading.MOST_ELEMENTS,
+    "bodies, copies included": 10_000,
+    "pixels of textures": 2**26,
+    "samples of height fields": 2**24,
+    "entries of keyframes, user data and custom arrays": 10**6,
+    "faces of built-in meshes": 10**5,
+}
+"""Largest amounts in a model. Pixels and samples take some 6 bytes each while MuJoCo compiles them."""
+_ELEMENTS, _BODIES, _PIXELS, _SAMPLES, _ENTRIES, _FACES_OF_MESHES = LIMITS
+_SIZES = ("nkey", "nuserdata", "nuser_body", "nuser_jnt", "nuser_geom", "nuser_site", "nuser_cam", "nuser_tendon",
+          "nuser_actuator", "nuser_sensor")  # fmt: skip
+_COPIES = ("replicate", "composite", "flexcomp")
+_FACES = {"cube": 6, "skybox": 6}
+"""Number of square faces of a texture that its width is given for."""
+_HUGE = 1e30
+_PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def check_limits(content: bytes, source: str) -> None:
+    """Raise FileError if an MJCF model exceeds one of the `LIMITS`, or if a file that it needs is no regular file.
+
+    Args:
+        content: Content of the main file.
+        source: Its path; the folder is where included files, meshes and textures are found.
+    """
+    amounts: dict[str, float] = dict.fromkeys(LIMITS, 0.0)
+    for root in _documents(content, source):
+        folders = _folders(root, Path(source).parent)
+        _count(root, amounts, source)
+        for element in root.iter("texture", "hfield", "mesh", "skin", "flexcomp"):
+            _check_assets(element, folders, amounts, source)
+        too_large = next((what for what, most in LIMITS.items() if amounts[what] > most), None)
+        if too_large:
+            words = f"asks for {amounts[too_large]:.3g} {too_large}; the limit is {LIMITS[too_large]}"
+            raise FileError(source, f"{words}: reduce the model")
+
+
+def _documents(content: bytes, source: str) -> Iterator[Any]:
+    """Yield the root elements of the main file and of the files that it includes or attaches, each file once."""
+    folder, seen = Path(source).parent, {Path(source).resolve()}
+    waiting = [reading.parse(content, source, lenient=True)]
+    while waiting:
+        root = waiting.pop()
+        if root is None:
+            continue
+        yield root
+        for element in root.iter("include", "model"):
+            path = folder / (element.get("file") or "")
+            if path.resolve() in seen or not element.get("file") or not path.exists():
+                continue
+            seen.add(path.resolve())
+            if len(seen) > MOST_FILES:
+                raise FileError(source, f"includes more than {MOST_FILES} files")
+            waiting.append(reading.parse(reading.read_bytes(path), str(path), lenient=True))
+
+
+def _folders(root: Any, folder: Path) -> list[Path]:
+    """Return the folders in which MuJoCo looks for the files of a model."""
+    given = {compiler.get(name) for compiler in root.iter("compiler") for name in ("assetdir", "meshdir", "texturedir")}
+    return [folder, *(folder / name for name in given if name)]
+
+
+def _count(root: Any, amounts: dict[str, float], source: str) -> None:
+    """Add the elements, bodies and entries of a document, copies included."""
+    waiting = [(root, 1.0)]
+    while waiting:
+        element, copies = waiting.pop()
+        amounts[_ELEMENTS] += copies
+        if element.tag in _COPIES:
+            copies *= _product(_numbers(element, "count"))
+            amounts[_ELEMENTS] += copies
+        amounts[_BODIES] += copies * (element.tag in ("body", "composite", "flexcomp"))
+        if element.tag == "size":
+            amounts[_ENTRIES] += sum(_product(_numbers(element, name)) for name in _SIZES if element.get(name))
+        if element.tag == "numeric" and element.get("size"):
+            amounts[_ENTRIES] += _product(_numbers(element, "size"))
+        waiting += [(child, copies) for child in element]
+
+
+def _check_assets(element: Any, folders: list[Path], amounts: dict[str, float], source: str) -> None:
+    """Add the pixels, samples and faces of an asset, and raise FileError if its file is no regular file."""
+    tag, size = element.tag, [0.0]
+    what = {"texture": _PIXELS, "hfield": _SAMPLES}.get(tag, _FACES_OF_MESHES)
+    if tag == "texture" and element.get("builtin", "none") != "none":
+        width, height = ([*_numbers(element, name), 1.0][0] for name in ("width", "height"))
+        faces = _FACES.get(element.get("type", "cube"), 1)
+        size = [width, width if faces > 1 else height, faces]
+    elif tag == "hfield":
+        size = [*_numbers(element, "nrow"), *_numbers(element, "ncol")]
+    elif tag == "mesh" and element.get("builtin", "none") != "none":
+        size = [max(_numbers(element, "params"), default=0.0)] * 2
+    amounts[what] += _product(size)
+    files = [text for name, text in element.attrib.items() if name.startswith("file")]
+    for path in {folder / name for name in files for folder in folders}:
+        try:
+            mode = path.stat().st_mode
+        except (OSError, ValueError):
+            continue  # MuJoCo's compiler reports a missing file
+        if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+            raise FileError(source, f"its file {path} is a pipe or a device; give the path of a regular file")
+        if path.suffix.lower() == ".png" and tag in ("texture", "hfield"):
+            amounts[what] += _product(_png_size(path))
+
+
+def _png_size(path: Path) -> list[float]:
+    """Return width and height in the header of a PNG file, [pixel]; zero if it is none."""
+    with path.open("rb") as file:
+        head = file.read(24)
+    return list(struct.unpack(">II", head[16:])) if len(head) == 24 and head.startswith(_PNG) else [0.0]
+
+
+def _numbers(element: Any, name: str) -> list[float]:
+    """Return the numbers in an attribute; those that MuJoCo cannot read either are left out."""
+    found = []
+    for word in (element.get(name) or "").split():
+        try:
+            size = abs(float(word))
+        except ValueError:
+            break
+        found.append(size if size < _HUGE else _HUGE)  # also for NaN
+    return found
+
+
+def _product(numbers: list[float]) -> float:
+    result = 1.0
+    for number in numbers:
+        result *= max(number, 0.0)
+    return result

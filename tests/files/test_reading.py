@@ -1,0 +1,184 @@
+"""Files that are no regular files, or that ask for more memory or time than a robot needs, are rejected at once."""
+
+import os
+import struct
+import sys
+import tracemalloc
+from collections import Counter
+
+import pytest
+
+import legged
+from legged.errors import ArgumentError, FileError
+from legged.files import inertias, mjcf_limits, reading
+
+pytest.importorskip("yourdfpy")
+from oracles.urdf_texts import BIPED
+
+BODY = "<worldbody><body><freejoint/><geom size='1'/></body></worldbody></mujoco>"
+COPIES = "<mujoco><worldbody>{}<body><joint/><geom size='1'/></body>{}</worldbody></mujoco>"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
+def test_pipes_devices_and_folders_are_refused_instead_of_opened(tmp_path):
+    pipe = tmp_path / "robot.urdf"
+    os.mkfifo(pipe)  # opening it would wait for a writer
+    for path, words in ((pipe, "it is a pipe"), ("/dev/zero", "it is a device"), (tmp_path, "it is a directory")):
+        for read in (legged.load, legged.loops.load, legged.Run.load):
+            with pytest.raises(FileError, match=f"cannot be read: {words}"):
+                read(path)
+
+
+@pytest.mark.parametrize("path", [0, True, b"robot.urdf", None, 1.5])
+def test_only_texts_and_paths_are_paths(path):
+    """An integer would be read as a file descriptor, 0 from the terminal."""
+    for read in (legged.load, legged.Run.load):
+        with pytest.raises(ArgumentError, match="path of a file must be a text or a pathlib.Path"):
+            read(path)
+
+
+def test_documents_of_too_many_elements_are_refused_before_they_fill_the_memory():
+    content = b"<robot>" + b"<a/>" * 3_000_000 + b"</robot>"
+    reading.parse(b"<a/>", "robot.urdf")
+    before = _resident()
+    with pytest.raises(FileError, match="more than 100000 XML elements"):
+        reading.parse(content, "robot.urdf")
+    assert _resident() - before < 100  # [MB]; 740 if all were read
+
+
+def _resident():
+    """Return the largest memory of this process so far, [MB]."""
+    resource = pytest.importorskip("resource")
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def test_files_above_the_limit_are_refused_unread(tmp_path):
+    path = tmp_path / "robot.urdf"
+    with path.open("wb") as file:
+        file.truncate(reading.MAX_BYTES + 1)
+    tracemalloc.start()
+    try:
+        with pytest.raises(FileError, match="larger than 16 MiB, the limit for robot files"):
+            legged.load(path)
+        assert tracemalloc.get_traced_memory()[1] < 2**20
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("declaration", ['version="0.0" ', 'version="2.0"', "version='1.0' encoding='utf-8'"])
+def test_the_version_of_the_xml_declaration_does_not_matter(declaration, tmp_path):
+    """The Minitaur files of pybullet declare version 0.0."""
+    path = tmp_path / "robot.urdf"
+    path.write_text(f"<?xml {declaration}?>\n" + BIPED.split("?>", 1)[1])
+    assert legged.load(path).nv > 9
+
+
+def test_of_several_axes_the_first_counts(tmp_path):
+    """As in a file of Spirit 40; the parser of ROS takes the first as well."""
+    path = tmp_path / "robot.urdf"
+    path.write_text(BIPED)
+    plain = legged.load(path)
+    path.write_text(BIPED.replace('<axis xyz="0 1 0"/>', '<axis xyz="0 1 0"/><axis xyz="1 0 0"/>', 2))
+    robot = legged.load(path)
+    assert robot.describe() == plain.describe()
+    (finding,) = (each for each in robot.audit.findings if each.kind == "axis")
+    assert (finding.severity, finding.where) == ("suspicious", "2 joints: 'left_hip', 'left_knee'")
+
+
+def test_an_incomplete_file_is_named_as_such_only_where_the_error_is_at_the_end(tmp_path):
+    path = tmp_path / "robot.urdf"
+    for content, hint in ((BIPED[:900], True), (BIPED.replace("</material>", "</materials>"), False)):
+        path.write_text(content)
+        with pytest.raises(FileError, match="is not well-formed XML") as caught:
+            legged.load(path)
+        assert ("is the file complete?" in str(caught.value)) == hint
+
+
+def test_inertias_of_links_fixed_to_each_other_are_added_a_fixed_number_of_times(tmp_path, monkeypatch):
+    """Also if each of them is physically inconsistent, and is compared with the sum."""
+    counts, own = Counter(), inertias._sum
+
+    def counted(tree, places):
+        counts[len(tree.order)] += len(places)
+        return own(tree, places)
+
+    monkeypatch.setattr(inertias, "_sum", counted)
+    for links in (20, 40):
+        path = tmp_path / "robot.urdf"
+        inertial = '<inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" iyz="0" izz="9"/></inertial>'
+        parts = [f'<link name="l{k}">{inertial}</link>' for k in range(links)]
+        parts += [
+            f'<joint name="j{k}" type="fixed"><parent link="l{k - 1}"/><child link="l{k}"/></joint>'
+            for k in range(1, links)
+        ]
+        path.write_text(f"<robot name='r'>{''.join(parts)}</robot>")
+        legged.load(path)
+    assert counts[40] == 2 * counts[20]
+
+
+MODELS = {
+    "pixels of textures": "<mujoco><asset><texture name='t' type='2d' builtin='flat' width='30000' height='30000'/>"
+    "</asset>" + BODY,
+    "samples of height fields": "<mujoco><asset><hfield name='t' nrow='30000' ncol='30000' size='1 1 1 1'/></asset>"
+    + BODY,
+    "XML elements": COPIES.format("<replicate count='1000'>" * 3, "</replicate>" * 3),
+    "bodies": COPIES.format("<replicate count='110'>" * 2, "</replicate>" * 2),
+    "entries of keyframes": "<mujoco><size nkey='30000000'/>" + BODY,
+    "user data and custom arrays": "<mujoco><custom><numeric name='a' size='2000000000'/></custom>" + BODY,
+    "faces of built-in": "<mujoco><asset><mesh name='t' builtin='supersphere' params='20000 1 1'/></asset>" + BODY,
+}
+
+
+@pytest.mark.parametrize("words", MODELS)
+def test_models_that_ask_for_gigabytes_are_refused_before_they_are_compiled(words, tmp_path, monkeypatch):
+    mujoco = pytest.importorskip("mujoco")
+    monkeypatch.setattr(mujoco.MjModel, "from_xml_path", lambda path: pytest.fail("it was compiled"))
+    path = tmp_path / "model.xml"
+    path.write_text(MODELS[words])
+    with pytest.raises(FileError, match=f"asks for .* {words}"):
+        legged.load(path)
+
+
+def test_limits_hold_for_included_files_and_images(tmp_path):
+    pytest.importorskip("mujoco")
+    path = tmp_path / "model.xml"
+    path.write_text("<mujoco><include file='more.xml'/>" + BODY)
+    (tmp_path / "more.xml").write_text(MODELS["pixels of textures"].replace(BODY, "</mujoco>"))
+    with pytest.raises(FileError, match="asks for 9e.08 pixels"):
+        legged.load(path)
+    (tmp_path / "more.xml").write_text("<mujoco><asset><texture name='t' type='2d' file='t.png'/></asset></mujoco>")
+    (tmp_path / "t.png").write_bytes(mjcf_limits._PNG + struct.pack(">I4sII", 13, b"IHDR", 40000, 40000))
+    with pytest.raises(FileError, match="asks for 1.6e.09 pixels"):
+        legged.load(path)
+    (tmp_path / "t.png").unlink()
+    if hasattr(os, "mkfifo"):
+        os.mkfifo(tmp_path / "t.png")
+        with pytest.raises(FileError, match="is a pipe or a device"):
+            legged.load(path)
+
+
+def test_what_mujoco_reads_and_xml_does_not_allow_is_read(tmp_path):
+    pytest.importorskip("mujoco")
+    path = tmp_path / "model.xml"
+    path.write_text("<mujoco model='a&b'><!-- a -- b --><compiler angle='radian'/>" + BODY)
+    assert legged.load(path).nv == 6
+
+
+@pytest.mark.parametrize("turn", ["0 0 0", "1.5707963 0 0"])
+def test_files_whose_y_points_up_are_noticed(turn, tmp_path):
+    """Turned by -90 degrees about x, the vertical axis of a robot becomes y."""
+    path = tmp_path / "robot.urdf"
+    text = BIPED.replace('<origin xyz="0 0 0.6" rpy="0 0 0"/>', f'<origin xyz="0 0 0" rpy="{turn}"/>')
+    path.write_text(text.replace("1.5707963", "-1.5707963"))
+    found = [finding for finding in legged.audit(path).findings if finding.kind == "up"]
+    assert [(each.severity, "y seems to point up" in each.words) for each in found] == [("suspicious", True)] * (
+        turn != "0 0 0"
+    )
+
+
+def test_gravity_along_y_is_noticed(tmp_path):
+    pytest.importorskip("mujoco")
+    path = tmp_path / "model.xml"
+    path.write_text("<mujoco><option gravity='0 -9.81 0'/>" + BODY)
+    (finding,) = legged.audit(path).of("suspicious")
+    assert finding.kind == "up" and "not along -z" in finding.words
