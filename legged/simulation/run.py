@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from legged.errors import LeggedError, UnknownNameError
+from legged.errors import UnknownNameError
 from legged.ground.ground import center_of_pressure
 from legged.rotations import quaternion_matrix
+from legged.simulation import run_files
 from legged.simulation.records import (
     GROUND,
     BaseRecord,
@@ -177,26 +178,21 @@ class Run:
             path: The file; its suffix becomes .npz.
         """
         path = Path(path).with_suffix(".npz")
-        arrays: dict[str, Any] = {name: np.asarray(_get(self, name)) for name in _STORED}
-        np.savez_compressed(path, **arrays)
+        run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
         return path
 
     @staticmethod
     def load(path: str | Path) -> Run:
-        """Return a run from a file that `save` wrote, in the present or the previous format.
+        """Return a run from a file that `save` wrote, also with an older version of the toolkit.
 
         Args:
             path: The file.
 
         Raises:
-            LeggedError: The file holds something else.
+            ArgumentError: The path is neither text nor a `Path`.
+            FileError: The file is missing, damaged, too large, of a newer version of the toolkit, or no saved run.
         """
-        with np.load(Path(path), allow_pickle=False) as file:
-            keys = _FORMAT_1.split() if "skeleton" in file.files else _STORED
-            missing = set(keys) - set(file.files)
-            if missing:
-                raise LeggedError(f"{path} is no saved run: it has no {', '.join(sorted(missing))}")
-            stored = {name: _restored(file[key]) for name, key in zip(_STORED, keys, strict=True)}
+        stored = run_files.load(path)
         groups = {
             group: kind(**{f.name: stored.pop(f"{group}.{f.name}") for f in fields(kind)})
             for group, kind in _GROUPS.items()
@@ -259,19 +255,6 @@ _GROUPS: dict[str, Any] = {
     "ground": GroundRecord,
     "figure": StickFigure,
 }
-_STORED = [
-    f"{f.name}.{inner.name}" if f.name in _GROUPS else f.name
-    for f in fields(Run)
-    for inner in (fields(_GROUPS[f.name]) if f.name in _GROUPS else (f,))
-]
-"""Names of the arrays of a saved run, such as "times" and "base.position"."""
-_FORMAT_1 = (
-    "robot engine integrator ended times steps q v vdot tau memory base_position base_rotation joint_names joint_q "
-    "joint_v reference contact_names contact_on contact_against contact_points contact_forces contact_residual "
-    "ground_memory kinetic potential actuator_work ground_work push_work joint_work bodies body_q body_v "
-    "ground_lines ground_normal skeleton edges edge_modules"
-)
-"""Names of the same arrays, in the same order, in files of the previous format."""
 
 
 def _get(run: Run, name: str) -> Any:
@@ -280,13 +263,6 @@ def _get(run: Run, name: str) -> Any:
     for part in name.split("."):
         value = getattr(value, part)
     return np.asarray(value, dtype=str) if isinstance(value, tuple) else value
-
-
-def _restored(array: Array) -> Any:
-    """Return a stored field in its own type: text as str, a list of names as a tuple, everything else as an array."""
-    if array.dtype.kind != "U":
-        return array
-    return tuple(array.tolist()) if array.ndim else str(array)
 
 
 def _index(what: str, name: str, names: tuple[str, ...]) -> int:

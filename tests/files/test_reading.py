@@ -33,7 +33,7 @@ def test_pipes_devices_and_folders_are_refused_instead_of_opened(tmp_path):
 def test_only_texts_and_paths_are_paths(path):
     """An integer would be read as a file descriptor, 0 from the terminal."""
     for read in (legged.load, legged.Run.load):
-        with pytest.raises(ArgumentError, match="path of a file must be a text or a pathlib.Path"):
+        with pytest.raises(ArgumentError, match=r"path of a file must be a text or a pathlib\.Path"):
             read(path)
 
 
@@ -144,11 +144,11 @@ def test_limits_hold_for_included_files_and_images(tmp_path):
     path = tmp_path / "model.xml"
     path.write_text("<mujoco><include file='more.xml'/>" + BODY)
     (tmp_path / "more.xml").write_text(MODELS["pixels of textures"].replace(BODY, "</mujoco>"))
-    with pytest.raises(FileError, match="asks for 9e.08 pixels"):
+    with pytest.raises(FileError, match=r"asks for 9e\+08 pixels"):
         legged.load(path)
     (tmp_path / "more.xml").write_text("<mujoco><asset><texture name='t' type='2d' file='t.png'/></asset></mujoco>")
     (tmp_path / "t.png").write_bytes(mjcf_limits._PNG + struct.pack(">I4sII", 13, b"IHDR", 40000, 40000))
-    with pytest.raises(FileError, match="asks for 1.6e.09 pixels"):
+    with pytest.raises(FileError, match=r"asks for 1\.6e\+09 pixels"):
         legged.load(path)
     (tmp_path / "t.png").unlink()
     if hasattr(os, "mkfifo"):

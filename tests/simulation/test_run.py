@@ -3,6 +3,8 @@
 import csv
 import dataclasses
 import importlib
+import io
+import zipfile
 from pathlib import Path
 
 import networkx as nx
@@ -12,6 +14,7 @@ import pytest
 import legged
 import robots
 from legged.errors import (
+    FileError,
     LeggedError,
     NotFiniteError,
     ShapeError,
@@ -21,7 +24,7 @@ from legged.errors import (
 )
 from legged.ground import BristleFriction, Ground, KelvinVoigt, Slope, paper_ground, realistic_ground
 from legged.ground.ground import contact_wrenches
-from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, simulate
+from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, run_files, simulate
 from legged.simulation.plots import animate, joints_figure, save_figures, snapshot
 from legged.simulation.stick_figure import stick_figure
 
@@ -162,10 +165,97 @@ def test_files_of_the_previous_format_are_read():
     assert run.figure.robot_nodes.shape == run.figure.nodes.shape
 
 
+def changed(run, folder, **arrays):
+    """Return the path of a saved run with some arrays replaced, or removed for None."""
+    path = run.save(folder / "run")
+    with np.load(path) as file:
+        stored = {name: file[name] for name in file.files} | arrays
+    np.savez(path, **{name: array for name, array in stored.items() if array is not None})
+    return path
+
+
+def test_files_contain_the_fields_of_a_run_and_a_version(run, tmp_path):
+    assert list(run_files.FIELDS) == [name for name, _ in leaves(run)]
+    with np.load(run.save(tmp_path / "run")) as file:
+        assert int(file["version"]) == run_files.VERSION
+    assert repr(Run.load(changed(run, tmp_path, version=None))) == repr(run)  # before versions were written
+    with pytest.raises(FileError, match="is a run of layout version 99; this version of the toolkit reads 1 to 2"):
+        Run.load(changed(run, tmp_path, version=np.array(99)))
+
+
+def test_files_of_version_1_are_read(run, tmp_path):
+    """Written by hand with the names of version 1, which had no version."""
+    with np.load(run.save(tmp_path / "run")) as file:
+        stored = {old: file[new] for old, new in zip(run_files._VERSION_1.split(), run_files.FIELDS, strict=True)}
+    assert {"engine", "steps", "body_q", "skeleton"} < set(stored)
+    np.savez(tmp_path / "old.npz", **stored)
+    again = Run.load(tmp_path / "old.npz")
+    for (name, one), (_, two) in zip(leaves(run), leaves(again), strict=True):
+        np.testing.assert_array_equal(one, two, err_msg=name)
+
+
+def test_tables_are_named_as_such(run, tmp_path):
+    with pytest.raises(FileError, match=r"run\.csv: is a table .* load the \.npz file that run\.save wrote"):
+        Run.load(run.to_csv(tmp_path / "run.csv"))
+
+
 def test_loading_something_else_is_refused(tmp_path):
     np.savez(tmp_path / "other.npz", a=1)
-    with pytest.raises(LeggedError, match="no saved run"):
-        Run.load(tmp_path / "other.npz")
+    (tmp_path / "text.npz").write_text("no archive")
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    for name, words in {
+        "other.npz": "no saved run: it has no robot",
+        "text.npz": "not a zip",
+        "one.npy": "zip",
+    }.items():
+        with pytest.raises(FileError, match=words):
+            Run.load(tmp_path / name)
+    with pytest.raises(FileError, match="cannot be read"):
+        Run.load(tmp_path / "missing.npz")
+
+
+BAD = (
+    ({"q": np.full((3, 18), np.nan)}, "'q' must have the shape"),
+    ({"tau": None}, "it has no tau"),
+    ({"robot": np.array(3)}, "'robot' must hold text entries"),
+    ({"times": np.array(["a", "b"])}, "'times' must hold real entries"),
+    ({"times": np.array([object()])}, "damaged run|more than the file has"),
+    ({"figure.edges": np.full((12, 2), 99)}, "indices from 0 to"),
+    ({"joints.q_range": np.full((8, 2), -1)}, "indices from 0 to"),
+    ({"version": np.array([1.5])}, "its version is not a whole number"),
+)
+
+
+@pytest.mark.parametrize(("arrays", "words"), BAD)
+def test_wrong_arrays_are_refused_by_name(arrays, words, run, tmp_path):
+    path = changed(run, tmp_path, **arrays)
+    with pytest.raises(FileError, match=words):
+        Run.load(path)
+
+
+def test_numbers_that_are_not_finite_are_refused_except_missing_accelerations(run, tmp_path):
+    vdot = run.vdot.copy()
+    vdot[0] = np.nan
+    assert np.isnan(Run.load(changed(run, tmp_path, vdot=vdot)).vdot[0]).all()
+    q = run.q.copy()
+    q[0, 0] = np.nan
+    with pytest.raises(FileError, match="'q' holds a number that is not finite"):
+        Run.load(changed(run, tmp_path, q=q))
+
+
+@pytest.mark.parametrize("shape", [(10**12,), (10**9, 10**9), (3,)])
+def test_forged_headers_allocate_nothing(shape, run, tmp_path):
+    path = run.save(tmp_path / "run")
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    with zipfile.ZipFile(path) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts["times.npy"] = header.getvalue() + bytes(16)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    with pytest.raises(FileError, match=r"announces|does not have"):
+        Run.load(path)
 
 
 def test_csv_holds_the_numbers_in_full(run, tmp_path):

@@ -1,0 +1,188 @@
+"""Saved runs: npz files with one array for each field of a `Run`, and a version of their layout.
+
+Version 1 names the arrays as in `_VERSION_1`; version 2 names them as the fields of a run. The array "version" states
+it; older files lack it. The header of each array is checked before memory is allocated for it.
+"""
+
+from __future__ import annotations
+
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from legged.errors import FileError
+from legged.files.reading import check_regular
+
+Array = np.ndarray
+VERSION = 2
+"""Version of the layout of the files that `Run.save` writes."""
+MAX_BYTES = 2**31
+"""Largest size of a saved run, compressed and of its arrays together, [byte]."""
+_HEADER = 10_000
+"""Largest header of an array, [byte]."""
+_VERSION_1 = (
+    "robot engine integrator ended times steps q v vdot tau memory base_position base_rotation joint_names joint_q "
+    "joint_v reference contact_names contact_on contact_against contact_points contact_forces contact_residual "
+    "ground_memory kinetic potential actuator_work ground_work push_work joint_work bodies body_q body_v "
+    "ground_lines ground_normal skeleton edges edge_modules"
+)
+"""Names of the arrays of version 1, in the order of the fields of a run."""
+
+
+@dataclass(frozen=True)
+class FieldRule:
+    """What a field of a run must hold.
+
+    Attributes:
+        kind: "text", "names" (a list of texts), "whole" (integers) or "real".
+        shape: Lengths of the axes: a number, or a letter for a length that is equal wherever the letter occurs.
+        may_be_nan: Whether numbers may be NaN.
+    """
+
+    kind: str
+    shape: tuple[int | str, ...] = ()
+    may_be_nan: bool = False
+
+
+_TEXT, _TIMES = FieldRule("text"), FieldRule("real", ("T",))
+FIELDS: dict[str, FieldRule] = {
+    **dict.fromkeys(("robot", "backend", "integrator", "ended"), _TEXT),
+    "times": _TIMES,
+    "phases": FieldRule("whole", ("T",)),
+    "q": FieldRule("real", ("T", "nq")),
+    "v": FieldRule("real", ("T", "nv")),
+    "vdot": FieldRule("real", ("T", "nv"), may_be_nan=True),
+    "tau": FieldRule("real", ("T", "nv")),
+    "memory": FieldRule("real", ("T", "memory")),
+    "base.position": FieldRule("real", ("T", 3)),
+    "base.rotation": FieldRule("real", ("T", 3, 3)),
+    "joints.names": FieldRule("names", ("joints",)),
+    "joints.q_range": FieldRule("whole", ("joints", 2)),
+    "joints.v_range": FieldRule("whole", ("joints", 2)),
+    "joints.reference": FieldRule("real", ("T", "reference")),
+    **{f"contacts.{name}": FieldRule("names", ("contacts",)) for name in ("names", "on", "against")},
+    **{f"contacts.{name}": FieldRule("real", ("T", "contacts", 3)) for name in ("points", "forces")},
+    "contacts.residual": _TIMES,
+    "contacts.memory": FieldRule("real", ("T", "ground memory")),
+    **{f"energy.{name}": _TIMES for name in ("kinetic", "potential")},
+    **{f"energy.{name}_work": _TIMES for name in ("actuator", "contact", "push", "joint")},
+    "bodies.names": FieldRule("names", ("bodies",)),
+    "bodies.q": FieldRule("real", ("T", "bodies", 7)),
+    "bodies.v": FieldRule("real", ("T", "bodies", 6)),
+    "ground.lines": FieldRule("real", ("lines", "points", 3)),
+    "ground.normal": FieldRule("real", (3,)),
+    "figure.nodes": FieldRule("real", ("T", "nodes", 3)),
+    "figure.edges": FieldRule("whole", ("edges", 2)),
+    "figure.modules": FieldRule("whole", ("edges",)),
+}
+"""The fields of a run, in their order."""
+
+
+def save(arrays: dict[str, Any], path: Path) -> None:
+    """Write the fields of a run, by the names of `FIELDS`, to an npz file."""
+    np.savez_compressed(path, version=np.array(VERSION), **arrays)
+
+
+def load(path: str | Path) -> dict[str, Any]:
+    """Return the fields of a saved run: texts, tuples of names, and arrays.
+
+    Raises:
+        ArgumentError: The path is neither text nor a `Path`.
+        FileError: The file is missing, damaged, too large, of a newer version of the toolkit, or no saved run.
+    """
+    source = check_regular(path, MAX_BYTES, "saved runs")
+    if Path(source).suffix.lower() == ".csv":
+        words = "is a table for other programs, which Run.load cannot read; load the .npz file that run.save wrote"
+        raise FileError(source, words)
+    try:
+        with zipfile.ZipFile(source) as archive:
+            return _read(archive, source)
+    except zipfile.BadZipFile as error:
+        raise FileError(source, f"is no saved run, or a damaged one: {error}; load what run.save wrote") from error
+    except FileError:
+        raise
+    except Exception as error:  # damaged archives and headers raise errors of a dozen classes
+        words = f"is a damaged run: {type(error).__name__}: {' '.join(str(error).split())}"
+        raise FileError(source, words) from error
+
+
+def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
+    members = {name.removesuffix(".npy") for name in archive.namelist()}
+    version = 1
+    if "version" in members:
+        found = _array(archive, "version", source, 64)
+        if found.shape or found.dtype.kind not in "iu":
+            raise FileError(source, "is no saved run: its version is not a whole number")
+        version = int(found)
+    if version > VERSION or version < 1:
+        raise FileError(
+            source,
+            f"is a run of layout version {version}; this version of the toolkit reads 1 to {VERSION}: update it",
+        )
+    keys = _VERSION_1.split() if "skeleton" in members else list(FIELDS)
+    missing = [key for key in keys if key not in members]
+    if missing:
+        raise FileError(source, f"is no saved run: it has no {', '.join(missing)}")
+    left, lengths, fields = MAX_BYTES, dict[str, int](), dict[str, Any]()
+    for (name, rule), key in zip(FIELDS.items(), keys, strict=True):
+        array = _array(archive, key, source, left)
+        left -= array.nbytes
+        fields[name] = _checked(array, rule, lengths, key, source)
+    for name, size in (("joints.q_range", "nq"), ("joints.v_range", "nv")):
+        _check_indices(fields[name], lengths[size] + 1, name, source)
+    _check_indices(fields["figure.edges"], lengths["nodes"], "figure.edges", source)
+    return fields
+
+
+def _array(archive: zipfile.ZipFile, name: str, source: str, most: int) -> Array:
+    """Return an array of an archive, after its header was compared with the number of bytes that follow."""
+    member = archive.getinfo(f"{name}.npy")
+    if member.file_size > most + _HEADER:
+        raise FileError(source, f"the arrays are larger than {MAX_BYTES // 2**20} MiB, the limit for saved runs")
+    with archive.open(member) as file:
+        shape, is_fortran, dtype = _header(file)
+        count = int(np.prod([float(n) for n in shape])) if shape else 1
+        if dtype.hasobject or count * dtype.itemsize > member.file_size:
+            raise FileError(source, f"the header of {name!r} announces {count:.3g} entries, more than the file has")
+        content = file.read(count * dtype.itemsize)
+        if len(content) < count * dtype.itemsize or file.read(1):
+            raise FileError(source, f"{name!r} does not have the {count} entries that its header announces")
+    return np.frombuffer(content, dtype).reshape(shape, order="F" if is_fortran else "C").copy()
+
+
+def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Return shape, whether columns come first, and type in the header of an npy file."""
+    version = np.lib.format.read_magic(file)
+    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    return read(file, max_header_size=_HEADER)
+
+
+def _checked(array: Array, rule: FieldRule, lengths: dict[str, int], name: str, source: str) -> Any:
+    """Return a field in its own type after checking it; `lengths` collects the lengths of axes."""
+    kinds = {"text": "U", "names": "U", "whole": "iu", "real": "fiu"}
+    empty_names = rule.kind == "names" and not array.size
+    if array.dtype.kind not in kinds[rule.kind] and not empty_names and (array.size or rule.kind == "text"):
+        raise FileError(source, f"{name!r} must hold {rule.kind} entries, got type {array.dtype}")
+    wanted = [n if isinstance(n, int) else lengths.get(n, -1) for n in rule.shape]
+    if array.ndim != len(wanted) or any(n not in (-1, m) for n, m in zip(wanted, array.shape, strict=True)):
+        raise FileError(source, f"{name!r} must have the shape {_shape_words(rule, lengths)}, got {array.shape}")
+    lengths.update({n: m for n, m in zip(rule.shape, array.shape, strict=True) if isinstance(n, str)})
+    if rule.kind == "text":
+        return str(array)
+    if rule.kind == "names":
+        return tuple(array.tolist())
+    if rule.kind == "real" and not np.isfinite(array).all() and not (rule.may_be_nan and not np.isinf(array).any()):
+        raise FileError(source, f"{name!r} holds a number that is not finite; save the run again")
+    return array
+
+
+def _shape_words(rule: FieldRule, lengths: dict[str, int]) -> str:
+    return f"({', '.join(str(lengths.get(n, n) if isinstance(n, str) else n) for n in rule.shape)})"
+
+
+def _check_indices(indices: Array, count: int, name: str, source: str) -> None:
+    if indices.size and not (indices.min() >= 0 and indices.max() < count):
+        raise FileError(source, f"{name!r} must hold indices from 0 to {count - 1}")
