@@ -9,6 +9,7 @@ from controllers.balance.planar import (
     SmoothCommand,
     StepCommand,
 )
+from controllers.commands import CommandedLaw, CommandedPosture, LiveCommand, SampledCommand
 from controllers.computed_torque import ComputedTorque, FeedForward, OpenLoop
 from controllers.gaits import (
     Alternating,
@@ -39,14 +40,27 @@ from controllers.joint_servo import JointPD, JointPID
 from controllers.law import GaitLaw
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
 from controllers.suited_law import servo_gains, suited_law
+from controllers.wrappers import (
+    ActuatorLag,
+    ActuatorLimits,
+    Delay,
+    NominalModel,
+    SensorNoise,
+    SwitchedLaw,
+)
 from controllers.zero_order_hold import ZeroOrderHold
 
 __all__ = [
+    "ActuatorLag",
+    "ActuatorLimits",
     "Alternating",
     "AngularMomentumControl",
     "Balanced",
+    "CommandedLaw",
+    "CommandedPosture",
     "ComputedTorque",
     "Crawl",
+    "Delay",
     "FeedForward",
     "FootKinematics",
     "Gait",
@@ -58,6 +72,8 @@ __all__ = [
     "Leg",
     "Limits",
     "LinearQuadraticBalance",
+    "LiveCommand",
+    "NominalModel",
     "NumericalGait",
     "OpenLoop",
     "OperationalSpaceControl",
@@ -67,9 +83,12 @@ __all__ = [
     "PoseTask",
     "Posture",
     "Reference",
+    "SampledCommand",
+    "SensorNoise",
     "SmoothCommand",
     "Stand",
     "StepCommand",
+    "SwitchedLaw",
     "Tripod",
     "Trot",
     "Walk",

@@ -25,9 +25,9 @@ _TIME_TOLERANCE = 1e-6  # of a period, for times of evaluation
 class ZeroOrderHold:
     """A control law in discrete time: evaluated at t = 0, 1 / rate, 2 / rate, ..., with constant torques in between.
 
-    It needs an integrator with fixed steps, which starts a step at every evaluation for any step of the integrator and
-    the sample times are. The memory is the current torques, (nv,), and the law's own memory, which advances by its rate
-    over a whole period at each evaluation.
+    It needs an integrator with fixed steps, which starts a step at every evaluation, whatever the integrator's step and
+    the times of samples. The memory is the current torques, (nv,), and the law's own memory, which advances by its rate
+    over a whole period at each evaluation. A wrapper in `law` that has sample times of its own keeps them.
 
     Attributes:
         law: Any controller. At a switch of its reference it is not evaluated before the next regular time.
@@ -88,28 +88,65 @@ class SampledLaw:
             memory: Memory at the end of the previous time step, (m,).
         """
         controller, robot = self.controller, self.robot
-        periods = t * self.sampling_rate
-        due = np.abs(periods - np.floor(periods + 0.5)) < _TIME_TOLERANCE
-        if not isinstance(due, Expression) and not due:  # in Python the law runs at its times only
+        due, held, own = is_sample_time(t, self.sampling_rate), memory[: robot.nv], memory[robot.nv :]
+        clocked = has_clock(controller)
+        if not isinstance(due, Expression) and not due and not clocked:  # in Python the law runs at its times only
             return memory
-        own = controller.update(t, phase, q, v, wrenches, memory[robot.nv :])
-        tau = full_torque(robot, controller.torque(t, phase, q, v, wrenches, own))
-        following = own + controller.rate(t, phase, q, v, wrenches, own) / self.sampling_rate
-        return where(due, np.concatenate([tau, following]), memory)
+        updated = controller.update(t, phase, q, v, wrenches, own)
+        if not isinstance(due, Expression) and not due:
+            return np.concatenate([held, updated])
+        tau = full_torque(robot, controller.torque(t, phase, q, v, wrenches, updated))
+        following = updated + controller.rate(t, phase, q, v, wrenches, updated) / self.sampling_rate
+        between = np.concatenate([held, updated]) if clocked else memory
+        return where(due, np.concatenate([tau, following]), between)
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the current generalized forces, (nv,); arguments as in `update`."""
         return memory[: len(v)]
 
     def update_times(self, until: float) -> Array:
-        """Return the times of evaluation between 0 and `until`, (n,), [s]."""
-        return np.arange(1, int(np.ceil(until * self.sampling_rate - _TIME_TOLERANCE))) / self.sampling_rate
+        """Return the times of evaluation between 0 and `until`, and those of the law, (n,), [s]."""
+        own = np.asarray(self.controller.update_times(until), dtype=float)
+        return np.union1d(own, sample_times(until, self.sampling_rate))
 
     def switches(self, until: float) -> Any:
         """Return the times before `until` at which the law's reference jumps, [s]."""
         return self.controller.switches(until)
 
     @property
+    def has_clock(self) -> bool:
+        """Whether `update` must run at times of its own: always."""
+        return True
+
+    @property
     def reference(self) -> Any:
         """The law's `reference`, or None."""
         return getattr(self.controller, "reference", None)
+
+
+def is_sample_time(t: Any, rate: Any) -> Any:
+    """Return whether t is one of the times 0, 1 / rate, 2 / rate, ..., up to rounding; traced if t or rate is.
+
+    Args:
+        t: Time, [s]. rate: Samples per second, [1/s].
+    """
+    periods = t * rate
+    return np.abs(periods - np.floor(periods + 0.5)) < _TIME_TOLERANCE
+
+
+def sample_times(until: float, rate: float) -> Array:
+    """Return the times 1 / rate, 2 / rate, ... before `until`, (n,), [s].
+
+    Args:
+        until: End time, [s]. rate: Samples per second, [1/s].
+    """
+    return np.arange(1, int(np.ceil(until * rate - _TIME_TOLERANCE))) / rate
+
+
+def has_clock(controller: Any) -> bool:
+    """Return whether a started controller has sample times of its own, at which its `update` must run.
+
+    Args:
+        controller: The controller, also inside the adapter that `adapt` returns.
+    """
+    return bool(getattr(getattr(controller, "controller", controller), "has_clock", False))

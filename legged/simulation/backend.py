@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
@@ -10,10 +11,12 @@ from typing import Any
 import numpy as np
 
 from legged.compiler import compile as compile_function
+from legged.compiler.ir.expression import Expression
 from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.simulation.chart import largest_rotation, normalized
 from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Observation, Outputs
+from legged.simulation.controller import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample, StepSequence
 from legged.simulation.rigid_loop import RigidLoop
 
@@ -47,6 +50,13 @@ class _CompiledPlant(ClosedLoop):
         except Exception:  # a user's ground that cannot be traced may raise anything
             return super().external_forces
 
+    def controller_update(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> Array:
+        return _numbers(super().controller_update(t, phase, q, s, contact))
+
+    def actuation(self, t: Any, phase: Any, q: Array, s: Array, contact: Array) -> tuple[Array, Array]:
+        tau, memory_rate = super().actuation(t, phase, q, s, contact)
+        return _numbers(tau), _numbers(memory_rate)
+
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         return self._compiled("configuration", q_ref=self.robot.nq, xi=self.robot.nv)(q_ref, xi)
 
@@ -65,6 +75,17 @@ class _CompiledPlant(ClosedLoop):
 
     def outputs(self, q: Array, s: Array) -> Outputs:
         return self._compiled("outputs", q=self.robot.nq, s=self.size)(q, s)
+
+
+def _numbers(result: Any) -> Any:
+    """Return the result of a controller that runs in Python, (n,), mixed units, if it has no expression of a trace."""
+    parts = result.ravel().tolist() if isinstance(result, np.ndarray) and result.dtype == object else ()
+    if any(isinstance(part, Expression) for part in parts):
+        raise TraceError(
+            "the controller keeps values of an attempt to compile it in a state of its own; pass compiled=False, which "
+            "runs it in Python only"
+        )
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,14 +243,19 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     Raises:
         TraceError: If compiled is True and the loop cannot be compiled.
     """
+    traced = copy.copy(loop)  # with a copy of the controller, whose own state changes while it is traced and compared
+    object.__setattr__(traced, "controller", independent_copy(loop.controller))
     kind = _PLANTS.get(type(loop))  # other classes have their own equations, which have no compiled parts
     plant = loop if kind is None else kind(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     if compiled is False:
         return Backend(plant, False, "compiled robot, controller in Python (as asked)")
     try:
-        backend = Backend(loop, True, COMPILED)
-        backend.observe(0.0, 0, q, s)
-        difference = _difference(backend, Backend(loop, False, ""), q, s)
+        backend = Backend(traced, True, COMPILED)
+        try:
+            backend.observe(0.0, 0, q, s)
+        finally:
+            check_stateless(traced.controller)
+        difference = _difference(backend, Backend(traced, False, ""), q, s)
     except NO_SOLUTION:
         raise
     except Exception as error:  # tracing runs the user's code, which may raise anything

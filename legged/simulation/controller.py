@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Iterator
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
 
 import numpy as np
 
+from legged.compiler import Expression, Kernel
 from legged.contact.rigid import Rigid
-from legged.errors import ShapeError
+from legged.errors import ShapeError, TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 
@@ -86,7 +89,7 @@ class Controller(Protocol):
 
     @property
     def has_update(self) -> bool:
-        """Whether the controller has a discrete update."""
+        """Whether the controller has a discrete update; by default, whether it has the method `update`."""
         ...
 
 
@@ -127,7 +130,7 @@ class _ControllerAdapter:
 
     @property
     def has_update(self) -> bool:
-        return hasattr(self.controller, "update")
+        return bool(getattr(self.controller, "has_update", hasattr(self.controller, "update")))
 
     @property
     def reference(self) -> Any:
@@ -165,6 +168,64 @@ def adapt(controller: Any) -> Controller:
         "a controller is a callable (t, q, v, wrenches) -> torques or an object with a method `torque` or `start`, "
         f"got {controller!r}"
     )
+
+
+def independent_copy(controller: Any) -> Any:
+    """Return a copy of a controller whose own state, such as a filter's attributes, is separate from the original's.
+
+    Robots and compiled kernels are shared. A function is not copied, nor is what it has captured. A controller that
+    cannot be copied is returned itself.
+
+    Args:
+        controller: Any controller.
+    """
+    shared = {id(part): part for part in _parts(controller) if isinstance(part, (Robot, Kernel))}
+    try:
+        return copy.deepcopy(controller, shared)
+    except Exception:  # a user's class may refuse to be copied in any way
+        return controller
+
+
+def check_stateless(controller: Any) -> None:
+    """Raise TraceError if a controller that has been traced has stored expressions of the trace in its own state.
+
+    Args:
+        controller: Any controller.
+    """
+    if any(isinstance(part, Expression) for part in _parts(controller)):
+        raise TraceError("the controller changes a state of its own, not only its memory")
+
+
+def _parts(controller: Any) -> Iterator[Any]:
+    """Yield all objects in a controller: attributes, entries, and variables that functions have captured."""
+    visited: dict[int, Any] = {}
+    pending = [controller]
+    while pending:
+        part = pending.pop()
+        if id(part) in visited:
+            continue
+        visited[id(part)] = part
+        yield part
+        if isinstance(part, (list, tuple)):
+            pending.extend(part)
+        elif isinstance(part, np.ndarray) and part.dtype == object:
+            pending.extend(part.ravel().tolist())
+        elif isinstance(part, dict):
+            pending.extend(part.values())
+        elif isinstance(part, FunctionType):
+            pending.extend(cell.cell_contents for cell in part.__closure__ or () if _is_filled(cell))
+        elif isinstance(part, MethodType):
+            pending.append(part.__self__)
+        elif not isinstance(part, (type, ModuleType, Robot, Kernel, Expression)):
+            pending.extend(getattr(part, "__dict__", {}).values())
+
+
+def _is_filled(cell: CellType) -> bool:
+    try:
+        cell.cell_contents  # noqa: B018
+    except ValueError:  # the variable has no value yet
+        return False
+    return True
 
 
 def full_torque(robot: Robot, torque: Any) -> Array:

@@ -21,7 +21,7 @@ from legged.robot.robot import Robot
 from legged.simulation.backend import advance
 from legged.simulation.chart import normalized
 from legged.simulation.closed_loop import BreakTimes, ClosedLoop
-from legged.simulation.controller import Controller, adapt
+from legged.simulation.controller import Controller, adapt, check_stateless, independent_copy
 from legged.simulation.fall import Fall, FallLimits
 from legged.simulation.forces import push_times
 from legged.simulation.integrators import StepSequence
@@ -90,6 +90,7 @@ class RolloutBatch:
         setup = self.sweep.member(i)
         q, v = self._state(i, setup)
         controller, memory = self._started(setup, q, v)
+        controller = independent_copy(controller)  # members do not share the state of a controller that keeps one
         parts = controller, setup.ground, len(memory), setup.pushes, list(nodes), setup.bodies
         loop = closed_loop(self.robot, *parts)
         return RolloutMember(loop, q, loop.initial(v, memory), self._limits(setup, q))
@@ -202,7 +203,10 @@ class CompiledBatch:
         self._template, parameters = numbers[0], numbers[:, self._varying]
         n = self.states.shape[1]
         shapes = {"clock": (3,), "parameters": (parameters.shape[1],), "state": (n,)}
-        graph = simplify(record(self._step, shapes))
+        try:
+            graph = simplify(record(self._step, shapes))
+        finally:
+            check_stateless(batch.first.loop.controller)
         self.code, self.parameters = _hoisted(graph, parameters)
 
     def _step(self, clock: Any, parameters: Any, state: Any) -> tuple[Array, Any]:
@@ -228,6 +232,7 @@ class CompiledBatch:
         """
         rng, count, worst, h = np.random.default_rng(0), len(self.states), 0.0, 1e-4
         chosen = sorted({0, count // 2, count - 1})
+        loops = [self.batch.member(i).loop for i in chosen]  # each for all times, which shows a state of its controller
         nq, times = self.batch.robot.nq, min(count, 2)  # selects the code of the rollout: for one member, or for many
         for t in (0.0, 0.1, 0.37):
             noise = 1e-3 * rng.standard_normal((len(chosen), self.states.shape[1]))
@@ -238,8 +243,8 @@ class CompiledBatch:
                 self.parameters if len(self.parameters) == 1 else np.repeat(self.parameters[chosen], times, axis=0)
             )
             self.code.run(members, parameters, schedule, threads=1)
-            for k, i in enumerate(chosen):
-                plain = self._plain_step(i, np.array([t, h, 0.0]), states[k])
+            for k in range(len(chosen)):
+                plain = self._plain_step(loops[k], np.array([t, h, 0.0]), states[k])
                 ended = members.outcome[times * k, 0] == NOT_FINITE
                 if ended or not np.isfinite(plain).all():
                     worst = max(worst, 0.0 if ended and not np.isfinite(plain).all() else np.inf)
@@ -254,11 +259,11 @@ class CompiledBatch:
         q = normalized(robot, state[: robot.nq] + noise[: robot.nq])
         return np.concatenate([q, loop.perturbed(state[robot.nq :], noise[robot.nq :])])
 
-    def _plain_step(self, i: int, clock: Array, state: Array) -> Array:
-        """Return the state of member i after a step of the plain equations; NaN if they have no solution."""
+    def _plain_step(self, loop: ClosedLoop, clock: Array, state: Array) -> Array:
+        """Return the state of a closed loop after a step of the plain equations; NaN if they have no solution."""
         try:
             with np.errstate(all="ignore"):
-                return advance(self.batch.member(i).loop, self.rule, clock, state)
+                return advance(loop, self.rule, clock, state)
         except (NotFiniteError, SingularError):
             return np.full_like(state, np.nan)
 

@@ -1,0 +1,203 @@
+"""Several laws of which one acts at a time, chosen by time or by the state."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from controllers.zero_order_hold import has_clock
+from legged import arguments
+from legged.compiler.ir import where
+from legged.compiler.ir.expression import Expression
+from legged.contact.rigid import Rigid
+from legged.errors import DefinitionError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+from legged.simulation.controller import Controller, ControllerLike, adapt, full_torque
+
+Array = np.ndarray
+_SAME_TIME = 1e-9  # [s]: times nearer than this are equal
+_MARGIN = 1e-6  # [s], by which switch times are asked beyond the time at which a law takes over
+
+
+Selection = Callable[[Any, Any, Array, Array, Array], Any]
+"""A function (current, t, q, v, wrenches) -> index of the law to use, a NumPy formula."""
+
+
+@dataclass(frozen=True, eq=False)
+class SwitchedLaw:
+    """Several laws, one of which acts at a time.
+
+        SwitchedLaw([stand, trot], [2.0])                                # the second law from t = 2 s on
+        SwitchedLaw([trot, brake], lambda now, t, q, v, wrenches: np.maximum(now, legged.where(v[3] > 1.0, 1.0, 0.0)))
+
+    A law that does not act keeps its memory, at first that of the start of the run. The memory is the number of the
+    acting law, (1,), and the memories of all laws.
+
+    Attributes:
+        laws: The laws.
+        when: Increasing times, [s], one fewer than laws, at which the next law takes over; or a function
+            (current, t, q, v, wrenches) -> number of the law, evaluated at the start of each fixed time step.
+
+    Raises:
+        DefinitionError: The times do not fit the laws; or laws are chosen by the state, and their references jump at
+            different times.
+    """
+
+    laws: Sequence[ControllerLike | Any]
+    when: Sequence[float] | Selection
+    _robot: Robot | None = field(default=None, repr=False, kw_only=True)
+    _bounds: tuple[int, ...] = field(default=(), repr=False, kw_only=True)  # of the laws' memories in the whole one
+    _counts: tuple[tuple[float, float], ...] = field(default=(), repr=False, kw_only=True)  # see `_switch_counts`
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.laws, (list, tuple)) or not self.laws:
+            raise DefinitionError(f"laws must be a list of controllers, got {arguments.shown(self.laws)}")
+        if callable(self.when):
+            return
+        times = arguments.array("when", self.when, (len(self.laws) - 1,), "one time fewer than laws")
+        if not (np.diff(times, prepend=0.0) > 0.0).all():
+            raise DefinitionError(f"the times at which laws are switched must be positive and increase, got {times}")
+
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (law, memory): the started laws, and the initial memory, (m,); arguments as in `Wrapper.start`."""
+        started = [adapt(law).start(robot, ground, q, v) for law in self.laws]
+        laws, memories = tuple(law for law, _ in started), [np.zeros(1), *(memory for _, memory in started)]
+        bounds = tuple(int(n) for n in np.cumsum([len(memory) for memory in memories]))
+        fitted = replace(self, laws=laws, _robot=robot, _bounds=bounds)
+        if not callable(self.when):
+            fitted = replace(fitted, _counts=fitted._switch_counts())
+        return fitted, np.concatenate(memories)
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the generalized forces of the acting law, (nv,); arguments as in `GaitLaw.torque`."""
+        robot = self._robot
+        if robot is None:
+            raise DefinitionError("this SwitchedLaw has no robot; use the one that start(robot, ...) returns")
+
+        def value(law: Controller, phase: Any, memory: Array) -> Array:
+            return full_torque(robot, law.torque(t, phase, q, v, wrenches, memory))
+
+        return self._chosen(phase, memory, value)
+
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the time derivative of the memory, (m,), zero for laws that do not act.
+
+        Arguments as in `GaitLaw.torque`.
+        """
+        return self._changed(phase, memory, 0.0 * memory, lambda law, *x: law.rate(t, x[0], q, v, wrenches, x[1]))
+
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the memory at the start of a time step, (m,): of the acting law, and which one acts.
+
+        Arguments as in `GaitLaw.torque`.
+        """
+        if callable(self.when):
+            now = np.stack([1.0 * self.when(memory[0], t, q, v, wrenches)])
+            memory = np.concatenate([now, memory[1:]])
+        return self._changed(phase, memory, memory, lambda law, *x: law.update(t, x[0], q, v, wrenches, x[1]))
+
+    def switches(self, until: float) -> Any:
+        """Return the times before `until` at which the reference jumps or another law takes over, (n,), [s].
+
+        Args:
+            until: End time, [s].
+        """
+        if callable(self.when):
+            own = [tuple(float(t) for t in law.switches(until)) for law in self.laws]
+            different = {times for times in own if times}
+            if len(different) > 1:
+                raise DefinitionError(
+                    "the references of laws that the state chooses must jump at the same times; use gaits of equal "
+                    "period, or give times in place of a function"
+                )
+            return np.array(next(iter(different), ()))
+        starts = self._starts
+        own = [self._own_switches(k, start, min(end, until)) for k, (start, end) in enumerate(pairwise(starts))]
+        found = [t for times in own for t in times]
+        return np.array(sorted([*found, *(t for t in starts[1:-1] if t < until)]))
+
+    def update_times(self, until: float) -> Any:
+        """Return the times before `until` at which a time step must start, (n,), [s]."""
+        return np.unique([float(t) for law in self.laws for t in law.update_times(until)])
+
+    @property
+    def has_update(self) -> bool:
+        """Whether a law has a discrete update, or the state chooses the law."""
+        return callable(self.when) or any(law.has_update for law in self.laws)
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether a law has sample times of its own."""
+        return any(has_clock(law) for law in self.laws)
+
+    @property
+    def reference(self) -> Any:
+        """The `reference` of the acting law, if times choose it and all laws have one; otherwise None."""
+        references = [getattr(law, "reference", None) for law in self.laws]
+        if callable(self.when) or any(reference is None for reference in references):
+            return None
+        return lambda t, phase=None: self._chosen(phase, np.zeros(1), lambda law, own, _: law.reference(t, own))
+
+    def __getattr__(self, name: str) -> Any:
+        """Return `initial_state` of the first law, if it has one."""
+        if name != "initial_state":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.laws[0], name)
+
+    @property
+    def _starts(self) -> list[float]:
+        """Times at which each law takes over, and infinity."""
+        assert not callable(self.when)
+        return [0.0, *map(float, self.when), np.inf]
+
+    def _own_switches(self, k: int, start: float, end: float) -> list[float]:
+        """Return the switch times of law k between two times, without these."""
+        return [float(t) for t in self.laws[k].switches(end) if start + _SAME_TIME < t < end - _SAME_TIME]
+
+    def _switch_counts(self) -> tuple[tuple[float, float], ...]:
+        """Return the phases of this law and of each law itself at the time when that law takes over."""
+        counts, passed = [(0.0, 0.0)], 0
+        for k, (start, end) in enumerate(pairwise(self._starts[:-1])):
+            passed += len(self._own_switches(k, start, end)) + 1
+            own = [t for t in self.laws[k + 1].switches(end + _MARGIN) if t <= end + _SAME_TIME]
+            counts.append((float(passed), float(len(own))))
+        return tuple(counts)
+
+    def _chosen(self, phase: Any, memory: Array, value: Callable[[Controller, Any, Array], Any]) -> Any:
+        """Return value(law, phase, memory) of the acting law."""
+        number, phases = self._acting(phase, memory)
+        parts = [memory[i:j] for i, j in pairwise(self._bounds)] or [memory] * len(self.laws)
+        if not isinstance(number, Expression):
+            k = round(float(number))
+            return value(self.laws[k], phases[k], parts[k])
+        values = [value(*x) for x in zip(self.laws, phases, parts, strict=True)]
+        found = values[0]
+        for k, other in enumerate(values[1:], 1):
+            found = where(number > k - 0.5, other, found)
+        return found
+
+    def _changed(
+        self, phase: Any, memory: Array, otherwise: Array, value: Callable[[Controller, Any, Array], Any]
+    ) -> Array:
+        """Return an array like the memory: value(law, phase, memory) for the acting law, `otherwise` for the others."""
+        number, phases = self._acting(phase, memory)
+        parts = [otherwise[:1]]
+        for k, (i, j) in enumerate(pairwise(self._bounds)):
+            acts = (number > k - 0.5) & (number < k + 0.5)
+            if isinstance(acts, Expression):
+                parts.append(where(acts, value(self.laws[k], phases[k], memory[i:j]), otherwise[i:j]))
+            else:
+                parts.append(value(self.laws[k], phases[k], memory[i:j]) if acts else otherwise[i:j])
+        return np.concatenate(parts)
+
+    def _acting(self, phase: Any, memory: Array) -> tuple[Any, list[Any]]:
+        """Return the number of the acting law, and the phase of each law's own reference."""
+        if callable(self.when):
+            return memory[0], [phase] * len(self.laws)
+        number = sum((where(phase > n - 0.5, 1.0, 0.0) for n, _ in self._counts[1:]), 0.0 * phase)
+        return number, [np.maximum(phase - n + own, 0.0) for n, own in self._counts]

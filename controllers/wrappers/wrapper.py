@@ -1,0 +1,229 @@
+"""Wrappers that make the loop of any control law realistic: sensors, computing, actuators and an inexact model.
+
+    law = controllers.SensorNoise(controllers.ComputedTorque(gait), velocity=0.05)       # [rad/s]
+    law = controllers.Delay(controllers.ZeroOrderHold(law, rate=500.0), delay=0.004, rate=1000.0)
+    law = controllers.ActuatorLag(controllers.ActuatorLimits(law, torque=40.0), time_constant=0.005)
+
+A wrapper is a controller around another one; wrappers nest in any order. Signals pass inward from the sensors and
+outward to the actuators, so the outermost wrapper of commands is next to the robot. The memory of a wrapper stands
+before that of its law. Wrappers with a discrete update need an integrator with fixed steps, which starts a step at
+each of their sample times.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, Self
+
+import numpy as np
+
+from controllers.zero_order_hold import has_clock, is_sample_time, sample_times
+from legged import arguments
+from legged.compiler.ir import where
+from legged.compiler.ir.expression import Expression
+from legged.contact.rigid import Rigid
+from legged.errors import DefinitionError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+from legged.simulation.controller import ControllerLike, adapt, full_torque
+
+Array = np.ndarray
+_WHOLE = 1e-6  # of a period: deviation of a delay from a whole number of periods that counts as rounding
+
+
+@dataclass(frozen=True, eq=False)
+class Wrapper:
+    """A controller around another one, which it evaluates unchanged; subclasses change what passes.
+
+    `start` returns a copy with the started law. Its memory is [own memory; memory of the law].
+
+    Attributes:
+        law: Any controller.
+    """
+
+    law: ControllerLike | Any
+    _robot: Robot | None = field(default=None, repr=False, kw_only=True)
+    _size: int = field(default=0, repr=False, kw_only=True)  # length of the wrapper's own memory
+
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (wrapper, memory): this wrapper around the started law, and the initial memory, (m,).
+
+        Args:
+            robot: The robot.
+            ground: The ground, or None.
+            q: Initial configuration, (nq,).
+            v: Initial velocity, (nv,).
+
+        Raises:
+            LeggedError: A field does not fit the robot, or the law refuses it.
+        """
+        controller, memory = adapt(self.law).start(robot, ground, q, v)
+        fitted, own = self._fitted(robot)
+        started = replace(fitted, law=controller, _robot=robot, _size=len(own))
+        return started, np.concatenate([own, memory])
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
+        return full_torque(self._plant, self.law.torque(t, phase, q, v, wrenches, memory[self._size :]))
+
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
+        inner = self.law.rate(t, phase, q, v, wrenches, memory[self._size :])
+        return np.concatenate([np.zeros(self._size), inner])
+
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the memory at the start of a time step, (m,); arguments as in `GaitLaw.torque`."""
+        inner = self.law.update(t, phase, q, v, wrenches, memory[self._size :])
+        return np.concatenate([memory[: self._size], inner])
+
+    def switches(self, until: float) -> Any:
+        """Return the times before `until` at which the law's reference jumps, [s]."""
+        return self.law.switches(until)
+
+    def update_times(self, until: float) -> Any:
+        """Return the times before `until` at which a time step must start, [s]."""
+        return self.law.update_times(until)
+
+    @property
+    def has_update(self) -> bool:
+        """Whether the wrapper or its law has a discrete update."""
+        return self.law.has_update
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether the wrapper or its law has sample times of its own."""
+        return has_clock(self.law)
+
+    @property
+    def reference(self) -> Any:
+        """The law's `reference`, or None."""
+        return getattr(self.law, "reference", None)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return `initial_state` of the law, if it has one."""
+        if name != "initial_state":
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        return getattr(self.law, name)
+
+    def _fitted(self, robot: Robot) -> tuple[Self, Array]:
+        """Return this wrapper with its fields fitted to a robot, and its own initial memory."""
+        return self, np.zeros(0)
+
+    @property
+    def _plant(self) -> Robot:
+        if self._robot is None:
+            raise DefinitionError(f"this {type(self).__name__} has no robot; use what start(robot, ...) returns")
+        return self._robot
+
+
+@dataclass(frozen=True, eq=False)
+class SampledWrapper(Wrapper):
+    """The base class of wrappers whose own memory changes at the times 0, 1 / frequency, 2 / frequency, ..."""
+
+    frequency: float = field(default=1000.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        arguments.number("frequency", self.frequency, "1/s", above=0.0)
+
+    def update_times(self, until: float) -> Any:
+        """Return the sample times before `until`, and those of the law, (n,), [s]."""
+        own = np.asarray(self.law.update_times(until), dtype=float)
+        return np.union1d(own, sample_times(until, self.frequency))
+
+    @property
+    def has_update(self) -> bool:
+        """Whether there is a discrete update: always."""
+        return True
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether there are sample times: always."""
+        return True
+
+
+@dataclass(frozen=True, eq=False)
+class Delay(SampledWrapper):
+    """The commands of a law, late by a constant time; zero until the first one arrives.
+
+    The command is sampled at t_k = k / frequency, and acts from t_k + delay on until the next one. A law under
+    `ZeroOrderHold` is delayed exactly if its sample times are among the t_k. The memory is the commands on their way,
+    (delay frequency + 1) times (nv,).
+
+    Attributes:
+        law: Any controller.
+        delay: A whole number of sampling periods, [s].
+        frequency: Samples per second, [1/s].
+
+    Raises:
+        DefinitionError: The delay is not a whole number of sampling periods.
+    """
+
+    delay: float
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        arguments.number("delay", self.delay, "s", least=0.0)
+        if abs(self.delay * self.frequency - self._periods) > _WHOLE:
+            raise DefinitionError(
+                f"delay must be a whole number of sampling periods, got {self.delay} s and periods of "
+                f"{1.0 / self.frequency:g} s; use a higher frequency"
+            )
+
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the memory at the start of a time step, (m,): at sample times with the present command in front.
+
+        Arguments as in `GaitLaw.torque`.
+        """
+        updated = super().update(t, phase, q, v, wrenches, memory)
+        due = is_sample_time(t, self.frequency)
+        if not isinstance(due, Expression) and not due:
+            return updated
+        command = super().torque(t, phase, q, v, wrenches, updated)
+        line = updated[: self._size]
+        shifted = np.concatenate([command, line[: self._size - len(v)]])
+        return np.concatenate([where(due, shifted, line), updated[self._size :]])
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        """Return the delayed generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
+        return memory[self._size - len(v) : self._size]
+
+    @property
+    def _periods(self) -> int:
+        return round(self.delay * self.frequency)
+
+    def _fitted(self, robot: Robot) -> tuple[Self, Array]:
+        return self, np.zeros((self._periods + 1) * robot.nv)
+
+
+@dataclass(frozen=True, eq=False)
+class NominalModel(Wrapper):
+    """A law that computes with another model of the robot than the one that is simulated.
+
+    Attributes:
+        law: Any controller.
+        model: The robot that the law computes with: of the same structure, with other masses, lengths or friction.
+
+    Raises:
+        DefinitionError: Links, joints or contact points of model and robot differ in names or number.
+    """
+
+    model: Robot
+
+    def __post_init__(self) -> None:
+        arguments.instance("model", self.model, Robot, "a legged.Robot")
+
+    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
+        """Return (wrapper, memory) with the law started for the model, (m,); arguments as in `Wrapper.start`."""
+        for words, names in (
+            ("links", lambda robot: [link.name for link in robot.links]),
+            ("joints", lambda robot: [(joint.name, joint.q, joint.v) for joint in robot.joints]),
+            ("bases", lambda robot: [robot.base.kind]),
+            ("contact points", lambda robot: [contact.name for contact in robot.contacts]),
+        ):
+            if names(robot) != names(self.model):
+                raise DefinitionError(
+                    f"the nominal model {self.model.name!r} and the robot {robot.name!r} have different {words}; "
+                    f"a nominal model differs in numbers only"
+                )
+        controller, memory = adapt(self.law).start(self.model, ground, q, v)
+        return replace(self, law=controller, _robot=robot), memory
