@@ -17,7 +17,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.controller import Controller, ControllerLike, adapt, full_torque
+from legged.simulation.controller import Controller, adapt, full_torque
 
 Array = np.ndarray
 _SAME_TIME = 1e-9  # [s]: times nearer than this are equal
@@ -48,7 +48,7 @@ class SwitchedLaw:
             different times.
     """
 
-    laws: Sequence[ControllerLike | Any]
+    laws: Sequence[Any]
     when: Sequence[float] | Selection
     _robot: Robot | None = field(default=None, repr=False, kw_only=True)
     _bounds: tuple[int, ...] = field(default=(), repr=False, kw_only=True)  # of the laws' memories in the whole one

@@ -25,7 +25,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.controller import ControllerLike, adapt, full_torque
+from legged.simulation.controller import adapt, full_torque
 
 Array = np.ndarray
 _WHOLE = 1e-6  # of a period: deviation of a delay from a whole number of periods that counts as rounding
@@ -41,7 +41,7 @@ class Wrapper:
         law: Any controller.
     """
 
-    law: ControllerLike | Any
+    law: Any
     _robot: Robot | None = field(default=None, repr=False, kw_only=True)
     _size: int = field(default=0, repr=False, kw_only=True)  # length of the wrapper's own memory
 
