@@ -138,10 +138,10 @@ class SwitchedLaw:
     @property
     def reference(self) -> Any:
         """The `reference` of the acting law, if times choose it and all laws have one; otherwise None."""
-        references = [getattr(law, "reference", None) for law in self.laws]
-        if callable(self.when) or any(reference is None for reference in references):
+        references: dict[int, Any] = {id(law): getattr(law, "reference", None) for law in self.laws}
+        if callable(self.when) or None in references.values():
             return None
-        return lambda t, phase=None: self._chosen(phase, np.zeros(1), lambda law, own, _: law.reference(t, own))
+        return lambda t, phase=None: self._chosen(phase, np.zeros(1), lambda law, own, _: references[id(law)](t, own))
 
     def __getattr__(self, name: str) -> Any:
         """Return `initial_state` of the first law, if it has one."""
