@@ -102,6 +102,40 @@ def test_branches_save_what_the_formula_says():
     assert sparsity.DofTree.of(bush).nonzeros == 15 + sum(6 + d for d in depth)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_costs_of_factors_and_solutions_are_the_formulas_of_the_tree(seed):
+    """Sums over the numbers of ancestors, equal to the counts of the traced functions on a matrix of the tree."""
+    robot = legged.random_tree(seed, 6)
+    tree = sparsity.DofTree.of(robot) if seed else sparsity.DofTree.chain(9)
+    n = len(tree.order)
+    lower = [(k, j) for k in range(n) for j in (*tree.ancestors(k), k)]
+
+    def counted(function, unit_diagonal=False):
+        def traced(entries, D, b):
+            M = np.zeros((n, n), dtype=object)
+            for (k, j), entry in zip(lower, entries, strict=True):
+                M[k, j] = M[j, k] = entry
+            return function(M, D, b)
+
+        counts = legged.count(traced, None, entries=len(lower), D=n, b=n)
+        return counts.multiplications, counts.additions, counts.divisions, counts.square_roots
+
+    def unit_lower(M):
+        return np.tril(M, -1) + np.eye(n)
+
+    traced = {
+        "factor_ltl": lambda M, D, b: sparsity.factor_ltl(M, tree),
+        "factor_ltdl": lambda M, D, b: sparsity.factor_ltdl(M, tree),
+        "solve_transposed": lambda M, D, b: sparsity.solve_transposed(np.tril(M), tree, b),
+        "solve_lower": lambda M, D, b: sparsity.solve_lower(np.tril(M), tree, b),
+        "solve_ltl": lambda M, D, b: sparsity.solve_ltl(np.tril(M), tree, b),
+        "solve_ltdl": lambda M, D, b: sparsity.solve_ltdl(unit_lower(M), D, tree, b),
+        "inverse_factor": lambda M, D, b: sparsity.inverse_factor(np.tril(M), tree),
+    }
+    costs = tree.costs()
+    assert {name: counted(function) for name, function in traced.items()} == {k: tuple(c) for k, c in costs.items()}
+
+
 def test_link_coordinates_are_cheaper_until_chains_are_long():
     """The paper: Newton-Euler and articulated bodies always in link coordinates, composite bodies unless n is large."""
 
