@@ -51,7 +51,7 @@ def compiled_rollout(
     sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     integrator = legged.TimeStepping(time_step) if isinstance(ground, Rigid) else legged.SemiImplicitEuler(time_step)
     fall = None if ground is None else legged.Fall()
-    batch = RolloutBatch(robot, sweep, q, v, fall, steps * time_step)
+    batch = RolloutBatch(robot, sweep, q, v, fall)
     loop = CompiledBatch(batch, batch.starts, integrator.rule)
     assert loop.largest_difference() < 1e-6, "machine code and plain equations must agree"
     task = RolloutTask(batch, integrator, np.array([0.0, steps * time_step]))

@@ -7,15 +7,19 @@ from legged.simulation.integrators import BDF, RungeKutta4, SemiImplicitEuler, S
 from legged.simulation.rollouts import Rollouts, rollout
 from legged.simulation.run import Run
 from legged.simulation.simulate import simulate
+from legged.simulation.stepping import Contacts, Simulation, SimulationState
 
 __all__ = [
     "BDF",
+    "Contacts",
     "Fall",
     "Push",
     "Rollouts",
     "Run",
     "RungeKutta4",
     "SemiImplicitEuler",
+    "Simulation",
+    "SimulationState",
     "Stiff",
     "TimeStepping",
     "loop_errors",

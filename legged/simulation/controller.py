@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import inspect
 from collections.abc import Callable, Iterator
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
@@ -25,6 +26,8 @@ class Controller(Protocol):
     A controller with `update` needs an integrator with fixed steps. Two more methods are optional:
     `initial_state(robot) -> (q, v)`, the start of runs without a given state, and
     `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each, which runs record.
+    A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
+    `rate` and `update` if they need it.
     """
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Any:
@@ -94,7 +97,10 @@ class Controller(Protocol):
 
 
 class _ControllerAdapter:
-    """A controller with all methods from an object with some of them."""
+    """A controller with all methods from an object with some of them.
+
+    The methods take the command of a time step as a last argument if `takes_command`.
+    """
 
     def __init__(self, controller: Any):
         self.controller = controller
@@ -108,17 +114,21 @@ class _ControllerAdapter:
             controller, memory = self.controller, started
         return type(self)(controller), np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return self.controller.torque(t, phase, q, v, wrenches, memory)
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        return self.controller.torque(t, phase, q, v, wrenches, memory, *command)
 
-    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         rate: Any = getattr(self.controller, "rate", None)
         if rate is None or not len(memory):
             return 0.0 * memory
-        return np.asanyarray(rate(t, phase, q, v, wrenches, memory))
+        own = command if takes_command(rate) else ()
+        return np.asanyarray(rate(t, phase, q, v, wrenches, memory, *own))
 
-    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return self.controller.update(t, phase, q, v, wrenches, memory) if self.has_update else memory
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        if not self.has_update:
+            return memory
+        own = command if takes_command(self.controller.update) else ()
+        return self.controller.update(t, phase, q, v, wrenches, memory, *own)
 
     def switches(self, until: float) -> Any:
         switches = getattr(self.controller, "switches", None)
@@ -133,22 +143,80 @@ class _ControllerAdapter:
         return bool(getattr(self.controller, "has_update", hasattr(self.controller, "update")))
 
     @property
+    def takes_command(self) -> bool:
+        return takes_command(self.controller.torque)
+
+    @property
     def reference(self) -> Any:
         return getattr(self.controller, "reference", None)
 
 
 class _FunctionController(_ControllerAdapter):
-    """A controller from a callable tau = controller(t, q, v, wrenches)."""
+    """A controller from a callable tau = controller(t, q, v, wrenches), or with a fifth argument `command`."""
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return self.controller(t, q, v, wrenches)
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        return self.controller(t, q, v, wrenches, *command)
+
+    @property
+    def takes_command(self) -> bool:
+        return takes_command(self.controller)
 
 
 class _ZeroTorque(_ControllerAdapter):
-    """The controller that gives no forces."""
+    """The controller that gives the forces of its command, or none without a command."""
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
-        return np.zeros(len(v))
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        return command[0] if command else np.zeros(len(v))
+
+    @property
+    def takes_command(self) -> bool:
+        return True
+
+
+class CommandedController:
+    """A started controller together with the command of the present time step.
+
+    Attributes:
+        controller: The controller.
+        command: The command, (nu,), any unit; None for a controller that takes none.
+    """
+
+    def __init__(self, controller: Any, command: Array | None):
+        self.controller, self.command = controller, command
+
+    @property
+    def _commands(self) -> tuple[Array, ...]:
+        return () if self.command is None else (self.command,)
+
+    def torque(self, *arguments: Any) -> Array:
+        """Return the torques under the command, (nv,) or (nj,); arguments as in `Controller.torque`."""
+        return self.controller.torque(*arguments, *self._commands)
+
+    def rate(self, *arguments: Any) -> Array:
+        """Return the rate of the memory under the command, (m,); arguments as in `Controller.rate`."""
+        return self.controller.rate(*arguments, *self._commands)
+
+    def update(self, *arguments: Any) -> Array:
+        """Return the memory after an update under the command, (m,); arguments as in `Controller.update`."""
+        return self.controller.update(*arguments, *self._commands)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return an attribute of the controller."""
+        if name == "controller":  # while the object is copied
+            raise AttributeError(name)
+        return getattr(self.controller, name)
+
+
+def takes_command(function: Callable[..., Any]) -> bool:
+    """Return whether a function has an argument `command`.
+
+    Args:
+        function: A controller's callable or method.
+    """
+    try:
+        return "command" in inspect.signature(function).parameters
+    except (TypeError, ValueError):
+        return False
 
 
 def adapt(controller: Any) -> Controller:

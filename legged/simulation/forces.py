@@ -142,6 +142,19 @@ def check_range(robot: Robot, q: Array) -> None:
             )
 
 
+def beyond_range(robot: Robot, q: Array) -> Array:
+    """Return whether a joint is beyond its stop in each of some configurations, (k,), bool.
+
+    Args:
+        robot: The robot. q: Configurations, (k, nq), mixed units.
+    """
+    found = np.zeros(len(q), dtype=bool)
+    for body, lower, upper in _ranges(robot):
+        x = body.joint_position(q.T)[0]
+        found |= (x < lower - _RANGE_TOLERANCE) | (x > upper + _RANGE_TOLERANCE)
+    return found
+
+
 def _ranges(robot: Robot) -> list[tuple[Body, float, float]]:
     """Return (body, lower, upper) of each joint with a stop at one end or both."""
     return [(body, *body.stops) for body in robot.bodies if body.stops]

@@ -8,6 +8,7 @@ import numpy as np
 
 from legged.errors import LeggedError
 from legged.simulation.backend import Backend
+from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.integrators import Integrator, StateSample
 from legged.simulation.records import (
     GROUND,
@@ -40,7 +41,7 @@ def record_run(backend: Backend, integrator: Integrator, states: list[StateSampl
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
     _, edges, modules = stick_figure(robot, bodies)
     nodes = np.array([o.skeleton for o in outputs])
-    names, on, against = _contacts(loop)
+    names, on, against = contact_names(loop), *_contact_sides(loop)
     ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
     q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
     return Run(
@@ -87,15 +88,24 @@ def record_run(backend: Backend, integrator: Integrator, states: list[StateSampl
     )
 
 
-def _contacts(loop: Any) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the contacts, of the links or bodies that carry them, and of those that they touch."""
+def contact_names(loop: ClosedLoop) -> tuple[str, ...]:
+    """Return the names of the contacts.
+
+    Args:
+        loop: The closed loop.
+    """
+    return tuple(c.name for c in (loop.scene.candidates if isinstance(loop, RigidLoop) else loop.robot.contacts))
+
+
+def _contact_sides(loop: ClosedLoop) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the links or bodies that carry the contacts, and of those that they touch."""
     robot = loop.robot
     if not isinstance(loop, RigidLoop):
         on = tuple(robot.links[contact.link].name for contact in robot.contacts)
-        return tuple(contact.name for contact in robot.contacts), on, (GROUND,) * len(on)
+        return on, (GROUND,) * len(on)
     sides = [(c.first, c.second) for c in loop.scene.candidates]
     on, against = (tuple(_side(loop, pair[k]) for pair in sides) for k in range(2))
-    return tuple(c.name for c in loop.scene.candidates), on, against
+    return on, against
 
 
 def _side(loop: RigidLoop, side: Any) -> str:

@@ -31,6 +31,7 @@ WORDS = {  # the example -> what it must print
     "own_ground": ("Waves", "over the waves"),
     "real_robots": ("12.0 kg, hips at 0.45 m when it stands", "Stand    4 s", "Crawl   12 s", "Trot    20 s"),
     "sensors": ("leg4_foot is down for 50% of the time", "reads 9.8 m/s^2 upward", "wrote sensors.png"),
+    "step_by_step": ("64 robots, 2 s", "fell", "compiled time steps"),
     "trot": ("trotted to x = 0.42 m", "trunk.png", "trot.gif"),
     "walk": ("<Run of 'planar biped': 3 s, 301 samples, compiled closed loop>", "advanced 0.86 m at 0.29 m/s"),
 }

@@ -59,6 +59,14 @@ def test_snippets_of_a_page_run_in_order(name, capsys, monkeypatch, tmp_path):
     assert wanted and capsys.readouterr().out.split("\n")[:-1] == wanted
 
 
+def test_the_snippet_of_the_page_on_stepping_prints_what_it_says(capsys):
+    code, wanted = re.findall(
+        r"^```(?:python|text)\n(.*?)^```", (ROOT / "docs/simulation.md").read_text(encoding="utf-8"), re.M | re.S
+    )
+    exec(compile(code, "docs/simulation.md", "exec"), {"__name__": "__main__"})
+    assert capsys.readouterr().out == wanted
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_command_runs(command, monkeypatch, tmp_path, capsys):
     program, *arguments = shlex.split(command)

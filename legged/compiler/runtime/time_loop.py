@@ -14,9 +14,9 @@ others. The loop ends when all lanes of a block have ended.
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -136,24 +136,67 @@ class TimeLoop:
             schedule: The intervals.
             threads: Maximal number of threads, see `threads`.
         """
-        count = len(members.state)
-        intervals = np.ascontiguousarray(schedule.intervals, dtype=float)
-        parameters = np.ascontiguousarray(parameters, dtype=float)
+        count, parameters = len(members.state), np.ascontiguousarray(parameters, dtype=float)
+        schedule = Schedule(np.ascontiguousarray(schedule.intervals, dtype=float), schedule.samples)
+        threads = default_threads() if threads is None else check_threads(threads)
+        self.prepared(members, parameters, schedule)(threads if count > 1 else 1)
+
+    def prepared(self, members: Members, parameters: Array, schedule: Schedule) -> PreparedLoop:
+        """Return the call of `run` with these arrays, which may change in place between calls.
+
+        Args:
+            members: The states.
+            parameters: Contiguous parameters of the step, (B, p) or (1, p), mixed units and frames.
+            schedule: The intervals, a contiguous array.
+        """
+        count, intervals = len(members.state), schedule.intervals
         for array, shape in ((intervals, (len(schedule.samples), 4)), (parameters, (self.parameters,))):
             if array.shape[1:] != shape or len(array) not in (1, count):
                 raise ValueError(f"expected (1 or {count}, {', '.join(map(str, shape))}), got {array.shape}")
         arrays = [intervals, parameters, members.state, members.outcome, members.stored]
-        layouts = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
-        samples = np.concatenate([[len(schedule.samples)], schedule.samples]).astype(np.int64)
         function, width = (self._run_batch, llvm.vector_width()) if count > 1 else (self._run_single, 1)
-        work_size = self._work_size(width) + 8
+        return PreparedLoop(function, width, self._work_size(width) + 8, arrays, schedule.samples)
 
-        def run_chunk(first: int, end: int) -> int:
-            work = np.empty(work_size)
-            aligned = -(-work.ctypes.data // 64) * 64
-            return function(first, end, layouts.ctypes.data, samples.ctypes.data, aligned)
 
-        threads = default_threads() if threads is None else check_threads(threads)
-        step = max(-(-count // (4 * threads) // width) * width, width) if threads > 1 else count
-        chunks = [(first, min(first + step, count)) for first in range(0, count, step)]
-        run_chunks(chunks, min(threads, len(chunks)), run_chunk)
+class PreparedLoop:
+    """A call of the machine code with fixed arrays; a call takes a microsecond besides the steps.
+
+    Args:
+        function: The machine code. width: Number of members that it advances at a time.
+        work_size: Size of its working memory, in doubles.
+        arrays: Intervals, parameters, states, outcomes and stored states, each with a row per member or a single row.
+        samples: Index of the stored state at the end of each interval, (P,), -1 if none is stored.
+    """
+
+    def __init__(
+        self, function: Callable[..., int], width: int, work_size: int, arrays: Sequence[Array], samples: Array
+    ):
+        self._function, self._width, self._work_size = function, width, work_size
+        self._arrays, self._count = arrays, len(arrays[2])  # keeps the memory alive
+        self._layouts = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
+        self._samples = np.concatenate([[len(samples)], samples]).astype(np.int64)
+        self._work = np.empty(work_size)
+        self._addresses = self._layouts.ctypes.data, self._samples.ctypes.data
+        self._alone = partial(function, 0, self._count, *self._addresses, _aligned(self._work))
+
+    def __call__(self, threads: int) -> None:
+        """Advance the members in place.
+
+        Args:
+            threads: Maximal number of threads.
+        """
+        if threads == 1:
+            self._alone()
+            return
+        step = max(-(-self._count // (4 * threads) // self._width) * self._width, self._width)
+        chunks = [(first, min(first + step, self._count)) for first in range(0, self._count, step)]
+        run_chunks(chunks, min(threads, len(chunks)), self._run_chunk)
+
+    def _run_chunk(self, first: int, end: int) -> int:
+        work = np.empty(self._work_size)
+        return self._function(first, end, *self._addresses, _aligned(work))
+
+
+def _aligned(work: Array) -> int:
+    """Return the first address in an array that is a multiple of a cache line."""
+    return -(-work.ctypes.data // 64) * 64

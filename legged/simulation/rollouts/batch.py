@@ -16,12 +16,13 @@ from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
 from legged.contact.rigid import FreeBody
-from legged.errors import NotFiniteError, SingularError, TraceError
+from legged.errors import LeggedError, NotFiniteError, SingularError, TraceError
+from legged.robot.configuration import integrate
 from legged.robot.robot import Robot
 from legged.simulation.backend import advance
 from legged.simulation.chart import normalized
 from legged.simulation.closed_loop import BreakTimes, ClosedLoop
-from legged.simulation.controller import Controller, adapt, check_stateless, independent_copy
+from legged.simulation.controller import CommandedController, Controller, adapt, check_stateless, independent_copy
 from legged.simulation.fall import Fall, FallLimits
 from legged.simulation.forces import push_times
 from legged.simulation.integrators import StepSequence
@@ -49,17 +50,53 @@ class RolloutMember(NamedTuple):
 
 
 class InitialStates(NamedTuple):
-    """All members at the start.
+    """Some members at the start.
 
     Attributes:
         states: States [q; s], (B, n).
         numbers: Numbers in controller, ground, pushes and limits of each member, (B, m).
-        break_times: Break times of each member.
+        loops: Closed loop of each member; members with equal loops share one.
     """
 
     states: Array
     numbers: Array
-    break_times: tuple[BreakTimes, ...]
+    loops: tuple[ClosedLoop, ...]
+
+    def replaced(self, members: Array, others: InitialStates) -> InitialStates:
+        """Return these members with the starts of some replaced.
+
+        Args:
+            members: Their indices, (k,), dimensionless. others: Their new starts.
+        """
+        states, numbers, loops = self.states.copy(), self.numbers.copy(), list(self.loops)
+        states[members], numbers[members] = others.states, others.numbers
+        for i, loop in zip(members.tolist(), others.loops, strict=True):
+            loops[i] = loop
+        return InitialStates(states, numbers, tuple(loops))
+
+    def repeated(self, count: int) -> InitialStates:
+        """Return the starts of `count` members: these, or the only one of these for all of them."""
+        if len(self.loops) == count:
+            return self
+        states, numbers = (np.repeat(x, count, axis=0) for x in (self.states, self.numbers))
+        return InitialStates(states, numbers, self.loops * count)
+
+    def break_times(self, until: float) -> tuple[BreakTimes, ...]:
+        """Return the break times of each member.
+
+        Args:
+            until: End time, [s].
+        """
+        found: dict[int, BreakTimes] = {}
+        of_controllers: dict[int, BreakTimes] = {}
+        for loop in self.loops:
+            if id(loop) not in found:
+                key = id(loop.controller)
+                if key not in of_controllers:
+                    of_controllers[key] = replace(loop, pushes=()).break_times(until)
+                switches, others = of_controllers[key]
+                found[id(loop)] = switches, others + push_times(loop.pushes)
+        return tuple(found[id(loop)] for loop in self.loops)
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +108,6 @@ class RolloutBatch:
         sweep: Setups of the members.
         q, v: Initial states as given: None, one for all members, (nq,) and (nv,), or one for each, (B, nq) and (B, nv).
         fall: When a member has fallen; None for never.
-        until: End time, [s].
     """
 
     robot: Robot
@@ -79,7 +115,6 @@ class RolloutBatch:
     q: Any
     v: Any
     fall: Fall | None
-    until: float
 
     def member(self, i: int, nodes: Any = ()) -> RolloutMember:
         """Return member i at the start.
@@ -102,37 +137,54 @@ class RolloutBatch:
 
     @cached_property
     def starts(self) -> InitialStates:
-        """All members at the start; results that several members share are computed once.
+        """All members at the start.
 
         Raises:
             TraceError: Members differ in more than numbers.
         """
-        state_independent, rows = self._starts_without_state(), []
         states: dict[bytes, tuple[Array, Array]] = {}
-        started: dict[bytes, tuple[list[float], Array, BreakTimes]] = {}
-        limits: dict[bytes, list[float]] = {}
+        q, v = [], []
         for i in range(self.sweep.count):
-            setup, setup_key = self.sweep.member(i), self.sweep.key(i)
             given = (np.asarray(x, dtype=float)[i].tobytes() for x in (self.q, self.v) if np.ndim(x) == 2)
-            state_key = setup_key + b"".join(given)
-            if state_key not in states:
-                states[state_key] = self._state(i, setup)
-            q, v = states[state_key]
-            key = setup_key if state_independent else state_key
+            key = self.sweep.key(i) + b"".join(given)
+            if key not in states:
+                states[key] = self._state(i, self.sweep.member(i))
+            q.append(states[key][0])
+            v.append(states[key][1])
+        return self.started(range(self.sweep.count), q, v)
+
+    def started(self, members: Sequence[int], q: Sequence[Array], v: Sequence[Array]) -> InitialStates:
+        """Return some members at the start from given states; results that several members share are computed once.
+
+        Args:
+            members: Indices of the members. q: Their configurations, (nq,) each. v: Their velocities, (nv,) each.
+
+        Raises:
+            TraceError: Members differ in more than numbers.
+        """
+        loops, numbers, rows = [], [], []
+        started = self._shared_starts if self._state_independent else {}
+        limits: dict[bytes, list[float]] = {}
+        for i, q_i, v_i in zip(members, q, v, strict=True):
+            setup, setup_key = self.sweep.member(i), self.sweep.key(i)
+            key = setup_key if self._state_independent else setup_key + q_i.tobytes() + v_i.tobytes()
             if key not in started:
-                started[key] = self._controller(i, setup, q, v)
-            own, memory, (switches, update_times) = started[key]
-            limits_key = setup_key + q.tobytes()
+                started[key] = self._controller(i, setup, q_i, v_i)
+            loop, own, memory = started[key]
+            limits_key = setup_key + q_i.tobytes()
             if limits_key not in limits:
-                limits[limits_key] = flatten(self._limits(setup, q))[0]
-            numbers = own + flatten(setup.pushes)[0] + limits[limits_key]
+                limits[limits_key] = flatten(self._limits(setup, q_i))[0]
             self._check_bodies(i, setup)
-            state = np.concatenate([q, self.first.loop.initial(v, memory, setup.bodies)])
-            rows.append((state, numbers, (switches, update_times + push_times(setup.pushes))))
-        if len({(len(state), len(numbers)) for state, numbers, _ in rows}) > 1:
+            loops.append(loop if setup.pushes == loop.pushes else replace(loop, pushes=setup.pushes))
+            numbers.append(own + flatten(setup.pushes)[0] + limits[limits_key])
+            rows.append(np.concatenate([q_i, self.first.loop.initial(v_i, memory, setup.bodies)]))
+        if len({(len(row), len(own)) for row, own in zip(rows, numbers, strict=True)}) > 1:
             raise TraceError("the members' controllers hold different numbers of numbers")
-        all_states, all_numbers, break_times = zip(*rows, strict=True)
-        return InitialStates(np.array(all_states), np.array(all_numbers), break_times)
+        return InitialStates(np.array(rows), np.array(numbers).reshape(len(rows), -1), tuple(loops))
+
+    @cached_property
+    def _shared_starts(self) -> dict[bytes, tuple[ClosedLoop, list[float], Array]]:
+        return {}
 
     @cached_property
     def _first_bodies(self) -> tuple[FreeBody, ...]:
@@ -151,11 +203,37 @@ class RolloutBatch:
     def _started(self, setup: Setup, q: Any, v: Any) -> tuple[Controller, Array]:
         return adapt(setup.controller).start(self.robot, setup.ground, q, v)
 
+    def limits(self, i: int, q: Array) -> FallLimits | None:
+        """Return the limits beyond which a member has fallen; None without limits.
+
+        Args:
+            i: Index of the member. q: Its initial configuration, (nq,), mixed units.
+        """
+        return self._limits(self.sweep.member(i), q)
+
+    @cached_property
+    def varying_at_reset(self) -> list[int]:
+        """Indices of the numbers of a member that depend on its initial state: limits, and parts of controllers."""
+        first = self.first
+        numbers = self.starts.numbers[0]
+        limits = range(len(numbers) - len(flatten(first.limits)[0]), len(numbers))
+        if self._state_independent:
+            return [*limits]
+        noise = 1e-2 * np.random.default_rng(0).standard_normal((2, self.robot.nv))
+        q, v = integrate(self.robot, first.q, noise[0]), first.s[: self.robot.nv] + noise[1]
+        try:
+            moved = self.started([0], [q], [v]).numbers[0]
+        except LeggedError:  # such as a state that the controller does not accept
+            return [*limits]
+        if len(moved) != len(numbers):
+            return [*limits]
+        return sorted({*limits, *np.flatnonzero(moved != numbers).tolist()})
+
     def _limits(self, setup: Setup, q: Array) -> FallLimits | None:
         return None if self.fall is None else self.fall.limits(self.robot, setup.ground, q)
 
-    def _controller(self, i: int, setup: Setup, q: Array, v: Array) -> tuple[list[float], Array, BreakTimes]:
-        """Return the numbers of controller and ground of member i, its memory and its break times without pushes."""
+    def _controller(self, i: int, setup: Setup, q: Array, v: Array) -> tuple[ClosedLoop, list[float], Array]:
+        """Return the closed loop of member i, the numbers of its controller and ground, and its memory."""
         controller, memory = self._started(setup, q, v)
         numbers, others = flatten((controller, setup.ground))
         if len(others) != len(self._others):
@@ -163,14 +241,16 @@ class RolloutBatch:
         for (path, own), (_, first) in zip(others, self._others, strict=True):
             if not equal_leaves(own, first):
                 raise TraceError(f"member {i} differs from member 0 in more than numbers: {path}")
-        return numbers, memory, replace(self.first.loop, controller=controller, pushes=()).break_times(self.until)
+        own = {"controller": controller, "ground": setup.ground, "pushes": setup.pushes}
+        return replace(self.first.loop, **own), numbers, memory
 
     @cached_property
     def _others(self) -> list[tuple[str, Any]]:
         return flatten((self.first.loop.controller, self.first.loop.ground))[1]
 
-    def _starts_without_state(self) -> bool:
-        """Return whether the started controller is independent of the given states, found by tracing its start."""
+    @cached_property
+    def _state_independent(self) -> bool:
+        """Whether the started controller is independent of the given states, found by tracing its start."""
 
         def start(**states: Any) -> Any:
             setup = self.sweep.member(0)
@@ -190,39 +270,123 @@ class RolloutBatch:
         return True
 
 
-class CompiledBatch:
-    """The time step of all members, traced once; numbers that differ between members are its parameters.
+class MemberTemplate:
+    """The closed loop of any member as a function of the numbers in which members differ, which may be traced.
 
-    Expressions of the parameters alone are evaluated once for each member, before the time loop.
+    Args:
+        batch: The members. numbers: Numbers of all members, (B, m), mixed units and frames.
+        varying: Indices of numbers that may differ later.
+
+    Attributes:
+        varying: Indices of the numbers that differ, or may.
     """
 
-    def __init__(self, batch: RolloutBatch, starts: InitialStates, rule: str):
-        self.batch, self.rule = batch, rule
-        self.states, numbers = starts.states, starts.numbers
-        self._varying = np.flatnonzero((numbers != numbers[0]).any(axis=0))
-        self._template, parameters = numbers[0], numbers[:, self._varying]
-        n = self.states.shape[1]
-        shapes = {"clock": (3,), "parameters": (parameters.shape[1],), "state": (n,)}
-        try:
-            graph = simplify(record(self._step, shapes))
-        finally:
-            check_stateless(batch.first.loop.controller)
-        self.code, self.parameters = _hoisted(graph, parameters)
+    def __init__(self, batch: RolloutBatch, numbers: Array, varying: Sequence[int] = ()):
+        differs = (numbers != numbers[0]).any(axis=0)
+        differs[list(varying)] = True
+        self.batch, self.varying, self._nominal = batch, np.flatnonzero(differs), numbers[0]
 
-    def _step(self, clock: Any, parameters: Any, state: Any) -> tuple[Array, Any]:
+    def covers(self, numbers: Array) -> bool:
+        """Return whether members with these numbers differ from the first one in `varying` alone.
+
+        Args:
+            numbers: Numbers of some members, (k, m), mixed units and frames.
+        """
+        if numbers.shape[1:] != self._nominal.shape:
+            return False
+        differs = (numbers != self._nominal).any(axis=0)
+        differs[self.varying] = False
+        return not differs.any()
+
+    def member(self, parameters: Any, command: Any = None) -> tuple[ClosedLoop, FallLimits | None]:
+        """Return the closed loop of a member and the limits beyond which it has fallen.
+
+        Args:
+            parameters: Its varying numbers, (p,), mixed units and frames.
+            command: The command of its controller, (nu,), any unit; None without one.
+        """
         own, limits = self.batch.first.loop, self.batch.first.limits
         numbers = self._numbers(parameters)
         controller, ground = unflatten((own.controller, own.ground), numbers)
         pushes, limits = unflatten(own.pushes, numbers), unflatten(limits, numbers)
         loop = replace(own, controller=controller, ground=ground, pushes=pushes)
-        after, robot = advance(loop, self.rule, clock, state), self.batch.robot
-        return after, 0.0 if limits is None else limits.termination_code(robot, ground, after[: robot.nq])
+        return loop if command is None else commanded(loop, command), limits
 
     def _numbers(self, parameters: Any) -> Iterator[Any]:
         """Yield the numbers of a member: constants, and parameters where members differ."""
-        varying = dict(zip(self._varying.tolist(), parameters, strict=True))
-        for i, value in enumerate(self._template.tolist()):
+        varying = dict(zip(self.varying.tolist(), parameters, strict=True))
+        for i, value in enumerate(self._nominal.tolist()):
             yield varying.get(i, value)
+
+
+def commanded(loop: ClosedLoop, command: Array) -> ClosedLoop:
+    """Return a closed loop whose controller has a command.
+
+    Args:
+        loop: The closed loop. command: The command, (nu,), any unit.
+    """
+    return replace(loop, controller=CommandedController(loop.controller, command))
+
+
+class CompiledBatch:
+    """The time step of all members, traced once; numbers that differ between members are its parameters.
+
+    Expressions of the parameters alone are evaluated once for each member, before the time loop.
+
+    Args:
+        batch: The members. starts: Their closed loops and states. rule: Name of a method of `ClosedLoop`.
+        command: Length of the command that the controller takes at each call, nu; None if it takes none.
+        template: The members as functions of their numbers; by default of those in which they differ now.
+
+    Attributes:
+        code: The time loop; its parameters are those of the member, and then the command.
+        parameters: Parameters of the time loop without command, (B, p), or (1, 0), mixed units and frames.
+    """
+
+    def __init__(
+        self,
+        batch: RolloutBatch,
+        starts: InitialStates,
+        rule: str,
+        command: int | None = None,
+        template: MemberTemplate | None = None,
+    ):
+        self.batch, self.starts, self.rule, self.command = batch, starts, rule, command
+        self.template = template or MemberTemplate(batch, starts.numbers)
+        own, size = starts.numbers[:, self.template.varying], starts.states.shape[1]
+        shapes = {"clock": (3,), "parameters": own.shape[1:], "command": (command or 0,), "state": (size,)}
+        try:
+            graph = simplify(record(self._step, shapes))
+        finally:
+            check_stateless(batch.first.loop.controller)
+        self._preheader: Kernel | None = None
+        self.code, self.parameters = TimeLoop(_merged(graph)), own if own.shape[1] else np.zeros((1, 0))
+        if own.shape[1]:
+            preheader, body = hoist(graph, {"parameters"})
+            try:
+                hoisted = Kernel(preheader, "parameters") if preheader.output_size else None
+                parameters = np.zeros((1, 0)) if hoisted is None else np.asarray(hoisted(own))
+            except (NotFiniteError, SingularError):  # for one member, or in a branch that is never selected
+                return
+            self.code, self.parameters, self._preheader = TimeLoop(_merged(body)), parameters, hoisted
+
+    def loop_parameters(self, numbers: Array) -> Array:
+        """Return the parameters of the time loop for other numbers of the members, (B, p), or (1, 0).
+
+        Args:
+            numbers: Numbers of all members, (B, m), mixed units and frames.
+
+        Raises:
+            NotFiniteError, SingularError: An expression of the parameters is not finite for a member.
+        """
+        if self._preheader is not None:
+            return np.asarray(self._preheader(numbers[:, self.template.varying]))
+        return numbers[:, self.template.varying] if self.parameters.shape[1] else self.parameters
+
+    def _step(self, clock: Any, parameters: Any, command: Any, state: Any) -> tuple[Array, Any]:
+        loop, limits = self.template.member(parameters, None if self.command is None else command)
+        after, robot = advance(loop, self.rule, clock, state), self.batch.robot
+        return after, 0.0 if limits is None else limits.termination_code(robot, loop.ground, after[: robot.nq])
 
     def largest_difference(self) -> float:
         """Return the largest relative difference between compiled and plain time steps of some members.
@@ -230,18 +394,18 @@ class CompiledBatch:
         The steps start near the initial states, not at them: feet that just touch the ground make the result sensitive
         to rounding where a ground law takes the square root of the depth.
         """
-        rng, count, worst, h = np.random.default_rng(0), len(self.states), 0.0, 1e-4
+        all_states, size = self.starts.states, self.command or 0
+        rng, count, worst, h = np.random.default_rng(0), len(all_states), 0.0, 1e-4
         chosen = sorted({0, count // 2, count - 1})
-        loops = [self.batch.member(i).loop for i in chosen]  # each for all times, which shows a state of its controller
+        loops = [self._plain_loop(i) for i in chosen]  # each for all times, which shows a state of its controller
         nq, times = self.batch.robot.nq, min(count, 2)  # selects the code of the rollout: for one member, or for many
         for t in (0.0, 0.1, 0.37):
-            noise = 1e-3 * rng.standard_normal((len(chosen), self.states.shape[1]))
-            states = np.array([self._perturbed(*pair) for pair in zip(self.states[chosen], noise, strict=True)])
+            noise = 1e-3 * rng.standard_normal((len(chosen), all_states.shape[1]))
+            states = np.array([self._perturbed(*pair) for pair in zip(all_states[chosen], noise, strict=True)])
             members = Members.at(np.repeat(states, times, axis=0), 1)
             schedule = Schedule(np.array([[[t, h, 1.0, 0.0]]]), np.array([0]))
-            parameters = (
-                self.parameters if len(self.parameters) == 1 else np.repeat(self.parameters[chosen], times, axis=0)
-            )
+            own = self.parameters if len(self.parameters) == 1 else np.repeat(self.parameters[chosen], times, axis=0)
+            parameters = np.pad(own, ((0, 0), (0, size)))
             self.code.run(members, parameters, schedule, threads=1)
             for k in range(len(chosen)):
                 plain = self._plain_step(loops[k], np.array([t, h, 0.0]), states[k])
@@ -259,6 +423,11 @@ class CompiledBatch:
         q = normalized(robot, state[: robot.nq] + noise[: robot.nq])
         return np.concatenate([q, loop.perturbed(state[robot.nq :], noise[robot.nq :])])
 
+    def _plain_loop(self, i: int) -> ClosedLoop:
+        """Return the closed loop of member i with a copy of its controller, and a command of zeros."""
+        loop = replace(self.starts.loops[i], controller=independent_copy(self.starts.loops[i].controller))
+        return loop if self.command is None else commanded(loop, np.zeros(self.command))
+
     def _plain_step(self, loop: ClosedLoop, clock: Array, state: Array) -> Array:
         """Return the state of a closed loop after a step of the plain equations; NaN if they have no solution."""
         try:
@@ -268,17 +437,10 @@ class CompiledBatch:
             return np.full_like(state, np.nan)
 
 
-def _hoisted(graph: Graph, parameters: Array) -> tuple[TimeLoop, Array]:
-    """Return the time loop of a step and its parameters, with expressions of the parameters evaluated beforehand."""
-    if not parameters.shape[1]:
-        return TimeLoop(graph), np.zeros((1, 0))
-    preheader, body = hoist(graph, {"parameters"})
-    if preheader.output_size:
-        try:
-            return TimeLoop(body), np.asarray(Kernel(preheader, "parameters")(parameters))
-        except (NotFiniteError, SingularError):  # for one member, or in a branch that is never selected
-            return TimeLoop(graph), parameters
-    return TimeLoop(body), np.zeros((1, 0))
+def _merged(graph: Graph) -> Graph:
+    """Return the graph of a step with the command as the last of its parameters."""
+    clock, (_, (parameters,)), (_, (command,)), state = graph.inputs
+    return replace(graph, inputs=(clock, ("parameters", (parameters + command,)), state))
 
 
 def aligned_schedule(plans: Sequence[Sequence[StepSequence]], plan_of: Array) -> Schedule:

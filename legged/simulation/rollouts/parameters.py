@@ -52,13 +52,20 @@ class ParameterSweep:
     count: int
 
     @classmethod
-    def of(cls, nominal: Setup, vary: Mapping[str, Any], states: Mapping[str, tuple[Any, int]]) -> ParameterSweep:
+    def of(
+        cls,
+        nominal: Setup,
+        vary: Mapping[str, Any],
+        states: Mapping[str, tuple[Any, int]],
+        count: int | None = None,
+    ) -> ParameterSweep:
         """Return the setups of all members after a check of names and shapes.
 
         Args:
             nominal: Setup without variations.
             vary: Name of a field, such as "gait.stride" -> value for each member, (B, ...), in the units of the field.
             states: "q", "v" -> (initial states as given, length of one state), which may determine B.
+            count: B if it is known.
 
         Raises:
             UnknownNameError: A field does not exist.
@@ -67,7 +74,8 @@ class ParameterSweep:
             DefinitionError: A field does not hold numbers.
         """
         values = {name: _checked(name, value, _find(nominal, name)) for name, value in vary.items()}
-        counts = {name: len(value) for name, value in values.items()}
+        counts = {} if count is None else {"num": count}
+        counts |= {name: len(value) for name, value in values.items()}
         for name, (array, size) in states.items():
             shape = np.shape(array)
             if array is not None and (len(shape) not in (1, 2) or shape[-1] != size):

@@ -151,7 +151,7 @@ def rollout(
     if fall is None:
         fall = ground is not None and robot.base.kind != "fixed"
     condition = fall if isinstance(fall, Fall) else Fall() if fall else None
-    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, until), steps, times)
+    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition), steps, times)
     with ProgressBar(robot.name, until, progress) as bar:
         name, members = task.simulate(compiled, threads, bar.update)
     return task.result(name, members)
@@ -213,8 +213,8 @@ class RolloutTask:
             update: Called with the simulated time, [s], as it progresses.
         """
         schedule = self._schedule()
-        members = Members.at(loop.states, len(self.times))
-        costs = schedule.intervals[..., 2].max(axis=0) * len(loop.states) * max(len(loop.code.graph.nodes), 1)
+        members = Members.at(loop.starts.states, len(self.times))
+        costs = schedule.intervals[..., 2].max(axis=0) * len(members.state) * max(len(loop.code.graph.nodes), 1)
         ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where falls are detected
         bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / OPERATIONS_PER_CALL)) > 0]
         for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
@@ -225,7 +225,7 @@ class RolloutTask:
         return members
 
     def _schedule(self) -> Schedule:
-        break_times = self.batch.starts.break_times
+        break_times = self.batch.starts.break_times(float(self.times[-1]))
         different = {key: k for k, key in enumerate(dict.fromkeys(break_times))}
         plans = [self.integrator.step_sequences(smooth_intervals(self.times, *key)) for key in different]
         return aligned_schedule(plans, np.array([different[key] for key in break_times]))

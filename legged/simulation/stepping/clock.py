@@ -1,0 +1,216 @@
+"""Times and phases of the robots of a `Simulation`, and the time steps of one call.
+
+Each robot has its own time t = origin + ticks h. A step never crosses a time at which the controller's reference
+switches, an update is due or a push begins or ends: where such a break time lies inside a step, the call is divided
+there, as in `FixedStep.step_sequences`. Break times at the ends of steps need no division.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.integrators import FixedStep, SmoothInterval, StepSequence
+
+Array = np.ndarray
+_TOLERANCE = 1e-6  # of a time step: a break time that is nearer to the end of a step coincides with it
+_FIRST_HORIZON = 10.0  # [s]: break times are found up to a horizon, which doubles
+
+
+class _BreakTimes:
+    """The break times of a closed loop up to a horizon that grows.
+
+    Attributes:
+        switches: Times after 0 at which the controller's reference jumps, (n,), [s].
+        all: These and the other break times, (m,), [s].
+    """
+
+    def __init__(self) -> None:
+        self._horizon = 0.0
+        self.switches = self.all = np.zeros(0)
+
+    def extend(self, loop: ClosedLoop, until: float) -> None:
+        """Find the break times of the loop up to a time, [s], at least."""
+        if until < self._horizon:
+            return
+        self._horizon = max(2.0 * until, _FIRST_HORIZON)
+        switches, others = loop.break_times(self._horizon)
+        self.switches = np.unique([t for t in switches if t > 0.0])
+        self.all = np.unique([t for t in (*switches, *others) if t > 0.0])
+
+    def next(self, t: float, origin: float, h: float) -> float:
+        """Return the next time that divides a call or changes the phase, [s]; at most the horizon."""
+        for time in self.all[np.searchsorted(self.all, t + _TOLERANCE * h) :].tolist():
+            if not _on_grid(time, origin, h) or self._is_switch(time):
+                return time
+        return self._horizon
+
+    def phase(self, t: float) -> int:
+        """Return the number of switch times up to a time, [s]."""
+        return int(np.searchsorted(self.switches, t, side="right"))
+
+    def _is_switch(self, t: float) -> bool:
+        k = int(np.searchsorted(self.switches, t))
+        return k < len(self.switches) and float(self.switches[k]) == t
+
+
+class Clock:
+    """Time and phase of each robot.
+
+    Args:
+        integrator: The integrator. loops: Closed loop of each robot.
+
+    Attributes:
+        phase: Number of switch times that have passed, (N,).
+        free_steps: Number of steps that all robots can take before a break time of one of them.
+    """
+
+    def __init__(self, integrator: FixedStep, loops: Sequence[ClosedLoop]):
+        count = len(loops)
+        self.integrator, self.free_steps = integrator, 0
+        self._origin, self._ticks = np.zeros(count), np.zeros(count)
+        self.phase, self._next = np.zeros(count), np.zeros(count)
+        self._written: Array | None = None  # the intervals that hold the phases, and their number of steps
+        self._written_steps = 0
+        self._loops, self._breaks = list(loops), WeakKeyDictionary[ClosedLoop, _BreakTimes]()
+        self._find_breaks(np.arange(count))
+
+    @property
+    def times(self) -> Array:
+        """Time of each robot, (N,), [s]."""
+        return self._origin + self.integrator.step * self._ticks
+
+    def restart(self, robots: Sequence[int], loops: Sequence[ClosedLoop]) -> None:
+        """Set the time of some robots to zero.
+
+        Args:
+            robots: Their indices. loops: Their closed loops.
+        """
+        for i, loop in zip(robots, loops, strict=True):
+            self._loops[i] = loop
+        self.set(np.array(robots, dtype=int), np.zeros(len(robots)))
+
+    def set(self, robots: Array, times: Array) -> None:
+        """Set the times of some robots.
+
+        Args:
+            robots: Their indices, (k,), dimensionless. times: Their times, (k,), [s].
+        """
+        self._origin[robots], self._ticks[robots] = times, 0.0
+        self._find_breaks(robots)
+
+    def snapshot(self) -> tuple[Array, Array, list[ClosedLoop]]:
+        """Return what `restore` takes: origins (N,), [s], numbers of steps (N,), and the closed loops."""
+        return self._origin.copy(), self._ticks.copy(), list(self._loops)
+
+    def restore(self, saved: tuple[Array, Array, list[ClosedLoop]]) -> None:
+        """Return to a snapshot.
+
+        Args:
+            saved: The result of `snapshot`; for one robot, its time holds for all.
+        """
+        origin, ticks, loops = saved
+        self._origin[:], self._ticks[:] = origin, ticks
+        self._loops = list(loops) if len(loops) == len(self._loops) else list(loops) * len(self._loops)
+        self._find_breaks(np.arange(len(self._loops)))
+
+    def write(self, intervals: Array, steps: int) -> None:
+        """Write the intervals of at most `free_steps` next steps.
+
+        Args:
+            intervals: Receives [start, h, count, phase] of each robot, (N, 1, 4), mixed units.
+            steps: Number of steps.
+        """
+        start = intervals[:, 0, 0]
+        np.multiply(self._ticks, self.integrator.step, out=start)
+        start += self._origin
+        if self._written is not intervals or self._written_steps != steps:
+            intervals[:, 0, 1], intervals[:, 0, 2], intervals[:, 0, 3] = self.integrator.step, steps, self.phase
+            self._written, self._written_steps = intervals, steps
+
+    def schedule(self, steps: int) -> Array:
+        """Return the intervals [start, h, count, phase] of the next steps of each robot, (N, P, 4).
+
+        Args:
+            steps: Number of steps.
+        """
+        h, start = self.integrator.step, self.times
+        end = self._origin + h * (self._ticks + steps)
+        plain = np.stack([start, np.full(len(start), h), np.full(len(start), float(steps)), self.phase], axis=1)
+        divided = np.flatnonzero(self._next < end - _TOLERANCE * h)
+        parts = {i: self._divided(i, float(start[i]), float(end[i])) for i in divided.tolist()}
+        most = max((len(found) for found in parts.values()), default=1)
+        intervals = np.zeros((len(start), most, 4))
+        intervals[:, -1] = plain
+        for i, found in parts.items():
+            intervals[i, most - len(found) :] = [(p.start, p.h, p.count, p.phase) for p in found]
+        return intervals
+
+    def until(self, end: float) -> Array:
+        """Return the intervals [start, h, count, phase] of the steps of each robot up to a time, (N, P, 4).
+
+        Args:
+            end: Time, [s]; the intervals of robots that have passed it are empty.
+        """
+        parts = [self._divided(i, t, max(end, t)) for i, t in enumerate(self.times.tolist())]
+        most = max(1, *(len(found) for found in parts))
+        intervals = np.zeros((len(parts), most, 4))
+        for i, found in enumerate(parts):
+            intervals[i, most - len(found) :] = [(p.start, p.h, p.count, p.phase) for p in found]
+        return intervals
+
+    def _divided(self, i: int, start: float, end: float) -> list[StepSequence]:
+        """Return the time steps of a robot between two times, divided at its break times."""
+        breaks, margin = self._break_times(i, end), _TOLERANCE * self.integrator.step
+        inside = breaks.all[(breaks.all > start + margin) & (breaks.all < end - margin)].tolist()
+        bounds = [start, *inside, end]
+        none = np.zeros(0)
+        return self.integrator.step_sequences(
+            [SmoothInterval(breaks.phase(a + margin), a, b, none) for a, b in pairwise(bounds)]
+        )
+
+    def _break_times(self, i: int, until: float) -> _BreakTimes:
+        """Return the break times of a robot, known up to a time, [s], at least."""
+        loop = self._loops[i]
+        breaks = self._breaks.setdefault(loop, _BreakTimes())
+        breaks.extend(loop, until)
+        return breaks
+
+    def advance(self, steps: int, passed: Array | None = None, running: Array | None = None) -> None:
+        """Let time steps pass.
+
+        Args:
+            steps: Number of steps. passed: Mask of the robots whose time passes, (N,), dimensionless; None for all.
+            running: Mask of the robots that go on, (N,), dimensionless; None for all.
+        """
+        if passed is None:
+            self._ticks += steps
+        else:
+            self._ticks[passed] += steps
+        self.free_steps -= steps
+        if self.free_steps <= 0 or running is not None:
+            due = np.flatnonzero(self._next <= self.times + _TOLERANCE * self.integrator.step)
+            self._find_breaks(due, running)
+
+    def _find_breaks(self, robots: Array, running: Array | None = None) -> None:
+        """Find phase and next break time of some robots, and the number of steps before the first break time."""
+        h, times, self._written = self.integrator.step, self.times, None
+        found: dict[tuple[int, float, float], tuple[int, float]] = {}
+        for i in robots.tolist():
+            t, origin = float(times[i]), float(self._origin[i])
+            key = id(self._loops[i]), t, origin
+            if key not in found:
+                breaks = self._break_times(i, t + h)
+                found[key] = breaks.phase(t + _TOLERANCE * h), breaks.next(t, origin, h)
+            self.phase[i], self._next[i] = found[key]
+        left = self._next - times if running is None else (self._next - times)[running]
+        self.free_steps = int(left.min(initial=np.inf) / h + _TOLERANCE) if len(left) else 1 << 62
+
+
+def _on_grid(t: float, origin: float, h: float) -> bool:
+    ticks = (t - origin) / h
+    return abs(ticks - round(ticks)) < _TOLERANCE

@@ -1,0 +1,98 @@
+"""Observations: functions of the state of a robot, which `Simulation.observe` compiles or calls."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir import where
+from legged.errors import UnknownNameError
+from legged.simulation.closed_loop import ClosedLoop
+
+Array = np.ndarray
+QUANTITIES = ("t", "phase", "q", "v", "contacts", "wrenches", "tau", "memory", "command")
+"""Names of the arguments that an observed function may have."""
+_OF_COMMAND = frozenset({"tau", "command"})
+
+
+class Contacts(NamedTuple):
+    """The contact points and the forces on them, in the order of `Simulation.contact_names`.
+
+    On rigid ground the forces are those of the last time step, zero before the first.
+
+    Attributes:
+        positions: (..., n, 3), [m], world axes.
+        forces: Forces on the robot, (..., n, 3), [N], world axes.
+        touching: Whether the force differs from zero, (..., n): bool, or 1.0 and 0.0 in an observed function.
+    """
+
+    positions: Array
+    forces: Array
+    touching: Array
+
+
+def argument_names(function: Callable[..., Any]) -> tuple[str, ...]:
+    """Return the names of the arguments of an observed function, without those that have default values.
+
+    Args:
+        function: The function.
+
+    Raises:
+        UnknownNameError: If a name is not in `QUANTITIES`.
+    """
+    kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    parameters = inspect.signature(function).parameters.values()
+    names = tuple(p.name for p in parameters if p.default is p.empty and p.kind not in kinds)
+    for name in names:
+        if name not in QUANTITIES:
+            raise UnknownNameError("quantity to observe", name, QUANTITIES)
+    return names
+
+
+def depends_on_command(names: tuple[str, ...]) -> bool:
+    """Return whether one of these quantities depends on the command of the controller.
+
+    Args:
+        names: Some of `QUANTITIES`.
+    """
+    return not _OF_COMMAND.isdisjoint(names)
+
+
+def observed(
+    function: Callable[..., Any],
+    names: tuple[str, ...],
+    loop: ClosedLoop,
+    t: Any,
+    phase: Any,
+    q: Array,
+    s: Array,
+    command: Array,
+) -> Any:
+    """Return the result of an observed function at one state.
+
+    Args:
+        function: The function. names: Names of its arguments.
+        loop: The closed loop. t: Time, [s]. phase: Number of switch times passed.
+        q: Configuration, (nq,). s: Rest of the state, (n,).
+        command: The command, (nu,), any unit.
+    """
+    part = loop.split(s)
+    known: dict[str, Any] = {"t": t, "phase": phase, "q": q, "v": part.v, "memory": part.memory, "command": command}
+    if not known.keys() >= set(names):
+        external = loop.external_forces(t, q, s)
+        known["wrenches"] = external.contact
+        known["contacts"] = Contacts(external.points, external.forces, _touching(external.forces))
+        if "tau" in names:
+            updated = loop.controller_update(t, phase, q, s, external.contact)
+            known["tau"] = loop.actuation(t, phase, q, updated, external.contact)[0]
+    return function(**{name: known[name] for name in names})
+
+
+def _touching(forces: Array) -> Array:
+    """Return 1.0 for each force, (n, 3), [N], that is not zero, (n,)."""
+    if not len(forces):
+        return np.zeros(0)
+    return np.stack([where(force @ force > 0.0, 1.0, 0.0) for force in forces])

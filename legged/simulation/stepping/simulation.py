@@ -1,0 +1,490 @@
+"""`Simulation`: one robot or many that are advanced step by step, with their states in place between calls.
+
+    sim = legged.Simulation(robot, law, ground=ground, num=256)
+    sim.reset(q, v)
+    for _ in range(1000):
+        sim.step(torques, n=4)                     # four time steps with the same torques
+        height = sim.observe(lambda q, contacts: q[6])
+        sim.reset(where=sim.ended)
+
+The time steps of all robots are one call of machine code. See docs/simulation.md.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import SQUARED_NORM_TOLERANCE, array, instance, number, shown, whole
+from legged.compiler.ir.pytree import flatten as flatten_result
+from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
+from legged.compiler.runtime.time_loop import NOT_FINITE, Members
+from legged.contact.rigid import FreeBody, Rigid
+from legged.dynamics.arguments import read
+from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, TraceError
+from legged.ground.ground import Ground
+from legged.robot.robot import Robot
+from legged.simulation.chart import quaternion_blocks
+from legged.simulation.controller import ControllerLike
+from legged.simulation.fall import Fall
+from legged.simulation.forces import Push, beyond_range, check_range
+from legged.simulation.integrators import FixedStep, SemiImplicitEuler
+from legged.simulation.recording import contact_names
+from legged.simulation.rollouts.batch import InitialStates, MemberTemplate, RolloutBatch, commanded
+from legged.simulation.rollouts.parameters import ParameterSweep, Setup
+from legged.simulation.simulate import select_integrator
+from legged.simulation.stepping.clock import Clock
+from legged.simulation.stepping.engines import CompiledEngine, Observer, PythonEngine, StepEngine
+from legged.simulation.stepping.observation import Contacts, argument_names, depends_on_command, observed
+
+Array = np.ndarray
+_FLOAT = np.dtype(float)
+_AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationState:
+    """A copy of everything that changes in a `Simulation`; assigned to `Simulation.state`, it restores it.
+
+    The arrays have a leading axis (N,) in a simulation of N robots.
+
+    Attributes:
+        t: Time, [s].
+        q: Configuration, (nq,). v: Velocity, (nv,).
+        rest: Rest of the state, (n,): memories of controller and ground, work of actuators, contacts, pushes and joints
+            [J], configuration (7,) and velocity (6,) of each free body.
+        outcome: 0.0 for a robot that is simulated, -1.0 if its motion diverged, 1.0 or 2.0 if it fell.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    rest: Array
+    outcome: Array
+    _clock: Any
+    _starts: InitialStates
+
+
+class Simulation:
+    """One robot, or N robots side by side, that `step` advances in place.
+
+    Without a controller `step` takes the torques of the actuators. A controller that has an argument `command`, such as
+    `law(t, q, v, wrenches, command)`, receives what `step` is given. Motor limits, stops, friction and falls are those
+    of `simulate`, and so is the motion up to rounding. A robot whose motion diverges stays at the state before the
+    call, and one that has fallen stays as it fell, until it is reset.
+
+    Args:
+        robot: The robot.
+        controller: As in `simulate`, or None: `step` takes torques.
+        ground: A compliant `Ground`, a `Rigid` ground, or None for no ground.
+        num: Number of robots, N; all arrays then have a leading axis of this length. None for one robot without it.
+        q, v: Initial states, (nq,) and (nv,), or (N, nq) and (N, nv), mixed units; default as in `simulate`. They are
+            the defaults of `reset`.
+        integrator: A fixed-step integrator; the time step is its `step`. Default as in `rollout`.
+        vary: Parameters that differ between robots, as in `rollout`.
+        pushes: Pushes on links. bodies: Free bodies beside the robot, on a `Rigid` ground.
+        fall: When a robot has fallen: a `Fall`, or False for never; default as in `simulate`.
+        compiled: True requires machine code, False runs the controller in Python, None compiles if possible; see
+            `backend`.
+        threads: Number of threads; by default the number of processors, where it pays.
+
+    Raises:
+        ArgumentError, ShapeError, NotFiniteError: An argument has a wrong type or shape, or is not finite.
+        DefinitionError: Ground, integrator, bodies and controller are incompatible.
+        StateError: A joint is beyond its stop.
+        TraceError: If compiled is True and the closed loop cannot be traced.
+    """
+
+    def __init__(
+        self,
+        robot: Robot,
+        controller: ControllerLike | Any = None,
+        *,
+        ground: Ground | Rigid | None = None,
+        num: int | None = None,
+        q: Any = None,
+        v: Any = None,
+        integrator: FixedStep | None = None,
+        vary: Mapping[str, Any] | None = None,
+        pushes: Sequence[Push] = (),
+        bodies: Sequence[FreeBody] = (),
+        fall: Fall | bool | None = None,
+        compiled: bool | None = None,
+        threads: int | None = None,
+    ):
+        instance("robot", robot, Robot, "a legged.Robot; `simulate` takes robots with closed loops")
+        count = 1 if num is None else whole("num", num, 1)
+        steps = select_integrator(integrator, ground, bodies, SemiImplicitEuler())
+        if not isinstance(steps, FixedStep):
+            raise DefinitionError(f"a Simulation needs an integrator with a fixed step, got {steps}; see `simulate`")
+        self.robot, self.num, self.integrator = robot, num, steps
+        self._compiled, self._threads = compiled, None if threads is None else check_threads(threads)
+        setup = Setup(controller, ground, tuple(pushes), tuple(bodies))
+        sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)}, count)
+        if fall is None:
+            fall = ground is not None and robot.base.kind != "fixed"
+        condition = fall if isinstance(fall, Fall) else Fall() if fall else None
+        given = RolloutBatch(robot, sweep, q, v, condition).starts.states
+        self._initial = given[:, : robot.nq].copy(), given[:, robot.nq : robot.nq + robot.nv].copy()
+        self._batch = RolloutBatch(robot, sweep, *self._initial, condition)
+        self._starts = self._batch.starts
+        self._takes_command = _takes_command(self._batch)
+        self._members = Members.at(self._starts.states, 1)
+        self._members.stored[:] = 0.0
+        self._outcome, self._ended = self._members.outcome[:, 0], np.zeros(count, dtype=bool)
+        self._clock = Clock(steps, self._starts.loops)
+        self._engine: StepEngine | None = None
+        self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
+        self._commands: Array | None = None
+        self._set_template()
+
+    def __repr__(self) -> str:
+        robots = "one robot" if self.num is None else f"{self.num} robots"
+        return f"<Simulation of {self.robot.name!r}: {robots}, {self.integrator}, {self.backend}>"
+
+    # State.
+
+    @property
+    def q(self) -> Array:
+        """Configurations, (N, nq), mixed units; a copy."""
+        return self._shown(self._members.state[:, : self.robot.nq].copy())
+
+    @property
+    def v(self) -> Array:
+        """Velocities, (N, nv), mixed units; a copy."""
+        return self._shown(self._members.state[:, self.robot.nq : self.robot.nq + self.robot.nv].copy())
+
+    @property
+    def t(self) -> Any:
+        """Times since the reset of each robot, (N,), [s]."""
+        return self._shown(self._clock.times)
+
+    @property
+    def fallen(self) -> Any:
+        """Whether each robot has fallen, (N,), bool."""
+        return self._shown(self._outcome > 0.0)
+
+    @property
+    def diverged(self) -> Any:
+        """Whether the motion of each robot has diverged, (N,), bool."""
+        return self._shown(self._outcome == NOT_FINITE)
+
+    @property
+    def ended(self) -> Any:
+        """Whether each robot has fallen or diverged and therefore stays as it is, (N,), bool."""
+        return self._shown(self._ended.copy())
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """Why each robot has ended, N texts; "" for robots that have not."""
+        return tuple(self._reason(i, int(code)) if code else "" for i, code in enumerate(self._outcome))
+
+    @property
+    def backend(self) -> str:
+        """What computes the time steps, in words."""
+        return "no step yet" if self._engine is None else self._engine.name
+
+    @property
+    def state(self) -> SimulationState:
+        """A copy of the state; assigning one, also of one robot to all N, restores it."""
+        nq, nv = self.robot.nq, self.robot.nv
+        t, outcome = self._shown(self._clock.times), self._shown(self._outcome.copy())
+        q, v, rest = (self._shown(x) for x in np.split(self._members.state.copy(), [nq, nq + nv], axis=1))
+        return SimulationState(t, q, v, rest, outcome, self._clock.snapshot(), self._starts)
+
+    @state.setter
+    def state(self, state: SimulationState) -> None:
+        instance("state", state, SimulationState)
+        count = len(self._members.state)
+        rows = np.concatenate([np.atleast_2d(part) for part in (state.q, state.v, state.rest)], axis=1)
+        if rows.shape[1] != self._members.state.shape[1] or len(rows) not in (1, count):
+            raise ShapeError(
+                f"the state of {len(rows)} robots with {rows.shape[1]} entries does not fit this simulation of {count} "
+                f"robots with {self._members.state.shape[1]} entries"
+            )
+        self._members.state[:], self._outcome = rows, state.outcome
+        self._ended = self._outcome != 0.0
+        self._clock.restore(state._clock)
+        if state._starts is not self._starts:
+            self._restart(state._starts.repeated(count), np.arange(count))
+
+    def reset(self, q: Any = None, v: Any = None, *, where: Any = None) -> None:
+        """Start some or all robots again at t = 0, with the controllers' memories as at the start.
+
+        Args:
+            q: Configurations, (nq,) for all or (N, nq); by default those of the constructor.
+            v: Velocities, (nv,) or (N, nv); by default zero with a given q, else those of the constructor.
+            where: Mask of the robots to start again, (N,), bool, or their indices; by default all. Rows of q and v of
+                other robots are ignored.
+
+        Raises:
+            ShapeError, NotFiniteError, StateError: A state has the wrong shape, is not finite or out of range.
+        """
+        robots = self._selected(where)
+        if not len(robots):
+            return
+        nq, nv = self.robot.nq, self.robot.nv
+        v_default = self._initial[1] if q is None else np.zeros(nv)
+        q = self._rows("q", self._initial[0] if q is None else q, nq)[robots]
+        v = self._rows("v", v_default if v is None else v, nv)[robots]
+        self._check_states(q, v)
+        starts = self._batch.started(robots.tolist(), q, v)
+        self._members.state[robots], self._members.outcome[robots] = starts.states, 0.0
+        self._ended[robots] = False
+        self._clock.restart(robots.tolist(), starts.loops)
+        self._restart(self._starts.replaced(robots, starts), robots)
+
+    # Motion.
+
+    def step(self, command: Any = None, n: int = 1) -> None:
+        """Advance all robots that have not ended by n time steps, with the command held.
+
+        Args:
+            command: Without a controller the torques of the actuators, (nj,), or generalized forces, (nv,), [N m] or
+                [N]; otherwise the command of the controller, (nu,), in its units. With leading axis (N,) one for each
+                robot. None for zero torques, and for a controller that takes no command.
+            n: Number of time steps.
+
+        Raises:
+            ShapeError: The command has another shape than in the first call, or is missing.
+            NotFiniteError: The command is not finite. ArgumentError: the controller takes no command.
+            TraceError: If `compiled` is True and the closed loop cannot be traced.
+        """
+        if type(n) is not int or n < 1:
+            n = whole("n", n, 1)
+        engine, clock = self._prepared(command), self._clock
+        if n <= clock.free_steps:
+            clock.write(engine.intervals, n)
+            engine.run(None, self._thread_count())
+        else:
+            engine.run(clock.schedule(n), self._thread_count())
+        outcome = self._outcome
+        if np.count_nonzero(outcome):
+            passed = ~self._ended & (outcome != NOT_FINITE)
+            self._ended = outcome != 0.0
+            clock.advance(n, passed, ~self._ended)
+        else:
+            clock.advance(n)
+
+    def advance(self, until: float, command: Any = None) -> None:
+        """Advance all robots that have not ended to a time, with the command held.
+
+        The steps divide the time that remains, between break times of the controller, evenly; they are at most the
+        integrator's.
+
+        Args:
+            until: Time to reach, [s]; robots that have passed it stay.
+            command: As in `step`.
+        """
+        until = number("until", until, "s")
+        engine, clock = self._prepared(command), self._clock
+        before = clock.times
+        engine.run(clock.until(until), self._thread_count())
+        outcome = self._outcome
+        passed = np.flatnonzero(~self._ended & (outcome != NOT_FINITE) & (before < until))
+        self._ended = outcome != 0.0
+        clock.set(passed, np.full(len(passed), until))
+
+    # Observation.
+
+    @property
+    def contact_names(self) -> tuple[str, ...]:
+        """Names of the contacts, in the order of `contacts`."""
+        return contact_names(self._batch.first.loop)
+
+    @property
+    def contacts(self) -> Contacts:
+        """Positions of the contacts and the forces on them, (N, n, 3), and whether they touch, (N, n), bool."""
+        found = self.observe(_contacts)
+        return found._replace(touching=found.touching > 0.0)
+
+    def observe(self, function: Callable[..., Any]) -> Any:
+        """Return a function of the present states of all robots.
+
+            height, forces = sim.observe(lambda q, contacts: (q[6], contacts.forces))
+
+        The names of its arguments say what it is given, for one robot: `t` [s], `phase`, `q` (nq,), `v` (nv,),
+        `contacts` (`Contacts`), `wrenches` of the contacts on the links (n_links, 6), `tau`, the generalized forces of
+        the actuators (nv,), `memory` of the controller and `command` (nu,). It is traced at the first use, so give the
+        same function object at every call.
+
+        Args:
+            function: Plain NumPy code that does not branch on values, except by `legged.where`.
+
+        Returns:
+            Its arrays with a leading axis (N,), in its own structure.
+
+        Raises:
+            UnknownNameError: An argument has another name. TraceError: the function cannot be traced.
+            NotFiniteError, SingularError: A result is not finite.
+            ArgumentError: It depends on the command, which no step has given yet.
+        """
+        names = self._names.get(function)
+        if names is None:
+            names = self._names[function] = argument_names(function)
+        commands = self._known_commands(names)
+        if self._compiled is False or isinstance(self._engine, PythonEngine):
+            return self._observed_in_python(function, names, commands)
+        t, phase, numbers, states = self._clock.times, self._clock.phase, self._starts.numbers, self._members.state
+        if self.num is None:
+            commands = None if commands is None else commands[0]
+            return self._observer.observe(function, t.item(), phase.item(), numbers[0], commands, states[0])
+        with thread_limit(self._thread_count()):
+            return self._observer.observe(function, t, phase, numbers, commands, states)
+
+    # Parts.
+
+    def _shown(self, values: Array) -> Any:
+        """Return values with a leading axis, or those of the only robot."""
+        return values if self.num is not None else values[0]
+
+    def _reason(self, i: int, code: int) -> str:
+        if code == NOT_FINITE:
+            return "the motion diverged"
+        limits = self._batch.limits(i, self._starts.states[i, : self.robot.nq])
+        assert limits is not None
+        return limits.message(self.robot, code)
+
+    def _thread_count(self) -> int:
+        if len(self._members.state) == 1:
+            return 1
+        return default_threads() if self._threads is None else self._threads
+
+    def _selected(self, where: Any) -> Array:
+        """Return the indices of robots."""
+        count = len(self._members.state)
+        if where is None:
+            return np.arange(count)
+        chosen = np.asarray(where)
+        if chosen.dtype == bool:
+            if chosen.shape != (() if self.num is None else (count,)):
+                raise ShapeError(f"where must be a mask ({count},), an entry per robot, got shape {chosen.shape}")
+            return np.flatnonzero(chosen)
+        if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
+            raise ArgumentError(f"where must be a mask or indices of robots, got {shown(where)}")
+        if ((chosen < 0) | (chosen >= count)).any():
+            raise ArgumentError(f"where names robot {int(chosen[(chosen < 0) | (chosen >= count)][0])} of {count}")
+        return np.unique(chosen)
+
+    def _rows(self, name: str, value: Any, size: int) -> Array:
+        """Return an argument as a row for each robot, (N, size)."""
+        found, count = array(name, value), len(self._members.state)
+        if found.dtype == object or found.shape not in ((size,), (count, size)):
+            raise ShapeError(f"{name} must be ({size},), or ({count}, {size}) with a row per robot, got {found.shape}")
+        return np.broadcast_to(found, (count, size))
+
+    def _check_states(self, q: Array, v: Array) -> None:
+        """Raise the error of the first state that is not valid."""
+        bad = beyond_range(self.robot, q)
+        for entries, _ in quaternion_blocks(self.robot):
+            bad |= np.abs((q[:, entries] ** 2).sum(axis=1) - 1.0) > SQUARED_NORM_TOLERANCE
+        for i in np.flatnonzero(bad).tolist():
+            read(self.robot, q=q[i], v=v[i])
+            check_range(self.robot, q[i])
+
+    def _restart(self, starts: InitialStates, robots: Array) -> None:
+        """Use other controllers and numbers of some robots from now on."""
+        same = starts.numbers.shape == self._starts.numbers.shape and (starts.numbers == self._starts.numbers).all()
+        self._starts = starts
+        if not self._template.covers(starts.numbers):
+            self._engine = None
+            self._set_template()
+        elif self._engine is not None and not (same and isinstance(self._engine, CompiledEngine)):
+            try:
+                self._engine.restart(starts, robots.tolist())
+            except LeggedError:  # an expression of the numbers is not finite
+                self._engine = None
+
+    def _set_template(self) -> None:
+        self._template = MemberTemplate(self._batch, self._starts.numbers, self._batch.varying_at_reset)
+        self._observer = Observer(self._template, self._members.state.shape[1])
+
+    def _prepared(self, command: Any) -> StepEngine:
+        """Return the engine with the command of this call."""
+        engine = self._engine
+        if command is None:
+            if self._takes_command and self._batch.sweep.nominal.controller is not None:
+                raise ShapeError("the controller takes a command: step(command), an array (nu,), or (N, nu)")
+            if engine is None:
+                engine = self._engine = self._new_engine(None if self._commands is None else self._commands.shape[1])
+            engine.commands[:] = 0.0
+            return engine
+        if type(command) is not np.ndarray or command.dtype is not _FLOAT:
+            command = array("command", command)
+        known = self._commands
+        if known is None or command.shape != (known.shape if self.num is not None else known.shape[1:]):
+            self._check_command(command)
+        if not np.isfinite(np.vdot(command, command)):
+            array("command", command)  # raises the error if an entry is not finite
+        if engine is None or engine.command is None:
+            engine = self._engine = self._new_engine(command.shape[-1])
+        self._commands = engine.commands
+        self._commands[:] = command
+        return engine
+
+    def _check_command(self, command: Array) -> None:
+        """Raise an error if the command has a wrong shape, or the controller takes none."""
+        robot, count = self.robot, len(self._members.state)
+        if not self._takes_command:
+            raise ArgumentError(
+                "the controller takes no command; give it an argument `command`, as in law(t, q, v, wrenches, command)"
+            )
+        sizes: tuple[int, ...] = (robot.nj, robot.nv) if self._batch.sweep.nominal.controller is None else ()
+        if self._commands is not None:
+            sizes = self._commands.shape[1:]
+        size = command.shape[-1] if command.ndim else 0
+        leads = [()] if self.num is None else [(), (count,)]
+        if command.shape not in [(*lead, size) for lead in leads] or (sizes and size not in sizes):
+            wanted = " or ".join(str((*lead, n)) for lead in leads for n in dict.fromkeys(sizes or ("nu",)))
+            raise ShapeError(f"the command must be {wanted.replace(chr(39), '')}, got shape {command.shape}")
+
+    def _new_engine(self, command: int | None) -> StepEngine:
+        starts = self._starts._replace(states=self._members.state.copy())
+        parts = starts, self._members, self.integrator.rule, command
+        reason = "as asked"
+        if self._compiled is not False:
+            try:
+                engine = CompiledEngine(self._template, *parts)
+                difference = engine.compiled.largest_difference()
+                if difference < _AGREEMENT:
+                    return engine
+                reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
+            except Exception as error:  # tracing runs the user's code, which may raise anything
+                reason = f"{type(error).__name__}: {error}"
+            if self._compiled:
+                raise TraceError(f"the time step cannot be compiled: {reason}")
+        return PythonEngine(self._batch, *parts, reason)
+
+    def _known_commands(self, names: tuple[str, ...]) -> Array | None:
+        """Return the commands of the last step for a function of these quantities, None if it does not need them."""
+        if not (depends_on_command(names) and self._takes_command):
+            return None
+        if self._commands is None and self._batch.sweep.nominal.controller is not None:
+            raise ArgumentError("tau and command are known after the first step, which gives the command")
+        return self._commands
+
+    def _observed_in_python(self, function: Callable[..., Any], names: tuple[str, ...], commands: Array | None) -> Any:
+        """Return an observed function, evaluated for one robot after the other."""
+        rows, nq, rebuild = [], self.robot.nq, None
+        for i, loop in enumerate(self._starts.loops):
+            command = np.zeros(0) if commands is None else commands[i]
+            own = loop if commands is None else commanded(loop, command)
+            state, t, phase = self._members.state[i].copy(), float(self._clock.times[i]), int(self._clock.phase[i])
+            found = observed(function, names, own, t, phase, state[:nq], state[nq:], command)
+            arrays, rebuild = flatten_result(found)
+            rows.append(arrays)
+        assert rebuild is not None
+        columns = (np.array([np.asarray(x, dtype=float) for x in column]) for column in zip(*rows, strict=True))
+        return rebuild(self._shown(column) for column in columns)
+
+
+def _takes_command(batch: RolloutBatch) -> bool:
+    """Return whether the started controller takes a command."""
+    return bool(getattr(batch.first.loop.controller, "takes_command", False))
+
+
+def _contacts(contacts: Contacts) -> Contacts:
+    return contacts

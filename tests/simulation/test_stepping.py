@@ -1,0 +1,278 @@
+"""`Simulation`: steps as those of `simulate`, independent robots, resets, observations, commands, saved states."""
+
+import numpy as np
+import pytest
+
+import controllers
+import legged
+import robots
+from legged.errors import ArgumentError, NotFiniteError, ShapeError, StateError, TraceError, UnknownNameError
+from legged.ground import KelvinVoigt, VectorFriction, paper_ground
+from legged.ground.ground import Ground
+
+EULER = legged.SemiImplicitEuler(1e-3)
+ROUNDING = 1e-9  # relative, after a few hundred steps on stiff ground: rounding, grown by an unstable motion
+SPRINGS = Ground(KelvinVoigt(3e3, 60.0), VectorFriction(0.7, 50.0))
+
+
+def standing(t, q, v, wrenches):
+    return np.stack([-40.0 * q[3] - 2.0 * v[3], -2000.0 * q[4] - 60.0 * v[4]])
+
+
+def servo(t, q, v, wrenches, command):
+    return np.stack([40.0 * (command[0] - q[3]) - 2.0 * v[3], 2000.0 * (command[1] - q[4]) - 60.0 * v[4]])
+
+
+class Integral:
+    """A controller with a memory that has a rate, and a discrete update that counts its calls."""
+
+    def start(self, robot, ground, q, v):
+        return np.array([0.1 * q[4], 0.0])
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return standing(t, q, v, wrenches) - np.stack([0.0, 50.0 * memory[0] + 1e-3 * memory[1]])
+
+    def rate(self, t, phase, q, v, wrenches, memory):
+        return np.stack([q[4], 0.0])
+
+    def update(self, t, phase, q, v, wrenches, memory):
+        return memory + np.array([0.0, 1.0])
+
+
+@pytest.fixture(scope="module")
+def hopper():
+    robot = robots.planar_hopper()
+    q = np.repeat(robot.neutral()[None], 11, axis=0)
+    q[:, 2] += np.linspace(0.59, 0.7, 11)
+    return robot, q
+
+
+def close(one, two):
+    assert (np.abs(one - two) <= ROUNDING * (np.abs(two).max(axis=0) + 1.0)).all()
+
+
+def recorded(sim, count, n, *command):
+    """Return q and v before and after each of some calls, with the robots last."""
+    q, v = [sim.q], [sim.v]
+    for _ in range(count):
+        sim.step(*command, n=n)
+        q.append(sim.q)
+        v.append(sim.v)
+    return np.array(q), np.array(v)
+
+
+@pytest.mark.parametrize("ground", [None, SPRINGS, legged.Rigid(friction=0.7)], ids=["flight", "compliant", "rigid"])
+@pytest.mark.parametrize(
+    "law", [standing, Integral(), controllers.ZeroOrderHold(standing, rate=300.0)], ids=["law", "memory", "held"]
+)
+def test_steps_are_those_of_simulate(hopper, ground, law):
+    robot, q = hopper
+    steps = legged.TimeStepping(1e-3) if isinstance(ground, legged.Rigid) else EULER
+    options = {"ground": ground, "integrator": steps, "fall": False}
+    run = legged.simulate(robot, law, until=0.1, sample=4e-3, q=q[3], **options)
+    sim = legged.Simulation(robot, law, q=q[3], compiled=True, **options)
+    q_steps, v_steps = recorded(sim, 25, 4)
+    close(q_steps, run.q)
+    close(v_steps, run.v)
+    assert sim.t == pytest.approx(0.1, abs=1e-12) and sim.backend.startswith("compiled")
+    close(sim.contacts.forces, run.contacts.forces[-1])
+    np.testing.assert_array_equal(sim.contacts.touching, np.abs(sim.contacts.forces).sum(axis=1) > 0.0)
+    plain = legged.Simulation(robot, law, q=q[3], compiled=False, **options)
+    close(recorded(plain, 5, 4)[1], run.v[:6])
+
+
+def test_phases_change_where_the_gait_switches():
+    robot = robots.planar_biped()
+    law, ground = controllers.ComputedTorque(controllers.Walk(period=0.11)), paper_ground(robot)
+    run = legged.simulate(robot, law, ground=ground, until=0.3, sample=4e-3, integrator=EULER)
+    sim = legged.Simulation(robot, law, ground=ground, integrator=EULER)
+    phases = [sim.observe(phase)]
+    for _ in range(75):
+        sim.step(n=4)
+        phases.append(sim.observe(phase))
+    close(sim.q, run.q[-1])
+    np.testing.assert_array_equal(phases, run.phases)
+    assert run.phases[-1] > 1
+
+
+def phase(phase):
+    return phase
+
+
+def test_random_robots_in_flight_and_one_robot_as_one_of_many():
+    for seed in range(3):
+        robot = legged.random_tree(seed, 6, bases=("floating",), joints=("revolute", "ball"))
+        inertias = np.diag(legged.inertia_matrix(robot, robot.neutral()))[robot.base.nv :]  # tau of about 1 rad/s^2
+        tau = inertias * np.random.default_rng(seed).standard_normal((3, robot.nj))
+        many = legged.Simulation(robot, num=3, integrator=EULER)
+        one = legged.Simulation(robot, integrator=EULER)
+        for _ in range(10):
+            many.step(tau, n=2)
+            one.step(tau[1], n=2)
+        run = legged.simulate(robot, lambda t, q, v, w, tau=tau[1]: tau, until=0.02, integrator=EULER)
+        close(one.q, run.q[-1])
+        close(many.v[1], run.v[-1])
+
+
+def test_a_robot_does_not_depend_on_the_others_nor_on_threads(hopper):
+    robot, q = hopper
+    options = {"ground": SPRINGS, "integrator": EULER}
+    whole = legged.Simulation(robot, standing, num=11, q=q, threads=1, **options)
+    whole.step(n=300)
+    for rows in (slice(2, 4), slice(3, 10)):
+        part = legged.Simulation(robot, standing, num=rows.stop - rows.start, q=q[rows], threads=2, **options)
+        for _ in range(100):
+            part.step(n=3)
+        np.testing.assert_array_equal(part.v, whole.v[rows])
+    alone = legged.Simulation(robot, standing, q=q[3], **options)
+    alone.step(n=300)
+    close(alone.v, whole.v[3])
+
+
+def test_a_reset_starts_the_robots_of_the_mask_and_leaves_the_others(hopper):
+    robot, q = hopper
+    options = {"ground": SPRINGS, "integrator": EULER, "num": 11}
+    sim, other = (legged.Simulation(robot, Integral(), q=q, **options) for _ in range(2))
+    sim.step(n=100)
+    other.step(n=100)
+    mask = np.arange(11) % 3 == 0
+    sim.reset(q[::-1], where=mask)
+    np.testing.assert_array_equal(sim.q[mask], q[::-1][mask])
+    np.testing.assert_array_equal(sim.q[~mask], other.q[~mask])
+    np.testing.assert_array_equal(sim.t, np.where(mask, 0.0, 0.1))
+    sim.step(n=50)
+    other.step(n=50)
+    np.testing.assert_array_equal(sim.v[~mask], other.v[~mask])
+    fresh = legged.Simulation(robot, Integral(), q=q[::-1], **options)
+    fresh.step(n=50)
+    np.testing.assert_array_equal(sim.state.rest[mask], fresh.state.rest[mask])
+    sim.reset(where=[1, 2])
+    np.testing.assert_array_equal(sim.q[[1, 2]], q[[1, 2]])
+
+
+def features(t, q, v, contacts, tau):
+    center = legged.center_of_mass(robots.planar_hopper(), q)
+    return {"center": center, "load": contacts.forces.sum(axis=0), "tau": tau, "t": t}
+
+
+def test_an_observation_is_the_function_of_the_present_state(hopper):
+    robot, q = hopper
+    sim = legged.Simulation(robot, standing, ground=SPRINGS, num=11, q=q, integrator=EULER)
+    sim.step(n=150)
+    seen, forces = sim.observe(features), sim.contacts.forces
+    for i in (0, 7):
+        np.testing.assert_allclose(seen["center"][i], legged.center_of_mass(robot, sim.q[i]), atol=1e-12)
+        np.testing.assert_allclose(seen["tau"][i, 3:], standing(0.0, sim.q[i], sim.v[i], None), rtol=1e-9)
+    np.testing.assert_allclose(seen["load"], forces.sum(axis=1), rtol=1e-9, atol=1e-9)
+    np.testing.assert_array_equal(seen["t"], sim.t)
+    plain = legged.Simulation(robot, standing, ground=SPRINGS, num=11, q=sim.q, integrator=EULER, compiled=False)
+    np.testing.assert_allclose(plain.observe(features)["center"], seen["center"], atol=1e-12)
+
+
+def test_commands_reach_controllers_and_torques_reach_motors(hopper):
+    robot, q = hopper
+    targets = np.stack([np.linspace(0.0, 0.1, 11), np.zeros(11)], axis=1)
+    options = {"ground": SPRINGS, "integrator": EULER}
+    sim = legged.Simulation(robot, servo, num=11, q=q, **options)
+    plain = legged.Simulation(robot, servo, q=q[4], compiled=False, **options)
+    torques = legged.Simulation(robot, num=11, q=q, **options)
+    for _ in range(20):
+        sim.step(targets)
+        plain.step(targets[4])
+        now = zip(torques.q, torques.v, targets, strict=True)
+        torques.step(np.array([servo(0.0, x, y, None, z) for x, y, z in now]))
+    close(plain.v, sim.v[4])
+    close(torques.v, sim.v)
+
+
+def test_a_saved_state_continues_as_before(hopper):
+    robot, q = hopper
+    sim = legged.Simulation(robot, Integral(), ground=SPRINGS, num=11, q=q, integrator=EULER)
+    sim.step(n=30)
+    saved = sim.state
+    sim.step(n=20)
+    after = sim.state
+    sim.reset()
+    sim.state = saved
+    sim.step(n=20)
+    np.testing.assert_array_equal(sim.state.rest, after.rest)
+    np.testing.assert_array_equal(sim.t, after.t)
+    one = legged.Simulation(robot, Integral(), ground=SPRINGS, q=q[2], integrator=EULER)
+    one.step(n=30)
+    sim.state = one.state
+    np.testing.assert_array_equal(sim.q, np.tile(one.q, (11, 1)))
+
+
+def test_falls_and_divergence_are_flags(hopper):
+    robot, q = hopper
+    v = np.zeros((3, robot.nv))
+    v[0, 0], v[1, 3] = 8.0, 1e200  # turning over, and a speed whose square is no number
+    sim = legged.Simulation(robot, standing, ground=SPRINGS, num=3, q=q[:3], v=v, integrator=EULER)
+    for _ in range(100):
+        sim.step(n=4)
+    np.testing.assert_array_equal(sim.fallen, [True, False, False])
+    np.testing.assert_array_equal(sim.diverged, [False, True, False])
+    np.testing.assert_array_equal(sim.ended, [True, True, False])
+    assert "leaned over" in sim.reasons[0] and "diverged" in sim.reasons[1] and sim.reasons[2] == ""
+    np.testing.assert_array_equal(sim.v[1], v[1])
+    assert sim.t[1] == 0.0 and 0.0 < sim.t[0] < sim.t[2] == 0.4
+    before = sim.q
+    sim.step()
+    np.testing.assert_array_equal(sim.q[:2], before[:2])
+    sim.reset(v=np.zeros(robot.nv), where=sim.ended)
+    assert not sim.ended.any()
+    sim.step(n=4)
+    assert (sim.t[:2] == 0.004).all() and sim.t[2] > 0.4
+
+
+def test_advance_reaches_a_time_with_steps_that_divide_it(hopper):
+    robot, q = hopper
+    sim = legged.Simulation(robot, standing, ground=SPRINGS, q=q[0], integrator=EULER)
+    sim.advance(0.0105)
+    run = legged.simulate(robot, standing, ground=SPRINGS, q=q[0], until=0.0105, sample=0.0105, integrator=EULER)
+    close(sim.v, run.v[-1])
+    assert sim.t == 0.0105
+
+
+def test_what_cannot_be_traced_runs_in_python_and_says_so(hopper):
+    robot, q = hopper
+
+    def branching(t, q, v, wrenches):
+        return standing(t, q, v, wrenches) if v[0] < 1.0 else np.zeros(robot.nj)
+
+    sim = legged.Simulation(robot, branching, q=q[0], integrator=EULER)
+    sim.step(n=3)
+    assert "controller in Python" in sim.backend and "legged.where" in sim.backend
+    with pytest.raises(TraceError, match=r"legged\.where"):
+        legged.Simulation(robot, branching, q=q[0], integrator=EULER, compiled=True).step()
+
+
+def test_errors_say_what_to_do(hopper):
+    robot, q = hopper
+    sim = legged.Simulation(robot, num=11, q=q, integrator=EULER)
+    with pytest.raises(ShapeError, match=r"\(2,\) or \(5,\) or \(11, 2\) or \(11, 5\), got shape \(3,\)"):
+        sim.step(np.zeros(3))
+    with pytest.raises(NotFiniteError, match="command"):
+        sim.step(np.array([0.0, np.nan]))
+    with pytest.raises(ShapeError, match=r"mask \(11,\)"):
+        sim.reset(where=np.ones(4, dtype=bool))
+    with pytest.raises(ShapeError, match="row per robot"):
+        sim.reset(q[:3])
+    with pytest.raises(UnknownNameError, match="quantity to observe"):
+        sim.observe(lambda velocity: velocity)
+    with pytest.raises(ArgumentError, match="takes no command"):
+        legged.Simulation(robot, standing, q=q[0], integrator=EULER).step(np.zeros(2))
+    with pytest.raises(ShapeError, match="takes a command"):
+        legged.Simulation(robot, servo, q=q[0], integrator=EULER).step()
+    with pytest.raises(ArgumentError, match="n must be at least 1"):
+        sim.step(n=0)
+    walker = legged.Simulation(robots.spatial_quadruped(), num=2, integrator=EULER)
+    with pytest.raises(ShapeError, match="must have norm 1"):
+        walker.reset(2.0 * walker.q)
+    hinge = legged.Revolute("hinge", "y", physics=legged.JointPhysics(lower=-0.2, upper=0.2))
+    rod = legged.Link("rod", legged.Inertia(1.0, (0.5, 0.0, 0.0), np.diag([0.01, 0.05, 0.05])))
+    builder = legged.RobotBuilder("pendulum", legged.Link("wall"), base=legged.FixedBase())
+    pendulum = legged.Simulation(builder.add(hinge, rod, to="wall").build(), num=2, integrator=EULER)
+    with pytest.raises(StateError, match="beyond its stop"):
+        pendulum.reset(np.array([[0.0], [0.3]]))
+    pendulum.reset(np.array([[0.0], [0.3]]), where=np.array([True, False]))
