@@ -3,6 +3,7 @@
 import numpy as np
 
 from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rpy
+from legged.arguments import whole
 from legged.checked import checked
 
 
@@ -17,7 +18,8 @@ def chain(n: int, *, twist: float = 0.0, base: Base | None = None, seed: int = 0
         base: Base type; floating with a quaternion by default.
         seed: Seed of the random inertias, which have no zero entries.
     """
-    rng = np.random.default_rng(seed)
+    whole("n", n, least=1)
+    rng = np.random.default_rng(whole("seed", seed, least=0))
     robot = RobotBuilder(f"{n}-link chain", Link("base", _inertia(rng)), base=base)
     limb = Limb()
     for k in range(n):

@@ -3,154 +3,96 @@
 from __future__ import annotations
 
 import sys
-import time
+import traceback
+import warnings
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
-from legged.errors import DefinitionError, LeggedError, SimulationError
-
-
-def balance(
-    robot: Annotated[
-        str, typer.Argument(help="spatial_biped as in the paper; any other robot as in `legged info` stands.")
-    ] = "spatial_biped",
-    throw: Annotated[bool, typer.Option("--throw/--no-throw", help="Whether a block is thrown.")] = True,
-    mass: Annotated[float, typer.Option(help="Mass of the block, in kilograms.")] = 1.8,
-    size: Annotated[str, typer.Option(help="Edges of the block along x, y, z, in meters.")] = "0.1,0.1,0.1",
-    position: Annotated[str, typer.Option(help="Initial position of the block: x, y, z in meters.")] = "-0.5,0.1,1.2",
-    velocity: Annotated[str, typer.Option(help="Initial velocity of the block, in meters per second.")] = "4.5,0,0.2",
-    friction: Annotated[float, typer.Option(help="Coulomb's coefficient of all contacts.")] = 0.3,
-    restitution: Annotated[float, typer.Option(help="Coefficient of restitution of all contacts, 0 to 1.")] = 0.2,
-    rate: Annotated[float, typer.Option(help="Control rate, per second.")] = 500.0,
-    step: Annotated[float, typer.Option(help="Time step, in seconds.")] = 1e-3,
-    duration: Annotated[float, typer.Option(help="Simulated time, in seconds.")] = 3.0,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Folder for figures, animations and the run.")
-    ] = None,
-) -> None:
-    """Throw a block at a robot that balances (Wendlandt 1997: events, Figures 3 to 6, cost beside the paper's)."""
-    from legged.app.balance.experiment import ThrownBlock, paper_experiment, standing_experiment
-    from legged.app.balance.report import BalanceReport
-    from legged.app.selection import select_robot
-
-    block = None
-    if throw:
-        places = {"size": size, "position": position, "velocity": velocity}
-        block = ThrownBlock(mass, **{name: _three(name, text) for name, text in places.items()})
-    given = {"throw": block, "friction": friction, "restitution": restitution}
-    given |= {"rate": rate, "step": step, "duration": duration}
-    if robot == "spatial_biped":
-        experiment = paper_experiment(**given)
-    else:
-        experiment = standing_experiment(select_robot(robot), **given)
-    account = BalanceReport(experiment)
-    tables = account.event_table(), account.result_table(), account.cost_table()
-    print("\n\n".join(table.text() for table in tables), end="\n\n")
-    if output is not None:
-        for path in account.write(output):
-            print(path)
-    if account.run.ended:
-        raise SimulationError(account.run.ended, account.run)
-
-
-def _three(name: str, text: str) -> tuple[float, float, float]:
-    """Return the three numbers of a comma-separated text."""
-    try:
-        x, y, z = (float(part) for part in text.split(","))
-    except ValueError:
-        raise DefinitionError(
-            f"--{name} takes three numbers separated by commas, such as 0.5,0.1,1.2, got {text!r}"
-        ) from None
-    return x, y, z
-
-
-def disturbances(
-    robot: Annotated[
-        str, typer.Argument(help="A robot as in `legged info`; spatial_biped stands as in Wendlandt 1997.")
-    ] = "spatial_biped",
-    throw: Annotated[bool, typer.Option("--throw/--push", help="Throw a block of 1.8 kg, or push.")] = False,
-    gait: Annotated[str, typer.Option(help="stand (workspace balance), walk, trot or tripod (balanced).")] = "stand",
-    most: Annotated[
-        float | None,
-        typer.Option(help="Largest push in N s, or fastest throw in m/s; default by mass."),
-    ] = None,
-    at: Annotated[float, typer.Option(help="Time at which pushes begin, in seconds.")] = 0.2,
-    directions: Annotated[int, typer.Option(min=3, help="Number of directions.")] = 48,
-    sizes: Annotated[int, typer.Option(min=2, help="Number of sizes.")] = 24,
-    friction: Annotated[float, typer.Option(help="Coulomb's coefficient of all contacts.")] = 0.3,
-    restitution: Annotated[float, typer.Option(help="Coefficient of restitution of all contacts, 0 to 1.")] = 0.2,
-    step: Annotated[float, typer.Option(help="Time step and control period, in seconds.")] = 2e-3,
-    duration: Annotated[float, typer.Option(help="Duration of every run, in seconds.")] = 3.0,
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="Folder for the figure and the data.")] = None,
-) -> None:
-    """Map the largest push or throw from each direction that a robot survives; one run for each size and direction."""
-    from legged.app.balance.disturbance_report import DisturbanceStudy, write
-    from legged.app.selection import select_robot
-
-    begun = time.perf_counter()
-    given = {"directions": directions, "sizes": sizes, "step": step, "duration": duration, "most": most, "at": at}
-    case = DisturbanceStudy(select_robot(robot), gait, throw, friction=friction, restitution=restitution, **given)
-    found = case.map()
-    print(found.table().text())
-    print(f"{found.outcomes.size} runs took {time.perf_counter() - begun:.1f} s, tracing and compiling included\n")
-    if output is not None:
-        for path in write(case, found, output):
-            print(path)
-
+from legged.app.balance.commands import balance, disturbances
+from legged.app.options import (
+    BaseName,
+    ControllerName,
+    Duration,
+    GroundName,
+    Output,
+    RobotName,
+    TerrainName,
+    WalkerName,
+    output_folder,
+    positive,
+)
+from legged.errors import LeggedError, SimulationError
+from legged.version import __version__
 
 app = typer.Typer(
-    help="Legged robots with kinematic modules: operation counts, walking and trotting, the paper's report.",
-    add_completion=False,
+    help="Model, analyze, simulate and control legged robots.",
+    epilog="Exit status: 0 for success, 1 for a failure, such as a fall, 2 for a wrong command line.",
+    context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
 )
-
-RobotName = Annotated[
-    str,
-    typer.Argument(
-        help="A robot of `robots`, such as planar_biped or 'chain(12)'; file.py:function; a URDF or MJCF file."
-    ),
-]
-BaseName = Annotated[str | None, typer.Option("--base", help="floating, fixed or planar, for robots that take one.")]
-WalkerName = Annotated[str, typer.Argument(help="A robot as in `legged info`.")]
-ControllerName = Annotated[
-    str | None,
-    typer.Option(
-        "--controller",
-        help="computed-torque, feed-forward, none (replayed torques), balanced or servo. By default computed-torque, "
-        "balanced for robots from URDF or MJCF.",
-    ),
-]
-Duration = Annotated[float, typer.Option(help="Simulated time, in seconds.")]
-GroundName = Annotated[
-    str | None,
-    typer.Option(
-        "--ground",
-        help="paper (soft, viscous) or realistic (stiff, sticking). By default paper, "
-        "realistic for robots from URDF or MJCF.",
-    ),
-]
-TerrainName = Annotated[str, typer.Option("--terrain", help="flat, slope:DEGREES or steps:RISE[,RUN].")]
 COMPARED = "chain(6); chain(12); tree(12, branching=2); planar_biped; spatial_quadruped; humanoid; chain(30)"
-Output = Annotated[Path | None, typer.Option("--output", "-o", help="Folder for figures and data.")]
 
 
 def main() -> None:
-    """Run the command line; a LeggedError becomes one line on stderr and exit status 1."""
-    try:
-        app()
-    except LeggedError as error:
-        print(f"{type(error).__name__}: {error}", file=sys.stderr)
-        sys.exit(1)
+    """Run the command line; an error becomes one line on stderr and exit status 1."""
+    with warnings.catch_warnings():
+        warnings.showwarning = _show_warning
+        try:
+            app()
+        except LeggedError as error:
+            sys.exit(_failed(f"{type(error).__name__}: {error}"))
+        except OSError as error:
+            sys.exit(_failed(f"{type(error).__name__}: {error.filename or ''}: {error.strerror or error}"))
+        except Exception as error:
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            words = f"{type(error).__name__}: {error}, raised in {place.filename}, line {place.lineno}"
+            sys.exit(_failed(f"{words}; this is a defect of legged {__version__}, please report the command"))
 
 
-@app.command()
+def _failed(words: str) -> int:
+    print(words, file=sys.stderr)
+    return 1
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *place: Any) -> None:
+    print(f"{category.__name__}: {message}", file=sys.stderr)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        print(f"legged {__version__}")
+        raise typer.Exit()
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit."),
+    ] = False,
+) -> None:
+    """Model, analyze, simulate and control legged robots."""
+
+
+def command(panel: str, example: str, **given: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Return a decorator that adds a command to a group of the help, with an example below its options."""
+    return app.command(rich_help_panel=panel, epilog=f"Example: {example}", **given)
+
+
+ROBOTS, GAITS, BALANCE, REPORTS = "Robots", "Gaits", "Balance", "Report and cache"
+
+
+@command(ROBOTS, "legged info 'chain(12, twist=1.0)' --base fixed")
 def info(
     robot: RobotName,
     base: BaseName = None,
-    seed: Annotated[int | None, typer.Option(help="Conditioning at a random configuration, not at zero.")] = None,
+    seed: Annotated[
+        int | None, typer.Option(min=0, help="Conditioning at a random configuration, not at zero.")
+    ] = None,
 ) -> None:
     """Show a robot's modules, links, masses, conditioning and closed loops."""
     import numpy as np
@@ -173,7 +115,7 @@ def info(
     _show(report.headline(tree), *(table.text() for table in tables))
 
 
-@app.command()
+@command(ROBOTS, "legged audit go2.urdf --repair inertia")
 def audit(
     file: Annotated[Path, typer.Argument(help="A URDF or MJCF file.")],
     base: Annotated[str | None, typer.Option("--base", help="floating or fixed; by default the file's.")] = None,
@@ -192,7 +134,7 @@ def audit(
     _show(*(table.text() for table in report.robot_tables(robot)))
 
 
-@app.command()
+@command(ROBOTS, "legged verify planar_biped --against pinocchio --against mujoco")
 def verify(
     robot: RobotName,
     base: BaseName = None,
@@ -208,7 +150,7 @@ def verify(
     print(legged.verify(select_robot(robot, base), against or (), states=states))
 
 
-@app.command()
+@command(ROBOTS, "legged count planar_biped --output results/count")
 def count(
     robot: Annotated[str, typer.Argument(help="A robot as in `info`, `families` for n-link chains, or `all`.")] = "all",
     base: BaseName = None,
@@ -274,22 +216,23 @@ def _compare(algorithms: str, robots: str, base: str | None, times: bool, output
 def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
     """Add a command that simulates a robot on a gait."""
 
-    def command(
+    @command(GAITS, f"legged {name} {usual} --duration 2 --output results/{name}", name=name, help=words)
+    def simulate_gait(
         robot: WalkerName = usual,
         controller: ControllerName = None,
         duration: Duration = 4.0,
         ground: GroundName = None,
         terrain: TerrainName = "flat",
-        period: Annotated[float | None, typer.Option(help="Duration of a step, in seconds.")] = None,
+        period: Annotated[float | None, typer.Option(help="Duration of a step, in seconds.", callback=positive)] = None,
         stride: Annotated[float | None, typer.Option(help="Advance of the base in a step, in meters.")] = None,
         clearance: Annotated[float | None, typer.Option(help="Height of swinging feet, in meters.")] = None,
-        hip_height: Annotated[float | None, typer.Option(help="Height of the hips, in meters.")] = None,
+        hip_height: Annotated[
+            float | None, typer.Option(help="Height of the hips, in meters.", callback=positive)
+        ] = None,
         output: Output = None,
     ) -> None:
         given = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
         _go(gait, given, robot, controller, duration, ground, terrain, output)
-
-    app.command(name, help=words)(command)
 
 
 _gait_command("walk", "Walk", "planar_biped", "Let a robot walk on two legs in turn (the paper's Figures 11 to 14).")
@@ -299,8 +242,6 @@ _gait_command(
 _gait_command("crawl", "Crawl", "spatial_quadruped", "Let a robot crawl, one leg at a time.")
 _gait_command("tripod", "Tripod", "hexapod", "Let a robot run on two tripods in turn.")
 _gait_command("stand", "Stand", "humanoid", "Let a robot stand.")
-app.command()(balance)
-app.command()(disturbances)
 
 
 def _go(
@@ -313,16 +254,15 @@ def _go(
     terrain: str,
     output: Path | None,
 ) -> None:
-    from legged.app import scenario
-    from legged.app.selection import select_robot
+    from legged.app import scenario, selection
 
-    robot = select_robot(name)
-    controller = controller or scenario.default_controller(robot, gait)
-    floor = scenario.select_ground(
-        ground or scenario.default_ground(robot, gait), robot, scenario.parse_terrain(terrain)
+    robot = selection.select_robot(name)
+    controller = controller or selection.default_controller(robot, gait)
+    floor = selection.select_ground(
+        ground or selection.default_ground(robot, gait), robot, selection.parse_terrain(terrain)
     )
-    plan = scenario.select_gait(gait, robot, controller, **given)
-    law = scenario.select_controller(controller, plan)
+    plan = selection.select_gait(gait, robot, controller, **given)
+    law = selection.select_controller(controller, plan)
     _show(scenario.gait_table(plan, law).text(), str(floor))
     run = scenario.Scenario(robot, plan, controller, floor, duration).run()
     _show(scenario.summary(run, robot, plan).text())
@@ -333,7 +273,7 @@ def _go(
         raise SimulationError(run.ended, run)
 
 
-@app.command()
+@command(REPORTS, "legged cache --clear")
 def cache(
     clear: Annotated[
         bool, typer.Option("--clear", help="Delete the compiled code; it is made again on demand.")
@@ -347,17 +287,24 @@ def cache(
         print(f"deleted: {kept.clear()}")
 
 
-@app.command()
+@command(REPORTS, "legged report --output results --duration 4")
 def report(
-    output: Annotated[Path, typer.Option("--output", "-o", help="Folder for the report and its figures.")] = Path(
-        "results"
-    ),
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", help="Folder for the report and its figures.", callback=output_folder, file_okay=False
+        ),
+    ] = Path("results"),
     duration: Duration = 12.0,
 ) -> None:
     """Reproduce the paper: both robots under both controllers, figures and tables. `make run` calls this command."""
     from legged.app.paper.report import report as paper_report
 
     paper_report(output, duration)
+
+
+command(BALANCE, "legged balance --mass 3 --velocity 4,0,0.2 --output results/balance")(balance)
+command(BALANCE, "legged disturbances spatial_quadruped --gait trot --directions 12 --sizes 6")(disturbances)
 
 
 def _figure_7(measured: list, output: Path | None) -> None:

@@ -1,38 +1,22 @@
-"""Simulate a robot on a gait: select gait, controller, ground and terrain by name, run, and summarize the run."""
+"""Simulate a robot on a gait, and summarize and write the run."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import controllers
-from controllers import Gait, GaitLaw, NumericalGait, suited, suited_law
-from legged.errors import DefinitionError, SimulationError, UnknownNameError
-from legged.ground import Flat, Ground, Slope, Stairs, Terrain, paper_ground, realistic_ground
+from controllers import Gait, NumericalGait
+from legged.app.selection import select_controller
+from legged.errors import SimulationError
+from legged.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, simulate
 from legged.table import Table
-
-CONTROLLERS: dict[str, type[GaitLaw]] = {
-    "computed-torque": controllers.ComputedTorque,
-    "feed-forward": controllers.FeedForward,
-    "none": controllers.OpenLoop,
-    "balanced": controllers.Balanced,
-    "servo": controllers.JointPD,
-}
-"""Controllers by name: "none" replays the torques of inverse dynamics without feedback, "balanced" adds feedback of the
-trunk and foot placement, "servo" controls each joint independently."""
-BALANCED_GAITS: dict[str, Gait] = {
-    "Walk": controllers.Walk(hip_height=0.93, clearance=0.06),
-    "Trot": controllers.Trot(period=0.4, stride=0.15, clearance=0.06),
-    "Tripod": controllers.Tripod(stride=0.2),
-}
-"""Gaits for the balanced controller: low hips for long recovery steps, short steps for point feet."""
-GROUNDS: dict[str, Callable[..., Ground]] = {"paper": paper_ground, "realistic": realistic_ground}
 
 
 @dataclass(frozen=True)
@@ -42,7 +26,7 @@ class Scenario:
     Attributes:
         robot: The robot.
         gait: Reference motion.
-        controller: Key of `CONTROLLERS`.
+        controller: Key of `legged.app.selection.CONTROLLERS`.
         ground: Ground model.
         duration: Simulated time, [s].
         pushes: Disturbances.
@@ -64,38 +48,6 @@ class Scenario:
             if isinstance(error.run, Run) and len(error.run) > 1:
                 return error.run
             raise
-
-
-def default_controller(robot: Robot, gait: str) -> str:
-    """Return the name of the default controller of a gait: balanced unless the gait is tuned for the robot."""
-    if gait == "Stand":
-        return "balanced"
-    return "computed-torque" if robot.audit is None or gait == "Crawl" else "balanced"
-
-
-def default_ground(robot: Robot, gait: str) -> str:
-    """Return the name of the default ground: that of the paper for robots defined in code."""
-    return "realistic" if gait == "Stand" or robot.audit is not None else "paper"
-
-
-def select_gait(name: str, robot: Robot, controller: str, **given: float | None) -> Gait | NumericalGait:
-    """Return a gait of `controllers` for a robot and a control law, with the given attributes where they are not None.
-
-    Robots from files, and standing robots, get a gait scaled to their size; robots defined in code that of the paper.
-    """
-    kind = getattr(controllers, name)
-    if robot.audit is not None or name == "Stand":
-        return suited(kind, robot, home=None, **given)
-    usual = BALANCED_GAITS.get(name) if controller == "balanced" else None
-    return replace(usual or kind(), **{k: x for k, x in given.items() if x is not None})
-
-
-def select_controller(name: str, gait: Any) -> Any:
-    """Return a controller for a gait, with gains scaled to the robot for scaled gaits and default gains otherwise."""
-    if name not in CONTROLLERS:
-        raise UnknownNameError("controller", name, CONTROLLERS)
-    kind = CONTROLLERS[name]
-    return suited_law(kind, gait) if isinstance(gait, NumericalGait) else kind(gait)
 
 
 def gait_table(gait: Gait | NumericalGait, law: Any) -> Table:
@@ -138,34 +90,6 @@ def _gain(value: Any) -> str:
     if isinstance(value, tuple):
         return ", ".join(f"{x:.4g}" for x in value)
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
-
-
-def select_ground(name: str, robot: Robot, terrain: Terrain | None = None) -> Ground:
-    """Return the named ground model for a robot, on a terrain; level if None."""
-    if name not in GROUNDS:
-        raise UnknownNameError("ground", name, GROUNDS)
-    return GROUNDS[name](robot, terrain=terrain)
-
-
-def parse_terrain(text: str) -> Terrain:
-    """Return a terrain from `flat`, `slope:DEGREES` (uphill along x) or `steps:RISE[,RUN]` in meters.
-
-    Steps begin 0.5 m ahead and are 1 m long unless RUN says otherwise.
-    """
-    kind, _, rest = text.partition(":")
-    try:
-        numbers = [float(part) for part in rest.split(",")] if rest else []
-    except ValueError:
-        numbers = []
-    if kind == "flat" and not rest:
-        return Flat()
-    if kind == "slope" and len(numbers) == 1:
-        return Slope(float(np.radians(numbers[0])))
-    if kind == "steps" and len(numbers) in (1, 2):
-        run = numbers[1] if len(numbers) == 2 else 1.0
-        edges = tuple(0.5 + run * k for k in range(50))
-        return Stairs(edges, (numbers[0],) * len(edges))
-    raise DefinitionError(f"terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got {text!r}")
 
 
 def summary(run: Run, robot: Robot, gait: Gait | NumericalGait | None = None) -> Table:

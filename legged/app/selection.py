@@ -1,7 +1,7 @@
-"""Select robots by the text of a command-line argument.
+"""Select robots, gaits, controllers, grounds and terrains by the texts of command-line arguments.
 
-The text is a robot of `robots` (`planar_biped`, `chain(12)`), a function in a file (`my_robot.py:biped(legs=2)`), or a
-URDF or MJCF file (`go2.urdf`, `scene.xml`).
+The text of a robot is a robot of `robots` (`planar_biped`, `chain(12)`), a function or a variable in a file
+(`my_robot.py:biped(legs=2)`, `my_robot.py:robot`), or a URDF or MJCF file (`go2.urdf`, `scene.xml`).
 """
 
 from __future__ import annotations
@@ -11,13 +11,20 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
+import numpy as np
+
+import controllers
 import robots
-from legged.errors import DefinitionError, UnknownNameError
+from controllers import Gait, GaitLaw, NumericalGait, suited, suited_law
+from legged.arguments import known_name
+from legged.errors import DefinitionError, LeggedError, UnknownNameError
 from legged.files.load import load
+from legged.ground import Flat, Ground, Slope, Stairs, Terrain, paper_ground, realistic_ground
 from legged.loops import ClosedRobot
 from legged.loops import load as load_closed
 from legged.robot.base import Base, FixedBase, FloatingBase, PlanarBase
@@ -25,6 +32,22 @@ from legged.robot.robot import Robot
 
 FILES = (".urdf", ".xml", ".mjcf")
 BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase, "planar": PlanarBase}
+CONTROLLERS: dict[str, type[GaitLaw]] = {
+    "computed-torque": controllers.ComputedTorque,
+    "feed-forward": controllers.FeedForward,
+    "none": controllers.OpenLoop,
+    "balanced": controllers.Balanced,
+    "servo": controllers.JointPD,
+}
+"""Controllers by name: "none" replays the torques of inverse dynamics without feedback, "balanced" adds feedback of the
+trunk and foot placement, "servo" controls each joint independently."""
+BALANCED_GAITS: dict[str, Gait] = {
+    "Walk": controllers.Walk(hip_height=0.93, clearance=0.06),
+    "Trot": controllers.Trot(period=0.4, stride=0.15, clearance=0.06),
+    "Tripod": controllers.Tripod(stride=0.2),
+}
+"""Gaits for the balanced controller: low hips for long recovery steps, short steps for point feet."""
+GROUNDS: dict[str, Callable[..., Ground]] = {"paper": paper_ground, "realistic": realistic_ground}
 
 
 def select_robot(text: str, base: str | None = None) -> Robot:
@@ -47,30 +70,42 @@ def select_any_robot(text: str, base: str | None = None) -> Robot | ClosedRobot:
     """Return the robot that a text names, including its closed loops.
 
     Args:
-        text: A robot of `robots`, `file.py:function`, or a URDF or MJCF file; arguments are Python literals.
+        text: A robot of `robots`, `file.py:function`, `file.py:variable`, or a URDF or MJCF file; arguments are Python
+            literals.
         base: Key of `BASES` that replaces the base of the robot, for a function with an argument `base`.
 
     Raises:
         UnknownNameError: an unknown robot, function or base.
-        DefinitionError: an invalid text, file or argument.
+        DefinitionError: an invalid text, file or argument, or a function that fails.
         FileError: a URDF or MJCF file that `legged.load` rejects.
     """
     if text.lower().endswith(FILES):
         closed = load_closed(text, base)
         return closed if closed.loops else closed.robot
     where, _, call = text.rpartition(":")
+    if not where and text.endswith(".py"):
+        raise DefinitionError(f"{text!r} names no robot; add a function or a variable of the file: {text}:NAME")
     name, positional, keywords = _parsed(call)
-    make = _function(where, name)
+    found = _found(where, name)
+    if isinstance(found, (Robot, ClosedRobot)):
+        if base is not None or call.strip() != name:
+            raise DefinitionError(f"{text!r} is a robot, which takes no arguments and no other base; use a function")
+        return found
     if base is not None:
         if base not in BASES:
             raise UnknownNameError("base", base, BASES)
         keywords["base"] = BASES[base]()
     try:
-        inspect.signature(make).bind(*positional, **keywords)
+        inspect.signature(found).bind(*positional, **keywords)
     except TypeError as error:
-        usage = f"{name}{inspect.signature(make)}"
+        usage = f"{name}{inspect.signature(found)}"
         raise DefinitionError(f"robot {text!r} cannot be created: {error}; its signature is {usage}") from error
-    made = make(*positional, **keywords)
+    try:
+        made = found(*positional, **keywords)
+    except LeggedError:
+        raise
+    except Exception as error:
+        raise DefinitionError(f"robot {text!r} cannot be created: {type(error).__name__}: {error}") from error
     if not isinstance(made, (Robot, ClosedRobot)):
         raise DefinitionError(f"{text!r} returns {type(made).__name__}, not a Robot; build it with RobotBuilder")
     return made
@@ -101,13 +136,13 @@ def _parsed(call: str) -> tuple[str, list[Any], dict[str, Any]]:
     raise DefinitionError(f"{call!r} names no robot; write planar_biped, 'chain(12)' or file.py:function")
 
 
-def _function(where: str, name: str) -> Callable[..., Any]:
+def _found(where: str, name: str) -> Robot | ClosedRobot | Callable[..., Any]:
+    """Return the robot, or the function that builds it, with a name in a file, or in `robots` for an empty `where`."""
     source: ModuleType = _loaded(Path(where)) if where else robots
-    known = getattr(source, "__all__", None) or [n for n in vars(source) if not n.startswith("_")]
-    found = getattr(source, name, None) if name in known else None
-    if not callable(found):
-        raise UnknownNameError("robot" if not where else f"function in {where}", name, known)
-    return found
+    known = {n: x for n, x in vars(source).items() if isinstance(x, (Robot, ClosedRobot, FunctionType)) and n[0] != "_"}
+    if name not in known:
+        raise UnknownNameError("robot" if not where else f"function or robot in {where}", name, known)
+    return known[name]
 
 
 def _loaded(path: Path) -> ModuleType:
@@ -124,3 +159,60 @@ def _loaded(path: Path) -> ModuleType:
     except Exception as error:
         raise DefinitionError(f"{str(path)!r} cannot be executed: {type(error).__name__}: {error}") from error
     return module
+
+
+def default_controller(robot: Robot, gait: str) -> str:
+    """Return the name of the default controller of a gait: balanced unless the gait is tuned for the robot."""
+    if gait == "Stand":
+        return "balanced"
+    return "computed-torque" if robot.audit is None or gait == "Crawl" else "balanced"
+
+
+def default_ground(robot: Robot, gait: str) -> str:
+    """Return the name of the default ground: that of the paper for robots defined in code."""
+    return "realistic" if gait == "Stand" or robot.audit is not None else "paper"
+
+
+def select_gait(name: str, robot: Robot, controller: str, **given: float | None) -> Gait | NumericalGait:
+    """Return a gait of `controllers` for a robot and a control law, with the given attributes where they are not None.
+
+    Robots from files, and standing robots, get a gait scaled to their size; robots defined in code that of the paper.
+    """
+    kind = getattr(controllers, name)
+    known_name("controller", controller, CONTROLLERS)
+    if robot.audit is not None or name == "Stand":
+        return suited(kind, robot, home=None, **given)
+    usual = BALANCED_GAITS.get(name) if controller == "balanced" else None
+    return replace(usual or kind(), **{k: x for k, x in given.items() if x is not None})
+
+
+def select_controller(name: str, gait: Any) -> Any:
+    """Return a controller for a gait, with gains scaled to the robot for scaled gaits and default gains otherwise."""
+    kind = CONTROLLERS[known_name("controller", name, CONTROLLERS)]
+    return suited_law(kind, gait) if isinstance(gait, NumericalGait) else kind(gait)
+
+
+def select_ground(name: str, robot: Robot, terrain: Terrain | None = None) -> Ground:
+    """Return the named ground model for a robot, on a terrain; level if None."""
+    return GROUNDS[known_name("ground", name, GROUNDS)](robot, terrain=terrain)
+
+
+def parse_terrain(text: str) -> Terrain:
+    """Return a terrain from `flat`, `slope:DEGREES` (uphill along x) or `steps:RISE[,RUN]` in meters.
+
+    Steps begin 0.5 m ahead and are 1 m long unless RUN says otherwise.
+    """
+    kind, _, rest = text.partition(":")
+    try:
+        numbers = [float(part) for part in rest.split(",")] if rest else []
+    except ValueError:
+        numbers = []
+    if kind == "flat" and not rest:
+        return Flat()
+    if kind == "slope" and len(numbers) == 1:
+        return Slope(float(np.radians(numbers[0])))
+    if kind == "steps" and len(numbers) in (1, 2):
+        run = numbers[1] if len(numbers) == 2 else 1.0
+        edges = tuple(0.5 + run * k for k in range(50))
+        return Stairs(edges, (numbers[0],) * len(edges))
+    raise DefinitionError(f"terrain must be flat, slope:DEGREES or steps:RISE[,RUN] in meters, got {text!r}")

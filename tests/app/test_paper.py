@@ -8,7 +8,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.app import scenario
+from legged.app import scenario, selection
 from legged.app.paper import plots, report, stiff_ground, timing
 from legged.app.paper.timing import AccelerationTimes
 
@@ -79,7 +79,7 @@ def test_cycle_change_is_zero_for_a_periodic_height_and_the_growth_of_another():
 
 def test_a_fall_keeps_its_run_and_says_why():
     robot = robots.planar_biped()
-    run = scenario.Scenario(robot, controllers.paper_walk(), "none", scenario.select_ground("paper", robot), 3.0).run()
+    run = scenario.Scenario(robot, controllers.paper_walk(), "none", selection.select_ground("paper", robot), 3.0).run()
     assert run.ended.startswith("the trunk leaned over") and 1.5 < run.times[-1] < 2.5
     rows = dict(scenario.summary(run, robot).rows)
     assert "the trunk leaned over" in rows["simulated time"]
@@ -87,7 +87,7 @@ def test_a_fall_keeps_its_run_and_says_why():
 
 def test_standing_joints_are_not_drawn_as_noise():
     robot = robots.spatial_quadruped()
-    floor = scenario.select_ground("paper", robot)
+    floor = selection.select_ground("paper", robot)
     run = scenario.Scenario(robot, controllers.paper_trot(), "feed-forward", floor, 0.3).run()
     figure = plots.figure_joints({"feed-forward": run}, ("leg4_hip",), ("abduction", "hip"))
     assert np.ptp(figure.axes[0].get_ylim()) == pytest.approx(2.0)  # [degree], about a reference that stands still

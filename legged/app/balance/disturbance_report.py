@@ -13,7 +13,7 @@ from matplotlib.patches import Patch, Polygon
 from scipy.spatial import ConvexHull
 
 from controllers import WorkspaceBalance
-from legged.app import figures, scenario
+from legged.app import figures
 from legged.app.balance.disturbance_map import (
     OUTCOMES,
     Disturbance,
@@ -24,6 +24,8 @@ from legged.app.balance.disturbance_map import (
     disturbance_map,
 )
 from legged.app.balance.experiment import ORIENTATION, POSITION, ThrownBlock, check_shapes
+from legged.app.selection import select_controller, select_gait
+from legged.arguments import number
 from legged.contact import Rigid
 from legged.dynamics.kinematics import point_positions
 from legged.errors import UnknownNameError
@@ -145,6 +147,10 @@ class DisturbanceStudy:
     def __post_init__(self) -> None:
         if self.gait not in GAITS:
             raise UnknownNameError("gait", self.gait, GAITS)
+        for name in ("most", "step", "duration"):
+            if getattr(self, name) is not None:
+                number(name, getattr(self, name), above=0.0)
+        number("at", self.at, "s", least=0.0)
         if self.throw:
             check_shapes(self.robot, "push it")
 
@@ -154,16 +160,15 @@ class DisturbanceStudy:
         if self.gait == STAND:
             known = self.robot.name == "spatial biped"
             return WorkspaceBalance(POSITION, ORIENTATION) if known else WorkspaceBalance()
-        plan = scenario.select_gait(self.gait.capitalize(), self.robot, "balanced")
-        return scenario.select_controller("balanced", plan)
+        plan = select_gait(self.gait.capitalize(), self.robot, "balanced")
+        return select_controller("balanced", plan)
 
     @property
     def disturbance(self) -> Disturbance:
         """The disturbance."""
         link, body = self.robot.links[0].name, ThrownBlock().body
-        most = self.most or DEFAULT_SPEED_CHANGE[self.gait] * self.robot.mass / (
-            body.inertia.mass if self.throw else 1.0
-        )
+        usual = DEFAULT_SPEED_CHANGE[self.gait] * self.robot.mass / (body.inertia.mass if self.throw else 1.0)
+        most = usual if self.most is None else self.most
         if self.throw:
             return Throws(body, np.linspace(SLOWEST_THROW * most, most, self.sizes), link)
         sizes = most * np.arange(1, self.sizes + 1) / self.sizes

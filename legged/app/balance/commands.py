@@ -1,0 +1,109 @@
+"""The commands `legged balance` and `legged disturbances`."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from legged.app.options import (
+    Duration,
+    Friction,
+    Output,
+    Position,
+    Restitution,
+    Size,
+    Velocity,
+    positive,
+    robot_names,
+)
+from legged.errors import SimulationError
+
+
+def balance(
+    robot: Annotated[
+        str,
+        typer.Argument(
+            help="spatial_biped as in the paper; any other robot as in `legged info` stands.",
+            autocompletion=robot_names,
+        ),
+    ] = "spatial_biped",
+    throw: Annotated[bool, typer.Option("--throw/--no-throw", help="Whether a block is thrown.")] = True,
+    mass: Annotated[float, typer.Option(help="Mass of the block, in kilograms.", callback=positive)] = 1.8,
+    size: Size = "0.1,0.1,0.1",
+    position: Position = "-0.5,0.1,1.2",
+    velocity: Velocity = "4.5,0,0.2",
+    friction: Friction = 0.3,
+    restitution: Restitution = 0.2,
+    rate: Annotated[float, typer.Option(help="Control rate, per second.", callback=positive)] = 500.0,
+    step: Annotated[float, typer.Option(help="Time step, in seconds.", callback=positive)] = 1e-3,
+    duration: Duration = 3.0,
+    output: Output = None,
+) -> None:
+    """Throw a block at a robot that balances (Wendlandt 1997: events, Figures 3 to 6, cost beside the paper's)."""
+    from legged.app.balance.experiment import ThrownBlock, paper_experiment, standing_experiment
+    from legged.app.balance.report import BalanceReport
+    from legged.app.selection import select_robot
+
+    block = None
+    if throw:
+        places = {"size": size, "position": position, "velocity": velocity}
+        block = ThrownBlock(mass, **{name: _numbers(text) for name, text in places.items()})
+    given = {"throw": block, "friction": friction, "restitution": restitution}
+    given |= {"rate": rate, "step": step, "duration": duration}
+    if robot == "spatial_biped":
+        experiment = paper_experiment(**given)
+    else:
+        experiment = standing_experiment(select_robot(robot), **given)
+    account = BalanceReport(experiment)
+    tables = account.event_table(), account.result_table(), account.cost_table()
+    print("\n\n".join(table.text() for table in tables), end="\n\n")
+    if output is not None:
+        for path in account.write(output):
+            print(path)
+    if account.run.ended:
+        raise SimulationError(account.run.ended, account.run)
+
+
+def _numbers(text: str) -> tuple[float, float, float]:
+    """Return the three numbers of a checked option."""
+    x, y, z = (float(part) for part in text.split(","))
+    return x, y, z
+
+
+def disturbances(
+    robot: Annotated[
+        str,
+        typer.Argument(
+            help="A robot as in `legged info`; spatial_biped stands as in Wendlandt 1997.", autocompletion=robot_names
+        ),
+    ] = "spatial_biped",
+    throw: Annotated[bool, typer.Option("--throw/--push", help="Throw a block of 1.8 kg, or push.")] = False,
+    gait: Annotated[str, typer.Option(help="stand (workspace balance), walk, trot or tripod (balanced).")] = "stand",
+    most: Annotated[
+        float | None,
+        typer.Option(help="Largest push in N s, or fastest throw in m/s; default by mass.", callback=positive),
+    ] = None,
+    at: Annotated[float, typer.Option(min=0.0, help="Time at which pushes begin, in seconds.")] = 0.2,
+    directions: Annotated[int, typer.Option(min=3, help="Number of directions.")] = 48,
+    sizes: Annotated[int, typer.Option(min=2, help="Number of sizes.")] = 24,
+    friction: Friction = 0.3,
+    restitution: Restitution = 0.2,
+    step: Annotated[float, typer.Option(help="Time step and control period, in seconds.", callback=positive)] = 2e-3,
+    duration: Duration = 3.0,
+    output: Output = None,
+) -> None:
+    """Map the largest push or throw from each direction that a robot survives; one run for each size and direction."""
+    from legged.app.balance.disturbance_report import DisturbanceStudy, write
+    from legged.app.selection import select_robot
+
+    begun = time.perf_counter()
+    given = {"directions": directions, "sizes": sizes, "step": step, "duration": duration, "most": most, "at": at}
+    case = DisturbanceStudy(select_robot(robot), gait, throw, friction=friction, restitution=restitution, **given)
+    found = case.map()
+    print(found.table().text())
+    print(f"{found.outcomes.size} runs took {time.perf_counter() - begun:.1f} s, tracing and compiling included\n")
+    if output is not None:
+        for path in write(case, found, output):
+            print(path)
