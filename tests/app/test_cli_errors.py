@@ -45,7 +45,7 @@ WRONG_ROBOTS = {
     "missing.urdf": "FileError: missing.urdf: cannot be read",
     "cut.urdf": "is the file complete?",
     "text.urdf": "FileError: text.urdf: is not well-formed XML",
-    "folder.urdf": "FileError: folder.urdf: cannot be read: Is a directory",
+    "folder.urdf": "FileError: folder.urdf: cannot be read",
     "empty.xml": "FileError: empty.xml",
 }
 
