@@ -6,11 +6,11 @@ import csv
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.errors import UnknownNameError
+from legged.errors import MissingError, UnknownNameError
 from legged.ground.ground import center_of_pressure
 from legged.rotations import quaternion_matrix
 from legged.simulation import run_files
@@ -27,6 +27,9 @@ from legged.simulation.records import (
     JointRecord,
     StickFigure,
 )
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = np.ndarray
 
@@ -202,8 +205,7 @@ class Run:
     def to_csv(self, path: str | Path) -> Path:
         """Write one row per sample and return the path.
 
-        The columns are time, phase, q, v, vdot, tau, reference, base position, contact points and forces, free bodies,
-        energies and work.
+        The columns are those of `to_pandas`.
 
         Args:
             path: The file.
@@ -216,6 +218,32 @@ class Run:
             writer.writerows(zip(*(map(repr, column.tolist()) for column in columns.values()), strict=True))
         return path
 
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with one row per sample.
+
+        The columns are t and phase; q, v, vdot, tau and reference with the names of the joints, such as "knee_q", or
+        "hip_q[0]" for a joint with several coordinates, and "base_q[0]" for the base; position "base_x" [m] and
+        intrinsic angles "base_angle_x" [rad] of the base; contact points "foot_x" and forces "foot_fx"; states of free
+        bodies; energies and work [J].
+
+        Raises:
+            MissingError: pandas is not installed.
+        """
+        try:
+            import pandas  # type: ignore[import-not-found]
+        except ImportError as error:
+            raise MissingError("run.to_pandas() needs pandas: pip install pandas; or use run.to_csv(path)") from error
+        return pandas.DataFrame(dict(self._columns()))
+
+    def plot(self) -> dict[str, Figure]:
+        """Return Matplotlib figures of the trunk, the joints, the energy and the contact forces, by name.
+
+        `legged.simulation.plots` has functions with options for each of them, and animations.
+        """
+        from legged.simulation.plots.figures import figures  # Matplotlib takes long to import
+
+        return figures(self)
+
     @property
     def _ground_contacts(self) -> list[int]:
         """Indices of the contacts between robot and ground."""
@@ -227,14 +255,27 @@ class Run:
         """Index of the first joint coordinate in q."""
         return int(self.joints.q_range.min()) if len(self.joints.names) else self.q.shape[1]
 
+    def _coordinate_names(self, letter: str, size: int) -> list[str]:
+        """Return names of the entries of q, v, vdot, tau or the reference, such as "base_q[0]" and "knee_q"."""
+        names = [f"base_{letter}[{i}]" for i in range(size)]
+        first = self._first_joint if letter == "reference" else 0
+        ranges = self.joints.q_range if letter in ("q", "reference") else self.joints.v_range
+        for joint, (start, stop) in zip(self.joints.names, (ranges - first).tolist(), strict=True):
+            for k in range(start, min(stop, size)):
+                names[k] = f"{joint}_{letter}" + (f"[{k - start}]" if stop - start > 1 else "")
+        return names
+
     def _columns(self) -> Iterator[tuple[str, Array]]:
         yield "t", self.times
         yield "phase", self.phases
         vectors = {"q": self.q, "v": self.v, "vdot": self.vdot, "tau": self.tau, "reference": self.joints.reference}
         for letter, array in vectors.items():
-            yield from ((f"{letter}[{i}]", array[:, i]) for i in range(array.shape[1]))
+            yield from zip(self._coordinate_names(letter, array.shape[1]), array.T, strict=True)
         for i, axis in enumerate("xyz"):
             yield f"base_{axis}", self.base.position[:, i]
+        angles = self.base.angles()
+        for i, axis in enumerate("xyz"):
+            yield f"base_angle_{axis}", angles[:, i]
         for k, name in enumerate(self.contacts.names):
             for i, axis in enumerate("xyz"):
                 yield f"{name}_{axis}", self.contacts.points[:, k, i]

@@ -12,7 +12,7 @@ from legged.compiler import compile as compile_function
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
-from legged.errors import DefinitionError, VerificationError
+from legged.errors import DefinitionError, MismatchError, VerificationError
 from legged.robot.robot import Robot
 from legged.table import Table
 from legged.verification import laws
@@ -49,16 +49,18 @@ class Check:
         law: The law.
         error: Largest relative error, dimensionless.
         tolerance: Largest allowed error.
+        refused: Why another program could not compare; empty for a comparison, which then has an error.
     """
 
     law: str
     error: float
     tolerance: float
+    refused: str = ""
 
     @property
     def passed(self) -> bool:
-        """Whether the error is within the tolerance; False for NaN."""
-        return self.error <= self.tolerance
+        """Whether the error is within the tolerance, or there was no comparison; False for NaN."""
+        return bool(self.refused) or self.error <= self.tolerance
 
 
 @dataclass(frozen=True, repr=False)
@@ -77,12 +79,17 @@ class Verification:
 
     @property
     def passed(self) -> bool:
-        """Whether all checks passed."""
+        """Whether all checks passed; a program that refused the robot made none."""
         return all(check.passed for check in self.checks)
 
     def table(self) -> Table:
         """Return the errors and tolerances as a table."""
-        rows = [(c.law, f"{c.error:.1e}", f"{c.tolerance:.0e}", "" if c.passed else "FAILED") for c in self.checks]
+        rows = [
+            (c.law, "-", "-", f"not compared: {c.refused}")
+            if c.refused
+            else (c.law, f"{c.error:.1e}", f"{c.tolerance:.0e}", "" if c.passed else "FAILED")
+            for c in self.checks
+        ]
         title = f"{self.robot}: largest relative error over {self.states} random states"
         return Table(title, ("law", "error", "allowed", ""), tuple(rows))
 
@@ -101,7 +108,8 @@ def verify(
     Args:
         robot: The robot.
         against: "pinocchio", "mujoco" or both: programs to compare with, if installed. They read the file of the robot
-            if it has their format, otherwise the exported robot.
+            if it has their format, otherwise the exported robot. A program that cannot read the robot gets a row with
+            the reason.
         states: Number of random states.
         seed: Seed of the random states.
         show: Whether to print the table as well.
@@ -113,7 +121,12 @@ def verify(
     """
     if robot.nv == 0:
         raise DefinitionError(f"robot {robot.name!r} has no degree of freedom: there are no dynamics to verify")
-    engines = [open_engine(name, robot) for name in ([against] if isinstance(against, str) else against)]
+    engines, refused = [], []
+    for name in [against] if isinstance(against, str) else against:
+        try:
+            engines.append(open_engine(name, robot))
+        except MismatchError as error:
+            refused.append(Check(f"dynamics of {name}", float("nan"), ROUNDING_TOLERANCE, str(error)))
     functions = {"forward": forward_dynamics, "inverse": inverse_dynamics, "inertia": inertia_matrix}
     compiled = {name: compile_function(function, robot) for name, function in functions.items()}
     samples = [sample(robot, seed + k, compiled) for k in range(states)]
@@ -127,7 +140,7 @@ def verify(
     for engine in engines:
         for words, law in engine.laws.items():
             checks.append(_check(f"{words} of {engine.name}", [law(s) for s in samples], ROUNDING_TOLERANCE))
-    found = Verification(robot.name, states, tuple(checks))
+    found = Verification(robot.name, states, (*checks, *refused))
     if not found.passed:
         raise VerificationError(f"the dynamics of robot {robot.name!r} violate the laws of mechanics\n{found}", found)
     if show:

@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import importlib
 import io
+import sys
 import zipfile
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import robots
 from legged.errors import (
     FileError,
     LeggedError,
+    MissingError,
     NotFiniteError,
     ShapeError,
     SimulationError,
@@ -263,9 +265,44 @@ def test_csv_holds_the_numbers_in_full(run, tmp_path):
         rows = list(csv.DictReader(file))
     assert len(rows) == len(run)
     assert float(rows[7]["t"]) == run.times[7]
-    assert float(rows[7]["q[3]"]) == run.q[7, 3]
+    assert float(rows[7]["base_q[3]"]) == run.q[7, 3]
+    assert float(rows[7]["leg2_knee_tau"]) == run.joint("leg2_knee").torque[7]
+    assert float(rows[7]["leg3_hip_v[1]"]) == run.joint("leg3_hip").velocity[7, 1]
+    assert float(rows[7]["base_angle_y"]) == run.base.angles()[7, 1]
     assert float(rows[7]["leg2_foot_fz"]) == run.contacts.forces[7, 1, 2]
     assert float(rows[7]["contact_work"]) == run.energy.contact_work[7]
+
+
+def test_a_data_frame_has_the_columns_of_the_csv_file(run, tmp_path, monkeypatch):
+    class Pandas:
+        DataFrame = dict
+
+    monkeypatch.setitem(sys.modules, "pandas", Pandas)
+    frame = run.to_pandas()
+    with run.to_csv(tmp_path / "run.csv").open() as file:
+        assert list(frame) == next(csv.reader(file))
+    assert np.array_equal(frame["leg1_knee_q"], run.joint("leg1_knee").position)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(MissingError, match="pip install pandas"):
+        run.to_pandas()
+
+
+@pytest.mark.parametrize("ending", ["", "_joint"])
+def test_the_figure_of_29_joints_has_axes_of_a_readable_size(ending):
+    names = {f"joint{k}": f"part{k}{ending}" for k in range(1, 30)}
+    chain = robots.chain(29, base=legged.FixedBase()).edit().rename(joints=names).build()
+    run = simulate(chain, until=0.002, integrator=SemiImplicitEuler(step=1e-3), sample=1e-3)
+    figure = run.plot()["joints"]
+    heights = [ax.get_position().height * figure.get_figheight() for ax in figure.axes]
+    assert min(heights) > 1.0  # [inch]
+    curves = [[line.get_label() for line in ax.lines] for ax in figure.axes]
+    assert max(map(len, curves)) <= 8 and [name for part in curves for name in part] == list(names.values())
+
+
+def test_mp4_needs_ffmpeg(run, tmp_path, monkeypatch):
+    monkeypatch.setattr("legged.simulation.plots.animation.FFMpegWriter.isAvailable", lambda: False)
+    with pytest.raises(MissingError, match="needs the program ffmpeg"):
+        animate(run, tmp_path / "run.mp4")
 
 
 def test_figures_and_animations_are_written(run, tmp_path):

@@ -207,3 +207,13 @@ def test_what_cannot_be_verified_is_refused(monkeypatch):
 
 def importlib_error(name):
     raise ImportError(name)
+
+
+def test_a_program_that_refuses_the_robot_gets_a_row_with_the_reason(monkeypatch):
+    def refuse(*arguments):
+        raise DefinitionError("inertia must be positive")
+
+    monkeypatch.setattr(external.conversions, "mujoco_model", refuse)
+    found = verify(robots.planar_hopper(), "mujoco", states=1)
+    assert "dynamics of mujoco" in str(found) and "as exported: inertia must be positive" in str(found)
+    assert "compiled inertia matrix" in str(found)

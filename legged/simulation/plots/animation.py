@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib.animation import FFMpegWriter
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from legged.errors import LeggedError
+from legged.errors import LeggedError, MissingError
 from legged.simulation.records import FREE
 from legged.simulation.run import Run
 
@@ -30,18 +31,21 @@ def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0
 
     Args:
         run: The run.
-        path: A .gif file, or an .html file, which is self-contained and plays in any browser.
+        path: A .gif file, an .mp4 file, which needs the program ffmpeg, or an .html file, which is self-contained and
+            plays in any browser.
         fps: Frames per second. speed: Playback speed relative to real time.
 
     Raises:
-        LeggedError: The suffix is neither .gif nor .html.
+        LeggedError: The suffix is none of these. MissingError: ffmpeg is not installed.
     """
     path = Path(path)
     if path.suffix == ".gif":
         return _gif(run, path, fps, speed)
+    if path.suffix == ".mp4":
+        return _mp4(run, path, fps, speed)
     if path.suffix == ".html":
         return _html(run, path, fps, speed)
-    raise LeggedError(f"an animation is a .gif or an .html file, not {path.name!r}")
+    raise LeggedError(f"an animation is a .gif, an .mp4 or an .html file, not {path.name!r}")
 
 
 def snapshot(run: Run, t: float) -> Figure:
@@ -127,6 +131,19 @@ def _gif(run: Run, path: Path, fps: float, speed: float) -> Path:
         image = Image.fromarray(np.asarray(canvas.buffer_rgba())).convert("RGB")
         pictures.append(image.quantize(palette=palette, dither=Image.Dither.NONE))
     pictures[0].save(path, save_all=True, append_images=pictures[1:], duration=round(1000 / fps), loop=0)
+    return path
+
+
+def _mp4(run: Run, path: Path, fps: float, speed: float) -> Path:
+    if not FFMpegWriter.isAvailable():
+        raise MissingError(f"writing {path.name!r} needs the program ffmpeg; install it, or write a .gif or .html file")
+    scene = _Scene(run)
+    FigureCanvasAgg(scene.figure)
+    writer = FFMpegWriter(fps=fps)
+    with writer.saving(scene.figure, str(path), dpi=scene.figure.dpi):
+        for k in _frame_indices(run, fps, speed):
+            scene.show(k)
+            writer.grab_frame()
     return path
 
 

@@ -14,6 +14,8 @@ from legged.simulation.run import Run
 
 COLORS = ("#1f5a99", "#c8502d", "#3c8c50", "#8a5aa8", "#b08a1e", "#4a9aa8", "#7a7a7a", "#d06a9c")
 _WIDTH = 9.0  # [inch]
+_MOST_CURVES = 8  # on one axis; the colors are as many
+_MOST_ROWS = 8  # of the figure of joints, so that it fits on a page
 
 
 def trunk_figure(run: Run, sequence: str = "xyz") -> Figure:
@@ -37,13 +39,18 @@ def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | No
 
     Args:
         run: What to draw.
-        joints: Names of joints, all by default; joints whose names differ only in their prefix share an axis.
+        joints: Names of joints, all by default; joints whose names end alike share an axis. With more than 8 axes,
+            or 8 joints on an axis, neighboring joints share one.
         title: Instead of the robot's name.
     """
     names = list(run.joints.names if joints is None else joints)
     groups: dict[str, list[str]] = {}
     for name in names:
         groups.setdefault(name.rsplit("_", 1)[-1], []).append(name)
+    if len(groups) > _MOST_ROWS or max(map(len, groups.values()), default=0) > _MOST_CURVES:  # neighbors share an axis
+        size = -(-len(names) // _MOST_ROWS)
+        parts = [names[k : k + size] for k in range(0, len(names), size)]
+        groups = {f"joints {k * size + 1} to {k * size + len(part)}": part for k, part in enumerate(parts)}
     figure, axes = _figure(len(groups), title or f"{run.robot}: joints")
     for ax, (kind, members) in zip(axes, groups.items(), strict=True):
         color = 0
@@ -115,15 +122,18 @@ def energy_figure(run: Run) -> Figure:
     return _finish(figure, (energies, error))
 
 
+def figures(run: Run) -> dict[str, Figure]:
+    """Return the figures of trunk, joints, energy and, with contacts, contact forces, by name."""
+    found = {"trunk": trunk_figure(run), "joints": joints_figure(run), "energy": energy_figure(run)}
+    return found | ({"contact": contact_figure(run)} if run.contacts.names else {})
+
+
 def save_figures(run: Run, folder: str | Path, prefix: str = "") -> list[Path]:
     """Write all figures of a run as PNG files into a folder, which is created if necessary; return their paths."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    figures = {"trunk": trunk_figure(run), "joints": joints_figure(run), "energy": energy_figure(run)}
-    if run.contacts.names:
-        figures["contact"] = contact_figure(run)
     paths = []
-    for name, figure in figures.items():
+    for name, figure in figures(run).items():
         paths.append(folder / f"{prefix}{name}.png")
         figure.savefig(paths[-1])
     return paths
