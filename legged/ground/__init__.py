@@ -4,6 +4,7 @@ from legged.ground.friction import AxisFriction, BristleFriction, FrictionLaw, F
 from legged.ground.ground import Ground, center_of_pressure
 from legged.ground.normal import AzadFeatherstone, HuntCrossley, KelvinVoigt, NormalLaw, PaperNormal
 from legged.ground.presets import paper_ground, realistic_ground
+from legged.ground.restitution import coefficient_of_restitution
 from legged.ground.terrain import Flat, Slope, Stairs, Terrain
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Terrain",
     "VectorFriction",
     "center_of_pressure",
+    "coefficient_of_restitution",
     "paper_ground",
     "realistic_ground",
 ]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import legged
+from benchmarks.conditioning import point_mass_chain, straight_condition
 from legged import Link, Prismatic, Revolute, RobotBuilder, Spherical
 
 G = 9.81
@@ -157,3 +158,12 @@ def test_a_standing_robots_feet_carry_its_weight():
     wrenches = {f"leg{i}_shank": [0, 0, 0, 0, 0, share] for i in (1, 2, 3, 4)}  # straight legs: feet below the hips
     tau = legged.inverse_dynamics(robot, q, still, still, wrenches)
     assert tau == pytest.approx(np.zeros(18), abs=1e-11)
+
+
+def test_a_straight_chain_is_conditioned_as_a_cantilever_beam():
+    """The condition number grows with N^4; the next term of the asymptotic formula is of relative order 1 / N^2."""
+    for n in (8, 16, 24):
+        M = legged.inertia_matrix(point_mass_chain(n), np.zeros(n))
+        assert np.linalg.cond(M) == pytest.approx(straight_condition(n), rel=6.0 / n**2)
+    fourth = np.linalg.inv(M)[4:-4, 4:-4]  # inside, the inverse has the rows of fourth differences
+    assert fourth[4, 2:7] == pytest.approx([1.0, -4.0, 6.0, -4.0, 1.0], abs=1e-9)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+from benchmarks.restitution import small_loss
 from legged.errors import DefinitionError, ShapeError
 from legged.ground import (
     AxisFriction,
@@ -21,6 +22,7 @@ from legged.ground import (
     Slope,
     VectorFriction,
     center_of_pressure,
+    coefficient_of_restitution,
     paper_ground,
     realistic_ground,
 )
@@ -51,6 +53,28 @@ def test_apexes_of_a_bouncing_ball_never_grow(law):
     apexes = [z[0], *z[1:][(zd[:-1] > 0.0) & (zd[1:] <= 0.0) & (z[1:] > 0.0)]]
     assert len(apexes) >= 3
     assert np.all(np.diff(apexes) < 1e-6)
+
+
+@pytest.mark.parametrize("law", [AzadFeatherstone(2e6, 20.0), HuntCrossley(2e6, 0.02)], ids=lambda law: str(law)[:5])
+def test_loss_of_restitution_grows_with_the_fifth_root_of_the_impact_speed_or_with_the_speed(law):
+    """1 - e is proportional to u^(1/5) for viscoelastic spheres and to u for Hunt and Crossley, to first order."""
+    for u in (0.01, 0.1, 1.0):
+        loss = 1.0 - coefficient_of_restitution(law, 0.1, u)
+        assert loss == pytest.approx(small_loss(law, 0.1, u), rel=1.5 * loss)  # the next term is smaller by about 1 - e
+
+
+def test_loss_of_viscoelastic_spheres_has_the_published_factor():
+    """Ramirez, Poeschel, Brilliantov, Schwager 1999: 1 - e = 1.15344 A k^(2/5) u^(1/5), k = (3/2)^(5/2) K / m."""
+    m, K, A, u = 0.1, 2e6, 1e-6, 1.0
+    published = 1.15344 * A * 1.5 * (K / m) ** 0.4 * u**0.2
+    assert small_loss(AzadFeatherstone(K, 1.5 * A * K), m, u) == pytest.approx(published, rel=1e-5)
+
+
+def test_restitution_of_elastic_and_overdamped_laws_and_of_invalid_impacts():
+    assert coefficient_of_restitution(HuntCrossley(2e6, 0.0), 0.1, 1.0) == pytest.approx(1.0, abs=1e-9)
+    assert coefficient_of_restitution(AzadFeatherstone(2e6, 1e7), 0.1, 1.0) < 1e-5
+    with pytest.raises(DefinitionError, match=r"must be positive, got 0\.1 kg and -1 m/s"):
+        coefficient_of_restitution(HuntCrossley(2e6, 0.0), 0.1, -1.0)
 
 
 @pytest.mark.parametrize("law", STIFF, ids=lambda law: type(law).__name__)
