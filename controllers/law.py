@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
-from controllers.gaits.gait import Reference, check_joints
+from controllers.gaits.gait import Gait, Reference, check_joints
+from controllers.gaits.numerical_gait import NumericalGait
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError
 from legged.ground.ground import Ground
@@ -54,6 +56,12 @@ class GaitLaw:
             raise ShapeError(
                 f"the gait's references must be ({robot.nj},), one entry per joint coordinate of {robot.name!r}, "
                 f"got {', '.join(map(str, sorted(shapes)))}"
+            )
+        if ground is None and robot.base.nv and np.any(robot.gravity) and isinstance(self.gait, (Gait, NumericalGait)):
+            warnings.warn(
+                f"{robot.name!r} falls freely: its gait {type(self.gait).__name__} needs a ground, and there is none; "
+                f"give ground=..., for example legged.ground.realistic_ground(robot)",
+                stacklevel=2,
             )
         return replace(self, gait=gait, _robot=robot), np.zeros(0)
 

@@ -35,8 +35,8 @@ def suited_law(kind: type[Law], gait: NumericalGait) -> Law:
     which the robot falls.
 
     Args:
-        kind: `Balanced`, `ComputedTorque`, `JointPD`, `JointPID`, `FeedForward` or `OpenLoop`. Gains of the last four
-            are those of `servo_gains`.
+        kind: `Balanced`, `ComputedTorque`, `JointPD`, `JointPID`, `FeedForward` or `OpenLoop`, or a subclass. Gains of
+            the last four are those of `servo_gains`.
         gait: A gait as `suited` returns it.
 
     Raises:
@@ -45,9 +45,9 @@ def suited_law(kind: type[Law], gait: NumericalGait) -> Law:
     fall = float(np.sqrt(gait.gait.gravity / gait.gait.hip_height))
     trunk, feet, joints = (_critical(factor * fall) for factor in (_TRUNK, _FEET, _JOINTS))
     gains: dict[str, Any]
-    if kind is Balanced:
+    if issubclass(kind, Balanced):
         gains = {"attitude": trunk, "height": trunk, "foot": feet, "posture": trunk, "gain": _CAPTURE_GAIN}
-    elif kind is ComputedTorque:
+    elif issubclass(kind, ComputedTorque):
         gains = dict(zip(("kp", "kd"), joints, strict=True))
     elif issubclass(kind, (JointPD, FeedForward)):
         gains = dict(zip(("kp", "kd"), servo_gains(gait.robot, gait.home, gait.gait.hip_height), strict=True))

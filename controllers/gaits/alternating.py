@@ -127,13 +127,25 @@ class Alternating(Gait):
 
     @property
     def groups(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Names of the legs that support the even phases, and of those that support the odd phases."""
+        """Names of the legs that support the even phases, and of those that support the odd phases.
+
+        Raises:
+            UnknownNameError: `first` names a leg that does not exist.
+            DefinitionError: The groups have different numbers of legs.
+        """
         names = tuple(leg.name for leg in self.geometry)
         first = diagonal(self.geometry) if self.first is None else self.first
         for name in first:
             if name not in names:
                 raise UnknownNameError("leg", name, names)
-        return tuple(n for n in names if n in first), tuple(n for n in names if n not in first)
+        groups = tuple(n for n in names if n in first), tuple(n for n in names if n not in first)
+        if len(groups[0]) != len(groups[1]):
+            raise DefinitionError(
+                f"{type(self).__name__} alternates between two groups of equally many legs, but the groups "
+                f"{list(groups[0])} and {list(groups[1])} of {len(names)} legs differ; use Crawl for an odd number of "
+                f"legs, or name half of the legs in first=(...)"
+            )
+        return groups
 
     def plan(self, t: Any, phase: Any) -> tuple[list[Any], list[list[Any]]]:
         even = phase % 2 < 0.5

@@ -65,8 +65,19 @@ class Crawl(Gait):
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """Indices of the legs in the order in which they swing."""
+        """Indices of the legs in the order in which they swing.
+
+        Raises:
+            DefinitionError: The legs that do not swing are too few to support the robot: 3 of a robot in space, 2 in a
+                plane.
+        """
         stances = [leg.stance for leg in self.geometry]
+        needed = 3 if len({y for _, y in stances}) == 1 else 4
+        if len(stances) < needed:
+            raise DefinitionError(
+                f"Crawl needs {needed} legs or more, so that the robot stands on the others while one leg swings, got "
+                f"{len(stances)}"
+            )
         return tuple(sorted(range(len(stances)), key=lambda i: (stances[i][1] > 0, stances[i][0])))
 
     def plan(self, t: Any, phase: Any) -> tuple[list[Any], list[list[Any]]]:

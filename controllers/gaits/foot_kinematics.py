@@ -124,7 +124,7 @@ class FootKinematics:
         worst = self.names[int(np.argmax(np.linalg.norm(error, axis=1)))]
         raise ReachError(
             f"no joint positions of robot {self.robot.name!r} near the start put its feet at their targets: "
-            f"{worst!r} remains {residual:.3g} m away",
+            f"{worst!r} remains {residual:.3g} m away, more than the {tolerance:.3g} m that are allowed",
             residual=residual,
         )
 

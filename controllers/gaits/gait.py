@@ -13,10 +13,11 @@ from controllers.gaits.foot_path import Path, path_named
 from controllers.gaits.leg import FittedLeg, Leg
 from controllers.gaits.leg_detection import legs_of
 from legged import taylor
-from legged.errors import DefinitionError, ShapeError
+from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
+_BENT = 0.75  # hip height as a fraction of the length of the legs, with knees well bent
 _SAMPLES = 101  # times per phase at which the reach of legs is checked
 
 
@@ -217,7 +218,17 @@ def _fitted(gait: Gait, robot: Robot) -> Gait:
     """Return a gait for a robot; see `Gait.on`."""
     check_joints(robot)
     fitted = replace(gait, legs=gait.legs or legs_of(robot), joints=robot.nj)
-    fitted.check()
+    try:
+        fitted.check()
+    except ReachError as error:
+        reach = min(leg.reach + leg.sole for leg in fitted.geometry)
+        if gait.hip_height > _BENT * reach:
+            kind, bent = type(gait).__name__, f"{_BENT * reach:.2g}"
+            error.args = (
+                f"{error}; hip_height={gait.hip_height:g} m leaves legs of {reach:.3g} m nearly straight: use "
+                f"{kind}(hip_height={bent}, ...), or controllers.suited({kind}, robot), which scales the whole gait",
+            )
+        raise
     return fitted
 
 

@@ -49,7 +49,8 @@ class NumericalGait:
         deviation: Largest deviation of a contact point from the plan at nine times in each piece, [m].
 
     Raises:
-        ReachError: The legs cannot follow the gait, or polynomials of degree 96 miss the tolerance.
+        ReachError: The legs cannot follow the gait, or polynomials of degree 96 miss the tolerance or
+            do not have smooth accelerations.
     """
 
     def __init__(
@@ -143,7 +144,7 @@ class NumericalGait:
 
     def _fit(self, phase: int, a: float, b: float, tolerance: float) -> Array:
         """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a step."""
-        deviation = np.inf
+        deviation, curvature = np.inf, np.inf
         for degree in (0, 12, 24, 36, 48, 64, 96):  # degree 0 for a stand, so that it is also valid beyond its period
             nodes, angles, solutions = np.sort(chebyshev.chebpts1(degree + 1)), self.home, []
             for u in nodes:
@@ -156,9 +157,17 @@ class NumericalGait:
             if deviation < tolerance and curvature < _CURVATURE:
                 self.deviation = max(self.deviation, deviation)
                 return fit.T
+        if deviation < tolerance:
+            reason = (
+                f"with smooth accelerations: polynomials of degree {degree} deviate by {deviation:.3g} m, within the "
+                f"{tolerance:g} m that are allowed, but their accelerations err by {curvature:.3g} of at most "
+                f"{_CURVATURE:g} rad/s^2"
+            )
+        else:
+            reason = f"within {tolerance:g} m: polynomials of degree {degree} deviate by {deviation:.3g} m"
         raise ReachError(
-            f"the legs cannot follow phase {phase} of the gait within {tolerance} m: deviation {deviation:.3g} m; use "
-            f"a shorter stride if a leg is near its reach, and a smooth foot path",
+            f"the legs cannot follow phase {phase} of the gait {reason}; use a shorter stride or a smaller hip height "
+            f"if a leg is nearly straight, and a smooth foot path",
             residual=deviation,
         )
 

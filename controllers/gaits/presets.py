@@ -98,7 +98,7 @@ def suited(kind: type[Gait], robot: Robot, *, home: Home | None = None, **given:
     """Return a gait of this kind for a robot, with parameters that scale with the robot's size.
 
     Args:
-        kind: `Trot`, `Walk`, `Tripod`, `Crawl` or `Stand`.
+        kind: `Trot`, `Walk`, `Tripod`, `Crawl` or `Stand`, or a subclass, which has the proportions of its base.
         robot: A robot with contact points on its feet.
         home: Standing posture, by default that of `home_of`, within the joint limits.
         given: Values of attributes of the gait, such as stride=0.2, in place of scaled ones; None for the scaled one.
@@ -107,7 +107,8 @@ def suited(kind: type[Gait], robot: Robot, *, home: Home | None = None, **given:
         DefinitionError: There are no proportions for this kind, or the robot has no legs or no gravity.
         ReachError: A leg cannot follow the gait.
     """
-    if kind not in PROPORTIONS:
+    proportions = next((PROPORTIONS[base] for base in kind.__mro__ if base in PROPORTIONS), None)
+    if proportions is None:
         raise DefinitionError(
             f"there are no proportions for the gait {kind.__name__}; construct the gait with your own parameters"
         )
@@ -117,7 +118,7 @@ def suited(kind: type[Gait], robot: Robot, *, home: Home | None = None, **given:
     chosen = {name: value for name, value in given.items() if value is not None}
     home = home or home_of(robot, chosen.get("hip_height"))
     h = home.hip_height
-    period, stride, clearance = PROPORTIONS[kind]
+    period, stride, clearance = proportions
     scaled = {"period": period * np.sqrt(h / gravity), "stride": stride * h, "clearance": clearance * h}
     scaled |= {"hip_height": h, "gravity": gravity}
     if "pendulum_height" in {field.name for field in fields(kind)}:

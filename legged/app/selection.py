@@ -21,6 +21,7 @@ import numpy as np
 import controllers
 import robots
 from controllers import Gait, GaitLaw, NumericalGait, suited, suited_law
+from controllers.gaits.leg_detection import leg_chains
 from legged.arguments import known_name
 from legged.errors import DefinitionError, LeggedError, UnknownNameError
 from legged.files.load import load
@@ -179,6 +180,11 @@ def select_gait(name: str, robot: Robot, controller: str, **given: float | None)
     Robots from files, and standing robots, get a gait scaled to their size; robots defined in code that of the paper.
     """
     kind = getattr(controllers, name)
+    if issubclass(kind, controllers.Walk) and robot.base.kind == "floating" and len(leg_chains(robot)) == 2:
+        raise DefinitionError(
+            f"robot {robot.name!r} has two legs and moves in space: no control law here balances its walk sideways; "
+            f"use `stand`, or walk with a planar base as planar_biped does"
+        )
     known_name("controller", controller, CONTROLLERS)
     if robot.audit is not None or name == "Stand":
         return suited(kind, robot, home=None, **given)

@@ -1,0 +1,117 @@
+"""Gaits check their robot: the number of legs, bent knees, a ground; subclasses have the proportions of their base."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import controllers
+import legged
+import robots
+from controllers import Balanced, ComputedTorque, Crawl, NumericalGait, Tripod, Trot, Walk, suited, suited_law
+from legged.app import selection
+from legged.errors import DefinitionError, ReachError
+
+
+def many_legs(n, length=0.6):
+    """Return a robot with n legs on both sides of its trunk, from the rear to the front."""
+    down, leg = (0.0, 0.0, -length / 2), legged.Limb()
+    leg.add(legged.Universal("hip", "x", "-y"), legged.Link("thigh", legged.rod_inertia(1.0, (0.0, 0.0, 0.0), down)))
+    shank = legged.Link("shank", legged.rod_inertia(1.0, (0.0, 0.0, 0.0), down), {"foot": down})
+    leg.add(legged.Revolute("knee", "-y"), shank, at=down)
+    builder = legged.RobotBuilder(f"{n} legs", legged.Link("trunk", legged.box_inertia(4.0, (1.0, 0.5, 0.0))))
+    for k in range(n):
+        x, y = float(np.linspace(-0.5, 0.5, (n + 1) // 2)[k // 2]), (-0.25, 0.25)[k % 2]
+        builder.attach(leg, to="trunk", at=(x, y, 0.0), prefix=f"leg{k + 1}_")
+    return builder.build()
+
+
+@pytest.mark.parametrize("kind", [Walk, Trot, Tripod])
+@pytest.mark.parametrize("legs", [3, 5])
+def test_alternating_gaits_refuse_an_odd_number_of_legs(kind, legs):
+    robot = many_legs(legs)
+    for make in (lambda: kind(hip_height=0.45, clearance=0.05).on(robot), lambda: suited(kind, robot)):
+        with pytest.raises(DefinitionError, match=f"two groups of equally many legs.*of {legs} legs differ; use Crawl"):
+            make()
+
+
+def test_a_named_group_must_be_half_of_the_legs():
+    with pytest.raises(DefinitionError, match="groups of equally many legs"):
+        Trot(first=("leg1",)).on(many_legs(4))
+    assert Trot(first=("leg1", "leg2")).on(many_legs(4)).groups == (("leg1", "leg2"), ("leg3", "leg4"))
+
+
+@pytest.mark.parametrize("legs", [4, 6])
+def test_even_numbers_of_legs_alternate(legs):
+    first, second = suited(Trot, many_legs(legs)).gait.groups
+    assert len(first) == len(second) == legs // 2
+
+
+@pytest.mark.parametrize("make", [lambda: many_legs(3), robots.planar_biped])
+def test_a_crawl_needs_feet_to_stand_on_while_one_leg_swings(make):
+    with pytest.raises(DefinitionError, match=r"Crawl needs \d legs or more"):
+        suited(Crawl, make())
+    assert suited(Crawl, many_legs(5)).gait.cycle == 5
+
+
+def test_hips_too_high_for_the_legs_are_reported_with_a_height_that_fits():
+    robot = many_legs(4, length=0.48)
+    with pytest.raises(ReachError, match=r"nearly straight: use Trot\(hip_height=0.36, ...\), or controllers.suited"):
+        Trot().on(robot)
+    Trot(hip_height=0.36).on(robot)
+
+
+@pytest.mark.parametrize("make", [robots.planar_biped, robots.humanoid, lambda: many_legs(4)])
+def test_default_standing_postures_bend_the_knees(make):
+    robot = make()
+    home = controllers.home_of(robot)
+    knees = [abs(home.angles[leg.pitch_columns[1]]) for leg in home.legs]
+    assert min(knees) > 0.5  # [rad]
+
+
+def test_a_foot_that_is_missed_is_reported_with_the_distance_allowed():
+    feet = controllers.FootKinematics(robot := many_legs(4), [c.name for c in many_legs(4).contacts])
+    far = feet.positions(np.zeros(robot.nj)) - [0.0, 0.0, 1.0]
+    with pytest.raises(ReachError, match="m away, more than the 1e-11 m that are allowed"):
+        feet.solve(far, np.full(robot.nj, 0.1))
+
+
+def test_a_fit_with_rough_accelerations_is_not_reported_as_a_deviation(monkeypatch):
+    monkeypatch.setattr("controllers.gaits.numerical_gait._CURVATURE", 0.0)
+    with pytest.raises(ReachError, match=r"within the 0.1 m that are allowed, but their accelerations err by"):
+        NumericalGait(Trot(hip_height=0.45), many_legs(4), tolerance=0.1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlowTrot(Trot):
+    """A trot with a name of its own."""
+
+
+class OwnLaw(ComputedTorque):
+    """A law with a name of its own."""
+
+
+class OwnBalance(Balanced):
+    """A law with a name of its own."""
+
+
+def test_subclasses_have_the_proportions_and_gains_of_their_base():
+    robot = many_legs(4)
+    own, base = suited(SlowTrot, robot), suited(Trot, robot)
+    assert isinstance(own.gait, SlowTrot) and (own.period, own.gait.stride) == (base.period, base.gait.stride)
+    for kind, parent in ((OwnLaw, ComputedTorque), (OwnBalance, Balanced)):
+        law = suited_law(kind, own)
+        assert type(law) is kind and vars(law).keys() == vars(suited_law(parent, base)).keys()
+
+
+def test_a_gait_without_ground_warns():
+    robot, options = many_legs(4), {"until": 1e-3, "integrator": legged.SemiImplicitEuler(1e-3)}
+    with pytest.warns(UserWarning, match="falls freely: its gait Trot needs a ground"):
+        legged.simulate(robot, ComputedTorque(Trot()), **options)
+
+
+def test_the_command_line_refuses_to_walk_a_biped_in_space():
+    for name in ("humanoid", "spatial_biped"):
+        with pytest.raises(DefinitionError, match="no control law here balances its walk sideways"):
+            selection.select_gait("Walk", getattr(robots, name)(), "balanced")
+    assert isinstance(selection.select_gait("Walk", robots.planar_biped(), "balanced"), Walk)
