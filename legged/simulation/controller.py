@@ -241,13 +241,13 @@ def adapt(controller: Any) -> Controller:
 def independent_copy(controller: Any) -> Any:
     """Return a copy of a controller whose own state, such as a filter's attributes, is separate from the original's.
 
-    Robots and compiled kernels are shared. A function is not copied, nor is what it has captured. A controller that
+    Robots, grounds and compiled kernels are shared. A function is not copied, nor is what it has captured. A controller that
     cannot be copied is returned itself.
 
     Args:
         controller: Any controller.
     """
-    shared = {id(part): part for part in _parts(controller) if isinstance(part, (Robot, Kernel))}
+    shared = {id(part): part for part in _parts(controller) if isinstance(part, (Robot, Kernel, Ground, Rigid))}
     try:
         return copy.deepcopy(controller, shared)
     except Exception:  # a user's class may refuse to be copied in any way
