@@ -247,7 +247,8 @@ def independent_copy(controller: Any) -> Any:
     Args:
         controller: Any controller.
     """
-    shared = {id(part): part for part in _parts(controller) if isinstance(part, (Robot, Kernel, Ground, Rigid))}
+    kinds = (Robot, Kernel, Ground, Rigid)
+    shared = {id(part): part for part in _parts(controller) if isinstance(part, kinds)}
     try:
         return copy.deepcopy(controller, shared)
     except Exception:  # a user's class may refuse to be copied in any way
