@@ -79,7 +79,7 @@ def cases():
 
 
 @pytest.mark.filterwarnings("ignore:.*falls freely")
-@pytest.mark.parametrize(("gait", "ground", "name", "wrapped"), cases())
+@pytest.mark.parametrize(("gait", "ground", "name", "wrapped"), list(cases()))
 def test_every_combination_runs_alike_in_simulations_rollouts_and_maps(gait, ground, name, wrapped, file_robot):
     robot = robots.spatial_quadruped() if gait == "closed form" else file_robot
     law, floor = WRAPPED[wrapped](law_of(name, gait, robot)), ground_of(ground, robot)
