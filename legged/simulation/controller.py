@@ -241,8 +241,8 @@ def adapt(controller: Any) -> Controller:
 def independent_copy(controller: Any) -> Any:
     """Return a copy of a controller whose own state, such as a filter's attributes, is separate from the original's.
 
-    Robots, grounds and compiled kernels are shared. A function is not copied, nor is what it has captured. A controller that
-    cannot be copied is returned itself.
+    Robots, grounds and compiled kernels are shared. A function is not copied, nor is what it has captured. A controller
+    that cannot be copied is returned itself.
 
     Args:
         controller: Any controller.
