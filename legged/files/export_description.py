@@ -10,10 +10,11 @@ import numpy as np
 
 from legged.errors import FileWarning
 from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic
+from legged.files.description import Shape as FileShape
 from legged.robot.base import Base, EulerBase
 from legged.robot.builder import RobotBuilder
 from legged.robot.joint import Connection, Joint, Stage
-from legged.robot.link import PlacedLink
+from legged.robot.link import PlacedLink, Shape, Sphere
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.placement import Placement
 from legged.robot.robot import Robot
@@ -32,13 +33,9 @@ def describe_robot(robot: Robot) -> Description:
 
 
 def losses(robot: Robot) -> list[str]:
-    """Return the properties of a robot that URDF and MJCF cannot store, each with the way to restore it on loading."""
+    """Return the properties of a robot that the elements of URDF and MJCF cannot store, and how to restore them."""
     default = RobotBuilder.build(robot.edit())
     found = []
-    if any(contact.radius for contact in robot.contacts):
-        found.append("radii of spherical feet, which become points (load with feet={link: legged.Sphere(...)})")
-    if any(link.shapes for link in robot.links):
-        found.append("collision shapes of links")
     if robot.base.kind in ("planar", "euler"):
         found.append(f"the {robot.base.kind} base, which becomes a chain of joints on a fixed base")
     if [joint.name for joint in robot.joints] != [joint.name for joint in default.joints]:
@@ -51,7 +48,7 @@ def losses(robot: Robot) -> list[str]:
 def warn_of_losses(file_format: str, found: Sequence[str]) -> None:
     """Warn with `FileWarning` of the properties that a file of a format cannot store."""
     if found:
-        words = f"{file_format} cannot contain {'; '.join(found)}. robot.describe() stores the whole robot"
+        words = f"{file_format} cannot contain {'; '.join(found)}"
         warnings.warn(words, FileWarning, stacklevel=4)
 
 
@@ -73,7 +70,8 @@ class _Writer:
         for c in robot.connections:
             self._connection(c, mimics.get(c.joint.name))
         for link, contact in self.contacts.items():
-            self.links.append(LinkEntry(link))
+            ball = (FileShape("sphere", (contact.radius,), np.zeros(3), np.eye(3)),) if contact.radius else ()
+            self.links.append(LinkEntry(link, shapes=ball))
             place = Placement(np.eye(3), contact.position)
             self._weld(f"{link}_contact", robot.links[contact.link].name, link, place)
         floating = {"floating": True}.get(robot.base.kind, False)
@@ -133,9 +131,17 @@ def _base_stages(robot: Robot) -> list[Stage]:
 
 def _entry(link: PlacedLink) -> LinkEntry:
     inertia = link.inertia
+    shapes = tuple(_shape(shape) for shape in link.shapes)
     if inertia.mass == 0.0 and not np.any(inertia.tensor):
-        return LinkEntry(link.name)
-    return LinkEntry(link.name, inertia.mass, np.asarray(inertia.center), np.asarray(inertia.tensor))
+        return LinkEntry(link.name, shapes=shapes)
+    return LinkEntry(link.name, inertia.mass, np.asarray(inertia.center), np.asarray(inertia.tensor), shapes)
+
+
+def _shape(shape: Shape) -> FileShape:
+    center = np.asarray(shape.center)
+    if isinstance(shape, Sphere):
+        return FileShape("sphere", (shape.radius,), center, np.eye(3))
+    return FileShape("box", tuple(np.asarray(shape.size).tolist()), center, shape.rotation)
 
 
 def stage_names(joint: Joint) -> tuple[str, ...]:

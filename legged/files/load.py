@@ -12,9 +12,10 @@ import numpy as np
 from legged.checked import checked
 from legged.denoc import conditioning
 from legged.errors import FileError, LeggedError, UnknownNameError
-from legged.files import mjcf, reading
+from legged.files import embedded, mjcf, reading
 from legged.files.audit import Audit, Finding, by_severity, find_all, ill_conditioned_modules
 from legged.files.description import Description, JointEntry, LinkEntry, Tree, tree_of
+from legged.files.export_description import describe_robot
 from legged.files.feet import Feet, FootEntry, find_feet
 from legged.files.inertias import check_positive_definite, total_inertia
 from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
@@ -44,6 +45,9 @@ def load(
 ) -> Robot:
     """Return the robot described by a URDF or MJCF file; its attribute `audit` reports on the file.
 
+    A file that `save_urdf` or `save_mjcf` wrote contains the whole robot besides the elements of the format. If nothing
+    was changed in it, and no argument asks for another robot, this robot is returned; otherwise that of the elements.
+
     Meshes of a URDF are not opened. Physically inconsistent inertias are kept if the dynamics are regular with them.
 
     Args:
@@ -69,9 +73,9 @@ def load(
         UnknownNameError: an unknown base, treatment of mimic joints or repair.
         DefinitionError: a gravity that is not three numbers.
     """
-    case = _read(path, base, feet, fuse, mimic, joint_physics, repair)
+    case = _read(path, base, feet, fuse, mimic, joint_physics, repair, order is None and gravity is None)
     singular = [finding for finding in case.findings if finding.severity == "singular"]
-    if singular:
+    if singular and case.original is None:
         problems = "; ".join(f"{finding.where}: {finding.words}" for finding in singular)
         raise FileError(case.source, f"the dynamics are singular: {problems}")
     return _built(case, order, gravity)
@@ -89,8 +93,8 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
     """
     order, gravity = options.pop("order", None), options.pop("gravity", None)
     defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None}
-    case = _read(path, base, **(defaults | options))
-    if any(finding.severity == "singular" for finding in case.findings):
+    case = _read(path, base, **(defaults | options), is_default=order is None and gravity is None)
+    if case.original is None and any(finding.severity == "singular" for finding in case.findings):
         return _audit(case)
     try:
         report = _built(case, order, gravity).audit
@@ -113,14 +117,27 @@ class _Reading:
     findings: tuple[Finding, ...]
     decided: tuple[str, ...]
     repaired: tuple[str, ...]
+    original: Robot | None = None
 
 
 def describe(path: str | Path) -> Description:
     """Return the description in a URDF or MJCF file, distinguished by the root element; raise FileError if invalid."""
-    content = reading.read_bytes(path)
+    return _described(path, reading.read_bytes(path))
+
+
+def _described(path: str | Path, content: bytes) -> Description:
     if reading.root_tag(content) == "mujoco":
         return mjcf.read(path)
     return parse_urdf(content, str(path))
+
+
+def _original(content: bytes, source: str, base: str | None) -> Robot | None:
+    """Return the robot that a file contains besides its elements, if its base is of the kind that is asked for."""
+    if b"legged" not in content:
+        return None
+    root = reading.parse(content, source, lenient=reading.root_tag(content) == "mujoco")
+    robot = None if root is None else embedded.read(root)
+    return robot if robot is not None and base in (None, robot.base.kind) else None
 
 
 def _read(
@@ -131,10 +148,17 @@ def _read(
     mimic: str,
     joint_physics: bool,
     repair: str | Sequence[str] | None,
+    is_default: bool,
 ) -> _Reading:
+    """Return a file after reading; `is_default` tells whether order and gravity are those of the file."""
     if base is not None and base not in BASES:
         raise UnknownNameError("base", base, BASES)
-    description = describe(path)
+    content = reading.read_bytes(path)
+    if is_default and feet is None and not fuse and mimic == "coupled" and joint_physics and repair is None:
+        original = _original(content, str(path), base)
+        if original is not None:
+            return _read_original(original, str(path))
+    description = _described(path, content)
     base = base or ("fixed" if description.floating is False else "floating")
     description, decided = resolve(description, base, mimic, joint_physics)
     tree, did = apply_repairs(tree_of(description), repair)
@@ -146,11 +170,24 @@ def _read(
     return _Reading(description.source, base, tree, found, groups, findings, tuple(decided), tuple(did))
 
 
+def _read_original(robot: Robot, source: str) -> _Reading:
+    """Return the reading of a robot that its file contains as a whole."""
+    tree = tree_of(replace(describe_robot(robot), source=source))
+    base = "floating" if robot.base.kind == "floating" else "fixed"
+    groups = {head: tuple(group[1:]) for head, group in tree.groups.items() if len(group) > 1}
+    feet = tuple(
+        FootEntry(robot.links[point.link].name, "given", {point.name: point.definition}) for point in robot.contacts
+    )
+    return _Reading(source, base, tree, feet, groups, find_all(tree, base == "floating"), (), (), robot)
+
+
 def _built(case: _Reading, order: str | Sequence[str] | None, gravity: Vector | None) -> Robot:
     if gravity is not None:
         gravity = vector3("gravity", gravity)
-    robot = build(case.tree, case.base, case.feet, order, gravity)
-    check_positive_definite(robot, case.tree)
+    robot = case.original
+    if robot is None:
+        robot = build(case.tree, case.base, case.feet, order, gravity)
+        check_positive_definite(robot, case.tree)
     modules = tuple(module.links for module in robot.modules)
     conditions = tuple(map(float, conditioning(robot, robot.neutral(), scaled=True)))
     report = replace(

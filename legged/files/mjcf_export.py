@@ -10,6 +10,7 @@ import numpy as np
 
 from legged.checked import checked
 from legged.errors import DefinitionError
+from legged.files import embedded
 from legged.files.description import IDENTITY, JointEntry
 from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
 from legged.files.inertias import entry_inertia
@@ -31,25 +32,26 @@ KINDS = {"revolute": "hinge", "prismatic": "slide", "ball": "ball"}
 def save_mjcf(robot: Robot, path: str | Path) -> Path:
     """Write a robot to an MJCF file, and return its path.
 
-    Joints of several degrees of freedom, and joints connected by massless links, become several joints of one body,
-    named as in `save_urdf`. Links fixed to others and contact points become sites; their mass is added to the body. A
-    floating base has a free joint named "base"; a link named "world" gets a trailing underscore. Limits of effort
-    become `actuatorfrcrange`. There are no actuators, geoms or floor, and no limits of speed. A
-    `legged.errors.FileWarning` lists what the file lacks.
+    `legged.load` reads back the same robot to the last digit from a text in <custom>, which holds its description; see
+    `legged.files.embedded`. Other programs, and `legged.load` once the file was changed, read the elements:
 
-    Raises:
-        DefinitionError: a robot that MJCF cannot represent: a free joint inside the tree, a gyroscopic rotor, a ball
-            joint whose friction differs by axis or whose spring does not rest at the identity.
+    - Joints of several degrees of freedom, and joints connected by massless links, become several joints of one body,
+      named as in `save_urdf`.
+    - Links fixed to others and contact points become sites; their mass is added to the body.
+    - A floating base has a free joint named "base"; a link named "world" gets a trailing underscore.
+    - Limits of effort become `actuatorfrcrange`. There are no actuators or floor, and no limits of speed.
+    - Collision shapes and round feet become geoms, which collide with a floor but not with each other.
+
+    A `legged.errors.FileWarning` names the joints that MuJoCo would simulate differently: those with a gyroscopic
+    rotor, ball joints whose friction differs by axis or whose spring does not rest at the identity, and free joints
+    inside the tree, which become three slides and a ball. Without description, that is for a joint or base of a user's
+    own class, it lists what the elements lack as well.
     """
-    root = to_mjcf(robot)
-    found = losses(robot)
-    if any(np.isfinite(joint.definition.physics.speed).any() for joint in robot.joints):
-        found.append("limits of speed")
-    fixed = {c.child for c in robot.connections if isinstance(c.joint, Fixed)}
-    if any(robot.link(name).inertia.mass for name in fixed):
-        found.append("inertias of links fixed to others, which are added to the body")
-    if robot.contacts:
-        found.append("contact points, which become sites (load with feet=[...])")
+    writer = _Writer(robot, is_exact=False)
+    root = writer.root
+    found = [f"that {words}" for words in writer.approximations]
+    if not embedded.add_to_mjcf(root, robot):
+        found += _losses(robot)
     warn_of_losses("MJCF", found)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -58,9 +60,27 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     return path
 
 
+def _losses(robot: Robot) -> list[str]:
+    """Return the properties of a robot that the elements of MJCF cannot store."""
+    found = losses(robot)
+    if any(np.isfinite(joint.definition.physics.speed).any() for joint in robot.joints):
+        found.append("limits of speed")
+    fixed = {c.child for c in robot.connections if isinstance(c.joint, Fixed)}
+    if any(robot.link(name).inertia.mass for name in fixed):
+        found.append("inertias of links fixed to others, which are added to the body")
+    if robot.contacts:
+        found.append("contact points, which become sites (load with feet=[...])")
+    return found
+
+
 def to_mjcf(robot: Robot) -> ET.Element:
-    """Return the element <mujoco> that represents a robot; see `save_mjcf`."""
-    return _Writer(robot).root
+    """Return the element <mujoco> with the dynamics of a robot, without shapes; see `save_mjcf`.
+
+    Raises:
+        DefinitionError: a robot that MuJoCo would simulate differently: with a free joint inside the tree, a gyroscopic
+            rotor, a ball joint whose friction differs by axis or whose spring does not rest at the identity.
+    """
+    return _Writer(robot, is_exact=True).root
 
 
 class _BodyJoint(NamedTuple):
@@ -71,7 +91,11 @@ class _BodyJoint(NamedTuple):
 
 
 class _Writer:
-    def __init__(self, robot: Robot) -> None:
+    """Writer of the elements; unless `is_exact`, with shapes, and with `approximations` for what MJCF cannot hold."""
+
+    def __init__(self, robot: Robot, is_exact: bool) -> None:
+        self.is_exact = is_exact
+        self.approximations: list[str] = []
         description = describe_robot(robot)
         self.links = {link.name: link for link in description.links}
         self.joints_of: dict[str, list[JointEntry]] = {name: [] for name in self.links}
@@ -109,6 +133,7 @@ class _Writer:
         total = self._group_inertia(name)
         if weighs and total.mass:
             _inertial(body, total)
+        self._shapes(body, name, IDENTITY)
         for joint in self.joints_of[name]:
             if joint.kind == "fixed" and not self._has_moving_joint(joint.child):
                 self._sites(body, joint, IDENTITY)
@@ -119,8 +144,17 @@ class _Writer:
         """Write a fixed link, and the links fixed to it, as sites."""
         place = outer @ Placement(joint.rotation, joint.position)
         ET.SubElement(body, "site", {"name": joint.child, **_pose(place)})
+        self._shapes(body, joint.child, place)
         for each in self.joints_of[joint.child]:
             self._sites(body, each, place)
+
+    def _shapes(self, body: ET.Element, link: str, place: Placement) -> None:
+        """Write the collision shapes of a link at a place in a body."""
+        for shape in () if self.is_exact else self.links[link].shapes:
+            size = np.array(shape.size) / (1.0 if shape.kind == "sphere" else 2.0)
+            at = _pose(place @ Placement(shape.rotation, shape.position))
+            collides = {"contype": "1", "conaffinity": "0", "mass": "0"}
+            ET.SubElement(body, "geom", {"type": shape.kind, "size": _vector(size), **at, **collides})
 
     def _add_joints(self, parent: ET.Element, joint: JointEntry) -> None:
         """Write the body of a joint; massless links before it become further joints of the body."""
@@ -136,6 +170,11 @@ class _Writer:
             end = Placement(each.rotation, each.position) @ end
         moved = [each for each in moved if each.joint.kind != "fixed"]
         for each in moved:
+            words = _difference(each.joint)
+            if words and self.is_exact:
+                raise DefinitionError(f"joint {each.joint.name!r} {words}")
+            if words:
+                self.approximations.append(f"joint {each.joint.name!r} {words}")
             _joint(body, each.joint, each.place.inverse())
         self._fill(body, joint.child, weighs=bool(moved))
 
@@ -145,29 +184,32 @@ def _allowed(name: str) -> str:
 
 
 def _joint(body: ET.Element, joint: JointEntry, place: Placement) -> None:
-    """Write a joint; `place` is its frame relative to the body frame."""
-    _check_representable(joint)
-    axis = {} if joint.kind == "ball" else {"axis": _vector(place.rotation @ joint.axis)}
+    """Write a joint; `place` is its frame relative to the body frame. A free joint becomes three slides and a ball."""
     pos = {"pos": _vector(place.position)} if place.position.any() else {}
+    if joint.kind == "free":
+        for letter, axis in zip("xyz", place.rotation.T, strict=True):
+            ET.SubElement(body, "joint", name=f"{joint.name}_{letter}", type="slide", axis=_vector(axis))
+        ET.SubElement(body, "joint", {"name": joint.name, "type": "ball", **pos})
+        return
+    axis = {} if joint.kind == "ball" else {"axis": _vector(place.rotation @ joint.axis)}
     ET.SubElement(
         body, "joint", {"name": joint.name, "type": KINDS[joint.kind], **axis, **pos, **_physics(joint.physics)}
     )
 
 
-def _check_representable(joint: JointEntry) -> None:
+def _difference(joint: JointEntry) -> str:
+    """Return in words how a joint moves differently in MuJoCo; empty if it moves alike."""
     physics = joint.physics
     differs = [field for field in ("damping", "friction") if uniform_value(getattr(physics, field)) is None]
     if joint.kind not in KINDS:
-        words = f"is {joint.kind}; MJCF allows such joints between the world and a body only"
-    elif physics.rotor is not None and physics.rotor.gyroscopic:
-        words = "has a gyroscopic rotor; MJCF represents reflected inertia only, so set gyroscopic=False"
-    elif differs:
-        words = f"has {' and '.join(differs)} that differ by axis; MJCF allows one number"
-    elif joint.kind == "ball" and np.any(physics.rest) and np.any(physics.stiffness):
-        words = "has a spring with a nonzero rest position; MJCF springs of ball joints rest at zero"
-    else:
-        return
-    raise DefinitionError(f"joint {joint.name!r} {words}")
+        return f"is {joint.kind}; MJCF allows such joints between the world and a body only"
+    if physics.rotor is not None and physics.rotor.gyroscopic:
+        return "has a gyroscopic rotor; MJCF represents reflected inertia only, so set gyroscopic=False"
+    if differs:
+        return f"has {' and '.join(differs)} that differ by axis; MJCF allows one number"
+    if joint.kind == "ball" and np.any(physics.rest) and np.any(physics.stiffness):
+        return "has a spring with a nonzero rest position; MJCF springs of ball joints rest at zero"
+    return ""
 
 
 def _physics(physics: JointPhysics) -> dict[str, str]:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from legged.errors import DefinitionError, FileError
-from legged.files import reading
+from legged.files import embedded, reading
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.urdf_xml import KINDS, LARGEST, MOST_LINKS, check_schema, repeated_axes
 from legged.robot.physics import JointPhysics, Rotor
@@ -41,6 +41,7 @@ def parse_urdf(content: bytes, source: str) -> Description:
     motors, lost_of_motors = read_rotors(root, source)
     extensions = read_physics_elements(root, source)
     repeated = repeated_axes(root)
+    floating, gravity = embedded.stated_base(root)
     lost = check_schema(root, source)
     if len(root) > 2 * MOST_LINKS:
         raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
@@ -61,8 +62,10 @@ def parse_urdf(content: bytes, source: str) -> Description:
         _root_findings(links, joints, source),
         links,
         joints,
-        lost=tuple(unconverted),
-        repeated_axes=repeated,
+        floating,
+        tuple(unconverted),
+        gravity,
+        repeated,
     )
 
 

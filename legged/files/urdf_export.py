@@ -8,11 +8,11 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from legged.checked import checked
+from legged.files import embedded
 from legged.files.description import Description, JointEntry, LinkEntry
 from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
 from legged.files.urdf import FIELDS, IN_URDF
 from legged.files.urdf_xml import LARGEST
-from legged.robot.builder import GRAVITY
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.rotations import euler_angles
@@ -28,8 +28,8 @@ ZERO_EFFORT = 1e-90
 def save_urdf(robot: Robot, path: str | Path) -> Path:
     """Write a robot to a URDF file, and return its path.
 
-    `legged.load` reads it back with the same dynamics: with base="floating" for a floating base, base="fixed" for any
-    other, and with `gravity` if it is not (0, 0, -9.81), since URDF represents neither. Names are kept.
+    `legged.load` reads back the same robot to the last digit from the element <legged>, which holds its description;
+    see `legged.files.embedded`. Other programs, and `legged.load` once the file was changed, read the other elements:
 
     - A joint of several degrees of freedom becomes a chain with massless links: `hip` becomes `hip_1`, `hip_2`, and a
       planar joint `p_TX`, `p_TY`, `p_RZ`.
@@ -40,30 +40,36 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
       link has the name of a contact point, the new link gets a trailing underscore.
     - Armature, springs and rotors are written to <physics>, which other programs ignore; see `legged.files.urdf`.
     - An effort or speed limit of 0 means no limit; a missing stop is written as 1e9.
+    - Collision shapes and round feet become <collision> elements.
 
-    A `legged.errors.FileWarning` lists what the file lacks: the fixed, planar or Euler-angle base, gravity, radii of
-    feet, collision shapes, the order of the joints and the partition into modules, where they differ from what
-    `legged.load` assumes.
+    Without description, that is for a joint or base of a user's own class, a `legged.errors.FileWarning` lists what the
+    elements lack: the planar or Euler-angle base, the order of the joints and the partition into modules, where they
+    differ from what `legged.load` assumes.
     """
-    found = losses(robot)
-    if robot.base.kind == "fixed":
-        found.append("the fixed base (load with base='fixed')")
-    if not np.array_equal(robot.gravity, GRAVITY):
-        found.append("gravity (load with gravity=[...])")
-    warn_of_losses("URDF", found)
+    root = _to_element(robot)
+    if not embedded.add_to_urdf(root, robot):
+        warn_of_losses("URDF", losses(robot))
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(to_urdf(robot))
+    path.write_bytes(_to_bytes(root))
     return path
 
 
 def to_urdf(robot: Robot) -> bytes:
-    """Return the URDF of a robot as UTF-8 text; see `save_urdf`."""
+    """Return the URDF of a robot as UTF-8 text, without the element <legged>; see `save_urdf`."""
+    return _to_bytes(_to_element(robot))
+
+
+def _to_element(robot: Robot) -> ET.Element:
     description = describe_robot(robot)
     root = ET.Element("robot", name=description.name)
     gravity = " ".join(f"{x:g}" for x in robot.gravity)
     root.append(ET.Comment(f" base: {robot.base.kind}; gravity: {gravity} m/s^2; forward +x, up +z "))
     _write(root, description)
+    return root
+
+
+def _to_bytes(root: ET.Element) -> bytes:
     ET.indent(root)
     return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
 
@@ -76,6 +82,14 @@ def _write(root: ET.Element, description: Description) -> None:
 
 
 def _link(element: ET.Element, link: LinkEntry) -> None:
+    for shape in link.shapes:
+        collision = ET.SubElement(element, "collision")
+        ET.SubElement(collision, "origin", _origin(shape.position, shape.rotation))
+        geometry = ET.SubElement(collision, "geometry")
+        if shape.kind == "sphere":
+            ET.SubElement(geometry, "sphere", radius=repr(shape.size[0]))
+        else:
+            ET.SubElement(geometry, "box", size=_vector(np.array(shape.size)))
     if link.mass is None:
         return
     inertial, t = ET.SubElement(element, "inertial"), link.tensor
@@ -87,8 +101,7 @@ def _link(element: ET.Element, link: LinkEntry) -> None:
 
 def _joint(root: ET.Element, joint: JointEntry) -> None:
     element = ET.SubElement(root, "joint", name=joint.name, type=_type(joint))
-    roll_pitch_yaw = euler_angles("zyx", joint.rotation)[::-1]
-    ET.SubElement(element, "origin", xyz=_vector(joint.position), rpy=_vector(roll_pitch_yaw))
+    ET.SubElement(element, "origin", _origin(joint.position, joint.rotation))
     ET.SubElement(element, "parent", link=joint.parent)
     ET.SubElement(element, "child", link=joint.child)
     if joint.kind == "fixed":
@@ -108,6 +121,11 @@ def _joint(root: ET.Element, joint: JointEntry) -> None:
     extension = physics_attributes(joint.physics)
     if extension:
         ET.SubElement(element, "physics", extension)
+
+
+def _origin(position: Array, rotation: Array) -> dict[str, str]:
+    roll_pitch_yaw = euler_angles("zyx", rotation)[::-1]
+    return {"xyz": _vector(position), "rpy": _vector(roll_pitch_yaw)}
 
 
 def _type(joint: JointEntry) -> str:

@@ -91,7 +91,7 @@ _JOINT = ElementRule(
     dropped=("dont_collapse", "physics"),
 )
 ROBOT = ElementRule(
-    names=("name",), many={"link": _LINK, "joint": _JOINT}, dropped=("material", "transmission", "version")
+    names=("name",), many={"link": _LINK, "joint": _JOINT}, dropped=("material", "transmission", "version", "legged")
 )
 
 
