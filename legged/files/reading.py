@@ -32,7 +32,7 @@ def check_regular(path: str | Path, most: int = MAX_BYTES, what: str = "robot fi
         ArgumentError: The path is neither text nor a `Path`; an integer would open a file descriptor.
         FileError: The file is missing, larger than `most`, or no regular file.
     """
-    source = os.fspath(instance("the path of a file", path, (str, Path), "a text or a pathlib.Path"))
+    source = os.fspath(instance("path", path, (str, Path), "a text or a path"))
     try:
         status = os.stat(source)
     except (OSError, ValueError) as error:  # a name with a zero byte is a ValueError
