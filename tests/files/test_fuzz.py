@@ -1,17 +1,39 @@
-"""2000 broken URDFs: each is rejected with a LeggedError or loads as a robot with finite dynamics; none hangs."""
+"""Broken files: each is rejected with a LeggedError or loads as a robot with finite dynamics; none hangs.
+
+2000 URDFs daily; URDF, MJCF and run files, also those that `legged` writes, in a small sample daily and by the
+thousand in a slow test, which prints the worst time and memory.
+"""
 
 import signal
+import sys
+import time
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pytest
 
 import legged
+import robots
 from legged.errors import FileError, LeggedError
 from legged.robot.modules import find_modules
 
 pytest.importorskip("yourdfpy")
-from oracles.mutations import BOMB, MUTATIONS
+from oracles.mjcf_models import GEOMETRIES
+from oracles.mutations import (
+    BOMB,
+    MUTATIONS,
+    cut,
+    duplicated,
+    flipped,
+    moved,
+    removed,
+    renamed,
+    renumbered,
+    repeated,
+    stuffed,
+    truncated,
+)
 from oracles.urdf_texts import BIPED, GRIPPER
 
 BATCH = 40
@@ -143,3 +165,57 @@ def test_meshes_are_never_opened(tmp_path):
     path = tmp_path / "robot.urdf"
     path.write_text(BIPED.replace('<box size="0.2 0.3 0.4"/>', '<mesh filename="nowhere/at/all.stl"/>'))
     assert legged.load(path).mass == pytest.approx(13.6, rel=1e-12)
+
+
+TEXT_MUTATIONS = (truncated, flipped, cut, repeated, stuffed, renumbered, renamed, duplicated, removed, moved)
+BYTE_MUTATIONS = TEXT_MUTATIONS[:5]
+
+
+@pytest.fixture(scope="module")
+def originals(tmp_path_factory):
+    """Return sound files of all formats, as (suffix, content, function that reads, mutations)."""
+    folder, robot = tmp_path_factory.mktemp("sound"), robots.planar_biped()
+    run = legged.simulate(robot, until=0.02, integrator=legged.simulation.RungeKutta4(1e-3))
+    found = [(".urdf", BIPED.encode(), legged.load, TEXT_MUTATIONS)]
+    found.append((".urdf", legged.save_urdf(robot, folder / "a.urdf").read_bytes(), legged.load, TEXT_MUTATIONS))
+    if find_spec("mujoco"):
+        found.append((".xml", legged.save_mjcf(robot, folder / "a.xml").read_bytes(), legged.load, TEXT_MUTATIONS))
+        found.append((".xml", GEOMETRIES.encode(), legged.load, TEXT_MUTATIONS))
+    found.append((".npz", run.save(folder / "run").read_bytes(), legged.Run.load, BYTE_MUTATIONS))
+    return found
+
+
+def fuzz(originals, seeds, path):
+    """Read a mutated file for each seed; return (how many were read, the longest time [s], memory gained [MB])."""
+    resource = pytest.importorskip("resource")
+    unit = 2**20 if sys.platform == "darwin" else 2**10
+    before, longest, sound = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, 0.0, 0
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        suffix, content, read, mutations = originals[seed % len(originals)]
+        mutation = mutations[int(rng.integers(len(mutations)))]
+        file = path.with_suffix(suffix)
+        file.write_bytes(mutation(rng, content))
+        _begin_file()
+        start = time.perf_counter()
+        try:
+            read(file)
+            sound += 1
+        except LeggedError as error:
+            assert str(error), seed
+        except Exception as error:
+            raise AssertionError(f"seed {seed}, {mutation.__name__}, {suffix}: {error!r}") from error
+        longest = max(longest, time.perf_counter() - start)
+    return sound, longest, (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / unit
+
+
+def test_a_sample_of_broken_files_of_all_formats(originals, tmp_path):
+    sound, longest, memory = fuzz(originals, range(50), tmp_path / "file")
+    assert sound < 50 and longest < 5.0 and memory < 300.0  # some 0.1 s and 50 MB; more is a bomb
+
+
+@pytest.mark.slow
+def test_thousands_of_broken_files_of_all_formats(originals, tmp_path):
+    sound, longest, memory = fuzz(originals, range(100, 6100), tmp_path / "file")
+    print(f"6000 files, {sound} of them read, longest {longest:.2f} s, memory gained {memory:.0f} MB")
+    assert longest < 5.0 and memory < 300.0
