@@ -27,6 +27,7 @@ KINDS: dict[str, tuple[Callable[[Record, Settings], list[Table]], str]] = {
     "derivatives": (dynamics.measure_derivatives, "first derivatives of forward dynamics"),
     "flight": (simulation.measure_flight, "simulation of free flight"),
     "loops": (simulation.measure_loops, "closed loops of a quadruped on compliant ground"),
+    "stepping": (simulation.measure_stepping, "a quadruped advanced step by step from Python"),
     "balance": (balance.measure_balance, "a biped that balances on rigid ground"),
     "compiling": (compilation.measure_starts, "start time with and without compiled code in the cache"),
     "growth": (growth.measure_growth, "times over the number of links, states and threads"),

@@ -12,11 +12,13 @@ import robots
 from benchmarks.record import RATIO, Record, quantity_table
 from benchmarks.references import MujocoRobot, Servos, mujoco, mujoco_rollout
 from benchmarks.subjects import Settings, available_robots
-from benchmarks.timing import Disagreement, Workload, check_agreement, repeat, time_in_turns
-from legged.compiler.runtime.threads import default_threads
+from benchmarks.timing import Disagreement, Spread, Workload, check_agreement, repeat, time_in_turns
+from legged.compiler.runtime.threads import default_threads, thread_limit
 from legged.compiler.runtime.time_loop import Members
 from legged.contact import FreeBody, Rigid
 from legged.ground import Ground, realistic_ground
+from legged.ground.ground import contact_motion, contact_wrenches
+from legged.simulation.chart import normalized, semi_implicit_euler
 from legged.simulation.rollouts.batch import CompiledBatch, RolloutBatch
 from legged.simulation.rollouts.parameters import ParameterSweep, Setup
 from legged.simulation.rollouts.rollout import RolloutTask
@@ -274,3 +276,103 @@ def _mujoco_workloads(robot: legged.Robot, law: Any) -> dict[tuple[str, str], Wo
         (MUJOCO, BATCH): standing_in_mujoco(robot, 1),
         (MUJOCO, ALL_CORES): standing_in_mujoco(robot, default_threads()),
     }
+
+
+# Step by step from Python: `legged.Simulation` beside a time step that a user builds from the toolkit's functions.
+
+STEPPING_KIND = "step by step"
+STEPPING_ROBOTS = 256
+HELD_STEPS = 20  # time steps with one command
+HAND, SIMULATION, HELD = "hand-built step", "Simulation.step", f"Simulation.step, n={HELD_STEPS}"
+OBSERVED, ROLLOUTS, OVERHEAD = "Simulation.step and observe", "legged.rollout", "overhead of a call"
+MJ_FROM_PYTHON = "mj_step from Python"
+_STEPPING_TOLERANCE = 1e-9
+"""Relative tolerance of q and v after 100 steps: the same equations, rounded differently."""
+
+
+def measure_stepping(record: Record, settings: Settings) -> list[Table]:
+    """Add the time steps per second of standing robots whose servos get new targets, and return them as a table."""
+    for count in (1, STEPPING_ROBOTS):
+        case = f"{count} robot{'s' * (count > 1)}"
+        with thread_limit(1):
+            times = time_in_turns(_stepping_workloads(count), settings.rounds)
+        for name, measured in times.items():
+            record.add((STEPPING_KIND, case, name), "steps/s", measured.rate())
+            if name != SIMULATION:
+                record.add((STEPPING_KIND, case, f"{name} / {SIMULATION}"), RATIO, measured.ratio_to(times[SIMULATION]))
+        # n steps take o + n s per robot in one call, o + s in a call for one step
+        pairs = zip(times[SIMULATION].rounds, times[HELD].rounds, strict=True)
+        overheads = [1e6 * count * (one - held) * HELD_STEPS / (HELD_STEPS - 1) for one, held in pairs]
+        record.add((STEPPING_KIND, case, OVERHEAD), "us", Spread.of(overheads))
+    shown = {name: name for name in (HAND, SIMULATION, HELD, OBSERVED, ROLLOUTS, MJ_FROM_PYTHON)}
+    shown |= {"hand / step": f"{HAND} / {SIMULATION}", OVERHEAD: OVERHEAD}
+    notes = (
+        f"Time steps of {1e3 * TIME_STEP:g} ms per second of a standing quadruped with 18 degrees of freedom;",
+        f"the hand-built step reports no work and no fall. {ROLLOUTS}: a call for {HELD_STEPS} steps. Overhead in us.",
+    )
+    return [quantity_table(record, STEPPING_KIND, ("robots",), shown, "Step by step from Python", notes)]
+
+
+def _stepping_workloads(count: int) -> dict[str, Workload]:
+    """Return the workloads, after checking that their results agree."""
+    robot, base = robots.spatial_quadruped(), robots.spatial_quadruped().base
+    ground = realistic_ground(robot, penetration=5e-3)
+    q, v = _laws()[STANDING].initial_state(robot)
+    targets = np.array(LEG_ANGLES * 4) + 0.01 * np.random.default_rng(0).standard_normal((count, robot.nj))
+
+    def servo(t: Any, q: Any, v: Any, wrenches: Any, command: Any) -> Any:
+        return KP * (command - q[base.nq :]) - KD * v[base.nv :]
+
+    def hand_step(q: Any, v: Any, memory: Any, target: Any) -> Any:
+        points, velocities = contact_motion(robot, q, v)
+        forces, rate = ground.forces(points, velocities, memory)
+        tau = np.concatenate([np.zeros(base.nv), servo(0.0, q, v, None, target)])
+        vdot = legged.forward_dynamics(robot, q, v, tau, contact_wrenches(robot, q, forces))
+        q, v = semi_implicit_euler(robot, q, v, vdot, TIME_STEP)
+        return normalized(robot, q), v, memory + TIME_STEP * rate
+
+    shapes = {"q": robot.nq, "v": robot.nv, "memory": len(ground.memory(len(robot.contacts))), "target": robot.nj}
+    kernel = legged.compile(hand_step, None, **shapes)
+    rows = (q, v, ground.memory(len(robot.contacts)))
+    state = rows if count == 1 else tuple(np.tile(x, (count, 1)) for x in rows)
+    targets = targets[0] if count == 1 else targets
+    integrator = legged.SemiImplicitEuler(TIME_STEP)
+    options = {"ground": ground, "integrator": integrator, "q": q, "v": v, "fall": False, "threads": 1}
+    sim = legged.Simulation(robot, servo, num=None if count == 1 else count, compiled=True, **options)
+
+    def by_hand(times: int) -> None:
+        nonlocal state
+        for _ in range(times):
+            state = kernel(*state, targets)
+
+    def observed() -> None:
+        sim.step(targets)
+        sim.observe(_features)
+
+    by_hand(STEPS)
+    sim.step(targets, n=STEPS)
+    for ours, theirs in ((sim.q, state[0]), (sim.v, state[1])):
+        both = np.atleast_2d(ours), np.atleast_2d(theirs)
+        check_agreement(f"{count} robots, step by step", *both, _STEPPING_TOLERANCE)
+    rollout = {**options, "q": np.tile(q, (count, 1)), "until": HELD_STEPS * TIME_STEP}
+    workloads = {
+        HAND: Workload(by_hand, count),
+        SIMULATION: Workload(repeat(sim.step, targets), count),
+        HELD: Workload(repeat(sim.step, targets, HELD_STEPS), HELD_STEPS * count),
+        OBSERVED: Workload(repeat(observed), count),
+        ROLLOUTS: Workload(lambda times: _rollouts(times, robot, rollout), HELD_STEPS * count),
+    }
+    if mujoco() and count == 1:
+        model = _standing_mujoco_robot(robot)
+        workloads[MJ_FROM_PYTHON] = Workload(repeat(mujoco().mj_step, model.model, model.data))
+    return workloads
+
+
+def _features(q: Any, v: Any, contacts: Any) -> Any:
+    """Return what a policy may observe: the state, and the contact forces."""
+    return np.concatenate([q, v]), contacts.forces
+
+
+def _rollouts(times: int, robot: legged.Robot, options: dict[str, Any]) -> None:
+    for _ in range(times):
+        legged.rollout(robot, _laws()[STANDING], **options)
