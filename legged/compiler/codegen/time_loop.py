@@ -5,8 +5,8 @@
 The function takes members first, ..., end - 1 of a batch through a schedule (`runtime.time_loop`), as many members at a
 time as a vector has lanes. `arrays` describes five arrays by the address of the first member's row and the stride from
 one row to the next, [bytes]: schedule, parameters, state, outcome, stored states. `samples` holds the number of
-intervals, and for each interval the index at which the state after it is stored, or -1. The last block repeats the last
-member in unused lanes. Masks are integers with a bit for each lane.
+intervals, and for each interval the index at which the state after it is stored, -1 or `CODES_ONLY`. The last block
+repeats the last member in unused lanes. Masks are integers with a bit for each lane.
 """
 
 from __future__ import annotations
@@ -14,12 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen import scalar
+from legged.compiler.codegen import scalar, transpose
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
 
 ENTRY_POINT = "legged_time_loop"
+CODES_ONLY = -2
+"""Index of a stored state for an interval after which termination codes end members, but no state is stored."""
 _SCHEDULE, _PARAMETERS, _STATE, _OUTCOME, _STORED = range(5)
 
 
@@ -67,12 +69,23 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     yield "}"
 
 
+class _MemberRows(NamedTuple):
+    """The rows of the members of a block, in place of evenly spaced `transpose.Rows`."""
+
+    rows: list[Value]
+
+    def pointers(self, w: IRWriter, column: int | Value) -> list[Value]:
+        """Return the pointers to the entries of a column."""
+        return [w.gep(row, column) for row in self.rows]
+
+
 def _copy_function(name: str, width: int) -> Iterator[str]:
     """Yield the function that copies n numbers per member from rows to a block (gather) or back (scatter).
 
-    The numbers begin `offset` bytes after the beginning of each row.
+    The numbers begin `offset` bytes after the beginning of each row. Groups of columns are transposed in registers; the
+    last group overlaps the one before. Rows that are shorter than a group are copied column by column.
     """
-    w = IRWriter(1)
+    w = IRWriter(width)
     w.label("start")
     base = w.assign("load ptr, ptr %array, align 8")
     stride = w.assign(f"load i64, ptr {w.gep('%array', 1, 'i64')}, align 8")
@@ -81,16 +94,26 @@ def _copy_function(name: str, width: int) -> Iterator[str]:
         member = w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 %k, {lane}')}, i64 %last)")
         row = w.assign(f"add i64 {w.assign(f'mul i64 {member}, {stride}')}, %offset")
         rows.append(w.gep(base, row, "i8"))
-    w.jump("next")
-    w.label("next")
-    w.assign("phi i64 [0, %start], [%e_next, %next]", "%e")
-    column = w.gep("%block", w.assign(f"mul i64 %e, {width}"))
-    for lane, row in enumerate(rows):
-        in_row, in_block = w.gep(row, "%e"), w.gep(column, lane)
-        source, target = (in_row, in_block) if name == "gather" else (in_block, in_row)
-        w.emit(f"store double {w.assign(f'load double, ptr {source}, align 8')}, ptr {target}, align 8")
-    w.assign("add i64 %e, 1", "%e_next")
-    w.branch(w.assign("icmp slt i64 %e_next, %n"), "next", "end")
+    members, group = _MemberRows(rows), max(width // 2, 1)
+    w.branch(w.assign(f"icmp sge i64 %n, {group}"), "groups", "columns")
+    for label, count in (("groups", group), ("columns", 1)):
+        w.label(label)
+        final = w.assign(f"sub i64 %n, {count}")
+        w.jump(f"{label}_next")
+        w.label(f"{label}_next")
+        column = w.assign(f"phi i64 [0, %{label}], [%{label}_e, %{label}_next]")
+        block = w.gep("%block", w.assign(f"mul i64 {column}, {width}"))
+        if width == 1:
+            source, target = (w.gep(rows[0], column), block) if name == "gather" else (block, w.gep(rows[0], column))
+            w.emit(f"store double {w.assign(f'load double, ptr {source}, align 8')}, ptr {target}, align 8")
+        elif name == "gather":
+            for i, vector in enumerate(transpose.load_columns(w, members, column, count)):
+                w.store(vector, block, i * width)
+        else:
+            columns = [w.load(block, i * width) for i in range(count)]
+            transpose.store_columns(w, columns, members, column)
+        w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 {column}, {count}')}, i64 {final})", f"%{label}_e")
+        w.branch(w.assign(f"icmp slt i64 {column}, {final}"), f"{label}_next", "end")
     w.label("end")
     w.emit("ret void")
     parameters = "ptr %array, i64 %k, i64 %last, i64 %offset, ptr %block, i64 %n"
@@ -201,9 +224,13 @@ class _LoopWriter:
         w, at = self.w, self.at
         w.label("interval_end")
         sample = w.assign(f"load i64, ptr {w.gep(w.gep('%samples', 1, 'i64'), self._get('p'), 'i64')}, align 8")
-        w.branch(w.assign(f"icmp sge i64 {sample}, 0"), "store", "advance")
+        w.branch(w.assign(f"icmp sge i64 {sample}, 0"), "store", "unstored")
+        w.label("unstored")
+        w.branch(w.assign(f"icmp eq i64 {sample}, {CODES_ONLY}"), "codes", "advance")
         w.label("store")
         self._copy_rows("scatter", _STORED, at.state, self.size, w.assign(f"mul i64 {sample}, {8 * self.size}"))
+        w.jump("codes")
+        w.label("codes")
         active = self._active()
         stored = w.broadcast(w.assign(f"sitofp i64 {w.assign(f'add i64 {sample}, 1')} to double"))
         w.store(stored, "%work", at.clock)  # scratch memory between steps

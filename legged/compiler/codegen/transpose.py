@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.scalar import KERNEL
@@ -82,7 +82,15 @@ def column_groups(columns: Iterable[int], size: int, width: int) -> list[int]:
     return starts
 
 
-def load_columns(w: IRWriter, rows: Rows, start: int | Value, count: int) -> list[Value]:
+class HasPointers(Protocol):
+    """The rows of one array for as many states as a vector has lanes."""
+
+    def pointers(self, w: IRWriter, column: int | Value) -> list[Value]:
+        """Return the pointers to the entries of a column."""
+        ...
+
+
+def load_columns(w: IRWriter, rows: HasPointers, start: int | Value, count: int) -> list[Value]:
     """Return a group of columns as vectors, half as many as a vector has lanes, or one.
 
     The first step of the transposition, which puts the rows of the second half into the upper lanes, is part of the
@@ -102,7 +110,7 @@ def load_columns(w: IRWriter, rows: Rows, start: int | Value, count: int) -> lis
     return _transpose_halves(w, joined)
 
 
-def store_columns(w: IRWriter, columns: Sequence[Value], rows: Rows, start: int | Value) -> None:
+def store_columns(w: IRWriter, columns: Sequence[Value], rows: HasPointers, start: int | Value) -> None:
     """Store a group of columns, half as many as a vector has lanes, or one."""
     pointers, half = rows.pointers(w, start), w.width // 2
     if len(columns) == 1:

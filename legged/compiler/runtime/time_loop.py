@@ -39,7 +39,8 @@ class Schedule(NamedTuple):
     Attributes:
         intervals: [start, h, count, number] of each interval, (B, P, 4), or (1, P, 4) if equal for all members; start
             and h in [s].
-        samples: Index of the stored state at the end of each interval, (P,), -1 if none is stored.
+        samples: Index of the stored state at the end of each interval, (P,), -1 if none is stored; `CODES_ONLY` if none
+            is stored and termination codes end members nevertheless.
     """
 
     intervals: Array

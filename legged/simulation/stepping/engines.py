@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from legged.compiler.codegen import llvm
+from legged.compiler.codegen.time_loop import CODES_ONLY
 from legged.compiler.ir.graph import record
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
@@ -84,7 +85,7 @@ class CompiledEngine:
         self.commands = self._parameters[:, self._own :]
         self._parameters[:, : self._own] = self.compiled.parameters
         code = self.compiled.code
-        self._run = code.prepared(members, self._parameters, Schedule(self.intervals, np.array([0])))
+        self._run = code.prepared(members, self._parameters, Schedule(self.intervals, np.array([CODES_ONLY])))
         self._operations = count * max(code.graph.size, 1)
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
@@ -98,7 +99,7 @@ class CompiledEngine:
             count, run = self.intervals[0, 0, 2], self._run
         else:
             samples = np.full(intervals.shape[1], -1)
-            samples[-1] = 0
+            samples[-1] = CODES_ONLY
             schedule = Schedule(np.ascontiguousarray(intervals), samples)
             count = intervals[..., 2].sum(axis=1).max()
             run = self.compiled.code.prepared(self._members, self._parameters, schedule)
