@@ -12,6 +12,7 @@ The time steps of all robots are one call of machine code. See docs/simulation.m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -417,7 +418,7 @@ class Simulation:
         known = self._commands
         if known is None or command.shape != (known.shape if self.num is not None else known.shape[1:]):
             self._check_command(command)
-        if not np.isfinite(np.vdot(command, command)):
+        if not math.isfinite(np.vdot(command, command)):
             array("command", command)  # raises the error if an entry is not finite
         if engine is None or engine.command is None:
             engine = self._engine = self._new_engine(command.shape[-1])
