@@ -127,3 +127,25 @@ class SimulationError(LeggedError, RuntimeError):
     def __init__(self, message: str, run: Any = None):
         super().__init__(message)
         self.run = run
+
+
+class DivergenceError(SimulationError):
+    """A simulation whose solution diverged: its numbers no longer describe a motion.
+
+    Attributes:
+        run: The run up to the last valid sample.
+        t: Time of the end, [s].
+        state: Last finite state of the closed loop without q, (n,), or None if unknown.
+    """
+
+    def __init__(self, message: str, run: Any = None, t: float = float("nan"), state: Any = None):
+        super().__init__(message, run)
+        self.t, self.state = t, state
+
+
+class SimulationInterrupt(KeyboardInterrupt):
+    """Ctrl-C during a simulation; `run` holds what was computed before it, a `Run` or `Rollouts`."""
+
+    def __init__(self, message: str, run: Any = None):
+        super().__init__(message)
+        self.run = run

@@ -23,13 +23,14 @@ from legged.app.options import (
     WalkerName,
     output_folder,
     positive,
+    stop,
 )
-from legged.errors import LeggedError, SimulationError
+from legged.errors import LeggedError, SimulationInterrupt
 from legged.version import __version__
 
 app = typer.Typer(
     help="Model, analyze, simulate and control legged robots.",
-    epilog="Exit status: 0 for success, 1 for a failure, such as a fall, 2 for a wrong command line.",
+    epilog="Exit status: 0 for success, 1 for a failure, such as a fall, 2 for a wrong command line, 130 after Ctrl-C.",
     context_settings={"help_option_names": ["-h", "--help"]},
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -264,13 +265,18 @@ def _go(
     plan = selection.select_gait(gait, robot, controller, **given)
     law = selection.select_controller(controller, plan)
     _show(scenario.gait_table(plan, law).text(), str(floor))
-    run = scenario.Scenario(robot, plan, controller, floor, duration).run()
+    try:
+        run = scenario.Scenario(robot, plan, controller, floor, duration).run()
+    except SimulationInterrupt as error:
+        if error.run is None or len(error.run) < 2:
+            raise
+        run = error.run
     _show(scenario.summary(run, robot, plan).text())
     if output is not None:
         for path in scenario.write(run, output):
             print(path)
     if run.ended:
-        raise SimulationError(run.ended, run)
+        stop(run.ended)
 
 
 @command(REPORTS, "legged cache --clear")

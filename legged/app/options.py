@@ -3,11 +3,22 @@
 from __future__ import annotations
 
 import math
+import sys
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
+
+from legged.errors import SimulationError
+
+
+def stop(reason: str) -> NoReturn:
+    """End a command after its results are written: exit status 130 after Ctrl-C, 1 after a fall or a divergence."""
+    if not reason.startswith("interrupted"):
+        raise SimulationError(reason)
+    print(f"{reason}; the results up to there are shown above", file=sys.stderr)
+    raise typer.Exit(130)
 
 
 def robot_names(incomplete: str) -> list[str]:

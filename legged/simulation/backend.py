@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.compiler.ir.expression import Expression
-from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
+from legged.compiler.runtime.time_loop import OPERATIONS_PER_CALL, Members, Schedule, TimeLoop
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.simulation.chart import largest_rotation, normalized
 from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Observation, Outputs
@@ -24,7 +24,6 @@ Array = np.ndarray
 NO_SOLUTION = (NotFiniteError, SingularError)
 """Errors of an evaluation at a state where the equations of motion have no solution."""
 _AGREEMENT = 1e-6  # relative: compiled and plain results differ by rounding, or by a hidden state of the controller
-_OPERATIONS_PER_CALL = 2e8  # some tenths of a second, so that a run can be interrupted and shows its progress
 COMPILED = "compiled closed loop"
 
 
@@ -195,6 +194,25 @@ class Backend:
             self._compiled_steps[rule] = CompiledSteps(self.loop, rule)
         return self._compiled_steps[rule].take(sequences, q, s)
 
+    def energies(self, q: Array, s: Array) -> Array:
+        """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].
+
+        Args:
+            q: Configurations, (..., nq). s: Rests of states, (..., n).
+        """
+        return self._energies(q, s)
+
+    @cached_property
+    def _energies(self) -> Callable[..., Array]:
+        loop = self.loop
+        plain = replace(loop, nodes=[]) if type(loop) in _PLANTS else loop
+
+        def energies(q: Array, s: Array) -> Array:
+            kinetic, potential, *_ = plain.outputs(q, s)
+            return np.stack([kinetic, potential])
+
+        return compile_function(energies, None, q=loop.robot.nq, s=loop.size)
+
     def observe(self, t: float, phase: int, q: Array, s: Array) -> Observation:
         """Return the outputs of one state that a run stores besides q and v.
 
@@ -327,8 +345,10 @@ class CompiledSteps:
         return [self._state(sequences[k], y) for k, y in states], taken
 
     def _next(self, sequences: Sequence[StepSequence]) -> Sequence[StepSequence]:
-        """Return the first sequences, up to a sample, that make some tenths of a second of work."""
-        room = _OPERATIONS_PER_CALL / max(len(self.code.graph.nodes), 1)
+        """Return the first sequences, up to a sample, that make a fifth of a second of work; the first sample alone."""
+        if not sequences[0].count:
+            return sequences[:1]
+        room = OPERATIONS_PER_CALL / max(len(self.code.graph.nodes), 1)
         for k, sequence in enumerate(sequences):
             room -= sequence.count
             if room < 0 and sequence.sample is not None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from legged.checked import checked
-from legged.errors import DefinitionError, NotFiniteError, SingularError
+from legged.errors import DefinitionError, DivergenceError, NotFiniteError, SingularError
 
 if TYPE_CHECKING:
     from scipy.integrate import BDF as ScipyBDF  # imported where it is used: the import takes long
@@ -104,14 +104,6 @@ class DynamicalSystem(Protocol):
             xi: Chart coordinates, (nv,).
         """
         ...
-
-
-class DivergenceError(Exception):
-    """Raised by an integrator that cannot continue; `t` is the time, [s], and the message the reason."""
-
-    def __init__(self, t: float, reason: str):
-        super().__init__(reason)
-        self.t = t
 
 
 class Integrator(Protocol):
@@ -245,7 +237,7 @@ class FixedStep:
                 try:
                     q, s = step(start + i * h, h, float(phase), q, s)
                 except (NotFiniteError, SingularError) as error:
-                    raise DivergenceError(start + i * h, str(error)) from error
+                    raise DivergenceError(str(error), t=start + i * h, state=s) from error
             if sample is not None:
                 q = system.configuration(q, zero)
                 yield StateSample(sample, phase, q, s)
@@ -331,9 +323,8 @@ class BDF:
                     state = reached
                 stuck = stuck + 1 if state.t - before < _PROGRESS else 0
                 if stuck == _ATTEMPTS:
-                    raise DivergenceError(
-                        state.t, f"the time step of the solver fell to zero; {system.failure}".rstrip("; ")
-                    )
+                    reason = f"the time step of the solver fell to zero; {system.failure}".rstrip("; ")
+                    raise DivergenceError(reason, t=state.t, state=state.s)
             q, s = state.q, state.s
 
     def _solve(self, system: DynamicalSystem, state: StateSample, end: float, times: Array) -> Iterator[StateSample]:
@@ -364,7 +355,9 @@ class BDF:
         try:
             return ScipyBDF(rate, state.t, y, end, *tolerances, lambda t, y: _difference_jacobian(rate, t, y))
         except (ValueError, ArithmeticError) as error:
-            raise DivergenceError(state.t, f"the equations of motion have no solution ({error})") from error
+            raise DivergenceError(
+                f"the equations of motion have no solution ({error})", t=state.t, state=state.s
+            ) from error
 
 
 Stiff = BDF

@@ -6,14 +6,14 @@ import sys
 import time
 from collections.abc import Iterable, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from legged.checked import checked
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import DefinitionError, NotFiniteError, SimulationError
+from legged.errors import DefinitionError, DivergenceError, NotFiniteError, SimulationError, SimulationInterrupt
 from legged.ground.ground import Ground
 from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
@@ -23,11 +23,11 @@ from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.closed_chains import ClosedChainLoop, check_closed
 from legged.simulation.controller import ControllerLike, adapt
+from legged.simulation.divergence import DivergenceCheck
 from legged.simulation.fall import Fall, Termination
 from legged.simulation.forces import Push, check_range
 from legged.simulation.integrators import (
     BDF,
-    DivergenceError,
     FixedStep,
     Integrator,
     RungeKutta4,
@@ -99,7 +99,10 @@ def simulate(
 
     Raises:
         LoopError: The initial state does not satisfy the loop constraints.
-        SimulationError: The robot fell, or the solution diverged; `error.run` is the run up to that time.
+        SimulationError: The robot fell; `error.run` is the run up to that time.
+        DivergenceError: The solution diverged, see `legged.simulation.divergence`; `error.run` is the run up to the
+            last sample before.
+        SimulationInterrupt: Ctrl-C, a KeyboardInterrupt; `error.run` is the run up to that time.
         ShapeError, NotFiniteError: The initial state, a time or the controller's result has a wrong shape or is not
             finite.
         StateError: A joint is beyond its stop at the start.
@@ -180,10 +183,13 @@ def simulate_loop(
         fall = Fall()
     condition = fall.detector(robot, loop.ground, q) if isinstance(fall, Fall) else fall or None
     intervals = smooth_intervals(times, *loop.break_times(until))
-    states, ended = _collect(robot, integrator.solve(backend, q, s, intervals), condition, until, progress)
-    run = record_run(backend, integrator, states, ended)
-    if ended:
-        raise SimulationError(f"{ended}; the run up to there is in error.run", run)
+    check = DivergenceCheck.of(loop, integrator)
+    samples = _collect(backend, integrator.solve(backend, q, s, intervals), check, condition, until, progress)
+    if samples.kind is SimulationInterrupt and not samples.states:
+        raise SimulationInterrupt(samples.ended)
+    run = record_run(backend, integrator, samples.states, samples.ended)
+    if samples.kind is not None:
+        raise samples.kind(f"{samples.ended}; the run up to there is in error.run", run)
     return run
 
 
@@ -219,23 +225,62 @@ def initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array,
     return q, v
 
 
+class _Samples(NamedTuple):
+    """The states of a run, and why it ended early or "", with the exception that says so or None."""
+
+    states: list[StateSample]
+    ended: str = ""
+    kind: type[SimulationError | SimulationInterrupt] | None = None
+
+
 def _collect(
-    robot: Robot, states: Iterable[StateSample], condition: Termination | None, until: float, progress: bool | None
-) -> tuple[list[StateSample], str]:
-    """Return the states up to the end of the run, and why it ended early or ""."""
+    backend: Backend,
+    states: Iterable[StateSample],
+    check: DivergenceCheck,
+    condition: Termination | None,
+    until: float,
+    progress: bool | None,
+) -> _Samples:
+    """Return the states up to the end of the run; a divergence is detected before a fall."""
+    robot = backend.loop.robot
     collected: list[StateSample] = []
     with ProgressBar(robot.name, until, progress) as bar:
         try:
             for state in states:
+                diverged = _diverged(backend, check, [*collected[-2:], state])
+                if diverged and collected:
+                    return _Samples(collected, diverged, DivergenceError)
                 collected.append(state)
+                if diverged:
+                    return _Samples(collected, diverged, DivergenceError)
                 bar.update(state.t)
                 reason = condition(state.t, state.q, state.s[: robot.nv]) if condition else None
                 if reason:
                     message = reason if isinstance(reason, str) else f"{robot.name} fell"
-                    return collected, f"{message} at t = {state.t:.3f} s"
+                    return _Samples(collected, f"{message} at t = {state.t:.3f} s", SimulationError)
         except DivergenceError as error:
-            return collected, f"the solution diverged at t = {error.t:.6g} s: {error}"
-    return collected, ""
+            return _Samples(collected, check.message(error.t, error.state, reason=str(error)), DivergenceError)
+        except KeyboardInterrupt:
+            t = collected[-1].t if collected else 0.0
+            return _Samples(collected, f"interrupted at t = {t:.3f} s", SimulationInterrupt)
+    return _Samples(collected)
+
+
+def _diverged(backend: Backend, check: DivergenceCheck, samples: Sequence[StateSample]) -> str:
+    """Return why the last sample has diverged, or ""; up to two samples before it are given."""
+    t, _, _, s = samples[-1]
+    if check.too_fast(s):
+        return check.message(t, s)
+    if len(samples) < 3 or check.too_slow_to_judge(s):
+        return ""
+    gained = 0.0
+    for before, after in ((samples[1], samples[2]), (samples[0], samples[1])):
+        energies = (backend.energies(state.q, state.s) for state in (before, after))
+        found = float(check.unexplained(*energies, before.s, after.s, np.array(after.t - before.t)))
+        if not found:
+            return ""
+        gained += found
+    return check.message(t, s, gained)
 
 
 class ProgressBar:

@@ -5,9 +5,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, DivergenceError
 from legged.simulation import RungeKutta4, SemiImplicitEuler, Stiff
-from legged.simulation.integrators import DivergenceError, smooth_intervals
+from legged.simulation.integrators import smooth_intervals
 
 DAMPING = 1e5  # [1/s] of the stiff mode
 

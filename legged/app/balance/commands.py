@@ -17,8 +17,9 @@ from legged.app.options import (
     Velocity,
     positive,
     robot_names,
+    stop,
 )
-from legged.errors import SimulationError
+from legged.errors import SimulationInterrupt
 
 
 def balance(
@@ -63,7 +64,7 @@ def balance(
         for path in account.write(output):
             print(path)
     if account.run.ended:
-        raise SimulationError(account.run.ended, account.run)
+        stop(account.run.ended)
 
 
 def _numbers(text: str) -> tuple[float, float, float]:
@@ -101,9 +102,15 @@ def disturbances(
     begun = time.perf_counter()
     given = {"directions": directions, "sizes": sizes, "step": step, "duration": duration, "most": most, "at": at}
     case = DisturbanceStudy(select_robot(robot), gait, throw, friction=friction, restitution=restitution, **given)
-    found = case.map()
+    interrupt = None
+    try:
+        found = case.map()
+    except SimulationInterrupt as error:
+        found, interrupt = error.run, error
     print(found.table().text())
     print(f"{found.outcomes.size} runs took {time.perf_counter() - begun:.1f} s, tracing and compiling included\n")
     if output is not None:
         for path in write(case, found, output):
             print(path)
+    if interrupt is not None:
+        stop(str(interrupt))

@@ -19,7 +19,7 @@ import numpy as np
 from legged.compiler import compile as compile_function
 from legged.contact.rigid import FreeBody
 from legged.dynamics.kinematics import point_positions
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, SimulationInterrupt
 from legged.robot.robot import Robot
 from legged.simulation.forces import Push
 from legged.simulation.rollouts import Rollouts, rollout
@@ -149,8 +149,8 @@ def _rising(sizes: Any) -> Array:
     return array
 
 
-FELL, UNSETTLED, SURVIVED = 0, 1, 2
-OUTCOMES = ("fell", "did not settle", "survived")
+FELL, UNSETTLED, SURVIVED, INTERRUPTED = 0, 1, 2, 3
+OUTCOMES = ("fell", "did not settle", "survived", "interrupted")
 """Names of the outcomes."""
 
 
@@ -181,7 +181,7 @@ class DisturbanceMap:
         robot, law: Names of the robot and of the controller.
         disturbance: The disturbance.
         angles: Directions from which disturbances come, (m,), [rad], from +x towards +y, world axes.
-        outcomes: `FELL`, `UNSETTLED` or `SURVIVED`, (n, m), dimensionless.
+        outcomes: `FELL`, `UNSETTLED`, `SURVIVED` or, after Ctrl-C, `INTERRUPTED`, (n, m), dimensionless.
         settled: Criterion for settling.
         q: Initial configuration, (nq,).
         runs: All members, size by size; the last one is the undisturbed robot.
@@ -211,7 +211,8 @@ class DisturbanceMap:
         rows = [(f"{np.degrees(self.angles[k]):.0f}", f"{self.boundary[k]:.3g}") for k in nearest]
         rows += [("weakest", f"{self.boundary.min():.3g}"), ("median", f"{np.median(self.boundary):.3g}")]
         rows += [("strongest", f"{self.boundary.max():.3g}")]
-        counts = ", ".join(f"{np.sum(self.outcomes == k)} {words}" for k, words in enumerate(OUTCOMES))
+        numbers = [(int(np.sum(self.outcomes == k)), words) for k, words in enumerate(OUTCOMES)]
+        counts = ", ".join(f"{n} {words}" for n, words in numbers if n or words != OUTCOMES[INTERRUPTED])
         notes = (
             f"{self.outcomes.size} runs of {self.runs.times[-1]:g} s, {counts}; {self.runs.backend}.",
             f"Sizes from {sizes[0]:.3g} to {sizes[-1]:.3g} {unit}; directions are those of origin, from +x to +y.",
@@ -262,6 +263,7 @@ def disturbance_map(
 
     Raises:
         DefinitionError: the undisturbed robot falls, or there are fewer than 3 directions.
+        SimulationInterrupt: Ctrl-C, a KeyboardInterrupt; `error.run` is the map of the runs that were complete.
     """
     if directions < 3:
         raise DefinitionError(f"a map needs 3 directions or more, got {directions}")
@@ -270,13 +272,22 @@ def disturbance_map(
     sizes, around = (np.append(grid.ravel(), 0.0) for grid in np.meshgrid(disturbance.sizes, angles, indexing="ij"))
     source = np.stack([np.cos(around), np.sin(around), 0.0 * around], axis=1)
     given = {"pushes": disturbance.pushes, "bodies": disturbance.bodies, "sample": 0.05} | options
-    runs = rollout(robot, law, q=q, v=v, until=until, vary=disturbance.vary(robot, q, source, sizes), **given)
+    interrupt = None
+    try:
+        runs = rollout(robot, law, q=q, v=v, until=until, vary=disturbance.vary(robot, q, source, sizes), **given)
+    except SimulationInterrupt as error:
+        runs, interrupt = error.run, error
     if runs.fallen[-1]:
         raise DefinitionError(f"robot {robot.name!r} falls without disturbance: {runs.reasons[-1]}")
     settled = settled or SettlingCriterion()
-    outcomes = np.where(runs.fallen, FELL, np.where(_calm(robot, runs, settled), SURVIVED, UNSETTLED))[:-1]
-    words = type(getattr(law, "law", law)).__name__
-    return DisturbanceMap(robot.name, words, disturbance, angles, outcomes.reshape(-1, directions), settled, q, runs)
+    outcomes = np.where(runs.fallen, FELL, np.where(_calm(robot, runs, settled), SURVIVED, UNSETTLED))
+    unfinished = np.isfinite(runs.when) & ~runs.fallen
+    outcomes[unfinished | (unfinished[-1] & ~runs.fallen)] = INTERRUPTED  # without the undisturbed run, none is judged
+    words, rows = type(getattr(law, "law", law)).__name__, outcomes[:-1].reshape(-1, directions)
+    found = DisturbanceMap(robot.name, words, disturbance, angles, rows, settled, q, runs)
+    if interrupt is not None:
+        raise SimulationInterrupt(f"{interrupt}: the map up to there", found)
+    return found
 
 
 def _calm(robot: Robot, runs: Rollouts, settled: SettlingCriterion) -> Array:

@@ -15,6 +15,7 @@ from scipy.spatial import ConvexHull
 from controllers import WorkspaceBalance
 from legged.app import figures
 from legged.app.balance.disturbance_map import (
+    INTERRUPTED,
     OUTCOMES,
     Disturbance,
     DisturbanceMap,
@@ -33,7 +34,7 @@ from legged.robot.robot import Robot
 from legged.simulation.forces import Push
 from legged.simulation.integrators import TimeStepping
 
-COLORS = ("#f0b49a", "#f6e7a1", "#8fc3e8")
+COLORS = ("#f0b49a", "#f6e7a1", "#8fc3e8", "#dddddd")
 """Colors by outcome."""
 SOLES = 0.16
 """Size of the drawn feet relative to the radius of the map."""
@@ -46,7 +47,7 @@ def map_figure(robot: Robot, found: DisturbanceMap) -> Figure:
     sizes, angles = found.disturbance.sizes, found.angles
     half = np.pi / len(angles)
     edges = np.concatenate([[max(0.0, 1.5 * sizes[0] - 0.5 * sizes[1])], _between(sizes)])
-    norm = BoundaryNorm([-0.5, 0.5, 1.5, 2.5], 3)
+    norm = BoundaryNorm([-0.5, 0.5, 1.5, 2.5, 3.5], 4)
     cells = np.append(angles, 2 * np.pi) - half
     ax.pcolormesh(cells, edges, found.outcomes, cmap=ListedColormap(COLORS), norm=norm, edgecolor="white", lw=0.15)
     outer = np.concatenate([[edges[0]], edges[1:]])[np.searchsorted(sizes, found.boundary, side="right")]
@@ -54,7 +55,11 @@ def map_figure(robot: Robot, found: DisturbanceMap) -> Figure:
     ax.plot(around, np.repeat(np.append(outer, outer[0]), 2), color="black", linewidth=1.6)
     _axes(ax, found, edges[-1])
     _soles(ax, robot, found, edges[-1])
-    patches = [Patch(facecolor=COLORS[k], label=words) for k, words in reversed(list(enumerate(OUTCOMES)))]
+    patches = [
+        Patch(facecolor=COLORS[k], label=words)
+        for k, words in reversed(list(enumerate(OUTCOMES)))
+        if k in found.outcomes or k < INTERRUPTED
+    ]
     line = ax.plot([], [], color="black", linewidth=1.6, label="all below survived")[0]
     made.legend(handles=[*patches, line], fontsize=9, frameon=False, loc="outside lower center", ncols=4)
     return made

@@ -14,7 +14,7 @@ import numpy as np
 from controllers import WorkspaceBalance, ZeroOrderHold
 from legged.app.timing import best_times
 from legged.contact import FreeBody, Rigid
-from legged.errors import DefinitionError, SimulationError
+from legged.errors import DefinitionError, SimulationError, SimulationInterrupt
 from legged.robot.inertia import box_inertia
 from legged.robot.link import Box
 from legged.robot.robot import Robot
@@ -126,12 +126,12 @@ class BalanceExperiment:
 
     @cached_property
     def run(self) -> Run:
-        """The run with one sample per time step; `run.ended` gives the reason of an early end."""
+        """The run with one sample per time step; `run.ended` gives the reason of an early end, such as Ctrl-C."""
         backend, q, s = self._begun
         integrator, times = TimeStepping(self.step), sample_times(self.duration, self.step)
         try:
             return simulate_loop(backend, q, s, times, integrator, None, None)
-        except SimulationError as error:
+        except (SimulationError, SimulationInterrupt) as error:
             if isinstance(error.run, Run) and len(error.run) > 1:
                 return error.run
             raise

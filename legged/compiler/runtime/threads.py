@@ -86,7 +86,8 @@ def _pool(threads: int) -> ThreadPoolExecutor:
 def run_chunks(chunks: Sequence[tuple[int, int]], threads: int, run: Callable[[int, int], int]) -> int:
     """Return the smallest nonnegative result of run(first, end) over all chunks, -1 if there is none.
 
-    The calling thread works as well; each thread takes the next chunk when it has finished one.
+    The calling thread works as well; each thread takes the next chunk when it has finished one. After an exception,
+    such as KeyboardInterrupt, all threads are idle, and some chunks have not been run.
     """
     waiting, results = list(reversed(chunks)), []
 
@@ -99,7 +100,13 @@ def run_chunks(chunks: Sequence[tuple[int, int]], threads: int, run: Callable[[i
             results.append(run(*chunk))
 
     helpers = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
-    work()
-    for helper in helpers:
-        helper.result()
+    try:
+        work()
+        for helper in helpers:
+            helper.result()
+    except BaseException:  # such as Ctrl-C: the other threads finish their chunks and take no more
+        waiting.clear()
+        for helper in helpers:
+            helper.exception()
+        raise
     return min((result for result in results if result >= 0), default=-1)

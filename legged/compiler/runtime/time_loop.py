@@ -17,6 +17,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -31,6 +32,8 @@ from legged.errors import TraceError
 Array = np.ndarray
 NOT_FINITE = -1.0
 """Termination code of a member whose next state is not finite."""
+OPERATIONS_PER_CALL = 1e8
+"""Operations (on vectors, for a batch) of one call of machine code: a fifth of a second, since Ctrl-C waits for it."""
 
 
 class Schedule(NamedTuple):
@@ -49,6 +52,35 @@ class Schedule(NamedTuple):
     def part(self, first: int, end: int) -> Schedule:
         """Return the intervals first, ..., end - 1."""
         return Schedule(self.intervals[:, first:end], self.samples[first:end])
+
+    @property
+    def steps(self) -> Array:
+        """Number of steps of each interval, (P,), the largest of all members."""
+        return self.intervals[..., 2].max(axis=0, initial=0.0)
+
+    def split(self, most: int) -> list[Schedule]:
+        """Return consecutive schedules of at most `most` steps each; longer intervals are divided.
+
+        Args:
+            most: Number of steps, at least 1.
+        """
+        pieces, samples = [], []
+        for p, steps in enumerate(self.steps.tolist()):
+            count = max(int(np.ceil(steps / most)), 1)
+            for k in range(count):
+                piece = self.intervals[:, p].copy()
+                piece[:, 0] += k * most * piece[:, 1]
+                piece[:, 2] = np.clip(piece[:, 2] - k * most, 0, most)
+                pieces.append(piece)
+                samples.append(self.samples[p] if k == count - 1 else -1)
+        whole = Schedule(np.stack(pieces, axis=1), np.array(samples))
+        bounds, room = [0], most
+        for p, steps in enumerate(whole.steps.tolist()):
+            if steps > room:
+                bounds.append(p)
+                room = most
+            room -= steps
+        return [whole.part(first, end) for first, end in pairwise([*bounds, len(samples)])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +169,17 @@ class TimeLoop:
             schedule: The intervals.
             threads: Maximal number of threads, see `threads`.
         """
+        most = max(int(OPERATIONS_PER_CALL / max(len(self.graph.nodes), 1)), 1)
+        steps = float(schedule.steps.sum())
+        if steps > most:
+            for part in schedule.split(most):
+                self.run(members, parameters, part, threads)
+            return
         count, parameters = len(members.state), np.ascontiguousarray(parameters, dtype=float)
         schedule = Schedule(np.ascontiguousarray(schedule.intervals, dtype=float), schedule.samples)
         threads = default_threads() if threads is None else check_threads(threads)
-        self.prepared(members, parameters, schedule)(threads if count > 1 else 1)
+        call = self.prepared(members, parameters, schedule)
+        call(threads if count > 1 else 1, max(int(most // max(steps, 1.0)), 1) * call.width)
 
     def prepared(self, members: Members, parameters: Array, schedule: Schedule) -> PreparedLoop:
         """Return the call of `run` with these arrays, which may change in place between calls.
@@ -172,7 +211,7 @@ class PreparedLoop:
     def __init__(
         self, function: Callable[..., int], width: int, work_size: int, arrays: Sequence[Array], samples: Array
     ):
-        self._function, self._width, self._work_size = function, width, work_size
+        self._function, self.width, self._work_size = function, width, work_size
         self._arrays, self._count = arrays, len(arrays[2])  # keeps the memory alive
         self._layouts = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
         self._samples = np.concatenate([[len(samples)], samples]).astype(np.int64)
@@ -180,16 +219,18 @@ class PreparedLoop:
         self._addresses = self._layouts.ctypes.data, self._samples.ctypes.data
         self._alone = partial(function, 0, self._count, *self._addresses, _aligned(self._work))
 
-    def __call__(self, threads: int) -> None:
+    def __call__(self, threads: int, most: int | None = None) -> None:
         """Advance the members in place.
 
         Args:
             threads: Maximal number of threads.
+            most: Largest number of members of one call of machine code, which Ctrl-C cannot interrupt.
         """
-        if threads == 1:
+        if threads == 1 and (most is None or most >= self._count):
             self._alone()
             return
-        step = max(-(-self._count // (4 * threads) // self._width) * self._width, self._width)
+        step = max(-(-self._count // (4 * threads) // self.width) * self.width, self.width)
+        step = min(step, most or step)
         chunks = [(first, min(first + step, self._count)) for first in range(0, self._count, step)]
         run_chunks(chunks, min(threads, len(chunks)), self._run_chunk)
 

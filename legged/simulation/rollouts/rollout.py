@@ -14,16 +14,16 @@ from legged.compiler import compile as compile_function
 from legged.compiler.codegen import llvm
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
-from legged.errors import TraceError
+from legged.errors import DivergenceError, SimulationInterrupt, TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
+from legged.simulation.divergence import DivergenceCheck
 from legged.simulation.fall import Fall
 from legged.simulation.forces import Push
 from legged.simulation.integrators import (
-    DivergenceError,
     FixedStep,
     SemiImplicitEuler,
     SmoothInterval,
@@ -39,8 +39,10 @@ from legged.simulation.stick_figure import stick_figure
 
 Array = np.ndarray
 _AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
-OPERATIONS_PER_CALL = 3e9
-"""Operations of one call of machine code: about a second, so that a rollout can be interrupted and shows progress."""
+INTERRUPTED = "interrupted"
+"""Reason of the end of a member that an interrupt has ended."""
+OPERATIONS_PER_CALL = 1.5e9
+"""Operations between two displays of the progress: some tenths of a second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,8 +58,8 @@ class Rollouts:
         rest: Rest of the states, (B, T, n): memories of controller and ground, work of actuators, contacts, pushes and
             joints [J], configuration (7,) and velocity (6,) of each free body.
         base_position: Positions of the base origin, (B, T, 3), [m], world axes.
-        fallen: Whether a member ended early, (B,), bool: it fell, or its next state was not finite.
-        when: Time at which it ended, (B,), [s]; NaN for members that reached the end time.
+        fallen: Whether a member ended early, (B,), bool: it fell, or its solution diverged.
+        when: Time at which it ended or was interrupted, (B,), [s]; NaN for members that reached the end time.
         reasons: Why it ended early, one for each member; "" for members that reached the end time.
         vary: Name of a varied field -> its values, (B, ...), in the units of the field.
     """
@@ -142,6 +144,8 @@ def rollout(
         ShapeError: The numbers of members or the shapes of values disagree.
         NotFiniteError: A state, a value or a time is not finite.
         DefinitionError: A value is not valid for its field.
+        SimulationInterrupt: Ctrl-C, a KeyboardInterrupt; `error.run` holds the `Rollouts` up to there, where the reason
+            of unfinished members is "interrupted".
     """
     times = sample_times(until, sample)
     steps = select_integrator(integrator, ground, bodies, SemiImplicitEuler())
@@ -154,7 +158,11 @@ def rollout(
     task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition), steps, times)
     with ProgressBar(robot.name, until, progress) as bar:
         name, members = task.simulate(compiled, threads, bar.update)
-    return task.result(name, members)
+    runs = task.result(name, members)
+    if INTERRUPTED in runs.reasons:
+        count = runs.reasons.count(INTERRUPTED)
+        raise SimulationInterrupt(f"{INTERRUPTED} before {count} of {len(runs)} members ended; see error.run", runs)
+    return runs
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,7 +214,7 @@ class RolloutTask:
         )
 
     def compiled(self, loop: CompiledBatch, threads: int | None, update: Callable[[float], None]) -> Members:
-        """Return the members at the end of the compiled time loop.
+        """Return the members at the end of the compiled time loop, or where Ctrl-C has interrupted it.
 
         Args:
             loop: The compiled batch. threads: Number of threads.
@@ -217,12 +225,16 @@ class RolloutTask:
         costs = schedule.intervals[..., 2].max(axis=0) * len(members.state) * max(len(loop.code.graph.nodes), 1)
         ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where falls are detected
         bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / OPERATIONS_PER_CALL)) > 0]
-        for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
-            loop.code.run(members, loop.parameters, schedule.part(begin, end), threads)
-            if not members.live:
-                break
-            update(float(self.times[int(members.outcome[:, 2].max()) - 1]))
-        return members
+        try:
+            for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
+                loop.code.run(members, loop.parameters, schedule.part(begin, end), threads)
+                if not members.live:
+                    break
+                update(float(self.times[int(members.outcome[:, 2].max()) - 1]))
+        except KeyboardInterrupt:
+            if not members.live or members.outcome[:, 2].min() == len(self.times):
+                raise
+        return members  # `rollout` reports unfinished ones
 
     def _schedule(self) -> Schedule:
         break_times = self.batch.starts.break_times(float(self.times[-1]))
@@ -231,8 +243,8 @@ class RolloutTask:
         return aligned_schedule(plans, np.array([different[key] for key in break_times]))
 
     def _in_python(self, update: Callable[[float], None]) -> Members:
-        """Return the members, simulated one after the other."""
-        finished = []
+        """Return the members, simulated one after the other, up to Ctrl-C."""
+        finished, interrupted = [], False
         for i in range(self.batch.sweep.count):
             loop, q, s, limits = self.batch.member(i)
             backend = select_backend(loop, q, s, False)
@@ -245,11 +257,18 @@ class RolloutTask:
                         break
             except DivergenceError as error:
                 code, when = NOT_FINITE, error.t
+            except KeyboardInterrupt:
+                interrupted = True
             finished.append((rows, [code, when, len(rows)]))
             update(float(self.times[-1]) * (i + 1) / self.batch.sweep.count)
-        stored = np.zeros((len(finished), len(self.times), max(len(rows[0]) for rows, _ in finished)))
+            if interrupted:
+                break
+        finished += [([], [0.0, 0.0, 0])] * (self.batch.sweep.count - len(finished))
+        size = len(self.batch.first.q) + len(self.batch.first.s)
+        stored = np.zeros((len(finished), len(self.times), size))
         for i, (rows, _) in enumerate(finished):
-            stored[i, : len(rows)] = rows
+            if rows:
+                stored[i, : len(rows)] = rows
         return Members(stored[:, -1], np.array([outcome for _, outcome in finished]), stored)
 
     def _intervals(self, loop: ClosedLoop) -> list[SmoothInterval]:
@@ -261,12 +280,16 @@ class RolloutTask:
         Args:
             backend: Name of the backend. members: The members at the end.
         """
-        robot, (code, when, rows) = self.batch.robot, members.outcome.T
+        robot, diverged = self.batch.robot, self._find_divergence(members)
+        code, when, rows = members.outcome.T
         states = members.stored
         after_end = np.arange(len(self.times)) >= rows[:, None]
         states[after_end] = np.nan
         last = self.times[np.maximum(rows.astype(int), 1) - 1]
-        when = np.where(code == 0.0, np.nan, np.where(code == NOT_FINITE, when, last))
+        unfinished = (code == 0.0) & (rows < len(self.times))
+        when = np.where((code == 0.0) & ~unfinished, np.nan, np.where(code == NOT_FINITE, when, last))
+        reasons = [diverged.get(i) or (self._reason(c) if c else "") for i, c in enumerate(code.tolist())]
+        reasons = [INTERRUPTED if cut else reason for reason, cut in zip(reasons, unfinished, strict=True)]
         q, v, rest = np.split(states, [robot.nq, robot.nq + robot.nv], axis=2)
         return Rollouts(
             robot=robot.name,
@@ -279,14 +302,44 @@ class RolloutTask:
             base_position=_base_positions(robot, q, ~after_end),
             fallen=code != 0.0,
             when=when,
-            reasons=tuple(self._reason(c) if c else "" for c in code.tolist()),
+            reasons=tuple(reasons),
             vary=dict(self.batch.sweep.values),
             _run=self.run,
         )
 
+    def _find_divergence(self, members: Members) -> dict[int, str]:
+        """End members at the first sample that has diverged, in place; return why each diverged member ended."""
+        nq, stored = self.batch.robot.nq, members.stored
+        loop = self.batch.first.loop
+        check = DivergenceCheck.of(loop, self.integrator)
+        valid = np.arange(len(self.times)) < members.outcome[:, 2, None]
+        s = np.where(valid[..., None], stored[..., nq:], 0.0)
+        too_fast = check.too_fast(s)
+        gained = np.zeros(valid.shape)
+        judged = valid & ~too_fast & ~check.too_slow_to_judge(s)
+        judged[:, 0] = False
+        judged[:, 1:] &= ~too_fast[:, :-1]
+        if judged.any():
+            energies = Backend(loop, False, "").energies
+            member, k = np.nonzero(judged)
+            before, after = stored[member, k - 1], stored[member, k]
+            pair = (energies(state[:, :nq], state[:, nq:]) for state in (before, after))
+            duration = self.times[k] - self.times[k - 1]
+            gained[judged] = check.unexplained(*pair, before[:, nq:], after[:, nq:], duration)
+            gained[:, 1:] = np.where((gained[:, 1:] != 0.0) & (gained[:, :-1] != 0.0), gained[:, 1:], 0.0)
+        bad = too_fast | (gained != 0.0)
+        reasons = {}
+        for i in np.flatnonzero(bad.any(axis=1) | (members.outcome[:, 0] == NOT_FINITE)).tolist():
+            if bad[i].any():
+                k = int(bad[i].argmax())
+                reasons[i] = check.message(float(self.times[k]), s[i, k], float(gained[i, k]))
+                members.outcome[i] = NOT_FINITE, self.times[k], max(k, 1)
+            else:
+                _, t, k = members.outcome[i]
+                reasons[i] = check.message(t, s[i, max(int(k), 1) - 1], reason="the next state is not finite")
+        return reasons
+
     def _reason(self, code: float) -> str:
-        if code == NOT_FINITE:
-            return "the solution diverged"
         limits = self.batch.first.limits
         assert limits is not None
         return limits.message(self.batch.robot, int(code))
@@ -305,7 +358,8 @@ class RolloutTask:
             StateSample(t, phases[t], q, np.concatenate([v, rest]))
             for t, q, v, rest in zip(self.times[reached].tolist(), *columns, strict=True)
         ]
-        ended = f"{runs.reasons[i]} at t = {runs.when[i]:.3f} s" if runs.fallen[i] else ""
+        reason, when = runs.reasons[i], f" at t = {runs.when[i]:.3f} s"
+        ended = reason + ("" if " at t = " in reason else when) if reason else ""
         return record_run(Backend(loop, False, runs.backend), self.integrator, states, ended)
 
 

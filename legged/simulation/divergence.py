@@ -1,0 +1,157 @@
+"""Detection of a solution that has diverged, which is not a fall: the numbers no longer describe a motion.
+
+A state is judged by two bounds, both far beyond the motion of robots:
+
+- Speed. No generalized velocity may exceed `ANGULAR_SPEED` or `LINEAR_SPEED`.
+- Energy. Kinetic energy comes from a loss of potential energy and from the work of actuators, contacts, pushes and
+  joints, all of which a simulation computes. If it exceeds the energy of a fall from 5 m, and in two consecutive
+  intervals between samples each step produces more than all of it without such a source, the integration does. In an
+  accurate solution a step adds a mean error of (omega h)^2 / 2 of the kinetic energy, for motions of frequency omega
+  and steps h, whatever the speed; an unstable one adds several times the kinetic energy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from legged.contact.rigid import FreeBody
+from legged.simulation.integrators import FixedStep
+from legged.simulation.rigid_loop import RigidLoop
+
+if TYPE_CHECKING:
+    from legged.simulation.closed_loop import ClosedLoop
+    from legged.simulation.integrators import Integrator
+
+Array = np.ndarray
+ANGULAR_SPEED = 1e5
+"""[rad/s], a million revolutions per minute: twice the speed of the fastest electric motors."""
+LINEAR_SPEED = 1e4
+"""[m/s], reached after 1000 s of free fall; a body this fast leaves the earth, and gravity is not constant."""
+ENERGY_PER_MASS = 50.0
+"""[J/kg], kinetic energy at 10 m/s, below which the source of kinetic energy is not checked."""
+UNEXPLAINED_SHARE = 1.0
+"""Share of the kinetic energy that appears without a source in each step of a solution that has diverged."""
+SLOW = 5.0
+"""[rad/s] or [m/s]: states without a faster coordinate are not checked for their energy."""
+_ROUNDING = 1e-6  # of a step
+_BODY_STATE = 13  # entries of s for a free body
+
+
+@dataclass(frozen=True, eq=False)
+class DivergenceCheck:
+    """The bounds of one closed loop.
+
+    Attributes:
+        loop: The closed loop.
+        step: Time step, [s]; infinite for variable steps.
+        advice: What to do about a divergence.
+    """
+
+    loop: ClosedLoop
+    step: float
+    advice: str
+
+    @classmethod
+    def of(cls, loop: ClosedLoop, integrator: Integrator) -> DivergenceCheck:
+        """Return the bounds of a run.
+
+        Args:
+            loop: The closed loop. integrator: The integrator, which the advice names.
+        """
+        if isinstance(integrator, FixedStep):
+            return cls(
+                loop, integrator.step, f"use a smaller step than {integrator.step:g} s, lower gains or a softer ground"
+            )
+        return cls(loop, np.inf, "check the signs and sizes of gains and forces, or use smaller tolerances")
+
+    def speeds(self, s: Array) -> Array:
+        """Return the speed of each coordinate of the robot and of the free bodies, (..., n), [rad/s] or [m/s].
+
+        Args:
+            s: Rests of states, (..., size).
+        """
+        speeds, bodies = [s[..., : self.loop.robot.nv]], len(self._bodies)
+        for k in range(bodies):  # each has a q of 7 and a v of 6 entries at the end of s
+            end = s.shape[-1] - _BODY_STATE * (bodies - 1 - k)
+            speeds.append(s[..., end - 6 : end])
+        return np.abs(np.concatenate(speeds, axis=-1))
+
+    def too_fast(self, s: Array) -> Array:
+        """Return whether a speed exceeds its bound or is not a number, (...), bool.
+
+        Args:
+            s: Rests of states, (..., size).
+        """
+        return (~(self.speeds(s) <= self._bounds)).any(axis=-1)
+
+    def too_slow_to_judge(self, s: Array) -> Array:
+        """Return whether states are so slow that their energy need not be computed, (...), bool.
+
+        Args:
+            s: Rests of states, (..., size).
+        """
+        return self.speeds(s).max(axis=-1, initial=0.0) <= SLOW
+
+    def unexplained(self, before: Array, after: Array, s_before: Array, s_after: Array, duration: Array) -> Array:
+        """Return the kinetic energy without a source where it exceeds the bounds, 0.0 elsewhere, (...), [J].
+
+        Args:
+            before, after: Kinetic and potential energy at consecutive samples, (..., 2), [J].
+            s_before, s_after: Rests of the states, (..., size), with the works.
+            duration: Time between the samples, (...), [s].
+        """
+        works = (self.loop.split(s_after).works - self.loop.split(s_before).works).sum(axis=-1)
+        gained = (after - before).sum(axis=-1) - works
+        kinetic = np.maximum(before[..., 0], after[..., 0])
+        share = UNEXPLAINED_SHARE * np.maximum(np.ceil(duration / self.step - _ROUNDING), 1.0)
+        return np.where((after[..., 0] > ENERGY_PER_MASS * self._mass) & ~(gained <= share * kinetic), gained, 0.0)
+
+    def message(self, t: float, s: Array, gained: float = 0.0, reason: str = "") -> str:
+        """Return why a run ended: what diverged, when, and what to do.
+
+        Args:
+            t: Time, [s]. s: Rest of the state, (size,). gained: Kinetic energy without a source, [J].
+            reason: Why the integrator cannot continue.
+        """
+        found = [reason] if reason else []
+        if gained:
+            found.append(f"{gained:.3g} J of kinetic energy come from no actuator, contact, push or loss of height")
+        speeds = self.speeds(s)
+        if speeds.any():
+            k = int(np.nan_to_num(speeds / self._bounds, nan=np.inf).argmax())
+            name, bound = self._coordinates[k]
+            motion = "turns at {:.3g} rad/s" if bound == ANGULAR_SPEED else "moves at {:.3g} m/s"
+            found.append(f"{name} {motion.format(float(speeds[k]))}")
+        return f"the solution diverged at t = {t:.6g} s: {', '.join(found)}; {self.advice}"
+
+    @property
+    def _bodies(self) -> Sequence[FreeBody]:
+        return self.loop.bodies if isinstance(self.loop, RigidLoop) else ()
+
+    @cached_property
+    def _mass(self) -> float:
+        return self.loop.robot.mass + sum(body.inertia.mass for body in self._bodies)
+
+    @cached_property
+    def _bounds(self) -> Array:
+        return np.array([bound for _, bound in self._coordinates])
+
+    @cached_property
+    def _coordinates(self) -> list[tuple[str, float]]:
+        """Name of the joint and bound of each coordinate of the robot and of the free bodies."""
+        robot = self.loop.robot
+        names, bounds = ["the base"] * robot.nv, np.full(robot.nv, ANGULAR_SPEED)
+        for joint in robot.joints:
+            names[joint.v] = [f"joint {joint.name!r}"] * joint.nv
+        motions = [(slice(0, robot.base.nv), robot.base.motion_matrix(robot.base.neutral()))]
+        for columns, motion in motions + [(body.v, body.P) for body in robot.bodies[1:]]:
+            bounds[columns][~motion[:3].any(axis=0)] = LINEAR_SPEED
+        found = list(zip(names, bounds.tolist(), strict=True))
+        for body in self._bodies:
+            found += [(f"body {body.name!r}", bound) for bound in (*[ANGULAR_SPEED] * 3, *[LINEAR_SPEED] * 3)]
+        return found

@@ -1,0 +1,107 @@
+"""Laws of the end of a run: a divergence is neither a fall nor a fast motion, and an interrupt keeps the run."""
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.contact.rigid import Rigid
+from legged.errors import DivergenceError, SimulationError
+from legged.ground import realistic_ground
+from legged.simulation import divergence
+
+
+def quadruped():
+    robot = robots.spatial_quadruped()
+    q = robot.neutral()
+    q[6], q[7:] = 0.6, 0.1
+    return robot, q
+
+
+def stiff(t, q, v, wrenches):
+    """A servo too stiff for the steps of the tests: the natural frequency times the step exceeds 2."""
+    return -1e5 * q[7:]
+
+
+def top():
+    """A disc of 1 kg in free flight that also turns about a diameter."""
+    disc = legged.Inertia(1.0, (0.0, 0.0, 0.0), np.diag([0.006, 0.006, 0.01]))
+    return legged.RobotBuilder("top", legged.Link("disc", disc)).build()
+
+
+def cart():
+    """A mass of 1 kg on a horizontal rail, on which a spring law acts."""
+    builder = legged.RobotBuilder("cart", legged.Link("rail"), base=legged.FixedBase())
+    slide = legged.Prismatic("slide", axis=(1.0, 0.0, 0.0))
+    return builder.add(slide, legged.Link("mass", legged.box_inertia(1.0, (0.1, 0.1, 0.1))), to="rail").build()
+
+
+@pytest.mark.parametrize("step", [1e-2, 1e-3])
+def test_divergence_is_no_fall(step):
+    """The ground is 0.6 m below, and the first states after the divergence lean over as well."""
+    robot, q = quadruped()
+    options = {"until": 1.0, "ground": realistic_ground(robot), "integrator": legged.SemiImplicitEuler(step)}
+    with pytest.raises(
+        DivergenceError, match=r"diverged at t = .* joint 'leg\d_\w+' turns at .* use a smaller step"
+    ) as e:
+        legged.simulate(robot, stiff, q=q, **options)
+    run = e.value.run
+    assert len(run) >= 1 and np.abs(run.v).max() < divergence.ANGULAR_SPEED
+    assert isinstance(e.value, SimulationError) and run.ended in str(e.value)
+    runs = legged.rollout(robot, stiff, q=np.stack([q, q]), **options)
+    assert all("diverged" in reason and "leaned" not in reason for reason in runs.reasons)
+    assert runs.fallen.all() and np.isfinite(runs.when).all()
+    assert runs.run(0).ended == runs.reasons[0]
+
+
+def test_energy_from_nothing_is_divergence_below_the_bounds_on_speed():
+    """Semi-implicit Euler for vdot = -k q is unstable for h sqrt(k) > 2; accurate steps at 200 m/s are fine."""
+    robot, h = cart(), 0.01
+    options = {"until": 4.0, "sample": h, "integrator": legged.SemiImplicitEuler(h)}
+    run = legged.simulate(robot, lambda t, q, v, w: -((0.2 / h) ** 2) * q, v=[200.0], **options)
+    assert np.abs(run.v).max() > 190.0
+
+    def too_stiff(t, q, v, w):
+        return -((2.001 / h) ** 2) * q
+
+    with pytest.raises(DivergenceError, match=r"J of kinetic energy come from no .* joint 'slide' moves at"):
+        legged.simulate(robot, too_stiff, q=[0.1], **options)
+    runs = legged.rollout(robot, too_stiff, q=[0.1], **options)
+    assert runs.fallen.all() and "kinetic energy" in runs.reasons[0]
+    assert np.nanmax(np.abs(runs.v)) < 1e3
+
+
+def test_fast_motions_are_no_divergence():
+    """Free fall of 10 s ends at 98 m/s, a top turns at 1000 rad/s, a spring of 1 kg swings at 1000 m/s."""
+    robot, _ = quadruped()
+    steps = {"integrator": legged.SemiImplicitEuler(1e-3), "sample": 0.1}
+    assert np.abs(legged.simulate(robot, until=10.0, **steps).v).max() > 98.0
+    assert not legged.rollout(robot, until=10.0, **steps).fallen.any()
+    spin = {"v": [0.0, 1.0, 1000.0, 0.0, 0.0, 0.0], "until": 1.0}
+    fine = legged.RungeKutta4(1e-4)
+    assert legged.simulate(top(), integrator=fine, **spin).v[-1, 2] == pytest.approx(1000.0, rel=1e-6)
+    assert not legged.rollout(top(), integrator=fine, **spin).fallen.any()
+    swing = {"q": [10.0], "until": 1.0, "integrator": legged.SemiImplicitEuler(1e-4)}
+    assert np.abs(legged.simulate(cart(), lambda t, q, v, w: -1e4 * q, **swing).v).max() > 900.0
+
+
+def test_thrown_bodies_are_checked():
+    """A free body faster than a bound ends the run with its name."""
+    block = legged.FreeBody(
+        "block",
+        legged.box_inertia(1.0, (0.1, 0.1, 0.1)),
+        [legged.Box((0.1, 0.1, 0.1))],
+        position=(5.0, 0.0, 5.0),
+        velocity=(2e4, 0.0, 0.0),
+    )
+    robot, q = quadruped()
+    with pytest.raises(DivergenceError, match="body 'block' moves at 2e"):
+        legged.simulate(robot, q=q, until=0.1, ground=Rigid(), bodies=[block])
+
+
+def test_unstable_law_is_no_fall():
+    """Positive feedback does real work: only the speed tells that the numbers describe no motion."""
+    robot, q = quadruped()
+    options = {"q": q, "until": 1.0, "ground": realistic_ground(robot), "integrator": legged.SemiImplicitEuler(1e-4)}
+    with pytest.raises(DivergenceError, match="turns at"):
+        legged.simulate(robot, lambda t, q, v, w: 100.0 * q[7:] + 10.0 * v[6:], **options)

@@ -1,0 +1,214 @@
+"""Ctrl-C keeps what is computed, in runs, rollouts, maps and the command line."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from controllers import WorkspaceBalance
+from legged.app.balance import disturbance_map as maps
+from legged.compiler.runtime import threads
+from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
+from legged.contact.rigid import Rigid
+from legged.errors import SimulationInterrupt
+from legged.ground import realistic_ground
+from legged.simulation.divergence import DivergenceCheck
+from legged.simulation.simulate import ProgressBar
+
+LATENCY = 1.0
+"""[s]: a call of machine code takes a fifth of a second; the rest is for a loaded machine and the record of the run."""
+
+
+class Interrupted:
+    """Sends SIGINT to this process some time after the time loop has begun, and measures the time until the end."""
+
+    def __init__(self, monkeypatch, delay=0.6, at="loop"):
+        self.timer = threading.Timer(delay, self.send)
+        self.timer.daemon = True
+        run, enter, check = TimeLoop.run, ProgressBar.__enter__, DivergenceCheck.too_fast
+
+        def begun(loop, members, parameters, schedule, *rest, **named):
+            if schedule.steps.sum() > 1:  # more than the comparison of compiled and plain steps
+                self.start()
+            return run(loop, members, parameters, schedule, *rest, **named)
+
+        def entered(bar):
+            self.start()
+            return enter(bar)
+
+        def checked(bounds, s):
+            self.start()
+            return check(bounds, s)
+
+        targets = {
+            "loop": (TimeLoop, "run", begun),
+            "bar": (ProgressBar, "__enter__", entered),
+            "sample": (DivergenceCheck, "too_fast", checked),
+        }
+        monkeypatch.setattr(*targets[at])
+
+    def start(self):
+        if not self.timer.is_alive() and not self.timer.finished.is_set():
+            self.timer.start()
+
+    def send(self):
+        self.sent = time.monotonic()
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def __enter__(self):
+        self.handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+        return self
+
+    def __exit__(self, *error):
+        self.timer.cancel()
+        signal.signal(signal.SIGINT, self.handler)
+        self.latency = time.monotonic() - self.sent
+
+
+@pytest.fixture(scope="module")
+def standing():
+    """A quadruped on its feet that servos hold; an hour of its motion takes longer than any test."""
+    robot = robots.spatial_quadruped()
+    q = robot.neutral()
+    q[6] = 0.7
+    law = lambda t, q, v, w: -100.0 * q[7:] - v[6:]  # noqa: E731
+    options = {"ground": realistic_ground(robot), "fall": False, "progress": False}
+    euler = {"integrator": legged.SemiImplicitEuler(1e-4)}
+    legged.simulate(robot, law, q=q, until=0.01, **options, **euler)  # compiles
+    legged.rollout(robot, law, q=np.stack([q, q]), until=0.01, **options, **euler)
+    return robot, law, q, options
+
+
+@pytest.mark.parametrize("sample", [0.01, 3600.0])
+def test_compiled_run_is_kept(standing, sample, monkeypatch):
+    """Also if the interrupt comes long before the first sample."""
+    robot, law, q, options = standing
+    with (
+        Interrupted(monkeypatch) as interrupt,
+        pytest.raises(SimulationInterrupt, match="interrupted at t = ") as error,
+    ):
+        legged.simulate(
+            robot, law, q=q, until=3600.0, sample=sample, integrator=legged.SemiImplicitEuler(1e-4), **options
+        )
+    run = error.value.run
+    assert isinstance(error.value, KeyboardInterrupt)
+    assert len(run) == 1 if sample > 1.0 else 0.1 < run.duration < 3600.0
+    assert run.ended.startswith("interrupted") and np.isfinite(run.v).all()
+    assert interrupt.latency < LATENCY
+
+
+@pytest.mark.parametrize("integrator", [legged.Stiff(), legged.RungeKutta4(1e-3)], ids=["stiff", "python"])
+def test_python_run_is_kept(standing, integrator, monkeypatch):
+    robot, law, q, options = standing
+    with Interrupted(monkeypatch, at="sample") as interrupt, pytest.raises(SimulationInterrupt) as error:
+        legged.simulate(robot, law, q=q, until=3600.0, integrator=integrator, compiled=False, **options)
+    assert len(error.value.run) >= 1 and interrupt.latency < LATENCY
+
+
+@pytest.mark.parametrize(("count", "sample", "until"), [(8, 0.5, 600.0), (20000, 1.0, 2.0)])
+def test_rollout_is_kept(standing, count, sample, until, monkeypatch):
+    """Also if the members of one sample interval take minutes."""
+    robot, law, q, options = standing
+    many = {"q": np.repeat(q[None], count, axis=0), "until": until, "sample": sample}
+    with Interrupted(monkeypatch) as interrupt, pytest.raises(SimulationInterrupt, match="members ended") as error:
+        legged.rollout(robot, law, integrator=legged.SemiImplicitEuler(1e-4), compiled=True, **many, **options)
+    runs = error.value.run
+    assert set(runs.reasons) == {"interrupted"} and not runs.fallen.any() and np.isfinite(runs.when).all()
+    if count == 8:
+        assert (runs.when > 0.0).all() and runs.run(0).ended.startswith("interrupted at t = ")
+        assert np.isfinite(runs.q[:, : runs.run(0).q.shape[0]]).all()
+    assert interrupt.latency < LATENCY + 1.0
+
+
+def test_rollout_in_python_is_kept(standing, monkeypatch):
+    robot, law, q, options = standing
+    with Interrupted(monkeypatch, 2.0, "bar"), pytest.raises(SimulationInterrupt) as error:
+        legged.rollout(robot, law, q=np.stack([q, q]), until=3600.0, compiled=False, **options)
+    runs = error.value.run
+    assert runs.reasons == ("interrupted",) * 2 and runs.when[0] >= 0.0 and np.isnan(runs.q[1]).all()
+
+
+def test_map_is_kept(monkeypatch):
+    """An interrupt in the middle of the rollout leaves fallen members fallen and the others undecided."""
+    robot = robots.spatial_biped()
+    calls = []
+    original = TimeLoop.run
+
+    def run(self, members, *rest, **named):
+        if len(members.state) > 10:
+            calls.append(len(members.state))
+            if len(calls) > 40:
+                raise KeyboardInterrupt
+        return original(self, members, *rest, **named)
+
+    monkeypatch.setattr(TimeLoop, "run", run)
+    monkeypatch.setattr("legged.simulation.rollouts.rollout.OPERATIONS_PER_CALL", 1.0)
+    pushes = maps.Pushes(legged.Push("trunk_1", (0.0, 0.0, 0.0), at=0.0), [2.0, 400.0])
+    options = {"ground": Rigid(friction=0.3), "integrator": legged.TimeStepping(2e-3), "directions": 8}
+    with pytest.raises(SimulationInterrupt) as error:
+        maps.disturbance_map(robot, WorkspaceBalance(), pushes, **options)
+    found = error.value.run
+    assert (found.outcomes[0] == maps.INTERRUPTED).all() and (found.outcomes[1] == maps.FELL).all()
+    assert "8 interrupted" in found.table().text()
+
+
+def test_threads_are_idle_after_an_interrupt():
+    """The other threads take no more chunks once the caller has been interrupted."""
+    running, ran = [], []
+
+    def run(first, end):
+        running.append(first)
+        time.sleep(0.02)
+        running.remove(first)
+        ran.append(first)
+        if threading.current_thread() is threading.main_thread():
+            raise KeyboardInterrupt
+        return -1
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run_chunks([(k, k + 1) for k in range(100)], 3, run)
+    assert not running and len(ran) < 10
+
+
+def test_divided_intervals_give_the_same_steps(monkeypatch):
+    """A time loop in calls of few steps equals one call, and stores the same samples."""
+    loop = TimeLoop.of(lambda clock, parameters, state: (state + clock[1] * parameters * state, 0.0), 1, 1)
+    steps = np.array(
+        [[[0.0, 1e-3, 1000.0, 0.0], [1.0, 1e-3, 7.0, 0.0]], [[0.0, 2e-3, 400.0, 0.0], [0.8, 1e-3, 9.0, 0.0]]]
+    )
+    schedule, rates = Schedule(steps, np.array([0, 1])), np.array([[1.0], [-1.0]])
+    whole, divided = (Members.at(np.ones((2, 1)), 2) for _ in range(2))
+    loop.run(whole, rates, schedule)
+    monkeypatch.setattr("legged.compiler.runtime.time_loop.OPERATIONS_PER_CALL", 3.0 * len(loop.graph.nodes))
+    loop.run(divided, rates, schedule)
+    np.testing.assert_array_equal(divided.stored, whole.stored)
+    np.testing.assert_array_equal(divided.outcome, whole.outcome)
+    np.testing.assert_allclose(whole.stored[:, 0, 0], [1.001**1000, 0.998**400], rtol=1e-12)
+
+
+COMMANDS = {
+    "walk": ["walk", "--duration", "3600"],
+    "disturbances": ["disturbances", "--duration", "3000", "--sizes", "4"],
+}
+MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import legged.app.cli as c; c.main()"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", COMMANDS)
+def test_command_line_writes_what_it_has(name, tmp_path):
+    command = [sys.executable, "-c", MAIN, *COMMANDS[name], "-o", str(tmp_path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    time.sleep(25.0)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 130, err
+    assert "interrupted" in err and "Traceback" not in err
+    assert "interrupted" in out and [path for path in Path(tmp_path).iterdir() if path.suffix in (".npz", ".csv")]
