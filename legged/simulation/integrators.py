@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
 import numpy as np
 
 from legged.checked import checked
-from legged.errors import DefinitionError, DivergenceError, NotFiniteError, SingularError
+from legged.errors import DefinitionError, DivergenceError, NotFiniteError, SimulationError, SingularError
 
 if TYPE_CHECKING:
     from scipy.integrate import BDF as ScipyBDF  # imported where it is used: the import takes long
@@ -25,6 +25,7 @@ _ROUNDING = 1e-9  # of a time step: a shorter remainder is rounding error
 _MAX_ROTATION = 1.0  # [rad], of a rotation vector of the chart before the chart gets a new reference
 _ATTEMPTS = 3  # restarts without progress before the solution is declared divergent
 _PROGRESS = 1e-6  # [s]: a restart that advances by less has made no progress
+_WINDOW = 2000  # steps of a variable-step solver over which its budget is averaged
 
 
 class StateSample(NamedTuple):
@@ -290,15 +291,18 @@ class BDF:
         rtol: Relative tolerance of a step.
         atol: Absolute tolerance of a step, in SI units of each state.
         max_step: Longest time step, [s].
+        budget: Most steps per second of simulated time, on average over 2000 steps. A solver that needs more ends the
+            run with a `SimulationError`, since it would take minutes per second; infinity for no limit.
     """
 
     rtol: float = 1e-6
     atol: float = 1e-8
     max_step: float = np.inf
+    budget: float = 1e5
 
     def __post_init__(self) -> None:
-        if not (self.rtol > 0.0 and self.atol > 0.0 and self.max_step > 0.0):
-            raise DefinitionError(f"BDF needs positive rtol, atol and max_step, got {self}")
+        if not (self.rtol > 0.0 and self.atol > 0.0 and self.max_step > 0.0 and self.budget > 0.0):
+            raise DefinitionError(f"BDF needs positive rtol, atol, max_step and budget, got {self}")
 
     def solve(
         self, system: DynamicalSystem, q: Array, s: Array, intervals: Sequence[SmoothInterval]
@@ -309,6 +313,7 @@ class BDF:
             system: The equations of motion. intervals: Consecutive intervals.
             q, s: Initial state, (nq,) and (n,).
         """
+        work = _Work(self.budget, float(intervals[0].start) if intervals else 0.0)
         for phase, start, end, samples in intervals:
             state, stuck = StateSample(start, phase, q, s), 0
             if len(samples) and samples[0] == start:
@@ -316,7 +321,7 @@ class BDF:
                 samples = samples[1:]
             while state.t < end:
                 before = state.t
-                for reached in self._solve(system, state, end, samples):
+                for reached in self._solve(system, state, end, samples, work):
                     if len(samples) and samples[0] == reached.t:
                         yield reached
                         samples = samples[1:]
@@ -327,7 +332,9 @@ class BDF:
                     raise DivergenceError(reason, t=state.t, state=state.s)
             q, s = state.q, state.s
 
-    def _solve(self, system: DynamicalSystem, state: StateSample, end: float, times: Array) -> Iterator[StateSample]:
+    def _solve(
+        self, system: DynamicalSystem, state: StateSample, end: float, times: Array, work: _Work
+    ) -> Iterator[StateSample]:
         """Yield states at `times`, then the last state of one solver: at the end, a large rotation, or a failure."""
         q_ref, n = state.q, system.nv
 
@@ -341,6 +348,7 @@ class BDF:
         t, y = solver.t, solver.y
         while solver.status == "running" and system.largest_rotation(y[:n]) < _MAX_ROTATION and _advance(solver):
             t, y = solver.t, solver.y
+            work.count(float(t))
             reached = times[times <= t]
             if len(reached):
                 times, dense = times[len(reached) :], solver.dense_output()
@@ -358,6 +366,27 @@ class BDF:
             raise DivergenceError(
                 f"the equations of motion have no solution ({error})", t=state.t, state=state.s
             ) from error
+
+
+class _Work:
+    """Counts the steps of a solver with variable steps and compares them with its budget."""
+
+    def __init__(self, budget: float, t: float):
+        self.budget, self.start, self.steps = budget, t, 0
+
+    def count(self, t: float) -> None:
+        """Count a step that ends at a time t, [s]; raise SimulationError if the last 2000 exceed the budget."""
+        self.steps += 1
+        if self.steps < _WINDOW:
+            return
+        advance = t - self.start
+        if advance * self.budget < _WINDOW:
+            raise SimulationError(
+                f"the solver with variable steps stalled at t = {t:.6g} s: its last {_WINDOW} steps advanced by "
+                f"{advance:.3g} s; torques or contact forces that switch or change too fast force such steps; use "
+                f"fixed steps, integrator=legged.SemiImplicitEuler(1e-4), lower gains, or BDF with a larger budget"
+            )
+        self.start, self.steps = t, 0
 
 
 Stiff = BDF

@@ -260,6 +260,8 @@ def _collect(
                     return _Samples(collected, f"{message} at t = {state.t:.3f} s", SimulationError)
         except DivergenceError as error:
             return _Samples(collected, check.message(error.t, error.state, reason=str(error)), DivergenceError)
+        except SimulationError as error:
+            return _Samples(collected, str(error), SimulationError)
         except KeyboardInterrupt:
             t = collected[-1].t if collected else 0.0
             return _Samples(collected, f"interrupted at t = {t:.3f} s", SimulationInterrupt)

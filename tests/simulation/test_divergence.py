@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
+from scipy.linalg import solve_continuous_are
 
 import legged
 import robots
 from legged.contact.rigid import Rigid
-from legged.errors import DivergenceError, SimulationError
+from legged.errors import DefinitionError, DivergenceError, SimulationError
 from legged.ground import realistic_ground
 from legged.simulation import divergence
 
@@ -105,3 +106,38 @@ def test_unstable_law_is_no_fall():
     options = {"q": q, "until": 1.0, "ground": realistic_ground(robot), "integrator": legged.SemiImplicitEuler(1e-4)}
     with pytest.raises(DivergenceError, match="turns at"):
         legged.simulate(robot, lambda t, q, v, w: 100.0 * q[7:] + 10.0 * v[6:], **options)
+
+
+def acrobot():
+    """Two point masses on massless rods above a pivot, with gravity."""
+    builder = legged.RobotBuilder("acrobot", legged.Link("post"), base=legged.FixedBase())
+    mass = legged.point_mass(1.0, (0.0, 0.0, 1.0))
+    axis = (0.0, 1.0, 0.0)
+    builder.add(legged.Revolute("shoulder", axis=axis), legged.Link("upper", mass), to="post")
+    return builder.add(
+        legged.Revolute("elbow", axis=axis), legged.Link("lower", mass), to="upper", at=(0.0, 0.0, 1.0)
+    ).build()
+
+
+def test_stalled_solver_ends_with_the_run_so_far():
+    """A linear-quadratic regulator of an acrobot, 0.05 rad from upright, demands torques that change ever faster."""
+    robot = acrobot()
+    rest = np.zeros(2)
+    system = legged.linearize(robot, rest, rest, rest)
+    B = system.B[:, 1:]
+    K = (B.T @ solve_continuous_are(system.A, B, np.eye(4), np.eye(1)))[0]
+
+    def regulator(t, q, v, wrenches):
+        return np.stack([0.0 * q[0], -(K[:2] @ q + K[2:] @ v)])
+
+    with pytest.raises(SimulationError, match=r"stalled at t = .* use fixed steps") as error:
+        legged.simulate(robot, regulator, q=[0.05, 0.0], until=5.0)
+    assert len(error.value.run) > 10 and "stalled" in error.value.run.ended
+
+
+def test_budget_counts_steps_per_simulated_second():
+    """A pendulum needs some hundred steps per second."""
+    robot = acrobot()
+    assert legged.simulate(robot, q=[0.05, 0.0], until=1.0, integrator=legged.Stiff(budget=1e4)).duration == 1.0
+    with pytest.raises(DefinitionError, match="positive rtol, atol, max_step and budget"):
+        legged.Stiff(budget=0.0)

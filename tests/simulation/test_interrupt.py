@@ -1,5 +1,6 @@
 """Ctrl-C keeps what is computed, in runs, rollouts, maps and the command line."""
 
+import importlib
 import os
 import signal
 import subprocess
@@ -150,7 +151,8 @@ def test_map_is_kept(monkeypatch):
         return original(self, members, *rest, **named)
 
     monkeypatch.setattr(TimeLoop, "run", run)
-    monkeypatch.setattr("legged.simulation.rollouts.rollout.OPERATIONS_PER_CALL", 1.0)
+    module = importlib.import_module("legged.simulation.rollouts.rollout")
+    monkeypatch.setattr(module, "OPERATIONS_PER_CALL", 1.0)  # a call for each sample
     pushes = maps.Pushes(legged.Push("trunk_1", (0.0, 0.0, 0.0), at=0.0), [2.0, 400.0])
     options = {"ground": Rigid(friction=0.3), "integrator": legged.TimeStepping(2e-3), "directions": 8}
     with pytest.raises(SimulationInterrupt) as error:
