@@ -149,3 +149,7 @@ class SimulationInterrupt(KeyboardInterrupt):
     def __init__(self, message: str, run: Any = None):
         super().__init__(message)
         self.run = run
+
+
+class SimulationWarning(UserWarning):
+    """A simulation whose settings make its result doubtful."""

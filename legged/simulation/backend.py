@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
 
@@ -205,10 +205,10 @@ class Backend:
     @cached_property
     def _energies(self) -> Callable[..., Array]:
         loop = self.loop
-        plain = replace(loop, nodes=[]) if type(loop) in _PLANTS else loop
+        kind = RigidLoop if isinstance(loop, RigidLoop) else ClosedLoop  # `outputs` of a plant may be a kernel
 
         def energies(q: Array, s: Array) -> Array:
-            kinetic, potential, *_ = plain.outputs(q, s)
+            kinetic, potential, *_ = kind.outputs(loop, q, s)
             return np.stack([kinetic, potential])
 
         return compile_function(energies, None, q=loop.robot.nq, s=loop.size)

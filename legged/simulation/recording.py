@@ -27,11 +27,11 @@ from legged.simulation.stick_figure import ground_lines, stick_figure
 Array = np.ndarray
 
 
-def record_run(backend: Backend, integrator: Integrator, states: list[StateSample], ended: str) -> Run:
+def record_run(backend: Backend, integrator: Integrator | str, states: list[StateSample], ended: str) -> Run:
     """Return the run that consists of the given states.
 
     Args:
-        backend: Evaluates the equations of motion. integrator: The integrator that computed the states.
+        backend: Evaluates the equations of motion. integrator: The integrator of the states, or its name.
         states: The samples. ended: Why the run ended early, or "".
     """
     loop, robot = backend.loop, backend.loop.robot

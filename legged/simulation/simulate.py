@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Iterable, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,7 +14,14 @@ import numpy as np
 from legged.checked import checked
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import DefinitionError, DivergenceError, NotFiniteError, SimulationError, SimulationInterrupt
+from legged.errors import (
+    DefinitionError,
+    DivergenceError,
+    NotFiniteError,
+    SimulationError,
+    SimulationInterrupt,
+    SimulationWarning,
+)
 from legged.ground.ground import Ground
 from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
@@ -22,7 +30,7 @@ from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.closed_chains import ClosedChainLoop, check_closed
-from legged.simulation.controller import ControllerLike, adapt
+from legged.simulation.controller import Controller, ControllerLike, adapt
 from legged.simulation.divergence import DivergenceCheck
 from legged.simulation.fall import Fall, Termination
 from legged.simulation.forces import Push, check_range
@@ -31,6 +39,7 @@ from legged.simulation.integrators import (
     FixedStep,
     Integrator,
     RungeKutta4,
+    SemiImplicitEuler,
     StateSample,
     TimeStepping,
     smooth_intervals,
@@ -38,6 +47,7 @@ from legged.simulation.integrators import (
 from legged.simulation.recording import record_run
 from legged.simulation.rigid_loop import RigidLoop, closed_loop
 from legged.simulation.run import Run
+from legged.simulation.stable_step import largest_stable_step
 from legged.simulation.stick_figure import stick_figure
 
 if TYPE_CHECKING:
@@ -85,7 +95,9 @@ def simulate(
             the neutral configuration; without v, rest. The state must satisfy loop constraints; without q and
             `initial_state`, `legged.loops.assemble` finds a configuration near the neutral one.
         integrator: `BDF(...)`, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`; on a `Rigid` ground
-            `TimeStepping(step=...)`. Default: `BDF()`, or `RungeKutta4(step=1e-3)` with closed loops.
+            `TimeStepping(step=...)`. By default `TimeStepping()` on rigid ground, `RungeKutta4(step=1e-3)` with closed
+            loops, `SemiImplicitEuler` with a stable step for a controller with a discrete update, and else `BDF()`;
+            `Run.integrator` tells which and why. A step too long for the ground raises a `SimulationWarning`.
         sample: Time between stored states, [s].
         fall: Condition that ends the run: a `Fall`, a callable (t, q, v) that returns a message, or False for none. By
             default `Fall()` for a robot with a free base on a ground.
@@ -111,6 +123,7 @@ def simulate(
     times = sample_times(until, sample)
     closed = robot if isinstance(robot, ClosedRobot) else None
     robot = robot.robot if isinstance(robot, ClosedRobot) else robot
+    given = integrator
     integrator = select_integrator(integrator, ground, bodies, BDF() if closed is None else RungeKutta4(step=1e-3))
     adapted = adapt(controller)
     if closed is not None and q is None and not hasattr(controller, "initial_state"):
@@ -126,8 +139,41 @@ def simulate(
         constraints = {"closed": independent_first(closed, q), "stabilization": Stabilization(time_constant)}
         loop = ClosedChainLoop(robot, *parts, **constraints)
     s = loop.initial(v, memory)
+    if given is None and adapted.has_update and not isinstance(integrator, FixedStep):
+        integrator = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(robot, ground, q, SemiImplicitEuler)))
+    warn_of_coarse_step(robot, ground, q, integrator)
     backend = select_backend(loop, q, s, compiled)
-    return simulate_loop(backend, q, s, times, integrator, fall, progress)
+    reason = "" if given is not None else f" (chosen for {_chosen_for(ground, closed, adapted)})"
+    return simulate_loop(backend, q, s, times, integrator, fall, progress, reason)
+
+
+def _chosen_for(ground: Any, closed: ClosedRobot | None, controller: Controller) -> str:
+    """Return why an integrator was chosen, in words."""
+    if isinstance(ground, Rigid):
+        return "rigid ground"
+    if closed is not None:
+        return "closed loops"
+    if controller.has_update:
+        return "a controller with a discrete update"
+    return "compliant ground and a continuous controller" if ground is not None else "smooth motion without ground"
+
+
+def warn_of_coarse_step(robot: Robot, ground: Any, q: Array, integrator: Any) -> None:
+    """Warn if a fixed step is too long for the stiffness and damping of the ground; see `stable_step`.
+
+    Args:
+        robot: The robot. ground: The ground. q: Initial configuration, (nq,). integrator: The integrator.
+    """
+    if not isinstance(integrator, FixedStep) or integrator.rule == "time_stepping":
+        return
+    largest = largest_stable_step(robot, ground, q, type(integrator))
+    if integrator.step > largest:
+        warnings.warn(
+            f"a step of {integrator.step:g} s is too long for this ground: feet in contact are stable up to "
+            f"{largest:.2g} s; take {0.5 * largest:.1g} s, a softer ground, or a legged.Rigid ground",
+            SimulationWarning,
+            stacklevel=3,
+        )
 
 
 def select_integrator(
@@ -161,13 +207,14 @@ def simulate_loop(
     integrator: Integrator,
     fall: Fall | Termination | bool | None,
     progress: bool | None,
+    reason: str = "",
 ) -> Run:
     """Return the motion of a closed loop with a started controller; see `simulate`.
 
     Args:
         backend: Evaluates the closed loop.
         q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
-        integrator, fall, progress: As in `simulate`.
+        integrator, fall, progress: As in `simulate`. reason: Why this integrator was chosen, for `Run.integrator`.
     """
     loop, until = backend.loop, float(times[-1])
     robot = loop.robot
@@ -187,7 +234,7 @@ def simulate_loop(
     samples = _collect(backend, integrator.solve(backend, q, s, intervals), check, condition, until, progress)
     if samples.kind is SimulationInterrupt and not samples.states:
         raise SimulationInterrupt(samples.ended)
-    run = record_run(backend, integrator, samples.states, samples.ended)
+    run = record_run(backend, f"{integrator}{reason}", samples.states, samples.ended)
     if samples.kind is not None:
         raise samples.kind(f"{samples.ended}; the run up to there is in error.run", run)
     return run

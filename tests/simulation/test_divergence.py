@@ -37,6 +37,17 @@ def cart():
     return builder.add(slide, legged.Link("mass", legged.box_inertia(1.0, (0.1, 0.1, 0.1))), to="rail").build()
 
 
+def test_fast_motion_with_the_controller_in_python_is_checked():
+    """The energies of a plant whose parts are kernels are computed, too."""
+    robot, _ = quadruped()
+    options = {"until": 0.1, "v": np.r_[np.zeros(3), 20.0, np.zeros(14)], "integrator": legged.RungeKutta4(1e-2)}
+    for ground in (None, realistic_ground(robot)):
+        run = legged.simulate(
+            robot, None, q=np.r_[1.0, np.zeros(5), 3.0, np.zeros(12)], ground=ground, compiled=False, **options
+        )
+        assert run.duration == pytest.approx(0.1)
+
+
 @pytest.mark.parametrize("step", [1e-2, 1e-3])
 def test_divergence_is_no_fall(step):
     """The ground is 0.6 m below, and the first states after the divergence lean over as well."""

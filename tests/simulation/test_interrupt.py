@@ -24,8 +24,9 @@ from legged.ground import realistic_ground
 from legged.simulation.divergence import DivergenceCheck
 from legged.simulation.simulate import ProgressBar
 
-LATENCY = 1.0
-"""[s]: a call of machine code takes a fifth of a second; the rest is for a loaded machine and the record of the run."""
+LATENCY = 4.0
+"""[s]: a call of machine code takes a fifth of a second; the rest is the record of the run on a loaded machine. Calls
+that are not divided take ten seconds and more in these tests."""
 
 
 class Interrupted:
@@ -126,7 +127,7 @@ def test_rollout_is_kept(standing, count, sample, until, monkeypatch):
     if count == 8:
         assert (runs.when > 0.0).all() and runs.run(0).ended.startswith("interrupted at t = ")
         assert np.isfinite(runs.q[:, : runs.run(0).q.shape[0]]).all()
-    assert interrupt.latency < LATENCY + 1.0
+    assert interrupt.latency < LATENCY
 
 
 def test_rollout_in_python_is_kept(standing, monkeypatch):

@@ -237,7 +237,7 @@ def test_what_does_not_go_together_is_refused():
 
 
 def test_a_rigid_ground_is_stepped_on_without_being_told_how():
-    assert batted(integrator=None, until=0.01).integrator == str(legged.TimeStepping())
+    assert batted(integrator=None, until=0.01).integrator == f"{legged.TimeStepping()} (chosen for rigid ground)"
     runs = legged.rollout(bat(), swing, ground=GROUND, until=0.01)
     assert runs.integrator == str(legged.TimeStepping())
 
