@@ -172,7 +172,7 @@ def warn_of_coarse_step(robot: Robot, ground: Any, q: Array, integrator: Any) ->
             f"a step of {integrator.step:g} s is too long for this ground: feet in contact are stable up to "
             f"{largest:.2g} s; take {0.5 * largest:.1g} s, a softer ground, or a legged.Rigid ground",
             SimulationWarning,
-            stacklevel=3,
+            stacklevel=4,  # the caller of `simulate`, past its check of arguments
         )
 
 
