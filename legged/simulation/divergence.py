@@ -102,7 +102,7 @@ class DivergenceCheck:
 
         Args:
             before, after: Kinetic and potential energy at consecutive samples, (..., 2), [J].
-            s_before, s_after: Rests of the states, (..., size), with the works.
+            s_before, s_after: Rests of the states, (..., size), with the works, mixed units.
             duration: Time between the samples, (...), [s].
         """
         works = (self.loop.split(s_after).works - self.loop.split(s_before).works).sum(axis=-1)
