@@ -105,7 +105,7 @@ def removed(rng: np.random.Generator, text: bytes) -> bytes:
 def moved(rng: np.random.Generator, text: bytes) -> bytes:
     """Move an element to another place in the tree."""
     root, element = _any(rng, text)
-    where = list(root.iter())
+    where = list(root.iter("*"))
     target = where[int(rng.integers(len(where)))]
     if element not in target.iterancestors() and element is not target:
         target.append(element)
@@ -178,7 +178,7 @@ def emptied(rng: np.random.Generator, text: bytes) -> bytes:
 def _any(rng: np.random.Generator, text: bytes):
     """Return (root, an element that is not the root)."""
     root = etree.fromstring(text)
-    found = list(root.iter())[1:]
+    found = list(root.iter("*"))[1:]
     return root, found[int(rng.integers(len(found)))]
 
 
