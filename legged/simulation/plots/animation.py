@@ -139,7 +139,7 @@ def _mp4(run: Run, path: Path, fps: float, speed: float) -> Path:
         raise MissingError(f"writing {path.name!r} needs the program ffmpeg; install it, or write a .gif or .html file")
     scene = _Scene(run)
     FigureCanvasAgg(scene.figure)
-    writer = FFMpegWriter(fps=fps)
+    writer = FFMpegWriter(fps=fps)  # pyright: ignore[reportArgumentType]
     with writer.saving(scene.figure, str(path), dpi=scene.figure.dpi):
         for k in _frame_indices(run, fps, speed):
             scene.show(k)
