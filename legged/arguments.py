@@ -12,14 +12,22 @@ from __future__ import annotations
 import math
 import numbers
 from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import numpy as np
 
 from legged.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError
 
 T = TypeVar("T")
+Number = Annotated[Any, float]
+"""A real number or a traced scalar, for annotations that `legged.checked` reads."""
+Numbers = Annotated[Any, np.ndarray]
+"""Anything that NumPy turns into an array of real numbers or traced scalars: a number, a list, a tuple, an array."""
+Vector3 = Annotated[Any, (3,)]
+"""Such numbers of shape (3,)."""
 _REAL = "fiu"  # NumPy's kinds of real numbers
+MOST_LINKS = 10_000
+"""Largest number of links that functions accept which generate robots."""
 SQUARED_NORM_TOLERANCE = 2e-6
 """Largest deviation from 1 of the squared norm of a quaternion that counts as a unit quaternion; of its norm, 1e-6."""
 
@@ -112,7 +120,10 @@ def array_of_numbers(name: str, value: Any) -> np.ndarray:
     found = np.asarray(value, object)
     if not all(is_element(x) for x in found.ravel().tolist()):
         raise ArgumentError(f"{name} must hold real numbers, got {shown(value)}")
-    return found.astype(float)
+    try:
+        return found.astype(float)
+    except OverflowError:
+        raise NotFiniteError(f"{name} must hold numbers below 1e308, got {shown(value)}") from None
 
 
 def number(
@@ -169,10 +180,12 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
     """Return an integer; a float such as 3.0 is rejected.
 
     Raises:
-        ArgumentError: If it is not an integer, or outside of the inclusive bounds.
+        ArgumentError: If it is not an integer, outside of the inclusive bounds, or outside of 64 bits.
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise ArgumentError(f"{name} must be a whole number, got {shown(value)}")
+    if not -(2**63) <= value < 2**63:
+        raise ArgumentError(f"{name} must be a whole number of 64 bits, got {shown(value)}")
     value = int(value)
     if (least is not None and value < least) or (most is not None and value > most):
         bounds = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)

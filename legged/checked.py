@@ -12,7 +12,7 @@ import sys
 import types
 import typing
 import weakref
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -22,23 +22,34 @@ from legged.arguments import array, array_of_numbers, instance, number, shown, t
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError
 
 T = TypeVar("T")
+_LARGEST = sys.float_info.max
 
 
 def checked(target: T) -> T:
-    """Return a function, or a class whose `__init__` checks its arguments by their annotations before it runs.
+    """Return a function that checks its arguments by their annotations before it runs, or a class that does so.
+
+    Of a class, `__init__` and the public methods defined in it are checked.
 
     An argument annotated with a class must be an instance of it, one annotated with `Array` an array of numbers, with
-    `float`, `int`, `bool` or `str` such a value; unions, optional arguments, sequences, mappings, tuples and callables
-    are checked likewise. NaN is refused everywhere, infinity where no default is infinite. Arguments annotated with
-    `Any`, type variables, protocols or a union of several containers are not checked. Values are passed on as they
-    are. A function's floating-point answer that holds NaN or infinity raises NotFiniteError, which gives the largest
-    number among the arguments.
+    `float`, `int`, `bool` or `str` such a value, with a protocol an object with its attributes; unions, optional
+    arguments, sequences, mappings, tuples and callables are checked likewise. `Annotated[..., kind]` is checked as
+    `kind`, an annotation or the shape of an array. NaN is refused everywhere, infinity where no default is infinite.
+    Arguments annotated with `Any`, type variables or a union of several containers are not checked. Values are passed
+    on as they are. A function's floating-point answer that holds NaN or infinity raises NotFiniteError, which gives the
+    largest number among the arguments.
 
     Raises:
         ArgumentError, ShapeError, NotFiniteError: from the decorated function or class, at each call.
     """
     if isinstance(target, type):
-        target.__init__ = _checked(target.__init__, target.__name__, target)  # type: ignore[misc]
+        if inspect.isfunction(target.__init__):
+            target.__init__ = _checked(target.__init__, target.__name__, target, of_class=True)  # type: ignore[misc]
+        for name, method in list(vars(target).items()):
+            kind = type(method) if isinstance(method, classmethod | staticmethod) else None
+            function = method.__func__ if kind else method
+            if not name.startswith("_") and inspect.isfunction(function) and function not in _ORIGINALS:
+                found = _checked(function, f"{target.__name__}.{name}", of_class=True)
+                setattr(target, name, kind(found) if kind else found)
         return target  # type: ignore[return-value]
     return _checked(target, target.__name__)  # type: ignore
 
@@ -52,15 +63,16 @@ def checked_arguments(target: T) -> T:
     return _checked(target, target.__name__, finite=False)  # type: ignore
 
 
-def _checked(function: Any, label: str, owner: type | None = None, finite: bool = True) -> Any:
+def _checked(function: Any, label: str, owner: type | None = None, finite: bool = True, of_class: bool = False) -> Any:
     """Return the function with its arguments checked at each call.
 
     Args:
         function: The function.
         label: Its name in messages.
-        owner: The class of which the function is the initializer; an error of the toolkit that the initializer itself
-            raises for the arguments takes precedence over those of the checks.
+        owner: The class of which the function is the initializer.
         finite: Whether an answer that is not finite is an error.
+        of_class: Whether it is a method or initializer; an error of the toolkit that it raises itself for the arguments
+            takes precedence over those of the checks, since it names the object.
     """
     signature = inspect.signature(function)
 
@@ -68,28 +80,44 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
     def checks() -> dict[str, _Check]:
         return _checks(annotations_of(function, owner), signature)
 
-    @functools.wraps(function)
-    def wrapper(*args: Any, **kwargs: Any) -> Any:
+    parameters = signature.parameters.values()
+    positional = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    named = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
+    required = {p.name for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)}
+
+    def bound(args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+        given = dict(zip(positional, args, strict=False)) | kwargs
+        if len(given) == len(args) + len(kwargs) and required <= given.keys() and kwargs.keys() <= named:
+            return given
         try:
-            bound = signature.bind(*args, **kwargs)
+            return signature.bind(*args, **kwargs).arguments
         except TypeError as error:
             raise ArgumentError(f"{label}: {error}") from None
+
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        given = bound(args, kwargs)
         try:
             for name, check in checks().items():
-                if name in bound.arguments:
-                    check(name, bound.arguments[name])
+                if name in given:
+                    check(name, given[name])
         except LeggedError as error:
-            if owner is not None:
+            if of_class:
                 _prefer_own_error(function, args, kwargs)
             raise error from None
         if not finite:
             return function(*args, **kwargs)
-        with np.errstate(all="ignore"):  # an answer that is not finite is an error below
-            answer = function(*args, **kwargs)
+        try:
+            with np.errstate(all="ignore"):  # an answer that is not finite is an error below
+                answer = function(*args, **kwargs)
+        except (OverflowError, ZeroDivisionError) as error:
+            if not _is_raised_here(error):
+                raise
+            answer = math.nan
         if not _is_finite(answer):
             raise NotFiniteError(
                 f"{label} has no finite answer: an intermediate result is too large or undefined; the "
-                f"largest number among the arguments is {_largest(bound.arguments.values()):.3g}"
+                f"largest number among the arguments is {_largest(given.values()):.3g}"
             )
         return answer
 
@@ -131,7 +159,7 @@ def annotations_of(function: Any, owner: type | None = None) -> dict[str, Any]:
     names = dict(vars(sys.modules["legged"]))
     for kind in reversed(owner.__mro__) if owner else ():
         names.update(vars(sys.modules[kind.__module__]))
-    return typing.get_type_hints(function, {**names, **function.__globals__})
+    return typing.get_type_hints(function, {**names, **function.__globals__}, include_extras=True)
 
 
 def _checks(hints: dict[str, Any], signature: inspect.Signature) -> dict[str, _Check]:
@@ -160,13 +188,16 @@ def _or_default(check: _Check, default: Any) -> _Check:
 def _hint_check(hint: Any, infinite: bool) -> tuple[_Check, str] | None:
     """Return the check of an annotation and its meaning in words, None if there is nothing to check."""
     origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin is typing.Annotated:
+        kind = hint.__metadata__[0]
+        return _shape_check(kind, infinite) if isinstance(kind, tuple) else _hint_check(kind, infinite)
     if hint is Any or isinstance(hint, TypeVar) or hint is object or hint is inspect.Parameter.empty:
         return None
     if hint is None or hint is type(None):
         return _kind_check(type(None), "None")
     if origin in (typing.Union, types.UnionType):
         if sum(_is_container(part) for part in parts) > 1:
-            return None
+            return None  # the function tells them apart
         return _union_check([_hint_check(part, infinite) for part in parts])
     if origin is typing.Literal:
         return _one_of_check(parts)
@@ -181,18 +212,20 @@ def _hint_check(hint: Any, infinite: bool) -> tuple[_Check, str] | None:
     if hint is str:
         return text, "a text"
     if origin is collections.abc.Callable:
-        return _callable_check, "a function"
-    if origin in (tuple,) and parts and all(part in (float, int) for part in parts if part is not Ellipsis):
-        return functools.partial(_array_check, infinite=infinite), "numbers"
+        return _callable_check(parts[0] if parts else ...)
+    if origin is tuple and set(parts) - {Ellipsis} == {float}:
+        return _shape_check((None if Ellipsis in parts else len(parts),), infinite)
     container = origin or hint
     if container is tuple and parts and Ellipsis not in parts:
         return _tuple_check([_hint_check(part, infinite) for part in parts])
-    if container in (collections.abc.Sequence, collections.abc.Iterable, list, tuple) and parts[:1] == (float,):
-        return functools.partial(_array_check, infinite=infinite), "numbers"
-    if not isinstance(container, type) or getattr(container, "_is_protocol", False):
+    if container in (collections.abc.Sequence, list) and parts == (float,):
+        return _shape_check((None,), infinite)
+    if not isinstance(container, type):
         return None
+    if getattr(container, "_is_protocol", False):
+        return _protocol_check(container)
     if container in (collections.abc.Sequence, collections.abc.Iterable, list, tuple):
-        return _sequence_check(_hint_check(parts[0], infinite) if parts else None)
+        return _sequence_check(container, _hint_check(parts[0], infinite) if parts else None)
     if issubclass(container, Mapping) and (container is dict or container is collections.abc.Mapping):
         return _mapping_check(_hint_check(parts[1], infinite) if len(parts) == 2 else None)
     if container is type:
@@ -211,33 +244,84 @@ def _public_name(kind: type) -> str:
 
 
 def _is_container(hint: Any) -> bool:
+    """Return whether an annotation means a sequence, an iterable or a mapping of anything but numbers."""
     origin = typing.get_origin(hint)
-    return isinstance(origin, type) and issubclass(origin, Iterable) and origin is not np.ndarray
+    return isinstance(origin, type) and issubclass(origin, Iterable) and not _is_numeric(hint)
+
+
+def _is_numeric(hint: Any) -> bool:
+    """Return whether an annotation means numbers: a float, an array, or a sequence of these."""
+    origin, parts = typing.get_origin(hint), typing.get_args(hint)
+    if origin in (np.ndarray, typing.Annotated) or hint in (float, Ellipsis):
+        return True
+    return origin in (tuple, list, collections.abc.Sequence) and all(map(_is_numeric, parts))
 
 
 def _kind_check(kind: Any, words: str) -> tuple[_Check, str]:
     return lambda name, value: instance(name, value, kind, words), words
 
 
-def _array_check(name: str, value: Any, infinite: bool) -> None:
-    if isinstance(value, np.ndarray) and value.dtype == float:
-        if np.isfinite(value).all() or (infinite and not np.isnan(value).any()):
+def _array_check(name: str, value: Any, infinite: bool, shape: tuple[int | None, ...] | None = None) -> None:
+    if isinstance(value, np.ndarray) and shape is None:
+        if value.dtype == float and (np.isfinite(value).all() or (infinite and not np.isnan(value).any())):
             return
-    elif type(value) is not np.ndarray and isinstance(value, np.ndarray) and value.dtype == object:
-        return  # an array of traced scalars
+        if type(value) is not np.ndarray and value.dtype == object:
+            return  # an array of traced scalars
     if infinite:
         value = np.where(np.isinf(np.asarray(array_of_numbers(name, value))), 0.0, value)
-    array(name, value)
+    array(name, value, shape)
 
 
 def _number_check(name: str, value: Any, infinite: bool) -> None:
-    if not (infinite and isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isinf(value)):
+    if type(value) in (float, int) and -_LARGEST <= value <= _LARGEST:
+        return
+    if not (infinite and isinstance(value, numbers.Real) and value in (math.inf, -math.inf)):
         number(name, value)
 
 
-def _callable_check(name: str, value: Any) -> None:
-    if not callable(value):
-        raise ArgumentError(f"{name} must be a function, got {shown(value)}")
+def _shape_check(shape: tuple[int | None, ...], infinite: bool) -> tuple[_Check, str]:
+    words = "numbers" if shape == (None,) else f"numbers of shape {shape}"
+    return functools.partial(_array_check, infinite=infinite, shape=shape), words
+
+
+def _protocol_check(protocol: type) -> tuple[_Check, str]:
+    """Return a check that an object has the public attributes and methods of a protocol."""
+    bases = [base for base in protocol.__mro__ if getattr(base, "_is_protocol", False)]
+    members = sorted({name for base in bases for name in (*vars(base), *base.__annotations__) if name[0] != "_"})
+    name = _public_name(protocol)
+    words = f"an object with {', '.join(members)}" if name.startswith(protocol.__module__) else f"a {name}"
+
+    def check(name: str, value: Any) -> None:
+        if isinstance(value, type):
+            instance(name, value, (), words)
+        missing = [member for member in members if not hasattr(value, member)]
+        if missing:
+            raise ArgumentError(f"{name} must be {words}, got {shown(value)}, which has no {missing[0]!r}")
+
+    return check, words
+
+
+def _callable_check(parameters: Any) -> tuple[_Check, str]:
+    """Return the check of an argument annotated as a callable, with the types of its parameters or Ellipsis."""
+    count = len(parameters) if isinstance(parameters, list) else None
+    words = "a function" if count is None else f"a function of {count} argument{'s' * (count != 1)}"
+
+    def check(name: str, value: Any) -> None:
+        if not callable(value) or (count is not None and not _accepts(value, count)):
+            raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
+
+    return check, words
+
+
+def _accepts(function: Callable[..., Any], count: int) -> bool:
+    """Return whether a function can be called with a number of positional arguments."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # a built-in function or class whose signature is not known
+        return not isinstance(function, type)
+    return True
 
 
 def _one_of_check(options: tuple[Any, ...]) -> tuple[_Check, str]:
@@ -250,13 +334,17 @@ def _one_of_check(options: tuple[Any, ...]) -> tuple[_Check, str]:
     return check, words
 
 
-def _sequence_check(entry: tuple[_Check, str] | None) -> tuple[_Check, str]:
+def _sequence_check(container: type, entry: tuple[_Check, str] | None) -> tuple[_Check, str]:
+    """Return the check of an argument annotated as a sequence or an iterable; arrays are sequences of numbers only."""
+    kinds = Iterable if container is collections.abc.Iterable else (Sequence, np.ndarray)
+    if entry is not None and "number" not in entry[1] and kinds is not Iterable:
+        kinds = Sequence
     words = f"a sequence, each entry {entry[1]}" if entry else "a sequence"
 
     def check(name: str, value: Any) -> None:
-        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, Iterable):
+        if isinstance(value, (str, bytes, Mapping)) or not isinstance(value, kinds):
             raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
-        if entry is not None and isinstance(value, Sequence):
+        if entry is not None and isinstance(value, Collection):
             for i, x in enumerate(value):
                 entry[0](f"entry {i} of {name}", x)
 
@@ -311,6 +399,15 @@ def _union_check(members: list[tuple[_Check, str] | None]) -> tuple[_Check, str]
         raise ArgumentError(f"{name} must be {words}, got {shown(value)}")
 
     return check, words
+
+
+def _is_raised_here(error: BaseException) -> bool:
+    """Return whether an error was raised in a line of the toolkit, and not in a function of the caller."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = trace.tb_frame.f_globals.get("__name__", "") if trace else ""
+    return module.partition(".")[0] in ("legged", "controllers", "robots")
 
 
 def _is_infinite(default: Any) -> bool:

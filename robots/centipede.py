@@ -1,7 +1,7 @@
 """A centipede: a trunk of equal segments, each with a pair of equal legs."""
 
 from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rod_inertia
-from legged.arguments import whole
+from legged.arguments import MOST_LINKS, whole
 from legged.checked import checked
 
 SEGMENT = Inertia(0.3, (-0.05, 0.0, 0.0), (1.6e-4, 3.7e-4, 3.7e-4))
@@ -20,7 +20,7 @@ def centipede(pairs: int = 10, *, base: Base | None = None) -> Robot:
         pairs: Number of pairs of legs, one at the head and one at each segment behind it.
         base: Base type of the head; floating with a quaternion by default.
     """
-    whole("pairs", pairs, least=1)
+    whole("pairs", pairs, least=1, most=MOST_LINKS // 7)
     robot = RobotBuilder(f"centipede with {pairs} pairs of legs", Link("head", SEGMENT), base=base)
     segment = Limb().add(Revolute("bend", "z"), Link("segment", SEGMENT))
     below = "head"

@@ -3,7 +3,7 @@
 import numpy as np
 
 from legged import Base, Inertia, Limb, Link, Revolute, Robot, RobotBuilder, rpy
-from legged.arguments import whole
+from legged.arguments import MOST_LINKS, whole
 from legged.checked import checked
 
 
@@ -18,7 +18,7 @@ def chain(n: int, *, twist: float = 0.0, base: Base | None = None, seed: int = 0
         base: Base type; floating with a quaternion by default.
         seed: Seed of the random inertias, which have no zero entries.
     """
-    whole("n", n, least=1)
+    whole("n", n, least=1, most=MOST_LINKS)
     rng = np.random.default_rng(whole("seed", seed, least=0))
     robot = RobotBuilder(f"{n}-link chain", Link("base", _inertia(rng)), base=base)
     limb = Limb()

@@ -3,7 +3,7 @@
 import numpy as np
 
 from legged import Base, Link, Revolute, Robot, RobotBuilder, cylinder_inertia, rpy
-from legged.arguments import number, whole
+from legged.arguments import MOST_LINKS, number, whole
 from legged.checked import checked
 
 
@@ -27,9 +27,9 @@ def tree(
         Such trees are the subject of Featherstone, "An empirical study of the joint space inertia matrix",
         International Journal of Robotics Research 23(9), 2004.
     """
-    whole("n", n, least=1)
-    number("branching", branching, least=1.0)
-    number("taper", taper, above=0.0)
+    whole("n", n, least=1, most=MOST_LINKS)
+    number("branching", branching, least=1)
+    number("taper", taper, above=0)
     builder = RobotBuilder(f"tree of {n} links, branching {branching:g}", _link("link0", 1.0), base=base)
     depth = {0: 0}
     for k in range(1, n + 1):

@@ -11,6 +11,7 @@ from controllers.gaits.foot_path import swing_foot
 from controllers.gaits.gait import Gait
 from controllers.gaits.leg import Leg, paper_biped, paper_hexapod, paper_quadruped
 from legged import taylor
+from legged.arguments import Number
 from legged.checked import checked
 from legged.compiler import Expression
 from legged.errors import DefinitionError, UnknownNameError
@@ -36,11 +37,11 @@ class InvertedPendulum:
         Shah, Saha, Dutt 2012, eq. (B.1).
     """
 
-    height: Any
-    start: Any
-    speed: Any
-    period: Any
-    gravity: Any = 9.81
+    height: Number
+    start: Number
+    speed: Number
+    period: Number
+    gravity: Number = 9.81
 
     @classmethod
     def forward(cls, period: Any, stride: Any, height: Any, gravity: Any = 9.81) -> InvertedPendulum:

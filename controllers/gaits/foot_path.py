@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import Number, number, shown
 from legged.checked import checked
-from legged.errors import UnknownNameError
+from legged.errors import ArgumentError, UnknownNameError
 
 Path = Callable[[Any], tuple[Any, Any]]
 
@@ -71,7 +72,9 @@ def path_named(path: str | Path) -> Path:
 
 
 @checked
-def swing_foot(t: Any, period: float, stride: float, clearance: float, path: str | Path = "cosine") -> tuple[Any, Any]:
+def swing_foot(
+    t: Number, period: float, stride: float, clearance: float, path: str | Path = "cosine"
+) -> tuple[Any, Any]:
     """Return (x, z), position of the swinging ankle at time `t` of a phase, [m].
 
         x = stride (2 advance - 1),   z = clearance * lift
@@ -85,5 +88,12 @@ def swing_foot(t: Any, period: float, stride: float, clearance: float, path: str
         clearance: Largest height of the foot, [m].
         path: A name in `PATHS`, or a function of the fraction of the swing.
     """
-    advance, lift = path_named(path)(t / period)
+    number("period", period, "s", above=0)
+    s = t / period
+    try:
+        advance, lift = path_named(path)(s)
+    except TypeError:
+        raise ArgumentError(
+            f"a foot path must return (advance, lift) of a fraction of the swing, got {shown(path)}"
+        ) from None
     return stride * (2 * advance - 1), clearance * lift

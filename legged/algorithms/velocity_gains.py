@@ -30,6 +30,7 @@ from legged.dynamics.arguments import read
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import center_of_mass, point_jacobian, point_positions
 from legged.errors import ArgumentError, ShapeError
+from legged.robot.placement import Vector
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, factor_symmetric, solve_factored
 
@@ -62,7 +63,7 @@ def velocity_gains(
     action: Mapping[str, float] | Array | None = None,
     passive: Sequence[str] = (),
     compliant: bool = False,
-    support: Array | None = None,
+    support: Vector | None = None,
     normal: Array = (0.0, 0.0, 1.0),  # type: ignore[assignment]
 ) -> VelocityGains:
     """Return the velocity gains of joint actions on a support. The function can be traced, and compiled for batches.

@@ -6,13 +6,14 @@ import inspect
 from collections.abc import Callable, Mapping
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, overload
 
+from legged.arguments import shown
 from legged.compiler.cache.graphs import cached_graph
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
-from legged.errors import TraceError, UnknownNameError
+from legged.errors import ArgumentError, TraceError, UnknownNameError
 
 Robot = TypeVar("Robot")
 P = ParamSpec("P")
@@ -110,7 +111,13 @@ def _traced(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape
 
 def _shapes(function: Callable[..., Any], robot: Any, given: Mapping[str, Any]) -> dict[str, Shape]:
     """Return name and shape of every argument to trace."""
-    parameters = list(inspect.signature(function).parameters.values())[robot is not None :]
+    if not callable(function):
+        raise ArgumentError(f"function must be a function of arrays, or of a robot and arrays, got {shown(function)}")
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        raise ArgumentError(f"the arguments of {shown(function)} are not known; pass a Python function") from None
+    parameters = list(signature.parameters.values())[robot is not None :]
     variable = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     named = {p.name: p for p in parameters if p.kind not in variable}
     extra = [name for name in given if name not in named]
@@ -135,6 +142,8 @@ def _given_shape(name: str, shape: Any, robot: Any) -> Shape:
 
 
 def _standard_shape(name: str, robot: Any) -> Shape:
+    if robot is not None and (isinstance(robot, type) or not hasattr(robot, "nq")):
+        raise ArgumentError(f"robot must be a legged.Robot or None, got {shown(robot)}")
     if robot is None or name not in ARGUMENTS:
         follows = "" if robot is None else f" ({', '.join(ARGUMENTS)} have one)"
         raise TraceError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
@@ -88,7 +89,7 @@ class FreeBody:
     inertia: Inertia
     shapes: Sequence[Shape]
     position: Vector = (0.0, 0.0, 0.0)
-    quaternion: Vector = (1.0, 0.0, 0.0, 0.0)
+    quaternion: Annotated[Sequence[float] | Array, (4,)] = (1.0, 0.0, 0.0, 0.0)
     velocity: Vector = (0.0, 0.0, 0.0)
     spin: Vector = field(default=(0.0, 0.0, 0.0))
 

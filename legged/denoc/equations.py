@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from legged.arguments import array, known_name
 from legged.checked import checked
 from legged.denoc.joints import joint_forces, reflected_inertia, rotor_momentum, rotor_momentum_rate
 from legged.denoc.kinematics import Kinematics, kinematics, rates, read_state
 from legged.denoc.modules import block_diagonal, complement_and_rate, complement_at
-from legged.errors import UnknownNameError
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew
 
@@ -90,13 +90,12 @@ def convective_inertia_matrix(robot: Robot, q: Array, v: Array, form: str = "ske
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). form: "skew" or "paper".
 
     Raises:
-        ValueError: For any other form.
+        UnknownNameError: For any other form.
 
     Source: Shah, Saha, Dutt 2012, eqs. (20) to (24). Equation (24) prints Md N for Omega M E N; with M taken about
     the link's origin the two differ, by the moment m (omega x d) x (velocity of O) in Md t.
     """
-    if form not in ("skew", "paper"):
-        raise ValueError(f"form must be 'skew' or 'paper', got {form!r}")
+    known_name("form of the convective matrix", form, ("skew", "paper"))
     q, v = read_state(robot, q=q, v=v)
     at = kinematics(robot, q)
     moving = rates(robot, q, v, at)
@@ -182,7 +181,7 @@ def floating_inverse_dynamics(
     """
     n0 = robot.base.nv
     inertia, h = generalized_inertia_matrix(robot, q), bias_forces(robot, q, v, wrenches)
-    theta = np.asarray(joint_accelerations, float)
+    theta = array("joint_accelerations", joint_accelerations, (robot.nj,), "one entry per joint coordinate")
     base = -np.linalg.solve(inertia[:n0, :n0], inertia[:n0, n0:] @ theta + h[:n0])
     return base, inertia[n0:, :n0] @ base + inertia[n0:, n0:] @ theta + h[n0:]
 
@@ -208,12 +207,12 @@ def _by_name(robot: Robot, wrenches: Wrenches) -> dict[str, Array]:
     if wrenches is None:
         return {}
     if not isinstance(wrenches, Mapping):
-        return {link.name: w for link, w in zip(robot.links, np.asarray(wrenches, float), strict=True)}
+        rows = array("wrenches", wrenches, (len(robot.links), 6), "one [n; f] per link of robot.links")
+        return {link.name: w for link, w in zip(robot.links, rows, strict=True)}
     known = {link.name for link in robot.links}
     for name in wrenches:
-        if name not in known:
-            raise UnknownNameError("link", name, known)
-    return dict(wrenches)
+        known_name("link", name, known)
+    return {name: array(f"the wrench on link {name!r}", w, (6,)) for name, w in wrenches.items()}
 
 
 def _mass_blocks(robot: Robot, at: Kinematics) -> list[Array]:

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import Vector3, whole
 from legged.checked import checked
 from legged.errors import NotFiniteError, ShapeError
 from legged.robot.robot import Robot
@@ -45,7 +46,7 @@ class Rates(NamedTuple):
 
 
 @checked
-def twist_propagation(r: Array) -> Array:
+def twist_propagation(r: Vector3) -> Array:
     """Return A of equation (2), (6, 6), which transforms a twist to another point of the same rigid body.
 
         A = [  1   0 ]      t_k = A @ t_j,      w_j = A.T @ w_k
@@ -89,6 +90,7 @@ def link_twist_propagation(robot: Robot, q: Array, k: int, j: int) -> Array:
     Args:
         robot: The robot. q: Configuration, (nq,). k, j: Indices into `robot.bodies`.
     """
+    k, j = (whole(name, body, least=0, most=len(robot.bodies) - 1) for name, body in (("k", k), ("j", j)))
     at = kinematics(robot, q)
     return twist_propagation(at.origin[k] - at.origin[j])
 
@@ -100,7 +102,7 @@ def link_motion_propagation(robot: Robot, q: Array, k: int) -> Array:
     Args:
         robot: The robot. q: Configuration, (nq,). k: Index into `robot.bodies`.
     """
-    return kinematics(robot, q).p[k]
+    return kinematics(robot, q).p[whole("k", k, least=0, most=len(robot.bodies) - 1)]
 
 
 def rates(robot: Robot, q: Array, v: Array, at: Kinematics) -> Rates:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from legged.arguments import whole
 from legged.checked import checked
 from legged.denoc.kinematics import Kinematics, Rates, kinematics, rates, read_state, twist_propagation
 from legged.robot.robot import Robot
@@ -51,7 +52,12 @@ def module_twist_propagation(robot: Robot, q: Array, i: int, beta: int) -> Array
 
     Source: Shah, Saha, Dutt 2012, eqs. (9), (12).
     """
+    i, beta = _module_index(robot, "i", i), _module_index(robot, "beta", beta)
     return module_propagation(robot, i, beta, propagation(kinematics(robot, q)))
+
+
+def _module_index(robot: Robot, name: str, value: int) -> int:
+    return whole(name, value, least=0, most=len(robot.modules) - 1)
 
 
 def module_propagation(robot: Robot, i: int, beta: int, A: Propagation) -> Array:
@@ -76,7 +82,7 @@ def module_joint_rate_propagation(robot: Robot, q: Array, i: int) -> Array:
 
     Source: Shah, Saha, Dutt 2012, eqs. (5), (6).
     """
-    return joint_rate_propagation(robot, i, kinematics(robot, q))
+    return joint_rate_propagation(robot, _module_index(robot, "i", i), kinematics(robot, q))
 
 
 def joint_rate_propagation(robot: Robot, i: int, at: Kinematics) -> Array:

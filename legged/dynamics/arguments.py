@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.errors import NotFiniteError, ShapeError, SingularError, UnknownNameError
+from legged.arguments import known_name
+from legged.errors import NotFiniteError, ShapeError, SingularError
 from legged.robot.configuration import read
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
@@ -34,8 +35,7 @@ def body_wrenches(robot: Robot, wrenches: Wrenches) -> dict[int, Array]:
         known = {link.name: link for link in robot.links}
         rows = []
         for name, w in wrenches.items():
-            if name not in known:
-                raise UnknownNameError("link", name, known)
+            known_name("link", name, known)
             rows.append((known[name], _wrench_row(f"the wrench on link {name!r}", w)))
     else:
         array = np.asarray(wrenches)

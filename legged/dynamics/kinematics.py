@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import whole
 from legged.checked import checked
 from legged.compiler.ir.annotations import items
 from legged.dynamics.arguments import read
@@ -283,6 +284,8 @@ def on_bodies(robot: Robot, points: Sequence[tuple[str | int, Array]]) -> list[t
     """
     found = []
     for link, point in points:
+        if not isinstance(link, str):
+            link = whole("the index of a link", link, least=0, most=len(robot.links) - 1)
         placed: PlacedLink = robot.link(link) if isinstance(link, str) else robot.links[link]
         r = np.asarray(point)
         if r.shape != (3,):

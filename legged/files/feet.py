@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, instance
+from legged.arguments import array, instance, text
 from legged.errors import ArgumentError, FileError, UnknownNameError
 from legged.files.description import Shape, Tree
 from legged.robot.link import Sphere
@@ -69,7 +69,7 @@ def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootE
 
 
 def _known(tree: Tree, name: str) -> str:
-    if name not in tree.children:
+    if text("the name of a link", name) not in tree.children:
         raise FileError(tree.description.source, f"feet: {UnknownNameError('link', name, tree.order)}")
     return name
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.errors import FileError, UnknownNameError
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape, Tree, tree_of
 from legged.files.feet import FootEntry
@@ -141,8 +142,7 @@ def apply_repairs(tree: Tree, repair: str | Sequence[str] | None) -> tuple[Tree,
     names = [repair] if isinstance(repair, str) else list(repair or ())
     done: list[str] = []
     for name in names:
-        if name not in REPAIRS:
-            raise UnknownNameError("repair", name, REPAIRS)
+        known_name("repair", name, REPAIRS)
         description, did = REPAIRS[name](tree)
         tree, done = tree_of(description), done + did
     return tree, done

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import Vector3, array
 from legged.checked import checked, checked_arguments
 from legged.compiler.ir import ExpressionArray
 from legged.dynamics.kinematics import link_poses, point_motion
@@ -120,7 +121,7 @@ def _dot(a: Array, b: Array) -> Any:
 
 
 @checked_arguments
-def center_of_pressure(points: Array, forces: Array, normal: Any = (0.0, 0.0, 1.0)) -> Array:
+def center_of_pressure(points: Array, forces: Array, normal: Vector3 = (0.0, 0.0, 1.0)) -> Array:
     """Return the center of pressure, (..., 3), [m], world axes; NaN where no point carries load.
 
         c = sum_i F_n,i r_i / sum_i F_n,i
@@ -130,9 +131,12 @@ def center_of_pressure(points: Array, forces: Array, normal: Any = (0.0, 0.0, 1.
         forces: Forces of the ground on the points, (..., n, 3), [N], world axes.
         normal: Unit normal of the surface, (3,), dimensionless, world axes.
     """
-    loads = np.asarray(forces, dtype=float) @ np.asarray(normal, dtype=float)
+    points, forces = array("points", points), array("forces", forces)
+    if points.ndim < 2 or points.shape[-1] != 3 or points.shape != forces.shape:
+        raise ShapeError(f"points and forces must both be (..., n, 3), got shapes {points.shape} and {forces.shape}")
+    loads = forces @ np.asarray(normal, dtype=float)
     total = loads.sum(axis=-1)
-    weighted = np.einsum("...i,...ij->...j", loads, np.asarray(points, dtype=float))
+    weighted = np.einsum("...i,...ij->...j", loads, points)
     return weighted / np.where(total > 0.0, total, np.nan)[..., None]
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from legged.checked import checked
@@ -12,6 +10,7 @@ from legged.ground.friction import AxisFriction, BristleFriction, FrictionLaw, V
 from legged.ground.ground import Ground
 from legged.ground.normal import AzadFeatherstone, HuntCrossley, KelvinVoigt, NormalLaw, PaperNormal
 from legged.ground.terrain import Flat, Terrain
+from legged.robot.robot import Robot
 
 _OVERDAMPING = 10.0
 _PAPER = {  # kind: K [N/m], C_h [N s/m], mass [kg]
@@ -24,7 +23,7 @@ _STIFFNESS_PER_MASS = 210.0  # [N/(m kg)], close to all three of the table
 
 @checked
 def paper_ground(
-    robot: Any,
+    robot: Robot | str,
     terrain: Terrain | None = None,
     *,
     stiffness: float | None = None,
@@ -70,7 +69,7 @@ def paper_ground(
 
 @checked
 def realistic_ground(
-    robot: Any,
+    robot: Robot,
     penetration: float = 0.5e-3,
     friction: float = 0.8,
     *,

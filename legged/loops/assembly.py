@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from legged.algorithms.linear_algebra import factor_semidefinite
+from legged.arguments import whole
 from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.errors import LoopError, UnknownNameError
@@ -117,7 +118,9 @@ def project_state(closed: ClosedRobot, q: Array, v: Array, iterations: int = 2) 
         q: Configuration, (nq,). v: Velocity, (nv,).
         iterations: Newton steps for q; each squares the error.
     """
+    whole("iterations", iterations, least=0, most=100)
     robot, rows = closed.robot, list(closed.holonomic)
+    q, v = read(robot, q=q, v=v)
     count = closed.independent_count
     holonomic_count = None if count is None else sum(i < count for i in rows)
     for _ in range(iterations if rows else 0):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.algorithms.linear_algebra import independent_row_numbers, numerical_rank
+from legged.arguments import array
 from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist
@@ -116,6 +117,7 @@ def loop_wrenches(closed: ClosedRobot, q: Array, multipliers: Array) -> Array:
         multipliers: lambda of `solve`, (rows,), [N] or [N m], along the scalar constraints.
     """
     (q,) = read(closed.robot, q=q)
+    multipliers = array("multipliers", multipliers, (len(closed.constraints),), "one entry per scalar constraint")
     poses = [frame_poses(closed, q, loop) for loop in closed.loops]
     total = [np.zeros(6) for _ in closed.loops]
     for (k, constraint), force in zip(closed.constraints, multipliers, strict=True):

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.arguments import unit_norm_error
+from legged.arguments import array, unit_norm_error
 from legged.checked import checked
 from legged.compiler.ir import require_unit_norm
-from legged.errors import NotFiniteError, ShapeError
 from legged.robot.body import Body
 from legged.rotations import (
     quaternion_conjugate,
@@ -36,29 +35,23 @@ def read(robot: Robot, **arrays: Any) -> tuple[Array, ...]:
 
 
 def _read_one(robot: Robot, name: str, value: Any) -> Array:
-    array = np.asarray(value)
     size, meaning = robot.nv, "one entry per degree of freedom"
     if name == "q":
         size, meaning = robot.nq, "one entry per configuration coordinate"
     elif name.startswith("joint_"):
         size, meaning = robot.nj, "one entry per joint degree of freedom, base not counted"
-    if array.shape != (size,):
-        raise ShapeError(f"{name} must be ({size},), {meaning}, got shape {array.shape}")
-    if array.dtype == object:
+    found = array(name, value, (size,), meaning)
+    if found.dtype == object:
         if name == "q":
             for quaternion, entries in _quaternions(robot):
-                require_unit_norm(quaternion, array[entries].tolist())
-        return array
-    array = array.astype(float)
-    if not np.isfinite(array).all():
-        k = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise NotFiniteError(f"{name} must be finite, got {array[k]} at entry {k}")
+                require_unit_norm(quaternion, found[entries].tolist())
+        return found
     if name == "q":
         for quaternion, entries in _quaternions(robot):
-            error = unit_norm_error(quaternion, array[entries].tolist())
+            error = unit_norm_error(quaternion, found[entries].tolist())
             if error is not None:
                 raise error
-    return array
+    return found
 
 
 def _quaternions(robot: Robot) -> list[tuple[str, slice]]:
@@ -149,7 +142,7 @@ def difference(robot: Robot, start: Array, end: Array) -> Array:
     Args:
         robot: The robot. start, end: Configurations, (nq,), [rad], [m] and unit quaternions, joint axes.
     """
-    start, end = np.asarray(start, float), np.asarray(end, float)
+    (start,), (end,) = read(robot, q=start), read(robot, q=end)
     n, m = robot.base.nq, robot.base.nv
     dq = np.zeros(robot.nv)
     if n == m:

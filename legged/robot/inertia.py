@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Annotated
 
 import numpy as np
 
+from legged.arguments import number
 from legged.checked import checked
 from legged.errors import InertiaError
 from legged.robot.placement import Vector
@@ -31,7 +33,9 @@ class Inertia:
 
     mass: float = 0.0
     center: Vector = field(default_factory=lambda: np.zeros(3))
-    tensor: Vector | Sequence[Sequence[float]] = field(default_factory=lambda: np.zeros((3, 3)))
+    tensor: Annotated[Sequence[float] | Array | Sequence[Sequence[float]], np.ndarray] = field(
+        default_factory=lambda: np.zeros((3, 3))
+    )
     checked: bool = True
 
     def __post_init__(self) -> None:
@@ -128,7 +132,7 @@ def box_inertia(mass: float, size: Vector, center: Vector = (0.0, 0.0, 0.0)) -> 
         size: Edge lengths along the link's axes, (3,), [m].
         center: Center of the box, (3,), [m], link axes.
     """
-    x, y, z = np.square(np.asarray(size, float))
+    x, y, z = np.square([number("an edge of a box", edge, "m", least=0) for edge in size])
     return Inertia(mass, center, mass / 12 * np.array([y + z, x + z, x + y]))
 
 
@@ -140,6 +144,7 @@ def cylinder_inertia(mass: float, radius: float, start: Vector, end: Vector) -> 
         mass: [kg]. radius: [m].
         start, end: End points of the cylinder's axis, (3,), [m], link axes.
     """
+    number("radius", radius, "m", least=0)
     thin = rod_inertia(mass, start, end)
     along = np.asarray(end, float) - np.asarray(start, float)
     axis = along / np.linalg.norm(along)
@@ -155,4 +160,5 @@ def sphere_inertia(mass: float, radius: float, center: Vector = (0.0, 0.0, 0.0))
         mass: [kg]. radius: [m].
         center: Center of the sphere, (3,), [m], link axes.
     """
+    number("radius", radius, "m", least=0)
     return Inertia(mass, center, np.full(3, 0.4 * mass * radius**2))

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
 
+from legged.arguments import real_array
 from legged.errors import DefinitionError
 from legged.spatial import Array, AxisRotation, ElementaryTransform, Rotation, Translation
 
-Vector = Sequence[float] | Array
+Vector = Annotated[Sequence[float] | Array, (3,)]
 _ROUNDING = 4e-15  # rounding error of a few products of rotation matrices
 
 
@@ -26,12 +28,12 @@ def vector3(what: str, value: Vector) -> Array:
     Args:
         what: Name of the argument, for messages. value: Three numbers, (3,), [any unit].
     """
-    array = np.asarray(value, float)
-    if array.shape != (3,):
-        raise DefinitionError(f"{what} must be three numbers, got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise DefinitionError(f"{what} must be finite, got {array}")
-    return array
+    found = real_array(what, value).astype(float)
+    if found.shape != (3,):
+        raise DefinitionError(f"{what} must be three numbers, got shape {found.shape}")
+    if not np.isfinite(found).all():
+        raise DefinitionError(f"{what} must be finite, got {found}")
+    return found
 
 
 def rotation3(what: str, value: Array | None) -> Array:

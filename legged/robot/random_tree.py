@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from legged.arguments import MOST_LINKS, known_name, whole
 from legged.checked import checked
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.builder import GRAVITY, RobotBuilder
@@ -54,9 +55,13 @@ def random_tree(
         coupled: Whether some joints of one degree of freedom are coupled to others.
         shuffled: Whether q and v have the joints in a random order.
     """
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(whole("seed", seed, least=0))
     extra = np.random.default_rng([seed, 1])  # a separate generator, so that options do not change the tree
-    count = int(rng.integers(1, 41)) if links is None else links
+    count = int(rng.integers(1, 41)) if links is None else whole("links", links, least=0, most=MOST_LINKS)
+    for kind in joints:
+        known_name("joint type", kind, (*JOINTS, "free"))
+    for kind in bases:
+        known_name("base type", kind, BASES)
     spread = float(rng.uniform()) if branching is None else branching
     base = _base(str(rng.choice(list(bases))), rng)
     builder = RobotBuilder(f"random tree {seed}", Link("base", _inertia(rng)), base=base, gravity=gravity)

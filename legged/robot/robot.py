@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from legged.errors import UnknownNameError
+from legged.arguments import known_name
 from legged.robot.base import Base
 from legged.robot.body import Body
 from legged.robot.joint import Connection, Follower, PlacedJoint
@@ -196,8 +196,5 @@ class Robot:
 
 
 def _by_name(what: str, items: Iterable[Named], name: str) -> Named:
-    items = tuple(items)
-    for item in items:
-        if item.name == name:
-            return item
-    raise UnknownNameError(what, name, (item.name for item in items))
+    by_name = {item.name: item for item in items}
+    return by_name[known_name(what, name, by_name)]

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
+from legged.arguments import Numbers, Vector3, array
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.dynamics.arguments import read
 from legged.dynamics.kinematics import center_of_mass, momentum, required_wrench
-from legged.errors import NotFiniteError, ShapeError, SingularError
+from legged.errors import ShapeError, SingularError
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross
 
@@ -20,7 +21,9 @@ _THIN = 1e-9  # of the feet's spread: a narrower polygon is a line
 
 
 @checked
-def zero_moment_point(robot: Robot, q: Array, v: Array, vdot: Array, origin: Any = ORIGIN, normal: Any = UP) -> Array:
+def zero_moment_point(
+    robot: Robot, q: Array, v: Array, vdot: Array, origin: Vector3 = ORIGIN, normal: Vector3 = UP
+) -> Array:
     """Return the zero-moment point in a plane, (3,), [m], world axes.
 
         p = o + n x (Ldot + (c - o) x f) / (n . f),      f = m (c_dd - g)
@@ -39,7 +42,7 @@ def zero_moment_point(robot: Robot, q: Array, v: Array, vdot: Array, origin: Any
 
 
 @checked
-def pressure_point(robot: Robot, wrench: Array, origin: Any = ORIGIN, normal: Any = UP) -> Array:
+def pressure_point(robot: Robot, wrench: Annotated[Any, (6,)], origin: Vector3 = ORIGIN, normal: Vector3 = UP) -> Array:
     """Return the point of a plane about which a wrench has no moment in the plane, (3,), [m], world axes.
 
     For the wrench of `ground_wrench` it is the center of pressure.
@@ -81,7 +84,7 @@ def zero_moment_of_wrench(wrench: Array, load: Any, origin: Any, normal: Any) ->
 
 
 @checked
-def capture_point(robot: Robot, q: Array, v: Array, origin: Any = ORIGIN, normal: Any = UP) -> Array:
+def capture_point(robot: Robot, q: Array, v: Array, origin: Vector3 = ORIGIN, normal: Vector3 = UP) -> Array:
     """Return the instantaneous capture point on the ground, (3,), [m], world axes.
 
         x = c + c_d sqrt(h / g),      h the height of the center of mass over the ground
@@ -129,7 +132,7 @@ def height(point: Any, origin: Any, normal: Any) -> Any:
 
 
 @checked
-def support_polygon(feet: Any) -> Array:
+def support_polygon(feet: Numbers) -> Array:
     """Return the corners of the convex hull of loaded feet, (k, 2), [m], world x and y, counterclockwise from above.
 
     For feet in a line these are its two ends, for feet in one place that point.
@@ -157,7 +160,7 @@ def support_polygon(feet: Any) -> Array:
 
 
 @checked
-def support_margin(point: Any, feet: Any) -> float:
+def support_margin(point: Numbers, feet: Numbers) -> float:
     """Return the distance of a point inside the support polygon to its boundary, [m]; negative outside.
 
     For feet in a line no point is inside: the margin is minus the distance to the line segment. A robot in slow motion
@@ -180,10 +183,8 @@ def support_margin(point: Any, feet: Any) -> float:
 
 def _horizontal(what: str, value: Any, dimensions: int) -> Array:
     """Return the x and y of a point or of points, after a check."""
-    points = np.asarray(value, float)
+    points = array(what, value)
     if points.ndim != dimensions or points.shape[-1] not in (2, 3):
         shape = "(2,) or (3,)" if dimensions == 1 else "(n, 2) or (n, 3)"
         raise ShapeError(f"{what} must be {shape}, got shape {points.shape}")
-    if not np.isfinite(points[..., :2]).all():
-        raise NotFiniteError(f"{what} must be finite, got {value}")
     return points[..., :2]

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import Numbers, array
 from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, body_wrenches, read
 from legged.dynamics.frames import Frame, frame_acceleration, frame_pose, frame_twist, resolve_frame
@@ -52,7 +53,8 @@ def contact_force(robot: Robot, q: Array, wrenches: Array, foot: str) -> Array:
         foot: Name of the foot's link or of a contact point on it; the force on the whole link is returned.
     """
     (q,) = read(robot, q=q)
-    return frame_pose(robot, q, foot).rotation @ np.asarray(wrenches)[resolve_frame(robot, foot).link, 3:]
+    wrenches = array("wrenches", wrenches, (len(robot.links), 6), "one [n; f] per link")
+    return frame_pose(robot, q, foot).rotation @ wrenches[resolve_frame(robot, foot).link, 3:]
 
 
 @checked
@@ -72,7 +74,7 @@ def ground_wrench(robot: Robot, q: Array, wrenches: Wrenches) -> Array:
 
 
 @checked
-def contact_switches(loads: Any, on: float, off: float | None = None) -> Array:
+def contact_switches(loads: Numbers, on: float, off: float | None = None) -> Array:
     """Return the states of contact switches with hysteresis, bool, in the shape of `loads`.
 
     Args:
@@ -82,7 +84,9 @@ def contact_switches(loads: Any, on: float, off: float | None = None) -> Array:
     Raises:
         ShapeError: The thresholds violate 0 <= off <= on.
     """
-    loads = np.asarray(loads, float)
+    loads = array("loads", loads)
+    if loads.ndim not in (1, 2):
+        raise ShapeError(f"loads must be (T,) or (T, n), got shape {loads.shape}")
     off = on / 2 if off is None else off
     if not 0.0 <= off <= on:
         raise ShapeError(f"a switch closes at `on` and opens at `off`, 0 <= off <= on; got on {on} N, off {off} N")

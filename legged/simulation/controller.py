@@ -10,9 +10,10 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from legged.arguments import shown
 from legged.compiler import Expression, Kernel
 from legged.contact.rigid import Rigid
-from legged.errors import ShapeError, TraceError
+from legged.errors import ArgumentError, ShapeError, TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 
@@ -232,9 +233,9 @@ def adapt(controller: Any) -> Controller:
         return _ControllerAdapter(controller)
     if callable(controller):
         return _FunctionController(controller)
-    raise TypeError(
+    raise ArgumentError(
         "a controller is a callable (t, q, v, wrenches) -> torques or an object with a method `torque` or `start`, "
-        f"got {controller!r}"
+        f"got {shown(controller)}"
     )
 
 

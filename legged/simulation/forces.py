@@ -20,6 +20,7 @@ from legged.dynamics.kinematics import link_poses, point_motion
 from legged.errors import DefinitionError, StateError
 from legged.robot.body import Body
 from legged.robot.configuration import as_vector, scatter_add
+from legged.robot.placement import Vector
 from legged.robot.robot import Robot
 from legged.spatial import cross
 
@@ -210,10 +211,10 @@ class Push:
     """
 
     link: str
-    impulse: Sequence[float]
+    impulse: Vector
     at: float
     duration: float = 0.1
-    point: Sequence[float] = (0.0, 0.0, 0.0)
+    point: Vector = (0.0, 0.0, 0.0)
 
     def __post_init__(self) -> None:
         if not self.duration > 0.0:

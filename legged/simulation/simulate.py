@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import Numbers
 from legged.checked import checked
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
 from legged.errors import (
+    ArgumentError,
     DefinitionError,
     DivergenceError,
     NotFiniteError,
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from rich.progress import Progress
 
 Array = np.ndarray
+_MOST_SAMPLES = 1e7  # states that a run can store
 PROGRESS_DELAY = 1.0
 """Computing time before a progress bar appears, [s]."""
 
@@ -65,8 +68,8 @@ def simulate(
     *,
     until: float,
     ground: Ground | Rigid | None = None,
-    q: Any = None,
-    v: Any = None,
+    q: Numbers | None = None,
+    v: Numbers | None = None,
     integrator: Integrator | None = None,
     sample: float = 0.01,
     fall: Fall | Termination | bool | None = None,
@@ -250,6 +253,8 @@ def sample_times(until: float, sample: float) -> Array:
         raise NotFiniteError(f"until must be a positive number of seconds, got {until}")
     if not (np.isfinite(sample) and sample > 0.0):
         raise NotFiniteError(f"sample must be a positive number of seconds, got {sample}")
+    if until / sample > _MOST_SAMPLES:
+        raise ArgumentError(f"until / sample must be at most {_MOST_SAMPLES:g} samples, got {until / sample:.3g}")
     n = int(np.floor(until / sample + 1e-9))
     times = np.arange(n + 1) * sample
     return np.append(times, until) if until - times[-1] > 1e-9 * until else np.append(times[:-1], until)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.arguments import whole
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.dynamics.forward import forward_dynamics
@@ -119,6 +120,7 @@ def verify(
         UnknownNameError: an unknown program. MissingError: a program that is not installed.
         DefinitionError: a robot without degrees of freedom.
     """
+    states, seed = whole("states", states, least=1), whole("seed", seed, least=0)
     if robot.nv == 0:
         raise DefinitionError(f"robot {robot.name!r} has no degree of freedom: there are no dynamics to verify")
     engines, refused = [], []

@@ -14,10 +14,11 @@ from typing import Any
 import numpy as np
 
 from legged import conversions
+from legged.arguments import known_name
 from legged.conversions import Conversion
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
-from legged.errors import DefinitionError, LeggedError, MismatchError, MissingError, UnknownNameError
+from legged.errors import DefinitionError, LeggedError, MismatchError, MissingError
 from legged.files.mjcf import captured_warnings
 from legged.files.urdf_export import to_urdf
 from legged.robot.physics import JointPhysics
@@ -65,8 +66,7 @@ class Engine:
 def open_engine(name: str, robot: Robot) -> Engine:
     """Return an engine with a model of the robot; errors as in `verify`."""
     makers = {"pinocchio": _pinocchio, "mujoco": _mujoco}
-    if name not in makers:
-        raise UnknownNameError("program to compare with", name, makers)
+    known_name("program to compare with", name, makers)
     try:
         module = importlib.import_module(name)
     except ImportError as error:

@@ -1,12 +1,12 @@
 """Thought experiments on the ground laws: one mass point, integrated with small steps."""
 
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
 
+import robots
 from benchmarks.restitution import small_loss
 from legged.errors import DefinitionError, ShapeError
 from legged.ground import (
@@ -115,22 +115,24 @@ def test_paper_ground_has_the_authors_constants(kind, damping, depth):
 
 
 def test_paper_ground_of_another_robot_follows_its_mass():
-    ground: Any = paper_ground(SimpleNamespace(name="centipede", mass=20.0))
-    assert ground.normal.stiffness == pytest.approx(4200.0)
-    assert ground.normal.damping == pytest.approx(20.0 * np.sqrt(4200.0 * 20.0))
+    robot = robots.centipede(2)
+    ground: Any = paper_ground(robot)
+    assert ground.normal.stiffness == pytest.approx(210.0 * robot.mass)
+    assert ground.normal.damping == pytest.approx(20.0 * np.sqrt(210.0) * robot.mass)
     with pytest.raises(DefinitionError, match="pass a robot"):
         paper_ground("centipede")
 
 
 @pytest.mark.parametrize("law", ["azad-featherstone", "hunt-crossley", "kelvin-voigt"])
 def test_realistic_ground_carries_the_robot_at_the_wanted_depth(law):
-    robot = SimpleNamespace(name="dog", mass=12.0, gravity=np.array([0, 0, -G]), contacts=(0, 1, 2, 3))
+    robot = robots.spatial_quadruped()
+    share = robot.mass / 2
     ground: Any = realistic_ground(robot, penetration=0.4e-3, law=law)
-    assert ground.normal.rest_penetration(6.0 * G) == pytest.approx(0.4e-3)
+    assert ground.normal.rest_penetration(share * G) == pytest.approx(0.4e-3)
     k = ground.friction.stiffness
     assert ground.normal.force(0.401e-3, 0.0) - ground.normal.force(0.399e-3, 0.0) == pytest.approx(2e-6 * k, rel=1e-4)
     d = ground.normal.force(0.4e-3, 1e-4) - ground.normal.force(0.4e-3, 0.0)
-    assert d == pytest.approx(1e-4 * 2 * 0.7 * np.sqrt(k * 6.0), rel=1e-6)
+    assert d == pytest.approx(1e-4 * 2 * 0.7 * np.sqrt(k * share), rel=1e-6)
     assert "0.4 mm" in str(ground)
     assert "damping ratio 0.7" in str(ground)
 

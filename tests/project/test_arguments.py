@@ -3,18 +3,25 @@
 import datetime
 import inspect
 import pickle
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pytest
 
+import controllers
 import legged
+import robots
 from legged import arguments
 from legged.checked import checked
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
+
+sys.path.insert(0, str(Path(__file__).parent))
+import argument_fuzz
 
 NO_NUMBERS = [
     None,
@@ -187,3 +194,97 @@ def test_decorated_dataclasses_check_their_fields_before_their_own_checks():
 def test_checked_functions_keep_their_name_signature_and_place():
     assert example.__name__ == "example" and "mass" in inspect.signature(example).parameters
     assert pickle.loads(pickle.dumps(example)) is example
+
+
+BIPED = robots.planar_biped()
+GROUND = legged.ground.paper_ground(BIPED)
+REST = BIPED.neutral(), np.zeros(BIPED.nv)
+RAGGED = [[1.0, 2.0], [3.0]]
+
+
+def dynamics(q=REST[0], v=REST[1], vdot=REST[1]):
+    """Return the inverse dynamics of the planar biped with one argument changed."""
+    return legged.inverse_dynamics(BIPED, q, v, vdot)
+
+
+REFUSED = {
+    "a robot that is none": (lambda: legged.inertia_matrix(None, REST[0]), "robot must be a legged.Robot, got None"),
+    "the class of robots": (lambda: legged.inertia_matrix(legged.Robot, REST[0]), "the class Robot itself"),
+    "a name that is no text": (lambda: BIPED.link(3), "the name of a link must be a text, got 3"),
+    "a list for a name": (lambda: BIPED.joint(["a_hip"]), "the name of a joint must be a text"),
+    "complex entries": (lambda: dynamics(v=REST[1] + 1j), "v must hold real numbers, got complex numbers"),
+    "texts for numbers": (lambda: dynamics(v=["1"] * BIPED.nv), "v must hold real numbers, got text"),
+    "dates": (lambda: dynamics(v=np.full(BIPED.nv, np.datetime64("2020-01-01"))), "got dates"),
+    "an array of objects": (lambda: dynamics(v=np.array([None] * BIPED.nv)), "v must hold real numbers"),
+    "lists of different lengths": (lambda: dynamics(v=RAGGED), "its lists have different lengths"),
+    "an answer beyond floats": (lambda: dynamics(v=np.full(BIPED.nv, 1e300)), "no finite answer.*1e[+]300"),
+    "the index -1 of a point": (
+        lambda: legged.point_positions(BIPED, REST[0], [(-1, (0.0, 0.0, 0.0))]),
+        "the index of a link must be at least 0",
+    ),
+    "a push at NaN": (lambda: legged.Push("trunk", (0.0, 1.0, 0.0), at=np.nan), "at must be finite, got nan"),
+    "a push without end": (
+        lambda: legged.Push("trunk", (0.0, 1.0, 0.0), at=0.0, duration=np.inf),
+        "duration must be finite, got inf",
+    ),
+    "an impulse of two numbers": (lambda: legged.Push("trunk", (0.0, 1.0), at=0.0), r"impulse must be \(3,\)"),
+    "an impulse that is a number": (lambda: legged.Push("base", 5.0), "missing a required argument: 'at'"),
+    "a ground at NaN": (lambda: legged.ground.Flat(np.nan), "must be finite, got nan"),
+    "a negative radius": (lambda: legged.sphere_inertia(1.0, -1.0), "radius"),
+    "an angle of NaN": (lambda: legged.rpy(np.nan, 0.0, 0.0), "roll must be finite, got nan"),
+    "a chain of -1 links": (lambda: robots.chain(-1), "n must be at least 1"),
+    "a chain of -3 links": (lambda: robots.chain(-3), "n must be at least 1"),
+    "a chain of 2.5 links": (lambda: robots.chain(2.5), "n must be a whole number, got 2.5"),
+    "a gain of NaN": (lambda: controllers.Balanced(controllers.Trot(), gain=np.nan), "gain must be finite, got nan"),
+    "one entry too many": (
+        lambda: legged.difference(BIPED, REST[0], np.append(REST[0], 0.0)),
+        rf"q must be \({BIPED.nq},\)",
+    ),
+    "axes that do not exist": (lambda: legged.EulerBase("zzz"), "zzz"),
+    "an impossible inertia": (
+        lambda: legged.Link("shank", legged.Inertia(1.0, (0, 0, 0), (1.0, 1.0, 3.0))),
+        "inertia",
+    ),
+    "a name of a ground": (
+        lambda: legged.simulate(BIPED, until=0.01, ground="flat"),
+        "ground must be a legged.ground.Ground or a legged.Rigid",
+    ),
+    "a stride of two numbers": (lambda: controllers.Trot(stride=(0.05, 0.05)), "stride must be a number"),
+    "a gait that is not fitted": (
+        lambda: controllers.suited_law(controllers.Balanced, controllers.Trot()),
+        "gait must be a controllers.NumericalGait",
+    ),
+    "an inertia that is a number": (lambda: legged.Link("a", 5.0), "inertia must be a legged.Inertia, got 5.0"),
+    "a seed for a generator": (
+        lambda: legged.random_configuration(BIPED, 0),
+        "rng must be a numpy.random.Generator, got 0",
+    ),
+    "a run without end": (lambda: legged.simulate(BIPED, until=1e300), "at most 1e[+]07 samples"),
+    "a function of one argument as a controller": (
+        lambda: legged.simulate(BIPED, len, until=0.01, ground=GROUND),
+        "controller must be an object with torque or an object with start or a function of 4 arguments",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_bad_arguments_are_refused_in_words(case):
+    call, words = REFUSED[case]
+    with pytest.raises(LeggedError, match=words):
+        call()
+
+
+FUNCTIONS = ["legged.", "controllers.", "robots."]
+
+
+def test_a_sample_of_bad_calls_of_public_functions_and_classes_ends_in_words():
+    report = argument_fuzz.fuzz(FUNCTIONS, seed=1, most=400)
+    known = ("legged.Simulation", "controllers.")  # control-law wrappers and Simulation are not yet decorated
+    assert report.calls == 400 and not [d for d in report.defects if not d[0].startswith(known)]
+
+
+@pytest.mark.slow
+def test_no_bad_argument_of_a_public_function_or_class_gives_an_internal_error_or_nan():
+    report = argument_fuzz.fuzz(FUNCTIONS)
+    print(f"{report.calls} calls of {report.callables} callables, longest {report.longest:.2f} s")
+    assert not [words for words in report.missing if words.startswith(tuple(FUNCTIONS))] and report.defects == []

@@ -8,7 +8,7 @@ import pytest
 import legged
 import robots
 from legged import Fixed, Inertia, Limb, Link, Planar, Prismatic, Revolute, RobotBuilder, Spherical, Universal
-from legged.errors import DefinitionError, InertiaError, LeggedError, NotFiniteError, UnknownNameError
+from legged.errors import DefinitionError, InertiaError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
 
 BODY = legged.box_inertia(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
 NAN = float("nan")
@@ -147,7 +147,6 @@ def test_a_base_of_the_wrong_type_raises_an_error(base):
         ((0, 0, 2.0), ["axis of joint 'hip'", "must have unit length", "of length 2", "divide it by that"]),
         ((0, 0, 0), ["axis of joint 'hip'", "unit"]),
         ((0, 0, 1 + 1e-6), ["must have unit length", "1.000001"]),
-        ((0, 1), ["axis of joint 'hip'", "must be three numbers", "shape (2,)"]),
         ("w", ["axis of joint 'hip'", "must be 'x', 'y', 'z', '-x', '-y', '-z' or a unit vector", "got 'w'"]),
         ("--x", ["got '--x'"]),
         ("", ["got ''"]),
@@ -158,9 +157,11 @@ def test_an_invalid_axis_raises_an_error(kind, axis, words):
         start().add(kind("hip", axis), link(), to="trunk").build()
 
 
-def test_an_axis_with_nan_raises_an_error_at_its_definition():
+def test_an_axis_with_nan_or_of_two_numbers_raises_an_error_at_its_definition():
     with refuses(NotFiniteError, "axis must be finite, got nan"):
         Revolute("hip", (0, NAN, 1))
+    with refuses(ShapeError, "axis must be (3,), got shape (2,)"):
+        Revolute("hip", (0, 1))
 
 
 def test_planar_joints_need_perpendicular_axes():

@@ -462,7 +462,7 @@ def test_wrong_arguments_are_refused(robot):
         ShapeError, match=r"must return \(12,\) joint torques or \(18,\) generalized forces, got shape \(5,\)"
     ):
         simulate(robot, lambda t, q, v, w: np.zeros(5), until=0.1)
-    with pytest.raises(TypeError, match="a controller is a callable"):
+    with pytest.raises(TypeError, match="controller must be an object with torque"):
         simulate(robot, 3.0, until=0.1)
     with pytest.raises(UnknownNameError, match="no link named 'trunc'"):
         simulate(robot, until=0.1, pushes=[Push("trunc", (1, 0, 0), at=0.0)])

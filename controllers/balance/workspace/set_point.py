@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from legged.spatial import Array, angular_acceleration_tensor, cross, join
 
 STAGE_4 = "4 desired wrench"
 Path = Callable[[Any], Any]
-Gain = float | Array | tuple[Any, ...] | list[Any]
+Gain = Annotated[float | Array | tuple[Any, ...] | list[Any], np.ndarray]
 
 
 class BodyMotion(NamedTuple):

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import shown
 from legged.compiler.ir import constant_folding as fold
 from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression, as_operand, as_truth
-from legged.errors import TraceError
+from legged.errors import ArgumentError, LeggedError, TraceError
 
 # The scalar function of each ufunc
 
@@ -207,9 +208,16 @@ def where(condition: Any, a: Any, b: Any) -> Any:
             return choose(condition, a, b)
     if isinstance(condition, int):
         condition = as_truth(condition)
-    if any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
-        return _where_arrays(condition, a, b)
-    result = np.where(condition, a, b)
+    try:
+        if any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
+            return _where_arrays(condition, a, b)
+        result = np.where(condition, a, b)
+    except (TypeError, ValueError, OverflowError) as error:
+        if isinstance(error, LeggedError):
+            raise
+        raise ArgumentError(f"a and b of `where` must be numbers or arrays of one shape: {error}") from None
+    if result.dtype.kind not in "biufc":
+        raise ArgumentError(f"a and b of `where` must be numbers, got {shown(a)} and {shown(b)}")
     return result if result.ndim else result[()]
 
 

@@ -118,11 +118,14 @@ def jacobian(function: Callable[..., Any], argument: str | int = 0, mode: str = 
         no array when the function is called. TraceError: if `function` cannot be traced. SingularError: if the
         Jacobian of plain numbers is not finite.
     """
-    if mode not in MODES:
+    if not isinstance(mode, str) or mode not in MODES:
         raise ArgumentError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
     if not callable(function):
         raise ArgumentError(f"function must be callable, got {function!r}")
-    signature = inspect.signature(function)
+    try:
+        signature = inspect.signature(function)
+    except ValueError:
+        raise ArgumentError(f"the arguments of {function!r} are not known; pass a Python function") from None
     if isinstance(argument, str) and argument not in signature.parameters:
         raise UnknownNameError("argument", argument, signature.parameters)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import Numbers
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.compiler.codegen import llvm
@@ -103,8 +104,8 @@ def rollout(
     *,
     until: float,
     ground: Ground | Rigid | None = None,
-    q: Any = None,
-    v: Any = None,
+    q: Numbers | None = None,
+    v: Numbers | None = None,
     vary: Mapping[str, Any] | None = None,
     pushes: Sequence[Push] = (),
     bodies: Sequence[FreeBody] = (),
