@@ -32,6 +32,13 @@ WORDS = {  # the example -> what it must print
     "real_robots": ("12.0 kg, hips at 0.45 m when it stands", "Stand    4 s", "Crawl   12 s", "Trot    20 s"),
     "sensors": ("leg4_foot is down for 50% of the time", "reads 9.8 m/s^2 upward", "wrote sensors.png"),
     "step_by_step": ("64 robots, 2 s", "fell", "compiled time steps"),
+    "shape_memory_wires": (
+        "| held shaft | 0.0 | 63 | 0.25 |",
+        "| no mechanism against slack | 0.7 | 97 | 0.00 |",
+        "| no rapid heating | 58",
+        "| no mechanism against overload | 25.7 | 60 | 0.16 | 4.09 |",
+        "wrote shape_memory_wires.png",
+    ),
     "trot": ("trotted to x = 0.42 m", "trunk.png", "trot.gif"),
     "walk": ("<Run of 'planar biped': 3 s, 301 samples, compiled closed loop>", "advanced 0.86 m at 0.29 m/s"),
 }
@@ -52,6 +59,21 @@ def test_example_prints_what_it_says(name, capsys, monkeypatch, tmp_path):
     printed = capsys.readouterr().out
     for words in WORDS[name]:
         assert words in printed
+
+
+def test_a_shape_memory_wire_cools_exponentially_and_has_hysteresis():
+    wire = runpy.run_path(str(FOLDER / "shape_memory_wires.py"))["Wire"]()
+    (start, end), (low, high) = wire.heating_range, wire.cooling_range
+    for temperature in (30.0, 100.0):  # fully transformed on either side: Newton's law of cooling
+        rate, change = wire.rates(temperature, float(temperature > end), 0.0, 0.0)
+        assert change == 0.0
+        assert rate == pytest.approx(-wire.cooling * (temperature - wire.ambient) / wire.heat_capacity)
+    between = 0.5 * (high + start)
+    assert [wire.rates(between, fraction, 0.0, 0.0)[1] for fraction in (0.0, 0.3, 1.0)] == [0.0, 0.0, 0.0]
+    assert wire.rates(0.5 * (start + end), 0.3, 0.0, 0.0)[1] > 0.0 > wire.rates(0.5 * (low + high), 0.7, 0.0, 0.0)[1]
+    tension = (0.5 * (start + end) - between) / wire.stress_shift  # a tension shifts the temperatures
+    assert wire.rates(0.5 * (start + end), 0.3, tension, 0.0)[1] == 0.0
+    assert wire.tension(0.01, 0.5) == 0.0 and wire.tension(0.03, 0.5) == pytest.approx(0.01 * wire.axial_stiffness)
 
 
 def test_the_comparison_with_mujoco_takes_a_file(capsys, monkeypatch, tmp_path):
