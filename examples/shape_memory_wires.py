@@ -97,7 +97,7 @@ class WirePair:
         tensions = self.tensions(q, memory)
         error = self.command(t, q, v) - (tensions[0] - tensions[1])
         difference = self.proportional * error + self.integral * memory[4]
-        powers = []
+        powers: list[Any] = []
         for sign, tension, austenite in ((1.0, tensions[0], memory[1]), (-1.0, tensions[1], memory[3])):
             against_slack = self.slack_gain * clip(self.least_tension - tension, 0.0, 1.0)
             coldness = clip((self.rapid_below - austenite) / 0.1, 0.0, 1.0)
@@ -125,6 +125,11 @@ def pulley(inertia: float, stiffness: float = 0.3, damping: float = 0.002) -> le
     physics = legged.JointPhysics(stiffness=stiffness, damping=damping)
     builder = legged.RobotBuilder("pulley", legged.Link("frame"), base=legged.FixedBase())
     return builder.add(legged.Revolute("axle", "z", physics=physics), load, to="frame").build()
+
+
+def zero(t: Any, q: np.ndarray, v: np.ndarray) -> Any:
+    """Return no command, [N]."""
+    return 0.0 * t
 
 
 def square(t: Any, *_: Any) -> Any:
@@ -186,7 +191,7 @@ def position_loop(t: Any, q: Any, v: Any) -> Any:
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1] if len(sys.argv) > 1 else "results/shape_memory_wires")
-    pair, still = WirePair(square), replace(WirePair(square), command=lambda t, q, v: 0.0 * t)
+    pair, still = WirePair(square), replace(WirePair(square), command=zero)
     held, light, heavy = pulley(1e-4, 30.0, 0.05), pulley(1e-4), pulley(1e-2)
     experiments = {
         "held shaft": (pair, held, 0.0),

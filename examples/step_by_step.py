@@ -1,5 +1,7 @@
 """Many robots advanced step by step: a policy gives commands, robots that fall start again from random states."""
 
+from typing import Any
+
 import numpy as np
 
 import controllers
@@ -11,12 +13,12 @@ q, v = controllers.Stand(hip_height=0.5).initial_state(robot)
 posture = q[robot.base.nq :]
 
 
-def servo(t, q, v, wrenches, command):
+def servo(t: float, q: np.ndarray, v: np.ndarray, wrenches: np.ndarray, command: np.ndarray) -> np.ndarray:
     """Return the torques of servos that hold the posture plus the command, joint positions in rad."""
     return 300.0 * (posture + command - q[robot.base.nq :]) - 10.0 * v[robot.base.nv :]
 
 
-def features(q, v, contacts):
+def features(q: np.ndarray, v: np.ndarray, contacts: Any) -> dict[str, np.ndarray]:
     return {"state": np.concatenate([q, v]), "feet": contacts.touching}
 
 
