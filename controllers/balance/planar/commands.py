@@ -124,11 +124,13 @@ def lagged(command: Command, t: Any, time_constant: Any) -> Any:
     return sum(w * cast(Any, command(t - time_constant * x)) for x, w in _QUADRATURE)
 
 
-def derivatives(command: Command, t: Any) -> tuple[Any, Any, Any]:
+def derivatives(command: Command | float, t: Any) -> tuple[Any, Any, Any]:
     """Return a command and its first and second time derivative.
 
     Args:
-        command: The command. t: Time, [s].
+        command: The command, or a constant. t: Time, [s].
     """
+    if not callable(command):
+        return command, 0.0, 0.0
     value = command(taylor.time(t))
     return (value.value, value.first, value.second) if isinstance(value, taylor.Taylor) else (value, 0.0, 0.0)

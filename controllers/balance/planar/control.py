@@ -42,6 +42,24 @@ class BalanceGains(NamedTuple):
         return cls(4.0 * pole, 6.0 * pole**2 - k_q * Y2, 4.0 * pole**3, k_q)
 
 
+class MomentumReference(NamedTuple):
+    """Reference of the angular momentum, [kg m^2/s], and its first three time derivatives."""
+
+    L: Any = 0.0
+    L1: Any = 0.0
+    L2: Any = 0.0
+    L3: Any = 0.0
+
+    def tracked(self, state: PlanarState, gains: BalanceGains) -> Any:
+        """Return L''' that reduces the errors of the momentum and of its derivatives, [N m/s^2].
+
+        Args:
+            state: State of balance. gains: Gains of the errors.
+        """
+        errors = gains.k_dd * (self.L2 - state.L2) + gains.k_d * (self.L1 - state.L1) + gains.k_L * (self.L - state.L)
+        return self.L3 + errors
+
+
 @dataclass(frozen=True, eq=False)
 class PlanarController:
     """What all controllers of planar balance share.
@@ -132,6 +150,35 @@ class MomentumController(PlanarController):
         """Return L''', [N m/s^2]."""
         raise NotImplementedError
 
+    def _momentum_of(self, t: Any, command: Any) -> MomentumReference:
+        """Return the momentum with which the robot follows a command, while its other motions follow their references.
+
+        The plant is that of the balanced posture at q2 = 0, where Y3 = -(sum of G_k o_k') / G_v: the other motion o_k,
+        whose velocity gain is G_k, acts as a change of the command by o_k G_k / G_v.
+
+        Args:
+            t: Time, [s]. command: Part of the command that is followed, [rad] or [m], as `command`.
+        """
+        model = self._known
+        q = model.balanced(model.joint_zero)
+        at = model.equations(q, np.zeros(model.robot.nv))
+        plant = model.state_of(q, at)
+        a, T, Y1 = model.direction, plant.time_constant, plant.Y1
+        row = (at.X[1:] - at.H[0, 1:] * (at.X[0] / at.H[0, 0])) / plant.gain
+        share = row - a * ((row @ a) / (a @ a))  # without the part of a reference along the balancing motion
+
+        def motion(time: Any) -> Any:
+            return np.asarray(derivatives(command, time)) + np.asarray(self._references(time)) @ share
+
+        def position(time: Any) -> Any:
+            return motion(time)[0]
+
+        ahead, behind = previewed(position, t, T), lagged(position, t, T)
+        u, u1, u2 = motion(t)
+        L = (ahead - behind) / (2.0 * T * Y1)
+        L1 = (0.5 * (ahead + behind) - u) / (T**2 * Y1)
+        return MomentumReference(L, L1, (L - u1 / Y1) / T**2, (L1 - u2 / Y1) / T**2)
+
     def _torques(self, t: Any, q: Array, at: ReducedEquations, state: PlanarState, L3: Any) -> Array:
         """Return the joint torques, (n - 1,), [N m]."""
         model = self._known
@@ -166,28 +213,21 @@ class PlanarBalanceControl(MomentumController):
     With `preview`, the command first passes the reverse-time filter 1 / (1 - T_c s), which uses future values of the
     command: the robot leans before a step begins. The filter cancels the plant's zero at 1 / T_c, which would move the
     robot in the wrong direction first. With the pole at 1 / T_c the response is the third-order lag 1 / (1 + T_c s)^3.
+    The momentum that the other motions will need is looked ahead for, too, and does not disturb the command.
 
     Attributes:
-        preview: Whether the command passes the reverse-time filter.
+        preview: Whether future values of the command and of the other motions are used.
     """
 
     preview: bool = True
 
     def _momentum_rate(self, t: Any, state: PlanarState, gains: BalanceGains) -> Any:
-        desired = self._commanded(t)
+        desired, momentum = self._commanded(t), MomentumReference()
         if self.preview and callable(self.command):
             desired = previewed(self.command, t, state.time_constant)
-        k_dd, k_d, k_L, k_q = gains
-        return -k_dd * state.L2 - k_d * state.L1 - k_L * state.L - k_q * (state.q2 - desired)
-
-
-class MomentumReference(NamedTuple):
-    """Reference of the angular momentum, [kg m^2/s], and its first three time derivatives."""
-
-    L: Any
-    L1: Any
-    L2: Any
-    L3: Any
+        if self.preview and self.others:
+            momentum = self._momentum_of(t, 0.0)
+        return momentum.tracked(state, gains) + gains.k_q * (desired - state.q2)
 
 
 @checked
@@ -217,24 +257,12 @@ class AngularMomentumControl(MomentumController):
             raise ArgumentError("the momentum of a step is not continuous; pass SmoothCommand(steps, time_constant)")
 
     def momentum(self, t: Any) -> MomentumReference:
-        """Return the momentum of the commanded motion; the plant is that of the balanced posture at q2 = 0.
+        """Return the momentum of the commanded motion and of the other motions.
 
         Args:
             t: Time, [s].
         """
-        if not callable(self.command):
-            return MomentumReference(0.0, 0.0, 0.0, 0.0)
-        model = self._known
-        at = model.state(model.balanced(model.joint_zero), np.zeros(model.robot.nv))
-        T, Y1 = at.time_constant, at.Y1
-        ahead, behind = previewed(self.command, t, T), lagged(self.command, t, T)
-        u, u1, u2 = derivatives(self.command, t)
-        L = (ahead - behind) / (2.0 * T * Y1)
-        L1 = (0.5 * (ahead + behind) - u) / (T**2 * Y1)
-        return MomentumReference(L, L1, (L - u1 / Y1) / T**2, (L1 - u2 / Y1) / T**2)
+        return self._momentum_of(t, self.command)
 
     def _momentum_rate(self, t: Any, state: PlanarState, gains: BalanceGains) -> Any:
-        r = self.momentum(t)
-        k_dd, k_d, k_L, k_q = gains
-        feedback = r.L3 + k_dd * (r.L2 - state.L2) + k_d * (r.L1 - state.L1) + k_L * (r.L - state.L)
-        return feedback + k_q * (self._commanded(t) - state.q2)
+        return self.momentum(t).tracked(state, gains) + gains.k_q * (self._commanded(t) - state.q2)

@@ -1,8 +1,9 @@
-"""The commands `legged balance` and `legged disturbances`."""
+"""The commands of balance: `balance`, `disturbances`, `planar-balance` and `velocity-gains`."""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -114,3 +115,38 @@ def disturbances(
             print(path)
     if interrupt is not None:
         stop(str(interrupt))
+
+
+def planar_balance(output: Output = None) -> None:
+    """Compare controllers of planar balance (Featherstone, Azad): a triple pendulum on a point follows commands."""
+    from legged.app.balance.planar_report import write
+    from legged.app.balance.planar_study import PlanarStudy
+
+    study = PlanarStudy()
+    print(study.table().text(), end="\n\n")
+    if output is not None:
+        for path in write(study, output):
+            print(path)
+
+
+def gains(
+    robots: Annotated[
+        list[Path] | None,
+        typer.Argument(help="URDF or MJCF files of quadrupeds; by default HyQ and Go2 of example-robot-data."),
+    ] = None,
+    quadrupeds: Annotated[bool, typer.Option(help="Whether quadrupeds are analyzed.")] = True,
+    number: Annotated[int, typer.Option(min=5, help="Number of link lengths of the design study.")] = 21,
+    output: Output = None,
+) -> None:
+    """Show velocity gains (Featherstone): link lengths and poses of a triple pendulum, quadrupeds on diagonal feet."""
+    from legged.app.balance import gain_study as study
+    from legged.app.selection import select_robot
+
+    named = (robots or study.quadruped_files()) if quadrupeds else []
+    chosen = [select_robot(str(path)) for path in named]
+    designs = [study.design_study(posture, number) for posture in (study.UPRIGHT, study.CROUCHED)]
+    tables = [study.design_table(designs), *(study.DiagonalStance(robot).table() for robot in chosen)]
+    print("\n\n".join(table.text() for table in tables), end="\n\n")
+    if output is not None:
+        for path in study.write(designs, study.pose_map(), chosen, output):
+            print(path)
