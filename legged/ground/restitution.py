@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from scipy.integrate import solve_ivp
-
 from legged.arguments import number
 from legged.checked import checked
 from legged.errors import DefinitionError
@@ -40,6 +38,8 @@ def coefficient_of_restitution(law: NormalLaw, mass: float, speed: float) -> flo
     alone, and the exponent and factor are derived here. The constant 1.15344 is that of Ramirez, Poeschel, Brilliantov,
     Schwager, Physical Review E 60, 1999.
     """
+    from scipy.integrate import solve_ivp  # imported here, since its import is slow
+
     m, u = number("mass", mass), number("speed", speed)
     if m <= 0.0 or u <= 0.0:
         raise DefinitionError(f"mass and speed of an impact must be positive, got {m:g} kg and {u:g} m/s")
