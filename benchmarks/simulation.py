@@ -49,7 +49,7 @@ def compiled_rollout(
         steps: Number of time steps.
         time_step: Length of a time step, [s].
     """
-    setup = Setup(controller, ground, (), tuple(bodies))
+    setup = Setup(robot, controller, ground, (), tuple(bodies))
     sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     integrator = legged.TimeStepping(time_step) if isinstance(ground, Rigid) else legged.SemiImplicitEuler(time_step)
     fall = None if ground is None else legged.Fall()

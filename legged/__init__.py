@@ -57,6 +57,7 @@ from legged.simulation import (
     Stiff,
     TimeStepping,
     rollout,
+    rollout_parameters,
     simulate,
 )
 from legged.simulation.linearize import Linearization, linearize
@@ -155,6 +156,7 @@ __all__ = [
     "required_wrench",
     "rod_inertia",
     "rollout",
+    "rollout_parameters",
     "rotations",
     "rpy",
     "save_mjcf",

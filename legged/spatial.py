@@ -13,6 +13,7 @@ Every function accepts arrays of floats and arrays of traced scalars (`Expressio
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -413,3 +414,8 @@ def solve_symmetric(S: Array, b: Array) -> Array:
 def is_zero(x: Scalar) -> bool:
     """Return whether x is the plain number zero. A traced scalar never is, since a zero is folded to a plain number."""
     return isinstance(x, (int, float)) and x == 0
+
+
+def is_finite(x: Scalar) -> bool:
+    """Return whether x is a finite plain number, or a traced scalar, which stands for finite numbers."""
+    return not isinstance(x, (int, float)) or math.isfinite(x)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, overload
 
 from legged.arguments import shown
@@ -13,6 +13,7 @@ from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
+from legged.compiler.runtime.parametric import PARAMETERS, ParametricKernel
 from legged.errors import ArgumentError, TraceError, UnknownNameError
 
 Robot = TypeVar("Robot")
@@ -45,9 +46,11 @@ ARGUMENTS: dict[str, StandardArgument] = {
 @overload
 def compile(function: Callable[P, R], robot: None = None, **shapes: Any) -> Kernel[P, R]: ...
 @overload
+def compile(function: Callable[..., R], robot: Any, *, parameters: Sequence[str], **shapes: Any) -> Kernel[..., R]: ...
+@overload
 def compile(function: Callable[Concatenate[Robot, P], R], robot: Robot, **shapes: Any) -> Kernel[P, R]: ...
 @gc_paused()
-def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Kernel[..., Any]:
+def compile(function: Callable[..., Any], robot: Any = None, *, parameters: Any = None, **shapes: Any) -> Kernel:
     """Return function(robot, *arrays) compiled to machine code, as a kernel that is called with the arrays.
 
         forward = legged.compile(legged.forward_dynamics, robot)
@@ -58,25 +61,45 @@ def compile(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> K
     default value keeps it unless its shape is given; `True` stands for the conventional shape: `wrenches=True`.
     Machine code is cached on disk, and so are the traced graphs of this project's own functions, see docs/caching.md.
 
+    Numbers of the robot can be inputs too:
+
+        forward = legged.compile(legged.forward_dynamics, robot, parameters=["trunk.mass", "trunk.center"])
+        vdot = forward(q, v, tau, parameters=[12.0, 0.0, 0.0, 0.01])
+
     Args:
         function: Plain NumPy code that does not branch on values, except by `legged.where`.
         robot: Its first argument; None for a function of arrays alone.
+        parameters: Names of numbers of the robot, see `Robot.parameters`. The kernel has a last argument `parameters`
+            with their entries one after the other, (n,), and checks them at each call as the robot's definition does.
         shapes: Shapes that do not follow from names; () for a scalar, a number of entries for a vector.
 
     Raises:
         TraceError: If a shape is missing, or the function contains an operation that cannot be traced.
-        UnknownNameError: If a shape is given for an argument that the function does not have.
+        UnknownNameError: If a shape is given for an argument that the function does not have, or for an unknown
+            parameter.
+        DefinitionError: If a parameter is given twice.
     """
+    names, shapes = _parameter_names(function, parameters, shapes)
     shapes = _shapes(function, robot, shapes)
-    graph = cached_graph(function, robot, shapes, lambda: _traced(function, robot, shapes))
-    meanings = {name: ARGUMENTS[name].meaning for name, _ in graph.inputs if robot is not None and name in ARGUMENTS}
-    return Kernel(graph, _name(function), meanings)
+    if not names:
+        graph = cached_graph(function, robot, shapes, lambda: _traced(function, robot, shapes))
+        return Kernel(graph, _name(function), _meanings(graph, robot))
+    vector = robot.parameter_vector(names)
+    graph = cached_graph(function, (robot, names), shapes, lambda: _traced(function, robot, shapes, vector))
+    meanings = {**_meanings(graph, robot), PARAMETERS: f"the entries of {', '.join(names)}"}
+    return ParametricKernel(graph, _name(function), meanings, vector)
+
+
+def _meanings(graph: Graph, robot: Any) -> dict[str, str]:
+    return {name: ARGUMENTS[name].meaning for name, _ in graph.inputs if robot is not None and name in ARGUMENTS}
 
 
 @gc_paused()
-def count(function: Callable[..., Any], robot: Any = None, **shapes: Any) -> Counts:
+def count(function: Callable[..., Any], robot: Any = None, *, parameters: Any = None, **shapes: Any) -> Counts:
     """Return the operation counts of the compiled function(robot, *arrays); arguments as in `compile`."""
-    return count_graph(_traced(function, robot, _shapes(function, robot, shapes)))
+    names, shapes = _parameter_names(function, parameters, shapes)
+    vector = robot.parameter_vector(names) if names else None
+    return count_graph(_traced(function, robot, _shapes(function, robot, shapes), vector))
 
 
 @gc_paused()
@@ -96,17 +119,32 @@ def count_and_depth(function: Callable[..., Any], robot: Any = None, **shapes: A
     return count_graph(graph), graph.depth()
 
 
-def _traced(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape]) -> Graph:
+def _parameter_names(
+    function: Callable[..., Any], parameters: Any, shapes: dict[str, Any]
+) -> tuple[tuple[str, ...], dict[str, Any]]:
+    """Return the names of the robot's parameters, and the shapes with that of an argument called `parameters`."""
+    if parameters is None:
+        return (), shapes
+    if not (isinstance(parameters, Sequence) and parameters and all(isinstance(name, str) for name in parameters)):
+        return (), {**shapes, PARAMETERS: parameters}
+    if PARAMETERS in inspect.signature(function).parameters:
+        raise TraceError(f"{_name(function)} has an argument {PARAMETERS!r} of its own; rename it")
+    return ((parameters,) if isinstance(parameters, str) else tuple(parameters)), shapes
+
+
+def _traced(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape], vector: Any = None) -> Graph:
     signature = inspect.signature(function)
+    every = shapes if vector is None else {**shapes, PARAMETERS: (vector.size,)}
 
     def traced(*arrays: Any) -> Any:
-        bound = signature.bind_partial(*(() if robot is None else (robot,)))
+        own = robot if vector is None else vector.applied(arrays[-1])
+        bound = signature.bind_partial(*(() if robot is None else (own,)))
         extra = {}
-        for name, array in zip(shapes, arrays, strict=True):
+        for name, array in zip(shapes, arrays, strict=vector is None):
             (bound.arguments if name in signature.parameters else extra)[name] = array
         return function(*bound.args, **bound.kwargs, **extra)
 
-    return simplify(record(traced, shapes))
+    return simplify(record(traced, every))
 
 
 def _shapes(function: Callable[..., Any], robot: Any, given: Mapping[str, Any]) -> dict[str, Shape]:

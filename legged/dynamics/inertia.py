@@ -39,7 +39,7 @@ def inertia_matrix(robot: Robot, q: Array) -> Array:
 
 def _entries(robot: Robot, q: Array, X, M_tilde: list[Array]) -> Array:
     P_0 = robot.base.motion_matrix(q)
-    inertia = np.zeros((robot.nv, robot.nv), dtype=object if q.dtype == object else float)
+    inertia = np.zeros((robot.nv, robot.nv), dtype=object if robot.is_traced or q.dtype == object else float)
     for body in outward(robot):
         P_i = P_0 if body.kind == "base" else body.P
         F = M_tilde[body.index] @ P_i

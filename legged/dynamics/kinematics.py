@@ -134,7 +134,7 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
     at = motion(robot, q)
     ((k, r),) = on_bodies(robot, [(link, np.asarray(point))])
     where = at.origin[k] + at.rotation[k] @ r
-    J = np.zeros((6, robot.nv), dtype=object if q.dtype == object else float)
+    J = np.zeros((6, robot.nv), dtype=object if robot.is_traced or q.dtype == object else float)
     for index in items(robot.ancestors(k)):
         body = robot.bodies[index]
         P = robot.base.motion_matrix(q) if body.kind == "base" else body.P

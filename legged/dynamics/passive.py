@@ -8,7 +8,7 @@ from legged.compiler.ir import where
 from legged.robot.body import Body
 from legged.robot.physics import TRANSITION_SPEED
 from legged.rotations import quaternion_conjugate, quaternion_exp, quaternion_log, quaternion_product
-from legged.spatial import Array, cross
+from legged.spatial import Array, cross, is_zero
 
 
 def friction_forces(body: Body, v: Array) -> Array:
@@ -21,7 +21,7 @@ def friction_forces(body: Body, v: Array) -> Array:
         return np.zeros(body.nv)
     return np.array(
         [
-            body.ratio * (c * rate + (F * np.tanh(rate / TRANSITION_SPEED) if F else 0.0))
+            body.ratio * (c * rate + (F * np.tanh(rate / TRANSITION_SPEED) if not is_zero(F) else 0.0))
             for c, F, rate in _friction(body, v)
         ]
     )
@@ -39,7 +39,8 @@ def friction_slopes(body: Body, v: Array) -> Array:
         return np.zeros(body.nv)
     return np.array(
         [
-            body.ratio**2 * (c + (F / TRANSITION_SPEED * _relative_tanh(rate / TRANSITION_SPEED) if F else 0.0))
+            body.ratio**2
+            * (c + (F / TRANSITION_SPEED * _relative_tanh(rate / TRANSITION_SPEED) if not is_zero(F) else 0.0))
             for c, F, rate in _friction(body, v)
         ]
     )

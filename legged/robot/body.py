@@ -10,10 +10,20 @@ import numpy as np
 
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Coupling
-from legged.robot.physics import JointPhysics
+from legged.robot.physics import NUMBERS, JointPhysics, PerFreedom
 from legged.robot.placement import IDENTITY, Placement, snap
 from legged.rotations import quaternion_matrix
-from legged.spatial import Array, AxisRotation, ElementaryTransform, Rotation, Transform, Translation, mass_matrix
+from legged.spatial import (
+    Array,
+    AxisRotation,
+    ElementaryTransform,
+    Rotation,
+    Transform,
+    Translation,
+    is_finite,
+    is_zero,
+    mass_matrix,
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,9 +59,17 @@ class Moments:
         return Moments(self.mass - other.mass, self.h - other.h, self.J - other.J)
 
     def snapped(self) -> Moments:
-        """Return the moments with entries that are zero within rounding set to zero."""
-        size, reach = 2 * max(float(np.abs(self.J).max()), 1e-12), 2 * max(float(np.abs(self.h).max()), 1e-12)
-        return Moments(self.mass, snap(self.h, reach), snap(self.J, size))
+        """Return the moments with entries that are zero within rounding set to zero; traced entries are kept."""
+        return Moments(self.mass, _snapped(self.h), _snapped(self.J))
+
+
+def _snapped(x: Array) -> Array:
+    if x.dtype == object:
+        plain = [isinstance(entry, float) for entry in x.ravel().tolist()]
+        found = x.copy()
+        found.ravel()[plain] = _snapped(x.ravel()[plain].astype(float))
+        return found
+    return snap(x, 2 * max(float(np.abs(x).max(initial=0.0)), 1e-12))
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,6 +120,14 @@ class Body:
         return self.v.stop - self.v.start
 
     @property
+    def is_traced(self) -> bool:
+        """Whether some of its numbers are traced scalars."""
+        steps = [step.r for step in self.before_joint if isinstance(step, Translation)]
+        physics = [np.asarray(getattr(self.physics, name)) for name in NUMBERS]
+        moments = [x for m in (self.moments, self.regrouped) for x in (np.asarray(m.mass), m.h, m.J)]
+        return any(x.dtype == object for x in (*steps, *physics, *moments))
+
+    @property
     def follows(self) -> bool:
         """Whether the joint is coupled to another and shares its entries of q and v."""
         return self.coupling is not None
@@ -114,29 +140,29 @@ class Body:
     @cached_property
     def has_friction(self) -> bool:
         """Whether the joint has friction."""
-        return bool(np.any(self.physics.damping) or np.any(self.physics.friction))
+        return not (_all_zero(self.physics.damping) and _all_zero(self.physics.friction))
 
     @cached_property
     def has_springs(self) -> bool:
         """Whether the joint has springs."""
-        return bool(np.any(self.physics.stiffness))
+        return not _all_zero(self.physics.stiffness)
 
     @cached_property
     def stops(self) -> tuple[float, float] | None:
         """Lower and upper joint limit, [rad] or [m], one infinite if there is only one stop; None without stops."""
         if self.nv != 1:
             return None
-        lower, upper = (float(np.ravel(end)[0]) for end in (self.physics.lower, self.physics.upper))
-        return (lower, upper) if np.isfinite(lower) or np.isfinite(upper) else None
+        lower, upper = (np.ravel(end).tolist()[0] for end in (self.physics.lower, self.physics.upper))
+        return (lower, upper) if is_finite(lower) or is_finite(upper) else None
 
     @cached_property
     def motor_limits(self) -> tuple[tuple[int, float, float], ...]:
         """(entry of v, effort, speed) for each degree of freedom whose motor has a limited effort."""
-        if self.follows or not np.isfinite(self.physics.effort).any():
+        if self.follows:
             return ()
         efforts, speeds = (np.broadcast_to(np.asarray(x), self.nv) for x in (self.physics.effort, self.physics.speed))
         entries = zip(range(self.v.start, self.v.stop), efforts.tolist(), speeds.tolist(), strict=True)
-        return tuple(entry for entry in entries if np.isfinite(entry[1]))
+        return tuple(entry for entry in entries if is_finite(entry[1]))
 
     @cached_property
     def rotor_momentum(self) -> Array:
@@ -215,6 +241,10 @@ class Body:
             return cosine * c - sine * s, sine * c + cosine * s
         shifted = angle + np.arctan2(s, c)
         return np.cos(shifted), np.sin(shifted)
+
+
+def _all_zero(x: PerFreedom) -> bool:
+    return all(is_zero(entry) for entry in np.ravel(x).tolist())
 
 
 def moments_of(inertia: Inertia, link_in_body: Placement) -> Moments:

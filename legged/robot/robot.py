@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -16,12 +16,13 @@ from legged.robot.joint import Connection, Follower, PlacedJoint
 from legged.robot.link import ContactPoint, PlacedLink
 from legged.robot.modules import Module
 from legged.robot.state import State, joint_rates, joint_values, named_state, state
-from legged.spatial import Array
+from legged.spatial import Array, sum_of
 
 if TYPE_CHECKING:
     import networkx as nx
 
     from legged.robot.edit import RobotEditor
+    from legged.robot.parameters import ParameterVector
 
 Named = TypeVar("Named", bound=Any)
 
@@ -81,7 +82,12 @@ class Robot:
     @cached_property
     def mass(self) -> float:
         """Total mass, [kg]."""
-        return float(sum(link.inertia.mass for link in self.links))
+        return sum_of(link.inertia.mass for link in self.links)
+
+    @cached_property
+    def is_traced(self) -> bool:
+        """Whether some of its numbers are traced scalars; see `with_parameters`."""
+        return any(body.is_traced for body in self.bodies)
 
     @property
     def nj(self) -> int:
@@ -151,6 +157,24 @@ class Robot:
         from legged.robot.edit import RobotEditor
 
         return RobotEditor(self)
+
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers that can vary by name, with their values; see `legged.robot.parameters.parameters`."""
+        from legged.robot.parameters import parameters
+
+        return parameters(self)
+
+    def with_parameters(self, values: Mapping[str, Any]) -> Robot:
+        """Return the robot with some numbers replaced; see `legged.robot.parameters.with_parameters`."""
+        from legged.robot.parameters import with_parameters
+
+        return with_parameters(self, values)
+
+    def parameter_vector(self, names: Sequence[str]) -> ParameterVector:
+        """Return some parameters as one vector of numbers; see `legged.robot.parameters.ParameterVector`."""
+        from legged.robot.parameters import ParameterVector
+
+        return ParameterVector(self, names)
 
     def describe(self) -> dict[str, Any]:
         """Return the robot as plain data, which JSON can store; see `legged.robot.description.describe`."""

@@ -4,7 +4,7 @@ from legged.simulation.closed_chains import loop_errors, loop_ranks
 from legged.simulation.fall import Fall
 from legged.simulation.forces import Push
 from legged.simulation.integrators import BDF, RungeKutta4, SemiImplicitEuler, Stiff, TimeStepping
-from legged.simulation.rollouts import Rollouts, rollout
+from legged.simulation.rollouts import Rollouts, rollout, rollout_parameters
 from legged.simulation.run import Run
 from legged.simulation.simulate import simulate
 from legged.simulation.stepping import Contacts, Simulation, SimulationState
@@ -25,5 +25,6 @@ __all__ = [
     "loop_errors",
     "loop_ranks",
     "rollout",
+    "rollout_parameters",
     "simulate",
 ]

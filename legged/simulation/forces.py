@@ -22,7 +22,7 @@ from legged.robot.body import Body
 from legged.robot.configuration import as_vector, scatter_add
 from legged.robot.placement import Vector
 from legged.robot.robot import Robot
-from legged.spatial import cross
+from legged.spatial import cross, is_finite
 
 Array = np.ndarray
 STOP_TIME = 0.005
@@ -73,8 +73,8 @@ class Stop:
     def _forces(self, q: Array, v: Array) -> tuple[Any, Any]:
         """Return the magnitudes of the forces of the lower and the upper stop in the joint's own coordinate."""
         x, rate = self.body.joint_position(q)[0], self.body.ratio * v[self.body.v.start]
-        below = self._force(self.lower - x, -rate) if np.isfinite(self.lower) else 0.0
-        above = self._force(x - self.upper, rate) if np.isfinite(self.upper) else 0.0
+        below = self._force(self.lower - x, -rate) if is_finite(self.lower) else 0.0
+        above = self._force(x - self.upper, rate) if is_finite(self.upper) else 0.0
         return below, above
 
     def _force(self, depth: Any, rate: Any) -> Any:
@@ -90,13 +90,13 @@ def stops_of(robot: Robot) -> tuple[Stop, ...]:
     ranges = _ranges(robot)
     if not ranges:
         return ()
-    q = robot.neutral()
+    position: list[Any] = robot.neutral().tolist()
     for body, lower, upper in ranges:
         if not body.follows:
-            q[body.q] = min(max(0.0, lower), upper)
-    inertias, stops = np.diag(inertia_matrix(robot, q)), []
+            position[body.q.start] = np.minimum(np.maximum(0.0, lower), upper)
+    inertias, stops = np.diag(inertia_matrix(robot, as_vector(position))), []
     for body, lower, upper in ranges:
-        inertia = float(inertias[body.v.start]) / body.ratio**2
+        inertia = inertias[body.v.start] / body.ratio**2
         stops.append(Stop(body, lower, upper, inertia / STOP_TIME**2, 2.0 * inertia / STOP_TIME))
     return tuple(stops)
 
@@ -189,7 +189,7 @@ def motor_forces(robot: Robot, v: Array, tau: Array) -> Array:
 
 def _available(effort: float, speed: float, rate: Any) -> Any:
     """Return the largest force in the direction of a rate."""
-    if not np.isfinite(speed):
+    if not is_finite(speed):
         return effort
     return effort * np.minimum(np.maximum(1.0 - rate / speed, 0.0), 1.0)
 

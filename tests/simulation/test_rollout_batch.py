@@ -12,6 +12,7 @@ import robots
 from legged.errors import (
     ArgumentError,
     DefinitionError,
+    LeggedError,
     NotFiniteError,
     ShapeError,
     SimulationError,
@@ -205,3 +206,54 @@ def test_gaits_that_are_fitted_numerically_run_in_rollouts(kind):
     plain = legged.simulate(robot, law, pushes=[replace(push, impulse=tuple(impulses[1]))], **options)
     close(runs.run(1).v, plain.v)
     assert np.abs(runs.run(0).v - plain.v).max() > 1e-3
+
+
+def test_members_with_other_robots_move_as_single_runs_of_the_edited_robots(biped):
+    robot, law, ground = biped
+    rng, count = np.random.default_rng(3), 3
+    knee = np.asarray(robot.parameters()["b_knee.at"])
+    vary = {
+        "robot.trunk.mass": rng.uniform(8.0, 12.0, count),
+        "robot.trunk.center": rng.uniform(-0.02, 0.02, (count, 3)) * [1.0, 0.0, 1.0],
+        "robot.a_hip.damping": rng.uniform(0.0, 0.5, count),
+        "robot.a_knee.effort": rng.uniform(5.0, 60.0, count),
+        "robot.b_knee.at": knee * rng.uniform(0.98, 1.02, (count, 1)),
+        "gait.stride": rng.uniform(0.2, 0.3, count),
+    }
+    assert set(vary) <= set(legged.rollout_parameters(robot, law, ground=ground))
+    runs = legged.rollout(robot, law, ground=ground, until=0.3, integrator=EULER, vary=vary, compiled=True)
+    for i in range(count):
+        value = {name.removeprefix("robot."): x[i] for name, x in vary.items()}
+        editor = robot.edit().change_link("trunk", mass=value["trunk.mass"], center=value["trunk.center"])
+        editor.change_joint("a_hip", damping=value["a_hip.damping"]).change_joint("b_knee", at=value["b_knee.at"])
+        edited = editor.change_joint("a_knee", effort=value["a_knee.effort"]).build()
+        own = controllers.ComputedTorque(controllers.Walk(stride=value["gait.stride"]))
+        plain = legged.simulate(edited, own, ground=ground, until=0.3, integrator=EULER, compiled=False)
+        run = runs.run(i)
+        close(run.q, plain.q)
+        close(run.v, plain.v)
+        close(run.tau, plain.tau)
+
+
+def test_a_simulation_of_other_robots_has_their_masses_and_stops():
+    robot = robots.planar_hopper()
+    joint = robot.joints[0].name
+    robot = robot.edit().change_joint(joint, upper=2.0).build()
+    vary = {"robot.trunk.mass": [1.0, 2.0], f"robot.{joint}.upper": [0.5, 1.5]}
+    sim = legged.Simulation(robot, num=2, integrator=EULER, vary=vary)
+    torques = np.full((2, robot.nj), 5.0)
+    sim.step(torques, n=20)
+    for i, v in enumerate(sim.v):
+        own = robot.with_parameters({name.removeprefix("robot."): x[i] for name, x in vary.items()})
+        single = legged.Simulation(own, integrator=EULER, compiled=False)
+        single.step(torques[0], n=20)
+        close(v, single.v)
+
+
+def test_robot_parameters_that_no_robot_has_are_told_by_name():
+    robot, _ = hopper_on_springs()
+    with pytest.raises(UnknownNameError, match=r"robot parameter.*trunk.mas"):
+        legged.rollout(robot, None, until=0.1, vary={"robot.trunk.mas": [1.0]})
+    with pytest.raises(LeggedError, match=r"trunk.mass must not be negative") as raised:
+        legged.rollout(robot, None, until=0.1, vary={"robot.trunk.mass": [1.0, -1.0]})
+    assert "member 1" in raised.value.__notes__[0]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ from legged.compiler.runtime.kernel import Kernel
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
 from legged.contact.rigid import FreeBody
 from legged.errors import LeggedError, NotFiniteError, SingularError, TraceError
-from legged.robot.configuration import integrate
+from legged.robot.configuration import as_vector, integrate
 from legged.robot.robot import Robot
 from legged.simulation.backend import advance
 from legged.simulation.chart import normalized
@@ -54,7 +55,7 @@ class InitialStates(NamedTuple):
 
     Attributes:
         states: States [q; s], (B, n).
-        numbers: Numbers in controller, ground, pushes and limits of each member, (B, m).
+        numbers: Numbers in robot, controller, ground, pushes and limits of each member, (B, m).
         loops: Closed loop of each member; members with equal loops share one.
     """
 
@@ -127,7 +128,7 @@ class RolloutBatch:
         controller, memory = self._started(setup, q, v)
         controller = independent_copy(controller)  # members do not share the state of a controller that keeps one
         parts = controller, setup.ground, len(memory), setup.pushes, list(nodes), setup.bodies
-        loop = closed_loop(self.robot, *parts)
+        loop = closed_loop(setup.robot, *parts)
         return RolloutMember(loop, q, loop.initial(v, memory), self._limits(setup, q))
 
     @cached_property
@@ -198,10 +199,10 @@ class RolloutBatch:
 
     def _state(self, i: int, setup: Setup) -> tuple[Array, Array]:
         q, v = (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
-        return initial_state(self.robot, setup.controller, q, v)
+        return initial_state(setup.robot, setup.controller, q, v)
 
     def _started(self, setup: Setup, q: Any, v: Any) -> tuple[Controller, Array]:
-        return adapt(setup.controller).start(self.robot, setup.ground, q, v)
+        return adapt(setup.controller).start(setup.robot, setup.ground, q, v)
 
     def limits(self, i: int, q: Array) -> FallLimits | None:
         """Return the limits beyond which a member has fallen; None without limits.
@@ -230,19 +231,19 @@ class RolloutBatch:
         return sorted({*limits, *np.flatnonzero(moved != numbers).tolist()})
 
     def _limits(self, setup: Setup, q: Array) -> FallLimits | None:
-        return None if self.fall is None else self.fall.limits(self.robot, setup.ground, q)
+        return None if self.fall is None else self.fall.limits(setup.robot, setup.ground, q)
 
     def _controller(self, i: int, setup: Setup, q: Array, v: Array) -> tuple[ClosedLoop, list[float], Array]:
-        """Return the closed loop of member i, the numbers of its controller and ground, and its memory."""
+        """Return the closed loop of member i, the numbers of its robot, controller and ground, and its memory."""
         controller, memory = self._started(setup, q, v)
         numbers, others = flatten((controller, setup.ground))
         if len(others) != len(self._others):
             raise TraceError(f"the parts of member {i} have another shape than those of member 0")
         for (path, own), (_, first) in zip(others, self._others, strict=True):
-            if not equal_leaves(own, first):
+            if not equal_leaves(own, first) and not (own is setup.robot and first is self.first.loop.robot):
                 raise TraceError(f"member {i} differs from member 0 in more than numbers: {path}")
-        own = {"controller": controller, "ground": setup.ground, "pushes": setup.pushes}
-        return replace(self.first.loop, **own), numbers, memory
+        own = {"robot": setup.robot, "controller": controller, "ground": setup.ground, "pushes": setup.pushes}
+        return replace(self.first.loop, **own), [*self.sweep.robot_numbers(i).tolist(), *numbers], memory
 
     @cached_property
     def _others(self) -> list[tuple[str, Any]]:
@@ -307,9 +308,13 @@ class MemberTemplate:
         """
         own, limits = self.batch.first.loop, self.batch.first.limits
         numbers = self._numbers(parameters)
-        controller, ground = unflatten((own.controller, own.ground), numbers)
+        vector = self.batch.sweep.robot_parameters
+        robot = own.robot
+        if vector.names:
+            robot = vector.applied(as_vector(list(islice(numbers, vector.size))))
+        controller, ground = unflatten((own.controller, own.ground), numbers, [(own.robot, robot)])
         pushes, limits = unflatten(own.pushes, numbers), unflatten(limits, numbers)
-        loop = replace(own, controller=controller, ground=ground, pushes=pushes)
+        loop = replace(own, robot=robot, controller=controller, ground=ground, pushes=pushes)
         return loop if command is None else commanded(loop, command), limits
 
     def _numbers(self, parameters: Any) -> Iterator[Any]:

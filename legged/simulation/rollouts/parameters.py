@@ -9,28 +9,35 @@ expressions of a traced function. No constructor runs.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from types import FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import known_name
+from legged.checked import checked
 from legged.compiler import Kernel
 from legged.compiler.ir import ExpressionArray
 from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
 from legged.ground.ground import Ground
+from legged.robot.parameters import ParameterVector
 from legged.robot.robot import Robot
 from legged.simulation.forces import Push
 
 Array = np.ndarray
+ROBOT = "robot."
+"""Beginning of the names of the robot's own parameters; see `Robot.parameters`."""
 _OPAQUE = (Robot, Kernel, type, FunctionType, MethodType, ModuleType, np.random.Generator)
 
 
 class Setup(NamedTuple):
-    """Controller, ground, pushes and free bodies of one member."""
+    """Robot, controller, ground, pushes and free bodies of one member."""
 
+    robot: Robot
     controller: Any
     ground: Ground | Rigid | None
     pushes: tuple[Push, ...]
@@ -95,8 +102,10 @@ class ParameterSweep:
         Args:
             i: Index of the member.
         """
-        setup = self.nominal
+        setup = self.nominal._replace(robot=self.robot(i))
         for name, values in self.values.items():
+            if name.startswith(ROBOT):
+                continue
             value = values[i].tolist() if values.ndim == 1 else tuple(map(float, values[i]))
             try:
                 setup = _replaced(setup, _path(name), value if values.ndim <= 2 else values[i].copy())
@@ -105,8 +114,43 @@ class ParameterSweep:
                 raise
         return setup
 
+    def robot_numbers(self, i: int) -> Array:
+        """Return the entries of the robot's varying parameters, (n,), in the units of the parameters.
+
+        Args:
+            i: Index of the member.
+        """
+        return np.concatenate(
+            [np.zeros(0), *(x[i].ravel() for name, x in self.values.items() if name.startswith(ROBOT))]
+        )
+
+    @cached_property
+    def robot_parameters(self) -> ParameterVector:
+        """The robot's parameters that vary."""
+        return self.nominal.robot.parameter_vector([n.removeprefix(ROBOT) for n in self.values if n.startswith(ROBOT)])
+
+    @cached_property
+    def _robots(self) -> dict[bytes, Robot]:
+        return {b"": self.nominal.robot}
+
+    def robot(self, i: int) -> Robot:
+        """Return the robot of member i; members with equal parameters share one.
+
+        Args:
+            i: Index of the member.
+        """
+        numbers = self.robot_numbers(i)
+        key = numbers.tobytes()
+        if key not in self._robots:
+            try:
+                self._robots[key] = self.robot_parameters.applied(numbers)
+            except LeggedError as error:
+                error.add_note(f"This is for the robot of member {i}.")
+                raise
+        return self._robots[key]
+
     def key(self, i: int) -> bytes:
-        """Return a key that is equal for members with the same controller, gait and ground.
+        """Return a key that is equal for members with the same robot, controller, gait and ground.
 
         Args:
             i: Index of the member.
@@ -123,6 +167,9 @@ def _path(name: str) -> list[str]:
 
 def _find(setup: Setup, name: str) -> Any:
     """Return the present value of a field."""
+    if name.startswith(ROBOT):
+        known = setup.robot.parameters()
+        return known[known_name("robot parameter", name.removeprefix(ROBOT), known)]
     found: Any = setup
     seen: list[str] = []
     for part in _path(name):
@@ -145,6 +192,46 @@ def _field_names(x: Any) -> list[str]:
     if is_dataclass(x):
         return [f.name for f in fields(x) if f.init and not f.name.startswith("_")]
     return [name for name in getattr(x, "__dict__", {}) if not name.startswith("_")]
+
+
+@checked
+def rollout_parameters(
+    robot: Robot,
+    controller: Any = None,
+    *,
+    ground: Ground | Rigid | None = None,
+    pushes: Sequence[Push] = (),
+    bodies: Sequence[FreeBody] = (),
+) -> dict[str, Any]:
+    """Return what can vary between the members of a `rollout`: name -> present value, a number or an array, (...).
+
+    The names begin with "robot" (the names of `Robot.parameters` follow), "controller", "gait" (that of the
+    controller), "ground", "pushes" and "bodies". They are the keys of `vary` in `rollout` and `Simulation`.
+
+    Args:
+        robot: The robot. controller: The control law, or None. ground: The ground, or None.
+        pushes: Pushes on links. bodies: Free bodies.
+    """
+    found = {ROBOT + name: value for name, value in robot.parameters().items()}
+    setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
+    for part in setup._fields[1:]:
+        _list_numbers(getattr(setup, part), part, found, set())
+    return {name.replace("controller.gait.", "gait.", 1): value for name, value in found.items()}
+
+
+def _list_numbers(x: Any, path: str, found: dict[str, Any], seen: set[int]) -> None:
+    """Add the fields inside an object that hold numbers, by name."""
+    if x is None or isinstance(x, (*_OPAQUE, str, bool)) or id(x) in seen:
+        return
+    try:
+        numbers = np.asarray(x, dtype=float)
+    except (TypeError, ValueError):
+        for name in _field_names(x):
+            part = x[int(name)] if isinstance(x, tuple | list) else getattr(x, name)
+            _list_numbers(part, f"{path}.{name}", found, seen | {id(x)})
+    else:
+        if numbers.size:
+            found[path] = x
 
 
 def _checked(name: str, value: Any, present: Any) -> Array:
@@ -203,13 +290,16 @@ def flatten(tree: Any) -> tuple[list[float], list[tuple[str, Any]]]:
     return numbers, others
 
 
-def unflatten(tree: Any, numbers: Iterator[Any]) -> Any:
+def unflatten(tree: Any, numbers: Iterator[Any], replaced: Sequence[tuple[Any, Any]] = ()) -> Any:
     """Return the tree with other numbers; parts whose numbers are unchanged are shared with the original.
 
     Args:
         tree: Any object, see `flatten`. numbers: The new numbers in the order of `flatten`.
+        replaced: Pairs (leaf, what takes its place).
     """
-    return _Traversal(lambda _: next(numbers), lambda path, x: None).visit(tree, "")
+    traversal = _Traversal(lambda _: next(numbers), lambda path, x: None)
+    traversal.results.update((id(old), new) for old, new in replaced)
+    return traversal.visit(tree, "")
 
 
 def equal_leaves(a: Any, b: Any) -> bool:

@@ -129,10 +129,11 @@ def rollout(
     Args:
         robot, controller, ground, pushes, bodies, until, sample: As in `simulate`.
         q, v: Initial states, (nq,) and (nv,) for all members or (B, nq) and (B, nv); default as in `simulate`.
-        vary: Parameters of the members: name of a field of "controller", "gait" (that of the controller), "ground",
-            "pushes" or "bodies" -> a value per member, (B,), or (B, ...) for a field that holds an array, in the units
-            of the field. Examples: "controller.kp", "gait.period", "ground.friction.coefficient", "pushes.0.impulse"
-            (B, 3), "pushes.0.at", "bodies.0.velocity" (B, 3).
+        vary: Parameters of the members: name of a field of "robot", "controller", "gait" (that of the controller),
+            "ground", "pushes" or "bodies" -> a value per member, (B,), or (B, ...) for a field that holds an array, in
+            the units of the field; `rollout_parameters` lists them. Examples: "robot.trunk.mass", "controller.kp",
+            "gait.period", "ground.friction.coefficient", "pushes.0.impulse" (B, 3), "bodies.0.velocity" (B, 3). The
+            controller of each member is started for the robot of that member.
         integrator: `SemiImplicitEuler(...)` by default, or `RungeKutta4(...)`; on a `Rigid` ground `TimeStepping(...)`.
         fall: When a member has fallen: a `Fall`, or False for never; default as in `simulate`.
         compiled: True requires one kernel, False runs each member with its controller in Python, None uses the kernel
@@ -151,7 +152,7 @@ def rollout(
     times = sample_times(until, sample)
     steps = select_integrator(integrator, ground, bodies, SemiImplicitEuler())
     assert isinstance(steps, FixedStep)
-    nominal = Setup(controller, ground, tuple(pushes), tuple(bodies))
+    nominal = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
     sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     if fall is None:
         fall = ground is not None and robot.base.kind != "fixed"
@@ -351,7 +352,7 @@ class RolloutTask:
         Args:
             runs: The result of the rollout. i: Index of the member.
         """
-        loop = self.batch.member(i, stick_figure(self.batch.robot)[0]).loop
+        loop = self.batch.member(i, stick_figure(self.batch.sweep.robot(i))[0]).loop
         phases = {p.sample: p.phase for p in self.integrator.step_sequences(self._intervals(loop))}
         reached = np.isfinite(runs.q[i]).all(axis=1)
         columns = (x[i][reached] for x in (runs.q, runs.v, runs.rest))

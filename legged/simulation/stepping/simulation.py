@@ -123,7 +123,7 @@ class Simulation:
             raise DefinitionError(f"a Simulation needs an integrator with a fixed step, got {steps}; see `simulate`")
         self.robot, self.num, self.integrator = robot, num, steps
         self._compiled, self._threads = compiled, None if threads is None else check_threads(threads)
-        setup = Setup(controller, ground, tuple(pushes), tuple(bodies))
+        setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
         sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)}, count)
         if fall is None:
             fall = ground is not None and robot.base.kind != "fixed"

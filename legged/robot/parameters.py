@@ -1,0 +1,356 @@
+"""The numbers of a robot by name, and robots with other numbers, which may be traced.
+
+`RobotEditor` builds a new robot with frames that suit it. `with_parameters` keeps the frames of the bodies, so that its
+steps do not depend on the values: inertial parameters, friction, limits and positions of joints can be inputs of a
+kernel. A body's frame needs its origin on the joint's axis and its z along it, which other positions preserve.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import array, known_name
+from legged.errors import DefinitionError, InertiaError, NotFiniteError
+from legged.robot.body import Body, Moments, regroup
+from legged.robot.inertia import Inertia
+from legged.robot.joint import Connection, Fixed, Joint
+from legged.robot.link import PlacedLink
+from legged.robot.physics import NUMBERS, JointPhysics
+from legged.robot.placement import Placement, snap
+from legged.robot.robot import Robot
+from legged.spatial import Array, Translation, is_zero, mirror
+
+_INERTIAL = ("mass", "center", "tensor")
+_TOLERANCE = 1e-9  # relative, of inertia tensors, as in `Inertia`
+
+
+def parameters(robot: Robot) -> dict[str, Any]:
+    """Return the numbers of a robot that can vary: name -> present value, a number or an array, (...).
+
+    | name | meaning |
+    | --- | --- |
+    | `<link>.mass` | mass, [kg]; alone it scales the inertia tensor, as for another density |
+    | `<link>.center` | link origin to center of mass, (3,), [m], link axes |
+    | `<link>.tensor` | inertia about the center of mass, (3, 3), [kg m^2], link axes |
+    | `<joint>.at` | parent link's origin to the joint, (3,), [m], parent link axes; fixed joints too |
+    | `<joint>.damping`, ... | numbers of `JointPhysics`: damping, friction, armature, stiffness, rest, lower, |
+    | | upper, effort, speed; one number, or (nv of the joint,) |
+    | `<contact>.position` | link origin to the contact point, (3,), [m], link axes |
+
+    Args:
+        robot: The robot.
+    """
+    found: dict[str, Any] = {}
+    for link in robot.links:
+        found |= {f"{link.name}.{field}": getattr(link.inertia, field) for field in _INERTIAL}
+    followers = {joint.name for joint in robot.followers}
+    for c in robot.connections:
+        found[f"{c.joint.name}.at"] = c.start.position
+        for field in _physics_fields(c.joint, c.joint.name in followers):
+            found[f"{c.joint.name}.{field}"] = getattr(c.joint.physics, field)
+    found |= {f"{contact.name}.position": contact.position for contact in robot.contacts}
+    return {name: float(value) if np.ndim(value) == 0 else np.array(value, float) for name, value in found.items()}
+
+
+def _physics_fields(joint: Joint, follows: bool) -> list[str]:
+    """Return the numbers of a joint's physics that can vary."""
+    if isinstance(joint, Fixed):
+        return []
+    ball = any(stage.kind == "ball" for stage in joint.stages)
+    without = {"lower", "upper"} if ball else set()  # it has no stops, and one armature and stiffness for all axes
+    without |= {field for field in ("armature", "stiffness") if ball and np.ndim(getattr(joint.physics, field))}
+    without |= {"effort", "speed"} if follows else set()  # its master has the motor
+    return [field for field in NUMBERS if field not in without]
+
+
+class ParameterVector:
+    """Some parameters of a robot as one vector of numbers, their entries one after the other.
+
+    Args:
+        robot: The robot. names: Names of the parameters.
+
+    Attributes:
+        robot: The robot. names: Names of the parameters. size: Number of entries, n.
+
+    Raises:
+        UnknownNameError: For an unknown name. DefinitionError: For a name that occurs twice.
+    """
+
+    def __init__(self, robot: Robot, names: Sequence[str]):
+        known = parameters(robot)
+        for name in names:
+            known_name("robot parameter", name, known)
+            if list(names).count(name) > 1:
+                raise DefinitionError(f"parameter {name!r} is given twice")
+        self.robot, self.names = robot, tuple(names)
+        self._shapes = [np.shape(known[name]) for name in names]
+        self.size = sum(map(math.prod, self._shapes))
+
+    def values(self, numbers: Array) -> dict[str, Array]:
+        """Return name -> values, (..., *shape), in the units of the parameters.
+
+        Args:
+            numbers: Entries of all parameters, (..., n), in the units of the parameters.
+        """
+        found, start = {}, 0
+        for name, shape in zip(self.names, self._shapes, strict=True):
+            size = math.prod(shape)
+            found[name] = numbers[..., start : start + size].reshape(numbers.shape[:-1] + shape)
+            start += size
+        return found
+
+    def check(self, numbers: Array) -> None:
+        """Raise an error if the robot cannot have these parameters; see `check_parameters`.
+
+        Args:
+            numbers: Entries of all parameters, (..., n), in the units of the parameters.
+        """
+        check_parameters(self.robot, self.values(numbers))
+
+    def applied(self, numbers: Array) -> Robot:
+        """Return the robot with these parameters, which may be traced; see `with_parameters`.
+
+        Args:
+            numbers: Entries of all parameters, (n,), in the units of the parameters.
+        """
+        return with_parameters(self.robot, self.values(numbers))
+
+
+def with_parameters(robot: Robot, values: Mapping[str, Any]) -> Robot:
+    """Return the robot with some of its numbers replaced.
+
+        heavy = robot.with_parameters({"trunk.mass": 12.0, "leg1_knee.damping": 0.2})
+
+    The result has the dynamics of the robot edited to the same values (`robot.edit()`). The values may be traced: then
+    it can be used inside of functions that are compiled or differentiated, but not stored.
+
+    Args:
+        robot: The robot.
+        values: Name of a parameter -> value, see `parameters`.
+
+    Raises:
+        UnknownNameError: For an unknown name.
+        ShapeError, NotFiniteError, ArgumentError: For a value of another shape, not finite, or no number.
+        InertiaError, DefinitionError: For a value out of range.
+    """
+    known = parameters(robot)
+    given = {}
+    for name, value in values.items():
+        known_name("robot parameter", name, known)
+        given[name] = array(name, value, np.shape(known[name]))
+    check_parameters(robot, given)
+    connections = {c.joint.name: _connection(c, given) for c in robot.connections}
+    links, moved = _links(robot, given)
+    bodies = tuple(_physics(robot, given))
+    if moved or any(name.rpartition(".")[2] in (*_INERTIAL, "at") for name in given):
+        bodies = _bodies(robot, bodies, links, moved, given)
+    joints = [replace(joint, definition=connections[joint.name].joint) for joint in robot.joints]
+    followers = [replace(joint, definition=connections[joint.name].joint) for joint in robot.followers]
+    contacts = [
+        replace(contact, position=given.get(f"{contact.name}.position", contact.position)) for contact in robot.contacts
+    ]
+    return replace(
+        robot,
+        links=links,
+        joints=tuple(joints),
+        followers=tuple(followers),
+        bodies=bodies,
+        contacts=tuple(contacts),
+        connections=tuple(connections.values()),
+    )
+
+
+def _connection(c: Connection, given: Mapping[str, Array]) -> Connection:
+    """Return the definition of a joint with its place and physics replaced."""
+    name = c.joint.name
+    if f"{name}.at" in given:
+        c = replace(c, start=Placement(c.start.rotation, given[f"{name}.at"]))
+    physics = {field: given[f"{name}.{field}"] for field in NUMBERS if f"{name}.{field}" in given}
+    if physics:
+        c = replace(c, joint=_changed(c.joint, physics=_changed(c.joint.physics, **physics)))
+    return c
+
+
+def _links(robot: Robot, given: Mapping[str, Array]) -> tuple[tuple[PlacedLink, ...], dict[str, tuple[Array, Array]]]:
+    """Return the links, and how fixed joints and moving joints move in the body of their parent link.
+
+    Returns:
+        The links with other inertias and places. Name of a link -> (old, new) position of its joint along the positions
+        that vary, (3,) each, [m], axes of the parent link's body; only where one varies.
+    """
+    moved: dict[str, tuple[Array, Array]] = {}
+    places: dict[str, Array] = {}
+    for c in robot.connections:
+        parent = robot.link(c.parent)
+        inside = parent.name in places  # the parent link itself moves in its body
+        shift = moved[parent.name] if inside else None
+        if f"{c.joint.name}.at" in given:
+            R = snap(parent.rotation)
+            own = R @ c.start.position, R @ given[f"{c.joint.name}.at"]
+            shift = own if shift is None else (shift[0] + own[0], shift[1] + own[1])
+        if shift is None:
+            continue
+        moved[c.child] = shift
+        if isinstance(c.joint, Fixed):
+            places[c.child] = _shifted(robot.link(c.child).position, shift)
+    links = tuple(
+        replace(link, inertia=_inertia(link, given), position=places.get(link.name, link.position))
+        for link in robot.links
+    )
+    return links, moved
+
+
+def _shifted(position: Array, shift: tuple[Array, Array]) -> Array:
+    """Return a position, (3,), [m], with the part of it that varies replaced: (old, new) parts, (3,) each."""
+    old, new = shift
+    return snap(position - old, max(float(np.abs(position).max()), float(np.abs(old).max()), 1e-3)) + new
+
+
+def _inertia(link: PlacedLink, given: Mapping[str, Array]) -> Inertia:
+    """Return the inertial parameters of a link with some of them replaced, as `RobotEditor.change_link` does."""
+    own = {field: given[f"{link.name}.{field}"] for field in _INERTIAL if f"{link.name}.{field}" in given}
+    if not own:
+        return link.inertia
+    if "mass" in own:
+        own["mass"] = own["mass"][()]
+    if "tensor" in own:
+        own["tensor"] = mirror(own["tensor"])
+    elif "mass" in own and link.inertia.mass:
+        own["tensor"] = own["mass"] / link.inertia.mass * np.asarray(link.inertia.tensor)
+    return _changed(link.inertia, **own)
+
+
+def _physics(robot: Robot, given: Mapping[str, Array]) -> Iterator[Body]:
+    """Yield the bodies with the physics of their joints replaced."""
+    physics: dict[int, JointPhysics] = {}
+    for c in robot.connections:
+        own = {field: given[f"{c.joint.name}.{field}"] for field in NUMBERS if f"{c.joint.name}.{field}" in given}
+        start = 0
+        for body in _bodies_of(robot, c) if own else ():
+            part = {k: np.broadcast_to(x, c.joint.nv)[start : start + body.nv] for k, x in own.items()}
+            physics[body.index] = _changed(body.physics, **part)
+            start += body.nv
+    for body in robot.bodies:
+        yield replace(body, physics=physics[body.index]) if body.index in physics else body
+
+
+def _bodies_of(robot: Robot, c: Connection) -> tuple[Body, ...]:
+    """Return the bodies behind the stages of a joint, parent before child."""
+    last = robot.link(c.child).body
+    return robot.bodies[last + 1 - len(c.joint.stages) : last + 1]
+
+
+def _bodies(
+    robot: Robot,
+    bodies: Sequence[Body],
+    links: Sequence[PlacedLink],
+    moved: Mapping[str, tuple[Array, Array]],
+    given: Mapping[str, Array],
+) -> tuple[Body, ...]:
+    """Return the bodies with other moments of mass and places of their joints."""
+    found = list(bodies)
+    for link, old in zip(links, robot.links, strict=True):
+        if link.inertia is not old.inertia or link.position is not old.position:
+            own = [each for each in links if each.body == link.body]
+            moments = sum((_moments(each) for each in own[1:]), _moments(own[0])).snapped()
+            found[link.body] = replace(found[link.body], moments=moments)
+    for c in robot.connections:
+        if c.child in moved and not isinstance(c.joint, Fixed):
+            first = _bodies_of(robot, c)[0].index
+            found[first] = replace(found[first], before_joint=_before_joint(found[first], moved[c.child]))
+    return tuple(replace(body, regrouped=m) for body, m in zip(found, regroup(found), strict=True))
+
+
+def _before_joint(body: Body, shift: tuple[Array, Array]) -> tuple[Any, ...]:
+    """Return the constant transforms before a joint that is placed elsewhere in its parent's body."""
+    steps = body.before_joint
+    start = steps[0].r if steps and isinstance(steps[0], Translation) else np.zeros(3)
+    rest = steps[1:] if steps and isinstance(steps[0], Translation) else steps
+    r = _shifted(start, shift)
+    return rest if all(is_zero(x) for x in r.tolist()) else (Translation(r), *rest)
+
+
+def _moments(link: PlacedLink) -> Moments:
+    """Return the moments of mass of a link about its body's origin, in body axes."""
+    mass, c, tensor = link.inertia.mass, np.asarray(link.inertia.center), np.asarray(link.inertia.tensor)
+    J = np.trace(tensor) / 2 * np.eye(3) - tensor + mass * np.outer(c, c)
+    return Moments(mass, mass * c, J).moved(Placement(snap(link.rotation), link.position))
+
+
+def _changed(definition: Any, **fields: Any) -> Any:
+    """Return a copy of a frozen object with other fields, without its checks, which traced values would not pass."""
+    found = copy.copy(definition)
+    for name, value in fields.items():
+        object.__setattr__(found, name, value)
+    return found
+
+
+# Checks.
+
+
+def check_parameters(robot: Robot, values: Mapping[str, Array]) -> None:
+    """Raise an error if a robot with these parameters could not be built. Traced values are not checked.
+
+    A motion without inertia is not found here: the dynamics of such a robot raise SingularError.
+
+    Args:
+        robot: The robot. values: Name of a parameter -> values, (..., *shape), in the units of the parameters; the
+            leading axes broadcast.
+
+    Raises:
+        NotFiniteError: For a value that is not finite.
+        InertiaError: For physically impossible inertial parameters.
+        DefinitionError: For joint physics out of range.
+    """
+    plain = {name: value for name, value in values.items() if value.dtype != object}
+    for name, value in plain.items():
+        if (wrong := ~np.isfinite(value)).any():
+            raise NotFiniteError(f"{name} must be finite, got {value[wrong][0]}{_where(wrong)}")
+        _check_range(name, value)
+    for link in robot.links:
+        _check_inertia(link, plain, values)
+    for c in robot.connections:
+        names = f"{c.joint.name}.lower", f"{c.joint.name}.upper"
+        if any(name in plain for name in names) and all(name in plain or name not in values for name in names):
+            present = c.joint.physics.lower, c.joint.physics.upper
+            lower, upper = (plain.get(name, np.asarray(x)) for name, x in zip(names, present, strict=True))
+            if (wrong := lower > upper).any():
+                raise DefinitionError(f"{names[0]} lies above {names[1]}{_where(wrong)}")
+
+
+def _check_range(name: str, value: Array) -> None:
+    field = name.rpartition(".")[2]
+    if field in ("mass", "damping", "friction", "armature", "stiffness", "effort") and (value < 0.0).any():
+        error = InertiaError if field == "mass" else DefinitionError
+        raise error(f"{name} must not be negative, got {value.min():.6g}{_where(value < 0.0)}")
+    if field == "speed" and (value <= 0.0).any():
+        raise DefinitionError(f"{name} must be positive, got {value.min():.6g}{_where(value <= 0.0)}")
+
+
+def _check_inertia(link: PlacedLink, plain: Mapping[str, Array], values: Mapping[str, Array]) -> None:
+    """Check an inertia tensor, and that a link without mass has none."""
+    name = f"{link.name}.tensor"
+    tensor = plain.get(name)
+    if tensor is not None:
+        scale = np.maximum(np.abs(tensor).max(axis=(-2, -1)), np.finfo(float).tiny)
+        if (wrong := np.abs(tensor - tensor.swapaxes(-1, -2)).max(axis=(-2, -1)) > _TOLERANCE * scale).any():
+            raise InertiaError(f"{name} is not symmetric{_where(wrong)}")
+        a, b, c = np.moveaxis(np.linalg.eigvalsh(tensor), -1, 0)
+        if (wrong := a < -_TOLERANCE * scale).any():
+            raise InertiaError(f"{name} is not positive definite; no body has this{_where(wrong)}")
+        if (wrong := c > (a + b) * (1.0 + _TOLERANCE)).any():
+            raise InertiaError(f"the largest principal inertia of {name} exceeds the sum of the others{_where(wrong)}")
+    mass = plain.get(f"{link.name}.mass", None if f"{link.name}.mass" in values else np.asarray(link.inertia.mass))
+    if tensor is not None and mass is not None and (wrong := (mass == 0.0) & (np.abs(tensor).max((-2, -1)) > 0)).any():
+        raise InertiaError(f"{name} of a link without mass must be zero; give it a mass{_where(wrong)}")
+
+
+def _where(wrong: Array) -> str:
+    """Return the place of the first wrong entry of a batch in words, "" for a single value."""
+    return f" (entry {', '.join(map(str, np.argwhere(wrong)[0].tolist()))})" if wrong.ndim else ""
