@@ -29,6 +29,7 @@ from legged.dynamics.kinematics import (
 from legged.files.load import audit, load
 from legged.files.mjcf_export import save_mjcf
 from legged.files.urdf_export import save_urdf
+from legged.loops.contact_dynamics import contact_dynamics, contact_inverse_dynamics
 from legged.moving_coordinates import (
     conventional_acceleration,
     force_derivative,
@@ -118,6 +119,8 @@ __all__ = [
     "conditioning",
     "configuration_rate",
     "contact",
+    "contact_dynamics",
+    "contact_inverse_dynamics",
     "conventional_acceleration",
     "conversions",
     "count",

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from legged.errors import DefinitionError, ReachError
+from legged.spatial import is_zero
 from legged.taylor import Taylor
 
 KNEES = {"forward": 1, "backward": -1}
@@ -170,7 +171,7 @@ def two_link_angles(
     cosine = (square - (thigh**2 + shank**2)) / (2 * thigh * shank)
     _check_reach(name, square, cosine, thigh, shank)
     alpha = _bend(knee) * np.arccos(cosine)
-    lead = alpha / 2 if thigh == shank else np.arctan2(shank * np.sin(alpha), thigh + shank * np.cos(alpha))
+    lead = alpha / 2 if is_zero(thigh - shank) else np.arctan2(shank * np.sin(alpha), thigh + shank * np.cos(alpha))
     return np.arctan2(forward, down) + lead, -alpha
 
 

@@ -22,10 +22,18 @@ from legged.loops.constraints import (
     mobility,
     residual,
 )
+from legged.loops.contact_dynamics import (
+    ContactDynamics,
+    ContactInverseDynamics,
+    contact_dynamics,
+    contact_inverse_dynamics,
+)
 from legged.loops.dynamics import Solution, Stabilization, active_forces, forward_dynamics, solve
 
 __all__ = [
     "ClosedRobot",
+    "ContactDynamics",
+    "ContactInverseDynamics",
     "Loop",
     "LoopBuilder",
     "Mobility",
@@ -39,6 +47,8 @@ __all__ = [
     "bias",
     "close",
     "consistent_velocity",
+    "contact_dynamics",
+    "contact_inverse_dynamics",
     "divide_and_conquer",
     "forward_dynamics",
     "independent_first",
