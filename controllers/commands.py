@@ -20,6 +20,8 @@ import numpy as np
 
 from controllers.gaits.gait import check_joints, level_state
 from legged import arguments, taylor
+from legged.arguments import Numbers
+from legged.checked import checked
 from legged.compiler.ir.expression import Expression
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, ShapeError, TraceError
@@ -31,6 +33,7 @@ Command = Callable[[Any], Any]
 """A function of time [s] that returns the command, (k,) or a number, in any unit."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SampledCommand:
     """A command given by its values at some times, constant or linear between them, constant before and after.
@@ -75,6 +78,7 @@ class SampledCommand:
         return taylor.where(t >= self.times[-1], values[-1], found)
 
 
+@checked
 class LiveCommand:
     """A command that changes while a simulation goes on: another thread or a user's function calls `set`.
 
@@ -136,6 +140,7 @@ def _started(command: Command) -> Command:
     return _LiveReadings(command) if isinstance(command, LiveCommand) else command
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class CommandedLaw:
     """A function (t, q, v, wrenches, command) -> torques with a source of commands, as a controller.
@@ -161,6 +166,7 @@ class CommandedLaw:
         return _switches(self.command, until)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class CommandedPosture:
     """Joint positions that follow a command, as the reference of `JointPD`, `ComputedTorque` and other laws.
@@ -176,7 +182,7 @@ class CommandedPosture:
     command: Command
     base_height: float = 0.0
 
-    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return joint positions, velocities and accelerations, (nj,) each; see `Gait.reference`."""
         if isinstance(self.command, (LiveCommand, _LiveReadings)):
             position = self.command(t)

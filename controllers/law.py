@@ -11,6 +11,8 @@ import numpy as np
 
 from controllers.gaits.gait import Gait, Reference, check_joints
 from controllers.gaits.numerical_gait import NumericalGait
+from legged.arguments import Numbers
+from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError
 from legged.ground.ground import Ground
@@ -21,6 +23,7 @@ Gain = float | Array | list[float] | tuple[float, ...]
 _RANK_TOLERANCE = 1e-6  # of singular values, relative to the largest
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class GaitLaw:
     """A control law whose joints follow a gait; subclasses define `torque`.
@@ -89,7 +92,7 @@ class GaitLaw:
         """Return the time derivative of the memory, (m,); arguments as in `torque`."""
         return memory
 
-    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return desired joint positions, velocities and accelerations, (nj,) each; see `Gait.reference`."""
         return self.gait.reference(t, phase)
 

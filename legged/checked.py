@@ -23,12 +23,15 @@ from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError
 
 T = TypeVar("T")
 _LARGEST = sys.float_info.max
+PER_STEP = frozenset({"torque", "rate", "update", "force", "step", "observe"})
+"""Methods that are called in each time step and are not checked: those of control and contact laws receive values of a
+simulation, which detects numbers that are not finite, and those of a `Simulation` read their arguments themselves."""
 
 
 def checked(target: T) -> T:
     """Return a function that checks its arguments by their annotations before it runs, or a class that does so.
 
-    Of a class, `__init__` and the public methods defined in it are checked.
+    Of a class, `__init__` and the public methods defined in it are checked, except for those named in `PER_STEP`.
 
     An argument annotated with a class must be an instance of it, one annotated with `Array` an array of numbers, with
     `float`, `int`, `bool` or `str` such a value, with a protocol an object with its attributes; unions, optional
@@ -47,7 +50,9 @@ def checked(target: T) -> T:
         for name, method in list(vars(target).items()):
             kind = type(method) if isinstance(method, classmethod | staticmethod) else None
             function = method.__func__ if kind else method
-            if not name.startswith("_") and inspect.isfunction(function) and function not in _ORIGINALS:
+            if name.startswith("_") or name in PER_STEP or not inspect.isfunction(function) or function in _ORIGINALS:
+                continue
+            if len(inspect.signature(function).parameters) > (kind is not staticmethod):
                 found = _checked(function, f"{target.__name__}.{name}", of_class=True)
                 setattr(target, name, kind(found) if kind else found)
         return target  # type: ignore[return-value]
@@ -159,7 +164,10 @@ def annotations_of(function: Any, owner: type | None = None) -> dict[str, Any]:
     names = dict(vars(sys.modules["legged"]))
     for kind in reversed(owner.__mro__) if owner else ():
         names.update(vars(sys.modules[kind.__module__]))
-    return typing.get_type_hints(function, {**names, **function.__globals__}, include_extras=True)
+    parameters = types.SimpleNamespace(
+        __annotations__={k: x for k, x in function.__annotations__.items() if k != "return"}
+    )
+    return typing.get_type_hints(parameters, {**names, **function.__globals__}, include_extras=True)
 
 
 def _checks(hints: dict[str, Any], signature: inspect.Signature) -> dict[str, _Check]:
@@ -262,6 +270,8 @@ def _kind_check(kind: Any, words: str) -> tuple[_Check, str]:
 
 
 def _array_check(name: str, value: Any, infinite: bool, shape: tuple[int | None, ...] | None = None) -> None:
+    if shape is None and type(value) in (float, int) and -_LARGEST <= value <= _LARGEST:
+        return
     if isinstance(value, np.ndarray) and shape is None:
         if value.dtype == float and (np.isfinite(value).all() or (infinite and not np.isnan(value).any())):
             return

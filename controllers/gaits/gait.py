@@ -13,6 +13,8 @@ from controllers.gaits.foot_path import Path, path_named
 from controllers.gaits.leg import FittedLeg, Leg
 from controllers.gaits.leg_detection import legs_of
 from legged import taylor
+from legged.arguments import Numbers
+from legged.checked import checked
 from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot
 
@@ -40,6 +42,7 @@ class Reference(Protocol):
         ...
 
 
+@checked
 @dataclass(frozen=True, kw_only=True)
 class Gait:
     """A gait of phases of equal duration: the planned motion of base and feet, and the joint references it implies.
@@ -130,7 +133,7 @@ class Gait:
         """Return the number of the phase at time `t` [s]; a switch belongs to the phase that it begins."""
         return np.floor(t / self.period + 1e-9)
 
-    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return joint positions [rad], velocities [rad/s] and accelerations [rad/s^2], (nj,) each.
 
         Args:
@@ -150,7 +153,7 @@ class Gait:
                 angles[column] = angle
         return taylor.derivatives(angles)
 
-    def base(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
+    def base(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return planned position, velocity and acceleration of the base's origin, (3,) each, world axes.
 
         Units are [m], [m/s] and [m/s^2]; arguments as in `reference`.
@@ -159,7 +162,7 @@ class Gait:
         base, _ = self.plan(taylor.time(t - phase * self.period), phase)
         return taylor.derivatives([base[0] + taylor.lift(phase * self.stride), base[1], base[2]])
 
-    def feet(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
+    def feet(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return planned positions, velocities and accelerations of the soles, (legs, 3) each, world axes.
 
         Units are [m], [m/s] and [m/s^2]; arguments as in `reference`.

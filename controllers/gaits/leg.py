@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.checked import checked
 from legged.errors import DefinitionError, ReachError
 from legged.spatial import is_zero
 from legged.taylor import Taylor
@@ -19,6 +20,7 @@ from legged.taylor import Taylor
 KNEES = {"forward": 1, "backward": -1}
 
 
+@checked
 @dataclass(frozen=True)
 class Leg:
     """Geometry of a leg with two links: an optional abduction joint, hip, knee and an optional ankle.

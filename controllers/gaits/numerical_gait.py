@@ -17,6 +17,8 @@ from controllers.gaits.leg import FittedLeg
 from controllers.gaits.leg_detection import LegChain, leg_chains
 from controllers.gaits.standing import home_of
 from legged import taylor
+from legged.arguments import Numbers
+from legged.checked import checked
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot
@@ -26,6 +28,7 @@ _SOLVED = 1e-13  # [m], tolerance of the inverse kinematics
 _CURVATURE = 1e-3  # [rad/s^2], largest contribution of the last terms of the series to an acceleration
 
 
+@checked
 class NumericalGait:
     """Any `Gait` on any robot: the gait's motion of base and feet, by numerical inverse kinematics.
 
@@ -83,7 +86,7 @@ class NumericalGait:
         size = max(fit.shape[1] for row in fits for fit in row)
         self._fits = [[np.pad(fit, ((0, 0), (0, size - fit.shape[1]))) for fit in row] for row in fits]
 
-    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return joint positions, velocities and accelerations, (nj,) each; see `Gait.reference`."""
         if getattr(t, "shape", ()):
             rows = [self.reference(x, phase) for x in t]
@@ -97,7 +100,7 @@ class NumericalGait:
             parts = [taylor.where(share < self._pieces[k][1], x, y) for x, y in zip(before, parts, strict=True)]
         return parts[0], parts[1], parts[2]
 
-    def base(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
+    def base(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration of the base's origin, (3,) each; see `Gait.base`."""
         return self.gait.base(t, phase)
 

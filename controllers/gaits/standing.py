@@ -12,6 +12,7 @@ from controllers.gaits.foot_kinematics import FootKinematics
 from controllers.gaits.gait import Gait, check_joints, level_state
 from controllers.gaits.leg import Leg, paper_biped
 from controllers.gaits.leg_detection import LegChain, joint_axes, leg_chains
+from legged.arguments import Numbers
 from legged.checked import checked, checked_arguments
 from legged.dynamics.kinematics import center_of_mass, link_poses
 from legged.errors import NotFiniteError, ReachError, ShapeError
@@ -55,6 +56,7 @@ class Stand(Gait):
         return np.zeros(0)
 
 
+@checked
 @dataclass(frozen=True)
 class Posture:
     """Constant joint positions.
@@ -75,7 +77,7 @@ class Posture:
             raise NotFiniteError(f"angles must be finite, got {angles}")
         object.__setattr__(self, "angles", tuple(angles.tolist()))
 
-    def reference(self, t: Any, phase: Any = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return the joint positions and their rates, which are zero, (..., nj) each, for an array of times (...)."""
         shape = (*getattr(t, "shape", ()), len(self.angles))
         return np.broadcast_to(self.angles, shape).copy(), np.zeros(shape), np.zeros(shape)

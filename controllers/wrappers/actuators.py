@@ -9,12 +9,14 @@ import numpy as np
 
 from controllers.law import Gain, per_joint
 from controllers.wrappers.wrapper import Wrapper
+from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ActuatorLimits(Wrapper):
     """Joint torques within a torque-speed curve.
@@ -59,6 +61,7 @@ class ActuatorLimits(Wrapper):
         return replace(self, torque_limit=limit, speed=speed, corner_speed=corner), np.zeros(0)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class ActuatorLag(Wrapper):
     """Actuators that follow the commanded joint torques u with a first-order lag, tau' = (u - tau) / T, from tau = 0.

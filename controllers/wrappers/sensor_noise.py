@@ -11,6 +11,7 @@ from controllers.law import Gain
 from controllers.wrappers.wrapper import SampledWrapper
 from controllers.zero_order_hold import is_sample_time
 from legged import arguments
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.compiler.ir.expression import Expression
 from legged.errors import DefinitionError, ShapeError
@@ -21,6 +22,7 @@ Array = np.ndarray
 _MODULUS, _MULTIPLIER = 2147483647.0, 48271.0  # of the random numbers; products are below 2^53, exact in doubles
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SensorNoise(SampledWrapper):
     """A law that sees the robot's state with constant errors (biases) and random errors (noise).

@@ -11,13 +11,14 @@ import numpy as np
 
 from controllers.zero_order_hold import has_clock
 from legged import arguments
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.compiler.ir.expression import Expression
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.controller import Controller, adapt, full_torque
+from legged.simulation.controller import Controller, ControllerLike, adapt, full_torque
 
 Array = np.ndarray
 _SAME_TIME = 1e-9  # [s]: times nearer than this are equal
@@ -28,6 +29,7 @@ Selection = Callable[[Any, Any, Array, Array, Array], Any]
 """A function (current, t, q, v, wrenches) -> index of the law to use, a NumPy formula."""
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SwitchedLaw:
     """Several laws, one of which acts at a time.
@@ -48,7 +50,7 @@ class SwitchedLaw:
             different times.
     """
 
-    laws: Sequence[Any]
+    laws: Sequence[ControllerLike]
     when: Sequence[float] | Selection
     _robot: Robot | None = field(default=None, repr=False, kw_only=True)
     _bounds: tuple[int, ...] = field(default=(), repr=False, kw_only=True)  # of the laws' memories in the whole one

@@ -19,18 +19,20 @@ import numpy as np
 
 from controllers.zero_order_hold import has_clock, is_sample_time, sample_times
 from legged import arguments
+from legged.checked import checked
 from legged.compiler.ir import where
 from legged.compiler.ir.expression import Expression
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.controller import adapt, full_torque
+from legged.simulation.controller import ControllerLike, adapt, full_torque
 
 Array = np.ndarray
 _WHOLE = 1e-6  # of a period: deviation of a delay from a whole number of periods that counts as rounding
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Wrapper:
     """A controller around another one, which it evaluates unchanged; subclasses change what passes.
@@ -41,7 +43,7 @@ class Wrapper:
         law: Any controller.
     """
 
-    law: Any
+    law: ControllerLike
     _robot: Robot | None = field(default=None, repr=False, kw_only=True)
     _size: int = field(default=0, repr=False, kw_only=True)  # length of the wrapper's own memory
 
@@ -116,6 +118,7 @@ class Wrapper:
         return self._robot
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class SampledWrapper(Wrapper):
     """The base class of wrappers whose own memory changes at the times 0, 1 / frequency, 2 / frequency, ..."""
@@ -141,6 +144,7 @@ class SampledWrapper(Wrapper):
         return True
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class Delay(SampledWrapper):
     """The commands of a law, late by a constant time; zero until the first one arrives.
@@ -195,6 +199,7 @@ class Delay(SampledWrapper):
         return self, np.zeros((self._periods + 1) * robot.nv)
 
 
+@checked
 @dataclass(frozen=True, eq=False)
 class NominalModel(Wrapper):
     """A law that computes with another model of the robot than the one that is simulated.

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import instance
 from legged.errors import DefinitionError
 from legged.robot.edit import RobotEditor, links_of
 from legged.robot.joint import Connection, Fixed, Joint, Stage
@@ -33,6 +34,7 @@ def locked(robot: Robot, values: Mapping[str, Any]) -> Robot:
         UnknownNameError: For an unknown joint. DefinitionError: For a coupled joint, whose master must be locked
             instead. ShapeError, NotFiniteError, StateError: For values of the wrong form.
     """
+    instance("values", values, Mapping, "a mapping of joint names to values")
     for follower in robot.followers:
         if follower.name in values:
             raise DefinitionError(f"joint {follower.name!r} follows {follower.master!r}: hold that one")

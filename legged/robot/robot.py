@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from legged.arguments import known_name
+from legged.arguments import known_name, whole
 from legged.robot.base import Base
 from legged.robot.body import Body
 from legged.robot.joint import Connection, Follower, PlacedJoint
@@ -196,7 +196,7 @@ class Robot:
 
     def ancestors(self, body: int) -> list[int]:
         """Return the indices of the bodies from the given one to the base, both included."""
-        path = [body]
+        path = [whole("the index of a body", body, 0, len(self.bodies) - 1)]
         while self.bodies[path[-1]].parent >= 0:
             path.append(self.bodies[path[-1]].parent)
         return path

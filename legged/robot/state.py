@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import real_array
+from legged.checked import checked
 from legged.errors import NotFiniteError, ShapeError, StateError
 from legged.robot.base import Base
 from legged.robot.configuration import read
@@ -27,6 +29,7 @@ class State(NamedTuple):
     v: Array
 
 
+@checked
 def state(
     robot: Robot,
     *,
@@ -162,7 +165,7 @@ def _description(base: Base) -> str:
 
 def _quaternion(what: str, value: Any) -> Array:
     """Return a unit quaternion (4,) from one, from roll, pitch and yaw, or from a rotation matrix."""
-    array = np.asarray(value, float)
+    array = real_array(what, value).astype(float)
     if not np.isfinite(array).all():
         raise NotFiniteError(f"{what} must be finite, got {value}")
     if array.shape == (4,):
@@ -184,7 +187,7 @@ def _quaternion(what: str, value: Any) -> Array:
 
 
 def _numbers(what: str, value: Any, count: int) -> Array:
-    array = np.asarray(value, float)
+    array = real_array(what, value).astype(float)
     if array.shape != (count,) and not (count == 1 and array.shape == ()):
         wanted = "one number" if count == 1 else f"({count},)"
         raise ShapeError(f"{what} must be {wanted}, got shape {array.shape}")
@@ -194,7 +197,7 @@ def _numbers(what: str, value: Any, count: int) -> Array:
 
 
 def _last_axis(name: str, value: Any, size: int) -> Array:
-    array = np.asarray(value)
+    array = real_array(name, value)
     if array.ndim == 0 or array.shape[-1] != size:
         raise ShapeError(f"{name} must be ({size},), or rows of that length, got shape {array.shape}")
     return array

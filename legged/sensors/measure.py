@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import known_name, real_array
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.dynamics.frames import Frame
 from legged.dynamics.kinematics import center_of_mass, momentum, required_wrench
-from legged.errors import DefinitionError, UnknownNameError
+from legged.errors import DefinitionError, ShapeError
 from legged.robot.robot import Robot
 from legged.sensors.balance_points import capture_point_of_mass, least_load, support_margin, zero_moment_of_wrench
 from legged.sensors.instruments import contact_switches, gyro, specific_force
@@ -69,10 +70,9 @@ class Readings:
         Args:
             name: Name of a contact or of a link.
         """
+        known_name("foot", name, dict.fromkeys((*self.contacts.names, *self.contacts.on)))
         names = self.contacts.names if name in self.contacts.names else self.contacts.on
         own = [k for k, other in enumerate(names) if other == name]
-        if not own:
-            raise UnknownNameError("foot", name, dict.fromkeys((*self.contacts.names, *self.contacts.on)))
         return FootSensor(self.contacts.forces[:, own].sum(axis=1), np.logical_or.reduce(self.touching[:, own], axis=1))
 
     def margin(self, points: Array) -> Array:
@@ -82,7 +82,9 @@ class Readings:
             points: A point for each sample, (T, 3), [m], world axes. NaN points give NaN margins, as do samples
                 without contact.
         """
-        margins = np.full(len(self.times), np.nan)
+        points, margins = real_array("points", points), np.full(len(self.times), np.nan)
+        if points.shape != (len(margins), 3):
+            raise ShapeError(f"points must be ({len(margins)}, 3), a point for each sample, got shape {points.shape}")
         for k, (point, on) in enumerate(zip(points, self.touching, strict=True)):
             if on.any() and np.isfinite(point).all():
                 margins[k] = support_margin(point, self.contacts.points[k, on])

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from legged.errors import MissingError, UnknownNameError
+from legged.arguments import instance, known_name, number
+from legged.errors import FileError, MissingError
 from legged.ground.ground import center_of_pressure
 from legged.rotations import quaternion_matrix
 from legged.simulation import run_files
@@ -127,7 +128,7 @@ class Run:
         Args:
             t: Time, [s].
         """
-        return int(np.abs(self.times - t).argmin())
+        return int(np.abs(self.times - number("t", t, "s")).argmin())
 
     def joint(self, name: str) -> JointHistory:
         """Return the position, velocity, torque and reference of one joint over time.
@@ -180,7 +181,7 @@ class Run:
         Args:
             path: The file; its suffix becomes .npz.
         """
-        path = Path(path).with_suffix(".npz")
+        path = _file(path).with_suffix(".npz")
         run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
         return path
 
@@ -210,7 +211,7 @@ class Run:
         Args:
             path: The file.
         """
-        path = Path(path)
+        path = _file(path)
         columns = dict(self._columns())
         with path.open("w", newline="") as file:
             writer = csv.writer(file)
@@ -298,6 +299,14 @@ _GROUPS: dict[str, Any] = {
 }
 
 
+def _file(path: str | Path) -> Path:
+    """Return the path of a file that is to be written."""
+    found = Path(instance("path", path, (str, Path), "a text or a path"))
+    if not found.name or "\0" in found.name:
+        raise FileError(str(found), "is no name of a file; give one such as run.npz")
+    return found
+
+
 def _get(run: Run, name: str) -> Any:
     """Return the field of a run or of one of its groups."""
     value: Any = run
@@ -307,9 +316,7 @@ def _get(run: Run, name: str) -> Any:
 
 
 def _index(what: str, name: str, names: tuple[str, ...]) -> int:
-    if name not in names:
-        raise UnknownNameError(what, name, names)
-    return names.index(name)
+    return names.index(known_name(what, name, names))
 
 
 def _squeezed(columns: Array) -> Array:

@@ -63,13 +63,14 @@ RESULTS = {
     "Counts", "Kernel", "Robot", "Rollouts", "Run", "Impact", "Solution", "Mobility", "Readings", "ArticulatedModule",
     "Conversion", "RosConversion", "Candidate", "ContactGeometry", "Scene", "ClosedRobot", "Home", "Gait", "GaitLaw", "Posture",
     "Reference", "FrictionLaw", "NormalLaw", "Terrain", "Base", "Leg", "NumericalGait", "JointState", "Odometry", "Loop",
-    "Pendulum", "Pose", "State", "PlanarBalance", "PlanarBalanceControl", "IKSolution", "Linearization", "VelocityGains", "FootSensor",
+    "Pendulum", "Pose", "State", "PlanarBalanceControl", "IKSolution", "Linearization", "VelocityGains", "FootSensor",
+    "Contacts", "SimulationState",
 }  # fmt: skip
 """Classes whose objects the toolkit makes, or that users derive from."""
 
 INTERNAL = {
-    "EulerBase", "FixedBase", "FloatingBase", "PlanarBase", "Alternating", "Kernel", "RosConversion", "Conversion",
-    "solve", "step_sequences", "torque", "rate", "update", "force", "acceleration", "set_tree", "Run.body", "Run.load", "Audit.of", "reference_state", "OperationalSpaceControl", "attach",
+    "EulerBase", "FixedBase", "FloatingBase", "PlanarBase", "Kernel", "RosConversion", "Conversion",
+    "step_sequences", "torque", "rate", "update", "force", "plan", "set_tree", "reference_state",
     "RobotBuilder.joint", "RobotBuilder.link", "RobotEditor.joint", "RobotEditor.link", "LoopBuilder.joint", "LoopBuilder.link", "RobotEditor.add", "couple", "close", "joint_of",
 }  # fmt: skip
 """Classes and methods that only the toolkit calls, with values that it has computed, and builders' steps that need
@@ -123,6 +124,25 @@ def path_of_a_point(t: float) -> tuple[Any, Any, Any]:
     return np.zeros(3), np.zeros(3), np.zeros(3)
 
 
+def state_of(q: np.ndarray, v: np.ndarray) -> Any:
+    """Return the state, as an observation."""
+    return q, v
+
+
+def planar_balance() -> controllers.PlanarBalance:
+    """Return the model of balance of two rods on a pivot."""
+    rod = legged.rod_inertia(0.5, (0, 0, 0), (0, 0, 0.5))
+    builder = legged.RobotBuilder("rods", legged.Link("ground", legged.point_mass(1.0)), base=legged.FixedBase())
+    builder.add(legged.Revolute("pivot", "y"), legged.Link("shank", rod), to="ground")
+    builder.add(legged.Revolute("knee", "y"), legged.Link("thigh", rod), to="shank", at=(0.0, 0.0, 0.5))
+    return controllers.PlanarBalance(builder.build(), {"knee": 1.0})
+
+
+def law_with_command(t: float, q: np.ndarray, v: np.ndarray, wrenches: np.ndarray, command: Any) -> np.ndarray:
+    """Return zero torques."""
+    return 0.0 * v
+
+
 def _special(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], Any]:
     """Return the arguments of callables for which those of the usual names are not right, by qualified name."""
     closed = values["closed"]
@@ -134,6 +154,8 @@ def _special(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], Any]:
     legged.save_mjcf(quadruped, MJCF)
     loop_run = legged.simulate(closed, until=0.01, q=q)
     trot = controllers.suited(controllers.Trot, quadruped)
+    v6 = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
+    model = planar_balance()
     special = {
         "legged.FreeBody": {"position": (0.0, 0.0, 1.0), "quaternion": (1.0, 0, 0, 0), "velocity": (0.0, 0, 0), "spin": (0.0, 0, 0)},
         "legged.Push": {"at": 0.001},
@@ -192,6 +214,22 @@ def _special(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], Any]:
         "controllers.legs_of": {"robot": quadruped},
         "controllers.home_of": {"robot": quadruped},
         "controllers.Balanced": {"gait": trot},
+        **{f"legged.{name}": {"twist": v6, "acceleration": v6} for name in ("conventional_acceleration", "spatial_acceleration")},
+        "legged.motion_derivative": {"rate": v6, "motion": v6, "frame_twist": v6},
+        "legged.force_derivative": {"rate": v6, "force": v6, "frame_twist": v6},
+        "legged.ground.coefficient_of_restitution": {"law": legged.ground.KelvinVoigt(1e4, 10.0), "speed": 0.5},
+        "controllers.ActuatorLimits": {"torque_limit": 10.0},
+        "controllers.CommandedLaw": {"law": law_with_command, "command": controllers.SampledCommand([0.0, 1.0], [0.0, 0.5])},
+        "controllers.CommandedPosture": {"command": controllers.SampledCommand([0.0, 1.0], np.zeros((2, values["robot"].nj)))},
+        "controllers.SampledCommand": {"times": [0.0, 1.0], "values": [0.0, 0.5]},
+        "controllers.LiveCommand": {"value": 0.5},
+        "controllers.Delay": {"delay": 0.01},
+        "controllers.NominalModel": {"model": values["robot"]},
+        "controllers.SwitchedLaw": {"laws": [values["law"], values["law"]], "when": [1.0]},
+        "controllers.PlanarBalance": {"robot": model.robot, "motion": {"knee": 1.0}},
+        "controllers.LinearQuadraticBalance": {"model": model},
+        "controllers.AngularMomentumControl": {"model": model},
+        "controllers.SmoothCommand": {"steps": controllers.StepCommand([0.1], [0.2])},
         "robots.tree": {"n": 5, "branching": 2.0},
         "robots.spatial_biped": {"mass": 65.0},
         "robots.four_bar": {"ground": 1.0, "crank": 0.4, "coupler": 0.9, "rocker": 0.7},
@@ -247,7 +285,7 @@ def _arguments(parameters: Iterable[inspect.Parameter], given: dict[str, Any], u
     """Return valid arguments: those given, default values, and those of the usual names."""
     found = dict(given)
     for p in parameters:
-        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name in found:
+        if p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) or p.name in found or p.name.startswith("_"):
             continue
         if p.default is not p.empty:
             found[p.name] = p.default
@@ -287,6 +325,7 @@ class _Method:
             "Builder" in type(self.of).__name__
             or "Editor" in type(self.of).__name__
             or "Limb" in type(self.of).__name__
+            or isinstance(self.of, legged.Simulation)
         )
         return getattr(copy.deepcopy(self.of) if changes else self.of, self.name)(**given)
 
@@ -297,6 +336,7 @@ def _method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     contact = {"name": robot.contacts[0].name}
     quadruped = robots.spatial_quadruped()
     home = quadruped.neutral(), np.zeros(quadruped.nv)
+    run_file = values["run"].save(FOLDER / "saved_run.npz")
     names = {"joint": robot.joints[0].name, "link": robot.links[1].name}
     placed = {"joint": legged.Revolute("new", "y"), "link": legged.Link("new"), "to": robot.links[0].name}
     return {
@@ -321,9 +361,11 @@ def _method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "Balanced.initial_state": {"robot": quadruped}, "NumericalGait.initial_state": {"robot": quadruped},
         "NumericalGait.on": {"robot": quadruped}, "FootKinematics.jacobian": {"angles": home[0][7:]},
         "FootKinematics.positions": {"angles": home[0][7:]},
-        "FootKinematics.rates": {"angles": home[0][7:], "angle_rates": home[1][6:]},
+        "FootKinematics.rates": {"angles": home[0][7:], "velocities": np.zeros((1, 3)), "accelerations": np.zeros((1, 3))},
         "Noise.on": {"times": [0.0, 0.1], "readings": np.zeros((2, 3))}, "Readings.margin": {"points": np.zeros((2, 3))},
-        "InvertedPendulum.sideways": {"period": 1.0, "start": 0.1, "height": 0.5},
+        "StepCommand.sum_of": {"t": 0.1, "response": np.sin}, "LiveCommand.set": {"value": 0.7}, "Run.load": {"path": run_file},
+        "Crawl.on": {"robot": quadruped}, "Crawl.initial_state": {"robot": quadruped}, "Simulation.observe": {"function": state_of},
+        "Simulation.advance": {"until": 0.002}, "Simulation.step": {}, "InvertedPendulum.sideways": {"period": 1.0, "start": 0.1, "height": 0.5},
     }  # fmt: skip
 
 

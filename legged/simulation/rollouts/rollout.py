@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import Numbers
+from legged.arguments import Numbers, whole
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.compiler.codegen import llvm
@@ -92,9 +92,7 @@ class Rollouts:
         Args:
             i: Index of the member; negative indices count from the end.
         """
-        if not -len(self) <= i < len(self):
-            raise IndexError(f"there are {len(self)} members, no member {i}")
-        return self._run(self, i % len(self))
+        return self._run(self, whole("the index of a member", i, -len(self), len(self) - 1) % len(self))
 
 
 @checked

@@ -19,7 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import SQUARED_NORM_TOLERANCE, array, instance, number, shown, whole
+from legged.arguments import SQUARED_NORM_TOLERANCE, Numbers, array, instance, number, shown, whole
+from legged.checked import checked
 from legged.compiler.ir.pytree import flatten as flatten_result
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members
@@ -69,6 +70,7 @@ class SimulationState:
     _starts: InitialStates
 
 
+@checked
 class Simulation:
     """One robot, or N robots side by side, that `step` advances in place.
 
@@ -106,8 +108,8 @@ class Simulation:
         *,
         ground: Ground | Rigid | None = None,
         num: int | None = None,
-        q: Any = None,
-        v: Any = None,
+        q: Numbers | None = None,
+        v: Numbers | None = None,
         integrator: FixedStep | None = None,
         vary: Mapping[str, Any] | None = None,
         pushes: Sequence[Push] = (),
@@ -212,7 +214,7 @@ class Simulation:
         if state._starts is not self._starts:
             self._restart(state._starts.repeated(count), np.arange(count))
 
-    def reset(self, q: Any = None, v: Any = None, *, where: Any = None) -> None:
+    def reset(self, q: Numbers | None = None, v: Numbers | None = None, *, where: Any = None) -> None:
         """Start some or all robots again at t = 0, with the controllers' memories as at the start.
 
         Args:
