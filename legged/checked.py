@@ -266,7 +266,11 @@ def _is_numeric(hint: Any) -> bool:
 
 
 def _kind_check(kind: Any, words: str) -> tuple[_Check, str]:
-    return lambda name, value: instance(name, value, kind, words), words
+    return functools.partial(_instance_check, kind, words), words
+
+
+def _instance_check(kind: Any, words: str, name: str, value: Any) -> None:
+    instance(name, value, kind, words)
 
 
 def _array_check(name: str, value: Any, infinite: bool, shape: tuple[int | None, ...] | None = None) -> None:
@@ -393,10 +397,15 @@ def _union_check(members: list[tuple[_Check, str] | None]) -> tuple[_Check, str]
     if len(known) < len(members):
         return None
     words = " or ".join(dict.fromkeys(member[1] for member in known))
+    plain = [x for x, _ in known if isinstance(x, functools.partial) and x.func is _instance_check]
+    kinds = tuple(member.args[0] for member in plain)
+    others = [member for member, _ in known if member not in plain]
 
     def check(name: str, value: Any) -> None:
+        if isinstance(value, kinds):
+            return
         errors = []
-        for member, _ in known:
+        for member in others:
             try:
                 member(name, value)
             except (ArgumentError, ShapeError, NotFiniteError) as error:

@@ -27,8 +27,9 @@ import time
 import traceback
 import warnings
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -86,6 +87,23 @@ ANY_ANSWER = {"legged.ground.center_of_pressure", "legged.conditioning", "legged
 """Functions whose answer may hold NaN or infinity, as documented."""
 
 
+class Later:
+    """An argument that takes long to make and is made at the first call that needs it."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+
+    @cached_property
+    def value(self) -> Any:
+        """The argument."""
+        return self._make()
+
+
+def resolved(value: Any) -> Any:
+    """Return an argument, made now if it is one for later."""
+    return value.value if isinstance(value, Later) else value
+
+
 def _robot() -> Any:
     return robots.planar_biped()
 
@@ -96,9 +114,8 @@ def _values() -> dict[str, Any]:
     q, v = robot.neutral(), np.zeros(robot.nv)
     gait = controllers.paper_walk()
     closed = robots.four_bar()
-    run = legged.simulate(robot, until=0.01, ground=legged.ground.paper_ground(robot))
     return {
-        "run": run, "ground": legged.ground.paper_ground(robot),
+        "run": Later(lambda: legged.simulate(robot, until=0.01, ground=legged.ground.paper_ground(robot))), "ground": legged.ground.paper_ground(robot),
         "robot": robot, "q": q, "v": v, "vdot": v, "tau": v, "dq": v, "start": q, "end": q, "wrenches": None,
         "joint_accelerations": np.zeros(robot.nj), "frame": "trunk", "axes": None, "relative_to": None, "link": "trunk",
         "point": (0.0, 0.0, 0.0), "points": [(0, (0.0, 0.0, 0.0))], "wrench": np.ones(6), "origin": (0.0, 0.0, 0.0),
@@ -143,6 +160,11 @@ def law_with_command(t: float, q: np.ndarray, v: np.ndarray, wrenches: np.ndarra
     return 0.0 * v
 
 
+def _saved(save: Callable[[Any, Path], Any], robot: Any, path: Path) -> Path:
+    save(robot, path)
+    return path
+
+
 def _special(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], Any]:
     """Return the arguments of callables for which those of the usual names are not right, by qualified name."""
     closed = values["closed"]
@@ -150,10 +172,12 @@ def _special(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], Any]:
     v = np.zeros(closed.robot.nv)
     loop_state = {"q": q, "v": v, "vdot": v, "tau": v}
     quadruped = robots.spatial_quadruped()
-    legged.save_urdf(quadruped, URDF)
-    legged.save_mjcf(quadruped, MJCF)
-    loop_run = legged.simulate(closed, until=0.01, q=q)
-    trot = controllers.suited(controllers.Trot, quadruped)
+    urdf, mjcf = (
+        Later(partial(_saved, save, quadruped, path))
+        for save, path in ((legged.save_urdf, URDF), (legged.save_mjcf, MJCF))
+    )
+    loop_run = Later(lambda: legged.simulate(closed, until=0.01, q=q))
+    trot = Later(lambda: controllers.suited(controllers.Trot, quadruped))
     v6 = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     model = planar_balance()
     special = {
@@ -175,17 +199,17 @@ def _special(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], Any]:
         "legged.point_jacobian": {"link": 0},
         "legged.save_urdf": {"path": FOLDER / "saved.urdf"},
         "legged.save_mjcf": {"path": FOLDER / "saved.xml"},
-        "legged.load": {"path": URDF},
-        "legged.audit": {"path": URDF},
+        "legged.load": {"path": urdf},
+        "legged.audit": {"path": urdf},
         "legged.Inertia": {"mass": 1.0, "tensor": np.eye(3) * 0.1},
         "controllers.FootKinematics": {"robot": quadruped, "points": ["leg1_foot"]},
         "controllers.PointTask": {"path": path_of_a_point},
         "controllers.PoseTask": {"path": path_of_a_point},
-        "controllers.servo_gains": {"robot": quadruped, "home": controllers.home_of(quadruped).angles, "hip_height": 0.5},
+        "controllers.servo_gains": {"robot": quadruped, "home": np.tile([0.0, 0.6, -1.2], 4), "hip_height": 0.5},
         "controllers.swing_foot": {"path": "cycloid"},
         "legged.ground.center_of_pressure": {"points": np.eye(2, 3)},
         "legged.loops.close": {"joint": legged.Revolute("pin", "y"), "parent": "a_shank", "child": "b_shank"},
-        "legged.loops.load": {"path": MJCF},
+        "legged.loops.load": {"path": mjcf},
         "legged.loops.loop_errors": {"run": loop_run},
         "legged.loops.ranks": {"run": loop_run},
         "legged.loops.standing": {"q": values["q"], "contacts": ["a_heel"]},
@@ -243,16 +267,20 @@ class Case(NamedTuple):
     name: str
     function: Any
     arguments: dict[str, Any]
-    has_nan: bool = False
-    """Whether the answer to the valid arguments holds NaN."""
 
 
-def cases() -> tuple[list[Case], list[str]]:
-    """Return the callables with valid calls, and the names of those for which no valid call could be built."""
+def cases(complete: bool = True) -> tuple[list[Case], list[str]]:
+    """Return the callables with valid calls, and the names of those for which no valid call could be built.
+
+    Without `complete`, the valid calls are not made, and methods are left out.
+    """
     values = _values()
     special, loop_state = _special(values)
     found, missing, seen = [], [], set()
-    objects: dict[type, Any] = {type(values[name]): values[name] for name in ("robot", "closed", "run", "gait", "law")}
+    objects: dict[type, Any] = {}
+    if complete:
+        given = [resolved(values[name]) for name in ("robot", "closed", "run", "gait", "law")]
+        objects = {type(x): x for x in given}
     for module_name in MODULES:
         module = importlib.import_module(module_name)
         for name in getattr(module, "__all__", [k for k in vars(module) if not k.startswith("_")]):
@@ -269,14 +297,12 @@ def cases() -> tuple[list[Case], list[str]]:
                 continue
             usual = values | (loop_state if module_name == "legged.loops" else {})
             case = Case(full, function, _arguments(parameters, special.get(full, {}), usual))
-            outcome = attempt(case, {})
-            case = case._replace(has_nan=holds_nan(outcome.answer))
+            outcome = attempt(case, {}) if complete else Outcome(None, None, "")
             (found.append(case) if outcome.error is None else missing.append(f"{full}: {outcome.error}"))
             if outcome.error is None:
                 objects.setdefault(type(outcome.answer), outcome.answer)
-    for case in _methods(objects, values):
+    for case in _methods(objects, values) if complete else ():
         outcome = attempt(case, {})
-        case = case._replace(has_nan=holds_nan(outcome.answer))
         (found.append(case) if outcome.error is None else missing.append(f"{case.name}: {outcome.error}"))
     return found, missing
 
@@ -336,7 +362,7 @@ def _method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     contact = {"name": robot.contacts[0].name}
     quadruped = robots.spatial_quadruped()
     home = quadruped.neutral(), np.zeros(quadruped.nv)
-    run_file = values["run"].save(FOLDER / "saved_run.npz")
+    run_file = resolved(values["run"]).save(FOLDER / "saved_run.npz")
     names = {"joint": robot.joints[0].name, "link": robot.links[1].name}
     placed = {"joint": legged.Revolute("new", "y"), "link": legged.Link("new"), "to": robot.links[0].name}
     return {
@@ -442,7 +468,7 @@ def limited(seconds: float) -> Iterator[None]:
 
 def attempt(case: Case, changed: dict[str, Any]) -> Outcome:
     """Call a function with some arguments changed."""
-    given = {**case.arguments, **changed}
+    given = {name: resolved(x) for name, x in {**case.arguments, **changed}.items()}
     given = {name: copy.deepcopy(x) if isinstance(x, (np.ndarray, list, dict)) else x for name, x in given.items()}
     before = {name: x.copy() for name, x in given.items() if isinstance(x, np.ndarray) and x.dtype != object}
     try:
@@ -472,7 +498,7 @@ def attempt(case: Case, changed: dict[str, Any]) -> Outcome:
         if not np.array_equal(given[name], x, equal_nan=x.dtype.kind in "fc"):
             return Outcome(answer, None, f"changed the argument {name}")
     del text
-    wrong = changed and case.name not in ANY_ANSWER and not case.has_nan and holds_nan(answer)
+    wrong = changed and case.name not in ANY_ANSWER and holds_nan(answer) and not holds_nan(attempt(case, {}).answer)
     return Outcome(answer, None, "an answer with NaN" if wrong else "")
 
 
@@ -505,8 +531,14 @@ class Report(NamedTuple):
 
 
 def fuzz(names: list[str] | None = None, seed: int = 0, most: int | None = None) -> Report:
-    """Call the functions whose name contains one of `names` (all for none), at most `most` calls, drawn by a seed."""
-    found, missing = cases()
+    """Call the functions whose name contains one of `names` (all for none).
+
+    Args:
+        names: Parts of names of functions.
+        seed: Seed of the sample.
+        most: Number of calls of a sample, without methods; None for all calls.
+    """
+    found, missing = cases(complete=most is None)
     todo = [
         (case, argument, words, value)
         for case in found
