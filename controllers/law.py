@@ -16,6 +16,7 @@ from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError
 from legged.ground.ground import Ground
+from legged.robot.configuration import read
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -51,6 +52,7 @@ class GaitLaw:
             DefinitionError, ReachError: The gait does not fit the robot.
             ShapeError, NotFiniteError: A gain or the gait's reference has the wrong size or is not finite.
         """
+        read(robot, q=q, v=v)
         check_joints(robot)
         fit = getattr(self.gait, "on", None)
         gait = self.gait if fit is None else fit(robot)
@@ -64,7 +66,7 @@ class GaitLaw:
             warnings.warn(
                 f"{robot.name!r} falls freely: its gait {type(self.gait).__name__} needs a ground, and there is none; "
                 f"give ground=..., for example legged.ground.realistic_ground(robot)",
-                stacklevel=2,
+                stacklevel=3,
             )
         return replace(self, gait=gait, _robot=robot), np.zeros(0)
 

@@ -115,6 +115,11 @@ def _array(name: str, value: Any) -> np.ndarray:
     return found
 
 
+def list_as_array(value: Any) -> Any:
+    """Return a list or tuple of numbers as an array (n,), and any other value as it is."""
+    return array("values", value) if isinstance(value, (list, tuple)) else value
+
+
 def array_of_numbers(name: str, value: Any) -> np.ndarray:
     """Return an array (...) whose entries may be infinite or NaN, or raise as `array` does."""
     found = np.asarray(value, object)

@@ -44,7 +44,7 @@ class InvertedPendulum:
     gravity: Number = 9.81
 
     @classmethod
-    def forward(cls, period: Any, stride: Any, height: Any, gravity: Any = 9.81) -> InvertedPendulum:
+    def forward(cls, period: Number, stride: Number, height: Number, gravity: Number = 9.81) -> InvertedPendulum:
         """Return the pendulum that advances by `stride` [m] per phase, with x(T) = -x(0) and x'(T) = x'(0).
 
         Both conditions hold for speed = -start omega coth(omega T / 2). The foot moves by one stride per phase, hence
@@ -58,7 +58,7 @@ class InvertedPendulum:
         return cls(height, start, -start * omega / np.tanh(omega * period / 2), period, gravity)
 
     @classmethod
-    def sideways(cls, period: Any, start: Any, height: Any, gravity: Any = 9.81) -> InvertedPendulum:
+    def sideways(cls, period: Number, start: Number, height: Number, gravity: Number = 9.81) -> InvertedPendulum:
         """Return the pendulum that moves towards the foot and back: y(T) = y(0), y'(T) = -y'(0).
 
         Hence speed = -start omega tanh(omega T / 2). The next phase, over the other foot, is the mirror image.

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from controllers.gaits.gait import check_joints
+from legged import arguments
 from legged.checked import checked
 from legged.compiler.compile import compile
 from legged.compiler.runtime.kernel import Kernel
@@ -75,7 +76,7 @@ class FootKinematics:
         return point_positions(self.robot, q, self.points), np.concatenate(rows)[:, self.active]
 
     def _state(self, joints: Array) -> Array:
-        return np.concatenate([self.robot.base.neutral(), joints])
+        return np.concatenate([self.robot.base.neutral(), arguments.array("angles", joints, (self.robot.nj,))])
 
     def solve(
         self, targets: Mapping[str, Any] | Array, start: Array, tolerance: float = 1e-11, iterations: int = 100
@@ -160,8 +161,8 @@ class FootKinematics:
 
     def _table(self, values: Mapping[str, Any] | Array) -> Array:
         if isinstance(values, Mapping):
-            values = np.array([values[name] for name in self.names])
-        table = np.asarray(values, dtype=float)
+            values = [values[arguments.known_name("point", name, values)] for name in self.names]
+        table = arguments.array("values of points", values)
         if table.shape != (len(self.names), 3):
             raise ShapeError(f"targets must be ({len(self.names)}, 3), one row per point, got shape {table.shape}")
         return table

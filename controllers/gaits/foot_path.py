@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import Number, number, shown
+from legged.arguments import Numbers, list_as_array, number, shown
 from legged.checked import checked
 from legged.errors import ArgumentError, UnknownNameError
 
@@ -73,7 +73,7 @@ def path_named(path: str | Path) -> Path:
 
 @checked
 def swing_foot(
-    t: Number, period: float, stride: float, clearance: float, path: str | Path = "cosine"
+    t: Numbers, period: float, stride: float, clearance: float, path: str | Path = "cosine"
 ) -> tuple[Any, Any]:
     """Return (x, z), position of the swinging ankle at time `t` of a phase, [m].
 
@@ -89,7 +89,7 @@ def swing_foot(
         path: A name in `PATHS`, or a function of the fraction of the swing.
     """
     number("period", period, "s", above=0)
-    s = t / period
+    s = list_as_array(t) / period
     try:
         advance, lift = path_named(path)(s)
     except TypeError:

@@ -13,13 +13,14 @@ from controllers.gaits.foot_path import Path, path_named
 from controllers.gaits.leg import FittedLeg, Leg
 from controllers.gaits.leg_detection import legs_of
 from legged import taylor
-from legged.arguments import Numbers
+from legged.arguments import Numbers, list_as_array
 from legged.checked import checked
-from legged.errors import DefinitionError, ReachError, ShapeError
+from legged.errors import ArgumentError, DefinitionError, ReachError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
 _BENT = 0.75  # hip height as a fraction of the length of the legs, with knees well bent
+_MOST_SWITCHES = 1e7
 _SAMPLES = 101  # times per phase at which the reach of legs is checked
 
 
@@ -129,9 +130,9 @@ class Gait:
         """Height of the base's origin over the ground, [m]."""
         return self.hip_height - self.geometry[0].hip[2]
 
-    def phase_at(self, t: Any) -> Any:
+    def phase_at(self, t: Numbers) -> Any:
         """Return the number of the phase at time `t` [s]; a switch belongs to the phase that it begins."""
-        return np.floor(t / self.period + 1e-9)
+        return np.floor(list_as_array(t) / self.period + 1e-9)
 
     def reference(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return joint positions [rad], velocities [rad/s] and accelerations [rad/s^2], (nj,) each.
@@ -144,7 +145,7 @@ class Gait:
         Raises:
             ReachError: A foot is out of its leg's reach (numbers only).
         """
-        phase = self.phase_at(t) if phase is None else phase
+        t, phase = list_as_array(t), self.phase_at(t) if phase is None else list_as_array(phase)
         base, feet = self.plan(taylor.time(t - phase * self.period), phase)
         angles: list[Any] = [0.0] * self._n_joints
         for leg, foot in zip(self.geometry, feet, strict=True):
@@ -158,7 +159,7 @@ class Gait:
 
         Units are [m], [m/s] and [m/s^2]; arguments as in `reference`.
         """
-        phase = self.phase_at(t) if phase is None else phase
+        t, phase = list_as_array(t), self.phase_at(t) if phase is None else list_as_array(phase)
         base, _ = self.plan(taylor.time(t - phase * self.period), phase)
         return taylor.derivatives([base[0] + taylor.lift(phase * self.stride), base[1], base[2]])
 
@@ -167,7 +168,7 @@ class Gait:
 
         Units are [m], [m/s] and [m/s^2]; arguments as in `reference`.
         """
-        phase = self.phase_at(t) if phase is None else phase
+        t, phase = list_as_array(t), self.phase_at(t) if phase is None else list_as_array(phase)
         _, feet = self.plan(taylor.time(t - phase * self.period), phase)
         rows = [
             [foot[0] + taylor.lift(leg.stance[0] + phase * self.stride), foot[1] + leg.stance[1], foot[2]]
@@ -181,7 +182,10 @@ class Gait:
 
     def switches(self, until: float) -> Array:
         """Return the times before `until` at which a phase ends and accelerations jump, (n,), [s]."""
-        return np.arange(1, np.ceil(until / self.period - 1e-9)) * self.period
+        count = np.ceil(until / self.period - 1e-9)
+        if count > _MOST_SWITCHES:
+            raise ArgumentError(f"until must be at most {_MOST_SWITCHES:.0e} phases of {self.period} s, got {until} s")
+        return np.arange(1, max(count, 1)) * self.period
 
     def on(self, robot: Robot) -> Any:
         """Return this gait for a robot: with the robot's legs unless `legs` is set, every phase checked for reach.

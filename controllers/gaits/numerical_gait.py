@@ -17,7 +17,7 @@ from controllers.gaits.leg import FittedLeg
 from controllers.gaits.leg_detection import LegChain, leg_chains
 from controllers.gaits.standing import home_of
 from legged import taylor
-from legged.arguments import Numbers
+from legged.arguments import Number, Numbers
 from legged.checked import checked
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError, ReachError, ShapeError
@@ -86,9 +86,11 @@ class NumericalGait:
         size = max(fit.shape[1] for row in fits for fit in row)
         self._fits = [[np.pad(fit, ((0, 0), (0, size - fit.shape[1]))) for fit in row] for row in fits]
 
-    def reference(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
+    def reference(self, t: Numbers, phase: Number | None = None) -> tuple[Array, Array, Array]:
         """Return joint positions, velocities and accelerations, (nj,) each; see `Gait.reference`."""
-        if getattr(t, "shape", ()):
+        if isinstance(t, (list, tuple)) or getattr(t, "shape", ()):
+            if not len(t):
+                raise ShapeError("t must hold at least one time, got an empty array")
             rows = [self.reference(x, phase) for x in t]
             position, velocity, acceleration = (np.array(part) for part in zip(*rows, strict=True))
             return position, velocity, acceleration
@@ -100,7 +102,7 @@ class NumericalGait:
             parts = [taylor.where(share < self._pieces[k][1], x, y) for x, y in zip(before, parts, strict=True)]
         return parts[0], parts[1], parts[2]
 
-    def base(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
+    def base(self, t: Numbers, phase: Number | None = None) -> tuple[Array, Array, Array]:
         """Return position, velocity and acceleration of the base's origin, (3,) each; see `Gait.base`."""
         return self.gait.base(t, phase)
 

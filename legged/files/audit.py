@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.arguments import text
 from legged.files.description import Tree
 from legged.files.feet import FootEntry
 from legged.files.inertias import entry_inertia, group_inertia, gyration_radius, inertia_fault, is_point_mass
@@ -253,6 +254,7 @@ class Audit:
 
     def of(self, severity: str) -> tuple[Finding, ...]:
         """Return the findings of one severity."""
+        text("severity", severity)
         return tuple(finding for finding in self.findings if finding.severity == severity)
 
     def __str__(self) -> str:

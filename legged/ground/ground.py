@@ -57,6 +57,8 @@ class Ground:
             Forces, (..., n, 3), [N], world axes, and the time derivative of the memory, (..., m).
         """
         points, velocities = _array(points), _array(velocities)
+        if points.ndim < 2:
+            raise ShapeError(f"points must be (..., n, 3), got shape {points.shape}")
         lead, n, m = points.shape[:-2], points.shape[-2], self.friction.memory
         memory = np.zeros((*lead, n * m)) if memory is None else _array(memory)
         _check("points", points, (*lead, n, 3))
@@ -79,6 +81,8 @@ class Ground:
         Args:
             points: Positions, (..., 3), [m], world axes.
         """
+        if np.shape(points)[-1:] != (3,):
+            raise ShapeError(f"points must be (..., 3), a position each, got shape {np.shape(points)}")
         x, y, z = points[..., 0], points[..., 1], points[..., 2]
         return (self.terrain.height(x, y) - z) * self.terrain.normal(x, y)[..., 2]
 

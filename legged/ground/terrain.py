@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from legged.arguments import Numbers, list_as_array
 from legged.checked import checked
 from legged.compiler.ir import where
 from legged.errors import DefinitionError
@@ -19,11 +20,11 @@ from legged.errors import DefinitionError
 class Terrain(Protocol):
     """The interface of terrains."""
 
-    def height(self, x: Any, y: Any) -> Any:
+    def height(self, x: Numbers, y: Numbers) -> Any:
         """Return the height of the surface at (x, y), [m], world z."""
         ...
 
-    def normal(self, x: Any, y: Any) -> Any:
+    def normal(self, x: Numbers, y: Numbers) -> Any:
         """Return the outward unit normal at (x, y), (..., 3), world axes."""
         ...
 
@@ -39,12 +40,14 @@ class Flat:
 
     elevation: float = 0.0
 
-    def height(self, x: Any, y: Any) -> Any:
+    def height(self, x: Numbers, y: Numbers) -> Any:
         """Return the elevation in the shape of x and y, [m]."""
+        x, y = list_as_array(x), list_as_array(y)
         return self.elevation + 0.0 * x + 0.0 * y
 
-    def normal(self, x: Any, y: Any) -> Any:
+    def normal(self, x: Numbers, y: Numbers) -> Any:
         """Return +z, (..., 3), world axes."""
+        x, y = list_as_array(x), list_as_array(y)
         zero = 0.0 * x + 0.0 * y
         return np.stack([zero, zero, 1.0 + zero], axis=-1)
 
@@ -69,12 +72,14 @@ class Slope:
         if not abs(self.angle) < np.pi / 2:
             raise DefinitionError(f"a slope's angle must lie between -pi/2 and pi/2 rad, got {self.angle}")
 
-    def height(self, x: Any, y: Any) -> Any:
+    def height(self, x: Numbers, y: Numbers) -> Any:
         """Return tan(angle) times the distance along the heading, [m]."""
+        x, y = list_as_array(x), list_as_array(y)
         return np.tan(self.angle) * (np.cos(self.heading) * x + np.sin(self.heading) * y)
 
-    def normal(self, x: Any, y: Any) -> Any:
+    def normal(self, x: Numbers, y: Numbers) -> Any:
         """Return the unit normal of the plane, (..., 3), world axes."""
+        x, y = list_as_array(x), list_as_array(y)
         zero = 0.0 * x + 0.0 * y
         uphill = np.sin(self.angle)
         return np.stack(
@@ -124,16 +129,18 @@ class Stairs:
         s = (distance - edge) / self.ramp + 0.5
         return where(s < 0.0, 0.0, where(s > 1.0, 1.0, s))
 
-    def height(self, x: Any, y: Any) -> Any:
+    def height(self, x: Numbers, y: Numbers) -> Any:
         """Return the sum of the rises up to (x, y), [m]."""
+        x, y = list_as_array(x), list_as_array(y)
         total = 0.0 * x + 0.0 * y
         for edge, rise in zip(self.edges, self.rises, strict=True):
             s = self._progress(self._along(x, y), edge)
             total = total + rise * s * s * (3.0 - 2.0 * s)
         return total
 
-    def normal(self, x: Any, y: Any) -> Any:
+    def normal(self, x: Numbers, y: Numbers) -> Any:
         """Return the unit normal from the slope of the ramps, (..., 3), world axes."""
+        x, y = list_as_array(x), list_as_array(y)
         slope = 0.0 * x + 0.0 * y
         for edge, rise in zip(self.edges, self.rises, strict=True):
             s = self._progress(self._along(x, y), edge)

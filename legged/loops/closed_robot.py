@@ -8,9 +8,10 @@ from functools import cached_property
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.checked import checked
 from legged.dynamics.frames import Frame, Pose, frame_pose, resolve_frame
-from legged.errors import DefinitionError, UnknownNameError
+from legged.errors import DefinitionError
 from legged.loops.closing_joints import ClosingJoint, ScalarConstraint, scalar_constraints
 from legged.robot.joint import Spherical
 from legged.robot.placement import Vector, rotation3, vector3
@@ -92,10 +93,8 @@ class ClosedRobot:
 
     def loop(self, name: str) -> Loop:
         """Return a loop by its joint's name, or raise UnknownNameError."""
-        for loop in self.loops:
-            if loop.name == name:
-                return loop
-        raise UnknownNameError("joint that closes a loop", name, (loop.name for loop in self.loops))
+        by_name = {loop.name: loop for loop in self.loops}
+        return by_name[known_name("joint that closes a loop", name, by_name)]
 
     def cycle(self, name: str) -> tuple[str, ...]:
         """Return the links around a loop, from its joint's parent, or the base if that is the world, to its child."""

@@ -55,7 +55,7 @@ class Inertia:
     def is_massless(self) -> bool:
         return self.mass == 0.0
 
-    def moved(self, rotation: Array, position: Array) -> Inertia:
+    def moved(self, rotation: Annotated[Array, (3, 3)], position: Annotated[Array, (3,)]) -> Inertia:
         """Return the inertial parameters in an outer frame.
 
         Args:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeAlias
+from typing import Annotated, TypeAlias
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class Sphere:
         object.__setattr__(self, "radius", radius)
         object.__setattr__(self, "center", vector3("a sphere's center", self.center))
 
-    def moved(self, rotation: Array, position: Array) -> Sphere:
+    def moved(self, rotation: Annotated[Array, (3, 3)], position: Annotated[Array, (3,)]) -> Sphere:
         """Return the sphere in an outer frame.
 
         Args:
@@ -79,7 +79,7 @@ class Box:
         signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
         return np.asarray(self.center) + (signs * self.half) @ self.rotation.T
 
-    def moved(self, rotation: Array, position: Array) -> Box:
+    def moved(self, rotation: Annotated[Array, (3, 3)], position: Annotated[Array, (3,)]) -> Box:
         """Return the box in an outer frame.
 
         Args:

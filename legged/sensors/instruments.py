@@ -130,8 +130,8 @@ class Noise:
         Raises:
             ShapeError: Times and readings do not match, or times do not increase.
         """
-        times, readings = np.asarray(times, float), np.asarray(readings, float)
-        if times.shape != readings.shape[:1] or len(times) < 2 or not (np.diff(times) > 0.0).all():
+        times, readings = array("times", times), array("readings", readings)
+        if times.ndim != 1 or times.shape != readings.shape[:1] or len(times) < 2 or not (np.diff(times) > 0.0).all():
             raise ShapeError(
                 f"readings {readings.shape} need as many increasing times, at least two, got {times.shape}"
             )

@@ -13,6 +13,7 @@ from legged.compiler.ir import where
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
+from legged.robot.configuration import read
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -57,6 +58,7 @@ class Fall:
         Args:
             robot: The robot. ground: The ground. q: Initial configuration, (nq,).
         """
+        (q,) = read(robot, q=q)
         R, origin = robot.base.pose(q[: robot.base.nq])
         return FallLimits(self.height * float(_clearance(ground, origin)), R[2].copy(), self.tilt)
 

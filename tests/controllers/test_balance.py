@@ -8,7 +8,7 @@ import legged
 import robots
 from controllers.balance.divergent_component import DivergentComponent, Support
 from controllers.balance.whole_body import distribute_forces
-from legged.errors import DefinitionError, SimulationError
+from legged.errors import ArgumentError, SimulationError
 from legged.ground import realistic_ground
 from legged.simulation import Push, Stiff, simulate
 
@@ -117,6 +117,5 @@ def test_the_bare_trot_rocks_ten_times_as_much():
 
 
 def test_balance_is_refused_where_it_has_no_meaning():
-    robot = robots.spatial_quadruped()
-    with pytest.raises(DefinitionError, match="walk, a trot, a tripod or a stand"):
-        controllers.Balanced(controllers.Crawl()).start(robot, None, robot.neutral(), np.zeros(robot.nv))
+    with pytest.raises(ArgumentError, match=r"gait must be a controllers\.Alternating or a controllers\.Stand"):
+        controllers.Balanced(controllers.Crawl())  # pyright: ignore[reportArgumentType]

@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 
 from legged import arguments, taylor
+from legged.arguments import Number, Numbers, list_as_array
 from legged.checked import checked
 from legged.compiler import where
 from legged.errors import ArgumentError
@@ -57,21 +58,22 @@ class StepCommand:
         """Return the value at a time t, [s]."""
         return self.sum_of(t, lambda x: where(x >= 0.0, 1.0, 0.0))
 
-    def previewed(self, t: Any, time_constant: Any) -> Any:
+    def previewed(self, t: Numbers, time_constant: Number) -> Any:
         """Return the command through the reverse-time filter: steps act early, as exp((t - t_i) / T_c).
 
         Args:
             t: Time, [s]. time_constant: T_c, [s].
         """
+        t = list_as_array(t)
         return self.sum_of(t, lambda x: np.exp(np.minimum(x / time_constant, 0.0)))
 
-    def sum_of(self, t: Any, response: Callable[[Any], Any]) -> Any:
+    def sum_of(self, t: Numbers, response: Callable[[Any], Any]) -> Any:
         """Return the sum of the responses to all steps, [rad] or [m].
 
         Args:
             t: Time, [s]. response: Response to a unit step as a function of the time since it, [s].
         """
-        before = (self.start, *self.values)
+        t, before = list_as_array(t), (self.start, *self.values)
         value = self.start + 0.0 * t
         for at, old, new in zip(self.times, before, self.values, strict=False):
             value = value + (new - old) * response(t - at)

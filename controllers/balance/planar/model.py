@@ -30,7 +30,7 @@ from legged.dynamics.frames import frame_acceleration, frame_jacobian, frame_pos
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import center_of_mass, momentum_rate
-from legged.errors import ArgumentError, DefinitionError
+from legged.errors import ArgumentError, DefinitionError, ShapeError
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -151,6 +151,8 @@ class PlanarBalance:
         Args:
             q: Configuration, (nq,).
         """
+        if np.shape(q) != (self.robot.nq,):
+            raise ShapeError(f"q must be ({self.robot.nq},), one entry per coordinate, got shape {np.shape(q)}")
         return q[self.robot.nq - self.robot.nv :][self.joint_columns]
 
     def state(self, q: Array, v: Array) -> PlanarState:
@@ -247,6 +249,8 @@ class PlanarBalance:
         Args:
             positions: Positions of the joints with motors, (n - 1,), [rad] or [m].
         """
+        columns = self.joint_columns
+        positions = arguments.array("positions", positions, (columns.stop - columns.start,))
         rest = np.zeros(self.robot.nq - len(positions) - 1)
         c = self.center(np.concatenate([[0.0], rest, positions]))
         lean = -self.sign * np.arctan2(c[0], c[2])

@@ -25,6 +25,7 @@ from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, UnknownNameError
 from legged.ground.ground import Ground
+from legged.robot.configuration import read
 from legged.robot.placement import vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -104,6 +105,7 @@ class WorkspaceBalance:
             ShapeError, NotFiniteError: A set point or gain has the wrong shape or is not finite.
             MissingError: The solver that `limits` needs is not installed.
         """
+        read(robot, q=q, v=v)
         if robot.followers:
             raise DefinitionError(
                 f"robot {robot.name!r} has joints that follow others ({robot.followers[0].name!r}), which workspace "

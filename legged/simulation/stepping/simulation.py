@@ -44,6 +44,7 @@ from legged.simulation.stepping.observation import Contacts, argument_names, dep
 
 Array = np.ndarray
 _FLOAT = np.dtype(float)
+_MOST_STEPS = 10**12
 _AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
 
 
@@ -256,8 +257,8 @@ class Simulation:
             NotFiniteError: The command is not finite. ArgumentError: the controller takes no command.
             TraceError: If `compiled` is True and the closed loop cannot be traced.
         """
-        if type(n) is not int or n < 1:
-            n = whole("n", n, 1)
+        if type(n) is not int or not 0 < n < _MOST_STEPS:
+            n = whole("n", n, 1, _MOST_STEPS)
         engine, clock = self._prepared(command), self._clock
         if n <= clock.free_steps:
             clock.write(engine.intervals, n)
@@ -285,6 +286,8 @@ class Simulation:
         until = number("until", until, "s")
         engine, clock = self._prepared(command), self._clock
         before = clock.times
+        if not (before < until).any():
+            return
         engine.run(clock.until(until), self._thread_count())
         outcome = self._outcome
         passed = np.flatnonzero(~self._ended & (outcome != NOT_FINITE) & (before < until))
@@ -325,6 +328,8 @@ class Simulation:
             NotFiniteError, SingularError: A result is not finite.
             ArgumentError: It depends on the command, which no step has given yet.
         """
+        if not callable(function) or isinstance(function, type):
+            raise ArgumentError(f"function must be a function, got {shown(function)}")
         names = self._names.get(function)
         if names is None:
             names = self._names[function] = argument_names(function)
@@ -361,7 +366,10 @@ class Simulation:
         count = len(self._members.state)
         if where is None:
             return np.arange(count)
-        chosen = np.asarray(where)
+        try:
+            chosen = np.asarray(where)
+        except ValueError:
+            raise ArgumentError(f"where must be a mask or indices of robots, got {shown(where)}") from None
         if chosen.dtype == bool:
             if chosen.shape != (() if self.num is None else (count,)):
                 raise ShapeError(f"where must be a mask ({count},), an entry per robot, got shape {chosen.shape}")
