@@ -57,6 +57,7 @@ class Run:
         bodies: Free bodies.
         ground: Shape of the ground.
         figure: Stick figures.
+        warnings: Texts of the `SimulationWarning`s about this run, such as joints that chatter.
     """
 
     robot: str
@@ -77,6 +78,7 @@ class Run:
     bodies: BodyRecord
     ground: GroundRecord
     figure: StickFigure
+    warnings: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.times)

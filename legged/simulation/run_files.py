@@ -1,7 +1,8 @@
 """Saved runs: npz files with one array for each field of a `Run`, and a version of their layout.
 
-Version 1 names the arrays as in `_VERSION_1`; version 2 names them as the fields of a run. The array "version" states
-it; older files lack it. The header of each array is checked before memory is allocated for it.
+The arrays of version 1 are named as in `_VERSION_1`, those of version 2 as the fields of a run; version 3 adds the
+warnings. The array "version" states it; older files may lack it. The header of each array is checked before memory is
+allocated for it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from legged.errors import FileError
 from legged.files.reading import check_regular
 
 Array = np.ndarray
-VERSION = 2
+VERSION = 3
 """Version of the layout of the files that `Run.save` writes."""
 MAX_BYTES = 2**31
 """Largest size of a saved run, compressed and of its arrays together, [byte]."""
@@ -77,6 +78,7 @@ FIELDS: dict[str, FieldRule] = {
     "figure.nodes": FieldRule("real", ("T", "nodes", 3)),
     "figure.edges": FieldRule("whole", ("edges", 2)),
     "figure.modules": FieldRule("whole", ("edges",)),
+    "warnings": FieldRule("names", ("warnings",)),
 }
 """The fields of a run, in their order."""
 
@@ -122,12 +124,13 @@ def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
             source,
             f"is a run of layout version {version}; this version of the toolkit reads 1 to {VERSION}: update it",
         )
-    keys = _VERSION_1.split() if "skeleton" in members else list(FIELDS)
+    keys = _VERSION_1.split() if "skeleton" in members else list(FIELDS)[: -1 if version < 3 else None]
     missing = [key for key in keys if key not in members]
     if missing:
         raise FileError(source, f"is no saved run: it has no {', '.join(missing)}")
+    # older versions have no warnings, the last field
     left, lengths, fields = MAX_BYTES, dict[str, int](), dict[str, Any]()
-    for (name, rule), key in zip(FIELDS.items(), keys, strict=True):
+    for (name, rule), key in zip(FIELDS.items(), keys, strict=False):
         array = _array(archive, key, source, left)
         left -= array.nbytes
         fields[name] = _checked(array, rule, lengths, key, source)

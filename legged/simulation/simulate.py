@@ -6,6 +6,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -31,7 +32,9 @@ from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
+from legged.simulation.chatter import chatter_of_run
 from legged.simulation.closed_chains import ClosedChainLoop, check_closed
+from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import Controller, ControllerLike, adapt
 from legged.simulation.divergence import DivergenceCheck
 from legged.simulation.fall import Fall, Termination
@@ -49,7 +52,7 @@ from legged.simulation.integrators import (
 from legged.simulation.recording import record_run
 from legged.simulation.rigid_loop import RigidLoop, closed_loop
 from legged.simulation.run import Run
-from legged.simulation.stable_step import largest_stable_step
+from legged.simulation.stable_step import largest_stable_step, stable_step_of_loop
 from legged.simulation.stick_figure import stick_figure
 
 if TYPE_CHECKING:
@@ -57,6 +60,7 @@ if TYPE_CHECKING:
 
 Array = np.ndarray
 _MOST_SAMPLES = 1e7  # states that a run can store
+_MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/simulation.md
 PROGRESS_DELAY = 1.0
 """Computing time before a progress bar appears, [s]."""
 
@@ -100,7 +104,8 @@ def simulate(
         integrator: `BDF(...)`, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`; on a `Rigid` ground
             `TimeStepping(step=...)`. By default `TimeStepping()` on rigid ground, `RungeKutta4(step=1e-3)` with closed
             loops, `SemiImplicitEuler` with a stable step for a controller with a discrete update, and else `BDF()`;
-            `Run.integrator` tells which and why. A step too long for the ground raises a `SimulationWarning`.
+            `Run.integrator` tells which and why. A fixed step too long for the ground, or at which a joint chatters,
+            gives a `SimulationWarning`; see `Run.warnings`.
         sample: Time between stored states, [s].
         fall: Condition that ends the run: a `Fall`, a callable (t, q, v) that returns a message, or False for none. By
             default `Fall()` for a robot with a free base on a ground.
@@ -144,10 +149,12 @@ def simulate(
     s = loop.initial(v, memory)
     if given is None and adapted.has_update and not isinstance(integrator, FixedStep):
         integrator = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(robot, ground, q, SemiImplicitEuler)))
-    warn_of_coarse_step(robot, ground, q, integrator)
+    warned = coarse_step_warning(loop, q, s, integrator)
+    if warned:
+        warnings.warn(warned, SimulationWarning, stacklevel=3)  # the caller, past the check of arguments
     backend = select_backend(loop, q, s, compiled)
     reason = "" if given is not None else f" (chosen for {_chosen_for(ground, closed, adapted)})"
-    return simulate_loop(backend, q, s, times, integrator, fall, progress, reason)
+    return simulate_loop(backend, q, s, times, integrator, fall, progress, reason, (warned,) if warned else ())
 
 
 def _chosen_for(ground: Any, closed: ClosedRobot | None, controller: Controller) -> str:
@@ -161,22 +168,22 @@ def _chosen_for(ground: Any, closed: ClosedRobot | None, controller: Controller)
     return "compliant ground and a continuous controller" if ground is not None else "smooth motion without ground"
 
 
-def warn_of_coarse_step(robot: Robot, ground: Any, q: Array, integrator: Any) -> None:
-    """Warn if a fixed step is too long for the stiffness and damping of the ground; see `stable_step`.
+def coarse_step_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
+    """Return the warning that a fixed step is too long for the stiffness and damping of the ground, or "".
 
     Args:
-        robot: The robot. ground: The ground. q: Initial configuration, (nq,). integrator: The integrator.
+        loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+        integrator: The integrator.
     """
     if not isinstance(integrator, FixedStep) or integrator.rule == "time_stepping":
-        return
-    largest = largest_stable_step(robot, ground, q, type(integrator))
-    if integrator.step > largest:
-        warnings.warn(
-            f"a step of {integrator.step:g} s is too long for this ground: feet in contact are stable up to "
-            f"{largest:.2g} s; take {0.5 * largest:.1g} s, a softer ground, or a legged.Rigid ground",
-            SimulationWarning,
-            stacklevel=4,  # the caller of `simulate`, past its check of arguments
-        )
+        return ""
+    largest = stable_step_of_loop(loop, q, s, integrator)
+    if integrator.step <= _MARGIN * largest:
+        return ""
+    return (
+        f"a step of {integrator.step:g} s is too long for this ground: feet in contact are stable up to {largest:.2g} "
+        f"s; take {0.5 * largest:.1g} s, a softer ground, or a legged.Rigid ground"
+    )
 
 
 def select_integrator(
@@ -211,6 +218,7 @@ def simulate_loop(
     fall: Fall | Termination | bool | None,
     progress: bool | None,
     reason: str = "",
+    warned: tuple[str, ...] = (),
 ) -> Run:
     """Return the motion of a closed loop with a started controller; see `simulate`.
 
@@ -218,6 +226,7 @@ def simulate_loop(
         backend: Evaluates the closed loop.
         q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
         integrator, fall, progress: As in `simulate`. reason: Why this integrator was chosen, for `Run.integrator`.
+        warned: Warnings about the run that were given before it.
     """
     loop, until = backend.loop, float(times[-1])
     robot = loop.robot
@@ -238,6 +247,10 @@ def simulate_loop(
     if samples.kind is SimulationInterrupt and not samples.states:
         raise SimulationInterrupt(samples.ended)
     run = record_run(backend, f"{integrator}{reason}", samples.states, samples.ended)
+    chatter = chatter_of_run(backend, integrator, samples.states, run.vdot)
+    if chatter:
+        warnings.warn(chatter, SimulationWarning, stacklevel=4)  # the caller of `simulate`
+    run = replace(run, warnings=(*warned, *([chatter] if chatter else [])))
     if samples.kind is not None:
         raise samples.kind(f"{samples.ended}; the run up to there is in error.run", run)
     return run

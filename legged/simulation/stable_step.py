@@ -6,20 +6,29 @@ fastest mode, with eigenvalues d of A D and k of A K, limits the step h of an ex
 
     semi-implicit Euler    h^2 k + 2 h d < 4
     Runge-Kutta 4          h |lambda| < 2.78,  lambda^2 + d lambda + k = 0
+
+A controller that reacts to the contact forces, such as `ComputedTorque`, changes the acceleration that they cause.
+Where the step exceeds the limit of the robot alone, `stable_step_of_loop` takes A from the closed loop: the derivative
+of the accelerations of the points with respect to the contact forces. Without reaction both agree.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_jacobian
-from legged.ground.ground import Ground
+from legged.errors import NotFiniteError, SingularError
+from legged.ground.ground import Ground, contact_wrenches
 from legged.robot.robot import Robot
+from legged.simulation.controller import independent_copy
 
 if TYPE_CHECKING:
+    from legged.simulation.closed_loop import ClosedLoop
     from legged.simulation.integrators import FixedStep
 
 Array = np.ndarray
@@ -27,16 +36,19 @@ _RUNGE_KUTTA_LIMIT = 2.78  # stability limit of the classical method on the nega
 _SMALL_SPEED = 1e-6  # [m/s], increment of the difference quotients of damping
 
 
-def contact_modes(robot: Robot, ground: Ground, q: Array) -> tuple[float, float]:
+def contact_modes(
+    robot: Robot, ground: Ground, q: Array, response: Callable[[Array, float], Array] | None = None
+) -> tuple[float, float]:
     """Return the largest eigenvalues of A K and A D, [1/s^2] and [1/s]; see the module.
 
     Stiffness and damping are those of contact points that carry the robot's weight, half of the points at a time.
 
     Args:
         robot: The robot. ground: The ground. q: Configuration, (nq,).
+        response: Returns the change of the generalized acceleration per contact force, (nv, 3 n), mixed units, from the
+            Jacobian of the points (3 n, nv), world axes, and the load of a point, [N]; by default M^-1 J^T.
     """
-    points = len(robot.contacts)
-    load = robot.mass * float(np.linalg.norm(robot.gravity)) / max(points // 2, 1)
+    points, load = len(robot.contacts), _load(robot)
     depth = ground.normal.rest_penetration(load)
 
     def normal(p: float, rate: float) -> float:
@@ -51,14 +63,14 @@ def contact_modes(robot: Robot, ground: Ground, q: Array) -> tuple[float, float]
     damping = (normal(depth, _SMALL_SPEED) - load) / _SMALL_SPEED
     k_t, d_t = friction(0.0, 1e-9) / 1e-9, friction(_SMALL_SPEED, 0.0) / _SMALL_SPEED
     J = np.concatenate([np.asarray(point_jacobian(robot, q, c.link, c.position))[3:] for c in robot.contacts])
-    A = J @ np.linalg.solve(inertia_matrix(robot, q), J.T)
+    A = J @ (np.linalg.solve(inertia_matrix(robot, q), J.T) if response is None else response(J, load))
     pairs = [[k_t, k_t, stiffness] * points, [d_t, d_t, damping] * points]
     k, d = (float(np.linalg.eigvals(A * np.array(diagonal)).real.max()) for diagonal in pairs)
     return max(k, 0.0), max(d, 0.0)
 
 
 def largest_stable_step(robot: Robot, ground: Any, q: Array, integrator: type[FixedStep]) -> float:
-    """Return the largest stable step on the ground near rest, [s]; infinite without compliant ground.
+    """Return the largest stable step of the robot alone on the ground near rest, [s]; infinite without such a ground.
 
     Harder impacts and stiff gains may need shorter steps; half of it is a good choice.
 
@@ -67,10 +79,50 @@ def largest_stable_step(robot: Robot, ground: Any, q: Array, integrator: type[Fi
     """
     if not isinstance(ground, Ground) or not robot.contacts or not robot.gravity.any():
         return np.inf
-    k, d = contact_modes(robot, ground, q)
-    if not k > 0.0 or not np.isfinite([k, d]).all():
+    return _limit(*contact_modes(robot, ground, q), integrator)
+
+
+def stable_step_of_loop(loop: ClosedLoop, q: Array, s: Array, integrator: FixedStep) -> float:
+    """Return the largest stable step on the ground near rest under the controller, [s].
+
+    The reaction of the controller is evaluated if the step of the integrator exceeds `largest_stable_step`.
+
+    Args:
+        loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
+        integrator: The integrator.
+    """
+    robot, ground, kind = loop.robot, loop.ground, type(integrator)
+    alone = largest_stable_step(robot, ground, q, kind)
+    if integrator.step <= alone or not isinstance(ground, Ground):
+        return alone
+    controlled = replace(loop, controller=independent_copy(loop.controller))
+
+    def acceleration(forces: Array) -> Array:
+        wrenches = contact_wrenches(robot, q, forces.reshape(-1, 3))
+        tau, _ = controlled.actuation(0.0, 0, q, s, wrenches)
+        return controlled.acceleration(q, s[: robot.nv], tau, wrenches, np.zeros(robot.nv))
+
+    def response(J: Array, load: float) -> Array:
+        rest = np.tile([0.0, 0.0, load], len(robot.contacts))
+        before, increment = acceleration(rest), 1e-3 * load
+        return np.stack([(acceleration(rest + f) - before) / increment for f in increment * np.eye(len(J))], axis=1)
+
+    try:
+        return _limit(*contact_modes(robot, ground, q, response), kind)
+    except (NotFiniteError, SingularError):
+        return alone
+
+
+def _load(robot: Robot) -> float:
+    """Return the weight that a contact point carries if half of the points carry the robot, [N]."""
+    return robot.mass * float(np.linalg.norm(robot.gravity)) / max(len(robot.contacts) // 2, 1)
+
+
+def _limit(k: float, d: float, integrator: type[FixedStep]) -> float:
+    """Return the largest stable step, [s], for the eigenvalues of `contact_modes`."""
+    if not (np.isfinite([k, d]).all() and (k > 0.0 or d > 0.0)):
         return np.inf
     if integrator.rule == "runge_kutta":
         fastest = max(np.abs(np.roots([1.0, d, k])).tolist())
         return _RUNGE_KUTTA_LIMIT / fastest
-    return float((np.sqrt(d * d + 4.0 * k) - d) / k)
+    return float(4.0 / (d + np.sqrt(d * d + 4.0 * k)))

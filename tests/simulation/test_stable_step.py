@@ -5,9 +5,10 @@ import warnings
 import numpy as np
 import pytest
 
+import controllers
 import legged
 import robots
-from controllers import ZeroOrderHold
+from controllers import Delay, SensorNoise, SwitchedLaw, ZeroOrderHold
 from legged.errors import DivergenceError, SimulationWarning
 from legged.ground import paper_ground, realistic_ground
 from legged.simulation.stable_step import largest_stable_step
@@ -15,6 +16,11 @@ from legged.simulation.stable_step import largest_stable_step
 
 def hold(t, q, v, wrenches):
     return -100.0 * (q[7:] - 0.1) - v[6:]
+
+
+def upright(t, q, v, wrenches):
+    """A servo for the planar hopper."""
+    return np.stack([-40.0 * q[3] - 2.0 * v[3], -2000.0 * q[4] - 60.0 * v[4]])
 
 
 def standing():
@@ -64,6 +70,61 @@ def test_coarse_steps_are_warned_about():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         legged.simulate(robot, hold, integrator=legged.SemiImplicitEuler(1e-4), **options)
+
+
+def test_reaction_of_the_controller_to_contact_forces_counts():
+    """Computed torque compensates the contact forces at the joints: only the base yields, and longer steps are stable.
+
+    Without the reaction the light feet of the biped would limit the step to 0.06 ms. Energy lost or gained in 0.3 s
+    stays below 1 % of the work of the actuators up to the limit.
+    """
+    robot = robots.planar_biped()
+    law, ground = controllers.ComputedTorque(controllers.Walk(period=0.5)), realistic_ground(robot)
+    assert largest_stable_step(robot, ground, law.initial_state(robot)[0], legged.SemiImplicitEuler) < 1e-4
+    options = {"ground": ground, "until": 0.3, "fall": False}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SimulationWarning)
+        run = legged.simulate(robot, law, integrator=legged.SemiImplicitEuler(7e-4), **options)
+    assert run.energy_drift < 0.01 * np.abs(run.energy.actuator_work).max()
+    with pytest.warns(SimulationWarning, match="feet in contact are stable up to"):
+        legged.simulate(robot, law, integrator=legged.SemiImplicitEuler(4e-3), **options)
+
+
+def test_a_standing_robot_without_reaction_is_warned_about_in_every_function():
+    """The step of 0.5 ms, at which a quadruped under a servo does not come to rest on the default realistic ground."""
+    robot, q = standing()
+    options = {"q": q, "ground": realistic_ground(robot), "integrator": legged.SemiImplicitEuler(5e-4)}
+    words = r"a step of 0\.0005 s is too long for this ground: feet in contact are stable up to 0\.00039 s"
+    with pytest.warns(SimulationWarning, match=words) as caught:
+        run = legged.simulate(robot, hold, until=0.02, **options)
+        runs = legged.rollout(robot, hold, until=0.02, **options)
+        sim = legged.Simulation(robot, hold, **options)
+        sim.step(n=40)
+    assert len(caught) == 3 and {w.filename for w in caught} == {__file__}
+    assert run.warnings == runs.warnings == sim.warnings == runs.run(0).warnings == (str(caught[0].message),)
+
+
+@pytest.mark.parametrize(
+    "law",
+    [
+        Delay(upright, 0.004),
+        SensorNoise(upright, velocity=1e-3),
+        ZeroOrderHold(upright, 500.0),
+        SwitchedLaw([upright, upright], lambda now, t, q, v, w: np.maximum(now, legged.where(t > 0.005, 1.0, 0.0))),
+        SwitchedLaw([upright, Delay(upright, 0.004)], [0.005]),
+    ],
+    ids=["delay", "noise", "hold", "switched by state", "switched by time"],
+)
+def test_controllers_with_an_update_have_fixed_steps_by_default(law):
+    robot = robots.planar_hopper()
+    q = robot.neutral()
+    q[2] = 0.62  # [m]
+    for ground in (None, paper_ground(robot), legged.Rigid()):
+        run = legged.simulate(robot, law, q=q, until=0.01, ground=ground)
+        kind = "TimeStepping(step=0.001) (chosen for rigid ground)"
+        if not isinstance(ground, legged.Rigid):
+            kind = "SemiImplicitEuler(step=0.0001) (chosen for a controller with a discrete update)"
+        assert run.integrator == kind and run.duration == 0.01 and run.warnings == ()
 
 
 def test_run_tells_which_integrator_was_chosen_and_why():

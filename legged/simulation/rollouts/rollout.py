@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -15,10 +17,11 @@ from legged.compiler import compile as compile_function
 from legged.compiler.codegen import llvm
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
-from legged.errors import DivergenceError, SimulationInterrupt, TraceError
+from legged.errors import DivergenceError, SimulationInterrupt, SimulationWarning, TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
+from legged.simulation.chatter import chatter_of_members, chatter_of_run
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
 from legged.simulation.divergence import DivergenceCheck
@@ -35,7 +38,7 @@ from legged.simulation.recording import record_run
 from legged.simulation.rollouts.batch import CompiledBatch, RolloutBatch, aligned_schedule
 from legged.simulation.rollouts.parameters import ParameterSweep, Setup
 from legged.simulation.run import Run
-from legged.simulation.simulate import ProgressBar, sample_times, select_integrator
+from legged.simulation.simulate import ProgressBar, coarse_step_warning, sample_times, select_integrator
 from legged.simulation.stick_figure import stick_figure
 
 Array = np.ndarray
@@ -63,6 +66,8 @@ class Rollouts:
         when: Time at which it ended or was interrupted, (B,), [s]; NaN for members that reached the end time.
         reasons: Why it ended early, one for each member; "" for members that reached the end time.
         vary: Name of a varied field -> its values, (B, ...), in the units of the field.
+        warnings: Texts of the `SimulationWarning`s: a step too long for the ground, the first member with a joint that
+            chatters (examined if the rollout is compiled).
     """
 
     robot: str
@@ -77,6 +82,7 @@ class Rollouts:
     when: Array
     reasons: tuple[str, ...]
     vary: dict[str, Array]
+    warnings: tuple[str, ...]
     _run: Callable[[Rollouts, int], Run]
 
     def __len__(self) -> int:
@@ -159,6 +165,8 @@ def rollout(
     with ProgressBar(robot.name, until, progress) as bar:
         name, members = task.simulate(compiled, threads, bar.update)
     runs = task.result(name, members)
+    for text in runs.warnings:
+        warnings.warn(text, SimulationWarning, stacklevel=3)  # the caller, past the check of arguments
     if INTERRUPTED in runs.reasons:
         count = runs.reasons.count(INTERRUPTED)
         raise SimulationInterrupt(f"{INTERRUPTED} before {count} of {len(runs)} members ended; see error.run", runs)
@@ -177,6 +185,10 @@ class RolloutTask:
     integrator: FixedStep
     times: Array
 
+    @cached_property
+    def _warnings(self) -> list[str]:
+        return []
+
     def simulate(
         self, compiled: bool | None, threads: int | None, update: Callable[[float], None]
     ) -> tuple[str, Members]:
@@ -185,7 +197,9 @@ class RolloutTask:
         Args:
             compiled, threads: As in `rollout`. update: Called with the simulated time, [s], as it progresses.
         """
-        reason = "as asked"
+        reason, first = "as asked", self.batch.first
+        warned = coarse_step_warning(first.loop, first.q, first.s, self.integrator)
+        self._warnings[:] = [warned] if warned else []
         if compiled is not False:
             loop, reason = self._compiled_batch()
             if loop is not None:
@@ -234,7 +248,10 @@ class RolloutTask:
         except KeyboardInterrupt:
             if not members.live or members.outcome[:, 2].min() == len(self.times):
                 raise
-        return members  # `rollout` reports unfinished ones
+            return members  # `rollout` reports unfinished ones
+        own = self.batch.robot, loop.code, loop.parameters, schedule, members, self.times
+        self._warnings.extend(filter(None, [chatter_of_members(*own)]))
+        return members
 
     def _schedule(self) -> Schedule:
         break_times = self.batch.starts.break_times(float(self.times[-1]))
@@ -304,6 +321,7 @@ class RolloutTask:
             when=when,
             reasons=tuple(reasons),
             vary=dict(self.batch.sweep.values),
+            warnings=tuple(self._warnings),
             _run=self.run,
         )
 
@@ -360,7 +378,14 @@ class RolloutTask:
         ]
         reason, when = runs.reasons[i], f" at t = {runs.when[i]:.3f} s"
         ended = reason + ("" if " at t = " in reason else when) if reason else ""
-        return record_run(Backend(loop, False, runs.backend), self.integrator, states, ended)
+        backend = Backend(loop, False, runs.backend)
+        run = record_run(backend, self.integrator, states, ended)
+        first = self.batch.first
+        found = (
+            coarse_step_warning(first.loop, first.q, first.s, self.integrator),
+            chatter_of_run(backend, self.integrator, states, run.vdot),
+        )
+        return replace(run, warnings=tuple(filter(None, found)))
 
 
 def _base_positions(robot: Robot, q: Array, valid: Array) -> Array:

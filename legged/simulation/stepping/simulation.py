@@ -13,6 +13,7 @@ The time steps of all robots are one call of machine code. See docs/simulation.m
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -26,10 +27,11 @@ from legged.compiler.runtime.threads import check_threads, default_threads, thre
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, TraceError
+from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, SimulationWarning, TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.chart import quaternion_blocks
+from legged.simulation.chatter import STEPS, amplitudes, message
 from legged.simulation.controller import ControllerLike
 from legged.simulation.fall import Fall
 from legged.simulation.forces import Push, beyond_range, check_range
@@ -37,7 +39,7 @@ from legged.simulation.integrators import FixedStep, SemiImplicitEuler
 from legged.simulation.recording import contact_names
 from legged.simulation.rollouts.batch import InitialStates, MemberTemplate, RolloutBatch, commanded
 from legged.simulation.rollouts.parameters import ParameterSweep, Setup
-from legged.simulation.simulate import select_integrator
+from legged.simulation.simulate import coarse_step_warning, select_integrator
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.engines import CompiledEngine, Observer, PythonEngine, StepEngine
 from legged.simulation.stepping.observation import Contacts, argument_names, depends_on_command, observed
@@ -46,6 +48,7 @@ Array = np.ndarray
 _FLOAT = np.dtype(float)
 _MOST_STEPS = 10**12
 _AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
+_FIRST_PROBE, _MOST_BETWEEN_PROBES = 64, 4096  # time steps before and between probes for chatter, which take 12
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,6 +146,10 @@ class Simulation:
         self._engine: StepEngine | None = None
         self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
         self._commands: Array | None = None
+        self._steps, self._next_probe = 0, _FIRST_PROBE
+        self._warnings: list[str] = []
+        first = self._batch.first
+        self._warn(coarse_step_warning(first.loop, first.q, first.s, steps))
         self._set_template()
 
     def __repr__(self) -> str:
@@ -185,6 +192,11 @@ class Simulation:
     def reasons(self) -> tuple[str, ...]:
         """Why each robot has ended, N texts; "" for robots that have not."""
         return tuple(self._reason(i, int(code)) if code else "" for i, code in enumerate(self._outcome))
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Texts of the `SimulationWarning`s: a step too long for the ground, a joint that chatters; each given once."""
+        return tuple(self._warnings)
 
     @property
     def backend(self) -> str:
@@ -272,6 +284,9 @@ class Simulation:
             clock.advance(n, passed, ~self._ended)
         else:
             clock.advance(n)
+        self._steps += n
+        if self._steps >= self._next_probe:
+            self._probe(engine)
 
     def advance(self, until: float, command: Any = None) -> None:
         """Advance all robots that have not ended to a time, with the command held.
@@ -293,6 +308,33 @@ class Simulation:
         passed = np.flatnonzero(~self._ended & (outcome != NOT_FINITE) & (before < until))
         self._ended = outcome != 0.0
         clock.set(passed, np.full(len(passed), until))
+
+    def _probe(self, engine: StepEngine) -> None:
+        """Warn if a joint chatters in some further steps, after which the state is restored; see `chatter`.
+
+        Controllers in Python may keep a state of their own and are not examined.
+        """
+        self._next_probe = self._steps + min(max(self._steps, _FIRST_PROBE), _MOST_BETWEEN_PROBES)
+        if isinstance(engine, PythonEngine):
+            return
+        members, robot, phase, h = self._members, self.robot, self._clock.phase, self.integrator.step
+        state, outcome, intervals = members.state.copy(), members.outcome.copy(), engine.intervals.copy()
+        velocities = [state[:, robot.nq : robot.nq + robot.nv]]
+        for k in range(STEPS):
+            engine.intervals[:, 0] = np.stack(np.broadcast_arrays(self._clock.times + k * h, h, 1.0, phase), axis=-1)
+            engine.run(None, self._thread_count())
+            velocities.append(members.state[:, robot.nq : robot.nq + robot.nv].copy())
+        found = np.where((members.outcome[:, 0] == 0.0)[:, None], amplitudes(robot, np.array(velocities)), 0.0)
+        members.state[:], members.outcome[:], engine.intervals[:] = state, outcome, intervals
+        if found.any():
+            i = int(found.any(axis=1).argmax())
+            self._next_probe = math.inf
+            self._warn(("" if self.num is None else f"robot {i}: ") + message(robot, self._clock.times[i], h, found[i]))
+
+    def _warn(self, text: str) -> None:
+        if text:
+            self._warnings.append(text)
+            warnings.warn(text, SimulationWarning, stacklevel=3 if not self._steps else 4)  # the caller
 
     # Observation.
 

@@ -1,0 +1,122 @@
+"""Detection of joints that chatter: the integration reverses their acceleration at every time step.
+
+Damping d of a servo on a joint of effective inertia I makes explicit steps h overshoot for h d > 2 I. The velocity then
+alternates around its mean with an amplitude that the motor limits bound, also where the robot should be at rest.
+
+A run is examined by probes: `STEPS` further time steps from a sample. A joint chatters if its change of velocity
+alternates in sign over all of them and is never below `AMPLITUDE`. No resolved motion does: an oscillation of frequency
+omega reverses its acceleration after pi / (omega h) steps, more than three for the largest sensible h omega = 1; in an
+overdamped but stable servo the amplitude decays; and random numbers alternate twelve times in one of 2000 cases. Since
+the criterion takes the time steps as they are, it needs no model of the controller and sees motor limits, too. The
+chatter of a servo with a sample rate below that of the time steps is a property of the servo and is not reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
+from legged.errors import NotFiniteError, SimulationError, SingularError
+from legged.robot.robot import Robot
+from legged.simulation.backend import Backend
+from legged.simulation.integrators import FixedStep, SmoothInterval, StateSample
+
+Array = np.ndarray
+STEPS = 12
+"""Time steps of a probe."""
+AMPLITUDE = 0.5
+"""[rad/s] or [m/s], smallest change of velocity in a step that is reported."""
+_MOST_PROBES = 100  # of a run
+_MEMBER_PROBES = 8  # of a batch
+_STEPS_PER_PROBE = 200  # time steps of a batch for each probe of it, which thus costs at most 6 %
+
+
+def amplitudes(robot: Robot, velocities: Array) -> Array:
+    """Return the smallest change of velocity of each joint coordinate that chatters, 0.0 elsewhere, (..., nj).
+
+    Args:
+        robot: The robot.
+        velocities: Velocities at consecutive time steps, (STEPS + 1, ..., nv), [rad/s] or [m/s].
+    """
+    changes = np.diff(velocities[..., robot.base.nv :], axis=0)
+    smallest = np.abs(changes).min(axis=0)
+    alternates = (changes[1:] * changes[:-1] < 0.0).all(axis=0)
+    return np.where(alternates & (smallest > AMPLITUDE), smallest, 0.0)
+
+
+def message(robot: Robot, t: float, h: float, found: Array) -> str:
+    """Return the warning about a joint that chatters.
+
+    Args:
+        robot: The robot. t: Time, [s]. h: Time step, [s]. found: Result of `amplitudes`, (nj,).
+    """
+    k = int(found.argmax()) + robot.base.nv
+    joint = next(joint for joint in robot.joints if joint.v.start <= k < joint.v.stop)
+    return (
+        f"joint {joint.name!r} chatters at t = {t:.3g} s: its velocity changes by {found.max():.3g} rad/s or m/s with "
+        f"alternating sign at each time step of {h:g} s, so that the motion is not that of the robot; take a smaller "
+        f"step, a lower damping gain of the servo, or an implicit integrator, legged.simulation.BDF()"
+    )
+
+
+def chatter_of_run(backend: Backend, integrator: object, states: Sequence[StateSample], vdot: Array) -> str:
+    """Return the warning about a joint that chatters in a run, or "".
+
+    Args:
+        backend: Evaluates the time steps. integrator: The integrator; only fixed steps are examined.
+        states: The samples. vdot: Accelerations at the samples, (T, nv), mixed units.
+    """
+    if not isinstance(integrator, FixedStep):
+        return ""
+    robot, probes = backend.loop.robot, 0
+    suspicious = ~(np.abs(vdot[:, robot.base.nv :]) * integrator.step <= 0.5 * AMPLITUDE)
+    for k in np.flatnonzero(suspicious[:-1].any(axis=1)).tolist():
+        t, phase, q, s = states[k]
+        end = np.array([states[k + 1].t])
+        (sequence,) = integrator.step_sequences([SmoothInterval(phase, t, end[0], end)])
+        times = t + sequence.h * np.arange(1, STEPS + 1)
+        if times[-1] > states[-1].t or probes == _MOST_PROBES:
+            break
+        probes += 1
+        try:
+            reached = [*integrator.solve(backend, q, s, [SmoothInterval(phase, t, float(times[-1]), times)])]
+        except (SimulationError, NotFiniteError, SingularError):
+            continue
+        found = amplitudes(robot, np.array([s, *(state.s for state in reached)])[:, : robot.nv])
+        if found.any():
+            return message(robot, t, sequence.h, found)
+    return ""
+
+
+def chatter_of_members(
+    robot: Robot, code: TimeLoop, parameters: Array, schedule: Schedule, members: Members, times: Array
+) -> str:
+    """Return the warning about the first member with a joint that chatters, or "".
+
+    Args:
+        robot: The robot. code: The time loop. parameters: Its parameters, (B, p) or (1, p), mixed units and frames.
+        schedule: The intervals of the whole rollout. members: The members at the end. times: Sample times, (T,), [s].
+    """
+    ends = np.flatnonzero(schedule.samples >= 0)
+    steps = np.cumsum(schedule.steps)[ends]
+    count = min(int(steps[-1] // _STEPS_PER_PROBE), _MEMBER_PROBES)
+    last = int(np.searchsorted(steps, steps[-1] - STEPS, side="right")) - 1  # with the probe inside the rollout
+    for k in np.unique(np.linspace(0, last, count + 1)[1:].astype(int)).tolist() if last > 0 else []:
+        valid = members.outcome[:, 2] > k
+        group = schedule.intervals[:, ends[k] + 1 : ends[k + 1] + 1]
+        start, h, _, phase = group[np.arange(len(group)), (group[..., 2] > 0.0).argmax(axis=1)].T
+        offsets = np.arange(STEPS)
+        own = [start[:, None] + offsets * h[:, None], *(x[:, None] + 0.0 * offsets for x in (h, 0.0 * h + 1.0, phase))]
+        probe = Members.at(np.where(valid[:, None], members.stored[:, k], members.stored[:, 0]), STEPS)
+        before = probe.state[:, robot.nq : robot.nq + robot.nv].copy()
+        code.run(probe, parameters, Schedule(np.stack(own, axis=-1), offsets))
+        valid &= probe.outcome[:, 2] == STEPS
+        after = np.moveaxis(probe.stored[..., robot.nq : robot.nq + robot.nv], 1, 0)
+        found = np.where(valid[:, None], amplitudes(robot, np.concatenate([before[None], after])), 0.0)
+        chattering = np.flatnonzero(found.any(axis=1)).tolist()
+        if chattering:
+            i = chattering[0]
+            return f"member {i}: {message(robot, float(times[k]), float(h[min(i, len(h) - 1)]), found[i])}"
+    return ""
