@@ -57,7 +57,7 @@ def message(robot: Robot, t: float, h: float, found: Array) -> str:
     return (
         f"joint {joint.name!r} chatters at t = {t:.3g} s: its velocity changes by {found.max():.3g} rad/s or m/s with "
         f"alternating sign at each time step of {h:g} s, so that the motion is not that of the robot; take a smaller "
-        f"step, a lower damping gain of the servo, or an implicit integrator, legged.simulation.BDF()"
+        f"step, a lower damping gain of the servo, a softer ground, or an implicit integrator, legged.simulation.BDF()"
     )
 
 
