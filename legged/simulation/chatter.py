@@ -38,7 +38,7 @@ def amplitudes(robot: Robot, velocities: Array) -> Array:
 
     Args:
         robot: The robot.
-        velocities: Velocities at consecutive time steps, (STEPS + 1, ..., nv), [rad/s] or [m/s].
+        velocities: Velocities at consecutive time steps, (STEPS + 1, ..., nv), mixed units.
     """
     changes = np.diff(velocities[..., robot.base.nv :], axis=0)
     smallest = np.abs(changes).min(axis=0)
