@@ -188,6 +188,62 @@ def test_grasping_arms_and_body_obey_newton_and_the_rigid_grasp():
     assert pull == pytest.approx(3.0 * center, abs=1e-9 * np.abs(forces).max())  # Newton for the held body
 
 
+@pytest.mark.parametrize("seed", range(3))
+def test_arms_and_a_grasped_body_in_motion_obey_newton_and_euler(seed):
+    """The body turns at some rad/s: centripetal accelerations of the tips, gyroscopic and centrifugal forces."""
+    robot, rng = two_arms(legged.FixedBase()), np.random.default_rng(seed)
+    q, tau = rng.normal(size=(2, robot.nv))
+    points = [("left_link6", np.array([0, 0, 0.3])), ("right_link6", np.array([0.1, 0, 0.2]))]
+    places = legged.point_positions(robot, q, points)
+    position, (omega, velocity) = places.mean(axis=0) + [0.1, -0.2, 0.1], 2.0 * rng.normal(size=(2, 3))
+    twists = [np.concatenate([omega, velocity + np.cross(omega, place - position)]) for place in places]
+    J = np.concatenate([legged.point_jacobian(robot, q, *point) for point in points])
+    v = np.linalg.lstsq(J, np.concatenate(twists), rcond=None)[0]
+    assert J @ v == pytest.approx(np.concatenate(twists), abs=1e-9)  # two arms of seven joints can follow any body
+    mass, center = 3.0, np.array([0.05, 0.1, -0.2])
+    held = soa.GraspedBody(legged.box_inertia(mass, (0.4, 0.3, 0.2), center), position, omega)
+    vdot, forces, alpha = soa.grasp(robot, q, v, tau, points, held)
+    rates = legged.point_twist_rates(robot, q, v, vdot, points)
+    close = {"abs": 1e-9 * max(np.abs(rates).max(), np.abs(forces).max())}
+
+    def acceleration(r):
+        return alpha[3:] + np.cross(alpha[:3], r) + np.cross(omega, np.cross(omega, r))
+
+    for place, rate in zip(places, rates, strict=True):
+        assert rate == pytest.approx(np.concatenate([alpha[:3], acceleration(place - position)]), **close)
+    n, f = -forces[:, :3].sum(axis=0), -forces[:, 3:].sum(axis=0)
+    assert f + mass * robot.gravity == pytest.approx(mass * acceleration(center), **close)
+    about_center = n - np.cross(places - position - center, forces[:, 3:]).sum(axis=0)
+    own = legged.box_inertia(mass, (0.4, 0.3, 0.2)).about_origin
+    assert about_center == pytest.approx(own @ alpha[:3] + np.cross(omega, own @ omega), **close)
+    outside = {
+        link: _on_link(robot, q, link, place, w) for (link, _), place, w in zip(points, places, forces, strict=True)
+    }
+    assert legged.inverse_dynamics(robot, q, v, vdot, outside) == pytest.approx(tau, **close)
+
+
+def _on_link(robot, q, link, place, wrench):
+    """Return a wrench about a place, world axes, as one about the link's origin, link axes."""
+    R, o = legged.frame_pose(robot, q, link)
+    return np.concatenate([R.T @ (wrench[:3] + np.cross(place - o, wrench[3:])), R.T @ wrench[3:]])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_fixed_point_feet_of_a_moving_robot_do_not_accelerate(seed):
+    robot, rng = robots.spatial_quadruped(), np.random.default_rng(seed)
+    q = legged.integrate(robot, robot.neutral(), np.r_[rng.normal(size=6), np.tile([0.1, 0.5, -1.0], 4)])
+    feet = [(robot.links[contact.link].name, contact.position) for contact in robot.contacts]
+    places, (v, tau) = legged.point_positions(robot, q, feet), rng.normal(size=(2, robot.nv))
+    vdot, forces = soa.fixed_point_feet(robot, q, v, tau, feet)
+    close = {"abs": 1e-9 * max(np.abs(vdot).max(), np.abs(forces).max())}
+    assert legged.point_accelerations(robot, q, v, vdot, feet) == pytest.approx(np.zeros((4, 3)), **close)
+    outside = {
+        link: _on_link(robot, q, link, place, np.r_[0.0, 0.0, 0.0, f])
+        for (link, _), place, f in zip(feet, places, forces, strict=True)
+    }
+    assert legged.inverse_dynamics(robot, q, v, vdot, outside) == pytest.approx(tau, **close)
+
+
 def test_fixed_point_feet_do_not_accelerate():
     robot = robots.spatial_quadruped()
     q, v = robot.neutral(), np.zeros(robot.nv)

@@ -19,7 +19,14 @@ from controllers.balance.workspace.set_point import (
     gain_matrix,
 )
 from legged.errors import DefinitionError, NotFiniteError, ShapeError, SingularError, UnknownNameError
-from legged.rotations import axis_quaternion, quaternion_exp, quaternion_matrix, quaternion_product
+from legged.rotations import (
+    axis_quaternion,
+    quaternion_conjugate,
+    quaternion_exp,
+    quaternion_log,
+    quaternion_matrix,
+    quaternion_product,
+)
 from legged.spatial import skew
 from robots.spatial_biped import crouch
 
@@ -99,6 +106,40 @@ def test_a_trunk_on_its_moving_set_point_is_asked_for_the_set_points_acceleratio
     td = desired_acceleration(wanted, wanted, gains(), R, ZERO)
     assert R @ td[:3] == pytest.approx(wanted.omegad, abs=1e-14)
     assert R @ td[3:] == pytest.approx(wanted.pdd, abs=1e-14)
+
+
+def test_errors_from_a_moving_set_point_obey_the_gains():
+    """edd + K_v ed + K_p e = 0, and omega_e' + K_v omega_e + K_p q_e's vector = 0 with R_e = R R_d^T far from 1.
+
+    Both errors are differentiated along a motion with the demanded accelerations. A rotation by s omega + s^2 omegad / 2
+    has the velocity omega and the acceleration omegad at s = 0.
+    """
+    rng = np.random.default_rng(4)
+    K = gains(**{name: rng.normal(size=(3, 3)) for name in ("p", "v", "R", "omega")})
+    wanted = partial(desired_motion, lambda t: np.stack([np.sin(3 * t), t * t, 1 + t]), spinning)
+    p, pd, omega, center = rng.normal(size=(4, 3))
+    attitude = quaternion_product(quaternion_exp(np.array([0.9, -0.4, 0.6])), wanted(0.7).quaternion)
+    actual, R, now = BodyMotion(p, pd, ZERO, attitude, omega, ZERO), quaternion_matrix(attitude), wanted(0.7)
+    td = desired_acceleration(actual, now, K, R, center)
+    omegad, w = R @ td[:3], R.T @ omega
+    pdd = R @ (td[3:] + np.cross(td[:3], center) + np.cross(w, np.cross(w, center)))
+    e, ed = p - now.p, pd - now.pd
+    assert pdd - now.pdd == pytest.approx(-K.v @ ed - K.p @ e, abs=1e-12)
+
+    def attitude_error(s):
+        actual = quaternion_product(quaternion_exp(s * omega + 0.5 * s * s * omegad), attitude)
+        return quaternion_product(actual, quaternion_conjugate(wanted(0.7 + s).quaternion))
+
+    h, q_e = 1e-4, attitude_error(0.0)
+    ahead, behind = (quaternion_log(quaternion_product(attitude_error(s), quaternion_conjugate(q_e))) for s in (h, -h))
+    omega_e, omegad_e = (ahead - behind) / (2 * h), (ahead + behind) / h**2
+    assert q_e[0] > 0.5 and np.linalg.norm(q_e[1:]) > 0.5  # neither near zero nor beyond half a turn
+    demanded = -K.omega @ omega_e - K.R @ q_e[1:]
+    assert omegad_e == pytest.approx(demanded, abs=3e-7)  # h^2 of a rate, and rounding / h^2
+
+
+def spinning(t):
+    return np.stack([0.2 * t, np.sin(t), 0.3 * t * t])
 
 
 def test_the_point_of_the_set_point_accelerates_as_wanted():

@@ -60,6 +60,25 @@ def test_three_methods_agree_and_obey_the_equations(seed, name, options):
         assert np.abs(loops.acceleration(closed, q, v, solution.vdot)).max() < 1e-9 * (scale + v @ v)
 
 
+@pytest.mark.parametrize("name", JOINTS)
+def test_loop_wrenches_act_on_both_links_in_opposite_directions(name):
+    """The cut tree under the wrench on the child and its reaction on the parent, moments included, has no other load."""
+    closed, q, rng = looped(4, JOINTS[name][0], bases=("floating",))
+    robot, (loop,) = closed.robot, closed.loops
+    v, tau = rng.normal(size=(2, robot.nv))
+    v = loops.consistent_velocity(closed, q, v)
+    solution = loops.solve(closed, q, v, tau)
+    n, f = np.split(loops.loop_wrenches(closed, q, solution.multipliers)[0], 2)
+    _, place = legged.frame_pose(robot, q, loop.frames[1])
+    wrenches = {}
+    for link, sign in ((loop.parent, -1.0), (loop.child, 1.0)):
+        R, o = legged.frame_pose(robot, q, link)
+        wrenches[link] = sign * np.concatenate([R.T @ (n + np.cross(place - o, f)), R.T @ f])
+    needed = legged.inverse_dynamics(robot, q, v, solution.vdot, wrenches)
+    load = np.abs(legged.bias_forces(robot, q, v)).max() + np.abs(solution.multipliers).max()
+    assert needed == pytest.approx(tau, abs=1e-9 * load)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_weld_is_the_operators_closed_chain(seed):
     closed, q, rng = looped(seed + 10, legged.Fixed("weld"))
