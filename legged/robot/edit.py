@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -21,6 +21,8 @@ from legged.robot.physics import NUMBERS, JointPhysics, PerFreedom, Rotor, by_st
 from legged.robot.placement import Vector, placement
 from legged.robot.robot import Robot
 from legged.spatial import Array
+
+_Limit = Annotated[PerFreedom | None, Any]  # infinite without a limit; read by `change_joint`
 
 
 @checked
@@ -139,10 +141,10 @@ class RobotEditor(RobotBuilder):
         armature: PerFreedom | None = None,
         stiffness: PerFreedom | None = None,
         rest: PerFreedom | None = None,
-        lower: PerFreedom | None = None,
-        upper: PerFreedom | None = None,
-        effort: PerFreedom | None = None,
-        speed: PerFreedom | None = None,
+        lower: _Limit = None,
+        upper: _Limit = None,
+        effort: _Limit = None,
+        speed: _Limit = None,
         rotor: Rotor | None = None,
         physics: JointPhysics | None = None,
         at: Vector | None = None,

@@ -195,7 +195,7 @@ def test_arms_and_a_grasped_body_in_motion_obey_newton_and_euler(seed):
     q, tau = rng.normal(size=(2, robot.nv))
     points = [("left_link6", np.array([0, 0, 0.3])), ("right_link6", np.array([0.1, 0, 0.2]))]
     places = legged.point_positions(robot, q, points)
-    position, (omega, velocity) = places.mean(axis=0) + [0.1, -0.2, 0.1], 2.0 * rng.normal(size=(2, 3))
+    position, (omega, velocity) = places.mean(axis=0) + np.array([0.1, -0.2, 0.1]), 2.0 * rng.normal(size=(2, 3))
     twists = [np.concatenate([omega, velocity + np.cross(omega, place - position)]) for place in places]
     J = np.concatenate([legged.point_jacobian(robot, q, *point) for point in points])
     v = np.linalg.lstsq(J, np.concatenate(twists), rcond=None)[0]

@@ -39,6 +39,65 @@ def test_pressure_stays_within_its_share_of_the_support():
         assert abs(pressure[0]) <= 0.8 * np.hypot(0.075, 0.01)
 
 
+# A line of support 20 m long along y, beside whose width of 1 cm (5e-7 of its square) is negligible.
+LINE = Support.of(np.array([[1.0, 10.0, 0.0], [1.0, -10.0, 0.0]]), [1.0, 1.0])
+
+
+def test_the_nominal_motion_repeats_from_phase_to_phase():
+    """xi' = omega (xi - p) with p at the support: after a phase the error to the support one stride ahead is zero."""
+    divergent = DivergentComponent(omega=3.2, period=0.6, stride=0.2)
+    xi = LINE.center[:2] + np.array([divergent.offset, 0.0])
+    assert divergent.error(0.0, xi, LINE) == pytest.approx([0.0, 0.0], abs=1e-15)
+    at_end = LINE.center[:2] + (xi - LINE.center[:2]) * np.exp(3.2 * 0.6)
+    following = Support(LINE.center + np.array([0.2, 0.0, 0.0]), LINE.spread)
+    assert divergent.error(0.0, at_end, following) == pytest.approx([0.0, 0.0], abs=1e-15)
+
+
+def test_pressure_goes_beyond_the_error_by_the_gain_up_to_its_limit():
+    divergent = DivergentComponent(omega=3.2, period=0.6, stride=0.2, gain=2.5, reach=0.7)
+    for error, move in ((0.4, 2.5 * 0.4), (-1.0, -2.5), (5.0, 7.0), (-30.0, -7.0)):
+        pressure = divergent.center_of_pressure(np.array([0.3, error]), LINE)
+        assert pressure == pytest.approx([1.0, move], rel=1e-5)
+
+
+@pytest.mark.parametrize("error", [(0.02, 0.0), (0.02, 4.0), (-0.03, 9.0), (0.0, -12.0)])
+@pytest.mark.parametrize("t", [0.0, 0.4])
+def test_the_next_support_meets_the_divergent_component(t, error):
+    """Along the line of support the pressure removes what it can in the rest of the phase; the feet step by the rest.
+
+    xi' = omega (xi - p) is integrated exactly with the pressure at its limit, or where it brings xi to its nominal
+    motion at the end of the phase.
+    """
+    divergent = DivergentComponent(omega=3.2, period=0.6, stride=0.2, reach=0.7, tracking=0.0)
+    growth, center = np.exp(3.2 * (0.6 - t)), LINE.center[:2]
+    xi = center + np.array([divergent.offset * np.exp(3.2 * t), 0.0]) + error
+    needed = error[1] * growth / (growth - 1.0)
+    pressure = center + np.array([0.0, np.clip(needed, -7.0, 7.0)])
+    at_end = pressure + (xi - pressure) * growth
+    landing = divergent.next_support(t, 5.0, divergent.error(t, xi, LINE), LINE, LINE)
+    # The width takes 5e-7 of the error along the line from the pressure's part, and it grows.
+    assert landing == pytest.approx(at_end - [divergent.offset, 0.0], abs=1e-6 * max(abs(error[1]), 1.0) * growth)
+
+
+def test_a_deviation_from_the_plan_decays_by_the_tracking_fraction():
+    """Along the support at the next step, across it after the divergent motion of another phase."""
+    divergent = DivergentComponent(omega=3.2, period=0.6, stride=0.2, tracking=0.4)
+    center = LINE.center[:2]  # at the plan in x at phase 5
+    nominal = np.array([divergent.offset, 0.0])
+    deviated = Support(LINE.center + np.array([0.05, 0.06, 0.0]), LINE.spread)
+    error = divergent.error(0.0, deviated.center[:2] + nominal, deviated)
+    landing = divergent.next_support(0.0, 5.0, error, deviated, deviated)
+    assert landing[1] == pytest.approx((1 - 0.4) * 0.06, rel=1e-5)
+    # xi at the end of this phase is that of an undisturbed step; it diverges from the support during the next one.
+    at_start = center + np.array([0.2 + 0.05, 0.0]) + nominal
+    at_end = landing + (at_start - landing) * divergent.growth
+    settled = DivergentComponent(omega=3.2, period=0.6, stride=0.2, tracking=0.0)
+    following = Support(np.append(landing, 0.0), LINE.spread)
+    found = settled.next_support(0.0, 6.0, settled.error(0.0, at_start, following), following, following)
+    assert found[0] == pytest.approx((at_end - nominal)[0], rel=1e-12)
+    assert found[0] - (center[0] + 0.4) == pytest.approx((1 - 0.4) * 0.05, rel=1e-9)
+
+
 def test_undisturbed_gait_steps_by_its_stride():
     divergent = DivergentComponent(omega=3.2, period=0.6, stride=0.2)
     center = np.array([1.0, 0.0, 0.0])

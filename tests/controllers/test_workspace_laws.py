@@ -109,10 +109,10 @@ def test_a_trunk_on_its_moving_set_point_is_asked_for_the_set_points_acceleratio
 
 
 def test_errors_from_a_moving_set_point_obey_the_gains():
-    """edd + K_v ed + K_p e = 0, and omega_e' + K_v omega_e + K_p q_e's vector = 0 with R_e = R R_d^T far from 1.
+    """edd + K_v ed + K_p e = 0, omega_e' + K_v omega_e + K_p q_e's vector = 0; R_e = R R_d^T is far from 1.
 
-    Both errors are differentiated along a motion with the demanded accelerations. A rotation by s omega + s^2 omegad / 2
-    has the velocity omega and the acceleration omegad at s = 0.
+    Both errors are differentiated along a motion with the demanded accelerations. A rotation by the rotation vector
+    s omega + s^2 omegad / 2 has the velocity omega and the acceleration omegad at s = 0.
     """
     rng = np.random.default_rng(4)
     K = gains(**{name: rng.normal(size=(3, 3)) for name in ("p", "v", "R", "omega")})

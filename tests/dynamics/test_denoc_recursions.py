@@ -1,4 +1,4 @@
-"""The O(n) recursions agree with the dense theory on 300 random robots.
+"""The O(n) recursions agree with the dense theory on 300 random robots, of which 60 are tested daily.
 
 Differences of forces are relative to |I| |vdot| + |h|, the size of the terms of their sum. Rounding is near 1e-15 of it
 for 40 links (largest difference seen: 4e-15); the project promises 1e-11.
@@ -6,7 +6,7 @@ for 40 links (largest difference seen: 4e-15); the project promises 1e-11.
 
 import numpy as np
 import pytest
-from oracles.cases import BATCHES, CONDITION, batch_name, dense, forward, random_case, size_of_forces
+from oracles.cases import BATCHES, CONDITION, DAILY_BATCHES, batch_name, dense, forward, random_case, size_of_forces
 
 import legged
 from legged import denoc
@@ -92,10 +92,11 @@ def test_dense_and_recursive_functions_of_the_same_name_agree(seed):
 
 
 def test_random_cases_have_every_base_every_joint_and_branches_along_legs():
-    robots = [random_case(seed).robot for seeds in BATCHES for seed in seeds]
+    robots = [random_case(seed).robot for seeds in DAILY_BATCHES for seed in seeds]
     assert {robot.base.kind for robot in robots} == {"fixed", "planar", "floating", "euler"}
     kinds = {edge["kind"] for robot in robots for _, _, edge in robot.graph.edges(data=True)}
     assert kinds == {"revolute", "prismatic", "universal", "spherical", "planar", "fixed"}
     assert any(body.kind == "ball" for robot in robots for body in robot.bodies)
-    assert {len(robot.links) - 1 for robot in robots} >= set(range(1, 41)) - {0}
+    sizes = np.array([len(robot.links) - 1 for robot in robots])
+    assert (np.histogram(sizes, bins=np.arange(1, 42, 5))[0] > 2).all()  # every size up to 40, by fives
     assert any(module.parent > 0 for robot in robots for module in robot.modules)

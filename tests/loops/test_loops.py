@@ -10,6 +10,7 @@ import legged
 import robots
 from legged import loops
 from legged.algorithms import operators
+from legged.rotations import quaternion_log, quaternion_of
 
 METHODS = ("direct", "elimination", "projection")
 
@@ -62,7 +63,7 @@ def test_three_methods_agree_and_obey_the_equations(seed, name, options):
 
 @pytest.mark.parametrize("name", JOINTS)
 def test_loop_wrenches_act_on_both_links_in_opposite_directions(name):
-    """The cut tree under the wrench on the child and its reaction on the parent, moments included, has no other load."""
+    """The cut tree bears the wrench on the child and its reaction on the parent, moments included."""
     closed, q, rng = looped(4, JOINTS[name][0], bases=("floating",))
     robot, (loop,) = closed.robot, closed.loops
     v, tau = rng.normal(size=(2, robot.nv))
@@ -210,6 +211,25 @@ def test_motors_in_a_closing_joint_act_as_in_the_tree():
     q = loops.assemble(closed, [1.0, -0.5, 1.6], hold=["crank joint"])
     expected = loops.forward_dynamics(closed, q, np.zeros(3), [0, 0, tau])
     assert found.vdot[:2] == pytest.approx(expected[:2], rel=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("kind", [legged.Revolute, legged.Prismatic])
+def test_a_motor_in_a_closing_joint_does_the_work_of_its_rate(kind, seed):
+    """tau_a . v = force times the rate of the joint's angle or travel, by central differences."""
+    axis, force, h = np.array([0.0, 0.6, 0.8]), 1.7, 1e-5
+    closed, q, rng = looped(seed, kind("motor", axis), bases=("floating",))
+    robot, (parent, child) = closed.robot, closed.loops[0].frames
+    v = loops.consistent_velocity(closed, q, rng.normal(size=robot.nv))
+
+    def coordinate(q):
+        R, place = legged.frame_pose(robot, q, child, relative_to=parent)
+        turn = quaternion_log(quaternion_of(R))
+        return axis @ (turn if kind is legged.Revolute else place)
+
+    ahead, behind = (coordinate(legged.integrate(robot, q, step * v)) for step in (h, -h))
+    tau = loops.active_forces(closed, q, {"motor": force})
+    assert tau @ v == pytest.approx(force * (ahead - behind) / (2 * h), rel=1e-7, abs=1e-8)  # h^2, and rounding / h
 
 
 def test_baumgarte_terms_are_a_critically_damped_spring():

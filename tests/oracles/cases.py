@@ -4,14 +4,16 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
+import pytest
 
 import legged
 from legged import denoc
 from legged.spatial import Array
 
-COUNT = 300  # seeds 0 to 299
-BATCH = 10
-BATCHES = [range(start, start + BATCH) for start in range(0, COUNT, BATCH)]
+COUNT, DAILY, BATCH = 300, 60, 10  # seeds 0 to 299; those from 60 on are slow tests
+DAILY_BATCHES = [range(start, start + BATCH) for start in range(0, DAILY, BATCH)]
+_SLOW_BATCHES = [range(start, start + BATCH) for start in range(DAILY, COUNT, BATCH)]
+BATCHES = [*DAILY_BATCHES, *(pytest.param(seeds, marks=pytest.mark.slow) for seeds in _SLOW_BATCHES)]
 
 
 @dataclass(frozen=True, eq=False)

@@ -40,6 +40,17 @@ def built(robot, links=None, connections=None, gravity=None):
     return builder.build(order=names + new)
 
 
+def test_infinite_limits_remove_the_limits_of_a_joint():
+    physics = legged.JointPhysics(lower=-1.0, upper=2.0, effort=30.0, speed=8.0)
+    joint = legged.Revolute("j", physics=physics)
+    trunk, limb = (legged.Link(name, legged.sphere_inertia(1.0, 0.1)) for name in ("trunk", "limb"))
+    robot = legged.RobotBuilder("r", trunk).add(joint, limb, to="trunk").build()
+    editor = robot.edit().change_joint("j", lower=-np.inf, upper=np.inf, effort=np.inf, speed=np.inf)
+    assert repr(editor.build().joint("j").definition.physics) == repr(legged.JointPhysics())
+    with pytest.raises(LeggedError, match="lower"):
+        robot.edit().change_joint("j", lower=np.nan)
+
+
 def assert_equal_dynamics(one, other, seed):
     """Compare inverse and forward dynamics in random states, joints in the same order."""
     assert [joint.nv for joint in one.joints] == [joint.nv for joint in other.joints]

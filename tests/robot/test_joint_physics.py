@@ -15,6 +15,7 @@ from oracles.rebuild import rebuild
 import legged
 import robots
 from legged import denoc
+from legged.dynamics.passive import friction_forces, friction_slopes
 from legged.errors import DefinitionError
 from legged.robot.physics import TRANSITION_SPEED
 
@@ -194,6 +195,33 @@ def arm(physics, kind=legged.Revolute, **joint):
     builder = legged.RobotBuilder("arm", legged.Link("wall"), base=legged.FixedBase(), gravity=(0, 0, 0))
     body = legged.Inertia(1.0, (0, 0, -0.5), 1e-3 * np.eye(3))
     return builder.add(kind("hinge", physics=physics, **joint), legged.Link("rod", body), to="wall").build()
+
+
+@pytest.mark.parametrize("speed", [0.0, 1e-6, 1e-3, 1.0])
+def test_friction_slopes_are_secants_of_the_friction_forces(speed):
+    """Slope times v is the force, for joints of one or three freedoms and for a follower at a ratio, at any speed."""
+    robot = coupled_robot_with_friction()
+    v = speed * np.linspace(-1.0, 1.2, robot.nv)
+    for body in robot.bodies:
+        forces = friction_forces(body, v)
+        assert friction_slopes(body, v) * v[body.v] == pytest.approx(forces, rel=1e-9, abs=1e-15)
+    if speed:
+        assert np.abs(np.concatenate([friction_forces(body, v) for body in robot.bodies])).min() > 0.0
+    else:  # the slopes at rest: c + F / (transition speed), by the squared ratio of a follower
+        slopes = [friction_slopes(body, v) for body in robot.bodies]
+        expected = 0.3 + 0.2 / TRANSITION_SPEED
+        assert np.concatenate(slopes) == pytest.approx([expected] * 4 + [0.49 * expected], rel=1e-12)
+
+
+def coupled_robot_with_friction():
+    """Return a robot of a hinge, a ball joint, and a hinge that follows the first at the ratio -0.7."""
+    physics = legged.JointPhysics(damping=0.3, friction=0.2)
+    body = legged.sphere_inertia(1.0, 0.1)
+    builder = legged.RobotBuilder("hand", legged.Link("palm", body), base=legged.FixedBase())
+    kinds = (("a", legged.Revolute, "palm"), ("b", legged.Spherical, "a"), ("c", legged.Revolute, "b"))
+    for name, kind, parent in kinds:
+        builder.add(kind(f"joint {name}", physics=physics), legged.Link(name, body), to=parent, at=(0.1, 0.0, 0.0))
+    return builder.couple("joint c", "joint a", -0.7).build()
 
 
 def test_force_of_a_joint_is_the_sum_of_its_parts():

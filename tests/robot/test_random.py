@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import legged
+import robots
 
 SEEDS = range(30)
 
@@ -67,3 +68,24 @@ def test_neutral_puts_the_base_at_the_origin_and_every_joint_at_zero():
         p, c = robot.link(parent).index, robot.link(child).index
         assert R[c] == pytest.approx(R[p] @ edge["rotation"], abs=1e-14)
         assert o[c] == pytest.approx(o[p] + R[p] @ edge["at"], abs=1e-14)
+
+
+def test_links_of_a_tapered_tree_shrink_with_their_distance_from_the_base():
+    """Lengths by the ratio, masses by its cube, inertias by its fifth power; each link begins at its parent's end."""
+    ratio, n = 0.7, 7
+    robot = robots.tree(n, branching=2, taper=ratio, twist=0.4)
+    first = robot.links[0].inertia
+    depths = [0, 1, 1, 2, 2, 2, 2, 3]
+    for k, depth in enumerate(depths):
+        link, size = robot.link(f"link{k}"), ratio**depth
+        assert link.inertia.mass == pytest.approx(size**3, rel=1e-12)
+        assert link.inertia.center == pytest.approx([0, 0, 0.5 * size], abs=1e-12)
+        assert link.inertia.tensor == pytest.approx(size**5 * first.tensor, abs=1e-12)
+    R, origins = legged.link_poses(robot, robot.neutral())
+    for k in range(1, n + 1):
+        parent, own = robot.link(f"link{(k - 1) // 2}").index, robot.link(f"link{k}").index
+        end = origins[parent] + R[parent] @ (0, 0, ratio ** depths[(k - 1) // 2])
+        assert origins[own] == pytest.approx(end, abs=1e-12)
+        assert R[parent].T @ R[own] == pytest.approx(legged.rpy(0.0, 0.0, 0.4), abs=1e-12)
+    assert first.mass == 1.0 and first.tensor[2, 2] == pytest.approx(0.5 * 0.05**2)
+    assert first.tensor[0, 0] == pytest.approx(1 / 12 + 0.25 * 0.05**2)  # about the center of mass
