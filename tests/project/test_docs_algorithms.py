@@ -1,15 +1,9 @@
 """The tables of docs/algorithms.md list all equations of the papers, and code and tests that exist."""
 
 import importlib
-import inspect
-import json
 import re
-import subprocess
-import sys
 from functools import reduce
 from pathlib import Path
-from types import CodeType, FrameType
-from typing import Any
 
 import pytest
 
@@ -76,109 +70,3 @@ def test_code_that_the_tables_name_exists():
 def test_tests_that_the_tables_name_exist():
     files = {name for name in TESTS if "/" in name}
     assert [name for name in TESTS if name not in DEFINED and not (name in files and exists(name))] == []
-
-
-# Each row's tests execute the row's code. This file, run as a program, executes the tests and prints what they miss.
-
-
-def checks() -> dict[tuple[str, str], set[str]]:
-    """Return (heading, name of code) -> names of the tests that may check it; a row "same" has the previous row's."""
-    found: dict[tuple[str, str], set[str]] = {}
-    last: set[str] = set()
-    for heading, _, code, test in ROWS:
-        named = set(re.findall(r"`([^`]+)`", test))
-        last = named | (last if test.startswith("same") else set())
-        for name in re.findall(r"`([^`]+)`", code):
-            found.setdefault((heading, name), set()).update(last)
-    return found
-
-
-def named_object(name: str) -> Any:
-    """Return the module, class, function or attribute of the framework that the page names."""
-    parts = name.split(".")
-    for scope in reversed(SCOPES):
-        for cut in range(len(parts), -1, -1):
-            try:
-                module = importlib.import_module(".".join([f"legged{scope}", *parts[:cut]]))
-                return reduce(inspect.getattr_static, parts[cut:], module)
-            except (ImportError, AttributeError):
-                continue
-    raise AttributeError(name)
-
-
-def code_objects(named: Any) -> set[CodeType]:
-    """Return the code of a function, or of all functions and methods of a class or module."""
-    if inspect.ismodule(named) or inspect.isclass(named):
-        own = [each for each in vars(named).values() if not inspect.ismodule(each)]
-        inside = named.__name__ if inspect.ismodule(named) else named.__module__
-        return set().union(*(code_objects(each) for each in own if getattr(each, "__module__", inside) == inside))
-    for attribute in ("fget", "func", "__func__"):
-        named = getattr(named, attribute, named)
-    named = inspect.unwrap(named) if callable(named) else named
-    return {named.__code__} if inspect.isfunction(named) else set()
-
-
-class CallRecorder:
-    """A pytest plugin that records which of the code that the page names each test executes."""
-
-    def __init__(self) -> None:
-        self.wanted: dict[str, set[tuple[str, str]]] = {}
-        self.code: dict[CodeType, set[tuple[str, str]]] = {}
-        self.files: dict[str, set[tuple[str, str]]] = {}
-        self.missed = set()
-        for row, tests in checks().items():
-            codes = set() if "/" in row[1] else code_objects(named_object(row[1]))
-            if not codes and "/" not in row[1]:
-                continue  # data
-            self.missed.add(row)
-            for test in tests:
-                self.wanted.setdefault(test, set()).add(row)
-            for code in codes:
-                self.code.setdefault(code, set()).add(row)
-            if "/" in row[1]:
-                self.files.setdefault(str(HERE.parent / row[1]), set()).add(row)
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_runtest_protocol(self, item: Any) -> Any:
-        """Execute a test if one of its rows still waits for a call."""
-        rows = self.wanted.get(item.originalname, set()) | self.wanted.get(
-            str(item.path.relative_to(HERE.parent)), set()
-        )
-        open_rows = self.missed & rows
-        if not open_rows:
-            item.add_marker(pytest.mark.skip)
-            return (yield)
-
-        def called(frame: FrameType, event: str, _: Any) -> None:
-            if event == "call":
-                code = frame.f_code
-                found = self.code.get(code) or self.files.get(code.co_filename)
-                if found:
-                    self.missed -= found & open_rows
-
-        sys.setprofile(called)
-        try:
-            return (yield)
-        finally:
-            sys.setprofile(None)
-
-    def pytest_sessionfinish(self) -> None:
-        """Print the rows whose code no test executed."""
-        print(json.dumps(sorted(self.missed)))
-
-
-@pytest.mark.slow
-def test_tests_that_the_tables_name_execute_the_code_of_their_rows():
-    done = subprocess.run([sys.executable, __file__], cwd=HERE.parent, capture_output=True, text=True, check=False)
-    found = [line for line in done.stdout.splitlines() if line.startswith("[[") or line == "[]"]
-    assert found, done.stdout + done.stderr
-    assert json.loads(found[-1]) == []
-
-
-if __name__ == "__main__":
-    recorder, files = CallRecorder(), []
-    for file in sorted(HERE.rglob("test_*.py")):
-        own = set(re.findall(r"^def (test_\w+)", file.read_text(), re.M)) & set(recorder.wanted)
-        whole = str(file.relative_to(HERE.parent)) in recorder.wanted
-        files += [str(file)] if whole else [f"{file}::{name}" for name in sorted(own)]
-    pytest.main([*files, "-q", "-p", "no:cacheprovider", "-p", "no:xdist"], plugins=[recorder])
