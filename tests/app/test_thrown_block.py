@@ -61,7 +61,7 @@ def test_both_heels_rise_while_the_fronts_of_the_feet_stay_and_both_land_when_th
     # The table of docs/balance.md, whose times are accurate to one time step, as its text says:
     left, right = account.feet  # the left one is at +y, as the block is
     assert account.hit.time == pytest.approx(0.079, abs=1.5e-3)
-    assert [foot.rises[0] for foot in (right, left)] == pytest.approx([0.115, 0.116], abs=1.5e-3)
+    assert [foot.rises[0] for foot in (left, right)] == pytest.approx([0.115, 0.116], abs=1.5e-3)
     assert [foot.lands[0] for foot in (right, left)] == pytest.approx([0.352, 0.375], abs=1.5e-3)
     assert max(foot.highest for foot in account.feet) == pytest.approx(0.043, abs=1e-3)  # [m]
     assert 0.01 < left.lands[0] - right.lands[0] < 0.03
