@@ -189,9 +189,9 @@ def whole(name: str, value: Any, least: int | None = None, most: int | None = No
     """
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, numbers.Integral):
         raise ArgumentError(f"{name} must be a whole number, got {shown(value)}")
+    value = int(value)
     if not -(2**63) <= value < 2**63:
         raise ArgumentError(f"{name} must be a whole number of 64 bits, got {shown(value)}")
-    value = int(value)
     if (least is not None and value < least) or (most is not None and value > most):
         bounds = [f"at least {least}"] * (least is not None) + [f"at most {most}"] * (most is not None)
         raise ArgumentError(f"{name} must be {' and '.join(bounds)}, got {value}")

@@ -120,7 +120,9 @@ class Gait:
         """The legs in use, with the indices of their joints."""
         legs, after, known = self.legs or self.default_legs(), 0, []
         for leg in legs:
-            columns = leg.columns or tuple(range(after, after + leg.n_joints))
+            columns = leg.columns
+            if isinstance(leg, Leg) and not columns:
+                columns = tuple(range(after, after + leg.n_joints))
             after = max(columns) + 1
             known.append(replace(leg, columns=columns))
         return tuple(known)

@@ -205,7 +205,7 @@ class Backend:
     @cached_property
     def _energies(self) -> Callable[..., Array]:
         loop = self.loop
-        kind = RigidLoop if isinstance(loop, RigidLoop) else ClosedLoop  # `outputs` of a plant may be a kernel
+        kind: Any = RigidLoop if isinstance(loop, RigidLoop) else ClosedLoop  # `outputs` of a plant may be a kernel
 
         def energies(q: Array, s: Array) -> Array:
             kinetic, potential, *_ = kind.outputs(loop, q, s)

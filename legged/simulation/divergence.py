@@ -87,7 +87,7 @@ class DivergenceCheck:
         Args:
             s: Rests of states, (..., size).
         """
-        return (~(self.speeds(s) <= self._bounds)).any(axis=-1)
+        return np.any(~(self.speeds(s) <= self._bounds), axis=-1)
 
     def too_slow_to_judge(self, s: Array) -> Array:
         """Return whether states are so slow that their energy need not be computed, (...), bool.

@@ -228,7 +228,7 @@ class Push:
         """
         fraction = (t - self.at) / self.duration
         inside = where(fraction > 0.0, where(fraction < 1.0, fraction, 0.0), 0.0)
-        return np.sin(np.pi * inside) * (0.5 * np.pi / self.duration) * np.stack(self.impulse)
+        return np.sin(np.pi * inside) * (0.5 * np.pi / self.duration) * np.stack(list(self.impulse))
 
     @property
     def edges(self) -> tuple[float, float]:
@@ -249,7 +249,7 @@ def push_wrenches(robot: Robot, pushes: Sequence[Push], t: Any, q: Array, v: Arr
     wrenches, power = [np.zeros(6) for _ in robot.links], 0.0
     rotations, _ = link_poses(robot, q)
     for push in pushes:
-        k, r, force = robot.link(push.link).index, np.stack(push.point), push.force(t)
+        k, r, force = robot.link(push.link).index, np.stack(list(push.point)), push.force(t)
         f = rotations[k].T @ force
         wrenches[k] = wrenches[k] + np.concatenate([cross(r, f), f])
         _, velocity = point_motion(robot, q, v, [(k, r)])

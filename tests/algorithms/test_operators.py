@@ -301,11 +301,11 @@ def test_operators_check_sizes_and_robots():
     robot = robots.planar_biped()
     S = SpatialOperators(robot, robot.neutral())
     with pytest.raises(ShapeError, match="acts on vectors"):
-        S.phi @ np.zeros(3)
+        _ = S.phi @ np.zeros(3)
     with pytest.raises(ShapeError, match="cannot be multiplied"):
-        S.phi @ S.H
+        _ = S.phi @ S.H
     with pytest.raises(ShapeError, match="cannot be added"):
-        S.phi + S.H
+        _ = S.phi + S.H
     coupled = next(r for r in (legged.random_tree(s, coupled=True) for s in range(99)) if r.followers)
     with pytest.raises(DefinitionError, match="innovations factorization"):
         SpatialOperators(coupled, coupled.neutral())

@@ -43,7 +43,9 @@ def test_a_named_group_must_be_half_of_the_legs():
 
 @pytest.mark.parametrize("legs", [4, 6])
 def test_even_numbers_of_legs_alternate(legs):
-    first, second = suited(Trot, many_legs(legs)).gait.groups
+    gait = suited(Trot, many_legs(legs)).gait
+    assert isinstance(gait, Trot)
+    first, second = gait.groups
     assert len(first) == len(second) == legs // 2
 
 

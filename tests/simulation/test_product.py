@@ -1,7 +1,7 @@
 """Every way to run x gait x ground x law: finite and equal to `simulate` up to rounding, or a documented error."""
 
 import itertools
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 import pytest
@@ -87,17 +87,15 @@ def test_every_combination_runs_alike_in_simulations_rollouts_and_maps(gait, gro
     integrator = legged.TimeStepping(STEP) if rigid else legged.SemiImplicitEuler(STEP)
     options = {"ground": floor, "until": UNTIL, "sample": 2 * STEP, "integrator": integrator}
     pushes = Pushes(legged.Push(robot.links[0].name, (0.0, 0.0, 0.0), at=0.0, duration=UNTIL), [0.1, 0.2])
-    ways = (
-        lambda: legged.simulate(robot, law, **options),
-        lambda: legged.rollout(robot, law, compiled=True, **options),
-        lambda: disturbance_map(robot, law, pushes, directions=3, **options),
-    )
+    simulate = partial(legged.simulate, robot, law, **options)
+    rollout = partial(legged.rollout, robot, law, compiled=True, **options)
+    push_map = partial(disturbance_map, robot, law, pushes, directions=3, **options)
     if (name, ground) in REFUSED:
-        for way in ways:
+        for way in (simulate, rollout, push_map):
             with pytest.raises(DefinitionError, match=REFUSED[name, ground]):
                 way()
         return
-    run, one, mapped = (way() for way in ways)
+    run, one, mapped = simulate(), rollout(), push_map()
     assert run.backend == "compiled closed loop" and "compiled rollout" in mapped.runs.backend
     assert len(run) == 3 and np.isfinite(run.q).all() and np.isfinite(run.tau).all() and np.isfinite(run.memory).all()
     for runs, i in ((one, 0), (mapped.runs, -1)):  # the last member of a map is not pushed
