@@ -12,6 +12,7 @@ from robots.planar_biped import planar_biped
 from robots.spatial_biped import spatial_biped
 from robots.spatial_quadruped import spatial_quadruped
 from robots.tree import tree
+from robots.two_link_hopper import two_link_hopper
 
 __all__ = [
     "centipede",
@@ -26,4 +27,5 @@ __all__ = [
     "spatial_biped",
     "spatial_quadruped",
     "tree",
+    "two_link_hopper",
 ]

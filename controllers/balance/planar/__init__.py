@@ -2,12 +2,15 @@
 
 from controllers.balance.planar.commands import SmoothCommand, StepCommand
 from controllers.balance.planar.control import AngularMomentumControl, BalanceGains, PlanarBalanceControl
+from controllers.balance.planar.hopping import HoppingControl, HopPlan
 from controllers.balance.planar.linear_quadratic import LinearQuadraticBalance
 from controllers.balance.planar.model import PlanarBalance, PlanarState
 
 __all__ = [
     "AngularMomentumControl",
     "BalanceGains",
+    "HopPlan",
+    "HoppingControl",
     "LinearQuadraticBalance",
     "PlanarBalance",
     "PlanarBalanceControl",

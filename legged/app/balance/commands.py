@@ -1,4 +1,4 @@
-"""The commands of balance: `balance`, `disturbances`, `planar-balance` and `velocity-gains`."""
+"""The commands of balance: `balance`, `disturbances`, `planar-balance`, `hop` and `velocity-gains`."""
 
 from __future__ import annotations
 
@@ -123,6 +123,20 @@ def planar_balance(output: Output = None) -> None:
     from legged.app.balance.planar_study import PlanarStudy
 
     study = PlanarStudy()
+    print(study.table().text(), end="\n\n")
+    if output is not None:
+        for path in write(study, output):
+            print(path)
+
+
+def hop(
+    hops: Annotated[int, typer.Option(min=1, max=10, help="Number of hops in a row.")] = 3,
+    output: Output = None,
+) -> None:
+    """Let a machine with one motor hop and balance (Azad, Featherstone 2013) on ground with different friction."""
+    from legged.app.balance.hop_study import HopStudy, write
+
+    study = HopStudy(hops=hops, duration=7.5 * hops + 0.5)
     print(study.table().text(), end="\n\n")
     if output is not None:
         for path in write(study, output):

@@ -1,0 +1,94 @@
+"""Hops of a machine with one motor: laws of flight and landing, balance after several hops, slip."""
+
+import numpy as np
+import pytest
+
+import legged
+from controllers.balance.planar import HoppingControl, HopPlan, PlanarBalance
+from controllers.balance.planar.hopping import FLIGHT, quintic
+from legged.app.balance.hop_study import HopStudy, write
+from legged.errors import ArgumentError, DefinitionError
+from robots import planar_hopper, two_link_hopper
+
+
+@pytest.fixture(scope="module")
+def study():
+    return HopStudy((0.8, 0.3), hops=2, duration=14.5)
+
+
+@pytest.mark.parametrize("friction", [0.8, 0.3])
+def test_two_hops_in_a_row_end_in_balance(study, friction):
+    run = study.runs[friction]
+    hops = study.hops_of(run)
+    assert run.ended == "" and len(hops) == 2
+    for hop in hops:
+        assert 0.2 < hop.flight < 0.35 and hop.clearance > 0.01 and 0.3 < hop.distance < 0.5
+        assert hop.velocity[2] > 1.0
+        assert hop.deviation < 1e-4  # the sampled flight; the step's error is of second order
+        assert hop.momentum_change < 1e-3 * abs(hop.momentum)
+    assert max(hop.error for hop in hops) < 0.01
+    assert np.abs(run.v[-1]).max() < 0.05
+
+
+def test_the_foot_slips_on_little_friction_only(study):
+    few, many = (max(hop.slip for hop in study.hops_of(run)) for run in study.runs.values())
+    assert few < 2e-3 < 5e-3 < many < 0.1
+
+
+def test_momentum_and_parabola_of_flight_are_exact():
+    study = HopStudy((0.8,), hops=1, duration=4.5, step=1e-3)
+    run = study.runs[0.8]
+    k = int(np.flatnonzero(run.memory[:, 0] == FLIGHT)[0])
+    control = study.control
+
+    def law(t, q, v, wrenches):
+        return control.torque(t + run.times[k], 0, q, v, wrenches, run.memory[k])
+
+    steps = legged.RungeKutta4(step=2e-4)
+    flight = legged.simulate(study.model.robot, law, until=0.2, q=run.q[k], v=run.v[k], integrator=steps, sample=0.01)
+    c, h = study.centers(flight)
+    t = flight.times[:, None]
+    assert np.abs(flight.tau[:, 3]).max() > 1.0  # the motor works
+    assert np.ptp(flight.q[:, 3]) > 0.05
+    assert np.ptp(h[:, 1]) < 1e-9 * abs(h[0, 1]) + 1e-12  # of the method: its error is of fourth order
+    assert np.abs(c - (c[0] + t * h[0, 3:] / study.model.mass + 0.5 * t**2 * study.model.robot.gravity)).max() < 1e-10
+    assert flight.energy_drift < 1e-8  # the works of the motor, integrated with the same error
+
+
+def test_the_torque_gives_the_joint_acceleration_in_flight_and_on_the_foot():
+    model = PlanarBalance(two_link_hopper(), {"hip": 1.0}, contact="foot")
+    control = HoppingControl(model, HopPlan())
+    q, v = np.array([0.3, 0.1, 0.8, -0.4]), np.array([0.5, 0.2, -0.7, 1.2])
+    tau = np.array([0.0, 0.0, 0.0, control._flying(q, v, 7.0)])
+    assert np.isclose(legged.forward_dynamics(model.robot, q, v, tau)[3], 7.0, rtol=1e-10)
+    tau[3] = control._standing(q, v, 7.0)
+    at = model.equations(q, v)
+    assert np.isclose(np.linalg.solve(at.H, np.array([0.0, tau[3]]) - at.h)[1], 7.0, rtol=1e-10)
+
+
+def test_the_quintic_has_its_ends_and_derivatives():
+    ends = 0.4, (1.0, 2.0), (-0.5, -3.0)
+    assert np.allclose(quintic(0.0, ends[0], *ends[1], *ends[2]), (1.0, 2.0, 0.0))
+    assert np.allclose(quintic(0.4, ends[0], *ends[1], *ends[2]), (-0.5, -3.0, 0.0), atol=1e-12)
+    assert np.allclose(quintic(0.5, ends[0], *ends[1], *ends[2])[0], -0.8)
+    h = 1e-5
+    ahead, here, behind = (quintic(x, ends[0], *ends[1], *ends[2]) for x in (0.1 + h, 0.1, 0.1 - h))
+    for k in range(2):
+        assert np.isclose((ahead[k] - behind[k]) / (2 * h), here[k + 1], rtol=1e-6)
+
+
+def test_figures_and_animation_are_written(study, tmp_path):
+    names = {path.name for path in write(study, tmp_path)}
+    assert names == {"poses.png", "history-0.8.png", "history-0.3.png", "animation.gif", "animation.html"}
+    assert len(study.table().rows) == 4
+
+
+def test_hops_need_one_joint_and_valid_numbers():
+    with pytest.raises(ArgumentError, match="tuck_time"):
+        HopPlan(tuck_time=0.0)
+    model = PlanarBalance(planar_hopper(), {"hip": 1.0}, contact="toe")
+    with pytest.raises(ArgumentError, match="hops"):
+        HoppingControl(model, HopPlan(), hops=-1)
+    control, (q, v) = HoppingControl(model, HopPlan()), (np.zeros(5), np.zeros(5))
+    with pytest.raises(DefinitionError, match="one joint"):
+        control.start(model.robot, None, q, v)
