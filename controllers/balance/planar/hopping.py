@@ -130,8 +130,8 @@ class HoppingControl:
         """Return the generalized forces, (nv,), [N m]; zero at the base.
 
         Args:
-            t: Time, [s]. phase: Not used. q: Configuration, (nq,). v: Velocity, (nv,). wrenches: Not used.
-            memory: The memory, (5,).
+            t: Time, [s]. phase: Not used. q: Configuration, (nq,). v: Velocity, (nv,).
+            wrenches: Not used, (n_links, 6). memory: The memory, (5,).
         """
         now = memory[0]
         balance = self._balance(t, q, v, memory)
