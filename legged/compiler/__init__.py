@@ -4,7 +4,7 @@ See README.md in this folder for the sub-packages and a worked example.
 """
 
 from legged.compiler.compile import compile, count, count_and_depth, depth
-from legged.compiler.ir import where
+from legged.compiler.ir import LookupTable, where
 from legged.compiler.ir.annotations import module, stage
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, record
@@ -17,6 +17,7 @@ __all__ = [
     "Expression",
     "Graph",
     "Kernel",
+    "LookupTable",
     "compile",
     "count",
     "count_and_depth",

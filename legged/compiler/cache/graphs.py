@@ -21,7 +21,9 @@ from legged.compiler.ir.graph import Graph, Node, Shape, UnitQuaternion
 
 
 class CachedGraph(Graph):
-    """A graph that was read from the cache folder."""
+    """A graph that was read from the cache folder; graphs with constant tables are not stored there."""
+
+    lookups = ()
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> CachedGraph:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from weakref import WeakValueDictionary
 
 from legged.compiler.cache import disk
-from legged.compiler.codegen import llvm
+from legged.compiler.codegen import llvm, tables
 from legged.compiler.ir.graph import Graph
 
 _MAX_UNUSED = 32
@@ -37,6 +37,7 @@ def load(graph: Graph, program: Callable[[Graph], str]) -> llvm.LoadedCode:
                 content = llvm.machine_code(program(graph))
                 disk.write(file, content)
             code = _loaded[key] = llvm.LoadedCode(content)
+            tables.bind(code, graph)
         _recent[key] = code
         _recent.move_to_end(key)
         if len(_recent) > _MAX_UNUSED:

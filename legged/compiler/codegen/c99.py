@@ -1,4 +1,5 @@
-"""Export of a graph as C99: one function without loops or static memory, which needs no library but <math.h>.
+"""Export of a graph as C99: one function without loops or variables that outlive a call, which needs no library but
+<math.h>. Tables that it reads are constant arrays.
 
 The function takes a pointer for each argument and each result; arrays are contiguous and row-major:
 
@@ -17,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from legged.compiler.ir.graph import Graph, Node, Operand
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Lookup
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
 from legged.errors import LeggedError
 from legged.version import __version__
@@ -35,8 +36,12 @@ _RESERVED = {*_KEYWORDS.split(), *(name + suffix for name in _FUNCTIONS.values()
 """Keywords of C and C++, and the library functions that are called; none of them may name an argument."""
 
 
+_LONGEST = {"double": 2**31, "float": 2**24}
+"""Precision -> length of the longest table whose indices are exact."""
+
+
 class PrecisionError(LeggedError, ValueError):
-    """A precision other than "double" and "float"."""
+    """A precision other than "double" and "float", or one that is too low for the length of a table."""
 
 
 class Source(NamedTuple):
@@ -59,10 +64,13 @@ def write(
         meanings: Descriptions of arguments for the comment in the header, by name.
 
     Raises:
-        PrecisionError: If the precision is another.
+        PrecisionError: If the precision is another, or "float" for a lookup table of more than 2**24 entries.
     """
-    if precision not in ("double", "float"):
+    if precision not in _LONGEST:
         raise PrecisionError(f"precision must be 'double' or 'float', got {precision!r}")
+    longest = max((len(lookup.table) for lookup in graph.lookups), default=0)
+    if longest > _LONGEST[precision]:
+        raise PrecisionError(f"a table of {longest} entries needs precision 'double': a float cannot index it exactly")
     path = Path(path)
     stem = path.with_suffix("") if path.suffix in (".c", ".h") else path
     written = Source(stem.with_name(stem.name + ".c"), stem.with_name(stem.name + ".h"))
@@ -83,14 +91,15 @@ def identifier(name: str) -> str:
 class _Exporter:
     def __init__(self, graph: Graph, name: str, real: str, meanings: Mapping[str, str]):
         self.graph, self.name, self.real, self.meanings = add_quaternion_checks(graph), name, real, meanings
+        self._tables = {lookup: f"{name}_table{k}" for k, lookup in enumerate(graph.lookups)}
         self.inputs = self._distinct([identifier(argument) for argument, _ in graph.inputs])
         self._norms = " or a quaternion does not have norm 1" if graph.unit_quaternions else ""
         n = len(graph.outputs)
         self.outputs = ["result"] if n == 1 else [f"result{k}" for k in range(n)]
 
     def _distinct(self, names: list[str]) -> list[str]:
-        """Return names of which none is equal to another or to that of the function."""
-        used = {self.name}
+        """Return names of which none is equal to another or to those of the function and its tables."""
+        used = {self.name, *self._tables.values()}
         distinct = []
         for name in names:
             while name in used:
@@ -143,6 +152,12 @@ class _Exporter:
         yield ""
         yield "#include <math.h>"
         yield ""
+        for lookup, name in self._tables.items():
+            yield f"static const {self.real} {name}[{len(lookup.table)}] = {{"
+            for start in range(0, len(lookup.table), 8):
+                yield f"    {', '.join(map(self._constant, lookup.table[start : start + 8].tolist()))},"
+            yield "};"
+            yield ""
         yield self._signature()
         yield "{"
         first = 0
@@ -171,6 +186,10 @@ class _Exporter:
 
     def _expression(self, node: Node) -> str:
         operation, a = node.operation, [self._operand(x) for x in node.arguments]
+        if isinstance(operation, Lookup):
+            x, zero, last = a[0], self._constant(0.0), self._constant(len(operation.table) - 1.0)
+            bounded = f"{x} < {zero} ? {zero} : {x} > {last} ? {last} : {x}"
+            return f"{x} != {x} ? {x} : {self._tables[operation]}[(long)({bounded})]"
         if operation in _INFIX or operation in _COMPARISONS:
             return f"{a[0]} {_INFIX.get(operation) or _COMPARISONS[operation]} {a[1]}"
         if operation in _FUNCTIONS:

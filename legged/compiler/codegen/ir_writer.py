@@ -29,15 +29,16 @@ class IRWriter:
 
     Attributes:
         width: Number of lanes; 1 for scalars.
-        float_type, int_type, bool_type: LLVM types of doubles, 64-bit integers and truth values of this width.
+        float_type, int_type, int32_type, bool_type: LLVM types of doubles, 64-bit and 32-bit integers, and truth
+            values of this width.
         suffix: Suffix of the names of LLVM's intrinsic functions on `float_type`.
         lines: The instructions so far.
     """
 
     def __init__(self, width: int):
         self.width = width
-        self.float_type, self.int_type, self.bool_type = (
-            element if width == 1 else f"<{width} x {element}>" for element in ("double", "i64", "i1")
+        self.float_type, self.int_type, self.int32_type, self.bool_type = (
+            element if width == 1 else f"<{width} x {element}>" for element in ("double", "i64", "i32", "i1")
         )
         self.suffix = "f64" if width == 1 else f"v{width}f64"
         self.lines: list[str] = []

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import sys
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
 import llvmlite.binding as llvm
+import numpy as np
 
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
@@ -94,9 +96,11 @@ class LoadedCode:
 
     Attributes:
         dependency: Other machine code that this code calls; the reference keeps it loaded.
+        tables: Arrays that this code reads; the references keep them in memory.
     """
 
     dependency: LoadedCode | None = None
+    tables: Sequence[np.ndarray] = ()
 
     def __init__(self, object_file: bytes):
         machine = _machine()

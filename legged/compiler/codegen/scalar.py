@@ -17,10 +17,10 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen import elementary
+from legged.compiler.codegen import elementary, tables
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.graph import Graph, Node, Operand
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Lookup
 from legged.compiler.passes.call_batching import Call, call_batches, calls_by_function, function_results, round_up
 from legged.compiler.passes.fma_fusion import FUSED, NEGATED_ARGUMENT, fuse_multiply_adds
 from legged.compiler.passes.scheduling import depth_first_order, list_schedule
@@ -117,6 +117,7 @@ class KernelWriter:
         lines = list(self.lines())
         widths = sorted({self.w.width, self.native})
         declarations = [line for width in widths for line in _intrinsic_declarations(width)]
+        declarations += tables.declarations(self.graph)
         return "\n".join([*declarations, *elementary.assembly(self.functions, self.native), *lines])
 
     def lines(self) -> Iterator[str]:
@@ -185,6 +186,9 @@ class KernelWriter:
     def _compute_node(self, i: int, node: Node) -> None:
         w, operation = self.w, node.operation
         a = [self.value(x) for x in node.arguments]
+        if isinstance(operation, Lookup):
+            tables.load(w, operation, a[0], f"%v{i}")
+            return
         if operation in _ARITHMETIC:
             instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
         elif operation in _INTRINSIC:

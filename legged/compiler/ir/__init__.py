@@ -2,7 +2,19 @@
 
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, Shape, record
+from legged.compiler.ir.lookup_table import LookupTable
 from legged.compiler.ir.numpy_functions import ExpressionArray, where
 from legged.compiler.ir.tracer import require_unit_norm
 
-__all__ = ["Expression", "ExpressionArray", "Graph", "Node", "Operand", "Shape", "record", "require_unit_norm", "where"]
+__all__ = [
+    "Expression",
+    "ExpressionArray",
+    "Graph",
+    "LookupTable",
+    "Node",
+    "Operand",
+    "Shape",
+    "record",
+    "require_unit_norm",
+    "where",
+]

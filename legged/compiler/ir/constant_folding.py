@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from legged.compiler.ir.operations import OPERATIONS, evaluate
+from legged.compiler.ir.operations import OPERATIONS, Lookup, evaluate
 from legged.errors import TraceError
 
 if TYPE_CHECKING:
@@ -311,7 +311,17 @@ def sign(x: Number) -> Number:
     return select(compare("less", 0.0, x), 1.0, select(compare("less", x, 0.0), -1.0, x))
 
 
-CONSTRUCTORS: dict[str, Callable[..., Any]] = {
+
+class _Constructors(dict[str, Callable[..., Any]]):
+    """Constructors by the name of the operation; those of lookups are made when they are asked for."""
+
+    def __missing__(self, name: str) -> Callable[..., Any]:
+        if isinstance(name, Lookup):
+            return partial(operation, name)
+        raise KeyError(name)
+
+
+CONSTRUCTORS = _Constructors({
     **{name: partial(operation, name) for name in OPERATIONS},
     "add": add,
     "subtract": subtract,
@@ -328,5 +338,5 @@ CONSTRUCTORS: dict[str, Callable[..., Any]] = {
     "or": partial(logical, "or"),
     "not": logical_not,
     "select": select,
-}
+})
 """Each operation -> the function that constructs it in normal form."""

@@ -16,7 +16,7 @@ from legged.arguments import unit_norm_error
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
-from legged.compiler.ir.operations import evaluate
+from legged.compiler.ir.operations import Lookup, evaluate
 from legged.compiler.ir.pytree import Rebuild, flatten
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import LeggedError, ShapeError, TraceError
@@ -87,6 +87,11 @@ class Graph:
     def size(self) -> int:
         """Number of operations."""
         return len(self.nodes)
+
+    @property
+    def lookups(self) -> tuple[Lookup, ...]:
+        """The distinct lookups of constant tables among the operations."""
+        return tuple(dict.fromkeys([node[0] for node in self.nodes if type(node[0]) is Lookup]))
 
     @cached_property
     def digest(self) -> str:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 
 @dataclass(frozen=True)
@@ -70,7 +74,45 @@ _ALL = (
     Operation("not", "comparisons", lambda a: not a),
 )
 
-OPERATIONS = {operation.name: operation for operation in _ALL}
+
+class Lookup(str):
+    """The operation that looks up a constant table: table[i] with i = floor(x) clipped to the table; NaN for NaN.
+
+    Each table has an operation of its own, whose name contains a hash of the numbers, so that operations of equal
+    tables are equal.
+
+    Attributes:
+        table: The numbers, (n,), read-only.
+    """
+
+    table: np.ndarray
+
+    def __new__(cls, table: np.ndarray) -> Lookup:
+        """Return the operation of a table, (n,), any unit and frame."""
+        numbers = np.array(table, dtype=float)
+        numbers.flags.writeable = False
+        operation = super().__new__(cls, f"lookup_{hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()}")
+        operation.table = numbers
+        return operation
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Lookup, (self.table,)
+
+    def value(self, x: float) -> float:
+        """Return the number in the table at a float."""
+        return x if x != x else float(self.table[int(min(max(x, 0.0), len(self.table) - 1.0))])
+
+
+class _Operations(dict[str, Operation]):
+    """Operations by name; those of tables are made when they are asked for."""
+
+    def __missing__(self, name: str) -> Operation:
+        if isinstance(name, Lookup):
+            return Operation(name, "lookups", name.value)
+        raise KeyError(name)
+
+
+OPERATIONS = _Operations({operation.name: operation for operation in _ALL})
 
 CONDITIONS = frozenset({"less", "less_equal", "equal", "not_equal", "and", "or", "not"})
 """The operations whose result is a truth value."""

@@ -20,6 +20,7 @@ KINDS = (
     "comparisons",
     "selections",
     "other",
+    "lookups",
 )
 """The kinds of operations, the first fields of `Counts`."""
 
@@ -40,6 +41,7 @@ class Counts:
         comparisons: Comparisons, and the logical operations and, or, not.
         selections: `legged.where`, maximum and minimum.
         other: Exponentials, logarithms, hyperbolic functions, powers with other than integer exponents, and floor.
+        lookups: Numbers read from constant tables, see `LookupTable`.
         by_stage: Counts of each stage of the algorithm, in order of appearance; None stands for no stage.
         by_module: Counts of each kinematic module; None stands for no module.
     """
@@ -52,6 +54,7 @@ class Counts:
     comparisons: int = 0
     selections: int = 0
     other: int = 0
+    lookups: int = 0
     by_stage: dict[str | None, Counts] = field(default_factory=dict, compare=False, repr=False)
     by_module: dict[Any, Counts] = field(default_factory=dict, compare=False, repr=False)
 

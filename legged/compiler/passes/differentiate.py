@@ -22,7 +22,7 @@ from legged.compiler.ir.constant_folding import CONSTRUCTORS
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, record
 from legged.compiler.ir.numpy_functions import ExpressionArray
-from legged.compiler.ir.operations import CONDITIONS
+from legged.compiler.ir.operations import CONDITIONS, Lookup
 from legged.compiler.ir.tracer import require_unit_norm
 from legged.errors import ArgumentError, SingularError, TraceError, UnknownNameError
 
@@ -215,6 +215,8 @@ def _partials(node: Node, value: Scalar, operands: list[Scalar]) -> tuple[Scalar
     if node.operation == "power" and isinstance(node.arguments[1], float):  # no logarithm: the base may be negative
         base, exponent = operands
         return multiply(exponent, power(base, subtract(exponent, 1.0))), 0.0
+    if isinstance(node.operation, Lookup):  # constant between the entries of its table
+        return (0.0,)
     if node.operation not in PARTIALS:
         raise TraceError(f"the operation {node.operation!r} has no derivative")
     return PARTIALS[node.operation](value, *operands)
