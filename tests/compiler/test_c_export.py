@@ -13,7 +13,8 @@ import pytest
 
 import legged
 import robots
-from legged.compiler import Kernel, compile
+from legged.compiler import Kernel, LookupTable, compile
+from legged.compiler.codegen import c99
 from legged.compiler.ir import where
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -73,6 +74,30 @@ def test_every_operation_is_exported(tmp_path):
             [np.ravel(x) for x in (*flat[:2], *flat[2]["more"], *flat[3:])]  # in the order of the outputs
         )
         assert answer == 0 and numbers == pytest.approx(wanted, rel=1e-14)
+
+
+@needs_compiler
+@pytest.mark.parametrize("precision", ["double", "float"])
+def test_tables_are_exported_as_constant_arrays(tmp_path, precision):
+    """Indices below, in and beyond two tables; an argument has the name that a table would have."""
+    first, second = LookupTable([3.0, -1.0, 4.5, 0.25]), LookupTable(np.arange(19.0) ** 2)
+
+    def law(x, function_table0):
+        return np.stack([first(x), second(3.0 * x) * x, first(second(function_table0))])
+
+    kernel = compile(law, x=(), function_table0=())
+    for x in (-(2.0**30), -0.5, 0.0, 0.75, 2.5, 5.5, 2.0**30):
+        answer, (got,) = run(kernel, tmp_path, np.float64(x), np.float64(1.5), precision=precision)
+        assert answer == 0 and got.tolist() == law(np.float64(x), 1.5).tolist()
+    assert run(kernel, tmp_path, np.float64(np.nan), np.float64(0.0), precision=precision)[0] == 1
+
+
+def test_a_float_cannot_index_a_long_table(tmp_path, monkeypatch):
+    monkeypatch.setitem(c99._LONGEST, "float", 4)
+    kernel = compile(LookupTable(np.zeros(5)), x=())
+    kernel.to_c(tmp_path / "code", "double")
+    with pytest.raises(c99.PrecisionError, match="double"):
+        kernel.to_c(tmp_path / "code", "float")
 
 
 @needs_compiler

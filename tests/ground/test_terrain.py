@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from legged.errors import DefinitionError
-from legged.ground import BristleFriction, Flat, Ground, KelvinVoigt, Slope, Stairs, VectorFriction
+from legged.ground import BristleFriction, Flat, Ground, HeightMap, KelvinVoigt, Slope, Stairs, VectorFriction
 from legged.ground.ground import tangents
 
 TERRAINS = [Flat(0.2), Slope(0.3, heading=0.7), Stairs((0.5, 1.0), (0.1, -0.2), ramp=0.05, heading=-0.4)]
+TERRAINS += [HeightMap(np.random.default_rng(5).uniform(-0.1, 0.1, (7, 9)), 0.3, (-0.8, -1.1))]
 
 
 @pytest.mark.parametrize("terrain", TERRAINS, ids=lambda t: type(t).__name__)

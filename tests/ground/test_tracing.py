@@ -13,6 +13,7 @@ from legged.ground import (
     Flat,
     Frictionless,
     Ground,
+    HeightMap,
     HuntCrossley,
     KelvinVoigt,
     PaperNormal,
@@ -29,6 +30,7 @@ NORMALS = [
 ]
 FRICTIONS = [Frictionless(), AxisFriction(0.7, 1500.0), VectorFriction(0.7, 1500.0), BristleFriction(0.8, 1e5, 900.0)]
 TERRAINS = [Flat(0.01), Slope(0.2, 1.0), Stairs((-0.2, 0.3), (0.02, -0.05), ramp=0.1)]
+TERRAINS += [HeightMap(np.random.default_rng(5).uniform(-0.05, 0.05, (7, 9)), 0.1, (-0.2, -0.3))]
 
 
 def names(part):

@@ -311,7 +311,6 @@ def sign(x: Number) -> Number:
     return select(compare("less", 0.0, x), 1.0, select(compare("less", x, 0.0), -1.0, x))
 
 
-
 class _Constructors(dict[str, Callable[..., Any]]):
     """Constructors by the name of the operation; those of lookups are made when they are asked for."""
 
@@ -321,22 +320,24 @@ class _Constructors(dict[str, Callable[..., Any]]):
         raise KeyError(name)
 
 
-CONSTRUCTORS = _Constructors({
-    **{name: partial(operation, name) for name in OPERATIONS},
-    "add": add,
-    "subtract": subtract,
-    "multiply": multiply,
-    "divide": divide,
-    "negate": negate,
-    "power": power,
-    "absolute": absolute,
-    **{name: partial(odd_function, name) for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh")},
-    **{name: partial(even_function, name) for name in ("cos", "cosh")},
-    **{name: partial(extremum, name) for name in ("maximum", "minimum")},
-    **{name: partial(compare, name) for name in ("less", "less_equal", "equal", "not_equal")},
-    "and": partial(logical, "and"),
-    "or": partial(logical, "or"),
-    "not": logical_not,
-    "select": select,
-})
+CONSTRUCTORS = _Constructors(
+    {
+        **{name: partial(operation, name) for name in OPERATIONS},
+        "add": add,
+        "subtract": subtract,
+        "multiply": multiply,
+        "divide": divide,
+        "negate": negate,
+        "power": power,
+        "absolute": absolute,
+        **{name: partial(odd_function, name) for name in ("sin", "tan", "arcsin", "arctan", "sinh", "tanh")},
+        **{name: partial(even_function, name) for name in ("cos", "cosh")},
+        **{name: partial(extremum, name) for name in ("maximum", "minimum")},
+        **{name: partial(compare, name) for name in ("less", "less_equal", "equal", "not_equal")},
+        "and": partial(logical, "and"),
+        "or": partial(logical, "or"),
+        "not": logical_not,
+        "select": select,
+    }
+)
 """Each operation -> the function that constructs it in normal form."""

@@ -88,8 +88,8 @@ class Lookup(str):
     table: np.ndarray
 
     def __new__(cls, table: np.ndarray) -> Lookup:
-        """Return the operation of a table, (n,), any unit and frame."""
-        numbers = np.array(table, dtype=float)
+        """Return the operation of a table, which becomes read-only, (n,), any unit and frame."""
+        numbers = np.ascontiguousarray(table, dtype=float)
         numbers.flags.writeable = False
         operation = super().__new__(cls, f"lookup_{hashlib.blake2b(numbers.tobytes(), digest_size=16).hexdigest()}")
         operation.table = numbers

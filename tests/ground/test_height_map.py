@@ -1,0 +1,200 @@
+"""Height maps: the interpolated surface, its slope and its edges, in plain NumPy, compiled and under a trot."""
+
+import pickle
+
+import numpy as np
+import pytest
+from scipy.interpolate import CubicHermiteSpline
+
+import controllers
+import legged
+import robots
+from legged.contact import Rigid
+from legged.errors import ArgumentError, DefinitionError, NotFiniteError, ShapeError
+from legged.ground import Ground, HeightMap, HuntCrossley, VectorFriction, realistic_ground
+
+HEIGHTS = np.random.default_rng(4).uniform(-0.1, 0.2, size=(6, 8))
+MAP = HeightMap(HEIGHTS, 0.25, (-0.5, 1.0))
+"""A map over x from -0.5 to 0.75 m and y from 1.0 to 2.75 m."""
+HALO = 4
+
+
+def points(count):
+    """Return random places in and around the map, among them heights of the grid, edges and corners."""
+    rng = np.random.default_rng(7)
+    x, y = rng.uniform(-1.5, 1.75, count), rng.uniform(0.0, 3.75, count)
+    corners = [(-0.5, 1.0), (0.75, 2.75), (-0.5, 2.75), (0.0, 1.5), (-0.6, 1.3), (0.8, 2.8), (9.0, -9.0), (-9.0, 2.1)]
+    return np.array([*corners, *zip(x, y, strict=True)]).T
+
+
+def spline(heights, axis):
+    """Return SciPy's cubic spline along an axis with slopes from central differences, and continued edges."""
+    padding = [(HALO, HALO) if k == axis else (0, 0) for k in range(heights.ndim)]
+    padded = np.moveaxis(np.pad(heights, padding, mode="edge"), axis, 0)
+    slopes = np.zeros_like(padded)
+    slopes[1:-1] = (padded[2:] - padded[:-2]) / 2
+    return CubicHermiteSpline(np.arange(len(padded)) - HALO, padded, slopes)
+
+
+def oracle(x, y):
+    """Return height and both slopes by one-dimensional splines of SciPy, along y and then along x."""
+    n, m = HEIGHTS.shape
+    u, v = np.clip((x + 0.5) / 0.25, -HALO, n - 1 + HALO), np.clip((y - 1.0) / 0.25, -HALO, m - 1 + HALO)
+    along_y = spline(HEIGHTS, 1)
+    columns, rates = along_y(v), along_y.derivative()(v)
+    along_x = spline(columns, 0)
+    return along_x(u), along_x.derivative()(u) / 0.25, spline(rates, 0)(u) / 0.25
+
+
+def test_height_and_normal_equal_splines_of_scipy_also_outside_of_the_map():
+    for x, y in points(200).T:
+        height, slope_x, slope_y = oracle(x, y)
+        assert MAP.height(x, y) == pytest.approx(height, abs=1e-14)
+        n = np.array([-slope_x, -slope_y, 1.0])
+        np.testing.assert_allclose(MAP.normal(x, y), n / np.linalg.norm(n), atol=1e-13)
+
+
+def test_the_surface_passes_through_the_heights_and_planes_are_exact():
+    x, y = np.meshgrid(-0.5 + 0.25 * np.arange(6), 1.0 + 0.25 * np.arange(8), indexing="ij")
+    np.testing.assert_allclose(MAP.height(x, y), HEIGHTS, atol=1e-15)
+    plane = HeightMap(0.3 * x - 0.2 * y, 0.25, (-0.5, 1.0))
+    inner_x, inner_y = np.random.default_rng(1).uniform([[-0.25], [1.25]], [[0.5], [2.5]], (2, 30))  # off the edges
+    np.testing.assert_allclose(plane.height(inner_x, inner_y), 0.3 * inner_x - 0.2 * inner_y, atol=1e-15)
+    expected = np.array([-0.3, 0.2, 1.0]) / np.sqrt(1.13)
+    np.testing.assert_allclose(plane.normal(inner_x, inner_y), np.broadcast_to(expected, (30, 3)), atol=1e-14)
+
+
+def test_the_edge_heights_continue_outside_of_the_map():
+    far = 1e9
+    assert MAP.height(-far, -far) == pytest.approx(HEIGHTS[0, 0], abs=1e-15)
+    assert MAP.height(far, 1.25) == pytest.approx(HEIGHTS[-1, 1], abs=1e-15)
+    assert MAP.height(0.25, 2.75 + 0.25) == pytest.approx(HEIGHTS[3, -1], abs=1e-15)  # after one spacing
+    np.testing.assert_allclose(MAP.normal(-far, far), [0.0, 0.0, 1.0], atol=1e-15)
+    assert HeightMap([[0.3]], 1.0).height(0.4, -7.0) == pytest.approx(0.3, abs=1e-15)
+
+
+def test_height_and_normal_have_no_jumps():
+    """Over 1e-9 m the slopes, up to 3, whose rates are below 100 / m, change by less than 1e-7."""
+    gaps = 1e-9
+    for k in range(-3, 10):
+        x, y = -0.5 + 0.25 * k, 1.0 + 0.25 * k
+        for before, after in (((x - gaps, 1.6), (x + gaps, 1.6)), ((0.1, y - gaps), (0.1, y + gaps))):
+            assert abs(MAP.height(*after) - MAP.height(*before)) < 1e-7
+            assert np.abs(MAP.normal(*after) - MAP.normal(*before)).max() < 2e-6
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+def test_the_derivative_of_the_height_gives_the_normal(mode):
+    gradient = legged.jacobian(lambda r: MAP.height(r[0], r[1]), mode=mode)
+    kernel = legged.compile(gradient, r=(2,))
+    places = points(20).T
+    slopes = kernel(places)
+    for place, slope in zip(places, slopes, strict=True):
+        n = np.array([-slope[0], -slope[1], 1.0])
+        np.testing.assert_allclose(MAP.normal(*place), n / np.linalg.norm(n), atol=1e-13)
+    np.testing.assert_allclose(gradient(places[-1]), slopes[-1], atol=1e-13)
+
+
+def test_graphs_do_not_grow_with_the_map_and_a_million_heights_compile_like_a_hundred(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+
+    def kernel(n):
+        heights = np.random.default_rng(n).uniform(size=(n, n))
+        return legged.compile(lambda r: HeightMap(heights, 0.1).height(r[0], r[1]), r=(2,)), heights
+
+    (small, _), (large, heights) = kernel(10), kernel(1000)
+    assert small.graph.size == large.graph.size < 150
+    assert large.counts.lookups == 16 and large.counts == small.counts
+    i, j = np.array([[0, 0], [999, 999], [500, 123]]).T
+    np.testing.assert_allclose(large(0.1 * np.stack([i, j], axis=-1)), heights[i, j], atol=1e-12)
+    assert max(file.stat().st_size for file in tmp_path.iterdir()) < 100_000  # [bytes]; the heights are 8 MB
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "words"),
+    [
+        (([1.0, 2.0], 0.1), ShapeError, "heights of a height map"),
+        ((np.zeros((0, 3)), 0.1), ShapeError, "grid of numbers"),
+        (([[0.0, np.nan]], 0.1), NotFiniteError, "entry 0, 1"),
+        (([["a"]], 0.1), ArgumentError, "real numbers"),
+        (([[0.0]], 0.0), DefinitionError, "positive, got 0.0 m"),
+        (([[0.0]], -1.0), DefinitionError, "positive"),
+        (([[0.0]], np.inf), NotFiniteError, "spacing"),
+        (([[0.0]], 0.1, (0.0, np.nan)), NotFiniteError, "origin"),
+        (([[0.0]], 0.1, (0.0,)), ShapeError, "origin"),
+    ],
+)
+def test_maps_without_sense_are_refused(arguments, error, words):
+    with pytest.raises(error, match=words):
+        HeightMap(*arguments)
+
+
+def test_a_map_keeps_its_own_heights():
+    heights = HEIGHTS.copy()
+    terrain = HeightMap(heights, 0.25, (-0.5, 1.0))
+    heights[:] = 5.0
+    again = pickle.loads(pickle.dumps(terrain))
+    assert terrain.height(0.1, 1.6) == again.height(0.1, 1.6) == MAP.height(0.1, 1.6)
+    assert str(terrain).startswith("6 x 8 heights from -0.0") and "array" not in repr(terrain)
+    with pytest.raises(ValueError, match="read-only"):
+        terrain.heights[0, 0] = 1.0
+
+
+class InPython:
+    """A terrain that cannot be traced, since it wants plain numbers."""
+
+    def __init__(self, terrain):
+        self.terrain = terrain
+
+    def height(self, x, y):
+        return self.terrain.height(np.asarray(x, float), np.asarray(y, float))
+
+    def normal(self, x, y):
+        return self.terrain.normal(np.asarray(x, float), np.asarray(y, float))
+
+
+def bumps():
+    """Return bumps of 8 mm, under the feet by chance: 0.9 m apart along x and 0.7 m along y."""
+    x = np.arange(-2.0, 2.0, 0.1)
+    return HeightMap(0.002 * np.add.outer(np.cos(7.0 * x), np.sin(9.0 * x)), 0.1, (-2.0, -2.0))
+
+
+@pytest.mark.parametrize("rigid", [False, True])
+def test_a_quadruped_trots_over_bumps_alike_compiled_and_in_python(rigid, tmp_path):
+    robot, terrain = robots.spatial_quadruped(), bumps()
+    law = controllers.ComputedTorque(controllers.Trot(period=0.4, stride=0.1))
+
+    def trot(terrain, until):
+        ground = Rigid(terrain=terrain) if rigid else realistic_ground(robot, terrain=terrain)
+        integrator = legged.TimeStepping(1e-3) if rigid else legged.SemiImplicitEuler(2e-4)
+        return legged.simulate(robot, law, ground=ground, until=until, integrator=integrator, sample=0.002)
+
+    run, plain = trot(terrain, 0.4), trot(InPython(terrain), 0.004)
+    assert run.backend == "compiled closed loop" and plain.backend.startswith("compiled robot")
+    early = slice(len(plain))
+    np.testing.assert_allclose(run.q[early], plain.q, atol=1e-13)
+    np.testing.assert_allclose(run.v[early], plain.v, atol=1e-10)  # [rad/s], of about 1
+    forces, weight = run.contacts.forces, robot.mass * 9.81
+    assert np.isfinite(forces).all() and np.abs(forces).max() < 15.0 * weight  # touchdown on level ground: 13
+    feet = run.contacts.points[forces[..., 2] > 0.1 * weight]
+    heights = terrain.height(feet[:, 0], feet[:, 1])
+    assert np.abs(feet[:, 2] - heights).max() < 2.5e-3 < np.ptp(heights)  # loaded feet follow the bumps
+    run.save(tmp_path / "run.npz")
+    lines = legged.Run.load(tmp_path / "run.npz").ground.lines
+    np.testing.assert_allclose(lines[..., 2], terrain.height(lines[..., 0], lines[..., 1]), atol=1e-15)
+    assert np.ptp(lines[..., 2]) > 4e-3  # the drawing shows them
+
+
+def test_forces_of_single_states_and_batches_equal_plain_ones():
+    ground = Ground(HuntCrossley(1e5, 0.4), VectorFriction(0.7, 1500.0), MAP)
+    kernel = legged.compile(ground.forces, None, points=(2, 3), velocities=(2, 3), memory=(0,))
+    rng = np.random.default_rng(3)
+    places = np.stack([*points(150)[:, :150], rng.uniform(-0.1, 0.2, 150)], axis=-1).reshape(75, 2, 3)
+    velocities = rng.normal(size=places.shape)
+    plain, _ = ground.forces(places, velocities, np.zeros((75, 0)))
+    many, _ = kernel(places, velocities, np.zeros((75, 0)))
+    one = np.array([kernel(*state, np.zeros(0))[0] for state in zip(places, velocities, strict=True)])
+    scale = np.abs(plain).max()
+    assert scale > 100.0
+    np.testing.assert_allclose(many, plain, atol=1e-13 * scale)
+    np.testing.assert_allclose(one, plain, atol=1e-13 * scale)
