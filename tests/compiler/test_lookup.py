@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import legged
-from legged.compiler import LookupTable, compile
+from legged.compiler import LookupTable, compile, depth, record
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import selection
 from legged.compiler.ir.annotations import item
@@ -78,21 +78,21 @@ def test_lookups_are_counted_and_part_of_the_key():
     counts = legged.count(read, x=())
     assert (counts.lookups, counts.multiplications, counts.additions) == (2, 2, 1)
     assert counts.total == 5 and "lookups" in str(counts)
-    assert legged.compiler.depth(read, x=()) == 4
+    assert depth(read, x=()) == 4
     same, other = LookupTable(NUMBERS), LookupTable(NUMBERS + 1.0)
-    graphs = [legged.compiler.record(table, {"x": ()}) for table in (TABLE, same, other)]
+    graphs = [record(table, {"x": ()}) for table in (TABLE, same, other)]
     assert graphs[0].digest == graphs[1].digest != graphs[2].digest
-    twice = legged.compiler.record(lambda x: TABLE(x) - same(x), {"x": ()})
+    twice = record(lambda x: TABLE(x) - same(x), {"x": ()})
     assert twice.nodes == () and twice.results == (0.0,)  # equal tables are one operation
 
 
 def test_the_graph_evaluates_simplifies_and_folds_lookups():
-    graph = legged.compiler.record(read, {"x": ()})
+    graph = record(read, {"x": ()})
     for x in (-1.0, 0.3, 1.0, 7.0):
         np.testing.assert_array_equal(graph.evaluate(x), read(x))
-    factored = simplify(legged.compiler.record(lambda x: TABLE(x) * x + TABLE(x) * 3.0, {"x": ()}))
+    factored = simplify(record(lambda x: TABLE(x) * x + TABLE(x) * 3.0, {"x": ()}))
     assert [node.operation.split("_")[0] for node in factored.nodes] == ["lookup", "add", "multiply"]
-    assert legged.compiler.record(lambda x: x + TABLE(1.0), {"x": ()}).nodes[0].arguments == (0, -1.0)
+    assert record(lambda x: x + TABLE(1.0), {"x": ()}).nodes[0].arguments == (0, -1.0)
 
 
 @pytest.mark.parametrize("mode", ["forward", "reverse"])

@@ -18,12 +18,16 @@ from legged.compiler.cache import disk, keys
 from legged.compiler.ir import pytree
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape, UnitQuaternion
+from legged.compiler.ir.operations import Lookup
 
 
 class CachedGraph(Graph):
     """A graph that was read from the cache folder; graphs with constant tables are not stored there."""
 
-    lookups = ()
+    @property
+    def lookups(self) -> tuple[Lookup, ...]:
+        """No constant tables."""
+        return ()
 
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> CachedGraph:

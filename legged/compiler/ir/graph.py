@@ -91,7 +91,7 @@ class Graph:
     @property
     def lookups(self) -> tuple[Lookup, ...]:
         """The distinct lookups of constant tables among the operations."""
-        return tuple(dict.fromkeys([node[0] for node in self.nodes if type(node[0]) is Lookup]))
+        return tuple(dict.fromkeys([node.operation for node in self.nodes if isinstance(node.operation, Lookup)]))
 
     @cached_property
     def digest(self) -> str:
