@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +18,7 @@ _PADDING = 3
 
 
 @checked
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class HeightMap:
     """A surface through a grid of heights, by bicubic interpolation with slopes from central differences.
 
@@ -43,9 +42,11 @@ class HeightMap:
         E. Catmull, R. Rom, "A class of local interpolating splines", 1974, applied along both axes.
     """
 
-    heights: Array = field(repr=False)
+    heights: Array = field(repr=False, compare=False)
     spacing: float
     origin: tuple[float, float] = (0.0, 0.0)
+    _table: LookupTable = field(init=False, repr=False)
+    """The heights with `_PADDING` rows and columns of edge heights around them, row by row."""
 
     def __post_init__(self) -> None:
         heights = array("the heights of a height map", self.heights, (None, None))
@@ -56,13 +57,9 @@ class HeightMap:
         if not spacing > 0.0:
             raise DefinitionError(f"the spacing of a height map must be positive, got {spacing} m")
         origin = array("the origin of a height map", self.origin, (2,)).tolist()
-        for name, value in {"heights": heights, "spacing": spacing, "origin": tuple(origin)}.items():
+        table = LookupTable(np.pad(heights, _PADDING, mode="edge").ravel())
+        for name, value in {"heights": heights, "spacing": spacing, "origin": tuple(origin), "_table": table}.items():
             object.__setattr__(self, name, value)
-
-    @cached_property
-    def _table(self) -> LookupTable:
-        """The heights with `_PADDING` rows and columns of edge heights around them, row by row."""
-        return LookupTable(np.pad(self.heights, _PADDING, mode="edge").ravel())
 
     def height(self, x: Any, y: Any) -> Any:
         """Return the height of the surface at (x, y), [m], world z."""

@@ -12,6 +12,7 @@ import robots
 from legged.contact import Rigid
 from legged.errors import ArgumentError, DefinitionError, NotFiniteError, ShapeError
 from legged.ground import Ground, HeightMap, HuntCrossley, VectorFriction, realistic_ground
+from legged.simulation.rollouts.parameters import flatten
 
 HEIGHTS = np.random.default_rng(4).uniform(-0.1, 0.2, size=(6, 8))
 MAP = HeightMap(HEIGHTS, 0.25, (-0.5, 1.0))
@@ -183,6 +184,21 @@ def test_a_quadruped_trots_over_bumps_alike_compiled_and_in_python(rigid, tmp_pa
     lines = legged.Run.load(tmp_path / "run.npz").ground.lines
     np.testing.assert_allclose(lines[..., 2], terrain.height(lines[..., 0], lines[..., 1]), atol=1e-15)
     assert np.ptp(lines[..., 2]) > 4e-3  # the drawing shows them
+
+
+def test_members_of_a_rollout_share_a_map_whose_heights_are_constants_of_the_kernel():
+    robot = robots.spatial_quadruped()
+    terrain, again = bumps(), bumps()
+    assert terrain == again and terrain != HeightMap(terrain.heights + 1.0, 0.1, (-2.0, -2.0))
+    law = controllers.ComputedTorque(controllers.Trot(period=0.4, stride=0.1))
+    options = {"until": 0.004, "integrator": legged.SemiImplicitEuler(2e-4), "sample": 0.002}
+    grounds = [realistic_ground(robot, friction=0.5, terrain=x) for x in (terrain, again)]
+    assert len(flatten(grounds[0])[0]) < 20
+    runs = legged.rollout(
+        robot, law, ground=grounds[0], vary={"ground.friction.coefficient": [0.5, 0.7]}, compiled=True, **options
+    )
+    run = legged.simulate(robot, law, ground=grounds[1], **options)
+    np.testing.assert_allclose(runs.q[0], run.q, atol=1e-12)
 
 
 def test_forces_of_single_states_and_batches_equal_plain_ones():

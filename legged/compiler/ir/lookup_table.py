@@ -44,6 +44,12 @@ class LookupTable:
             raise ShapeError(f"a lookup table needs 1 to {_MOST} entries, got {len(found)}")
         self.operation = Lookup(found)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, LookupTable) and self.operation == other.operation
+
+    def __hash__(self) -> int:
+        return hash(self.operation)
+
     def __len__(self) -> int:
         return len(self.operation.table)
 

@@ -24,6 +24,7 @@ from legged.compiler.ir import ExpressionArray
 from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
 from legged.ground.ground import Ground
+from legged.ground.height_map import HeightMap
 from legged.robot.parameters import ParameterVector
 from legged.robot.robot import Robot
 from legged.simulation.forces import Push
@@ -31,7 +32,7 @@ from legged.simulation.forces import Push
 Array = np.ndarray
 ROBOT = "robot."
 """Beginning of the names of the robot's own parameters; see `Robot.parameters`."""
-_OPAQUE = (Robot, Kernel, type, FunctionType, MethodType, ModuleType, np.random.Generator)
+_OPAQUE = (Robot, Kernel, HeightMap, type, FunctionType, MethodType, ModuleType, np.random.Generator)
 
 
 class Setup(NamedTuple):
