@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import accuracy, balance, compilation, dynamics, growth, report, simulation, targets
+from benchmarks import accuracy, balance, compilation, dynamics, functions, growth, report, simulation, targets
 from benchmarks.record import Record, RecordError, new_record
 from benchmarks.subjects import Settings
 from legged.table import Table
@@ -25,6 +25,7 @@ KINDS: dict[str, tuple[Callable[[Record, Settings], list[Table]], str]] = {
     "one-state": (dynamics.measure_one_state, "dynamics of one state, called from Python and as machine code"),
     "batches": (dynamics.measure_batches, "dynamics of a batch of states"),
     "derivatives": (dynamics.measure_derivatives, "first derivatives of forward dynamics"),
+    "functions": (functions.measure_functions, "inverse kinematics, automatic derivatives, kernels with parameters"),
     "flight": (simulation.measure_flight, "simulation of free flight"),
     "loops": (simulation.measure_loops, "closed loops of a quadruped on compliant ground"),
     "stepping": (simulation.measure_stepping, "a quadruped advanced step by step from Python"),

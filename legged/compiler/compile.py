@@ -79,7 +79,7 @@ def compile(function: Callable[..., Any], robot: Any = None, *, parameters: Any 
             parameter.
         DefinitionError: If a parameter is given twice.
     """
-    names, shapes = _parameter_names(function, parameters, shapes)
+    names, shapes = _parameter_names(function, robot, parameters, shapes)
     shapes = _shapes(function, robot, shapes)
     if not names:
         graph = cached_graph(function, robot, shapes, lambda: _traced(function, robot, shapes))
@@ -97,7 +97,7 @@ def _meanings(graph: Graph, robot: Any) -> dict[str, str]:
 @gc_paused()
 def count(function: Callable[..., Any], robot: Any = None, *, parameters: Any = None, **shapes: Any) -> Counts:
     """Return the operation counts of the compiled function(robot, *arrays); arguments as in `compile`."""
-    names, shapes = _parameter_names(function, parameters, shapes)
+    names, shapes = _parameter_names(function, robot, parameters, shapes)
     vector = robot.parameter_vector(names) if names else None
     return count_graph(_traced(function, robot, _shapes(function, robot, shapes), vector))
 
@@ -120,14 +120,16 @@ def count_and_depth(function: Callable[..., Any], robot: Any = None, **shapes: A
 
 
 def _parameter_names(
-    function: Callable[..., Any], parameters: Any, shapes: dict[str, Any]
+    function: Callable[..., Any], robot: Any, parameters: Any, shapes: dict[str, Any]
 ) -> tuple[tuple[str, ...], dict[str, Any]]:
     """Return the names of the robot's parameters, and the shapes with that of an argument called `parameters`."""
     if parameters is None:
         return (), shapes
     if not (isinstance(parameters, Sequence) and parameters and all(isinstance(name, str) for name in parameters)):
         return (), {**shapes, PARAMETERS: parameters}
-    if PARAMETERS in inspect.signature(function).parameters:
+    if not hasattr(robot, "parameter_vector"):
+        raise ArgumentError(f"names of parameters need a legged.Robot to which they belong, got {shown(robot)}")
+    if callable(function) and PARAMETERS in inspect.signature(function).parameters:
         raise TraceError(f"{_name(function)} has an argument {PARAMETERS!r} of its own; rename it")
     return ((parameters,) if isinstance(parameters, str) else tuple(parameters)), shapes
 

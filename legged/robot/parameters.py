@@ -27,6 +27,12 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, Translation, is_zero, mirror
 
 _INERTIAL = ("mass", "center", "tensor")
+_LARGEST = np.finfo(float).max
+_LEAST = {
+    **dict.fromkeys(("mass", "damping", "friction", "armature", "stiffness", "effort"), 0.0),
+    "speed": np.nextafter(0.0, 1.0),
+}
+"""Smallest values of parameters that have a range."""
 _TOLERANCE = 1e-9  # relative, of inertia tensors, as in `Inertia`
 
 
@@ -91,6 +97,10 @@ class ParameterVector:
         self.robot, self.names = robot, tuple(names)
         self._shapes = [np.shape(known[name]) for name in names]
         self.size = sum(map(math.prod, self._shapes))
+        fields = [name.rpartition(".")[2] for name in names]
+        least = [_LEAST.get(field, -_LARGEST) for field in fields]
+        self._least = np.repeat(least, [math.prod(shape) for shape in self._shapes])
+        self._independent = not {"tensor", "lower", "upper"}.intersection(fields)
 
     def values(self, numbers: Array) -> dict[str, Array]:
         """Return name -> values, (..., *shape), in the units of the parameters.
@@ -111,7 +121,9 @@ class ParameterVector:
         Args:
             numbers: Entries of all parameters, (..., n), in the units of the parameters.
         """
-        check_parameters(self.robot, self.values(numbers))
+        in_range = ((numbers >= self._least) & (numbers <= _LARGEST)).all()
+        if not (in_range and self._independent):
+            check_parameters(self.robot, self.values(numbers))
 
     def applied(self, numbers: Array) -> Robot:
         """Return the robot with these parameters, which may be traced; see `with_parameters`.
@@ -326,11 +338,10 @@ def check_parameters(robot: Robot, values: Mapping[str, Array]) -> None:
 
 def _check_range(name: str, value: Array) -> None:
     field = name.rpartition(".")[2]
-    if field in ("mass", "damping", "friction", "armature", "stiffness", "effort") and (value < 0.0).any():
+    if (wrong := value < _LEAST.get(field, -_LARGEST)).any():
         error = InertiaError if field == "mass" else DefinitionError
-        raise error(f"{name} must not be negative, got {value.min():.6g}{_where(value < 0.0)}")
-    if field == "speed" and (value <= 0.0).any():
-        raise DefinitionError(f"{name} must be positive, got {value.min():.6g}{_where(value <= 0.0)}")
+        words = "be positive" if field == "speed" else "not be negative"
+        raise error(f"{name} must {words}, got {value.min():.6g}{_where(wrong)}")
 
 
 def _check_inertia(link: PlacedLink, plain: Mapping[str, Array], values: Mapping[str, Array]) -> None:
