@@ -103,10 +103,10 @@ class ParameterVector:
         self._independent = not {"tensor", "lower", "upper"}.intersection(fields)
 
     def values(self, numbers: Array) -> dict[str, Array]:
-        """Return name -> values, (..., *shape), in the units of the parameters.
+        """Return name -> values, (..., *shape), mixed units and frames.
 
         Args:
-            numbers: Entries of all parameters, (..., n), in the units of the parameters.
+            numbers: Entries of all parameters, (..., n), mixed units and frames.
         """
         found, start = {}, 0
         for name, shape in zip(self.names, self._shapes, strict=True):
@@ -119,7 +119,7 @@ class ParameterVector:
         """Raise an error if the robot cannot have these parameters; see `check_parameters`.
 
         Args:
-            numbers: Entries of all parameters, (..., n), in the units of the parameters.
+            numbers: Entries of all parameters, (..., n), mixed units and frames.
         """
         in_range = ((numbers >= self._least) & (numbers <= _LARGEST)).all()
         if not (in_range and self._independent):
@@ -129,7 +129,7 @@ class ParameterVector:
         """Return the robot with these parameters, which may be traced; see `with_parameters`.
 
         Args:
-            numbers: Entries of all parameters, (n,), in the units of the parameters.
+            numbers: Entries of all parameters, (n,), mixed units and frames.
         """
         return with_parameters(self.robot, self.values(numbers))
 
@@ -312,7 +312,7 @@ def check_parameters(robot: Robot, values: Mapping[str, Array]) -> None:
     A motion without inertia is not found here: the dynamics of such a robot raise SingularError.
 
     Args:
-        robot: The robot. values: Name of a parameter -> values, (..., *shape), in the units of the parameters; the
+        robot: The robot. values: Name of a parameter -> values, (..., *shape), mixed units and frames; the
             leading axes broadcast.
 
     Raises:
