@@ -318,7 +318,7 @@ def test_figures_and_animations_are_written(run, tmp_path):
     assert "http" not in page.replace("http-equiv", "")
     snapshot(run, 0.1).savefig(tmp_path / "frame.png")
     joints_figure(run, ["leg1_knee"], title="one knee").savefig(tmp_path / "knee.png")
-    with pytest.raises(LeggedError, match=r"\.gif or an \.html"):
+    with pytest.raises(LeggedError, match=r"a \.gif, an \.mp4 or an \.html"):
         animate(run, tmp_path / "run.mov")
 
 
