@@ -49,7 +49,7 @@ def triple_pendulum(lengths: Sequence[float] | Array = LENGTHS, masses: Sequence
     """Return three rods on a pivot without a motor, one above the other at q = 0; joints pivot, hip and neck.
 
     Args:
-        lengths: Lengths of the rods, from below, (3,), [m]. masses: Their masses, (3,), [kg].
+        lengths: Lengths of the rods along z, link axes, from below, (3,), [m]. masses: Their masses, (3,), [kg].
     """
     builder = RobotBuilder("triple pendulum", Link("ground", point_mass(1.0)), base=FixedBase())
     parent, height = "ground", 0.0
