@@ -14,7 +14,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.controller import Controller, ControllerLike, adapt, full_torque
+from legged.simulation.controller import CommandedFunction, ControllerLike, adapt, full_torque
 
 Array = np.ndarray
 _TIME_TOLERANCE = 1e-6  # of a period, for times of evaluation
@@ -34,7 +34,7 @@ class ZeroOrderHold:
         rate: Evaluations per second, [1/s].
     """
 
-    law: ControllerLike
+    law: ControllerLike | CommandedFunction
     rate: float = 500.0
 
     def __post_init__(self) -> None:
@@ -73,10 +73,10 @@ class SampledLaw:
     """
 
     robot: Robot
-    controller: Controller
+    controller: Any
     sampling_rate: float
 
-    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step at t, (m,): new torques at the times of evaluation.
 
         Args:
@@ -86,21 +86,23 @@ class SampledLaw:
             v: Velocity, (nv,).
             wrenches: Wrenches of the ground on the links, (n_links, 6), about each link's origin in its axes.
             memory: Memory at the end of the previous time step, (m,).
+            command: The command of `legged.Simulation.step`, (nu,), any unit, if the law takes one.
         """
         controller, robot = self.controller, self.robot
         due, held, own = is_sample_time(t, self.sampling_rate), memory[: robot.nv], memory[robot.nv :]
         clocked = has_clock(controller)
         if not isinstance(due, Expression) and not due and not clocked:  # in Python the law runs at its times only
             return memory
-        updated = controller.update(t, phase, q, v, wrenches, own)
+        updated = controller.update(t, phase, q, v, wrenches, own, *command)
         if not isinstance(due, Expression) and not due:
             return np.concatenate([held, updated])
-        tau = full_torque(robot, controller.torque(t, phase, q, v, wrenches, updated))
-        following = updated + controller.rate(t, phase, q, v, wrenches, updated) / self.sampling_rate
+        tau = full_torque(robot, controller.torque(t, phase, q, v, wrenches, updated, *command))
+        rate = controller.rate(t, phase, q, v, wrenches, updated, *command)
+        following = updated + rate / self.sampling_rate
         between = np.concatenate([held, updated]) if clocked else memory
         return where(due, np.concatenate([tau, following]), between)
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the current generalized forces, (nv,); arguments as in `update`."""
         return memory[: len(v)]
 
@@ -117,6 +119,11 @@ class SampledLaw:
     def has_clock(self) -> bool:
         """Whether `update` must run at times of its own: always."""
         return True
+
+    @property
+    def takes_command(self) -> bool:
+        """Whether the law takes the command of `legged.Simulation.step`."""
+        return self.controller.takes_command
 
     @property
     def reference(self) -> Any:

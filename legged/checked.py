@@ -68,6 +68,12 @@ def checked_arguments(target: T) -> T:
     return _checked(target, target.__name__, finite=False)  # type: ignore
 
 
+def reads_arguments(method: T) -> T:
+    """Return a method as it is, which `checked` of its class leaves so: it reads its arguments itself, in less time."""
+    _ORIGINALS[method] = method
+    return method
+
+
 def _checked(function: Any, label: str, owner: type | None = None, finite: bool = True, of_class: bool = False) -> Any:
     """Return the function with its arguments checked at each call.
 

@@ -36,13 +36,13 @@ class ActuatorLimits(Wrapper):
     speed: Gain | None = None
     corner_speed: Gain = 0.0
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the law's generalized forces within the limits, (nv,); arguments as in `GaitLaw.torque`."""
         n = self._plant.base.nv
-        command = super().torque(t, phase, q, v, wrenches, memory)
+        tau = super().torque(t, phase, q, v, wrenches, memory, *command)
         forward, backward = self._available(v[n:]), self._available(-v[n:])
-        limited = np.minimum(np.maximum(command[n:], -backward), forward)
-        return np.concatenate([command[:n], limited])
+        limited = np.minimum(np.maximum(tau[n:], -backward), forward)
+        return np.concatenate([tau[:n], limited])
 
     def _available(self, rates: Array) -> Array:
         """Return the largest torque in the direction of positive rates, (nj,)."""
@@ -76,15 +76,15 @@ class ActuatorLag(Wrapper):
 
     time_constant: Gain
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the generalized forces of the actuators, (nv,); arguments as in `GaitLaw.torque`."""
         return np.concatenate([np.zeros(self._plant.base.nv), memory[: self._size]])
 
-    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
-        command = super().torque(t, phase, q, v, wrenches, memory)[self._plant.base.nv :]
-        own = (command - memory[: self._size]) / np.asanyarray(self.time_constant)
-        return np.concatenate([own, super().rate(t, phase, q, v, wrenches, memory)[self._size :]])
+        target = super().torque(t, phase, q, v, wrenches, memory, *command)[self._plant.base.nv :]
+        own = (target - memory[: self._size]) / np.asanyarray(self.time_constant)
+        return np.concatenate([own, super().rate(t, phase, q, v, wrenches, memory, *command)[self._size :]])
 
     def _fitted(self, robot: Robot) -> tuple[Self, Array]:
         time_constant = per_joint("time_constant", self.time_constant, robot.nj)

@@ -60,15 +60,15 @@ class SensorNoise(SampledWrapper):
         if self.seed != round(self.seed):
             raise DefinitionError(f"seed must be a whole number, got {self.seed}")
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the law's generalized forces at the measured state, (nv,); arguments as in `GaitLaw.torque`."""
-        return super().torque(t, phase, *self._measured(q, v, memory), wrenches, memory)
+        return super().torque(t, phase, *self._measured(q, v, memory), wrenches, memory, *command)
 
-    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
-        return super().rate(t, phase, *self._measured(q, v, memory), wrenches, memory)
+        return super().rate(t, phase, *self._measured(q, v, memory), wrenches, memory, *command)
 
-    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step, (m,): at sample times with new errors.
 
         Arguments as in `GaitLaw.torque`.
@@ -78,7 +78,7 @@ class SensorNoise(SampledWrapper):
             states = _next_random(memory[:n])
             drawn = np.concatenate([states, _normal(states)])
             memory = np.concatenate([where(due, drawn, memory[: 2 * n]), memory[2 * n :]])
-        return super().update(t, phase, *self._measured(q, v, memory), wrenches, memory)
+        return super().update(t, phase, *self._measured(q, v, memory), wrenches, memory, *command)
 
     def _measured(self, q: Array, v: Array, memory: Array) -> tuple[Array, Array]:
         """Return the measured q and v, (nq,) and (nv,)."""

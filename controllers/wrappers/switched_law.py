@@ -18,7 +18,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.controller import Controller, ControllerLike, adapt, full_torque
+from legged.simulation.controller import CommandedFunction, Controller, ControllerLike, adapt, full_torque
 
 Array = np.ndarray
 _SAME_TIME = 1e-9  # [s]: times nearer than this are equal
@@ -50,7 +50,7 @@ class SwitchedLaw:
             different times.
     """
 
-    laws: Sequence[ControllerLike]
+    laws: Sequence[ControllerLike | CommandedFunction]
     when: Sequence[float] | Selection
     _robot: Robot | None = field(default=None, repr=False, kw_only=True)
     _bounds: tuple[int, ...] = field(default=(), repr=False, kw_only=True)  # of the laws' memories in the whole one
@@ -75,25 +75,29 @@ class SwitchedLaw:
             fitted = replace(fitted, _counts=fitted._switch_counts())
         return fitted, np.concatenate(memories)
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the generalized forces of the acting law, (nv,); arguments as in `GaitLaw.torque`."""
         robot = self._robot
         if robot is None:
             raise DefinitionError("this SwitchedLaw has no robot; use the one that start(robot, ...) returns")
 
-        def value(law: Controller, phase: Any, memory: Array) -> Array:
-            return full_torque(robot, law.torque(t, phase, q, v, wrenches, memory))
+        def value(law: Any, phase: Any, memory: Array) -> Array:
+            return full_torque(robot, law.torque(t, phase, q, v, wrenches, memory, *command))
 
         return self._chosen(phase, memory, value)
 
-    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the time derivative of the memory, (m,), zero for laws that do not act.
 
         Arguments as in `GaitLaw.torque`.
         """
-        return self._changed(phase, memory, 0.0 * memory, lambda law, *x: law.rate(t, x[0], q, v, wrenches, x[1]))
 
-    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+        def value(law: Any, phase: Any, memory: Array) -> Array:
+            return law.rate(t, phase, q, v, wrenches, memory, *command)
+
+        return self._changed(phase, memory, 0.0 * memory, value)
+
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step, (m,): of the acting law, and which one acts.
 
         Arguments as in `GaitLaw.torque`.
@@ -101,7 +105,11 @@ class SwitchedLaw:
         if callable(self.when):
             now = np.stack([1.0 * self.when(memory[0], t, q, v, wrenches)])
             memory = np.concatenate([now, memory[1:]])
-        return self._changed(phase, memory, memory, lambda law, *x: law.update(t, x[0], q, v, wrenches, x[1]))
+
+        def value(law: Any, phase: Any, memory: Array) -> Array:
+            return law.update(t, phase, q, v, wrenches, memory, *command)
+
+        return self._changed(phase, memory, memory, value)
 
     def switches(self, until: float) -> Any:
         """Return the times before `until` at which the reference jumps or another law takes over, (n,), [s].
@@ -136,6 +144,11 @@ class SwitchedLaw:
     def has_clock(self) -> bool:
         """Whether a law has sample times of its own."""
         return any(has_clock(law) for law in self.laws)
+
+    @property
+    def takes_command(self) -> bool:
+        """Whether a law takes the command of `legged.Simulation.step`."""
+        return any(getattr(law, "takes_command", False) for law in self.laws)
 
     @property
     def reference(self) -> Any:

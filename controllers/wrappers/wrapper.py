@@ -26,7 +26,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.controller import ControllerLike, adapt, full_torque
+from legged.simulation.controller import CommandedFunction, ControllerLike, adapt, full_torque
 
 Array = np.ndarray
 _WHOLE = 1e-6  # of a period: deviation of a delay from a whole number of periods that counts as rounding
@@ -43,7 +43,7 @@ class Wrapper:
         law: Any controller.
     """
 
-    law: ControllerLike
+    law: ControllerLike | CommandedFunction
     _robot: Robot | None = field(default=None, repr=False, kw_only=True)
     _size: int = field(default=0, repr=False, kw_only=True)  # length of the wrapper's own memory
 
@@ -64,18 +64,18 @@ class Wrapper:
         started = replace(fitted, law=controller, _robot=robot, _size=len(own))
         return started, np.concatenate([own, memory])
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
-        return full_torque(self._plant, self.law.torque(t, phase, q, v, wrenches, memory[self._size :]))
+        return full_torque(self._plant, self.law.torque(t, phase, q, v, wrenches, memory[self._size :], *command))
 
-    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
-        inner = self.law.rate(t, phase, q, v, wrenches, memory[self._size :])
+        inner = self.law.rate(t, phase, q, v, wrenches, memory[self._size :], *command)
         return np.concatenate([np.zeros(self._size), inner])
 
-    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step, (m,); arguments as in `GaitLaw.torque`."""
-        inner = self.law.update(t, phase, q, v, wrenches, memory[self._size :])
+        inner = self.law.update(t, phase, q, v, wrenches, memory[self._size :], *command)
         return np.concatenate([memory[: self._size], inner])
 
     def switches(self, until: float) -> Any:
@@ -95,6 +95,11 @@ class Wrapper:
     def has_clock(self) -> bool:
         """Whether the wrapper or its law has sample times of its own."""
         return has_clock(self.law)
+
+    @property
+    def takes_command(self) -> bool:
+        """Whether the law takes the command of `legged.Simulation.step`, which the wrapper passes on."""
+        return bool(getattr(self.law, "takes_command", False))
 
     @property
     def reference(self) -> Any:
@@ -173,21 +178,21 @@ class Delay(SampledWrapper):
                 f"{1.0 / self.frequency:g} s; use a higher frequency"
             )
 
-    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step, (m,): at sample times with the present command in front.
 
         Arguments as in `GaitLaw.torque`.
         """
-        updated = super().update(t, phase, q, v, wrenches, memory)
+        updated = super().update(t, phase, q, v, wrenches, memory, *command)
         due = is_sample_time(t, self.frequency)
         if not isinstance(due, Expression) and not due:
             return updated
-        command = super().torque(t, phase, q, v, wrenches, updated)
+        tau = super().torque(t, phase, q, v, wrenches, updated, *command)
         line = updated[: self._size]
-        shifted = np.concatenate([command, line[: self._size - len(v)]])
+        shifted = np.concatenate([tau, line[: self._size - len(v)]])
         return np.concatenate([where(due, shifted, line), updated[self._size :]])
 
-    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the delayed generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
         return memory[self._size - len(v) : self._size]
 

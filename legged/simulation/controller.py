@@ -28,7 +28,7 @@ class Controller(Protocol):
     `initial_state(robot) -> (q, v)`, the start of runs without a given state, and
     `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each, which runs record.
     A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
-    `rate` and `update` if they need it.
+    `rate` and `update` if they need it; one that passes it on says so by a property `takes_command`.
     """
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Any:
@@ -116,7 +116,8 @@ class _ControllerAdapter:
         return type(self)(controller), np.zeros(0) if memory is None else np.asarray(memory, dtype=float)
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
-        return self.controller.torque(t, phase, q, v, wrenches, memory, *command)
+        own = command if command and self.takes_command else ()
+        return self.controller.torque(t, phase, q, v, wrenches, memory, *own)
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         rate: Any = getattr(self.controller, "rate", None)
@@ -145,7 +146,8 @@ class _ControllerAdapter:
 
     @property
     def takes_command(self) -> bool:
-        return takes_command(self.controller.torque)
+        own = getattr(self.controller, "takes_command", None)
+        return takes_command(self.controller.torque) if own is None else bool(own)
 
     @property
     def reference(self) -> Any:
@@ -156,7 +158,8 @@ class _FunctionController(_ControllerAdapter):
     """A controller from a callable tau = controller(t, q, v, wrenches), or with a fifth argument `command`."""
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
-        return self.controller(t, q, v, wrenches, *command)
+        own = command if command and self.takes_command else ()
+        return self.controller(t, q, v, wrenches, *own)
 
     @property
     def takes_command(self) -> bool:
@@ -336,3 +339,5 @@ class LawDefinition(Protocol):
 
 ControllerLike = TorqueLaw | LawDefinition | Callable[[Any, Array, Array, Array], Array] | None
 """What `simulate` and `rollout` take as a controller; `adapt` turns it into a `Controller`."""
+CommandedFunction = Callable[[Any, Array, Array, Array, Any], Array]
+"""A function (t, q, v, wrenches, command) -> torques, which `Simulation` takes as a controller."""

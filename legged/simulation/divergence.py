@@ -12,10 +12,11 @@ A state is judged by two bounds, both far beyond the motion of robots:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -38,6 +39,8 @@ UNEXPLAINED_SHARE = 1.0
 """Share of the kinetic energy that appears without a source in each step of a solution that has diverged."""
 SLOW = 5.0
 """[rad/s] or [m/s]: states without a faster coordinate are not checked for their energy."""
+TOO_FAST, GAINED_ENERGY = -2.0, -3.0
+"""Termination codes of a robot beyond one of the two bounds."""
 _ROUNDING = 1e-6  # of a step
 _BODY_STATE = 13  # entries of s for a free body
 
@@ -109,7 +112,15 @@ class DivergenceCheck:
         gained = (after - before).sum(axis=-1) - works
         kinetic = np.maximum(before[..., 0], after[..., 0])
         share = UNEXPLAINED_SHARE * np.maximum(np.ceil(duration / self.step - _ROUNDING), 1.0)
-        return np.where((after[..., 0] > ENERGY_PER_MASS * self._mass) & ~(gained <= share * kinetic), gained, 0.0)
+        return np.where(self.is_energetic(after) & ~(gained <= share * kinetic), gained, 0.0)
+
+    def is_energetic(self, energies: Array) -> Array:
+        """Return whether the kinetic energy is so large that its source is checked, (...), bool.
+
+        Args:
+            energies: Kinetic and potential energies, (..., 2), [J].
+        """
+        return np.asarray(energies[..., 0] > ENERGY_PER_MASS * self._mass)
 
     def message(self, t: float, s: Array, gained: float = 0.0, reason: str = "") -> str:
         """Return why a run ended: what diverged, when, and what to do.
@@ -155,3 +166,60 @@ class DivergenceCheck:
         for body in self._bodies:
             found += [(f"body {body.name!r}", bound) for bound in (*[ANGULAR_SPEED] * 3, *[LINEAR_SPEED] * 3)]
         return found
+
+
+class DivergenceMonitor:
+    """Judges the states of several robots at times some milliseconds apart.
+
+    Args:
+        check: The bounds. energies: Function (q, s) -> kinetic and potential energies, (..., 2), [J].
+        count: Number of robots, N.
+
+    Attributes:
+        gained: Kinetic energy of each robot that came from no source when it was found, (N,), [J].
+    """
+
+    def __init__(self, check: DivergenceCheck, energies: Callable[[Array, Array], Array], count: int):
+        self._check, self._energies, self._nq = check, energies, check.loop.robot.nq
+        self.gained = np.zeros(count)
+        self._known = np.zeros(count, dtype=int)  # number of states of each robot since its reset
+        self._samples: list[tuple[Array, Array]] = []
+
+    def forget(self, robots: Any) -> None:
+        """Begin again for some robots.
+
+        Args:
+            robots: Their indices, or a slice.
+        """
+        self._known[robots] = 0
+
+    def codes(self, t: Array, states: Array, running: Array) -> Array:
+        """Return `TOO_FAST` or `GAINED_ENERGY` for each robot whose motion has diverged, 0.0 for others, (N,).
+
+        Args:
+            t: Present times, (N,), [s]. states: Present states [q; s], (N, n), mixed units.
+            running: Whether robots have not ended, (N,), dimensionless; others are not judged.
+        """
+        check, nq = self._check, self._nq
+        fast = running & ~check.too_slow_to_judge(states[:, nq:])
+        codes = np.zeros(len(states))
+        if fast.any():
+            codes[fast & check.too_fast(states[:, nq:])] = TOO_FAST
+            running = running & (codes == 0.0)
+        self._samples = [*self._samples[-2:], (t, states.copy())]
+        self._known = np.where(running, self._known + 1, 0)
+        robots = np.flatnonzero((self._known > 2) & fast)
+        if len(robots):
+            robots = robots[check.is_energetic(self._energies(states[robots, :nq], states[robots, nq:]))]
+        if len(robots):
+            self.gained[robots] = self._gained(robots)
+            codes[robots[self.gained[robots] != 0.0]] = GAINED_ENERGY
+        return codes
+
+    def _gained(self, robots: Array) -> Array:
+        """Return the kinetic energy that came from no source in both of the last two intervals, (k,), [J]."""
+        nq, gains = self._nq, []
+        for (t, before), (t_next, after) in pairwise([(t[robots], states[robots]) for t, states in self._samples]):
+            energies = (self._energies(x[:, :nq], x[:, nq:]) for x in (before, after))
+            gains.append(self._check.unexplained(*energies, before[:, nq:], after[:, nq:], t_next - t))
+        return np.where((gains[0] != 0.0) & (gains[1] != 0.0), gains[0] + gains[1], 0.0)

@@ -160,6 +160,10 @@ def test_an_observation_is_the_function_of_the_present_state(hopper):
     sim = legged.Simulation(robot, standing, ground=SPRINGS, num=11, q=q, integrator=EULER)
     sim.step(n=150)
     seen, forces = sim.observe(features), sim.contacts.forces
+    lone = legged.Simulation(robot, standing, ground=SPRINGS, num=1, q=sim.q[3], v=sim.v[3], integrator=EULER)
+    alone = lone.observe(features)
+    for name in ("center", "load", "tau"):
+        np.testing.assert_allclose(alone[name], seen[name][3:4], rtol=1e-9, atol=1e-9)
     for i in (0, 7):
         np.testing.assert_allclose(seen["center"][i], legged.center_of_mass(robot, sim.q[i]), atol=1e-12)
         np.testing.assert_allclose(seen["tau"][i, 3:], standing(0.0, sim.q[i], sim.v[i], None), rtol=1e-9)
@@ -276,3 +280,78 @@ def test_errors_say_what_to_do(hopper):
     with pytest.raises(StateError, match="beyond its stop"):
         pendulum.reset(np.array([[0.0], [0.3]]))
     pendulum.reset(np.array([[0.0], [0.3]]), where=np.array([True, False]))
+
+
+def test_motions_beyond_the_bounds_of_divergence_end_as_in_rollouts(hopper):
+    """A robot too fast, one whose next state is not finite, and one with energy from an unstable step."""
+    robot, q = hopper
+    v = np.zeros((3, robot.nv))
+    v[1, 3], v[2, 3] = 1e200, 1e6
+    for compiled in (True, False):
+        sim = legged.Simulation(robot, num=3, q=q[:3], v=v, integrator=EULER, compiled=compiled)
+        sim.step(n=10)  # the bounds are checked after 10 ms
+        np.testing.assert_array_equal(sim.diverged, [False, True, True])
+        np.testing.assert_allclose(sim.t, [0.01, 0.0, 0.01], rtol=1e-12)
+        assert "the next state is not finite" in sim.reasons[1] and "joint 'slide' moves at" in sim.reasons[2]
+        assert "use a smaller step than 0.001 s" in sim.reasons[2] and np.isfinite(sim.v).all()
+    h, wall = 0.01, legged.RobotBuilder("cart", legged.Link("wall"), base=legged.FixedBase())
+    cart = wall.add(legged.Prismatic("slide", "x"), legged.Link("block", legged.point_mass(1.0)), to="wall").build()
+
+    def too_stiff(t, q, v, wrenches):
+        return -((2.001 / h) ** 2) * q
+
+    options = {"q": [0.1], "integrator": legged.SemiImplicitEuler(h), "fall": False}
+    runs = legged.rollout(cart, too_stiff, until=4.0, sample=h, **options)
+    sim = legged.Simulation(cart, too_stiff, num=2, **options)
+    while not sim.ended.all():
+        sim.step()
+    assert "J of kinetic energy come from no" in sim.reasons[1]
+    assert sim.t[1] == pytest.approx(runs.when[0])  # found at the second of two intervals; rollouts give the first
+    sim.reset()
+    sim.step(n=3)
+    assert not sim.diverged.any()
+
+
+class Commanded:
+    """Servos whose targets are the command, with a memory that integrates it."""
+
+    def start(self, robot, ground, q, v):
+        return np.zeros(2)
+
+    def torque(self, t, phase, q, v, wrenches, memory, command):
+        return servo(t, q, v, wrenches, command) - memory
+
+    def rate(self, t, phase, q, v, wrenches, memory, command):
+        return command
+
+
+@pytest.mark.parametrize("law", [servo, Commanded()], ids=["function", "memory"])
+def test_wrappers_pass_the_command_to_their_law(hopper, law):
+    robot, q = hopper
+    other = controllers.SwitchedLaw([standing, law], [0.0195])
+    wrapped = {
+        "hold": controllers.ZeroOrderHold(law, rate=250.0),
+        "limits": controllers.ActuatorLimits(law, torque_limit=30.0),
+        "noise": controllers.SensorNoise(law, position=1e-3),
+        "lag": controllers.ActuatorLag(controllers.Delay(law, delay=2e-3), time_constant=5e-3),
+        "switched": controllers.NominalModel(other, model=robot),
+    }
+    if law is servo:
+        wrapped = {name: wrapped[name] for name in ("hold", "lag")}
+    options = {"ground": SPRINGS, "integrator": EULER, "num": 2, "q": q[:2]}
+    target = np.array([[0.0, 0.0], [0.3, 0.02]])
+    for name, outer in wrapped.items():
+        sim = legged.Simulation(robot, outer, compiled=True, **options)
+        still = legged.Simulation(robot, outer, compiled=False, **options)
+        for _ in range(10):
+            sim.step(target, n=4)
+            still.step(target[0], n=4)
+        close(sim.v[0], still.v[0])
+        assert np.abs(sim.v[1] - still.v[1]).max() > 0.1, name
+        assert sim.observe(command)[1] == pytest.approx(target[1])
+    with pytest.raises(ShapeError, match="takes a command"):
+        legged.Simulation(robot, wrapped["lag"], compiled=True, **options).step()
+
+
+def command(command):
+    return command

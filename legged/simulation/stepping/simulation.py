@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from legged.arguments import SQUARED_NORM_TOLERANCE, Numbers, array, instance, number, shown, whole
-from legged.checked import checked
+from legged.checked import checked, reads_arguments
 from legged.compiler.ir.pytree import flatten as flatten_result
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members
@@ -30,9 +30,11 @@ from legged.dynamics.arguments import read
 from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, SimulationWarning, TraceError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
+from legged.simulation.backend import Backend
 from legged.simulation.chart import quaternion_blocks
 from legged.simulation.chatter import STEPS, amplitudes, message
 from legged.simulation.controller import ControllerLike
+from legged.simulation.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.fall import Fall
 from legged.simulation.forces import Push, beyond_range, check_range
 from legged.simulation.integrators import FixedStep, SemiImplicitEuler
@@ -47,6 +49,7 @@ from legged.simulation.stepping.observation import Contacts, argument_names, dep
 Array = np.ndarray
 _FLOAT = np.dtype(float)
 _MOST_STEPS = 10**12
+_CHECK_INTERVAL = 0.01  # [s], between checks of speeds and energies, the default sampling interval of `simulate`
 _AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
 _FIRST_PROBE, _MOST_BETWEEN_PROBES = 64, 4096  # time steps before and between probes for chatter, which take 12
 
@@ -62,7 +65,7 @@ class SimulationState:
         q: Configuration, (nq,). v: Velocity, (nv,).
         rest: Rest of the state, (n,): memories of controller and ground, work of actuators, contacts, pushes and joints
             [J], configuration (7,) and velocity (6,) of each free body.
-        outcome: 0.0 for a robot that is simulated, -1.0 if its motion diverged, 1.0 or 2.0 if it fell.
+        outcome: 0.0 for a robot that is simulated, negative if its motion diverged, 1.0 or 2.0 if it fell.
     """
 
     t: Array
@@ -80,8 +83,9 @@ class Simulation:
 
     Without a controller `step` takes the torques of the actuators. A controller that has an argument `command`, such as
     `law(t, q, v, wrenches, command)`, receives what `step` is given. Motor limits, stops, friction and falls are those
-    of `simulate`, and so is the motion up to rounding. A robot whose motion diverges stays at the state before the
-    call, and one that has fallen stays as it fell, until it is reset.
+    of `simulate`, and so is the motion up to rounding. A robot that falls, or whose motion diverges by the bounds of
+    `legged.simulation.divergence`, stays at the state after the call, or at the state before it if the next one is not
+    finite, until it is reset. The bounds are checked every 10 ms.
 
     Args:
         robot: The robot.
@@ -143,6 +147,11 @@ class Simulation:
         self._members.stored[:] = 0.0
         self._outcome, self._ended = self._members.outcome[:, 0], np.zeros(count, dtype=bool)
         self._clock = Clock(steps, self._starts.loops)
+        self._check = DivergenceCheck.of(self._batch.first.loop, steps)
+        energies = Backend(self._batch.first.loop, False, "").energies
+        self._monitor = DivergenceMonitor(self._check, energies, count)
+        self._steps_per_check = max(round(_CHECK_INTERVAL / steps.step), 1)
+        self._unchecked = 0  # time steps since the last check
         self._engine: StepEngine | None = None
         self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
         self._commands: Array | None = None
@@ -181,7 +190,7 @@ class Simulation:
     @property
     def diverged(self) -> Any:
         """Whether the motion of each robot has diverged, (N,), bool."""
-        return self._shown(self._outcome == NOT_FINITE)
+        return self._shown(self._outcome < 0.0)
 
     @property
     def ended(self) -> Any:
@@ -223,6 +232,7 @@ class Simulation:
             )
         self._members.state[:], self._outcome = rows, state.outcome
         self._ended = self._outcome != 0.0
+        self._monitor.forget(slice(None))
         self._clock.restore(state._clock)
         if state._starts is not self._starts:
             self._restart(state._starts.repeated(count), np.arange(count))
@@ -250,11 +260,13 @@ class Simulation:
         starts = self._batch.started(robots.tolist(), q, v)
         self._members.state[robots], self._members.outcome[robots] = starts.states, 0.0
         self._ended[robots] = False
+        self._monitor.forget(robots)
         self._clock.restart(robots.tolist(), starts.loops)
         self._restart(self._starts.replaced(robots, starts), robots)
 
     # Motion.
 
+    @reads_arguments
     def step(self, command: Any = None, n: int = 1) -> None:
         """Advance all robots that have not ended by n time steps, with the command held.
 
@@ -278,15 +290,18 @@ class Simulation:
         else:
             engine.run(clock.schedule(n), self._thread_count())
         outcome = self._outcome
+        self._unchecked += n
         if np.count_nonzero(outcome):
-            passed = ~self._ended & (outcome != NOT_FINITE)
-            self._ended = outcome != 0.0
-            clock.advance(n, passed, ~self._ended)
+            clock.advance(n, ~self._ended & (outcome != NOT_FINITE), outcome == 0.0)
+            if (self._ended != (outcome != 0.0)).any():
+                self._unchecked = self._steps_per_check  # what seems to be a fall may be a divergence
         else:
             clock.advance(n)
         self._steps += n
         if self._steps >= self._next_probe:
             self._probe(engine)
+        if self._unchecked >= self._steps_per_check:
+            self._check_divergence()
 
     def advance(self, until: float, command: Any = None) -> None:
         """Advance all robots that have not ended to a time, with the command held.
@@ -304,10 +319,9 @@ class Simulation:
         if not (before < until).any():
             return
         engine.run(clock.until(until), self._thread_count())
-        outcome = self._outcome
-        passed = np.flatnonzero(~self._ended & (outcome != NOT_FINITE) & (before < until))
-        self._ended = outcome != 0.0
+        passed = np.flatnonzero(~self._ended & (self._outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
+        self._check_divergence()
 
     def _probe(self, engine: StepEngine) -> None:
         """Warn if a joint chatters in some further steps, after which the state is restored; see `chatter`.
@@ -349,6 +363,7 @@ class Simulation:
         found = self.observe(_contacts)
         return found._replace(touching=found.touching > 0.0)
 
+    @reads_arguments
     def observe(self, function: Callable[..., Any]) -> Any:
         """Return a function of the present states of all robots.
 
@@ -379,9 +394,13 @@ class Simulation:
         if self._compiled is False or isinstance(self._engine, PythonEngine):
             return self._observed_in_python(function, names, commands)
         t, phase, numbers, states = self._clock.times, self._clock.phase, self._starts.numbers, self._members.state
-        if self.num is None:
+        if len(states) == 1:
             commands = None if commands is None else commands[0]
-            return self._observer.observe(function, t.item(), phase.item(), numbers[0], commands, states[0])
+            found = self._observer.observe(function, t.item(), phase.item(), numbers[0], commands, states[0])
+            if self.num is None:
+                return found
+            arrays, rebuild = flatten_result(found)
+            return rebuild(np.asarray(x, dtype=float)[None] for x in arrays)
         with thread_limit(self._thread_count()):
             return self._observer.observe(function, t, phase, numbers, commands, states)
 
@@ -391,9 +410,19 @@ class Simulation:
         """Return values with a leading axis, or those of the only robot."""
         return values if self.num is not None else values[0]
 
+    def _check_divergence(self) -> None:
+        """End the robots whose motion has diverged, also those that have just fallen."""
+        self._unchecked, outcome = 0, self._outcome
+        running = ~self._ended & (outcome != NOT_FINITE)
+        codes = self._monitor.codes(self._clock.times, self._members.state, running)
+        outcome[codes != 0.0] = codes[codes != 0.0]
+        self._ended = outcome != 0.0
+
     def _reason(self, i: int, code: int) -> str:
-        if code == NOT_FINITE:
-            return "the motion diverged"
+        if code < 0:
+            t, s = float(self._clock.times[i]), self._members.state[i, self.robot.nq :]
+            gained = float(self._monitor.gained[i]) if code == GAINED_ENERGY else 0.0
+            return self._check.message(t, s, gained, "the next state is not finite" if code == NOT_FINITE else "")
         limits = self._batch.limits(i, self._starts.states[i, : self.robot.nq])
         assert limits is not None
         return limits.message(self.robot, code)
