@@ -161,8 +161,8 @@ def test_what_cannot_vary_is_told_by_name(biped):
 
     with pytest.raises(UnknownNameError, match=r"no field of controller.gait \(Walk\) named 'strid'; did you mean"):
         attempt(gait__strid=[0.1, 0.2])
-    with pytest.raises(UnknownNameError, match=r"part of a rollout named 'robot'"):
-        attempt(robot__mass=[1.0])
+    with pytest.raises(UnknownNameError, match=r"part of a rollout named 'motor'"):
+        attempt(motor__mass=[1.0])
     with pytest.raises(ShapeError, match=r"'gait.stride' must be \(B,\), a value per member, got shape \(2, 3\)"):
         attempt(gait__stride=np.ones((2, 3)))
     with pytest.raises(ShapeError, match=r"one entry per member; numbers of entries: gait.stride 2, controller.kp 3"):
