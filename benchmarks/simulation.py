@@ -332,7 +332,7 @@ def _stepping_workloads(count: int) -> dict[str, Workload]:
         return normalized(robot, q), v, memory + TIME_STEP * rate
 
     shapes = {"q": robot.nq, "v": robot.nv, "memory": len(ground.memory(len(robot.contacts))), "target": robot.nj}
-    kernel = legged.compile(hand_step, None, **shapes)
+    kernel: Any = legged.compile(hand_step, None, **shapes)
     rows = (q, v, ground.memory(len(robot.contacts)))
     state = rows if count == 1 else tuple(np.tile(x, (count, 1)) for x in rows)
     targets = targets[0] if count == 1 else targets

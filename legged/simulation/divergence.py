@@ -220,6 +220,6 @@ class DivergenceMonitor:
         """Return the kinetic energy that came from no source in both of the last two intervals, (k,), [J]."""
         nq, gains = self._nq, []
         for (t, before), (t_next, after) in pairwise([(t[robots], states[robots]) for t, states in self._samples]):
-            energies = (self._energies(x[:, :nq], x[:, nq:]) for x in (before, after))
-            gains.append(self._check.unexplained(*energies, before[:, nq:], after[:, nq:], t_next - t))
+            energies = [self._energies(x[:, :nq], x[:, nq:]) for x in (before, after)]
+            gains.append(self._check.unexplained(energies[0], energies[1], before[:, nq:], after[:, nq:], t_next - t))
         return np.where((gains[0] != 0.0) & (gains[1] != 0.0), gains[0] + gains[1], 0.0)

@@ -342,8 +342,8 @@ def _diverged(backend: Backend, check: DivergenceCheck, samples: Sequence[StateS
         return ""
     gained = 0.0
     for before, after in ((samples[1], samples[2]), (samples[0], samples[1])):
-        energies = (backend.energies(state.q, state.s) for state in (before, after))
-        found = float(check.unexplained(*energies, before.s, after.s, np.array(after.t - before.t)))
+        energies = [backend.energies(state.q, state.s) for state in (before, after)]
+        found = float(check.unexplained(energies[0], energies[1], before.s, after.s, np.array(after.t - before.t)))
         if not found:
             return ""
         gained += found

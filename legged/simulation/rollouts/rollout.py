@@ -341,9 +341,9 @@ class RolloutTask:
             energies = Backend(loop, False, "").energies
             member, k = np.nonzero(judged)
             before, after = stored[member, k - 1], stored[member, k]
-            pair = (energies(state[:, :nq], state[:, nq:]) for state in (before, after))
+            pair = [energies(state[:, :nq], state[:, nq:]) for state in (before, after)]
             duration = self.times[k] - self.times[k - 1]
-            gained[judged] = check.unexplained(*pair, before[:, nq:], after[:, nq:], duration)
+            gained[judged] = check.unexplained(pair[0], pair[1], before[:, nq:], after[:, nq:], duration)
             gained[:, 1:] = np.where((gained[:, 1:] != 0.0) & (gained[:, :-1] != 0.0), gained[:, 1:], 0.0)
         bad = too_fast | (gained != 0.0)
         reasons = {}
