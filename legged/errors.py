@@ -7,6 +7,8 @@ Each message names the argument or object, says what is wrong with it and how to
 from __future__ import annotations
 
 import difflib
+import sys
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
@@ -153,3 +155,11 @@ class SimulationInterrupt(KeyboardInterrupt):
 
 class SimulationWarning(UserWarning):
     """A simulation whose settings make its result doubtful."""
+
+
+def warn_caller(text: str, category: type[Warning]) -> None:
+    """Emit a warning that names the line outside of this distribution from which it was called."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("legged", "controllers", "robots"):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, category, stacklevel=level)

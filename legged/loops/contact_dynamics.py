@@ -83,7 +83,7 @@ def contact_inverse_dynamics(
 
     f is the solution of least norm for which the base rows of tau vanish, or are smallest: two point feet, for example,
     apply no moment about the line between them. Forces may pull, and friction is not limited; `controllers.Balanced`
-    and `controllers.WorkspaceControl` distribute forces within limits. With a fixed base the forces are zero.
+    and `controllers.WorkspaceBalance` distribute forces within limits. With a fixed base the forces are zero.
 
     Args:
         robot: The robot.

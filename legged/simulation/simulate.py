@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from types import TracebackType
@@ -24,6 +23,7 @@ from legged.errors import (
     SimulationError,
     SimulationInterrupt,
     SimulationWarning,
+    warn_caller,
 )
 from legged.ground.ground import Ground
 from legged.loops.assembly import assemble
@@ -151,7 +151,7 @@ def simulate(
         integrator = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(robot, ground, q, SemiImplicitEuler)))
     warned = coarse_step_warning(loop, q, s, integrator)
     if warned:
-        warnings.warn(warned, SimulationWarning, stacklevel=3)  # the caller, past the check of arguments
+        warn_caller(warned, SimulationWarning)
     backend = select_backend(loop, q, s, compiled)
     reason = "" if given is not None else f" (chosen for {_chosen_for(ground, closed, adapted)})"
     return simulate_loop(backend, q, s, times, integrator, fall, progress, reason, (warned,) if warned else ())
@@ -249,7 +249,7 @@ def simulate_loop(
     run = record_run(backend, f"{integrator}{reason}", samples.states, samples.ended)
     chatter = chatter_of_run(backend, integrator, samples.states, run.vdot)
     if chatter:
-        warnings.warn(chatter, SimulationWarning, stacklevel=4)  # the caller of `simulate`
+        warn_caller(chatter, SimulationWarning)
     run = replace(run, warnings=(*warned, *([chatter] if chatter else [])))
     if samples.kind is not None:
         raise samples.kind(f"{samples.ended}; the run up to there is in error.run", run)

@@ -171,6 +171,7 @@ def test_consistent_inverse_and_its_null_space(seed):
     assert np.abs(M @ N - (M @ N).T).max() < 1e-12 * cond * np.abs(M).max()  # M-orthogonal
 
 
+@pytest.mark.slow
 def test_the_sparse_pseudoinverse_saves_fifty_thousand_operations():
     """Featherstone 2010, for a robot like ASIMO with several end effectors; the projector saves more."""
     robot = asimo_like()

@@ -137,7 +137,9 @@ def test_distributed_forces_leave_nothing_to_drive_the_base(case):
     assert np.abs(felt @ d - (generalized - tau)).max() < 1e-9 * scale  # a 6x6 solve with weights 1e-7 to 1
 
 
-@pytest.mark.parametrize(("case", "velocity"), [(biped_walk, (0.1, 0, 0)), (quadruped_trot, (0, 0.3, 0))])
+@pytest.mark.parametrize(
+    ("case", "velocity"), [(biped_walk, (0.1, 0, 0)), pytest.param(quadruped_trot, (0, 0.3, 0), marks=pytest.mark.slow)]
+)
 def test_walks_twenty_seconds_on_a_stiff_floor_at_its_speed_and_survives_a_push(case, velocity):
     robot, gait = case()
     ground = realistic_ground(robot)
@@ -150,6 +152,7 @@ def test_walks_twenty_seconds_on_a_stiff_floor_at_its_speed_and_survives_a_push(
     assert abs(run.energy_drift) < 1e-2 * run.energy.kinetic.max() * run.times[-1]
 
 
+@pytest.mark.slow
 def test_a_hexapod_keeps_its_line_on_tripods_that_lie_beside_it():
     """The middle of a tripod's feet lies 8 cm to one side of the trunk, then to the other."""
     robot, gait = robots.hexapod(), controllers.Tripod(stride=0.2)
@@ -165,6 +168,7 @@ def test_the_bare_gait_of_the_biped_falls_on_that_floor():
         simulate(robot, controllers.ComputedTorque(gait), ground=realistic_ground(robot), until=20.0, integrator=STIFF)
 
 
+@pytest.mark.slow
 def test_the_bare_trot_rocks_ten_times_as_much():
     """Without feedback the quadruped continues its trot, but rocks between its diagonal pairs of feet."""
     robot, gait = quadruped_trot()

@@ -34,7 +34,7 @@ SEEDS = [pytest.param(seed, marks=() if seed < DAILY else pytest.mark.slow) for 
 FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "inertia_matrix")
 
 
-@pytest.mark.parametrize("seed", SEEDS)
+@pytest.mark.parametrize("seed", [pytest.param(s, marks=[pytest.mark.slow] * (s > 4)) for s in SEEDS])
 def test_plain_recorded_and_compiled_evaluation_agree(seed):
     robot = legged.random_tree(seed)
     rng = np.random.default_rng(seed)

@@ -7,7 +7,7 @@ from oracles.differences import derivative, rate
 
 import legged
 from legged import denoc
-from legged.errors import NotFiniteError, ShapeError
+from legged.errors import NotFiniteError, ShapeError, UnknownNameError
 
 SEEDS = range(8)
 ROUNDING = 1e-11
@@ -280,7 +280,9 @@ def test_dense_functions_check_their_arguments():
         denoc.bias_forces(robot, q, np.zeros(2))
     with pytest.raises(NotFiniteError, match="q must be finite, got nan"):
         denoc.complement(robot, q * np.nan)
-    with pytest.raises(ValueError, match="form must be 'skew' or 'paper', got 'coriolis'"):
+    with pytest.raises(
+        UnknownNameError, match="no form of the convective matrix named 'coriolis'; there are: skew, paper"
+    ):
         denoc.convective_inertia_matrix(robot, q, v, "coriolis")
     with pytest.raises(KeyError, match="there is no link named 'linkk1'; did you mean 'link1'"):
         denoc.external_forces(robot, q, {"linkk1": np.zeros(6)})

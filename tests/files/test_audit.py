@@ -207,6 +207,7 @@ def test_command_prints_the_audit_and_fails_for_a_rejected_file(write):
     assert "is fixed at zero" in " ".join(welded.output.split())
 
 
+@pytest.mark.slow
 def test_public_robots_are_judged_as_they_were_read():
     pytest.importorskip("pinocchio")
     from oracles.urdfs import all_urdfs

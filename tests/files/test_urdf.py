@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import legged
-from legged.errors import DefinitionError, FileError, UnknownNameError
+from legged.errors import FileError, ShapeError, UnknownNameError
 
 pytest.importorskip("yourdfpy")
 from oracles.urdf_texts import BIPED, GRIPPER, random_urdf
@@ -195,7 +195,7 @@ def test_unknown_options_are_rejected(load):
     ):
         with pytest.raises(UnknownNameError, match=words):
             load(BIPED, **options)
-    with pytest.raises(DefinitionError, match="gravity"):
+    with pytest.raises(ShapeError, match="gravity"):
         load(BIPED, gravity=(0, 0))
 
 

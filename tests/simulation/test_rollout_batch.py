@@ -192,7 +192,7 @@ def test_a_balanced_trot_equals_its_plain_run():
     close(runs.v[1], plain.v)
 
 
-@pytest.mark.parametrize("kind", ["compliant", "rigid"])
+@pytest.mark.parametrize("kind", ["compliant", pytest.param("rigid", marks=pytest.mark.slow)])
 def test_gaits_that_are_fitted_numerically_run_in_rollouts(kind):
     robot = robots.spatial_quadruped()
     gait = controllers.suited(controllers.Trot, robot)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -17,7 +16,7 @@ from legged.compiler import compile as compile_function
 from legged.compiler.codegen import llvm
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
-from legged.errors import DivergenceError, SimulationInterrupt, SimulationWarning, TraceError
+from legged.errors import DivergenceError, SimulationInterrupt, SimulationWarning, TraceError, warn_caller
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
@@ -166,7 +165,7 @@ def rollout(
         name, members = task.simulate(compiled, threads, bar.update)
     runs = task.result(name, members)
     for text in runs.warnings:
-        warnings.warn(text, SimulationWarning, stacklevel=3)  # the caller, past the check of arguments
+        warn_caller(text, SimulationWarning)
     if INTERRUPTED in runs.reasons:
         count = runs.reasons.count(INTERRUPTED)
         raise SimulationInterrupt(f"{INTERRUPTED} before {count} of {len(runs)} members ended; see error.run", runs)

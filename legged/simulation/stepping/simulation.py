@@ -13,7 +13,6 @@ The time steps of all robots are one call of machine code. See docs/simulation.m
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +26,15 @@ from legged.compiler.runtime.threads import check_threads, default_threads, thre
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, SimulationWarning, TraceError
+from legged.errors import (
+    ArgumentError,
+    DefinitionError,
+    LeggedError,
+    ShapeError,
+    SimulationWarning,
+    TraceError,
+    warn_caller,
+)
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
@@ -348,7 +355,7 @@ class Simulation:
     def _warn(self, text: str) -> None:
         if text:
             self._warnings.append(text)
-            warnings.warn(text, SimulationWarning, stacklevel=3 if not self._steps else 4)  # the caller
+            warn_caller(text, SimulationWarning)
 
     # Observation.
 
