@@ -29,12 +29,12 @@ def test_a_tree_costs_no_more_than_a_chain_of_as_many_links(function, branching)
 
 
 ROBOTS = 300
-DAILY = 12  # the others, mostly compile time, run in `make test-slow`
+DAILY = 6  # the others, mostly compile time, run in `make test-slow`
 SEEDS = [pytest.param(seed, marks=() if seed < DAILY else pytest.mark.slow) for seed in range(ROBOTS)]
 FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "inertia_matrix")
 
 
-@pytest.mark.parametrize("seed", [pytest.param(s, marks=[pytest.mark.slow] * (s > 4)) for s in SEEDS])
+@pytest.mark.parametrize("seed", SEEDS)
 def test_plain_recorded_and_compiled_evaluation_agree(seed):
     robot = legged.random_tree(seed)
     rng = np.random.default_rng(seed)
