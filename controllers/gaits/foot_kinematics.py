@@ -161,8 +161,10 @@ class FootKinematics:
 
     def _table(self, values: Mapping[str, Any] | Array) -> Array:
         if isinstance(values, Mapping):
-            values = [values[arguments.known_name("point", name, values)] for name in self.names]
-        table = arguments.array("values of points", values)
+            rows: Any = [values[arguments.known_name("point", name, values)] for name in self.names]
+        else:
+            rows = values
+        table = arguments.array("values of points", rows)
         if table.shape != (len(self.names), 3):
             raise ShapeError(f"targets must be ({len(self.names)}, 3), one row per point, got shape {table.shape}")
         return table

@@ -147,8 +147,8 @@ class Gait:
         Raises:
             ReachError: A foot is out of its leg's reach (numbers only).
         """
-        t, phase = list_as_array(t), self.phase_at(t) if phase is None else list_as_array(phase)
-        base, feet = self.plan(taylor.time(t - phase * self.period), phase)
+        t, passed = self._times(t, phase)
+        base, feet = self.plan(taylor.time(t - passed * self.period), passed)
         angles: list[Any] = [0.0] * self._n_joints
         for leg, foot in zip(self.geometry, feet, strict=True):
             from_hip = foot[0] - base[0], foot[1] - base[1] + leg.offset, base[2] - foot[2] + leg.hip[2]
@@ -156,24 +156,28 @@ class Gait:
                 angles[column] = angle
         return taylor.derivatives(angles)
 
+    def _times(self, t: Numbers, phase: Numbers | None) -> tuple[Any, Any]:
+        """Return the times and the phases, by default those at the times, as numbers or arrays."""
+        return list_as_array(t), self.phase_at(t) if phase is None else list_as_array(phase)
+
     def base(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return planned position, velocity and acceleration of the base's origin, (3,) each, world axes.
 
         Units are [m], [m/s] and [m/s^2]; arguments as in `reference`.
         """
-        t, phase = list_as_array(t), self.phase_at(t) if phase is None else list_as_array(phase)
-        base, _ = self.plan(taylor.time(t - phase * self.period), phase)
-        return taylor.derivatives([base[0] + taylor.lift(phase * self.stride), base[1], base[2]])
+        t, passed = self._times(t, phase)
+        base, _ = self.plan(taylor.time(t - passed * self.period), passed)
+        return taylor.derivatives([base[0] + taylor.lift(passed * self.stride), base[1], base[2]])
 
     def feet(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
         """Return planned positions, velocities and accelerations of the soles, (legs, 3) each, world axes.
 
         Units are [m], [m/s] and [m/s^2]; arguments as in `reference`.
         """
-        t, phase = list_as_array(t), self.phase_at(t) if phase is None else list_as_array(phase)
-        _, feet = self.plan(taylor.time(t - phase * self.period), phase)
+        t, passed = self._times(t, phase)
+        _, feet = self.plan(taylor.time(t - passed * self.period), passed)
         rows = [
-            [foot[0] + taylor.lift(leg.stance[0] + phase * self.stride), foot[1] + leg.stance[1], foot[2]]
+            [foot[0] + taylor.lift(leg.stance[0] + passed * self.stride), foot[1] + leg.stance[1], foot[2]]
             for leg, foot in zip(self.geometry, feet, strict=True)
         ]
         return taylor.derivatives(rows)

@@ -94,11 +94,11 @@ class NumericalGait:
             rows = [self.reference(x, phase) for x in t]
             position, velocity, acceleration = (np.array(part) for part in zip(*rows, strict=True))
             return position, velocity, acceleration
-        phase = self.gait.phase_at(t) if phase is None else phase
-        share = (t - phase * self.period) / self.period
-        parts = self._piece(share, phase, len(self._pieces) - 1)
+        passed: Any = self.gait.phase_at(t) if phase is None else phase
+        share = (t - passed * self.period) / self.period
+        parts = self._piece(share, passed, len(self._pieces) - 1)
         for k in reversed(range(len(self._pieces) - 1)):
-            before = self._piece(share, phase, k)
+            before = self._piece(share, passed, k)
             parts = [taylor.where(share < self._pieces[k][1], x, y) for x, y in zip(before, parts, strict=True)]
         return parts[0], parts[1], parts[2]
 

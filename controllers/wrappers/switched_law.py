@@ -118,7 +118,7 @@ class SwitchedLaw:
             until: End time, [s].
         """
         if callable(self.when):
-            own = [tuple(float(t) for t in law.switches(until)) for law in self.laws]
+            own = [tuple(float(t) for t in law.switches(until)) for law in self._started]
             different = {times for times in own if times}
             if len(different) > 1:
                 raise DefinitionError(
@@ -133,12 +133,17 @@ class SwitchedLaw:
 
     def update_times(self, until: float) -> Any:
         """Return the times before `until` at which a time step must start, (n,), [s]."""
-        return np.unique([float(t) for law in self.laws for t in law.update_times(until)])
+        return np.unique([float(t) for law in self._started for t in law.update_times(until)])
+
+    @property
+    def _started(self) -> Sequence[Any]:
+        """The laws, which `start` has replaced with started controllers."""
+        return self.laws
 
     @property
     def has_update(self) -> bool:
         """Whether a law has a discrete update, or the state chooses the law."""
-        return callable(self.when) or any(law.has_update for law in self.laws)
+        return callable(self.when) or any(law.has_update for law in self._started)
 
     @property
     def has_clock(self) -> bool:
@@ -172,14 +177,14 @@ class SwitchedLaw:
 
     def _own_switches(self, k: int, start: float, end: float) -> list[float]:
         """Return the switch times of law k between two times, without these."""
-        return [float(t) for t in self.laws[k].switches(end) if start + _SAME_TIME < t < end - _SAME_TIME]
+        return [float(t) for t in self._started[k].switches(end) if start + _SAME_TIME < t < end - _SAME_TIME]
 
     def _switch_counts(self) -> tuple[tuple[float, float], ...]:
         """Return the phases of this law and of each law itself at the time when that law takes over."""
         counts, passed = [(0.0, 0.0)], 0
         for k, (start, end) in enumerate(pairwise(self._starts[:-1])):
             passed += len(self._own_switches(k, start, end)) + 1
-            own = [t for t in self.laws[k + 1].switches(end + _MARGIN) if t <= end + _SAME_TIME]
+            own = [t for t in self._started[k + 1].switches(end + _MARGIN) if t <= end + _SAME_TIME]
             counts.append((float(passed), float(len(own))))
         return tuple(counts)
 
@@ -189,8 +194,8 @@ class SwitchedLaw:
         parts = [memory[i:j] for i, j in pairwise(self._bounds)] or [memory] * len(self.laws)
         if not isinstance(number, Expression):
             k = round(float(number))
-            return value(self.laws[k], phases[k], parts[k])
-        values = [value(*x) for x in zip(self.laws, phases, parts, strict=True)]
+            return value(self._started[k], phases[k], parts[k])
+        values = [value(*x) for x in zip(self._started, phases, parts, strict=True)]
         found = values[0]
         for k, other in enumerate(values[1:], 1):
             found = where(number > k - 0.5, other, found)
@@ -205,9 +210,9 @@ class SwitchedLaw:
         for k, (i, j) in enumerate(pairwise(self._bounds)):
             acts = (number > k - 0.5) & (number < k + 0.5)
             if isinstance(acts, Expression):
-                parts.append(where(acts, value(self.laws[k], phases[k], memory[i:j]), otherwise[i:j]))
+                parts.append(where(acts, value(self._started[k], phases[k], memory[i:j]), otherwise[i:j]))
             else:
-                parts.append(value(self.laws[k], phases[k], memory[i:j]) if acts else otherwise[i:j])
+                parts.append(value(self._started[k], phases[k], memory[i:j]) if acts else otherwise[i:j])
         return np.concatenate(parts)
 
     def _acting(self, phase: Any, memory: Array) -> tuple[Any, list[Any]]:

@@ -66,30 +66,35 @@ class Wrapper:
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the generalized forces, (nv,); arguments as in `GaitLaw.torque`."""
-        return full_torque(self._plant, self.law.torque(t, phase, q, v, wrenches, memory[self._size :], *command))
+        return full_torque(self._plant, self._started.torque(t, phase, q, v, wrenches, memory[self._size :], *command))
 
     def rate(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the time derivative of the memory, (m,); arguments as in `GaitLaw.torque`."""
-        inner = self.law.rate(t, phase, q, v, wrenches, memory[self._size :], *command)
+        inner = self._started.rate(t, phase, q, v, wrenches, memory[self._size :], *command)
         return np.concatenate([np.zeros(self._size), inner])
 
     def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the memory at the start of a time step, (m,); arguments as in `GaitLaw.torque`."""
-        inner = self.law.update(t, phase, q, v, wrenches, memory[self._size :], *command)
+        inner = self._started.update(t, phase, q, v, wrenches, memory[self._size :], *command)
         return np.concatenate([memory[: self._size], inner])
 
     def switches(self, until: float) -> Any:
         """Return the times before `until` at which the law's reference jumps, [s]."""
-        return self.law.switches(until)
+        return self._started.switches(until)
 
     def update_times(self, until: float) -> Any:
         """Return the times before `until` at which a time step must start, [s]."""
-        return self.law.update_times(until)
+        return self._started.update_times(until)
+
+    @property
+    def _started(self) -> Any:
+        """The law, which `start` has replaced with a started controller."""
+        return self.law
 
     @property
     def has_update(self) -> bool:
         """Whether the wrapper or its law has a discrete update."""
-        return self.law.has_update
+        return self._started.has_update
 
     @property
     def has_clock(self) -> bool:
@@ -135,7 +140,7 @@ class SampledWrapper(Wrapper):
 
     def update_times(self, until: float) -> Any:
         """Return the sample times before `until`, and those of the law, (n,), [s]."""
-        own = np.asarray(self.law.update_times(until), dtype=float)
+        own = np.asarray(self._started.update_times(until), dtype=float)
         return np.union1d(own, sample_times(until, self.frequency))
 
     @property

@@ -96,7 +96,7 @@ def stops_of(robot: Robot) -> tuple[Stop, ...]:
             position[body.q.start] = np.minimum(np.maximum(0.0, lower), upper)
     inertias, stops = np.diag(inertia_matrix(robot, as_vector(position))), []
     for body, lower, upper in ranges:
-        inertia = inertias[body.v.start] / body.ratio**2
+        inertia: Any = inertias[body.v.start] / body.ratio**2
         stops.append(Stop(body, lower, upper, inertia / STOP_TIME**2, 2.0 * inertia / STOP_TIME))
     return tuple(stops)
 

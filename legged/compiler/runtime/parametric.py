@@ -31,7 +31,8 @@ class ParametricKernel(Kernel[..., Any]):
         self.parameters = parameters
         super().__init__(graph, name, meanings)
         self._unchecked = type(self).__call__ if self._has_entry_point else self.general
-        self.__class__ = ParametricKernel  # `Kernel` has put its entry point in place of `__call__`
+        # `Kernel` has put its entry point in place of `__call__`.
+        object.__setattr__(self, "__class__", ParametricKernel)
 
     def __reduce__(self) -> tuple[Any, ...]:
         meanings = {a.name: a.meaning for a in self.arguments}
