@@ -369,7 +369,7 @@ def _stepping_workloads(count: int) -> dict[str, Workload]:
 
 
 def _features(q: Any, v: Any, contacts: Any) -> Any:
-    """Return what a policy may observe: the state, and the contact forces."""
+    """Return the state and the contact forces, an observation of usual size for learning."""
     return np.concatenate([q, v]), contacts.forces
 
 

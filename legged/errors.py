@@ -146,7 +146,7 @@ class DivergenceError(SimulationError):
 
 
 class SimulationInterrupt(KeyboardInterrupt):
-    """Ctrl-C during a simulation; `run` holds what was computed before it, a `Run` or `Rollouts`."""
+    """A `KeyboardInterrupt` during a simulation; `run` is the `Run` or `Rollouts` up to the interrupt, or None."""
 
     def __init__(self, message: str, run: Any = None):
         super().__init__(message)

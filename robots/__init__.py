@@ -1,18 +1,15 @@
-"""Ready-made robots, one definition per file."""
+"""Ready-made robots."""
 
 from robots.centipede import centipede
 from robots.chain import chain
-from robots.delta import delta
-from robots.five_bar import five_bar_leg
-from robots.four_bar import four_bar
+from robots.closed_loops import delta, five_bar_leg, four_bar
 from robots.hexapod import hexapod
-from robots.hopper import planar_hopper
+from robots.hoppers import planar_hopper, two_link_hopper
 from robots.humanoid import humanoid
 from robots.planar_biped import planar_biped
 from robots.spatial_biped import spatial_biped
 from robots.spatial_quadruped import spatial_quadruped
 from robots.tree import tree
-from robots.two_link_hopper import two_link_hopper
 
 __all__ = [
     "centipede",

@@ -35,7 +35,7 @@ _WHOLE = 1e-6  # of a period: deviation of a delay from a whole number of period
 @checked
 @dataclass(frozen=True, eq=False)
 class Wrapper:
-    """A controller around another one, which it evaluates unchanged; subclasses change what passes.
+    """Base class of controllers that evaluate another one; subclasses change its inputs or its torques.
 
     `start` returns a copy with the started law. Its memory is [own memory; memory of the law].
 

@@ -75,7 +75,14 @@ def read(root: Any) -> Robot | None:
 
 
 def stated_base(root: Any) -> tuple[bool | None, Array | None]:
-    """Return whether the base of a URDF floats, and its gravity, (3,), [m/s^2]; None for what it does not state."""
+    """Return the kind of base and the gravity stated in the extension element of a URDF; None for a missing value.
+
+    Args:
+        root: The root element.
+
+    Returns:
+        Whether the base floats, and the gravitational acceleration, (3,), [m/s^2], world axes.
+    """
     element = root.find(TAG)
     if element is None:
         return None, None

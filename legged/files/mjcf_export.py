@@ -91,7 +91,10 @@ class _BodyJoint(NamedTuple):
 
 
 class _Writer:
-    """Writer of the elements; unless `is_exact`, with shapes, and with `approximations` for what MJCF cannot hold."""
+    """Writes the elements of an MJCF file.
+
+    Unless `is_exact`, it also writes shapes, and collects in `approximations` the properties that MJCF cannot express.
+    """
 
     def __init__(self, robot: Robot, is_exact: bool) -> None:
         self.is_exact = is_exact

@@ -123,7 +123,7 @@ class DivergenceCheck:
         return np.asarray(energies[..., 0] > ENERGY_PER_MASS * self._mass)
 
     def message(self, t: float, s: Array, gained: float = 0.0, reason: str = "") -> str:
-        """Return why a run ended: what diverged, when, and what to do.
+        """Return the message for a run that diverged: time, fastest joint or body, and remedy.
 
         Args:
             t: Time, [s]. s: Rest of the state, (size,). gained: Kinetic energy without a source, [J].

@@ -35,7 +35,7 @@ _VERSION_1 = (
 
 @dataclass(frozen=True)
 class FieldRule:
-    """What a field of a run must hold.
+    """Type and shape of a field of a run file.
 
     Attributes:
         kind: "text", "names" (a list of texts), "whole" (integers) or "real".

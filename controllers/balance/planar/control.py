@@ -62,7 +62,7 @@ class MomentumReference(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class PlanarController:
-    """What all controllers of planar balance share.
+    """Base class of the controllers of planar balance: model, command, references of other joints, torque limit.
 
     Attributes:
         model: The robot's balance model.

@@ -126,7 +126,7 @@ LARGE = StepCommand((2.0, 3.5, 5.0), (0.9, -0.9, 0.0))
 
 @dataclass(frozen=True)
 class Scenario:
-    """What a run of the comparison has in common for all controllers.
+    """A test case of the comparison: command, disturbances and errors, the same for all controllers.
 
     Attributes:
         words: What it is. command: Steps of the hip.

@@ -204,7 +204,7 @@ def rollout_parameters(
     pushes: Sequence[Push] = (),
     bodies: Sequence[FreeBody] = (),
 ) -> dict[str, Any]:
-    """Return what can vary between the members of a `rollout`: name -> present value, a number or an array, (...).
+    """Return the parameters of a `rollout` that `vary` accepts: name -> present value, a number or an array, (...).
 
     The names begin with "robot" (the names of `Robot.parameters` follow), "controller", "gait" (that of the
     controller), "ground", "pushes" and "bodies". They are the keys of `vary` in `rollout` and `Simulation`.

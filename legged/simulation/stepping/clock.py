@@ -104,7 +104,7 @@ class Clock:
         self._find_breaks(robots)
 
     def snapshot(self) -> tuple[Array, Array, list[ClosedLoop]]:
-        """Return what `restore` takes: origins (N,), [s], numbers of steps (N,), and the closed loops."""
+        """Return a copy of the clock's state: origins (N,), [s], numbers of steps (N,), and closed loops."""
         return self._origin.copy(), self._ticks.copy(), list(self._loops)
 
     def restore(self, saved: tuple[Array, Array, list[ClosedLoop]]) -> None:

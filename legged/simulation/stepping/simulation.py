@@ -216,7 +216,7 @@ class Simulation:
 
     @property
     def backend(self) -> str:
-        """What computes the time steps, in words."""
+        """Description of the code that computes the time steps: compiled or Python."""
         return "no step yet" if self._engine is None else self._engine.name
 
     @property

@@ -1,4 +1,4 @@
-"""A planar hopper with one telescopic leg, after Raibert's machine."""
+"""Planar machines that hop: a telescopic leg after Raibert, and two links with one motor."""
 
 from legged import Limb, Link, PlanarBase, Prismatic, Revolute, Robot, RobotBuilder, box_inertia, rod_inertia
 from legged.checked import checked
@@ -18,3 +18,14 @@ def planar_hopper() -> Robot:
     )
     hopper = RobotBuilder("planar hopper", Link("trunk", box_inertia(5.0, (0.5, 0.2, 0.1))), base=PlanarBase())
     return hopper.attach(leg, to="trunk").build()
+
+
+@checked
+def two_link_hopper() -> Robot:
+    """Return the machine: a leg that stands on its lower end, the foot, and a trunk on a hip about y, the only motor.
+
+    At zero both are upright, the foot 0.5 m below the hip and the upper end of the trunk 0.6 m above it.
+    """
+    leg = Link("leg", rod_inertia(0.5, (0.0, 0.0, -0.5), (0.0, 0.0, 0.0)), {"foot": (0.0, 0.0, -0.5)})
+    trunk = Link("trunk", rod_inertia(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.6)))
+    return RobotBuilder("two-link hopper", leg, base=PlanarBase()).add(Revolute("hip", "y"), trunk, to="leg").build()

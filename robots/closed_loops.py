@@ -1,0 +1,107 @@
+"""Robots with closed loops: a four-bar linkage, a five-bar leg and a delta robot."""
+
+import numpy as np
+
+from legged import (
+    Base,
+    FixedBase,
+    Limb,
+    Link,
+    PlanarBase,
+    Revolute,
+    Spherical,
+    Universal,
+    box_inertia,
+    cylinder_inertia,
+    point_mass,
+    rod_inertia,
+    rpy,
+)
+from legged.checked import checked
+from legged.loops import ClosedRobot, LoopBuilder
+from legged.robot.placement import Vector
+
+
+@checked
+def four_bar(ground: float = 0.5, crank: float = 0.2, coupler: float = 0.45, rocker: float = 0.4) -> ClosedRobot:
+    """Return the linkage of slender rods of 2 kg/m in the x-z plane; the loop joint connects coupler and rocker.
+
+    Joints turn about -y. Crank and rocker angles are relative to +x, the coupler angle relative to the crank. The joint
+    of the crank is at the origin, that of the rocker at (ground, 0, 0). `legged.loops.assemble` closes the loop.
+
+    Args:
+        ground, crank, coupler, rocker: Distances between the joints of each link, [m].
+    """
+    lengths = {"crank": crank, "coupler": coupler, "rocker": rocker}
+    bar = {name: rod_inertia(2.0 * length, (0, 0, 0), (length, 0, 0)) for name, length in lengths.items()}
+    linkage = LoopBuilder("four-bar linkage", Link("ground", point_mass(1.0)), base=FixedBase())
+    linkage.add(Revolute("crank joint", "-y"), Link("crank", bar["crank"]), to="ground")
+    linkage.add(Revolute("pin", "-y"), Link("coupler", bar["coupler"]), to="crank", at=(crank, 0, 0))
+    linkage.add(Revolute("rocker joint", "-y"), Link("rocker", bar["rocker"]), to="ground", at=(ground, 0, 0))
+    closing = {"at": (coupler, 0, 0), "child_at": (rocker, 0, 0)}
+    return linkage.close(Revolute("closing pin", "-y"), parent="coupler", child="rocker", **closing).build()
+
+
+@checked
+def five_bar_leg(base: Base | None = None, gravity: Vector = (0.0, 0.0, -9.81)) -> ClosedRobot:
+    """Return a trunk of 3 kg on the leg; the loop joint connects the shanks at the foot.
+
+    The hips are 0.1 m apart, thighs 0.15 m and shanks 0.3 m long. Joints turn about -y; thigh angles
+    are relative to straight down, shank angles relative to the thigh. `legged.loops.assemble` closes the leg.
+
+    Args:
+        base: Base type of the trunk; planar by default.
+        gravity: Gravitational acceleration, (3,), [m/s^2], world axes.
+    """
+    thigh, shank = (0.0, 0.0, -0.15), (0.0, 0.0, -0.3)
+    leg = LoopBuilder(
+        "five-bar leg", Link("trunk", box_inertia(3.0, (0.3, 0.15, 0.1))), base=base or PlanarBase(), gravity=gravity
+    )
+    for side, x in (("front", 0.05), ("rear", -0.05)):
+        foot = {"foot": shank} if side == "rear" else {}
+        leg.add(
+            Revolute(f"{side}_hip", "-y"),
+            Link(f"{side}_thigh", rod_inertia(0.2, (0, 0, 0), thigh)),
+            to="trunk",
+            at=(x, 0, 0),
+        )
+        shin = Link(f"{side}_shank", rod_inertia(0.15, (0, 0, 0), shank), foot)
+        leg.add(Revolute(f"{side}_knee", "-y"), shin, to=f"{side}_thigh", at=thigh)
+    ends = {"at": shank, "child_at": shank}
+    return leg.close(Revolute("ankle", "-y"), parent="rear_shank", child="front_shank", **ends).build()
+
+
+@checked
+def delta() -> ClosedRobot:
+    """Return the robot: 18 degrees of freedom of the spanning tree, 15 constraints, and 3 degrees of freedom.
+
+    The arms turn about tangents of the base. They point outward at zero and downward with positive angles. Each carries
+    two rods on universal joints. A ball joint connects the platform to the first rod, and five more ball joints close
+    the loops, which are closed at zero.
+    """
+    base, plate = 0.2, 0.06  # [m], radii to the joints
+    length, rod, spread = 0.25, 0.6, 0.1  # [m], of an arm and a rod, and the distance between the rods of a pair
+    reach = base + length - plate
+    tip = np.array([-reach, 0.0, -np.sqrt(rod**2 - reach**2)])  # of a rod at zero, from the elbow
+    arm = Limb().add(Revolute("shoulder", "y"), Link("arm", rod_inertia(0.3, (0, 0, 0), (length, 0, 0))))
+    for side, y in (("left", spread / 2), ("right", -spread / 2)):
+        bar = Link(f"{side}_rod", rod_inertia(0.1, (0, 0, 0), tip))
+        across = tuple(np.cross(tip, (0, 1, 0)) / rod)
+        arm.add(Universal(f"{side}_elbow", "y", across), bar, at=(length, y, 0), to="arm")
+    robot = LoopBuilder("delta", Link("base", cylinder_inertia(5.0, base, (0, 0, 0), (0, 0, 0.02))), base=FixedBase())
+    corners = [(k, side, y) for k in range(3) for side, y in (("left", spread / 2), ("right", -spread / 2))]
+    for k in range(3):
+        turn = rpy(0.0, 0.0, 2 * np.pi * k / 3)
+        robot.attach(arm, to="base", at=turn @ (base, 0, 0), rotation=turn, prefix=f"{'abc'[k]}_")
+    platform = Link("platform", cylinder_inertia(0.2, plate, (0, 0, 0), (0, 0, 0.01)))
+    for k, side, y in corners:
+        turn = rpy(0.0, 0.0, 2 * np.pi * k / 3)
+        corner, name = turn @ (plate, y, 0), f"{'abc'[k]}_{side}"
+        if k == 0 and side == "left":  # the platform's origin is at its own joint
+            first = corner
+            moved = Link(platform.name, platform.inertia.moved(np.eye(3), -first))
+            robot.add(Spherical(f"{name}_ball"), moved, to=f"{name}_rod", at=tip)
+        else:
+            ball = Spherical(f"{name}_ball")
+            robot.close(ball, parent=f"{name}_rod", child="platform", at=tip, child_at=corner - first)
+    return robot.build()
