@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import accuracy, balance, compilation, dynamics, functions, growth, report, simulation, targets
-from benchmarks.record import Record, RecordError, new_record
-from benchmarks.subjects import Settings
+from benchmarks import accuracy, balance, compilation, dynamics, functions, simulation
+from benchmarks.harness import report, targets
+from benchmarks.harness.record import Record, RecordError, new_record
+from benchmarks.harness.subjects import Settings
+from benchmarks.studies import growth
 from legged.table import Table
 
 KINDS: dict[str, tuple[Callable[[Record, Settings], list[Table]], str]] = {

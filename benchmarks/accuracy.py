@@ -11,10 +11,10 @@ import numpy as np
 import controllers
 import legged
 import robots
-from benchmarks.record import Record
-from benchmarks.references import pinocchio
-from benchmarks.subjects import Settings
-from benchmarks.timing import Spread
+from benchmarks.harness.record import Record
+from benchmarks.harness.references import pinocchio
+from benchmarks.harness.subjects import Settings
+from benchmarks.harness.timing import Spread
 from legged import denoc
 from legged.app.paper import report
 from legged.ground import paper_ground

@@ -15,11 +15,11 @@ import numpy as np
 import controllers
 import legged
 import robots
-from benchmarks.record import RATIO, Record, quantity_table
-from benchmarks.references import BLOCK, FRICTION, TRUNK_POSITION, mujoco, mujoco_rollout, standing_mujoco_biped
+from benchmarks.harness.record import RATIO, Record, quantity_table
+from benchmarks.harness.references import BLOCK, FRICTION, TRUNK_POSITION, mujoco, mujoco_rollout, standing_mujoco_biped
+from benchmarks.harness.subjects import Settings
+from benchmarks.harness.timing import Spread, Times, Workload, repeat, time_in_turns
 from benchmarks.simulation import ALL_CORES, BATCH, ONE, REAL_TIME, check_all_finished, compiled_rollout
-from benchmarks.subjects import Settings
-from benchmarks.timing import Spread, Times, Workload, repeat, time_in_turns
 from legged.app.balance.disturbance_map import DisturbanceMap
 from legged.app.balance.disturbance_report import DisturbanceStudy
 from legged.app.balance.experiment import paper_experiment

@@ -30,9 +30,9 @@ import numpy as np
 
 import legged
 import robots
-from benchmarks.record import Record, quantity_table
-from benchmarks.subjects import SUBJECTS, Settings, available_robots
-from benchmarks.timing import Spread
+from benchmarks.harness.record import Record, quantity_table
+from benchmarks.harness.subjects import SUBJECTS, Settings, available_robots
+from benchmarks.harness.timing import Spread
 from legged.compiler import Kernel, record
 from legged.compiler.cache import disk, machine_code
 from legged.compiler.codegen import selection

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 
 import legged
-from benchmarks.machine_code import floating_point_operations, machine_code_loops, peak_workload
-from benchmarks.record import RATIO, Record, quantity_table
-from benchmarks.references import DERIVATIVES, LOOP_STATES, MujocoRobot, PinocchioRobot, mujoco, pinocchio
-from benchmarks.subjects import FORWARD, FUNCTIONS, INVERSE, Function, Settings, available_robots
-from benchmarks.timing import Spread, Workload, check_agreement, repeat, repeat_batch, time_in_turns
+from benchmarks.harness.machine_code import floating_point_operations, machine_code_loops, peak_workload
+from benchmarks.harness.record import RATIO, Record, quantity_table
+from benchmarks.harness.references import DERIVATIVES, LOOP_STATES, MujocoRobot, PinocchioRobot, mujoco, pinocchio
+from benchmarks.harness.subjects import FORWARD, FUNCTIONS, INVERSE, Function, Settings, available_robots
+from benchmarks.harness.timing import Spread, Workload, check_agreement, repeat, repeat_batch, time_in_turns
 from legged.algorithms import derivatives
 from legged.app.paper.timing import states
 from legged.compiler.runtime.threads import default_threads

@@ -4,9 +4,9 @@ import numpy as np
 
 import legged
 import robots
-from benchmarks.record import RATIO, Record, quantity_table
-from benchmarks.subjects import Settings
-from benchmarks.timing import Workload, check_agreement, repeat, time_in_turns
+from benchmarks.harness.record import RATIO, Record, quantity_table
+from benchmarks.harness.subjects import Settings
+from benchmarks.harness.timing import Workload, check_agreement, repeat, time_in_turns
 from legged.table import Table
 
 KIND = "functions"

@@ -9,10 +9,10 @@ import numpy as np
 import controllers
 import legged
 import robots
-from benchmarks.record import RATIO, Record, quantity_table
-from benchmarks.references import MujocoRobot, Servos, mujoco, mujoco_rollout
-from benchmarks.subjects import Settings, available_robots
-from benchmarks.timing import Disagreement, Spread, Workload, check_agreement, repeat, time_in_turns
+from benchmarks.harness.record import RATIO, Record, quantity_table
+from benchmarks.harness.references import MujocoRobot, Servos, mujoco, mujoco_rollout
+from benchmarks.harness.subjects import Settings, available_robots
+from benchmarks.harness.timing import Disagreement, Spread, Workload, check_agreement, repeat, time_in_turns
 from legged.compiler.runtime.threads import default_threads, thread_limit
 from legged.compiler.runtime.time_loop import Members
 from legged.contact import FreeBody, Rigid

@@ -17,7 +17,7 @@ import controllers
 import legged
 import robots
 from legged.files.export_description import base_names, contact_names, stage_names
-from legged.files.mjcf_export import to_mjcf
+from legged.files.mjcf.export import to_mjcf
 from legged.ground import realistic_ground
 from legged.table import Table
 

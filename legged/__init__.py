@@ -27,8 +27,8 @@ from legged.dynamics.kinematics import (
     required_wrench,
 )
 from legged.files.load import audit, load
-from legged.files.mjcf_export import save_mjcf
-from legged.files.urdf_export import save_urdf
+from legged.files.mjcf.export import save_mjcf
+from legged.files.urdf.export import save_urdf
 from legged.loops.contact_dynamics import contact_dynamics, contact_inverse_dynamics
 from legged.moving_coordinates import (
     conventional_acceleration,
@@ -37,14 +37,14 @@ from legged.moving_coordinates import (
     spatial_acceleration,
 )
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
-from legged.robot.builder import Limb, RobotBuilder, rpy
 from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration
-from legged.robot.edit import RobotEditor
+from legged.robot.construction.builder import Limb, RobotBuilder, rpy
+from legged.robot.construction.edit import RobotEditor
+from legged.robot.construction.random_tree import random_tree
 from legged.robot.inertia import Inertia, box_inertia, cylinder_inertia, point_mass, rod_inertia, sphere_inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
 from legged.robot.link import Box, Link, Sphere
 from legged.robot.physics import JointPhysics, Rotor
-from legged.robot.random_tree import random_tree
 from legged.robot.robot import Robot
 from legged.robot.state import State
 from legged.simulation import (

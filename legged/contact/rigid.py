@@ -12,7 +12,7 @@ from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.ground.terrain import Flat, Terrain
 from legged.robot.base import FloatingBase
-from legged.robot.builder import GRAVITY, RobotBuilder
+from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
 from legged.robot.link import Link, Shape
 from legged.robot.placement import Vector, vector3

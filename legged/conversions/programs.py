@@ -15,8 +15,8 @@ from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCC
 from legged.conversions.conversion import Conversion, OtherJoint, match_joints
 from legged.errors import MismatchError, MissingError
 from legged.files.export_description import base_names
-from legged.files.mjcf import captured_warnings
-from legged.files.mjcf_export import to_mjcf
+from legged.files.mjcf.export import to_mjcf
+from legged.files.mjcf.reader import captured_warnings
 from legged.robot.robot import Robot
 
 

@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import numpy as np
 
 from legged.errors import DefinitionError, LeggedError
-from legged.robot.description import from_description
+from legged.robot.construction.description import from_description
 from legged.robot.robot import Robot
 from legged.spatial import Array
 

@@ -12,7 +12,7 @@ from legged.errors import FileWarning
 from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic
 from legged.files.description import Shape as FileShape
 from legged.robot.base import Base, EulerBase
-from legged.robot.builder import RobotBuilder
+from legged.robot.construction.builder import RobotBuilder
 from legged.robot.joint import Connection, Joint, Stage
 from legged.robot.link import PlacedLink, Shape, Sphere
 from legged.robot.physics import JointPhysics, by_stage

@@ -12,16 +12,17 @@ import numpy as np
 from legged.checked import checked
 from legged.denoc import conditioning
 from legged.errors import FileError, LeggedError, UnknownNameError
-from legged.files import embedded, mjcf, reading
+from legged.files import embedded, reading
 from legged.files.audit import Audit, Finding, by_severity, find_all, ill_conditioned_modules
 from legged.files.description import Description, JointEntry, LinkEntry, Tree, tree_of
 from legged.files.export_description import describe_robot
 from legged.files.feet import Feet, FootEntry, find_feet
 from legged.files.inertias import check_positive_definite, total_inertia
+from legged.files.mjcf.reader import read as read_mjcf
 from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
-from legged.files.urdf import parse_urdf
+from legged.files.urdf.reader import parse_urdf
 from legged.robot.base import Base, FixedBase, FloatingBase
-from legged.robot.builder import GRAVITY, RobotBuilder
+from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from legged.robot.link import Link, Sphere
@@ -127,7 +128,7 @@ def describe(path: str | Path) -> Description:
 
 def _described(path: str | Path, content: bytes) -> Description:
     if reading.root_tag(content) == "mujoco":
-        return mjcf.read(path)
+        return read_mjcf(path)
     return parse_urdf(content, str(path))
 
 

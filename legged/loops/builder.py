@@ -11,10 +11,10 @@ from typing import Any
 from legged.checked import checked
 from legged.errors import DefinitionError, FileError, UnknownNameError
 from legged.files.load import load as load_tree
-from legged.files.mjcf_equalities import ClosingEquality, closing_equalities
+from legged.files.mjcf.equalities import ClosingEquality, closing_equalities
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import ClosingJoint, has_default_physics
-from legged.robot.builder import RobotBuilder
+from legged.robot.construction.builder import RobotBuilder
 from legged.robot.joint import Connection, Fixed, Spherical
 
 

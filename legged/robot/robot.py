@@ -21,8 +21,8 @@ from legged.spatial import Array, sum_of
 if TYPE_CHECKING:
     import networkx as nx
 
-    from legged.robot.edit import RobotEditor
-    from legged.robot.parameters import ParameterVector
+    from legged.robot.construction.edit import RobotEditor
+    from legged.robot.construction.parameters import ParameterVector
 
 Named = TypeVar("Named", bound=Any)
 
@@ -135,57 +135,57 @@ class Robot:
         return joint_rates(self, v)
 
     def locked(self, values: Mapping[str, Any]) -> Robot:
-        """Return the robot with some joints locked at given values; see `legged.robot.reduced.locked`."""
-        from legged.robot.reduced import locked  # `reduced` builds robots and so imports this module
+        """Return the robot with some joints locked at given values."""
+        from legged.robot.construction.reduced import locked
 
         return locked(self, values)
 
     def without(self, *links: str) -> Robot:
         """Return the robot without the named links and everything outward of them."""
-        from legged.robot.reduced import without
+        from legged.robot.construction.reduced import without
 
         return without(self, links)
 
     def fused(self) -> Robot:
-        """Return the robot with links that are joined by fixed joints merged; see `legged.robot.reduced.fused`."""
-        from legged.robot.reduced import fused
+        """Return the robot with links that are joined by fixed joints merged."""
+        from legged.robot.construction.reduced import fused
 
         return fused(self)
 
     def edit(self) -> RobotEditor:
         """Return a builder that starts from this robot, to change, add, remove and rename parts; see `RobotEditor`."""
-        from legged.robot.edit import RobotEditor
+        from legged.robot.construction.edit import RobotEditor
 
         return RobotEditor(self)
 
     def parameters(self) -> dict[str, Any]:
-        """Return the numbers that can vary by name, with their values; see `legged.robot.parameters.parameters`."""
-        from legged.robot.parameters import parameters
+        """Return the numbers that can vary by name, with their values."""
+        from legged.robot.construction.parameters import parameters
 
         return parameters(self)
 
     def with_parameters(self, values: Mapping[str, Any]) -> Robot:
-        """Return the robot with some numbers replaced; see `legged.robot.parameters.with_parameters`."""
-        from legged.robot.parameters import with_parameters
+        """Return the robot with some numbers replaced."""
+        from legged.robot.construction.parameters import with_parameters
 
         return with_parameters(self, values)
 
     def parameter_vector(self, names: Sequence[str]) -> ParameterVector:
-        """Return some parameters as one vector of numbers; see `legged.robot.parameters.ParameterVector`."""
-        from legged.robot.parameters import ParameterVector
+        """Return some parameters as one vector of numbers."""
+        from legged.robot.construction.parameters import ParameterVector
 
         return ParameterVector(self, names)
 
     def describe(self) -> dict[str, Any]:
-        """Return the robot as plain data, which JSON can store; see `legged.robot.description.describe`."""
-        from legged.robot.description import describe
+        """Return the robot as plain data, which JSON can store."""
+        from legged.robot.construction.description import describe
 
         return describe(self)
 
     @staticmethod
     def from_description(data: Mapping[str, Any]) -> Robot:
-        """Return the robot of plain data; see `legged.robot.description.from_description`."""
-        from legged.robot.description import from_description
+        """Return the robot of plain data."""
+        from legged.robot.construction.description import from_description
 
         return from_description(data)
 

@@ -16,8 +16,8 @@ from legged.errors import DefinitionError, ShapeError
 from legged.robot.robot import Robot
 from legged.sensors.balance_points import capture_point_of_mass, least_load, support_margin, zero_moment_of_wrench
 from legged.sensors.instruments import contact_switches, gyro, specific_force
-from legged.simulation.records import ContactRecord
-from legged.simulation.run import Run
+from legged.simulation.results.records import ContactRecord
+from legged.simulation.results.run import Run
 from legged.spatial import Array
 
 _CONTACT_LOAD = 0.02  # of the robot's weight: default threshold of a contact switch

@@ -21,7 +21,7 @@ from legged.loops.constraints import jacobian, residual
 from legged.loops.dynamics import Stabilization, simulation_acceleration
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.forces import stop_forces
-from legged.simulation.run import Run
+from legged.simulation.results.run import Run
 from legged.spatial import Array
 
 CLOSURE_TOLERANCE = 1e-6

@@ -39,7 +39,7 @@ from legged.simulation.chart import drift, normalized, velocity_product
 from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Outputs
 from legged.simulation.controller import Controller
 from legged.simulation.forces import Push, push_wrenches, stop_forces
-from legged.simulation.stick_figure import wireframe
+from legged.simulation.results.stick_figure import wireframe
 
 Array = np.ndarray
 Pair = tuple[Array, Array]

@@ -32,12 +32,13 @@ from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
-from legged.simulation.chatter import chatter_of_run
+from legged.simulation.checks.chatter import chatter_of_run
+from legged.simulation.checks.divergence import DivergenceCheck
+from legged.simulation.checks.fall import Fall, Termination
+from legged.simulation.checks.stable_step import largest_stable_step, stable_step_of_loop
 from legged.simulation.closed_chains import ClosedChainLoop, check_closed
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import Controller, ControllerLike, adapt
-from legged.simulation.divergence import DivergenceCheck
-from legged.simulation.fall import Fall, Termination
 from legged.simulation.forces import Push, check_range
 from legged.simulation.integrators import (
     BDF,
@@ -49,11 +50,10 @@ from legged.simulation.integrators import (
     TimeStepping,
     smooth_intervals,
 )
-from legged.simulation.recording import record_run
+from legged.simulation.results.recording import record_run
+from legged.simulation.results.run import Run
+from legged.simulation.results.stick_figure import stick_figure
 from legged.simulation.rigid_loop import RigidLoop, closed_loop
-from legged.simulation.run import Run
-from legged.simulation.stable_step import largest_stable_step, stable_step_of_loop
-from legged.simulation.stick_figure import stick_figure
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -120,8 +120,8 @@ def simulate(
     Raises:
         LoopError: The initial state does not satisfy the loop constraints.
         SimulationError: The robot fell; `error.run` is the run up to that time.
-        DivergenceError: The solution diverged, see `legged.simulation.divergence`; `error.run` is the run up to the
-            last sample before.
+        DivergenceError: The solution diverged, see `legged.simulation.checks.divergence`; `error.run` is the run up
+            to the last sample before.
         SimulationInterrupt: Ctrl-C, a KeyboardInterrupt; `error.run` is the run up to that time.
         ShapeError, NotFiniteError: The initial state, a time or the controller's result has a wrong shape or is not
             finite.

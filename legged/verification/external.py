@@ -19,8 +19,8 @@ from legged.conversions import Conversion
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import inverse_dynamics
 from legged.errors import DefinitionError, LeggedError, MismatchError, MissingError
-from legged.files.mjcf import captured_warnings
-from legged.files.urdf_export import to_urdf
+from legged.files.mjcf.reader import captured_warnings
+from legged.files.urdf.export import to_urdf
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
 from legged.spatial import Array

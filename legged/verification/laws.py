@@ -19,7 +19,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
 from legged.dynamics.kinematics import link_poses
 from legged.robot.configuration import random_configuration
-from legged.robot.reduced import joint_placement
+from legged.robot.construction.reduced import joint_placement
 from legged.robot.robot import Robot
 from legged.spatial import Array, mass_matrix
 

@@ -8,7 +8,8 @@ from oracles.cases import accelerations_apart, well_conditioned
 
 import legged
 import robots
-from legged.algorithms import articulated, composite, newton_euler, sparsity
+from legged.algorithms import articulated, composite, newton_euler
+from legged.algorithms.sparse import sparsity
 from legged.errors import DefinitionError, UnknownNameError
 
 MATRICES = {

@@ -7,7 +7,7 @@ import pytest
 
 import legged
 import robots
-from benchmarks.sparsity import asimo_like, task_costs
+from benchmarks.studies.sparsity import asimo_like, task_costs
 from legged.algorithms import divide_and_conquer, operational
 from legged.algorithms.operational import OperationalSpace
 from legged.compiler import depth

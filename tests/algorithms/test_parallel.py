@@ -9,19 +9,12 @@ from oracles.cases import accelerations_apart
 
 import legged
 import robots
-from benchmarks.parallel_forms import errors
-from legged.algorithms import (
-    articulated,
-    block_elimination,
-    constraint_force,
-    divide_and_conquer,
-    global_form,
-    massive_bodies,
-    sparse_system,
-)
+from benchmarks.studies.parallel_forms import errors
+from legged.algorithms import articulated, divide_and_conquer, global_form, massive_bodies
 from legged.algorithms.divide_and_conquer.assemblies import Assembly, bisect
 from legged.algorithms.links import links_at
 from legged.algorithms.operators import SpatialOperators
+from legged.algorithms.sparse import block_elimination, constraint_force, system
 from legged.compiler import depth
 from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError
@@ -165,13 +158,13 @@ def test_the_projected_equations_of_all_bodies_are_forward_dynamics(seed):
 def test_the_sparse_system_is_forward_dynamics_by_elimination_and_as_a_matrix(seed):
     """Equation (27)."""
     robot, q, v, tau, wrenches = case(seed, 9)
-    vdot = sparse_system.forward_dynamics(robot, q, v, tau, wrenches)
+    vdot = system.forward_dynamics(robot, q, v, tau, wrenches)
     assert unbalanced(robot, q, v, tau, vdot, wrenches) < 1e-9
     assert accelerations_apart(robot, q, v, tau, wrenches, vdot) < 1e-9
-    whole = sparse_system.sparse_system(robot, q, v, tau, wrenches)
-    joints, a_0 = sparse_system.joint_constraints(robot, q, v, tau, wrenches, "this")
+    whole = system.sparse_system(robot, q, v, tau, wrenches)
+    joints, a_0 = system.joint_constraints(robot, q, v, tau, wrenches, "this")
     a = np.linalg.solve(whole.matrix, whole.right_side)[: 6 * len(joints)].reshape(-1, 6)
-    dense = sparse_system.joint_accelerations(robot, joints, list(a), a_0)
+    dense = system.joint_accelerations(robot, joints, list(a), a_0)
     assert unbalanced(robot, q, v, tau, dense, wrenches) < 1e-9
 
 
@@ -179,7 +172,7 @@ def test_the_sparse_system_is_forward_dynamics_by_elimination_and_as_a_matrix(se
 def test_the_sparse_system_has_a_perfect_elimination_order(seed):
     """In elimination order each block couples with at most one later block, so that there is no fill-in."""
     robot, q, v, tau, _ = case(seed, 9)
-    whole = sparse_system.sparse_system(robot, q, v, tau)
+    whole = system.sparse_system(robot, q, v, tau)
     blocks = [block for block in whole.blocks if block]
     met = {(i, j): bool(np.any(whole.matrix[np.ix_(a, b)])) for i, a in enumerate(blocks) for j, b in enumerate(blocks)}
     assert sum(met.values()) <= 4 * len(blocks)  # O(n) blocks of n^2
@@ -309,7 +302,7 @@ def test_the_inverse_inertia_matrix_by_division_takes_logarithmic_depth(version)
 @pytest.mark.parametrize("d", range(7))
 def test_orthogonal_complement_is_orthonormal(d):
     h = np.random.default_rng(d).normal(size=(6, d))
-    T = sparse_system.orthogonal_complement(h)
+    T = system.orthogonal_complement(h)
     assert T.shape == (6, 6 - d)
     assert np.abs(T.T @ h).max(initial=0) < 1e-14 and np.abs(T.T @ T - np.eye(6 - d)).max(initial=0) < 1e-14
 
@@ -318,14 +311,14 @@ def test_systems_of_bodies_refuse_rods_and_armature():
     rods = robots.spatial_quadruped()
     state = rods.neutral(), np.zeros(rods.nv), np.zeros(rods.nv)
     inverse = partial(divide_and_conquer.forward_dynamics, version="inverse")
-    for method in (inverse, sparse_system.forward_dynamics, constraint_force.forward_dynamics):
+    for method in (inverse, system.forward_dynamics, constraint_force.forward_dynamics):
         with pytest.raises(DefinitionError, match="'leg1_thigh' has none about some axis, as a thin rod"):
             method(rods, *state)
     builder = legged.RobotBuilder("geared", legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1))))
     physics, arm = legged.JointPhysics(armature=0.1), legged.Link("arm", legged.box_inertia(1, (0.3, 0.2, 0.1)))
     geared = builder.add(legged.Revolute("joint", "z", physics=physics), arm, to="base").build()
     state = geared.neutral(), np.zeros(geared.nv), np.zeros(geared.nv)
-    for method in (sparse_system, constraint_force):
+    for method in (system, constraint_force):
         with pytest.raises(DefinitionError, match="does not support armature"):
             method.forward_dynamics(geared, *state)
 
@@ -334,7 +327,7 @@ def test_compiled_parallel_forms_equal_plain_ones():
     robot = robots.chain(3, twist=0.7)
     rng = np.random.default_rng(0)
     q, (v, tau) = legged.random_configuration(robot, rng), rng.normal(size=(2, robot.nv))
-    for method in (divide_and_conquer, sparse_system, constraint_force, global_form):
+    for method in (divide_and_conquer, system, constraint_force, global_form):
         vdot = legged.compile(method.forward_dynamics, robot)(q, v, tau)
         assert unbalanced(robot, q, v, tau, vdot) < 1e-11
     for inverse in INVERSES.values():

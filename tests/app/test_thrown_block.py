@@ -22,7 +22,7 @@ from legged.app.cli import app
 from legged.contact import Rigid
 from legged.errors import DefinitionError
 from legged.robot.link import Box
-from legged.simulation.records import GROUND
+from legged.simulation.results.records import GROUND
 
 
 @pytest.fixture(scope="module")

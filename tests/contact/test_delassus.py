@@ -10,7 +10,7 @@ from legged.contact.pairs import Side
 from legged.contact.solver import ContactProblem, velocities
 from legged.dynamics.forward import accelerations
 from legged.errors import DefinitionError
-from legged.robot.random_tree import random_tree
+from legged.robot.construction.random_tree import random_tree
 
 
 def frames(rng, m):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import legged
-from benchmarks.conditioning import point_mass_chain, straight_condition
+from benchmarks.studies.conditioning import point_mass_chain, straight_condition
 from legged import Link, Prismatic, Revolute, RobotBuilder, Spherical
 
 G = 9.81

@@ -18,8 +18,8 @@ import legged
 import robots
 from legged import JointPhysics, Rotor, conversions
 from legged.errors import DefinitionError, FileError, FileWarning, MismatchError
-from legged.files.mjcf_export import to_mjcf
-from legged.robot.random_tree import JOINTS
+from legged.files.mjcf.export import to_mjcf
+from legged.robot.construction.random_tree import JOINTS
 
 OPTIONS = {
     "plain": {},

@@ -10,7 +10,7 @@ import pytest
 import legged
 from legged import FixedBase, FloatingBase, conversions
 from legged.errors import FileError, SingularError
-from legged.files import mjcf
+from legged.files.mjcf import reader
 
 pytest.importorskip("mujoco")
 import mujoco
@@ -179,7 +179,7 @@ def test_shapes_that_collide_are_described(tmp_path):
     path = tmp_path / "shapes.xml"
     seen_only = 'type="sphere" contype="0" conaffinity="0" size="0.1"'
     path.write_text(GEOMETRIES.replace('type="box" size="0.1 0.05 0.02"', seen_only))
-    shapes = {link.name: link.shapes for link in mjcf.read(path).links}
+    shapes = {link.name: link.shapes for link in reader.read(path).links}
     (capsule,), (cylinder,), (box,) = shapes["a"], shapes["b"], shapes["drawer"]
     assert capsule.kind == "capsule" and np.allclose(capsule.size, [0.04, np.hypot(0.3, np.hypot(0.1, 0.2))])
     assert cylinder.kind == "cylinder" and cylinder.size == (0.03, 0.2)

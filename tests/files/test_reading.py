@@ -10,7 +10,8 @@ import pytest
 
 import legged
 from legged.errors import ArgumentError, FileError
-from legged.files import inertias, mjcf_limits, reading
+from legged.files import inertias, reading
+from legged.files.mjcf import limits
 
 pytest.importorskip("yourdfpy")
 from oracles.urdf_texts import BIPED
@@ -147,7 +148,7 @@ def test_limits_hold_for_included_files_and_images(tmp_path):
     with pytest.raises(FileError, match=r"asks for 9e\+08 pixels"):
         legged.load(path)
     (tmp_path / "more.xml").write_text("<mujoco><asset><texture name='t' type='2d' file='t.png'/></asset></mujoco>")
-    (tmp_path / "t.png").write_bytes(mjcf_limits._PNG + struct.pack(">I4sII", 13, b"IHDR", 40000, 40000))
+    (tmp_path / "t.png").write_bytes(limits._PNG + struct.pack(">I4sII", 13, b"IHDR", 40000, 40000))
     with pytest.raises(FileError, match=r"asks for 1\.6e\+09 pixels"):
         legged.load(path)
     (tmp_path / "t.png").unlink()

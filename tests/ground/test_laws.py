@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import robots
-from benchmarks.restitution import small_loss
+from benchmarks.studies.restitution import small_loss
 from legged.errors import DefinitionError, ShapeError
 from legged.ground import (
     AxisFriction,

@@ -8,7 +8,7 @@ from oracles.looped import JOINTS, looped, parallelogram, two_arms
 
 import legged
 import robots
-from benchmarks.parallel_forms import four_bars
+from benchmarks.studies.parallel_forms import four_bars
 from legged import loops
 from legged.algorithms.divide_and_conquer import VERSIONS
 from legged.algorithms.divide_and_conquer.assemblies import Assembly, assembly_tree

@@ -7,7 +7,7 @@ import mujoco
 import numpy as np
 
 from legged import conversions
-from legged.files.mjcf_export import to_mjcf
+from legged.files.mjcf.export import to_mjcf
 from legged.robot.robot import Robot
 from legged.spatial import Array
 

@@ -3,7 +3,7 @@
 import mujoco
 import numpy as np
 
-from legged.files.mjcf import captured_warnings
+from legged.files.mjcf.reader import captured_warnings
 from legged.spatial import Array
 
 _OFF = mujoco.mjtDisableBit

@@ -7,11 +7,13 @@ import pytest
 
 import legged
 import robots
-from benchmarks import balance, compilation, growth, references, targets
-from benchmarks.record import RATIO, Record, RecordError
-from benchmarks.report import changes, comparison_table
-from benchmarks.subjects import FORWARD
-from benchmarks.timing import Disagreement, Spread, Times, Workload, check_agreement, time_in_turns
+from benchmarks import balance, compilation
+from benchmarks.harness import references, targets
+from benchmarks.harness.record import RATIO, Record, RecordError
+from benchmarks.harness.report import changes, comparison_table
+from benchmarks.harness.subjects import FORWARD
+from benchmarks.harness.timing import Disagreement, Spread, Times, Workload, check_agreement, time_in_turns
+from benchmarks.studies import growth
 
 NAME = ("one state", "humanoid", "forward dynamics", "Pinocchio / ours")
 

@@ -11,8 +11,8 @@ import legged
 import robots
 from legged.compiler.cache.keys import data_key
 from legged.errors import ArgumentError, DefinitionError, InertiaError, LeggedError, ShapeError, UnknownNameError
-from legged.robot.edit import links_of
-from legged.robot.random_tree import JOINTS
+from legged.robot.construction.edit import links_of
+from legged.robot.construction.random_tree import JOINTS
 
 SEEDS = range(20)
 EQUAL = 1e-11  # rounding relative to the size of the terms, for up to twenty links

@@ -7,7 +7,7 @@ from oracles.cases import random_case
 import legged
 from legged import EulerBase, FixedBase, PlanarBase
 from legged.errors import NotFiniteError, ShapeError, StateError, UnknownNameError
-from legged.robot.random_tree import JOINTS
+from legged.robot.construction.random_tree import JOINTS
 from legged.rotations import quaternion_matrix
 
 SEEDS = range(30)

@@ -11,8 +11,8 @@ import legged
 import robots
 from legged.errors import SimulationWarning
 from legged.ground import paper_ground, realistic_ground
-from legged.simulation.chatter import AMPLITUDE
-from legged.simulation.run import Run
+from legged.simulation.checks.chatter import AMPLITUDE
+from legged.simulation.results.run import Run
 
 EULER = legged.SemiImplicitEuler(1e-3)
 

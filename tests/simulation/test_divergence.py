@@ -9,7 +9,7 @@ import robots
 from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError, DivergenceError, SimulationError
 from legged.ground import realistic_ground
-from legged.simulation import divergence
+from legged.simulation.checks import divergence
 
 
 def quadruped():

@@ -21,7 +21,7 @@ from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.contact.rigid import Rigid
 from legged.errors import SimulationInterrupt
 from legged.ground import realistic_ground
-from legged.simulation.divergence import DivergenceCheck
+from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.simulate import ProgressBar
 
 LATENCY = 4.0

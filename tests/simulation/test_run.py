@@ -26,9 +26,10 @@ from legged.errors import (
 )
 from legged.ground import BristleFriction, Ground, KelvinVoigt, Slope, paper_ground, realistic_ground
 from legged.ground.ground import contact_wrenches
-from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, run_files, simulate
+from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, simulate
 from legged.simulation.plots import animate, joints_figure, save_figures, snapshot
-from legged.simulation.stick_figure import stick_figure
+from legged.simulation.results import run_files
+from legged.simulation.results.stick_figure import stick_figure
 
 
 @pytest.fixture(scope="module")

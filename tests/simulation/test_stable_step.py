@@ -11,7 +11,7 @@ import robots
 from controllers import Delay, SensorNoise, SwitchedLaw, ZeroOrderHold
 from legged.errors import DivergenceError, SimulationWarning
 from legged.ground import paper_ground, realistic_ground
-from legged.simulation.stable_step import largest_stable_step
+from legged.simulation.checks.stable_step import largest_stable_step
 
 
 def hold(t, q, v, wrenches):

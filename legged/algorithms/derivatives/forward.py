@@ -10,7 +10,7 @@ import numpy as np
 
 from legged.algorithms.composite import inertia_matrix
 from legged.algorithms.derivatives.inverse import inverse_derivatives, of_inverse_dynamics
-from legged.algorithms.sparsity import DofTree, factor_ltdl, inverse_factor, solve_ltdl
+from legged.algorithms.sparse.sparsity import DofTree, factor_ltdl, inverse_factor, solve_ltdl
 from legged.compiler.ir.annotations import items, stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.forward import forward_dynamics
@@ -75,7 +75,7 @@ def inverse_inertia(robot: Robot, q: Array) -> Array:
     Raises:
         SingularError: if the inertia matrix is singular.
 
-    Source: Featherstone 2005 and 2010, see `legged.algorithms.sparsity`.
+    Source: Featherstone 2005 and 2010, see `legged.algorithms.sparse.sparsity`.
     """
     (q,) = read(robot, q=q)
     return finite(robot, _RESULT, InertiaFactors.of(robot, q).inverse())

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from legged.algorithms.constraint_force import WrenchMaps, resting_joints, schur_complement
 from legged.algorithms.divide_and_conquer.inertia import inverse_inertia_of_handles
 from legged.algorithms.links import links_at
 from legged.algorithms.massive_bodies import is_massless, parallel_prefix_motion
 from legged.algorithms.operational.propagators import Points, twist_maps
+from legged.algorithms.sparse.constraint_force import WrenchMaps, resting_joints, schur_complement
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import finite, read
 from legged.errors import DefinitionError

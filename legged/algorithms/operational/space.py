@@ -16,7 +16,7 @@ from legged.algorithms.linear_algebra import solve_rows
 from legged.algorithms.newton_euler import inverse_dynamics
 from legged.algorithms.operational.propagators import Points
 from legged.algorithms.operators import SpatialOperators, tip_mobility
-from legged.algorithms.sparsity import DofTree, factor_ltl, solve_lower, solve_transposed
+from legged.algorithms.sparse.sparsity import DofTree, factor_ltl, solve_lower, solve_transposed
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates

@@ -24,10 +24,10 @@ from legged.simulation import Run
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.controller import adapt
 from legged.simulation.integrators import TimeStepping, smooth_intervals
-from legged.simulation.records import GROUND
+from legged.simulation.results.records import GROUND
+from legged.simulation.results.stick_figure import stick_figure
 from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.simulate import sample_times, simulate_loop
-from legged.simulation.stick_figure import stick_figure
 from legged.spatial import Array
 from robots.spatial_biped import crouch, spatial_biped
 

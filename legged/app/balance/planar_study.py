@@ -26,7 +26,7 @@ from legged.compiler import compile as compile_function
 from legged.compiler import where
 from legged.errors import SimulationError
 from legged.robot.base import FixedBase
-from legged.robot.builder import RobotBuilder
+from legged.robot.construction.builder import RobotBuilder
 from legged.robot.inertia import point_mass, rod_inertia
 from legged.robot.joint import Revolute
 from legged.robot.link import Link

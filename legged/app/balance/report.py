@@ -28,7 +28,7 @@ from legged.compiler import compile as compile_function
 from legged.rotations import quaternion_of
 from legged.simulation import Run, plots
 from legged.simulation.plots.animation import camera_for, force_scale
-from legged.simulation.records import FREE, GROUND
+from legged.simulation.results.records import FREE, GROUND
 from legged.table import Table
 
 COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.RED, figures.PURPLE, figures.GREY)

@@ -18,7 +18,6 @@ from legged.algorithms import (
     articulated,
     centroidal,
     composite,
-    constraint_force,
     derivatives,
     divide_and_conquer,
     global_form,
@@ -26,9 +25,8 @@ from legged.algorithms import (
     operational,
     operators,
     regressor,
-    sparse_system,
-    sparsity,
 )
+from legged.algorithms.sparse import constraint_force, sparsity, system
 from legged.compiler import count, count_and_depth
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.inertia import inertia_matrix
@@ -51,7 +49,7 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
         "inertia matrix, L^T D L": sparsity.forward_dynamics,
         "spatial operators": operators.forward_dynamics,
         "global form": global_form.forward_dynamics,
-        "sparse system": sparse_system.forward_dynamics,
+        "sparse system": system.forward_dynamics,
         "constraint forces": constraint_force.forward_dynamics,
         "divide and conquer, inverse": partial(divide_and_conquer.forward_dynamics, version="inverse"),
         "divide and conquer, pivoted": divide_and_conquer.forward_dynamics,

@@ -18,7 +18,7 @@ class ParametricKernel(Kernel[..., Any]):
 
     Args:
         graph, name, meanings: As in `Kernel`.
-        parameters: The robot's parameters, a `legged.robot.parameters.ParameterVector`.
+        parameters: The robot's parameters, a `legged.robot.construction.parameters.ParameterVector`.
 
     Attributes:
         parameters: The robot's parameters; `parameters.names` is the order of the entries of the last argument.

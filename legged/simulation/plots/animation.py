@@ -15,8 +15,8 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from legged.errors import LeggedError, MissingError
-from legged.simulation.records import FREE
-from legged.simulation.run import Run
+from legged.simulation.results.records import FREE
+from legged.simulation.results.run import Run
 
 Array = np.ndarray
 _MODULES = ("#2f6db5", "#3f9a86", "#7a62b8", "#b08a1e", "#5b7f3a", "#a3567e")

@@ -22,9 +22,9 @@ from legged.robot.configuration import as_vector, integrate
 from legged.robot.robot import Robot
 from legged.simulation.backend import advance
 from legged.simulation.chart import normalized
+from legged.simulation.checks.fall import Fall, FallLimits
 from legged.simulation.closed_loop import BreakTimes, ClosedLoop
 from legged.simulation.controller import CommandedController, Controller, adapt, check_stateless, independent_copy
-from legged.simulation.fall import Fall, FallLimits
 from legged.simulation.forces import push_times
 from legged.simulation.integrators import StepSequence
 from legged.simulation.rigid_loop import closed_loop

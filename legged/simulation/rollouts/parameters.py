@@ -25,7 +25,7 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import DefinitionError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
 from legged.ground.ground import Ground
 from legged.ground.height_map import HeightMap
-from legged.robot.parameters import ParameterVector
+from legged.robot.construction.parameters import ParameterVector
 from legged.robot.robot import Robot
 from legged.simulation.forces import Push
 

@@ -20,11 +20,11 @@ from legged.errors import DivergenceError, SimulationInterrupt, SimulationWarnin
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
-from legged.simulation.chatter import chatter_of_members, chatter_of_run
+from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
+from legged.simulation.checks.divergence import DivergenceCheck
+from legged.simulation.checks.fall import Fall
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
-from legged.simulation.divergence import DivergenceCheck
-from legged.simulation.fall import Fall
 from legged.simulation.forces import Push
 from legged.simulation.integrators import (
     FixedStep,
@@ -33,12 +33,12 @@ from legged.simulation.integrators import (
     StateSample,
     smooth_intervals,
 )
-from legged.simulation.recording import record_run
+from legged.simulation.results.recording import record_run
+from legged.simulation.results.run import Run
+from legged.simulation.results.stick_figure import stick_figure
 from legged.simulation.rollouts.batch import CompiledBatch, RolloutBatch, aligned_schedule
 from legged.simulation.rollouts.parameters import ParameterSweep, Setup
-from legged.simulation.run import Run
 from legged.simulation.simulate import ProgressBar, coarse_step_warning, sample_times, select_integrator
-from legged.simulation.stick_figure import stick_figure
 
 Array = np.ndarray
 _AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller

@@ -17,9 +17,9 @@ from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.errors import NotFiniteError, SingularError
 from legged.simulation.backend import select_backend
 from legged.simulation.chart import normalized
+from legged.simulation.checks.fall import FallLimits
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import CommandedController, independent_copy
-from legged.simulation.fall import FallLimits
 from legged.simulation.rollouts.batch import CompiledBatch, InitialStates, MemberTemplate, RolloutBatch
 from legged.simulation.rollouts.parameters import flatten, unflatten
 from legged.simulation.stepping.observation import argument_names, observed

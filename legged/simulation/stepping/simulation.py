@@ -39,13 +39,13 @@ from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
 from legged.simulation.chart import quaternion_blocks
-from legged.simulation.chatter import STEPS, amplitudes, message
+from legged.simulation.checks.chatter import STEPS, amplitudes, message
+from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
+from legged.simulation.checks.fall import Fall
 from legged.simulation.controller import ControllerLike
-from legged.simulation.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
-from legged.simulation.fall import Fall
 from legged.simulation.forces import Push, beyond_range, check_range
 from legged.simulation.integrators import FixedStep, SemiImplicitEuler
-from legged.simulation.recording import contact_names
+from legged.simulation.results.recording import contact_names
 from legged.simulation.rollouts.batch import InitialStates, MemberTemplate, RolloutBatch, commanded
 from legged.simulation.rollouts.parameters import ParameterSweep, Setup
 from legged.simulation.simulate import coarse_step_warning, select_integrator
@@ -91,8 +91,8 @@ class Simulation:
     Without a controller `step` takes the torques of the actuators. A controller that has an argument `command`, such as
     `law(t, q, v, wrenches, command)`, receives what `step` is given. Motor limits, stops, friction and falls are those
     of `simulate`, and so is the motion up to rounding. A robot that falls, or whose motion diverges by the bounds of
-    `legged.simulation.divergence`, stays at the state after the call, or at the state before it if the next one is not
-    finite, until it is reset. The bounds are checked every 10 ms.
+    `legged.simulation.checks.divergence`, stays at the state after the call, or at the state before it
+    if the next one is not finite, until it is reset. The bounds are checked every 10 ms.
 
     Args:
         robot: The robot.

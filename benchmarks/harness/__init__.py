@@ -1,0 +1,1 @@
+"""Parts of the benchmarks: robots, other programs, timing, targets, records of results and the report."""

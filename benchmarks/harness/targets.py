@@ -1,0 +1,122 @@
+"""The targets for the speed of this package, beside the measured quantities."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from benchmarks import balance, compilation, dynamics, simulation
+from benchmarks.harness.record import Quantity, Record
+from benchmarks.harness.subjects import FORWARD, INERTIA, INVERSE, SUBJECTS
+from legged.table import Table
+
+
+class Target(NamedTuple):
+    """A bound on measured quantities.
+
+    Attributes:
+        description: What is measured.
+        bound: The bound, in the unit of the quantities.
+        names: Names of the quantities.
+        is_upper: Whether it is an upper bound; otherwise it is a lower one.
+    """
+
+    description: str
+    bound: float
+    names: tuple[tuple[str, ...], ...]
+    is_upper: bool = False
+
+    def is_met(self, quantity: Quantity) -> bool:
+        """Return whether the median of a quantity satisfies the bound."""
+        return quantity.median <= self.bound if self.is_upper else quantity.median >= self.bound
+
+
+def _names(kind: str, first: str, *rest: str) -> tuple[tuple[str, ...], ...]:
+    """Return the names of a quantity for all robots of a kind."""
+    return tuple((first, subject.name, *rest) for subject in SUBJECTS if subject.kind == kind)
+
+
+def _single(kind: str, function: str, bound: float) -> Target:
+    ratio = f"{dynamics.PINOCCHIO} / {dynamics.OURS}"
+    return Target(
+        "Pinocchio / ours, one state from Python", bound, _names(kind, dynamics.ONE_STATE_KIND, function, ratio)
+    )
+
+
+def _batch(function: str, other: str, bound: float) -> Target:
+    ratio = f"{other} / {dynamics.ONE_CORE}"
+    return Target(f"{other} / ours, one core", bound, _names("quadruped", dynamics.BATCH_KIND, function, ratio))
+
+
+_CODE = f"{dynamics.PINOCCHIO} / {dynamics.CODE}"
+_DERIVATIVES = dynamics.DERIVATIVES_KIND
+_START = compilation.KIND
+TARGETS = (
+    *(_single("quadruped", function, bound) for function, bound in ((FORWARD, 6), (INVERSE, 4), (INERTIA, 2))),
+    *(_single("humanoid", function, bound) for function, bound in ((FORWARD, 3), (INVERSE, 3), (INERTIA, 2))),
+    Target("Pinocchio from Python / machine code", 20, _names("quadruped", dynamics.ONE_STATE_KIND, FORWARD, _CODE)),
+    *(_batch(function, dynamics.PINOCCHIO_LOOP, 30) for function in (FORWARD, INVERSE)),
+    *(_batch(function, dynamics.PINOCCHIO_BATCH, 20) for function in (FORWARD, INVERSE)),
+    Target(
+        "derivatives: Pinocchio / ours, one state from Python",
+        1,
+        _names("quadruped", _DERIVATIVES, f"{dynamics.PINOCCHIO_ONE_STATE} / {dynamics.ONE_STATE}"),
+    ),
+    Target(
+        "derivatives: Pinocchio, loop, results copied / ours, small batch, one core",
+        15,
+        _names("quadruped", _DERIVATIVES, f"{dynamics.PINOCCHIO_COPIED} / {dynamics.SMALL_BATCH}"),
+    ),
+    Target(
+        "mj_step / ours, one core",
+        20,
+        tuple(
+            (simulation.LOOP_KIND, case, simulation.MJ_STEP_BATCH) for case in (simulation.TROT, simulation.BALANCED)
+        ),
+    ),
+    Target(
+        "one robot, times real time",
+        200,
+        tuple(
+            (simulation.LOOP_KIND, case, f"{simulation.ONE}, {simulation.REAL_TIME}")
+            for case in (simulation.TROT, simulation.BALANCED)
+        ),
+    ),
+    Target("from Python [us]", 5, ((balance.KIND, balance.LAW, "us"),), is_upper=True),
+    Target(
+        "one robot, times real time",
+        50,
+        tuple((balance.KIND, balance.EXPERIMENT, step, balance.REAL_TIME) for step in balance.TIME_STEPS),
+    ),
+    Target("cold start included [s]", 60, ((balance.MAP, balance.THROWS, balance.COLD),), is_upper=True),
+    Target("cold start [s]", 0.5, _names("quadruped", _START, compilation.COLD), is_upper=True),
+    Target("cold start [s]", 1.5, _names("humanoid", _START, compilation.COLD), is_upper=True),
+    Target(
+        "warm start [s]",
+        0.03,
+        _names("quadruped", _START, compilation.WARM) + _names("humanoid", _START, compilation.WARM),
+        is_upper=True,
+    ),
+    Target("fraction of the core's peak [%]", 40, _names("quadruped", dynamics.BATCH_KIND, FORWARD, dynamics.OF_PEAK)),
+)
+
+
+def target_table(record: Record) -> Table:
+    """Return all targets beside the measured quantities."""
+    rows = tuple(_rows(record))
+    missed = sum(row[-1] == "no" for row in rows)
+    return Table(
+        "Targets",
+        ("subject", "quantity", "target", "measured", "met"),
+        rows,
+        (f"{missed} of {len(rows)} targets are missed.",),
+        2,
+    )
+
+
+def _rows(record: Record) -> Iterator[tuple[str, ...]]:
+    for target in TARGETS:
+        for name in target.names:
+            quantity = record.find(*name)
+            if quantity is not None:
+                bound = f"{'<=' if target.is_upper else '>='} {target.bound:g}"
+                met = "yes" if target.is_met(quantity) else "no"
+                yield ", ".join(name[1:-1]), target.description, bound, str(quantity), met

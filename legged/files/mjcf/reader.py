@@ -1,0 +1,263 @@
+"""Read MJCF into a description, with MuJoCo's compiler, which resolves defaults, includes and inertias from shapes.
+
+Links are MuJoCo's bodies with their frames. Several joints of one body become a chain with massless links. A joint away
+from the origin of its body moves a massless link, to which the body is fixed. A joint's `ref` offsets the joint frame,
+so that q equals qpos. Sites become massless fixed links.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from legged.errors import DefinitionError, FileError
+from legged.files import reading
+from legged.files.description import IDENTITY, Description, JointEntry, LinkEntry, Mimic, Shape
+from legged.files.mjcf.limits import check_limits
+from legged.files.mjcf.physics import PhysicsReader, unconverted_elements
+from legged.files.urdf.schema import LARGEST, MOST_LINKS
+from legged.robot.placement import Placement
+from legged.rotations import quaternion_exp, quaternion_matrix
+from legged.spatial import Array
+
+
+@contextmanager
+def captured_warnings(mujoco: Any) -> Iterator[list[str]]:
+    """Collect the warnings of the module `mujoco` in a list, which otherwise go to a file in the current folder."""
+    words: list[str] = []
+    before = mujoco.get_mju_user_warning()
+    mujoco.set_mju_user_warning(words.append)
+    try:
+        yield words
+    finally:
+        mujoco.set_mju_user_warning(before)
+
+
+KINDS = ("free", "ball", "prismatic", "revolute")
+"""Joint kinds by value of mjtJoint."""
+SHAPES = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
+"""Shape kinds by value of mjtGeom."""
+_NUMBERS = {
+    "body": ("pos", "quat", "mass", "inertia", "ipos", "iquat"),
+    "jnt": ("pos", "axis", "stiffness"),
+    "dof": ("damping", "armature", "frictionloss"),
+    "geom": ("pos", "quat", "size"),
+    "site": ("pos", "quat"),
+    "actuator": ("gear",),
+    "eq": ("data",),
+}
+"""Fields of a model that must be finite and must not exceed `LARGEST` in SI units."""
+
+
+def read(path: str | Path) -> Description:
+    """Return the description in an MJCF file.
+
+    The root is the body with a free joint if it is the only moving child of the world, otherwise the world itself.
+
+    Raises:
+        FileError: MuJoCo is not installed, its compiler rejects the file, for example because of a missing mesh, or the
+            model is too large.
+    """
+    model, notes = compiled(path)
+    return describe(model, str(path), notes)
+
+
+def compiled(path: str | Path) -> tuple[Any, tuple[str, ...]]:
+    """Return (the `mujoco.MjModel` of a file, the warnings of its compiler). Errors as `read`."""
+    source = str(path)
+    content = reading.read_bytes(path)
+    try:
+        mujoco: Any = import_module("mujoco")
+    except ImportError as error:
+        raise FileError(source, "reading MJCF needs MuJoCo's compiler: pip install 'legged[mujoco]'") from error
+    check_limits(content, source)
+    with captured_warnings(mujoco) as warnings:
+        try:
+            model = mujoco.MjModel.from_xml_path(source)
+        except (ValueError, OSError, RuntimeError, MemoryError) as error:
+            raise FileError(source, _compiler_error(str(error))) from error
+    return model, tuple(f"MuJoCo's compiler warns: {words}" for words in warnings)
+
+
+def body_names(model: Any) -> list[str]:
+    """Return the names of links for the bodies of a compiled model, with generated names for unnamed bodies."""
+    return _names([model.body(i).name for i in range(model.nbody)], "body")[0]
+
+
+def _compiler_error(words: str) -> str:
+    words = " ".join(words.split())
+    missing = "opening file" in words or "resource not found" in words.lower()
+    hint = "; it compiles a model only with its meshes and textures, so put them where the file looks" * missing
+    return f"MuJoCo's compiler rejects the file: {words}{hint}"
+
+
+def describe(model: Any, source: str, notes: tuple[str, ...] = ()) -> Description:
+    """Return the description of a compiled model (`mujoco.MjModel`); `notes` are listed in `lost`. Errors as `read`."""
+    if model.nbody == 1:
+        raise FileError(source, "has no bodies; a robot has one at least")
+    if model.nbody > MOST_LINKS:
+        raise FileError(source, f"has {model.nbody} bodies; a robot has at most {MOST_LINKS} links")
+    _check_numbers(model, source)
+    try:
+        model.names.decode()
+    except UnicodeDecodeError as error:
+        raise FileError(source, "has names that are not UTF-8; save it as such") from error
+    return _Reader(model, source).description(notes)
+
+
+def _check_numbers(model: Any, source: str) -> None:
+    fields = {f"{of}_{what}": getattr(model, f"{of}_{what}") for of, all_of in _NUMBERS.items() for what in all_of}
+    fields |= {"qpos0": model.qpos0, "qpos_spring": model.qpos_spring, "gravity": model.opt.gravity}
+    for name, values in fields.items():
+        if not (np.abs(values) <= LARGEST).all():
+            raise FileError(
+                source, f"MuJoCo's {name} contains a number that is not finite or exceeds {LARGEST:g} in SI units"
+            )
+        if name.endswith("quat") and not (np.linalg.norm(values, axis=-1) > 0.5).all():
+            raise FileError(source, f"MuJoCo's {name} holds a quaternion of length zero; write 1 0 0 0 for no rotation")
+
+
+class _Reader:
+    """Links and joints, body by body: MuJoCo numbers parents before children."""
+
+    def __init__(self, model: Any, source: str) -> None:
+        self.model, self.source = model, source
+        self.physics = PhysicsReader(model)
+        self.bodies, self.new_link = _names([model.body(i).name for i in range(model.nbody)], "body")
+        self.moving, self.new_joint = _names([model.joint(i).name for i in range(model.njnt)], "joint")
+        self.links: list[LinkEntry] = []
+        self.joints: list[JointEntry] = []
+
+    def description(self, notes: tuple[str, ...]) -> Description:
+        model, root = self.model, self._root_body()
+        within = [body for body in range(model.nbody) if root == 0 or model.body_rootid[body] == root]
+        for body in within:
+            if body != root:
+                self._add_joints(body)
+            self.links.append(self._link(body))
+        for site in range(model.nsite):
+            if model.site(site).name and model.site_bodyid[site] in within:
+                self._site(site)
+        mimics = dict(self._mimics())
+        joints = tuple(replace(joint, mimic=mimics.get(joint.name)) for joint in self.joints)
+        lost = (*notes, *unconverted_elements(model, self.physics, root, self.moving))
+        gravity = model.opt.gravity.copy() if self.physics.has_gravity else np.zeros(3)
+        name = model.names[: model.names.index(b"\0")].decode() or Path(self.source).stem
+        return Description(
+            name, self.source, self.bodies[root], tuple(self.links), joints, root != 0, lost, gravity
+        )  # fmt: skip
+
+    def _root_body(self) -> int:
+        """Return the only body with a free joint, or 0 for the world."""
+        model = self.model
+        movers = {int(model.body_rootid[body]) for body in model.jnt_bodyid}
+        first = min(movers, default=0)
+        free = first and model.jnt_type[model.body_jntadr[first]] == 0
+        return first if free and len(movers) == 1 else 0
+
+    def _add_joints(self, body: int) -> None:
+        """Add the joints of a body, one after the other, with massless links between."""
+        model, name = self.model, self.bodies[body]
+        parent = self.bodies[model.body_parentid[body]]
+        place = Placement(_matrix(model.body_quat[body]), model.body_pos[body].copy())
+        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
+        for joint in range(first, first + count):
+            if KINDS[model.jnt_type[joint]] == "free":
+                self.joints.append(self._joint(joint, parent, name, IDENTITY))
+                return
+            anchor = Placement(np.eye(3), model.jnt_pos[joint].copy())
+            is_last = joint == first + count - 1 and not anchor.position.any()
+            child = name if is_last else self.new_link(f"{name} ({self.moving[joint]})")
+            self.joints.append(self._joint(joint, parent, child, place @ anchor))
+            if is_last:
+                return
+            self.links.append(LinkEntry(child))
+            parent, place = child, anchor.inverse()
+        self._weld(f"{name} weld", parent, name, place)
+
+    def _weld(self, joint: str, parent: str, child: str, place: Placement) -> None:
+        self.joints.append(JointEntry(self.new_joint(joint), "fixed", parent, child, place.position, place.rotation))
+
+    def _joint(self, joint: int, parent: str, child: str, place: Placement) -> JointEntry:
+        """Return a joint with its frame offset by `ref`, so that its position equals qpos."""
+        model, kind = self.model, KINDS[self.model.jnt_type[joint]]
+        axis, ref = model.jnt_axis[joint].copy(), float(model.qpos0[model.jnt_qposadr[joint]])
+        if kind == "revolute":
+            place = place @ Placement(quaternion_matrix(quaternion_exp(-ref * axis)), np.zeros(3))
+        elif kind == "prismatic":
+            place = place @ Placement(np.eye(3), -ref * axis)
+        try:
+            physics = self.physics.of(joint)
+        except DefinitionError as error:
+            raise FileError(self.source, f"joint {self.moving[joint]!r}: {error}") from error
+        return JointEntry(self.moving[joint], kind, parent, child, place.position, place.rotation, axis, physics)
+
+    def _link(self, body: int) -> LinkEntry:
+        model = self.model
+        R = _matrix(model.body_iquat[body])
+        tensor = R @ np.diag(model.body_inertia[body]) @ R.T
+        mass, center = float(model.body_mass[body]) or None, model.body_ipos[body].copy()
+        return LinkEntry(self.bodies[body], mass, center, (tensor + tensor.T) / 2, tuple(self._shapes(body)))
+
+    def _shapes(self, body: int) -> Iterator[Shape]:
+        model = self.model
+        first = int(model.body_geomadr[body])
+        for geom in range(first, first + int(model.body_geomnum[body])):
+            kind = SHAPES.get(int(model.geom_type[geom]))
+            if kind and (model.geom_contype[geom] or model.geom_conaffinity[geom]):
+                size = _size(kind, model.geom_size[geom])
+                yield Shape(kind, size, model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom]))
+
+    def _site(self, site: int) -> None:
+        model = self.model
+        link = self.new_link(model.site(site).name)
+        place = Placement(_matrix(model.site_quat[site]), model.site_pos[site].copy())
+        self._weld(f"{link} site", self.bodies[model.site_bodyid[site]], link, place)
+        self.links.append(LinkEntry(link))
+
+    def _mimics(self) -> Iterator[tuple[str, Mimic]]:
+        """Yield the mimic joints: q_1 - r_1 = a + b (q_2 - r_2), where r is `ref`."""
+        model = self.model
+        for equality in self.physics.couplings():
+            follower, leader = int(model.eq_obj1id[equality]), int(model.eq_obj2id[equality])
+            a, b = (float(x) for x in model.eq_data[equality, :2])
+            r_1, r_2 = (float(model.qpos0[model.jnt_qposadr[joint]]) for joint in (follower, leader))
+            yield self.moving[follower], Mimic(self.moving[leader], b, r_1 + a - b * r_2)
+
+
+def _names(given: list[str], what: str) -> tuple[list[str], Any]:
+    """Return the names, with generated ones for unnamed elements, and a function that returns new unique names."""
+    taken = set(given)
+
+    def new(name: str) -> str:
+        fresh = next(each for each in _numbered(name) if each not in taken)
+        taken.add(fresh)
+        return fresh
+
+    return [name or new(f"{what} {number}") for number, name in enumerate(given)], new
+
+
+def _numbered(name: str) -> Iterable[str]:
+    yield name
+    number = 2
+    while True:
+        yield f"{name} {number}"
+        number += 1
+
+
+def _matrix(quaternion: Array) -> Array:
+    return quaternion_matrix(quaternion / np.linalg.norm(quaternion))
+
+
+def _size(kind: str, size: Array) -> tuple[float, ...]:
+    """Return the size in the form of `Shape`; MuJoCo gives half lengths."""
+    if kind == "box":
+        return tuple(float(2 * x) for x in size)
+    radius, half, _ = (float(x) for x in size)
+    return {"sphere": (radius,), "mesh": ()}.get(kind, (radius, 2 * half))

@@ -1,0 +1,279 @@
+"""Read a URDF into a description, with yourdfpy; meshes are not opened.
+
+Besides the standard elements, joints may have an element <physics> for what URDF cannot represent (`save_urdf` writes
+it, other programs ignore it), and transmissions may give a rotor inertia:
+
+    <physics armature="0.01" stiffness="5" rest="0.2" rotor_inertia="1e-5" gear="9" gyroscopic="true"/>
+
+Each attribute is one number, or one number for each degree of freedom; SI units, as in `JointPhysics`.
+"""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from legged.errors import DefinitionError, FileError
+from legged.files import embedded, reading
+from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
+from legged.files.urdf.schema import KINDS, LARGEST, MOST_LINKS, check_schema, repeated_axes
+from legged.robot.physics import JointPhysics, Rotor
+
+_KINDS = {"continuous": "revolute", "floating": "free", "spherical": "ball"}
+
+
+def parse_urdf(content: bytes, source: str) -> Description:
+    """Return the description in a URDF.
+
+    Args:
+        content: Content of the file.
+        source: Path, for messages.
+
+    Raises:
+        FileError: an invalid file; the message names the element and its line.
+    """
+    root = reading.parse(content, source)
+    motors, lost_of_motors = read_rotors(root, source)
+    extensions = read_physics_elements(root, source)
+    repeated = repeated_axes(root)
+    floating, gravity = embedded.stated_base(root)
+    lost = check_schema(root, source)
+    if len(root) > 2 * MOST_LINKS:
+        raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
+    _remove_empty_collisions(root, lost)
+    model = _model(root, source)
+    links = tuple(_link(link) for link in model.links)
+    notes: Counter[str] = Counter()
+    joints = tuple(
+        _joint(joint, {"rotor": motors.get(joint.name), **extensions.get(joint.name, {})}, source, notes)
+        for joint in model.joints
+    )
+    unconverted = [
+        f"{what} ({count})" if count > 1 else what for what, count in (lost + lost_of_motors + notes).items()
+    ]
+    return Description(
+        model.name,
+        source,
+        _root_findings(links, joints, source),
+        links,
+        joints,
+        floating,
+        tuple(unconverted),
+        gravity,
+        repeated,
+    )
+
+
+def _remove_empty_collisions(root: Any, lost: Counter[str]) -> None:
+    """Remove collision elements whose geometry is unknown to URDF."""
+    for collision in root.findall("link/collision"):
+        if not len(collision.find("geometry")):
+            lost["<collision> without a shape known to URDF"] += 1
+            collision.getparent().remove(collision)
+
+
+def _model(root: Any, source: str) -> Any:
+    """Return the robot of yourdfpy for a checked document."""
+    try:
+        import yourdfpy
+    except ImportError as error:
+        raise FileError(source, "reading a URDF needs yourdfpy: pip install 'legged[urdf]'") from error
+    logging.getLogger("yourdfpy").setLevel(logging.CRITICAL)
+    return yourdfpy.URDF.load(io.BytesIO(reading.serialize(root)), build_scene_graph=False, load_meshes=False).robot
+
+
+def _root_findings(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:
+    if not links:
+        raise FileError(source, "has no links; a robot needs at least one")
+    held = Counter(joint.child for joint in joints)
+    free = [link.name for link in links if link.name not in held]
+    if not free:
+        raise FileError(source, "every link has a parent, so the joints form a cycle; remove one")
+    if len(free) > 1 and max(held.values(), default=0) < 2:  # `tree_of` reports a link with two parents
+        names = ", ".join(map(repr, free[:5])) + (", ..." if len(free) > 5 else "")
+        raise FileError(source, f"{len(free)} links have no parent ({names}); a robot has one root, so connect them")
+    return free[0]
+
+
+def _link(link: Any) -> LinkEntry:
+    shapes = tuple(_shape(c) for c in link.collisions)
+    if link.inertial is None:
+        return LinkEntry(link.name, shapes=shapes)
+    position, rotation = _pose(link.inertial.origin)
+    tensor = rotation @ link.inertial.inertia @ rotation.T
+    return LinkEntry(link.name, link.inertial.mass, position, (tensor + tensor.T) / 2, shapes)
+
+
+def _shape(collision: Any) -> Shape:
+    geometry = collision.geometry
+    position, rotation = _pose(collision.origin)
+    if geometry.sphere is not None:
+        return Shape("sphere", (geometry.sphere.radius,), position, rotation)
+    if geometry.box is not None:
+        return Shape("box", tuple(map(float, geometry.box.size)), position, rotation)
+    if geometry.cylinder is not None:
+        return Shape("cylinder", (geometry.cylinder.radius, geometry.cylinder.length), position, rotation)
+    return Shape("mesh", (), position, rotation)
+
+
+def _pose(origin: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:
+    return (np.zeros(3), np.eye(3)) if origin is None else (origin[:3, 3].copy(), origin[:3, :3].copy())
+
+
+def _joint(joint: Any, extension: dict[str, Any], source: str, notes: Counter[str]) -> JointEntry:
+    if joint.type not in KINDS:
+        raise FileError(source, f"joint {joint.name!r} has the type {joint.type!r}; URDF knows {', '.join(KINDS)}")
+    position, rotation = _pose(joint.origin)
+    mimic = joint.mimic and Mimic(joint.mimic.joint, joint.mimic.multiplier, joint.mimic.offset)
+    kind = _KINDS.get(joint.type, joint.type)
+    axis = np.array([0.0, 0.0, 1.0])
+    if kind in ("revolute", "prismatic", "planar"):
+        length = np.linalg.norm(joint.axis)
+        if length < 1e-6:
+            raise FileError(source, f"joint {joint.name!r} has the axis {joint.axis}; give it a direction")
+        axis = joint.axis / length
+    physics = _physics(joint, extension, source, notes)
+    return JointEntry(joint.name, kind, joint.parent, joint.child, position, rotation, axis, physics, mimic)
+
+
+def _physics(joint: Any, extension: dict[str, Any], source: str, notes: Counter[str]) -> JointPhysics:
+    """Return the physics of a joint; `extension` holds fields that are not in <dynamics> or <limit>."""
+    if joint.type == "fixed":
+        return JointPhysics()
+    damping = float((joint.dynamics and joint.dynamics.damping) or 0.0)
+    friction = float((joint.dynamics and joint.dynamics.friction) or 0.0)
+    if damping < 0 or friction < 0:
+        raise FileError(
+            source,
+            f"joint {joint.name!r} has damping {damping:g} and friction {friction:g}; these must not be negative",
+        )
+    lower, upper = _stops(joint, source, notes)
+    effort, speed = (_limit(joint, what, source, notes) for what in ("effort", "velocity"))
+    physics = JointPhysics(damping, friction, lower=lower, upper=upper, effort=effort, speed=speed)
+    return replace(physics, **extension)
+
+
+def _stops(joint: Any, source: str, notes: Counter[str]) -> tuple[float, float]:
+    """Return the range of a joint; infinite for a continuous joint, and where the file has 0 and 0 or no range."""
+    if joint.type not in ("revolute", "prismatic"):
+        return -np.inf, np.inf
+    lower, upper = (joint.limit.lower, joint.limit.upper) if joint.limit else (None, None)
+    if lower is None and upper is None:
+        notes["a joint without a range, treated as unlimited"] += 1
+        return -np.inf, np.inf
+    lower, upper = lower or 0.0, upper or 0.0  # URDF's own default
+    if lower > upper:
+        raise FileError(source, f"joint {joint.name!r} has the range {lower:g} to {upper:g}; swap the two")
+    if lower == upper == 0.0:
+        notes["a joint with the range 0 to 0, treated as unlimited"] += 1
+        return -np.inf, np.inf
+    return lower, upper
+
+
+def _limit(joint: Any, what: str, source: str, notes: Counter[str]) -> float:
+    value = getattr(joint.limit, what) if joint.limit else None
+    if value is None:
+        return np.inf
+    if value < 0:
+        raise FileError(source, f"joint {joint.name!r} has the {what} limit {value:g}; it must not be negative")
+    if value == 0:
+        notes[f"a joint with the {what} limit 0, treated as unlimited"] += 1
+        return np.inf
+    return value
+
+
+FIELDS = ("damping", "friction", "armature", "stiffness", "rest", "effort", "speed")
+IN_URDF = ("damping", "friction", "effort", "speed")
+ROTOR = ("rotor_inertia", "gear")
+_NUMBERS = (*FIELDS, *ROTOR)
+
+
+def read_physics_elements(root: Any, source: str) -> dict[str, dict[str, Any]]:
+    """Return the fields of `JointPhysics` in the <physics> elements of a URDF (lxml), by name of joint.
+
+    Raises:
+        FileError: an unknown attribute, or a value that is not a number or out of range.
+    """
+    found = {}
+    for element in root.iterfind("joint/physics"):
+        where = f"<physics> of joint {element.getparent().get('name')!r} (line {element.sourceline})"
+        known = (*_NUMBERS, "gyroscopic")
+        unknown = sorted(set(element.attrib) - set(known))
+        if unknown:
+            raise FileError(source, f"{where} has unknown attributes {unknown}; known are {', '.join(known)}")
+        given = {name: _numbers(name, text, where, source) for name, text in element.attrib.items() if name in _NUMBERS}
+        try:
+            fields: dict[str, Any] = {name: value for name, value in given.items() if name in FIELDS}
+            if "rotor_inertia" in given:
+                is_gyroscopic = element.get("gyroscopic") == "true"
+                fields["rotor"] = Rotor(given["rotor_inertia"], given.get("gear", 1.0), is_gyroscopic)
+            JointPhysics(**fields)
+        except DefinitionError as error:
+            raise FileError(source, f"{where}: {error}") from error
+        found[element.getparent().get("name")] = fields
+    return found
+
+
+def _numbers(name: str, text: str, where: str, source: str) -> Any:
+    """Return one number, or an array if there are several."""
+    try:
+        values = np.array([float(word) for word in text.split()])
+    except ValueError:
+        values = np.zeros(0)
+    too_large = name not in ("effort", "speed") and np.abs(values).max(initial=0.0) > LARGEST
+    if not values.size or too_large or (name in ROTOR and values.size > 1):
+        raise FileError(
+            source, f"{name!r} of {where} must be a number (or numbers) of at most {LARGEST:g}, got {text!r}"
+        )
+    return float(values[0]) if values.size == 1 else values
+
+
+RATIOS = ("mechanicalReduction", "mechanical_reduction", "gear_ratio")
+INERTIAS = ("rotor_inertia", "rotorInertia", "motorInertia", "motor_inertia")
+
+
+def read_rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]:
+    """Return the rotors by name of joint, and counts of the transmissions without an inertia or with several joints.
+
+    URDF defines the reduction of a transmission but no rotor inertia. Files with an inertia write `rotor_inertia` (as
+    Drake does) or `motorInertia` beside the reduction, as text or as attribute `value`.
+    """
+    found: dict[str, Rotor] = {}
+    lost: Counter[str] = Counter()
+    names = {joint.get("name") for joint in root.findall("joint")}
+    for element in root.findall("transmission"):
+        joints = [joint.get("name") for joint in element.findall("joint")]
+        inertia = _number(element, INERTIAS, source)
+        if inertia is None:
+            lost["<transmission> without rotor inertia"] += 1
+        elif len(joints) != 1 or joints[0] not in names or joints[0] in found:
+            lost["<transmission> of no joint, of several, or a second one of a joint"] += 1
+        else:
+            ratio = _number(element, RATIOS, source)
+            if inertia < 0:
+                raise FileError(
+                    source, f"the rotor of joint {joints[0]!r} has the inertia {inertia:g}; it must not be negative"
+                )
+            found[joints[0]] = Rotor(inertia, 1.0 if ratio is None else ratio)
+    return found, lost
+
+
+def _number(transmission: Any, names: tuple[str, ...], source: str) -> float | None:
+    for element in transmission.iter():
+        if isinstance(element.tag, str) and element.tag.rpartition("}")[2] in names:
+            text = element.get("value") or element.text or ""
+            try:
+                value = float(text)
+            except ValueError:
+                value = np.nan
+            if not np.isfinite(value):
+                raise FileError(
+                    source, f"<{element.tag}> on line {element.sourceline} must be a finite number, got {text!r}"
+                )
+            return value
+    return None

@@ -1,0 +1,1 @@
+"""Construction of robots: builder, checks, editing, reduction, robots as data, parameters, random trees."""

@@ -1,0 +1,300 @@
+"""Robots as plain data: nested dicts, lists, numbers and texts that JSON, YAML and pickle can store.
+
+The data contain what `RobotBuilder` takes, so that a robot read from them is built and checked like any other. Numbers
+are those of the robot to the last digit. An entry may be left out if it has its default value. The layout is in
+`docs/robots.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import array, instance, known_name, number, text
+from legged.errors import DefinitionError
+from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
+from legged.robot.construction.builder import GRAVITY, RobotBuilder
+from legged.robot.construction.edit import errors_of, links_of
+from legged.robot.inertia import Inertia
+from legged.robot.joint import Connection, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from legged.robot.link import Box, Link, Shape, Sphere
+from legged.robot.physics import NUMBERS, UNLIMITED, JointPhysics, Rotor
+from legged.robot.robot import Robot
+from legged.spatial import Array
+
+VERSION = 1
+JOINTS = {kind.__name__.lower(): kind for kind in (Revolute, Prismatic, Universal, Spherical, Planar, Free, Fixed)}
+BASES = {"fixed": FixedBase, "planar": PlanarBase, "floating": FloatingBase, "euler": EulerBase}
+
+
+def describe(robot: Robot) -> dict[str, Any]:
+    """Return a robot as plain data, from which `from_description` builds it again.
+
+    Args:
+        robot: The robot. Its audit is not part of the data.
+
+    Raises:
+        DefinitionError: For a joint or base of a class that is not the toolkit's.
+    """
+    return {
+        "format": "legged robot",
+        "version": VERSION,
+        "name": robot.name,
+        "gravity": robot.gravity.tolist(),
+        "base": _base(robot.base),
+        "links": [_link(link) for link in links_of(robot)],
+        "joints": [_joint(c) for c in robot.connections],
+        "couplings": [
+            {"follower": f.name, "master": f.master, "ratio": f.ratio, "offset": f.offset} for f in robot.followers
+        ],
+        "modules": [list(module.links) for module in robot.modules],
+        "order": [joint.name for joint in robot.joints],
+    }
+
+
+def from_description(data: Mapping[str, Any]) -> Robot:
+    """Return the robot of plain data such as `describe` returns.
+
+    Args:
+        data: The data. "name", "links" and "joints" are required.
+
+    Raises:
+        DefinitionError: For missing entries, and for all that `RobotBuilder` refuses.
+        UnknownNameError: For unknown entries, kinds and names.
+        ArgumentError, ShapeError, NotFiniteError: For values of the wrong form; the message says where they are.
+    """
+    defaults = {"format": "legged robot", "version": VERSION, "gravity": GRAVITY, "base": {"kind": "floating"}}
+    parts = _entries("the robot", data, ("name", "links", "joints"), (*defaults, "couplings", "modules", "order"))
+    parts = defaults | parts
+    if parts["format"] != "legged robot" or parts["version"] != VERSION:
+        raise DefinitionError(
+            f"the data have the format {parts['format']!r}, version {parts['version']}; this version of the toolkit "
+            f"reads 'legged robot', version {VERSION}"
+        )
+    links = [_read_link(link) for link in _list("links", parts["links"])]
+    if not links:
+        raise DefinitionError("the robot has no links; the first link is the base")
+    base, gravity = _read_base(parts["base"]), array("gravity", parts["gravity"], (3,))
+    builder = RobotBuilder(text("the name of the robot", parts["name"]), links[0], base=base, gravity=gravity)
+    for link in links[1:]:
+        builder.link(link)
+    for joint in _list("joints", parts["joints"]):
+        _add_joint(builder, joint)
+    for coupling in _list("couplings", parts.get("couplings", ())):
+        own = _entries("a coupling", coupling, ("follower", "master"), ("ratio", "offset"))
+        for name in ("ratio", "offset"):
+            own[name] = number(f"{name} of a coupling", own.get(name, float(name == "ratio")))
+        builder.couple(**own)
+    modules, order = parts.get("modules"), parts.get("order")
+    return builder.build(
+        modules if modules is None else [_names("modules", module) for module in _list("modules", modules)],
+        order if order is None else _names("order", order),
+    )
+
+
+# From robots to data
+
+
+def _base(base: Base) -> dict[str, Any]:
+    if BASES.get(base.kind) is not type(base):
+        raise DefinitionError(
+            f"plain data cannot contain a base of class {type(base).__name__}; use one of the toolkit"
+        )
+    return {"kind": base.kind, "sequence": base.sequence} if isinstance(base, EulerBase) else {"kind": base.kind}
+
+
+def _link(link: Link) -> dict[str, Any]:
+    inertia = link.inertia
+    found: dict[str, Any] = {
+        "name": link.name,
+        "mass": inertia.mass,
+        "center": np.asarray(inertia.center).tolist(),
+        "tensor": np.asarray(inertia.tensor).tolist(),
+    }
+    if not inertia.checked:
+        found["checked"] = False
+    if link.contacts:
+        found["contacts"] = [_contact(name, at) for name, at in link.contacts.items()]
+    if link.shapes:
+        found["shapes"] = [_shape(shape) for shape in link.shapes]
+    return found
+
+
+def _contact(name: str, at: Any) -> dict[str, Any]:
+    if isinstance(at, Sphere):
+        return {"name": name, "position": np.asarray(at.center).tolist(), "radius": at.radius}
+    return {"name": name, "position": np.asarray(at).tolist()}
+
+
+def _shape(shape: Shape) -> dict[str, Any]:
+    center = np.asarray(shape.center).tolist()
+    if isinstance(shape, Sphere):
+        return {"kind": "sphere", "radius": shape.radius, "center": center}
+    return {
+        "kind": "box",
+        "size": np.asarray(shape.size).tolist(),
+        "center": center,
+        "rotation": shape.rotation.tolist(),
+    }
+
+
+def _joint(c: Connection) -> dict[str, Any]:
+    joint = c.joint
+    if JOINTS.get(joint.kind) is not type(joint):
+        words = f"joint {joint.name!r}: plain data cannot contain a joint of class {type(joint).__name__}"
+        raise DefinitionError(f"{words}; use one of the toolkit")
+    found: dict[str, Any] = {"name": joint.name, "kind": joint.kind, "parent": c.parent, "child": c.child}
+    found |= {"position": c.start.position.tolist(), "rotation": c.start.rotation.tolist()}
+    for name in _geometry(type(joint)):
+        value = getattr(joint, name)
+        found[name] = value if value is None or isinstance(value, str) else np.asarray(value, float).tolist()
+    physics = _physics(joint.physics)
+    return found | ({"physics": physics} if physics else {})
+
+
+def _geometry(kind: type[Joint]) -> list[str]:
+    """Return the names of the attributes of a class of joints that define its axes."""
+    return [field.name for field in fields(kind) if field.name not in ("name", "physics")]
+
+
+def _physics(physics: JointPhysics) -> dict[str, Any]:
+    """Return the values that differ from the defaults; None stands for an infinite limit."""
+    found: dict[str, Any] = {}
+    for name in NUMBERS:
+        value = np.asarray(getattr(physics, name))
+        if value.shape or value != UNLIMITED.get(name, 0.0):
+            found[name] = _json(value.tolist())
+    if physics.rotor is not None:
+        rotor = physics.rotor
+        found["rotor"] = {"inertia": rotor.inertia, "gear": rotor.gear, "gyroscopic": rotor.gyroscopic}
+    return found
+
+
+def _json(value: Any) -> Any:
+    """Return a number or a list of numbers with None for infinite ones."""
+    if isinstance(value, list):
+        return [_json(entry) for entry in value]
+    return value if np.isfinite(value) else None
+
+
+# From data to robots
+
+
+def _read_base(data: Any) -> Base:
+    kind = known_name("base", instance("the base", data, Mapping, "a mapping with a kind").get("kind"), BASES)
+    own = _entries(f"the base of kind {kind!r}", data, ("kind",), ("sequence",) if kind == "euler" else ())
+    return BASES[kind](**{name: text(name, value) for name, value in own.items() if name != "kind"})
+
+
+def _read_link(data: Any) -> Link:
+    name, what = _name("link", data)
+    own = _entries(what, data, ("name",), ("mass", "center", "tensor", "checked", "contacts", "shapes"))
+    mass = number(f"mass of {what}", own.get("mass", 0.0), "kg")
+    center = array(f"center of {what}", own.get("center", np.zeros(3)), (3,))
+    tensor = array(f"tensor of {what}", own.get("tensor", np.zeros(3)))
+    checked = instance(f"checked of {what}", own.get("checked", True), bool, "True or False")
+    contacts = {}
+    for point in _list(f"contacts of {what}", own.get("contacts", ())):
+        contact, where = _name("contact point", point)
+        if contact in contacts:
+            raise DefinitionError(f"{what} has two contact points named {contact!r}; names must differ")
+        contacts[contact] = _read_contact(where, point)
+    shapes = [_read_shape(what, shape) for shape in _list(f"shapes of {what}", own.get("shapes", ()))]
+    with errors_of(what):
+        return Link(name, Inertia(mass, center, tensor, checked), contacts, shapes)
+
+
+def _read_contact(what: str, data: Any) -> Array | Sphere:
+    own = _entries(what, data, ("name",), ("position", "radius"))
+    position = array(f"position of {what}", own.get("position", np.zeros(3)), (3,))
+    return Sphere(number(f"radius of {what}", own["radius"], "m", above=0.0), position) if "radius" in own else position
+
+
+def _read_shape(what: str, data: Any) -> Shape:
+    what = f"a shape of {what}"
+    kind = known_name("shape", instance(what, data, Mapping, "a mapping with a kind").get("kind"), ("sphere", "box"))
+    if kind == "sphere":
+        own = _entries(what, data, ("kind", "radius"), ("center",))
+        radius = number(f"radius of {what}", own["radius"], "m", above=0.0)
+        return Sphere(radius, array(f"center of {what}", own.get("center", np.zeros(3)), (3,)))
+    own = _entries(what, data, ("kind", "size"), ("center", "rotation"))
+    size, center = (array(f"{k} of {what}", own.get(k, np.zeros(3)), (3,)) for k in ("size", "center"))
+    with errors_of(what):
+        return Box(size, center, array(f"rotation of {what}", own.get("rotation", np.eye(3)), (3, 3)))
+
+
+def _add_joint(builder: RobotBuilder, data: Any) -> None:
+    name, what = _name("joint", data)
+    kind = JOINTS[known_name("kind of joint", data.get("kind"), JOINTS)]
+    geometry = _geometry(kind)
+    own = _entries(what, data, ("name", "kind", "parent", "child"), ("position", "rotation", "physics", *geometry))
+    axes: dict[str, Any] = {k: _axis(k, what, own[k]) for k in geometry if k in own}
+    physics = _read_physics(what, own.get("physics", {}))
+    builder.joint(
+        kind(name, **axes, physics=physics),
+        parent=text(f"parent of {what}", own["parent"]),
+        child=text(f"child of {what}", own["child"]),
+        at=array(f"position of {what}", own.get("position", np.zeros(3)), (3,)),
+        rotation=array(f"rotation of {what}", own.get("rotation", np.eye(3)), (3, 3)),
+    )
+
+
+def _axis(name: str, what: str, value: Any) -> str | Array | None:
+    """Return an axis by name or as a vector, or the sequence of axes of a ball joint; None for a quaternion."""
+    if name == "sequence":
+        return None if value is None else text(f"sequence of {what}", value)
+    return value if isinstance(value, str) else array(f"{name} of {what}", value, (3,))
+
+
+def _read_physics(what: str, data: Any) -> JointPhysics:
+    own = _entries(f"the physics of {what}", data, (), (*NUMBERS, "rotor"))
+    rotor = own.pop("rotor", None)
+    values: dict[str, Any] = {name: _limits(f"{name} of {what}", name, value) for name, value in own.items()}
+    if rotor is not None:
+        parts = _entries(f"the rotor of {what}", rotor, ("inertia",), ("gear", "gyroscopic"))
+        inertia, gear = (number(f"{k} of the rotor of {what}", parts.get(k, 1.0)) for k in ("inertia", "gear"))
+        gyroscopic = instance(f"gyroscopic of the rotor of {what}", parts.get("gyroscopic", False), bool)
+        with errors_of(what):
+            values["rotor"] = Rotor(inertia, gear, gyroscopic)
+    with errors_of(what):
+        return JointPhysics(**values)
+
+
+def _limits(what: str, name: str, value: Any) -> Array:
+    """Return one number of a joint, or one per degree of freedom; None stands for an infinite limit."""
+    several = isinstance(value, list | tuple)
+    entries = list(value) if several else [value]
+    numbers = np.array(
+        [UNLIMITED[name] if x is None and name in UNLIMITED else number(what, x) for x in entries], float
+    )
+    return numbers if several else numbers[0]
+
+
+def _name(what: str, data: Any) -> tuple[str, str]:
+    """Return the name of a link, joint or contact point, and the description of it for messages."""
+    if "name" not in instance(f"a {what}", data, Mapping, "a mapping with a name"):
+        raise DefinitionError(f"a {what} lacks the entry 'name'")
+    name = text(f"the name of a {what}", data["name"])
+    return name, f"{what} {name!r}"
+
+
+def _entries(what: str, data: Any, required: Sequence[str], optional: Sequence[str]) -> dict[str, Any]:
+    """Return the entries of a mapping after checking their names."""
+    instance(what, data, Mapping, "a mapping")
+    for name in data:
+        known_name(f"entry of {what}", name, (*required, *optional))
+    for name in required:
+        if name not in data:
+            raise DefinitionError(f"{what} lacks the entry {name!r}")
+    return dict(data)
+
+
+def _list(what: str, value: Any) -> list[Any]:
+    return list(instance(what, value, list | tuple, "a list"))  # type: ignore[arg-type]
+
+
+def _names(what: str, value: Any) -> list[str]:
+    return [text(f"an entry of {what}", name) for name in _list(what, value)]

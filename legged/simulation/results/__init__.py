@@ -1,0 +1,1 @@
+"""Runs: recording of states and outputs, saving and loading, stick figures."""

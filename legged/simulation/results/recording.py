@@ -1,0 +1,130 @@
+"""Conversion of the states of a simulation into a `Run`: outputs at every sample."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from legged.errors import LeggedError
+from legged.simulation.backend import Backend
+from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.integrators import Integrator, StateSample
+from legged.simulation.results.records import (
+    GROUND,
+    BaseRecord,
+    BodyRecord,
+    ContactRecord,
+    EnergyRecord,
+    GroundRecord,
+    JointRecord,
+    StickFigure,
+)
+from legged.simulation.results.run import Run
+from legged.simulation.results.stick_figure import ground_lines, stick_figure
+from legged.simulation.rigid_loop import RigidLoop
+
+Array = np.ndarray
+
+
+def record_run(backend: Backend, integrator: Integrator | str, states: list[StateSample], ended: str) -> Run:
+    """Return the run that consists of the given states.
+
+    Args:
+        backend: Evaluates the equations of motion. integrator: The integrator of the states, or its name.
+        states: The samples. ended: Why the run ended early, or "".
+    """
+    loop, robot = backend.loop, backend.loop.robot
+    seen = [backend.observe(*state) for state in states]
+    outputs = [o.outputs for o in seen]
+    parts = loop.split(np.array([state.s for state in states]))
+    bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
+    _, edges, modules = stick_figure(robot, bodies)
+    nodes = np.array([o.skeleton for o in outputs])
+    names, on, against = contact_names(loop), *_contact_sides(loop)
+    ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
+    q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
+    return Run(
+        robot=robot.name,
+        backend=backend.name,
+        integrator=str(integrator),
+        ended=ended,
+        times=np.array([state.t for state in states]),
+        phases=np.array([state.phase for state in states]),
+        q=np.array([state.q for state in states]),
+        v=parts.v,
+        vdot=np.array([backend.acceleration(state, o.memory) for state, o in zip(states, seen, strict=True)]),
+        tau=np.array([o.tau for o in seen]),
+        memory=np.array([o.memory for o in seen]),
+        base=BaseRecord(
+            position=np.array([o.base_position for o in outputs]),
+            rotation=np.array([o.base_rotation for o in outputs]),
+        ),
+        joints=JointRecord(
+            names=tuple(joint.name for joint in robot.joints),
+            q_range=q_range,
+            v_range=v_range,
+            reference=_reference(loop.controller, states),
+        ),
+        contacts=ContactRecord(
+            names=names,
+            on=on,
+            against=against,
+            points=np.array([o.points for o in seen]),
+            forces=np.array([o.forces for o in seen]),
+            residual=parts.ground_memory[:, -1] if isinstance(loop, RigidLoop) else np.zeros(len(states)),
+            memory=parts.ground_memory,
+        ),
+        energy=EnergyRecord(
+            np.array([o.kinetic for o in outputs]), np.array([o.potential for o in outputs]), *parts.works.T
+        ),
+        bodies=BodyRecord(
+            names=tuple(body.name for body in bodies),
+            q=_body_states(loop, states, 0, 7),
+            v=_body_states(loop, states, 1, 6),
+        ),
+        ground=GroundRecord(*ground_lines(loop.ground, nodes)),
+        figure=StickFigure(nodes, edges, modules),
+    )
+
+
+def contact_names(loop: ClosedLoop) -> tuple[str, ...]:
+    """Return the names of the contacts.
+
+    Args:
+        loop: The closed loop.
+    """
+    return tuple(c.name for c in (loop.scene.candidates if isinstance(loop, RigidLoop) else loop.robot.contacts))
+
+
+def _contact_sides(loop: ClosedLoop) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the links or bodies that carry the contacts, and of those that they touch."""
+    robot = loop.robot
+    if not isinstance(loop, RigidLoop):
+        on = tuple(robot.links[contact.link].name for contact in robot.contacts)
+        return on, (GROUND,) * len(on)
+    sides = [(c.first, c.second) for c in loop.scene.candidates]
+    on, against = (tuple(_side(loop, pair[k]) for pair in sides) for k in range(2))
+    return on, against
+
+
+def _side(loop: RigidLoop, side: Any) -> str:
+    return GROUND if side is None else loop.scene.robots[side.robot].links[side.link].name
+
+
+def _body_states(loop: Any, states: list[StateSample], part: int, size: int) -> Array:
+    """Return q (part 0) or v (part 1) of the free bodies, (T, bodies, size)."""
+    bodies = loop.states if isinstance(loop, RigidLoop) else lambda q, s: [()]
+    found = [[pair[part] for pair in bodies(state.q, state.s)[1:]] for state in states]
+    return np.array(found, dtype=float).reshape(len(states), -1, size)
+
+
+def _reference(controller: Any, states: list[StateSample]) -> Array:
+    """Return the joint positions that the controller tracks at each state, (T, nj), or (T, 0) without a reference."""
+    reference = getattr(controller, "reference", None)
+    if reference is None:
+        return np.zeros((len(states), 0))
+    try:
+        return np.array([reference(state.t, state.phase)[0] for state in states], dtype=float)
+    except LeggedError:
+        return np.zeros((len(states), 0))

@@ -1,0 +1,326 @@
+"""`Run`: the sampled trajectory of one simulation, with saving, loading and CSV export."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from legged.arguments import instance, known_name, number
+from legged.errors import FileError, MissingError
+from legged.ground.ground import center_of_pressure
+from legged.rotations import quaternion_matrix
+from legged.simulation.results import run_files
+from legged.simulation.results.records import (
+    GROUND,
+    BaseRecord,
+    BodyHistory,
+    BodyRecord,
+    ContactHistory,
+    ContactRecord,
+    EnergyRecord,
+    GroundRecord,
+    JointHistory,
+    JointRecord,
+    StickFigure,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A simulated motion, sampled at T times.
+
+    Attributes:
+        robot: Name of the robot.
+        backend: What evaluated the equations of motion, in words.
+        integrator: The integrator and its settings.
+        ended: Why the run ended early; empty if it reached its end time.
+        times: Sample times, (T,), [s].
+        phases: Number of the controller's switch times passed, (T,).
+        q, v: Configurations (T, nq) and velocities (T, nv).
+        vdot: Accelerations under all forces, (T, nv); NaN where the equations have no solution.
+        tau: Generalized forces of the actuators, (T, nv), base entries first, [N m] or [N].
+        memory: State of the controller, (T, m).
+        base: Pose of the base.
+        joints: Names, entries and reference of the joints.
+        contacts: Contact points and forces.
+        energy: Energies and work.
+        bodies: Free bodies.
+        ground: Shape of the ground.
+        figure: Stick figures.
+        warnings: Texts of the `SimulationWarning`s about this run, such as joints that chatter.
+    """
+
+    robot: str
+    backend: str
+    integrator: str
+    ended: str
+    times: Array
+    phases: Array
+    q: Array
+    v: Array
+    vdot: Array
+    tau: Array
+    memory: Array
+    base: BaseRecord
+    joints: JointRecord
+    contacts: ContactRecord
+    energy: EnergyRecord
+    bodies: BodyRecord
+    ground: GroundRecord
+    figure: StickFigure
+    warnings: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.times)
+
+    def __repr__(self) -> str:
+        end = f", ended: {self.ended}" if self.ended else ""
+        return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {self.backend}{end}>"
+
+    @property
+    def duration(self) -> float:
+        """Time from the first to the last sample, [s]."""
+        return float(self.times[-1] - self.times[0]) if len(self) else 0.0
+
+    @property
+    def energy_drift(self) -> float:
+        """Largest change of energy minus work, [J]: the error of the integration; see `EnergyRecord.balance`."""
+        return self.energy.drift
+
+    @property
+    def mean_velocity(self) -> Array:
+        """Mean velocity of the base origin over the run, (3,), [m/s], world axes."""
+        return (self.base.position[-1] - self.base.position[0]) / self.duration
+
+    @property
+    def joint_positions(self) -> Array:
+        """Joint coordinates, (T, n) without the n_base entries of the base, [rad] or [m]."""
+        return self.q[:, self._first_joint :]
+
+    @property
+    def joint_tau(self) -> Array:
+        """Generalized forces of the joints, (T, nj), [N m] or [N]."""
+        first = int(self.joints.v_range.min()) if len(self.joints.names) else self.v.shape[1]
+        return self.tau[:, first:]
+
+    @property
+    def ground_force(self) -> Array:
+        """Sum of the contact forces of the ground on the robot, (T, 3), [N], world axes."""
+        return self.contacts.forces[:, self._ground_contacts].sum(axis=1)
+
+    @property
+    def center_of_pressure(self) -> Array:
+        """Center of pressure of the ground on the robot, (T, 3), [m], world; NaN in flight."""
+        feet = self._ground_contacts
+        return center_of_pressure(self.contacts.points[:, feet], self.contacts.forces[:, feet], self.ground.normal)
+
+    def at(self, t: float) -> int:
+        """Return the index of the sample nearest to time t.
+
+        Args:
+            t: Time, [s].
+        """
+        return int(np.abs(self.times - number("t", t, "s")).argmin())
+
+    def joint(self, name: str) -> JointHistory:
+        """Return the position, velocity, torque and reference of one joint over time.
+
+        Args:
+            name: Name of the joint.
+
+        Raises:
+            UnknownNameError: No joint has this name.
+        """
+        k = _index("joint", name, self.joints.names)
+        in_q, in_v = slice(*self.joints.q_range[k]), slice(*self.joints.v_range[k])
+        reference = self.joints.reference[:, in_q.start - self._first_joint : in_q.stop - self._first_joint]
+        return JointHistory(
+            _squeezed(self.q[:, in_q]),
+            _squeezed(self.v[:, in_v]),
+            _squeezed(self.tau[:, in_v]),
+            _squeezed(reference) if reference.shape[1] else None,
+        )
+
+    def contact(self, name: str) -> ContactHistory:
+        """Return the position of one contact point and the force on it over time.
+
+        Args:
+            name: Name of the contact.
+
+        Raises:
+            UnknownNameError: No contact has this name.
+        """
+        k = _index("contact point", name, self.contacts.names)
+        return ContactHistory(self.contacts.points[:, k], self.contacts.forces[:, k])
+
+    def body(self, name: str) -> BodyHistory:
+        """Return the pose and velocity of one free body over time, world axes.
+
+        Args:
+            name: Name of the body.
+
+        Raises:
+            UnknownNameError: No free body has this name.
+        """
+        k = _index("free body", name, self.bodies.names)
+        q, v = self.bodies.q[:, k], self.bodies.v[:, k]
+        R = np.array([quaternion_matrix(p) for p in q[:, :4]])
+        return BodyHistory(q[:, 4:], R, *(np.einsum("tij,tj->ti", R, part) for part in (v[:, 3:], v[:, :3])))
+
+    def save(self, path: str | Path) -> Path:
+        """Write all arrays to a compressed npz file and return its path.
+
+        Args:
+            path: The file; its suffix becomes .npz.
+        """
+        path = _file(path).with_suffix(".npz")
+        run_files.save({name: np.asarray(_get(self, name)) for name in run_files.FIELDS}, path)
+        return path
+
+    @staticmethod
+    def load(path: str | Path) -> Run:
+        """Return a run from a file that `save` wrote, also with an older version of the toolkit.
+
+        Args:
+            path: The file.
+
+        Raises:
+            ArgumentError: The path is neither text nor a `Path`.
+            FileError: The file is missing, damaged, too large, of a newer version of the toolkit, or no saved run.
+        """
+        stored = run_files.load(path)
+        groups = {
+            group: kind(**{f.name: stored.pop(f"{group}.{f.name}") for f in fields(kind)})
+            for group, kind in _GROUPS.items()
+        }
+        return Run(**stored, **groups)
+
+    def to_csv(self, path: str | Path) -> Path:
+        """Write one row per sample and return the path.
+
+        The columns are those of `to_pandas`.
+
+        Args:
+            path: The file.
+        """
+        path = _file(path)
+        columns = dict(self._columns())
+        with path.open("w", newline="") as file:
+            writer = csv.writer(file)
+            writer.writerow(columns)
+            writer.writerows(zip(*(map(repr, column.tolist()) for column in columns.values()), strict=True))
+        return path
+
+    def to_pandas(self) -> Any:
+        """Return a pandas DataFrame with one row per sample.
+
+        The columns are t and phase; q, v, vdot, tau and reference with the names of the joints, such as "knee_q", or
+        "hip_q[0]" for a joint with several coordinates, and "base_q[0]" for the base; position "base_x" [m] and
+        intrinsic angles "base_angle_x" [rad] of the base; contact points "foot_x" and forces "foot_fx"; states of free
+        bodies; energies and work [J].
+
+        Raises:
+            MissingError: pandas is not installed.
+        """
+        try:
+            import pandas  # type: ignore[import-not-found]
+        except ImportError as error:
+            raise MissingError("run.to_pandas() needs pandas: pip install pandas; or use run.to_csv(path)") from error
+        return pandas.DataFrame(dict(self._columns()))
+
+    def plot(self) -> dict[str, Figure]:
+        """Return Matplotlib figures of the trunk, the joints, the energy and the contact forces, by name.
+
+        `legged.simulation.plots` has functions with options for each of them, and animations.
+        """
+        from legged.simulation.plots.figures import figures  # Matplotlib takes long to import
+
+        return figures(self)
+
+    @property
+    def _ground_contacts(self) -> list[int]:
+        """Indices of the contacts between robot and ground."""
+        contacts = enumerate(zip(self.contacts.on, self.contacts.against, strict=True))
+        return [k for k, (on, against) in contacts if against == GROUND and on not in self.bodies.names]
+
+    @property
+    def _first_joint(self) -> int:
+        """Index of the first joint coordinate in q."""
+        return int(self.joints.q_range.min()) if len(self.joints.names) else self.q.shape[1]
+
+    def _coordinate_names(self, letter: str, size: int) -> list[str]:
+        """Return names of the entries of q, v, vdot, tau or the reference, such as "base_q[0]" and "knee_q"."""
+        names = [f"base_{letter}[{i}]" for i in range(size)]
+        first = self._first_joint if letter == "reference" else 0
+        ranges = self.joints.q_range if letter in ("q", "reference") else self.joints.v_range
+        for joint, (start, stop) in zip(self.joints.names, (ranges - first).tolist(), strict=True):
+            for k in range(start, min(stop, size)):
+                names[k] = f"{joint}_{letter}" + (f"[{k - start}]" if stop - start > 1 else "")
+        return names
+
+    def _columns(self) -> Iterator[tuple[str, Array]]:
+        yield "t", self.times
+        yield "phase", self.phases
+        vectors = {"q": self.q, "v": self.v, "vdot": self.vdot, "tau": self.tau, "reference": self.joints.reference}
+        for letter, array in vectors.items():
+            yield from zip(self._coordinate_names(letter, array.shape[1]), array.T, strict=True)
+        for i, axis in enumerate("xyz"):
+            yield f"base_{axis}", self.base.position[:, i]
+        angles = self.base.angles()
+        for i, axis in enumerate("xyz"):
+            yield f"base_angle_{axis}", angles[:, i]
+        for k, name in enumerate(self.contacts.names):
+            for i, axis in enumerate("xyz"):
+                yield f"{name}_{axis}", self.contacts.points[:, k, i]
+                yield f"{name}_f{axis}", self.contacts.forces[:, k, i]
+        for k, name in enumerate(self.bodies.names):
+            yield from ((f"{name}_q[{i}]", self.bodies.q[:, k, i]) for i in range(7))
+            yield from ((f"{name}_v[{i}]", self.bodies.v[:, k, i]) for i in range(6))
+        for f in fields(self.energy):
+            yield f.name, getattr(self.energy, f.name)
+
+
+_GROUPS: dict[str, Any] = {
+    "base": BaseRecord,
+    "joints": JointRecord,
+    "contacts": ContactRecord,
+    "energy": EnergyRecord,
+    "bodies": BodyRecord,
+    "ground": GroundRecord,
+    "figure": StickFigure,
+}
+
+
+def _file(path: str | Path) -> Path:
+    """Return the path of a file that is to be written."""
+    found = Path(instance("path", path, (str, Path), "a text or a path"))
+    if not found.name or "\0" in found.name:
+        raise FileError(str(found), "is no name of a file; give one such as run.npz")
+    return found
+
+
+def _get(run: Run, name: str) -> Any:
+    """Return the field of a run or of one of its groups."""
+    value: Any = run
+    for part in name.split("."):
+        value = getattr(value, part)
+    return np.asarray(value, dtype=str) if isinstance(value, tuple) else value
+
+
+def _index(what: str, name: str, names: tuple[str, ...]) -> int:
+    return names.index(known_name(what, name, names))
+
+
+def _squeezed(columns: Array) -> Array:
+    """Return (T,) for a single column, or the columns."""
+    return columns[:, 0] if columns.shape[1] == 1 else columns
