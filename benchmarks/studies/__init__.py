@@ -1,1 +1,1 @@
-"""Measurements with a page or table of their own, each a command: `python -m benchmarks.studies.NAME`."""
+"""Measurements with a page or table of their own; each is a command, such as `python -m benchmarks.studies.growth`."""
