@@ -11,6 +11,7 @@ from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
+from legged.dynamics.joint_wrenches import JointWrenches, joint_wrenches
 from legged.dynamics.kinematics import (
     center_of_mass,
     kinetic_energy,
@@ -82,6 +83,7 @@ __all__ = [
     "InverseKinematics",
     "Joint",
     "JointPhysics",
+    "JointWrenches",
     "Kernel",
     "Limb",
     "Linearization",
@@ -138,6 +140,7 @@ __all__ = [
     "integrate",
     "inverse_dynamics",
     "jacobian",
+    "joint_wrenches",
     "kinetic_energy",
     "linearize",
     "link_poses",

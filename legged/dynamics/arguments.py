@@ -13,10 +13,11 @@ import numpy as np
 from legged.arguments import known_name
 from legged.errors import NotFiniteError, ShapeError, SingularError
 from legged.robot.configuration import read
+from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, join
 
-__all__ = ["Wrenches", "body_wrenches", "finite", "read"]
+__all__ = ["Wrenches", "body_wrenches", "finite", "link_wrenches", "read"]
 
 Wrenches = Mapping[str, Array] | Array | None
 
@@ -29,8 +30,21 @@ def body_wrenches(robot: Robot, wrenches: Wrenches) -> dict[int, Array]:
         wrenches: By link name or (n_links, 6), [N m, N], about each link's origin in link axes
             (`docs/conventions.md`); or None.
     """
+    total: dict[int, Array] = {}
+    for link, moved in link_wrenches(robot, wrenches):
+        total[link.body] = total[link.body] + moved if link.body in total else moved
+    return total
+
+
+def link_wrenches(robot: Robot, wrenches: Wrenches) -> list[tuple[PlacedLink, Array]]:
+    """Return pairs (link, its external wrench [n; f], (6,), [N m, N], about the origin of its body, body axes).
+
+    Args:
+        robot: The robot.
+        wrenches: As in `body_wrenches`.
+    """
     if wrenches is None:
-        return {}
+        return []
     if isinstance(wrenches, Mapping):
         known = {link.name: link for link in robot.links}
         rows = []
@@ -44,12 +58,11 @@ def body_wrenches(robot: Robot, wrenches: Wrenches) -> dict[int, Array]:
                 f"wrenches must be ({len(robot.links)}, 6), one [n; f] per link of robot.links, got shape {array.shape}"
             )
         rows = [(link, _wrench_row("wrenches", array[link.index])) for link in robot.links]
-    total: dict[int, Array] = {}
+    found = []
     for link, w in rows:
         f = link.rotation @ w[3:]
-        moved = join(link.rotation @ w[:3] + cross(link.position, f), f)
-        total[link.body] = total[link.body] + moved if link.body in total else moved
-    return total
+        found.append((link, join(link.rotation @ w[:3] + cross(link.position, f), f)))
+    return found
 
 
 def _wrench_row(what: str, w: Any) -> Array:

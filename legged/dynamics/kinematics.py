@@ -257,7 +257,7 @@ def required_wrench(robot: Robot, q: Array, v: Array, vdot: Array) -> Array:
     n, f = np.zeros(3), np.zeros(3)
     for body in outward(robot):
         k = body.index
-        w = newton_euler(body, t[k], td[k])
+        w = newton_euler(body.regrouped, t[k], td[k])
         moment, _ = rotor_forces(body, v, vdot, t[k], td[k])
         f_k = at.rotation[k] @ w[3:]
         n = n + at.rotation[k] @ (w[:3] + moment) + cross(at.origin[k], f_k)

@@ -9,7 +9,7 @@ import numpy as np
 from legged.compiler.ir.annotations import item, module
 from legged.dynamics.arguments import Wrenches, body_wrenches
 from legged.dynamics.passive import friction_forces, rotor_forces, spring_forces
-from legged.robot.body import Body
+from legged.robot.body import Body, Moments
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, angular_acceleration_tensor, cross, join
 
@@ -85,7 +85,7 @@ def joint_rate(body: Body, q: Array, v: Array, vdot: Array | None, t: Array, td:
     return body.from_joint().twist_and_rate(t + p_qd, td)
 
 
-def newton_euler(body: Body, t: Array, td: Array) -> Array:
+def newton_euler(moments: Moments, t: Array, td: Array) -> Array:
     """Return the wrench w = M td + Omega M E t, (6,), [N m, N], about the body's origin, body axes, equation (17).
 
     It is written with Phi = omegad~ + omega~ omega~, which the transforms use as well: a point r of the body has the
@@ -96,13 +96,13 @@ def newton_euler(body: Body, t: Array, td: Array) -> Array:
     where axial(K) is the vector of K - K^T.
 
     Args:
-        body: The body, with regrouped moments of mass.
-        t: Its twist, (6,), [rad/s, m/s], body axes. td: Its rate, (6,), [rad/s^2, m/s^2], body axes.
+        moments: Moments of mass about the body's origin, body axes.
+        t: The body's twist, (6,), [rad/s, m/s], body axes. td: Its rate, (6,), [rad/s^2, m/s^2], body axes.
 
-    Source: Shah, Saha, Dutt 2012, eq. (17); the regrouping is that of Balafoutis, Patel, Misra 1988.
+    Source: Shah, Saha, Dutt 2012, eq. (17); the form is that of Balafoutis, Patel, Misra 1988.
     """
     Phi, ao = angular_acceleration_tensor(t[:3], td[:3]), td[3:]
-    mass, h, J = body.regrouped.mass, body.regrouped.h, body.regrouped.J
+    mass, h, J = moments.mass, moments.h, moments.J
     n = []
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
         moment = J[j, j] * Phi[k, j] - J[k, k] * Phi[j, k] + J[j, k] * (Phi[k, k] - Phi[j, j])
@@ -146,7 +146,7 @@ def outward_forces(
     w, f = [], []
     for body in outward(robot):
         k = body.index
-        own = newton_euler(body, t[k], td[k])
+        own = newton_euler(body.regrouped, t[k], td[k])
         moment, force = rotor_forces(body, v, vdot, t[k], td[k])
         own = own + join(moment, np.zeros(3))
         w.append(own - w_F[k] if k in w_F else own)

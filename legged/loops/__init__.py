@@ -28,7 +28,7 @@ from legged.loops.contact_dynamics import (
     contact_dynamics,
     contact_inverse_dynamics,
 )
-from legged.loops.dynamics import Solution, Stabilization, active_forces, forward_dynamics, solve
+from legged.loops.dynamics import Solution, Stabilization, active_forces, forward_dynamics, joint_wrenches, solve
 
 __all__ = [
     "ClosedRobot",
@@ -54,6 +54,7 @@ __all__ = [
     "independent_first",
     "independent_only",
     "jacobian",
+    "joint_wrenches",
     "load",
     "loop_wrenches",
     "mobility",

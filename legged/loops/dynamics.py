@@ -11,17 +11,21 @@ import numpy as np
 
 from legged.algorithms.linear_algebra import IndependentRows, factor_semidefinite, independent_rows, null_space
 from legged.algorithms.operators import SpatialOperators
+from legged.arguments import array
 from legged.checked import checked
 from legged.compiler.ir.annotations import stage
-from legged.dynamics.arguments import Wrenches, finite, read
+from legged.dynamics.arguments import Wrenches, finite, link_wrenches, read
+from legged.dynamics.frames import resolve_frame
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
+from legged.dynamics.joint_wrenches import JointWrenches, in_link_axes
+from legged.dynamics.joint_wrenches import joint_wrenches as tree_joint_wrenches
 from legged.errors import DefinitionError, UnknownNameError
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import motor_rate
 from legged.loops.constraints import bias, frame_poses, frames_jacobian, jacobian, residual
 from legged.robot.robot import Robot
-from legged.spatial import Array, factor_symmetric, mirror, solve_factored, solve_symmetric
+from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, solve_symmetric
 
 
 class Solution(NamedTuple):
@@ -153,6 +157,55 @@ def solve(
         vdot, lagrange = METHODS[method](robot, q, rows, b)
     vdot = finite(robot, "the closed-loop dynamics", vdot)
     return Solution(vdot, rows.combinations @ lagrange, len(rows.L), rows.inconsistency)
+
+
+@checked
+def joint_wrenches(
+    closed: ClosedRobot,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    multipliers: Array,
+    wrenches: Wrenches = None,
+    *,
+    loop_forces: Mapping[str, Any] | None = None,
+) -> JointWrenches:
+    """Return the wrenches that the joints of the spanning tree transmit, see `legged.joint_wrenches`.
+
+    The closing joints act as external wrenches on the links that they connect; `loop_wrenches` returns those of their
+    constraints.
+
+    Args:
+        closed: The robot with its loops.
+        q, v: A state of its tree, (nq,) and (nv,). vdot: The acceleration of `solve`, (nv,).
+        multipliers: Those of `solve`, (rows,), [N] or [N m], along the scalar constraints.
+        wrenches: External wrenches on links, as in `legged.forward_dynamics`.
+        loop_forces: Forces of motors in closing joints, see `active_forces`.
+
+    Raises:
+        As `legged.joint_wrenches`; ShapeError for multipliers that do not fit the constraints.
+
+    Source: Featherstone, Orin 2000, eqs. (7) and (17).
+    """
+    robot = closed.robot
+    multipliers = array("multipliers", multipliers, (len(closed.constraints),), "one entry per scalar constraint")
+    terms = [(closed.loops[k], c, x) for (k, c), x in zip(closed.constraints, multipliers, strict=True)]
+    for name, force in (loop_forces or {}).items():
+        terms.append((closed.loop(name), motor_rate(closed.loop(name).joint), force))
+    total = [np.zeros(6) for _ in robot.links]
+    for link, w in link_wrenches(robot, wrenches):
+        total[link.index] = in_link_axes(link, w)
+    for loop, constraint, force in terms:
+        poses = frame_poses(closed, q, loop)
+        row = constraint.jacobian(*poses) * force
+        for frame, pose, w in zip(loop.frames, poses, (row[:6], row[6:]), strict=True):
+            if frame is None:
+                continue
+            at = resolve_frame(robot, frame)
+            turn = (pose.rotation @ at.in_body.rotation.T @ robot.links[at.link].rotation).T  # world to link axes
+            f = turn @ w[3:]
+            total[at.link] = total[at.link] + join(turn @ w[:3] + cross(at.position, f), f)
+    return tree_joint_wrenches(robot, q, v, vdot, np.array(total))
 
 
 def simulation_acceleration(

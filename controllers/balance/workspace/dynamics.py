@@ -97,7 +97,7 @@ def outward_pass(robot: Robot, q: Array, v: Array) -> OutwardPass:
             k = body.index
             found.gravity.append(join(np.zeros(3), found.R[k].T @ gravity))
             moment, force = rotor_forces(body, v, None, found.t[k], found.td[k])
-            found.z.append(newton_euler(body, found.t[k], found.td[k]) + join(moment, np.zeros(3)))
+            found.z.append(newton_euler(body.regrouped, found.t[k], found.td[k]) + join(moment, np.zeros(3)))
             found.f.append(force + friction_forces(body, v) + spring_forces(body, q))
     return found
 

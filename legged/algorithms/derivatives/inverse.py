@@ -114,7 +114,7 @@ def _composite_forces(links: Links, motion: AxisMotion, v: Array, vdot: Array, w
     """Return the force of each body and all its descendants, (6,)."""
     external, f = links.wrenches(wrenches), []
     for body, t, a in zip(links.robot.bodies, motion.t, motion.a, strict=True):
-        own = newton_euler(body, t, join(a[:3], a[3:] + cross(t[:3], t[3:])))
+        own = newton_euler(body.regrouped, t, join(a[:3], a[3:] + cross(t[:3], t[3:])))
         if body.rotor_momentum.any():
             own = own + body.rotor_momentum @ vdot[body.v] + cross_force(t, body.rotor_momentum @ v[body.v])
         f.append(own - external[body.index] if body.index in external else own)
