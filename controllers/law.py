@@ -52,6 +52,17 @@ class GaitLaw:
             DefinitionError, ReachError: The gait does not fit the robot.
             ShapeError, NotFiniteError: A gain or the gait's reference has the wrong size or is not finite.
         """
+        law = self._fitted(robot, q, v)
+        if ground is None and robot.base.nv and np.any(robot.gravity) and isinstance(self.gait, (Gait, NumericalGait)):
+            warnings.warn(
+                f"{robot.name!r} falls freely: its gait {type(self.gait).__name__} needs a ground, and there is none; "
+                f"give ground=..., for example legged.ground.realistic_ground(robot)",
+                stacklevel=3,
+            )
+        return law, np.zeros(0)
+
+    def _fitted(self, robot: Robot, q: Array, v: Array) -> Self:
+        """Return the law for a robot, as a part of `start`."""
         read(robot, q=q, v=v)
         check_joints(robot)
         fit = getattr(self.gait, "on", None)
@@ -62,13 +73,7 @@ class GaitLaw:
                 f"the gait's references must be ({robot.nj},), one entry per joint coordinate of {robot.name!r}, "
                 f"got {', '.join(map(str, sorted(shapes)))}"
             )
-        if ground is None and robot.base.nv and np.any(robot.gravity) and isinstance(self.gait, (Gait, NumericalGait)):
-            warnings.warn(
-                f"{robot.name!r} falls freely: its gait {type(self.gait).__name__} needs a ground, and there is none; "
-                f"give ground=..., for example legged.ground.realistic_ground(robot)",
-                stacklevel=3,
-            )
-        return replace(self, gait=gait, _robot=robot), np.zeros(0)
+        return replace(self, gait=gait, _robot=robot)
 
     @property
     def robot(self) -> Robot:

@@ -24,12 +24,11 @@ from controllers.law import GaitLaw
 from legged import taylor
 from legged.checked import checked
 from legged.compiler.ir import where
-from legged.contact.rigid import Rigid
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
 from legged.errors import DefinitionError
-from legged.ground.ground import Ground, contact_motion
+from legged.ground.ground import contact_motion
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
 from legged.spatial import Array, cross, join, mirror, solve_symmetric, sum_of
@@ -79,25 +78,21 @@ class Balanced(GaitLaw):
     _home: Array = field(default_factory=lambda: np.zeros(0), repr=False, kw_only=True)
     _divergent: DivergentComponent | None = field(default=None, repr=False, kw_only=True)
 
-    def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
-        """Return (law, memory) for a robot, the memory empty, (0,); arguments as in `GaitLaw.start`.
-
-        Raises:
-            DefinitionError: The gait has not two alternating groups of legs, or the base is fixed.
-        """
+    def _fitted(self, robot: Robot, q: Array, v: Array) -> Self:
+        """Return the law for a robot; it refuses gaits without two alternating groups of legs, and fixed bases."""
         gait = _motion_of(self.gait)
         if not isinstance(gait, (Alternating, Stand)):
             raise DefinitionError(f"Balanced needs a walk, a trot, a tripod or a stand, got {type(gait).__name__}")
         if robot.base.nv == 0:
             raise DefinitionError(f"robot {robot.name!r} has a fixed base, which cannot be balanced")
-        law, memory = super().start(robot, ground, q, v)
+        law = super()._fitted(robot, q, v)
         gait = law._motion
         points, _ = contact_motion(robot, q, np.zeros(robot.nv))
         height = float(center_of_mass(robot, q)[2] - np.min(points[:, 2]))
         omega = float(np.sqrt(float(np.linalg.norm(robot.gravity)) / height))
         divergent = DivergentComponent(omega, gait.period, gait.stride, self.gain, self.reach, self.tracking)
         legs, home = leg_contacts(robot, gait.geometry), law.gait.reference(0.0, 0)[0]
-        return replace(law, _legs=legs, _home=home, _divergent=divergent), memory
+        return replace(law, _legs=legs, _home=home, _divergent=divergent)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
         """Return (q, v) at t = 0, (nq,) and (nv,): the gait's state, with zero error of the divergent component.
@@ -106,7 +101,7 @@ class Balanced(GaitLaw):
         the legs, so the base's horizontal velocity over the standing feet is corrected.
         """
         q, v = super().initial_state(robot)
-        law, _ = self.start(robot, None, q, v)
+        law = self._fitted(robot, q, v)
         if isinstance(law._motion, Stand):
             return q, v
         support = law._support(0, contact_motion(robot, q, v)[0])

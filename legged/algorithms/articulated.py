@@ -88,7 +88,7 @@ def _bias(links: Links, q: Array, v: Array, wrenches: Wrenches) -> tuple[list[Ar
     for body in outward(links.robot):
         k = body.index
         p_k = cross_force(t[k], links.I[k] @ t[k])
-        if links.H[k].any():
+        if body.has_gyroscopic_rotor:
             p_k = p_k + cross_force(t[k], links.H[k] @ v[body.v])
         p.append(p_k - external[k] if k in external else p_k)
         c.append(cross_motion(t[k], links.h[k] @ v[body.v]) if body.parent >= 0 else np.zeros(6))

@@ -98,7 +98,7 @@ def _momentum_rates(links: Links, motion: AxisMotion, inertia: list[Array]) -> A
         k = body.index
         for axes in motion.axes[k]:
             Adot[:, axes.entries] += composite_rates[k] @ axes.S + inertia[k] @ axes.Sd
-        if links.H[k].any():
+        if body.has_gyroscopic_rotor:
             Adot[:, body.v] += map_columns(cross_force, motion.t[k], links.H[k])
     return Adot
 

@@ -92,7 +92,7 @@ def _matrices(links: Links) -> GlobalForm:
     robot = links.robot
     n, nv, dtype = len(robot.bodies), robot.nv, np.result_type(*links.I, *links.h)
     P, H, I, spin = (np.zeros((6 * n, m), dtype=dtype) for m in (6 * n, nv, 6 * n, nv))
-    reflected = np.zeros((nv, nv))
+    reflected = np.zeros((nv, nv), dtype=np.result_type(*(body.reflected_inertia for body in robot.bodies)))
     for body in outward(robot):
         k = slice(6 * body.index, 6 * body.index + 6)
         P[k, k] = np.eye(6)

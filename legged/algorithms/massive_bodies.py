@@ -108,7 +108,7 @@ def massive_bodies(
 
 def _refuse(robot: Robot, algorithm: str, any_inertia: bool) -> None:
     refuse_followers(robot, algorithm)
-    if any(body.rotor_momentum.any() for body in robot.bodies):
+    if any(body.has_gyroscopic_rotor for body in robot.bodies):
         raise DefinitionError(f"{algorithm} does not support gyroscopic rotors")
     for body in robot.bodies:
         children = len(robot.children[body.index])

@@ -69,7 +69,7 @@ def _outward(links: Links, q: Array, v: Array, vdot: Array, wrenches: Wrenches) 
         f_k = links.I[k] @ a[k] + cross_force(t[k], links.I[k] @ t[k])
         f.append(f_k - external[k] if k in external else f_k)
         tau_joint.append(friction_forces(body, v) + spring_forces(body, q))
-        if links.H[k].any():
+        if body.has_gyroscopic_rotor:
             f[k] = f[k] + links.H[k] @ vdot[body.v] + cross_force(t[k], links.H[k] @ v[body.v])
             tau_joint[k] = tau_joint[k] + links.H[k].T @ a[k]
         tau_joint[k] = tau_joint[k] + body.reflected_inertia @ vdot[body.v]

@@ -68,7 +68,7 @@ def compile(function: Callable[..., Any], robot: Any = None, *, parameters: Any 
 
     Args:
         function: Plain NumPy code that does not branch on values, except by `legged.where`.
-        robot: Its first argument; None for a function of arrays alone.
+        robot: Its first argument, a `legged.Robot` or `legged.loops.ClosedRobot`; None for a function of arrays alone.
         parameters: Names of numbers of the robot, see `Robot.parameters`. The kernel has a last argument `parameters`
             with their entries one after the other, (n,), and checks them at each call as the robot's definition does.
         shapes: Shapes that do not follow from names; () for a scalar, a number of entries for a vector.
@@ -182,8 +182,9 @@ def _given_shape(name: str, shape: Any, robot: Any) -> Shape:
 
 
 def _standard_shape(name: str, robot: Any) -> Shape:
+    robot = getattr(robot, "robot", robot)  # the spanning tree of a robot with closed loops
     if robot is not None and (isinstance(robot, type) or not hasattr(robot, "nq")):
-        raise ArgumentError(f"robot must be a legged.Robot or None, got {shown(robot)}")
+        raise ArgumentError(f"robot must be a legged.Robot, a legged.loops.ClosedRobot or None, got {shown(robot)}")
     if robot is None or name not in ARGUMENTS:
         follows = "" if robot is None else f" ({', '.join(ARGUMENTS)} have one)"
         raise TraceError(

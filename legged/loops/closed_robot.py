@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -14,6 +15,7 @@ from legged.dynamics.frames import Frame, Pose, frame_pose, resolve_frame
 from legged.errors import DefinitionError
 from legged.loops.closing_joints import ClosingJoint, ScalarConstraint, scalar_constraints
 from legged.robot.joint import Spherical
+from legged.robot.parameters import ParameterVector
 from legged.robot.placement import Vector, rotation3, vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -105,6 +107,21 @@ class ClosedRobot:
             from_parent, from_child = from_parent[:-1], from_child[:-1]
         return (*from_parent[:-1], *reversed(from_child))
 
+    def parameters(self) -> dict[str, Any]:
+        """Return the numbers of the spanning tree that can vary by name; see `legged.Robot.parameters`."""
+        return self.robot.parameters()
+
+    def with_parameters(self, values: Mapping[str, Any]) -> ClosedRobot:
+        """Return the robot with some numbers of its spanning tree replaced; see `legged.Robot.with_parameters`.
+
+        The closing joints keep their places on the links; configurations of the old robot may violate the new loops.
+        """
+        return replace(self, robot=self.robot.with_parameters(values))
+
+    def parameter_vector(self, names: Sequence[str]) -> ParameterVector:
+        """Return some parameters of the spanning tree as one vector of numbers, for `legged.compile`."""
+        return _ClosedParameters(self, names)
+
     def close(
         self,
         joint: ClosingJoint,
@@ -128,6 +145,18 @@ class ClosedRobot:
         first = sum(len(other.constraints) for other in self.loops)
         rows = (*self.rows, *range(first, first + len(loop.constraints)))
         return replace(self, loops=(*self.loops, loop), rows=rows, independent_count=None)
+
+
+class _ClosedParameters(ParameterVector):
+    """Parameters of the spanning tree of a robot with closed loops."""
+
+    def __init__(self, closed: ClosedRobot, names: Sequence[str]):
+        super().__init__(closed.robot, names)
+        self.closed = closed
+
+    def applied(self, numbers: Array) -> ClosedRobot:
+        """Return the robot with closed loops with these parameters, (n,), which may be traced."""
+        return replace(self.closed, robot=super().applied(numbers))
 
 
 @checked

@@ -304,7 +304,7 @@ def mass_inverse(robot: Robot, q: Array) -> Callable[[Array], Array]:
     Args:
         robot: The robot. q: Configuration, (nq,).
     """
-    if robot.followers or any(body.rotor_momentum.any() for body in robot.bodies):
+    if robot.followers or any(body.has_gyroscopic_rotor for body in robot.bodies):
         factors = factor_symmetric(inertia_matrix(robot, q))
         return lambda x: solve_factored(factors, x)
     return SpatialOperators(robot, q).mass_inverse.apply

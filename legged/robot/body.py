@@ -123,7 +123,9 @@ class Body:
     def is_traced(self) -> bool:
         """Whether some of its numbers are traced scalars."""
         steps = [step.r for step in self.before_joint if isinstance(step, Translation)]
+        rotor = self.physics.rotor
         physics = [np.asarray(getattr(self.physics, name)) for name in NUMBERS]
+        physics += [] if rotor is None else [np.asarray(rotor.inertia), np.asarray(rotor.gear)]
         moments = [x for m in (self.moments, self.regrouped) for x in (np.asarray(m.mass), m.h, m.J)]
         return any(x.dtype == object for x in (*steps, *physics, *moments))
 
@@ -171,10 +173,18 @@ class Body:
         The kinetic energy of the joint's rotors is v^T H^T t + v^T I_r v / 2, where t is this body's twist, not its
         parent's, and I_r is `reflected_inertia`. H is zero unless the rotor is gyroscopic.
         """
-        H, rotor = np.zeros((6, self.nv)), self.physics.rotor
-        if rotor is not None and rotor.gyroscopic:
-            H[2, 0] = self.ratio * rotor.gear * rotor.inertia
+        rotor = self.physics.rotor
+        if rotor is None or not rotor.gyroscopic:
+            return np.zeros((6, self.nv))
+        spin = np.asarray(self.ratio * rotor.gear * rotor.inertia)
+        H = np.zeros((6, self.nv), spin.dtype)
+        H[2, 0] = spin[()]
         return H
+
+    @cached_property
+    def has_gyroscopic_rotor(self) -> bool:
+        """Whether `rotor_momentum` is not zero."""
+        return not _all_zero(self.rotor_momentum)
 
     @cached_property
     def reflected_inertia(self) -> Array:

@@ -1,6 +1,6 @@
 """Closed loops: constraints, their rank, the three ways to solve, and closed forms."""
 
-from functools import partial
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -96,9 +96,27 @@ def test_traced_dynamics_equal_plain_ones():
     closed, q, rng = looped(1, legged.Revolute("pin", "z"))
     n = closed.robot.nv
     v, tau = rng.normal(size=(2, n))
-    kernel = legged.compile(partial(loops.forward_dynamics, closed), None, q=closed.robot.nq, v=n, tau=n)
+    kernel = legged.compile(loops.forward_dynamics, closed)
     vdot = loops.forward_dynamics(closed, q, v, tau)
     assert np.abs(kernel(q, v, tau) - vdot).max() < 1e-9 * np.abs(vdot).max()
+
+
+def test_kernels_take_numbers_of_the_tree_of_a_closed_robot():
+    closed, q, rng = looped(1, legged.Revolute("pin", "z"))
+    v, tau = rng.normal(size=(2, closed.robot.nv))
+    name = f"{closed.robot.links[-1].name}.mass"
+    kernel = legged.compile(loops.forward_dynamics, closed, parameters=[name, "gravity"])
+    values = {name: 5.0, "gravity": [0.0, 1.0, -2.0]}
+    assert closed.with_parameters(values).parameters()[name] == 5.0
+    assert closed.with_parameters(values).loops == closed.loops
+    expected = loops.forward_dynamics(closed.with_parameters(values), q, v, tau)
+    plain = loops.forward_dynamics(closed, q, v, tau)
+    found = kernel(q, v, tau, [5.0, 0.0, 1.0, -2.0])
+    assert np.abs(found - expected).max() < 1e-9 * np.abs(expected).max()
+    assert np.abs(plain - expected).max() > 1e-2 * np.abs(expected).max()
+    tree = closed.robot.edit().change_link(closed.robot.links[-1].name, mass=5.0)
+    edited = replace(closed, robot=tree.change_robot(gravity=values["gravity"]).build())
+    assert np.abs(loops.forward_dynamics(edited, q, v, tau) - expected).max() < 1e-9 * np.abs(expected).max()
 
 
 # The four-bar linkage in closed form.

@@ -2,6 +2,7 @@
 
 import copy
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,10 +10,12 @@ from oracles.cases import case_of
 
 import legged
 import robots
+from legged.algorithms import articulated, composite, derivatives, newton_euler
 from legged.algorithms.regressor import PARAMETERS, inertial_parameters, inverse_dynamics_regressor
 from legged.errors import DefinitionError, InertiaError, NotFiniteError, ShapeError, TraceError, UnknownNameError
 
 ROUNDING = 1e-12  # relative to the largest entry, for up to a dozen links
+ROTOR = {"rotor_inertia": "inertia", "gear": "gear"}
 CONDITION = 1e-9  # accelerations lose the condition number of the inertia matrix
 FUNCTIONS = {
     legged.inverse_dynamics: (("q", "v", "vdot"), ROUNDING),
@@ -31,7 +34,7 @@ def random_values(robot, rng):
         if field == "tensor":
             found[name] = legged.box_inertia(1.0, rng.uniform(0.1, 0.5, 3)).tensor
         else:
-            least = -0.4 if field in ("center", "at", "position", "rest") else 0.1
+            least = -0.4 if field in ("center", "at", "position", "rest", "gravity", "gear") else 0.1
             found[name] = rng.uniform(least, 0.5, np.shape(present))
     return found
 
@@ -42,11 +45,17 @@ def edited(robot, values):
     links, contacts = [link.name for link in robot.links], [contact.name for contact in robot.contacts]
     for owner in dict.fromkeys(name.rpartition(".")[0] for name in values):
         own = {name.rpartition(".")[2]: x for name, x in values.items() if name.rpartition(".")[0] == owner}
+        if not owner:
+            editor.change_robot(gravity=own.pop("gravity"))
         if "position" in own and owner in contacts:
             editor.change_contact(owner, own.pop("position"))
         inertial = {field: own.pop(field) for field in ("mass", "center", "tensor") if field in own}
         if inertial and owner in links:
             editor.change_link(owner, **inertial)
+        rotor = {field: own.pop(name) for name, field in ROTOR.items() if name in own}
+        if rotor:
+            present = next(c.joint.physics.rotor for c in robot.connections if c.joint.name == owner)
+            own["rotor"] = replace(present, **rotor)
         if own:
             editor.change_joint(owner, **own)
     return editor.build()
@@ -216,3 +225,38 @@ def test_parameters_cost_what_they_add():
     assert plain.multiplications < varied.multiplications < 1.1 * plain.multiplications
     again = legged.count(legged.forward_dynamics, robot.with_parameters({}))
     assert (again.multiplications, again.additions) == (plain.multiplications, plain.additions)
+
+
+def test_rotors_and_gravity_are_parameters_only_where_they_exist():
+    robot = robots.spatial_quadruped()
+    assert not [name for name in robot.parameters() if name.endswith(("rotor_inertia", "gear"))]
+    with pytest.raises(UnknownNameError, match=r"leg1_knee.gear"):
+        robot.with_parameters({"leg1_knee.gear": 9.0})
+    geared = robot.edit().change_joint("leg1_knee", rotor=legged.Rotor(1e-4, 9.0, gyroscopic=True)).build()
+    for name, value, words in (
+        ("leg1_knee.rotor_inertia", -1e-4, "not be negative"),
+        ("gravity", np.full(3, np.nan), "finite"),
+    ):
+        with pytest.raises((DefinitionError, NotFiniteError), match=f"{name} must .*{words}"):
+            geared.with_parameters({name: value})
+
+
+def test_algorithms_take_traced_rotors_and_gravity():
+    """The algorithms beside the core choose their formulas by whether a rotor is gyroscopic, not by its numbers."""
+    robot = legged.random_tree(3, links=6, joints=("revolute",), physics=True)
+    state = case_of(robot, 3)
+    geared = [c.joint.name for c in robot.connections if c.joint.physics.rotor.gyroscopic]
+    assert geared
+    values = {"gravity": np.array([1.0, -2.0, -3.0])}
+    values |= {f"{name}.rotor_inertia": 0.03 for name in geared} | {f"{name}.gear": -2.0 for name in geared}
+    expected, numbers = edited(robot, values), np.concatenate([np.ravel(value) for value in values.values()])
+    for function, names, tolerance in (
+        (newton_euler.inverse_dynamics, ("q", "v", "vdot"), ROUNDING),
+        (composite.inertia_matrix, ("q",), ROUNDING),
+        (articulated.forward_dynamics, ("q", "v", "tau"), CONDITION),
+        (derivatives.of_forward_dynamics, ("q", "v", "tau"), 1e-8),
+    ):
+        arguments = [getattr(state, name) for name in names]
+        found = legged.compile(function, robot, parameters=list(values))(*arguments, numbers)
+        for one, two in zip(np.atleast_1d(found), np.atleast_1d(function(expected, *arguments)), strict=True):
+            assert_close(one, two, tolerance)

@@ -210,6 +210,7 @@ def test_gaits_that_are_fitted_numerically_run_in_rollouts(kind):
 
 def test_members_with_other_robots_move_as_single_runs_of_the_edited_robots(biped):
     robot, law, ground = biped
+    robot = robot.edit().change_joint("b_hip", rotor=legged.Rotor(1e-4, 9.0, gyroscopic=True)).build()
     rng, count = np.random.default_rng(3), 2
     knee = np.asarray(robot.parameters()["b_knee.at"])
     vary = {
@@ -218,6 +219,9 @@ def test_members_with_other_robots_move_as_single_runs_of_the_edited_robots(bipe
         "robot.a_hip.damping": rng.uniform(0.0, 0.5, count),
         "robot.a_knee.effort": rng.uniform(5.0, 60.0, count),
         "robot.b_knee.at": knee * rng.uniform(0.98, 1.02, (count, 1)),
+        "robot.b_hip.rotor_inertia": rng.uniform(1e-4, 1e-3, count),
+        "robot.b_hip.gear": rng.uniform(-9.0, 9.0, count),
+        "robot.gravity": [0.0, 0.0, -9.81] + rng.uniform(-1.0, 1.0, (count, 3)) * [1.0, 0.0, 1.0],
         "gait.stride": rng.uniform(0.2, 0.3, count),
     }
     assert set(vary) <= set(legged.rollout_parameters(robot, law, ground=ground))
@@ -226,6 +230,8 @@ def test_members_with_other_robots_move_as_single_runs_of_the_edited_robots(bipe
         value = {name.removeprefix("robot."): x[i] for name, x in vary.items()}
         editor = robot.edit().change_link("trunk", mass=value["trunk.mass"], center=value["trunk.center"])
         editor.change_joint("a_hip", damping=value["a_hip.damping"]).change_joint("b_knee", at=value["b_knee.at"])
+        rotor = legged.Rotor(value["b_hip.rotor_inertia"], value["b_hip.gear"], gyroscopic=True)
+        editor.change_joint("b_hip", rotor=rotor).change_robot(gravity=value["gravity"])
         edited = editor.change_joint("a_knee", effort=value["a_knee.effort"]).build()
         own = controllers.ComputedTorque(controllers.Walk(stride=value["gait.stride"]))
         plain = legged.simulate(edited, own, ground=ground, until=0.1, integrator=EULER, compiled=False)

@@ -115,7 +115,7 @@ def _composite_forces(links: Links, motion: AxisMotion, v: Array, vdot: Array, w
     external, f = links.wrenches(wrenches), []
     for body, t, a in zip(links.robot.bodies, motion.t, motion.a, strict=True):
         own = newton_euler(body.regrouped, t, join(a[:3], a[3:] + cross(t[:3], t[3:])))
-        if body.rotor_momentum.any():
+        if body.has_gyroscopic_rotor:
             own = own + body.rotor_momentum @ vdot[body.v] + cross_force(t, body.rotor_momentum @ v[body.v])
         f.append(own - external[body.index] if body.index in external else own)
     for body in inward(links.robot):
@@ -174,7 +174,7 @@ class _Matrices:
         by_v = _map(B.apply, S) + inertia @ (axes.psid + axes.Sd)
         by_q = _map(B.apply, axes.psid) + inertia @ axes.psidd + _map(lambda s: cross_force(s, f), S)
         transposed = _map(B.apply_transposed, S)
-        if H.any():
+        if self.links.robot.bodies[k].has_gyroscopic_rotor:
             rotor = map_columns(cross_force, self.motion.t[k], H)
             by_vdot, by_v, transposed = by_vdot + H, by_v + rotor, transposed + rotor
         return _AxisForces(by_vdot, by_v, by_q, transposed)
@@ -244,7 +244,7 @@ def _body_coriolis(body: Body, t: Array, v: Array) -> CompositeCoriolis:
     omega, u = 2.0 * t[:3], 2.0 * t[3:]
     mass, h, J = body.regrouped.mass, body.regrouped.h, body.regrouped.J
     Q = skew(omega) @ J + np.outer(u, h)
-    if body.rotor_momentum.any():
+    if body.has_gyroscopic_rotor:
         Q = Q + skew(body.rotor_momentum[:3] @ v[body.v])
     return CompositeCoriolis(Q, mass * u + cross(omega, h))
 

@@ -44,7 +44,7 @@ class SpatialOperators:
 
     def __post_init__(self) -> None:
         refuse_followers(self.robot, "the innovations factorization")
-        if any(body.rotor_momentum.any() for body in self.robot.bodies):
+        if any(body.has_gyroscopic_rotor for body in self.robot.bodies):
             raise DefinitionError("the spatial operators do not support gyroscopic rotors")
         (q,) = read(self.robot, q=self.q)
         object.__setattr__(self, "q", q)

@@ -69,7 +69,7 @@ def joint_constraints(
     """
     twists = parallel_prefix_motion(links_at(robot, q), q, v).twist if in_parallel else None
     bodies, a_0 = massive_bodies(robot, q, v, tau, wrenches, algorithm, twists=twists)
-    if any(np.any(body.reflected_inertia) for body in bodies):
+    if any(body.reflected_inertia.dtype == object or body.reflected_inertia.any() for body in bodies):
         raise DefinitionError(
             f"{algorithm} does not support armature and rotors: joint accelerations are not among its unknowns"
         )

@@ -1,8 +1,9 @@
 """The numbers of a robot by name, and robots with other numbers, which may be traced.
 
 `RobotEditor` builds a new robot with frames that suit it. `with_parameters` keeps the frames of the bodies, so that its
-steps do not depend on the values: inertial parameters, friction, limits and positions of joints can be inputs of a
-kernel. A body's frame needs its origin on the joint's axis and its z along it, which other positions preserve.
+steps do not depend on the values: inertial parameters, friction, limits, rotors, gravity and positions of joints can be
+inputs of a kernel. A body's frame needs its origin on the joint's axis and its z along it, which other positions
+preserve.
 """
 
 from __future__ import annotations
@@ -27,9 +28,10 @@ from legged.robot.robot import Robot
 from legged.spatial import Array, Translation, is_zero, mirror
 
 _INERTIAL = ("mass", "center", "tensor")
+_ROTOR = {"rotor_inertia": "inertia", "gear": "gear"}  # parameter -> field of `Rotor`
 _LARGEST = np.finfo(float).max
 _LEAST = {
-    **dict.fromkeys(("mass", "damping", "friction", "armature", "stiffness", "effort"), 0.0),
+    **dict.fromkeys(("mass", "damping", "friction", "armature", "rotor_inertia", "stiffness", "effort"), 0.0),
     "speed": np.nextafter(0.0, 1.0),
 }
 """Smallest values of parameters that have a range."""
@@ -47,7 +49,10 @@ def parameters(robot: Robot) -> dict[str, Any]:
     | `<joint>.at` | parent link's origin to the joint, (3,), [m], parent link axes; fixed joints too |
     | `<joint>.damping`, ... | numbers of `JointPhysics`: damping, friction, armature, stiffness, rest, lower, |
     | | upper, effort, speed; one number, or (nv of the joint,) |
+    | `<joint>.rotor_inertia` | inertia of the joint's `Rotor` about its axis, [kg m^2]; only joints that have one |
+    | `<joint>.gear` | gear ratio of that rotor, rotor speed over joint speed |
     | `<contact>.position` | link origin to the contact point, (3,), [m], link axes |
+    | `gravity` | acceleration of free fall, (3,), [m/s^2], world axes |
 
     Args:
         robot: The robot.
@@ -60,7 +65,11 @@ def parameters(robot: Robot) -> dict[str, Any]:
         found[f"{c.joint.name}.at"] = c.start.position
         for field in _physics_fields(c.joint, c.joint.name in followers):
             found[f"{c.joint.name}.{field}"] = getattr(c.joint.physics, field)
+        rotor = None if isinstance(c.joint, Fixed) else c.joint.physics.rotor
+        if rotor is not None:
+            found |= {f"{c.joint.name}.{name}": getattr(rotor, field) for name, field in _ROTOR.items()}
     found |= {f"{contact.name}.position": contact.position for contact in robot.contacts}
+    found["gravity"] = robot.gravity
     return {name: float(value) if np.ndim(value) == 0 else np.array(value, float) for name, value in found.items()}
 
 
@@ -175,6 +184,7 @@ def with_parameters(robot: Robot, values: Mapping[str, Any]) -> Robot:
         bodies=bodies,
         contacts=tuple(contacts),
         connections=tuple(connections.values()),
+        gravity=given.get("gravity", robot.gravity),
     )
 
 
@@ -183,10 +193,17 @@ def _connection(c: Connection, given: Mapping[str, Array]) -> Connection:
     name = c.joint.name
     if f"{name}.at" in given:
         c = replace(c, start=Placement(c.start.rotation, given[f"{name}.at"]))
-    physics = {field: given[f"{name}.{field}"] for field in NUMBERS if f"{name}.{field}" in given}
-    if physics:
-        c = replace(c, joint=_changed(c.joint, physics=_changed(c.joint.physics, **physics)))
-    return c
+    physics = _physics_of(c.joint, given)
+    return replace(c, joint=_changed(c.joint, physics=_changed(c.joint.physics, **physics))) if physics else c
+
+
+def _physics_of(joint: Joint, given: Mapping[str, Array]) -> dict[str, Any]:
+    """Return the fields of a joint's physics that change."""
+    own = {field: given[f"{joint.name}.{field}"] for field in NUMBERS if f"{joint.name}.{field}" in given}
+    rotor = {
+        field: given[f"{joint.name}.{name}"][()] for name, field in _ROTOR.items() if f"{joint.name}.{name}" in given
+    }
+    return own | ({"rotor": _changed(joint.physics.rotor, **rotor)} if rotor else {})
 
 
 def _links(robot: Robot, given: Mapping[str, Array]) -> tuple[tuple[PlacedLink, ...], dict[str, tuple[Array, Array]]]:
@@ -242,11 +259,12 @@ def _physics(robot: Robot, given: Mapping[str, Array]) -> Iterator[Body]:
     """Yield the bodies with the physics of their joints replaced."""
     physics: dict[int, JointPhysics] = {}
     for c in robot.connections:
-        own = {field: given[f"{c.joint.name}.{field}"] for field in NUMBERS if f"{c.joint.name}.{field}" in given}
+        own = _physics_of(c.joint, given)
+        rotor = {"rotor": own.pop("rotor")} if "rotor" in own else {}
         start = 0
-        for body in _bodies_of(robot, c) if own else ():
+        for body in _bodies_of(robot, c) if own or rotor else ():
             part = {k: np.broadcast_to(x, c.joint.nv)[start : start + body.nv] for k, x in own.items()}
-            physics[body.index] = _changed(body.physics, **part)
+            physics[body.index] = _changed(body.physics, **part, **rotor)
             start += body.nv
     for body in robot.bodies:
         yield replace(body, physics=physics[body.index]) if body.index in physics else body

@@ -1,5 +1,6 @@
 """Gaits check their robot: the number of legs, bent knees, a ground; subclasses have the proportions of their base."""
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,6 +12,7 @@ import robots
 from controllers import Balanced, ComputedTorque, Crawl, NumericalGait, Tripod, Trot, Walk, suited, suited_law
 from legged.app import selection
 from legged.errors import DefinitionError, ReachError
+from legged.ground import realistic_ground
 
 
 def many_legs(n, length=0.6):
@@ -110,6 +112,9 @@ def test_a_gait_without_ground_warns():
     robot, options = many_legs(4), {"until": 1e-3, "integrator": legged.SemiImplicitEuler(1e-3)}
     with pytest.warns(UserWarning, match="falls freely: its gait Trot needs a ground"):
         legged.simulate(robot, ComputedTorque(Trot()), **options)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        legged.simulate(robot, Balanced(Trot()), ground=realistic_ground(robot), compiled=False, **options)
 
 
 def test_the_command_line_refuses_to_walk_a_biped_in_space():
