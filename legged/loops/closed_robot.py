@@ -14,8 +14,8 @@ from legged.checked import checked
 from legged.dynamics.frames import Frame, Pose, frame_pose, resolve_frame
 from legged.errors import DefinitionError
 from legged.loops.closing_joints import ClosingJoint, ScalarConstraint, scalar_constraints
+from legged.robot.construction.parameters import ParameterVector
 from legged.robot.joint import Spherical
-from legged.robot.parameters import ParameterVector
 from legged.robot.placement import Vector, rotation3, vector3
 from legged.robot.robot import Robot
 from legged.spatial import Array

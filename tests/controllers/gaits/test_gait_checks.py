@@ -109,7 +109,7 @@ def test_subclasses_have_the_proportions_and_gains_of_their_base():
 
 
 def test_a_gait_without_ground_warns():
-    robot, options = many_legs(4), {"until": 1e-3, "integrator": legged.SemiImplicitEuler(1e-3)}
+    robot, options = many_legs(4), {"until": 1e-4, "integrator": legged.SemiImplicitEuler(1e-4)}
     with pytest.warns(UserWarning, match="falls freely: its gait Trot needs a ground"):
         legged.simulate(robot, ComputedTorque(Trot()), **options)
     with warnings.catch_warnings():
