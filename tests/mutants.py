@@ -1,10 +1,16 @@
 """Mutation study: change one line of the numerical code at a time, and list the changes that no test detects.
 
-`make mutants` (or `python tests/mutants.py --number 300 --seed 1`) draws single-line changes of the packages in
-`PACKAGES` and applies each to a copy of the checkout. One run of all tests first records which lines each test
-executes; the tests that execute the changed line are then run, shortest first, until one fails. A change that some test
-fails on is killed; one that no test fails on is a survivor, and either stands for a hole in the tests or leaves the
-function the same. The table of survivors goes to the terminal and, with `--output`, into a file.
+`make mutants` (or `python tests/mutants.py --number 300 --seed 1`) draws single-line changes of the files in `PLACES`
+and applies each to a copy of the checkout. A run of each test file in a process of its own first records which lines
+each test executes. For each change the tests that execute the changed line are run, shortest first, until one fails,
+and then the other tests of their files, which may use what an earlier test left in memory. A change is
+
+- killed if a test fails, or takes far longer than with the unchanged code;
+- a survivor if none does: a hole in the tests, or a change that leaves the function the same;
+- undecided if no test failed and not all could be run in the time for one change.
+
+The study is kept in `--folder`: the copy, the record and the outcomes. A second call with the same folder goes on where
+the first ended, with the code as it was; delete the folder to study the code as it is now.
 """
 
 from __future__ import annotations
@@ -17,10 +23,12 @@ import random
 import shutil
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from functools import cached_property
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any, NamedTuple
 
 import coverage
@@ -28,23 +36,27 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 
-PACKAGES = {
-    "legged/spatial.py": ("dynamics", "robot"),
-    "legged/rotations.py": ("robot", "dynamics"),
-    "legged/taylor.py": ("robot", "controllers"),
-    "legged/robot": ("robot", "dynamics", "files"),
-    "legged/dynamics": ("dynamics", "robot", "algorithms"),
-    "legged/denoc": ("dynamics",),
-    "legged/algorithms": ("algorithms",),
-    "legged/loops": ("loops",),
-    "legged/ground": ("ground", "simulation"),
-    "legged/contact": ("contact", "simulation"),
-    "legged/simulation": ("simulation", "contact", "controllers"),
-    "legged/sensors": ("sensors",),
-    "legged/conversions": ("conversions",),
-    "controllers": ("controllers", "app"),
-}
-"""Files and folders that are changed, and the folders of tests for changes outside of functions."""
+PLACES = (
+    "legged/spatial.py",
+    "legged/rotations.py",
+    "legged/moving_coordinates.py",
+    "legged/taylor.py",
+    "legged/robot",
+    "legged/dynamics",
+    "legged/denoc",
+    "legged/algorithms",
+    "legged/loops",
+    "legged/ground",
+    "legged/contact",
+    "legged/simulation",
+    "legged/sensors",
+    "legged/conversions",
+    "controllers",
+)
+"""Files and folders that are changed."""
+
+WITHOUT = ("tests/project",)
+"""Folders of tests that are not run: tests of the project's documents, and fuzzers, which execute everything."""
 
 SWAPS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,),
@@ -85,9 +97,9 @@ class Mutant(NamedTuple):
         return f"{self.path}:{self.line}\n    - {self.before.strip()}\n    + {self.after.strip()}"
 
 
-def mutants(path: Path) -> Iterator[Mutant]:
+def mutants(root: Path, path: Path) -> Iterator[Mutant]:
     """Yield every change of one file: operators, comparisons, numbers, function names, signs, and dropped terms."""
-    source = (ROOT / path).read_text(encoding="utf-8")
+    source = (root / path).read_text(encoding="utf-8")
     lines = source.splitlines()
     tree = ast.parse(source)
     strings = {
@@ -139,16 +151,15 @@ def _variants(node: ast.expr) -> Iterator[str]:
         yield NAMES[node.id]
 
 
-def drawn(number: int, seed: int, only: str) -> list[Mutant]:
+def drawn(root: Path, number: int, seed: int, only: str) -> list[Mutant]:
     """Return changes drawn evenly over the packages by their numbers of lines."""
     found = []
-    for place in PACKAGES:
-        files = [ROOT / place] if place.endswith(".py") else sorted((ROOT / place).rglob("*.py"))
-        for file in files:
-            path = file.relative_to(ROOT)
+    for place in PLACES:
+        files = [root / place] if place.endswith(".py") else sorted((root / place).rglob("*.py"))
+        for path in (file.relative_to(root) for file in files):
             if only in str(path):
                 by_line: dict[int, list[Mutant]] = {}
-                for mutant in mutants(path):
+                for mutant in mutants(root, path):
                     by_line.setdefault(mutant.line, []).append(mutant)
                 found += by_line.values()
     rng = random.Random(seed)
@@ -156,18 +167,20 @@ def drawn(number: int, seed: int, only: str) -> list[Mutant]:
 
 
 class LineRecorder:
-    """A pytest plugin that records which lines of the checkout each test executes, and its duration."""
+    """A pytest plugin that records which lines each test executes, and how long each test takes that passes."""
 
-    def __init__(self, folder: Path):
-        name = folder / f"lines-{os.getpid()}"
+    def __init__(self, name: Path):
         self.durations = name.with_suffix(".jsonl")
-        self.coverage = coverage.Coverage(
-            data_file=str(name.with_suffix(".coverage")),
-            config_file=False,
-            source=["legged", "controllers"],
-            messages=False,
-        )
+        folders = [str(Path.cwd() / folder) for folder in ("legged", "controllers")]
+        data_file = str(name.with_suffix(".coverage"))
+        self.coverage = coverage.Coverage(data_file=data_file, config_file=False, source=folders, messages=False)
+        self.failed: set[str] = set()
         self.coverage.start()
+
+    def pytest_runtest_logreport(self, report: Any) -> None:
+        """Remember a test that fails with the unchanged code."""
+        if report.failed:
+            self.failed.add(report.nodeid)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
@@ -175,8 +188,9 @@ class LineRecorder:
         self.coverage.switch_context(item.nodeid)
         start = time.monotonic()
         answer = yield
-        with self.durations.open("a", encoding="utf-8") as file:
-            file.write(json.dumps([item.nodeid, time.monotonic() - start]) + "\n")
+        if item.nodeid not in self.failed:
+            with self.durations.open("a", encoding="utf-8") as file:
+                file.write(json.dumps([item.nodeid, time.monotonic() - start]) + "\n")
         return answer
 
     def pytest_sessionfinish(self) -> None:
@@ -186,63 +200,177 @@ class LineRecorder:
 
 
 def pytest_configure(config: Any) -> None:
-    """Register the recorder in the processes that run tests; `pytest -p mutants` loads this file as a plugin."""
-    if config.getoption("numprocesses", None) is None or hasattr(config, "workerinput"):
-        config.pluginmanager.register(LineRecorder(Path(os.environ["MUTANTS_FOLDER"])))
+    """Register the recorder; `pytest -p mutants` loads this file as a plugin."""
+    if name := os.environ.get("MUTANTS_RECORD"):
+        config.pluginmanager.register(LineRecorder(Path(name)))
 
 
-class Record:
-    """The tests that execute each line of a checkout.
+def pytest_collection_modifyitems(items: list[Any]) -> None:
+    """Keep the tests whose names the file $MUTANTS_TESTS lists, in its order."""
+    if name := os.environ.get("MUTANTS_TESTS"):
+        place = {test: i for i, test in enumerate(Path(name).read_text(encoding="utf-8").splitlines())}
+        items[:] = sorted((item for item in items if item.nodeid in place), key=lambda item: place[item.nodeid])
+
+
+class Study:
+    """A copy of the checkout, the record of its tests, and the outcomes of the changes tried so far.
 
     Args:
-        copy: The checkout.
-        folder: Folder for files of the record.
-        environment: Environment of the tests.
+        folder: Folder of the study.
+        processes: Number of processes that run tests.
     """
 
-    def __init__(self, copy: Path, folder: Path, environment: dict[str, str]):
-        environment = {**environment, "MUTANTS_FOLDER": str(folder), "PYTHONPATH": str(copy / "tests")}
-        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-p", "mutants", "-p", "no:cacheprovider"]
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, text=True, check=False)
-        if done.returncode:
-            sys.exit(f"the tests of the unchanged code fail:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-        self.durations: dict[str, float] = {}
-        for path in folder.glob("lines-*.jsonl"):
-            self.durations.update(json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-        self.data = [coverage.CoverageData(str(path)) for path in folder.glob("lines-*.coverage")]
-        for data in self.data:
+    def __init__(self, folder: Path, processes: int):
+        self.folder = folder.resolve()
+        self.copies = [self.folder / f"copy-{i}" for i in range(processes)]
+        self.record = self.folder / "record"
+        self.record.mkdir(parents=True, exist_ok=True)
+        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "results", ".*_cache", folder.name)
+        for copy in self.copies:
+            if not copy.exists():
+                source = self.copies[0] if copy != self.copies[0] else ROOT
+                shutil.copytree(source, copy.with_suffix(".draft"), ignore=ignored)
+                copy.with_suffix(".draft").rename(copy)
+
+    def run(self, copy: Path, *arguments: str, timeout: float | None = None, **variables: str) -> Any:
+        """Run tests in a copy of the checkout, and return the completed process."""
+        environment = {**os.environ, "LEGGED_CACHE": str(self.folder / "cache"), **variables}
+        environment |= {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests'}"}
+        command = [sys.executable, "-m", "pytest", "-p", "mutants", "-p", "no:cacheprovider", *arguments]
+        return subprocess.run(
+            command, cwd=copy, env=environment, capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    def parallel(self, work: Any, tasks: list[Any]) -> Iterator[Any]:
+        """Yield `work(copy, task)` of each task as it ends; a copy is used by one task at a time."""
+        free: SimpleQueue[Path] = SimpleQueue()
+        for copy in self.copies:
+            free.put(copy)
+
+        def one(task: Any) -> Any:
+            copy = free.get()
+            try:
+                return work(copy, task)
+            finally:
+                free.put(copy)
+
+        with ThreadPoolExecutor(len(self.copies)) as pool:
+            for done in as_completed([pool.submit(one, task) for task in tasks]):
+                yield done.result()
+
+    def record_tests(self) -> None:
+        """Record the lines that each test executes, one test file at a time."""
+        copy = self.copies[0]
+        files = sorted(str(path.relative_to(copy)) for path in (copy / "tests").rglob("test_*.py"))
+        files = [file for file in files if not file.startswith(WITHOUT)]
+        missing = [file for file in files if not self._name(file).with_suffix(".done").exists()]
+        for file, code, output in self.parallel(self._record_file, missing):
+            if code not in (0, 5):
+                print(f"tests of the unchanged code fail in {file}:\n{output[-2000:]}", flush=True)
+            self._name(file).with_suffix(".done").touch()
+
+    def _name(self, file: str) -> Path:
+        return self.record / file.removesuffix(".py").replace("/", "-")
+
+    def _record_file(self, copy: Path, file: str) -> tuple[str, int, str]:
+        name = self._name(file)
+        for rest in (name.with_suffix(".jsonl"), name.with_suffix(".coverage")):
+            rest.unlink(missing_ok=True)
+        done = self.run(copy, file, MUTANTS_RECORD=str(name))
+        return file, done.returncode, done.stdout + done.stderr
+
+    @cached_property
+    def durations(self) -> dict[str, float]:
+        """Duration of each test that passes [s]."""
+        lines = [line for path in self.record.glob("*.jsonl") for line in path.read_text(encoding="utf-8").splitlines()]
+        return dict(json.loads(line) for line in lines)
+
+    @cached_property
+    def data(self) -> list[coverage.CoverageData]:
+        """The lines that the tests of each test file execute."""
+        found = []
+        for path in sorted(self.record.glob("*.coverage")):
+            data = coverage.CoverageData(str(path))
             data.read()
-        self.copy = copy
+            found.append(data)
+        return found
 
-    def tests(self, mutant: Mutant) -> list[str]:
-        """Return the tests that execute the changed line, shortest first; for lines run at import, folders of tests."""
-        path = str((self.copy / mutant.path).resolve())
-        found = {test for data in self.data for test in data.contexts_by_lineno(path).get(mutant.line, ())}
-        if found == {""}:
-            place = next(place for place in PACKAGES if str(mutant.path).startswith(place))
-            return [f"tests/{folder}" for folder in PACKAGES[place]]
-        return sorted(found - {""}, key=lambda test: self.durations.get(test, 0.0))
+    def tests(self, mutant: Mutant) -> tuple[list[str], list[str]]:
+        """Return the tests that execute the changed line, and the others of their files, each shortest first; for a
+        line that is executed at import, the tests that execute any line of its file."""
+        found: set[str] = set()
+        of_file: set[str] = set()
+        imported = False
+        for copy in self.copies:
+            for data in self.data:
+                lines = data.contexts_by_lineno(str(copy / mutant.path))
+                contexts = set(lines.get(mutant.line, ()))
+                imported |= "" in contexts
+                found |= contexts & self.durations.keys()
+                of_file |= {test for names in lines.values() for test in names} & self.durations.keys()
+        if imported and not found:
+            found = of_file
+        files = {test.partition("::")[0] for test in found}
+        others = {test for test in self.durations if test.partition("::")[0] in files} - found
+        return sorted(found, key=self.durations.__getitem__), sorted(others, key=self.durations.__getitem__)
 
+    def verdict(self, copy: Path, mutant: Mutant, seconds: float) -> str:
+        """Return "killed", "survived" or "undecided" for one change."""
+        first, others = self.tests(mutant)
+        target = copy / mutant.path
+        source, status = target.read_text(encoding="utf-8"), target.stat()
+        lines = source.splitlines(keepends=True)
+        lines[mutant.line - 1] = mutant.after + "\n"
+        target.write_text("".join(lines), encoding="utf-8")
+        try:
+            for tests in (first, others):
+                known = [test for test, total in self._totals(tests) if total < seconds]
+                if self._fails(copy, known):
+                    return "killed"
+                if len(known) < len(tests):
+                    return "undecided"
+            return "survived" if first else "survived, no test executes it,"
+        finally:
+            target.write_text(source, encoding="utf-8")
+            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-def verdict(copy: Path, mutant: Mutant, tests: list[str], seconds: float, environment: dict[str, str]) -> str:
-    """Return "killed", "survived" or "undecided" (the tests took too long) for one change."""
-    if not tests:
-        return "survived"
-    target = copy / mutant.path
-    source = target.read_text(encoding="utf-8")
-    lines = source.splitlines(keepends=True)
-    lines[mutant.line - 1] = mutant.after + "\n"
-    target.write_text("".join(lines), encoding="utf-8")
-    arguments = copy / "tests-to-run.txt"
-    arguments.write_text("\n".join(tests), encoding="utf-8")
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", f"@{arguments}"]
-    try:
-        done = subprocess.run(command, cwd=copy, env=environment, capture_output=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
-        return "undecided"
-    finally:
-        target.write_text(source, encoding="utf-8")
-    return "survived" if done.returncode in (0, 5) else "killed"
+    def _totals(self, tests: list[str]) -> Iterator[tuple[str, float]]:
+        total = 0.0
+        for test in tests:
+            total += self.durations[test]
+            yield test, total
+
+    def _fails(self, copy: Path, tests: list[str]) -> bool:
+        """Return whether one of the tests fails, or all take more than five times as long as they did."""
+        if not tests:
+            return False
+        selection = copy / "tests-to-run.txt"
+        selection.write_text("\n".join(tests), encoding="utf-8")
+        files = sorted({test.partition("::")[0] for test in tests})
+        limit = 60.0 + 5.0 * sum(self.durations[test] for test in tests)
+        variables = {"MUTANTS_TESTS": str(selection), "PYTHONDONTWRITEBYTECODE": "1"}
+        try:
+            done = self.run(copy, "-x", *files, timeout=limit, **variables)
+        except subprocess.TimeoutExpired:
+            return True
+        return done.returncode not in (0, 5)
+
+    def outcomes(self, changes: list[Mutant], seconds: float) -> dict[str, list[Mutant]]:
+        """Return the changes by their outcomes; outcomes of an earlier call are read, new ones are added to its file."""
+        file = self.folder / "outcomes.jsonl"
+        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        known = {str(mutant): word for word, mutant in map(json.loads, lines)}
+        found: dict[str, list[Mutant]] = {}
+        missing = [mutant for mutant in changes if str(mutant) not in known]
+        words = self.parallel(lambda copy, mutant: (mutant, self.verdict(copy, mutant, seconds)), missing)
+        for mutant, word in words:
+            known[str(mutant)] = word
+            with file.open("a", encoding="utf-8") as stream:
+                stream.write(json.dumps([word, str(mutant)]) + "\n")
+            print(f"{word:9} {mutant}", flush=True)
+        for mutant in changes:
+            found.setdefault(known[str(mutant)], []).append(mutant)
+        return found
 
 
 def main() -> None:
@@ -251,27 +379,21 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=300, help="number of changes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="part of the paths of files to change")
-    parser.add_argument("--seconds", type=float, default=300.0, help="time for the tests of one change [s]")
-    parser.add_argument("--output", type=Path, help="file for the table of survivors")
+    parser.add_argument("--seconds", type=float, default=60.0, help="time for the tests of one change [s]")
+    parser.add_argument("--processes", type=int, default=2, help="number of processes that run tests")
+    parser.add_argument("--folder", type=Path, default=ROOT / "results" / "mutants", help="folder of the study")
     options = parser.parse_args()
-    outcomes: dict[str, list[Mutant]] = {"killed": [], "survived": [], "undecided": []}
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder) / "copy"
-        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "results", ".*_cache")
-        shutil.copytree(ROOT, copy, ignore=ignored)
-        environment = {**os.environ, "LEGGED_CACHE": str(Path(folder) / "cache")}
-        record = Record(copy, Path(folder), environment)
-        for mutant in drawn(options.number, options.seed, options.only):
-            word = verdict(copy, mutant, record.tests(mutant), options.seconds, environment)
-            outcomes[word].append(mutant)
-            print(f"{word:9} {mutant}", flush=True)
-    decided = len(outcomes["killed"]) + len(outcomes["survived"])
-    lines = [f"{len(outcomes['killed'])} of {decided} decided changes killed, {len(outcomes['undecided'])} undecided"]
-    lines += [str(mutant) for mutant in outcomes["survived"]]
+    study = Study(options.folder, options.processes)
+    study.record_tests()
+    changes = drawn(study.copies[0], options.number, options.seed, options.only)
+    found = study.outcomes(changes, options.seconds)
+    killed, undecided = len(found.pop("killed", [])), found.pop("undecided", [])
+    survivors = [mutant for mutants in found.values() for mutant in mutants]
+    lines = [f"{killed} of {killed + len(survivors)} decided changes killed, {len(undecided)} undecided"]
+    for word, mutants in (("survived", survivors), ("undecided", undecided)):
+        lines += [f"{word}: {mutant}" for mutant in mutants]
     print("\n".join(lines))
-    if options.output:
-        options.output.parent.mkdir(parents=True, exist_ok=True)
-        options.output.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    (options.folder / "survivors.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

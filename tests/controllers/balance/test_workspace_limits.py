@@ -46,8 +46,9 @@ def moved(seed, amount):
     return legged.integrate(robot, q, amount * rng.normal(size=robot.nv)), amount * rng.normal(size=robot.nv)
 
 
-def test_with_room_it_is_the_distribution_of_least_norm():
-    limited, free = plans(Limits(friction=2.0, torques=False))
+@pytest.mark.parametrize("weights", [None, {"left_foot_7": 1.2, "right_foot_13": (0.5, 1.0)}])
+def test_with_room_it_is_the_distribution_of_least_norm(weights):
+    limited, free = plans(Limits(friction=2.0, torques=False), weights=weights)
     weight = 9.81 * biped().mass
     assert np.abs(np.array(limited.forces) - free.forces).max() < ROOM * weight
     assert np.abs(limited.tau - free.tau).max() < ROOM * weight
