@@ -55,8 +55,8 @@ PLACES = (
 )
 """Files and folders that are changed."""
 
-WITHOUT = ("tests/project",)
-"""Folders of tests that are not run: tests of the project's documents, and fuzzers, which execute everything."""
+WITHOUT = ("tests/project", "tests/compiler", "tests/files", "tests/verification")
+"""Folders of tests that are not run: they test other parts than the numerical code, most of which they execute."""
 
 SWAPS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,),
