@@ -31,7 +31,7 @@ test-slow: $(VENV)/test.stamp
 	$(BIN)/python -m pytest -n 2 -m slow
 
 mutants: $(VENV)/test.stamp
-	$(BIN)/python tests/mutants.py --output $(RESULTS)/mutants.txt $(MUTANTS)
+	$(BIN)/python tests/mutants.py --folder $(RESULTS)/mutants $(MUTANTS)
 
 lint: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff check --output-format concise

@@ -18,15 +18,19 @@ from __future__ import annotations
 import argparse
 import ast
 import json
+import multiprocessing
 import os
 import random
+import resource
 import shutil
-import subprocess
+import signal
 import sys
 import time
-from collections.abc import Iterator
+from bisect import bisect
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from functools import cached_property
+from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, NamedTuple
@@ -171,7 +175,7 @@ class LineRecorder:
 
     def __init__(self, name: Path):
         self.durations = name.with_suffix(".jsonl")
-        folders = [str(Path.cwd() / folder) for folder in ("legged", "controllers")]
+        folders = [str(Path.cwd() / folder) for folder in ("legged", "controllers", "benchmarks", "examples")]
         data_file = str(name.with_suffix(".coverage"))
         self.coverage = coverage.Coverage(data_file=data_file, config_file=False, source=folders, messages=False)
         self.failed: set[str] = set()
@@ -186,11 +190,11 @@ class LineRecorder:
     def pytest_runtest_protocol(self, item: Any) -> Iterator[None]:
         """Record the lines of one test with its fixtures."""
         self.coverage.switch_context(item.nodeid)
-        start = time.monotonic()
+        start = time.process_time()
         answer = yield
         if item.nodeid not in self.failed:
             with self.durations.open("a", encoding="utf-8") as file:
-                file.write(json.dumps([item.nodeid, time.monotonic() - start]) + "\n")
+                file.write(json.dumps([item.nodeid, time.process_time() - start]) + "\n")
         return answer
 
     def pytest_sessionfinish(self) -> None:
@@ -206,10 +210,45 @@ def pytest_configure(config: Any) -> None:
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Keep the tests whose names the file $MUTANTS_TESTS lists, in its order."""
+    """Keep the tests whose names the file $MUTANTS_TESTS lists, in its order; two of each function for a record."""
+    if "MUTANTS_RECORD" in os.environ:
+        by_function: dict[str, list[Any]] = {}
+        for item in items:
+            by_function.setdefault(item.nodeid.partition("[")[0], []).append(item)
+        items[:] = [item for same in by_function.values() for item in dict.fromkeys((same[0], same[-1]))]
     if name := os.environ.get("MUTANTS_TESTS"):
         place = {test: i for i, test in enumerate(Path(name).read_text(encoding="utf-8").splitlines())}
         items[:] = sorted((item for item in items if item.nodeid in place), key=lambda item: place[item.nodeid])
+
+
+def run_pytest(copy: Path, arguments: Sequence[str], seconds: float, variables: dict[str, str]) -> None:
+    """Run tests in a process of their own, which ends with the exit status of pytest."""
+    os.chdir(copy)
+    os.environ |= variables
+    sys.path[:0] = [str(copy), str(copy / "tests")]
+    sys.dont_write_bytecode = "MUTANTS_RECORD" not in variables  # of changed modules
+    resource.setrlimit(resource.RLIMIT_CPU, (int(seconds), int(seconds) + 5))
+    with open(copy.with_suffix(".log"), "w", encoding="utf-8") as log:
+        os.dup2(log.fileno(), 1)
+        os.dup2(log.fileno(), 2)
+    sys.exit(pytest.main(["-p", "mutants", "-p", "no:cacheprovider", *arguments]))
+
+
+FORKS = multiprocessing.get_context("forkserver")
+LIBRARIES = (
+    "numpy",
+    "scipy.integrate",
+    "scipy.optimize",
+    "networkx",
+    "llvmlite.binding",
+    "matplotlib.pyplot",
+    "hypothesis",
+    "pinocchio",
+    "mujoco",
+    "typer",
+    "rich.progress",
+)
+"""Modules that the tests import, and that the processes of the tests share."""
 
 
 class Study:
@@ -232,14 +271,13 @@ class Study:
                 shutil.copytree(source, copy.with_suffix(".draft"), ignore=ignored)
                 copy.with_suffix(".draft").rename(copy)
 
-    def run(self, copy: Path, *arguments: str, timeout: float | None = None, **variables: str) -> Any:
-        """Run tests in a copy of the checkout, and return the completed process."""
-        environment = {**os.environ, "LEGGED_CACHE": str(self.folder / "cache"), **variables}
-        environment |= {"PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests'}"}
-        command = [sys.executable, "-m", "pytest", "-p", "mutants", "-p", "no:cacheprovider", *arguments]
-        return subprocess.run(
-            command, cwd=copy, env=environment, capture_output=True, text=True, timeout=timeout, check=False
-        )
+    def run(self, copy: Path, *arguments: str, seconds: float = 1e5, **variables: str) -> int:
+        """Run tests in a copy of the checkout, and return the exit status; SIGXCPU ends them after a computing time."""
+        variables |= {"LEGGED_CACHE": str(self.folder / "cache"), "PYTHONPATH": f"{copy}{os.pathsep}{copy / 'tests'}"}
+        process = FORKS.Process(target=run_pytest, args=(copy, arguments, seconds, variables))
+        process.start()
+        process.join()
+        return process.exitcode
 
     def parallel(self, work: Any, tasks: list[Any]) -> Iterator[Any]:
         """Yield `work(copy, task)` of each task as it ends; a copy is used by one task at a time."""
@@ -264,20 +302,19 @@ class Study:
         files = sorted(str(path.relative_to(copy)) for path in (copy / "tests").rglob("test_*.py"))
         files = [file for file in files if not file.startswith(WITHOUT)]
         missing = [file for file in files if not self._name(file).with_suffix(".done").exists()]
-        for file, code, output in self.parallel(self._record_file, missing):
+        for file, code in self.parallel(self._record_file, missing):
             if code not in (0, 5):
-                print(f"tests of the unchanged code fail in {file}:\n{output[-2000:]}", flush=True)
+                print(f"tests of the unchanged code fail in {file}", flush=True)
             self._name(file).with_suffix(".done").touch()
 
     def _name(self, file: str) -> Path:
         return self.record / file.removesuffix(".py").replace("/", "-")
 
-    def _record_file(self, copy: Path, file: str) -> tuple[str, int, str]:
+    def _record_file(self, copy: Path, file: str) -> tuple[str, int]:
         name = self._name(file)
         for rest in (name.with_suffix(".jsonl"), name.with_suffix(".coverage")):
             rest.unlink(missing_ok=True)
-        done = self.run(copy, file, MUTANTS_RECORD=str(name))
-        return file, done.returncode, done.stdout + done.stderr
+        return file, self.run(copy, file, MUTANTS_RECORD=str(name))
 
     @cached_property
     def durations(self) -> dict[str, float]:
@@ -295,68 +332,47 @@ class Study:
             found.append(data)
         return found
 
-    def tests(self, mutant: Mutant) -> tuple[list[str], list[str]]:
-        """Return the tests that execute the changed line, and the others of their files, each shortest first; for a
-        line that is executed at import, the tests that execute any line of its file."""
+    def tests(self, mutant: Mutant) -> list[str]:
+        """Return the recorded tests that execute the changed line, shortest first; for a line that is executed at
+        import, the tests that execute any line of its file."""
         found: set[str] = set()
         of_file: set[str] = set()
-        imported = False
         for copy in self.copies:
             for data in self.data:
                 lines = data.contexts_by_lineno(str(copy / mutant.path))
-                contexts = set(lines.get(mutant.line, ()))
-                imported |= "" in contexts
-                found |= contexts & self.durations.keys()
-                of_file |= {test for names in lines.values() for test in names} & self.durations.keys()
-        if imported and not found:
-            found = of_file
-        files = {test.partition("::")[0] for test in found}
-        others = {test for test in self.durations if test.partition("::")[0] in files} - found
-        return sorted(found, key=self.durations.__getitem__), sorted(others, key=self.durations.__getitem__)
+                found |= set(lines.get(mutant.line, ()))
+                of_file |= {test for names in lines.values() for test in names}
+        tests = of_file if found == {""} else found
+        return sorted(tests & self.durations.keys(), key=self.durations.__getitem__)
 
     def verdict(self, copy: Path, mutant: Mutant, seconds: float) -> str:
         """Return "killed", "survived" or "undecided" for one change."""
-        first, others = self.tests(mutant)
+        tests = self.tests(mutant)
+        totals = list(accumulate(self.durations[test] for test in tests))
+        first = tests[: bisect(totals, seconds)]
+        selection = copy / "tests-to-run.txt"
+        selection.write_text("\n".join(first), encoding="utf-8")
+        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
         target = copy / mutant.path
         source, status = target.read_text(encoding="utf-8"), target.stat()
         lines = source.splitlines(keepends=True)
         lines[mutant.line - 1] = mutant.after + "\n"
         target.write_text("".join(lines), encoding="utf-8")
         try:
-            for tests in (first, others):
-                known = [test for test, total in self._totals(tests) if total < seconds]
-                if self._fails(copy, known):
-                    return "killed"
-                if len(known) < len(tests):
-                    return "undecided"
-            return "survived" if first else "survived, no test executes it,"
+            if not tests:
+                return "survived"
+            some = {test.partition("::")[0] for test in first}
+            limit = 60.0 + 5.0 * sum(self.durations[test] for test in first)
+            if first and self.run(copy, "-x", *some, seconds=limit, MUTANTS_TESTS=str(selection)) not in (0, 5):
+                return "killed"
+            code = self.run(copy, "-x", *files, seconds=10.0 * seconds)
+            return {0: "survived", -signal.SIGXCPU: "undecided"}.get(code, "killed")
         finally:
             target.write_text(source, encoding="utf-8")
             os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
-    def _totals(self, tests: list[str]) -> Iterator[tuple[str, float]]:
-        total = 0.0
-        for test in tests:
-            total += self.durations[test]
-            yield test, total
-
-    def _fails(self, copy: Path, tests: list[str]) -> bool:
-        """Return whether one of the tests fails, or all take more than five times as long as they did."""
-        if not tests:
-            return False
-        selection = copy / "tests-to-run.txt"
-        selection.write_text("\n".join(tests), encoding="utf-8")
-        files = sorted({test.partition("::")[0] for test in tests})
-        limit = 60.0 + 5.0 * sum(self.durations[test] for test in tests)
-        variables = {"MUTANTS_TESTS": str(selection), "PYTHONDONTWRITEBYTECODE": "1"}
-        try:
-            done = self.run(copy, "-x", *files, timeout=limit, **variables)
-        except subprocess.TimeoutExpired:
-            return True
-        return done.returncode not in (0, 5)
-
     def outcomes(self, changes: list[Mutant], seconds: float) -> dict[str, list[Mutant]]:
-        """Return the changes by their outcomes; outcomes of an earlier call are read, new ones are added to its file."""
+        """Return the changes by their outcomes; known ones are read from a file, new ones added."""
         file = self.folder / "outcomes.jsonl"
         lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
         known = {str(mutant): word for word, mutant in map(json.loads, lines)}
@@ -379,10 +395,12 @@ def main() -> None:
     parser.add_argument("--number", type=int, default=300, help="number of changes")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="part of the paths of files to change")
-    parser.add_argument("--seconds", type=float, default=60.0, help="time for the tests of one change [s]")
+    parser.add_argument("--seconds", type=float, default=20.0, help="time for the first tests of one change [s]")
     parser.add_argument("--processes", type=int, default=2, help="number of processes that run tests")
     parser.add_argument("--folder", type=Path, default=ROOT / "results" / "mutants", help="folder of the study")
     options = parser.parse_args()
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    FORKS.set_forkserver_preload(["__main__", *LIBRARIES])
     study = Study(options.folder, options.processes)
     study.record_tests()
     changes = drawn(study.copies[0], options.number, options.seed, options.only)

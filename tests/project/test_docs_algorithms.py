@@ -1,9 +1,12 @@
 """The tables of docs/algorithms.md list all equations of the papers, and code and tests that exist."""
 
 import importlib
+import inspect
 import re
 from functools import reduce
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -36,20 +39,32 @@ TESTS = sorted({name for *_, test in ROWS for name in re.findall(r"`([^`]+)`", t
 DEFINED = {name for file in HERE.rglob("test_*.py") for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)}
 
 
-def exists(name: str) -> bool:
-    """Tell whether a file, or a module, function, class or attribute of the framework has a name."""
+def named(name: str) -> object:
+    """Return the file, module, function, class or attribute that has a name, or None."""
     if "/" in name:
-        return (HERE.parent / name).is_file()
+        path = HERE.parent / name
+        return path if path.is_file() else None
     parts = name.split(".")
     for scope in SCOPES:
         for cut in range(len(parts), -1, -1):
             try:
                 module = importlib.import_module(".".join([f"legged{scope}", *parts[:cut]]))
-                reduce(getattr, parts[cut:], module)
+                return reduce(getattr, parts[cut:], module)
             except (ImportError, AttributeError):
                 continue
-            return True
-    return False
+    return None
+
+
+def place(name: str) -> tuple[str, range]:
+    """Return the file and the lines of the body of a file, module, function, class or attribute."""
+    thing: Any = named(name)
+    if isinstance(thing, Path):
+        return str(thing), range(1, 10**6)
+    if isinstance(thing, ModuleType):
+        return str(thing.__file__), range(1, 10**6)
+    thing = inspect.unwrap(getattr(thing, "fget", None) or getattr(thing, "func", None) or thing)
+    text, start = inspect.getsourcelines(thing)
+    return str(inspect.getsourcefile(thing)), range(start + 1, start + len(text))
 
 
 @pytest.mark.parametrize("paper", PAPERS)
@@ -64,9 +79,9 @@ def test_every_equation_and_lemma_has_a_row_with_code_and_a_test(paper):
 
 def test_code_that_the_tables_name_exists():
     assert len(CODE) > 60
-    assert [name for name in CODE if not exists(name)] == []
+    assert [name for name in CODE if named(name) is None] == []
 
 
 def test_tests_that_the_tables_name_exist():
     files = {name for name in TESTS if "/" in name}
-    assert [name for name in TESTS if name not in DEFINED and not (name in files and exists(name))] == []
+    assert [name for name in TESTS if name not in DEFINED and not (name in files and named(name))] == []

@@ -61,10 +61,11 @@ def test_older_files_have_no_warnings(tmp_path):
 
 def test_rollouts_and_simulations_warn_once():
     q = np.zeros((3, 2))
-    with pytest.warns(SimulationWarning, match="joint 'wrist' chatters") as caught:
-        runs = legged.rollout(arm(), STIFF, q=q, until=0.5, integrator=EULER)
-    assert len(caught) == 1 and runs.warnings == (str(caught[0].message),) and "member 0" in runs.warnings[0]
-    assert "joint 'wrist' chatters" in runs.run(1).warnings[0]
+    for compiled in (True, False):
+        with pytest.warns(SimulationWarning, match="joint 'wrist' chatters") as caught:
+            runs = legged.rollout(arm(), STIFF, q=q, until=0.5, integrator=EULER, compiled=compiled)
+        assert len(caught) == 1 and runs.warnings == (str(caught[0].message),) and "member 0" in runs.warnings[0]
+        assert "joint 'wrist' chatters" in runs.run(1).warnings[0]
     for num in (None, 3):
         sim, plain = (legged.Simulation(arm(), STIFF, num=num, integrator=EULER) for _ in range(2))
         with pytest.warns(SimulationWarning, match="joint 'wrist' chatters") as caught:
@@ -88,7 +89,9 @@ def test_stable_servos_and_resolved_springs_are_silent():
         warnings.simplefilter("error", SimulationWarning)
         for law, q in cases:
             run = legged.simulate(robot, law, q=q, until=0.5, integrator=EULER)
-            assert run.warnings == () and legged.rollout(robot, law, q=q, until=0.5, integrator=EULER).warnings == ()
+            for compiled in (True, False):
+                runs = legged.rollout(robot, law, q=q, until=0.5, integrator=EULER, compiled=compiled)
+                assert run.warnings == runs.warnings == ()
         assert np.abs(run.vdot[:, 1]).max() * 1e-3 > AMPLITUDE  # the last case is probed
         sim = legged.Simulation(robot, law, q=q, integrator=EULER)
         sim.step(n=500)

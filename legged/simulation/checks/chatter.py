@@ -70,24 +70,38 @@ def chatter_of_run(backend: Backend, integrator: object, states: Sequence[StateS
     """
     if not isinstance(integrator, FixedStep):
         return ""
-    robot, probes = backend.loop.robot, 0
-    suspicious = ~(np.abs(vdot[:, robot.base.nv :]) * integrator.step <= 0.5 * AMPLITUDE)
-    for k in np.flatnonzero(suspicious[:-1].any(axis=1)).tolist():
-        t, phase, q, s = states[k]
-        end = np.array([states[k + 1].t])
-        (sequence,) = integrator.step_sequences([SmoothInterval(phase, t, end[0], end)])
-        times = t + sequence.h * np.arange(1, STEPS + 1)
-        if times[-1] > states[-1].t or probes == _MOST_PROBES:
-            break
-        probes += 1
-        try:
-            reached = [*integrator.solve(backend, q, s, [SmoothInterval(phase, t, float(times[-1]), times)])]
-        except (SimulationError, NotFiniteError, SingularError):
-            continue
-        found = amplitudes(robot, np.array([s, *(state.s for state in reached)])[:, : robot.nv])
-        if found.any():
-            return message(robot, t, sequence.h, found)
-    return ""
+    suspicious = ~(np.abs(vdot[:, backend.loop.robot.base.nv :]) * integrator.step <= 0.5 * AMPLITUDE)
+    places = np.flatnonzero(suspicious[:-1].any(axis=1))[:_MOST_PROBES]
+    return next(filter(None, (_probe(backend, integrator, states, k) for k in places.tolist())), "")
+
+
+def chatter_of_member(backend: Backend, integrator: FixedStep, states: Sequence[StateSample]) -> str:
+    """Return the warning about a joint that chatters in a member of a rollout, or "".
+
+    Args:
+        backend: Evaluates the time steps. integrator: The integrator. states: The samples.
+    """
+    if len(states) < 2:
+        return ""
+    steps = int((states[-1].t - states[0].t) / integrator.step)
+    count = min(steps // _STEPS_PER_PROBE, _MEMBER_PROBES)
+    places = np.unique(np.linspace(0, len(states) - 2, count + 1)[1:].astype(int))
+    return next(filter(None, (_probe(backend, integrator, states, int(k)) for k in places)), "")
+
+
+def _probe(backend: Backend, integrator: FixedStep, states: Sequence[StateSample], k: int) -> str:
+    """Return the warning about a joint that chatters after sample k, or ""; the probe ends before the last sample."""
+    robot, (t, phase, q, s) = backend.loop.robot, states[k]
+    (sequence,) = integrator.step_sequences([SmoothInterval(phase, t, states[k + 1].t, np.array([states[k + 1].t]))])
+    times = t + sequence.h * np.arange(1, STEPS + 1)
+    if times[-1] > states[-1].t:
+        return ""
+    try:
+        reached = [*integrator.solve(backend, q, s, [SmoothInterval(phase, t, float(times[-1]), times)])]
+    except (SimulationError, NotFiniteError, SingularError):
+        return ""
+    found = amplitudes(robot, np.array([s, *(state.s for state in reached)])[:, : robot.nv])
+    return message(robot, t, sequence.h, found) if found.any() else ""
 
 
 def chatter_of_members(

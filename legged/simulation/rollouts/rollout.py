@@ -20,7 +20,7 @@ from legged.errors import DivergenceError, SimulationInterrupt, SimulationWarnin
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
-from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
+from legged.simulation.checks.chatter import chatter_of_member, chatter_of_members, chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
 from legged.simulation.closed_loop import ClosedLoop
@@ -66,7 +66,7 @@ class Rollouts:
         reasons: Why it ended early, one for each member; "" for members that reached the end time.
         vary: Name of a varied field -> its values, (B, ...), in the units of the field.
         warnings: Texts of the `SimulationWarning`s: a step too long for the ground, the first member with a joint that
-            chatters (examined if the rollout is compiled).
+            chatters.
     """
 
     robot: str
@@ -260,22 +260,24 @@ class RolloutTask:
 
     def _in_python(self, update: Callable[[float], None]) -> Members:
         """Return the members, simulated one after the other, up to Ctrl-C."""
-        finished, interrupted = [], False
+        finished, interrupted, chatter = [], False, ""
         for i in range(self.batch.sweep.count):
             loop, q, s, limits = self.batch.member(i)
             backend = select_backend(loop, q, s, False)
-            rows, code, when = [], 0.0, 0.0
+            states, code, when = [], 0.0, 0.0
             try:
                 for state in self.integrator.solve(backend, q, s, self._intervals(loop)):
-                    rows.append(np.concatenate([state.q, state.s]))
+                    states.append(state)
                     code = float(limits.termination_code(loop.robot, loop.ground, state.q)) if limits else 0.0
                     if code:
                         break
+                if not chatter and (chatter := chatter_of_member(backend, self.integrator, states)):
+                    self._warnings.append(f"member {i}: {chatter}")
             except DivergenceError as error:
                 code, when = NOT_FINITE, error.t
             except KeyboardInterrupt:
                 interrupted = True
-            finished.append((rows, [code, when, len(rows)]))
+            finished.append(([np.concatenate([state.q, state.s]) for state in states], [code, when, len(states)]))
             update(float(self.times[-1]) * (i + 1) / self.batch.sweep.count)
             if interrupted:
                 break
