@@ -144,11 +144,18 @@ def verify(
     ] = None,
     states: Annotated[int, typer.Option(min=1, help="How many random states.")] = 3,
 ) -> None:
-    """Check the dynamics of a robot against the laws of mechanics and against other programs."""
+    """Check the dynamics of a robot against the laws of mechanics and against other programs.
+
+    The exit status is 1 if a law is violated or a program could not be compared.
+    """
     import legged
     from legged.app.selection import select_robot
+    from legged.errors import MismatchError
 
-    print(legged.verify(select_robot(robot, base), against or (), states=states))
+    found = legged.verify(select_robot(robot, base), against or (), states=states)
+    print(found)
+    if found.refused:
+        raise MismatchError("; ".join(found.refused))
 
 
 @command(ROBOTS, "legged count planar_biped --output results/count")

@@ -67,9 +67,8 @@ def joint_wrenches(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wren
         path = _path(robot, parent, child)
         inward = w[child.index]
         for k in path:
-            H = robot.bodies[k].rotor_momentum[:3]
-            if H.any():
-                rates = robot.bodies[k].v
+            if robot.bodies[k].has_gyroscopic_rotor:
+                H, rates = robot.bodies[k].rotor_momentum[:3], robot.bodies[k].v
                 inward = inward + join(H @ vdot[rates] + cross(t[k][:3], H @ v[rates]), np.zeros(3))
             inward = X[k].T @ inward
         w[parent.index] = w[parent.index] + inward

@@ -17,7 +17,7 @@ from legged.compiler.ir import where
 from legged.ground.normal import _not_negative, _positive
 
 Array = np.ndarray
-_TINY = 1e-200  # [m/s] or [N], prevents a division 0 / 0 where friction is zero
+_TINY = 1e-280  # [m^2/s^2] or [N^2], makes the norm positive and differentiable at zero
 
 
 class FrictionLaw(Protocol):
@@ -40,7 +40,7 @@ class FrictionLaw(Protocol):
 
 
 def _norm(vector: Array) -> Any:
-    return np.sqrt(vector[..., 0] * vector[..., 0] + vector[..., 1] * vector[..., 1])
+    return np.sqrt(vector[..., 0] * vector[..., 0] + vector[..., 1] * vector[..., 1] + _TINY)
 
 
 def _arctan_limit(limit: Any, viscous: Any) -> Any:
@@ -122,7 +122,7 @@ class VectorFriction:
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
         """Return (force (..., 2), [N], no rate); see the class. Arguments as in `FrictionLaw.force`, tangent axes."""
-        speed = _norm(velocity) + _TINY
+        speed = _norm(velocity)
         size = _arctan_limit(self.coefficient * np.abs(normal_force), self.viscosity * speed)
         return -(size / speed)[..., None] * velocity, memory
 
@@ -174,7 +174,7 @@ class BristleFriction:
         spring = self.stiffness * memory
         stick = spring + self.damping * velocity
         limit = self.coefficient * np.abs(normal_force)
-        size = _norm(stick) + _TINY
+        size = _norm(stick)
         f = stick * where(size > limit, limit / size, 1.0)[..., None]
         return -f, (f - spring) / self.damping
 

@@ -83,6 +83,11 @@ class Verification:
         """Whether all checks passed; a program that refused the robot made none."""
         return all(check.passed for check in self.checks)
 
+    @property
+    def refused(self) -> tuple[str, ...]:
+        """Why programs could not compare, a sentence for each."""
+        return tuple(check.refused for check in self.checks if check.refused)
+
     def table(self) -> Table:
         """Return the errors and tolerances as a table."""
         rows = [

@@ -3,6 +3,7 @@
 import pytest
 
 import legged
+from legged.errors import DefinitionError
 
 
 def test_info_shows_modules_masses_and_conditioning(cli):
@@ -172,3 +173,16 @@ def test_verify_prints_the_laws_and_fails_with_the_table(cli, monkeypatch):
     assert status == 1
     assert "VerificationError: the dynamics of robot 'planar biped' violate the laws of mechanics" in err
     assert "FAILED" in err
+
+
+def test_verify_fails_after_its_table_when_a_program_asked_for_cannot_compare(cli, monkeypatch):
+    pytest.importorskip("mujoco")
+
+    def refuse(*arguments):
+        raise DefinitionError("inertia must be positive")
+
+    monkeypatch.setattr("legged.verification.external.conversions.mujoco_model", refuse)
+    status, out, err = cli("verify planar_hopper --states 1 --against mujoco")
+    assert status == 1
+    assert "compiled inertia matrix" in out and "not compared" in out
+    assert err.count("\n") == 1 and "inertia must be positive" in err

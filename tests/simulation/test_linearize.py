@@ -3,11 +3,14 @@
 import numpy as np
 import pytest
 
+import controllers
 import legged
 import robots
 from legged.errors import ArgumentError
-from legged.ground import realistic_ground
+from legged.ground import AxisFriction, BristleFriction, VectorFriction, realistic_ground
 from legged.ground.ground import contact_motion, contact_wrenches
+
+FRICTION = [AxisFriction(0.8, 500.0), VectorFriction(0.8, 500.0), BristleFriction(0.8, 1e4, 500.0)]
 
 
 def flow(robot, q, v, tau, h, wrench=None):
@@ -76,6 +79,28 @@ def test_a_standing_robot_on_a_compliant_ground():
     assert np.allclose(vdot, legged.forward_dynamics(robot, q, v, tau, wrench(q, v)))
     compiled = legged.compile(lambda robot, q, v, tau: legged.linearize(robot, q, v, tau, ground=ground), robot)
     assert np.allclose(compiled(q, v, tau).A, A, rtol=0, atol=1e-9 * np.abs(A).max())
+
+
+def test_a_robot_at_rest_on_the_surface_has_no_contact_stiffness():
+    """Of a Hertzian spring at zero depth the stiffness is zero, and so are friction and its slope."""
+    robot = robots.spatial_quadruped()
+    q, v = controllers.Stand(hip_height=0.5).initial_state(robot)
+    tau = np.zeros(robot.nv)
+    found, free = (legged.linearize(robot, q, v, tau, ground=ground) for ground in (realistic_ground(robot), None))
+    assert np.allclose(found.A, free.A, rtol=0, atol=1e-9 * np.abs(free.A).max())
+
+
+@pytest.mark.parametrize("mode", ["forward", "reverse"])
+@pytest.mark.parametrize(
+    "law", [AxisFriction(0.8, 500.0), VectorFriction(0.8, 500.0), BristleFriction(0.8, 1e4, 500.0)]
+)
+def test_friction_at_rest_is_a_damper(law, mode):
+    def force(normal, v):
+        return law.force(normal, v[None], np.zeros((1, law.memory)))[0][0]
+
+    slope = legged.jacobian(force, "v", mode)
+    assert np.allclose(slope(np.array([50.0]), np.zeros(2)), -500.0 * np.eye(2), rtol=1e-12)
+    assert not slope(np.zeros(1), np.zeros(2)).any()
 
 
 def test_a_pendulum_by_hand():
