@@ -30,7 +30,7 @@ from legged.contact.impact import Impact
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
 from legged.dynamics.forward import accelerations
-from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
+from legged.dynamics.kinematics import kinetic_energy, potential_energy
 from legged.dynamics.passive import friction_forces
 from legged.ground.ground import Ground, refuse_round_feet
 from legged.robot.configuration import scatter_add
@@ -39,7 +39,6 @@ from legged.simulation.chart import drift, normalized, velocity_product
 from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Outputs
 from legged.simulation.controller import Controller
 from legged.simulation.forces import Push, push_wrenches, stop_forces
-from legged.simulation.results.stick_figure import wireframe
 
 Array = np.ndarray
 Pair = tuple[Array, Array]
@@ -155,18 +154,16 @@ class RigidLoop(ClosedLoop):
         return q_next, np.concatenate([v_next, memory, ground, part.works + np.stack(works), *others])
 
     def outputs(self, q: Array, s: Array) -> Outputs:
-        """Return energies, the pose of the base and the positions of the nodes, with those of the bodies.
+        """Return energies of the robot and the bodies, the pose of the base and the positions of the nodes.
 
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
         own, states = super().outputs(q, s), self.states(q, s)[1:]
-        kinetic, potential, nodes = own.kinetic, own.potential, [own.skeleton]
-        for robot, body, (x, v) in zip(self.scene.robots[1:], self.bodies, states, strict=True):
+        kinetic, potential = own.kinetic, own.potential
+        for robot, (x, v) in zip(self.scene.robots[1:], states, strict=True):
             kinetic, potential = kinetic + kinetic_energy(robot, x, v), potential + potential_energy(robot, x)
-            if self.nodes:
-                nodes.append(point_positions(robot, x, [(0, node) for node in wireframe(body.shapes)[0]]))
-        return own._replace(kinetic=kinetic, potential=potential, skeleton=np.concatenate(nodes))
+        return own._replace(kinetic=kinetic, potential=potential)
 
     # Combinations.
 

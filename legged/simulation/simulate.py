@@ -52,7 +52,7 @@ from legged.simulation.integrators import (
 )
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import stick_figure
+from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rigid_loop import RigidLoop, closed_loop
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def simulate(
     if closed is not None:
         check_closed(closed, q, v)
     adapted, memory = adapted.start(robot, ground, q, v)
-    parts = adapted, ground, len(memory), tuple(pushes), stick_figure(robot)[0]
+    parts = adapted, ground, len(memory), tuple(pushes), drawing_of(robot).points
     if closed is None:
         loop = closed_loop(robot, *parts, tuple(bodies))
     else:

@@ -16,6 +16,7 @@ from legged.errors import DefinitionError, SimulationError, TraceError, UnknownN
 from legged.ground import Flat, KelvinVoigt, VectorFriction
 from legged.ground.ground import Ground
 from legged.simulation.plots import snapshot
+from legged.simulation.plots.animation import view_of
 
 STEP = legged.TimeStepping(2e-3)
 GROUND = Rigid(friction=0.5, restitution=0.3)
@@ -188,6 +189,15 @@ def test_pictures_show_bodies_and_follow_the_robot(run):
     corners = brick.figure.nodes[0, brick.figure.robot_nodes.shape[1] :]
     assert corners.shape == (8, 3) and len(brick.figure.edges) == len(run.figure.edges) - 3 * 16 + 12
     assert len(snapshot(run, 0.3).axes) == 1
+
+
+def test_the_view_contains_free_bodies_near_the_robot(run):
+    centers, size = view_of(run)
+    ball = run.body("ball").position
+    near = np.linalg.norm(ball - run.base.position, axis=1) < 1.0  # [m]
+    assert near.sum() > 10
+    assert (np.linalg.norm(ball - centers, axis=1)[near] < size / 2).all()
+    assert np.linalg.norm(np.diff(centers, axis=0), axis=1).max() < 0.2  # [m]: the view does not jump
 
 
 @pytest.mark.parametrize("damping", [1.0, 1e4])

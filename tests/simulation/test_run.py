@@ -24,12 +24,12 @@ from legged.errors import (
     TraceError,
     UnknownNameError,
 )
-from legged.ground import BristleFriction, Ground, KelvinVoigt, Slope, paper_ground, realistic_ground
+from legged.ground import BristleFriction, Ground, KelvinVoigt, Slope, Stairs, paper_ground, realistic_ground
 from legged.ground.ground import contact_wrenches
 from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, simulate
 from legged.simulation.plots import animate, joints_figure, save_figures, snapshot
 from legged.simulation.results import run_files
-from legged.simulation.results.stick_figure import stick_figure
+from legged.simulation.results.stick_figure import drawing_of, ground_lines
 
 
 @pytest.fixture(scope="module")
@@ -182,7 +182,7 @@ def test_files_contain_the_fields_of_a_run_and_a_version(run, tmp_path):
     with np.load(run.save(tmp_path / "run")) as file:
         assert int(file["version"]) == run_files.VERSION
     assert repr(Run.load(changed(run, tmp_path, version=None))) == repr(run)  # before versions were written
-    with pytest.raises(FileError, match="is a run of layout version 99; this version of the toolkit reads 1 to 3"):
+    with pytest.raises(FileError, match="is a run of layout version 99; this version of the toolkit reads 1 to 4"):
         Run.load(changed(run, tmp_path, version=np.array(99)))
 
 
@@ -326,12 +326,61 @@ def test_figures_and_animations_are_written(run, tmp_path):
 @pytest.mark.parametrize("name", ["planar_biped", "hexapod", "spatial_quadruped", "planar_hopper", "chain"])
 def test_stick_figure_is_in_one_piece_and_shows_every_link(name):
     robot = robots.chain(4) if name == "chain" else getattr(robots, name)()
-    nodes, edges, modules = stick_figure(robot)
-    places = np.round(legged.point_positions(robot, robot.neutral(), list(nodes)), 9) + 0.0
-    figure = nx.Graph((tuple(places[a]), tuple(places[b])) for a, b in edges)
-    assert nx.is_connected(figure)
-    assert {nodes[end][0] for end in edges.flat} == set(range(len(robot.links)))
+    points, edges, modules, is_shape = drawing_of(robot)[:4]
+    assert nx.is_connected(sticks(robot))
+    assert {points[end][0] for end in edges[~is_shape].flat} == set(range(len(robot.links)))
     assert set(modules) == {module.index for module in robot.modules}
+
+
+def sticks(robot):
+    """Return the stick figure with all joints at zero as a graph of places."""
+    drawing = drawing_of(robot)
+    places = np.round(legged.point_positions(robot, robot.neutral(), drawing.points), 9) + 0.0
+    return nx.Graph((tuple(places[a]), tuple(places[b])) for a, b in drawing.edges[~drawing.is_shape])
+
+
+def humanoid():
+    """Return a robot as humanoids in files: a light root, a trunk fixed to it, the waist at the trunk's origin."""
+    root = legged.Link("root", legged.sphere_inertia(1e-6, 1.0))
+    trunk = legged.Link(
+        "trunk", legged.box_inertia(10.0, (0.2, 0.3, 0.4), (0.0, 0.0, 0.1)), shapes=[legged.Box((0.2, 0.3, 0.4))]
+    )
+    imu = legged.Link("imu", legged.point_mass(0.01, (0.001, 0.0, 0.0)))
+    builder = legged.RobotBuilder("humanoid", root).add(legged.Fixed("weld"), trunk, to="root")
+    builder.add(legged.Fixed("screws"), imu, to="trunk", at=(0.3, 0.0, 0.0))
+    for name, at in {"torso": (0.0, 0.0, 0.0), "left": (0.0, 0.1, -0.1), "right": (0.0, -0.1, -0.1)}.items():
+        limb = legged.Link(name, legged.rod_inertia(1.0, (0.0, 0.0, 0.0), (0.0, 0.0, 0.3)))
+        builder.add(legged.Revolute(f"to {name}", "y"), limb, to="trunk", at=at)
+    return builder.build()
+
+
+def test_stick_figure_connects_joints_at_an_origin_and_draws_no_rod_for_light_links():
+    figure = sticks(humanoid())
+    assert nx.is_connected(figure)
+    assert max(np.abs(place).max() for place in figure) < 0.31  # [m]: ends of limbs; a rod of the root has 1.1 m
+    assert (0.3, 0.0, 0.0) not in figure
+
+
+def test_nodes_of_shapes_follow_their_link():
+    robot = humanoid()
+    q = np.concatenate([legged.rotations.quaternion_exp(np.array([0.3, -0.2, 0.5])), [1.0, 2.0, 3.0], np.zeros(3)])
+    drawing = drawing_of(robot)
+    nodes = drawing.nodes(legged.point_positions(robot, q, drawing.points)[None], np.zeros((1, 0, 7)))[0]
+    corners = legged.point_positions(robot, q, [("trunk", r) for r in legged.Box((0.2, 0.3, 0.4)).corners])
+    np.testing.assert_allclose(nodes[drawing.edges[drawing.is_shape].min() :], corners, atol=1e-14)
+
+
+def test_lines_on_stairs_bend_at_the_edges_of_the_treads():
+    stairs = Stairs(edges=(0.31, 0.62), rises=(0.1, 0.05), ramp=0.01, heading=0.3)
+    nodes = np.array([[[0.0, 0.0, 0.0], [1.0, 0.2, 0.5]]])
+    lines, _ = ground_lines(realistic_ground(robots.planar_biped(), terrain=stairs), nodes)
+    heights = lines[..., 2]
+    along = np.cos(0.3) * lines[..., 0] + np.sin(0.3) * lines[..., 1]
+    for place in along:
+        if np.ptp(place) > 1.0:  # [m]: it crosses both edges, and has no point inside of a ramp
+            assert all(np.abs(place - edge - side).min() < 1e-9 for edge in stairs.edges for side in (-0.005, 0.005))
+    treads = [line[0] for line, place in zip(heights, along, strict=True) if np.ptp(place) < 1e-9]
+    assert {round(height, 9) for height in treads} == {0.0, 0.1, 0.15}
 
 
 # Engines.

@@ -25,7 +25,7 @@ from legged.simulation.backend import Backend, select_backend
 from legged.simulation.controller import adapt
 from legged.simulation.integrators import TimeStepping, smooth_intervals
 from legged.simulation.results.records import GROUND
-from legged.simulation.results.stick_figure import stick_figure
+from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.simulate import sample_times, simulate_loop
 from legged.spatial import Array
@@ -147,7 +147,7 @@ class BalanceExperiment:
         """The compiled closed loop and its initial state (q, s)."""
         q, v = self.start
         adapted, memory = adapt(self.law).start(self.robot, self.ground, q, v)
-        nodes = stick_figure(self.robot)[0]
+        nodes = drawing_of(self.robot).points
         loop = closed_loop(self.robot, adapted, self.ground, len(memory), (), nodes, self.bodies)
         s = loop.initial(v, memory)
         return select_backend(loop, q, s, True), q, s

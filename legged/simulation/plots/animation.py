@@ -71,41 +71,37 @@ def _edge_colors(run: Run) -> list[str]:
     return [known[k] if k in known else _MODULES[(k - 1) % len(_MODULES)] for k in modules]
 
 
+def _edge_widths(run: Run) -> Array:
+    """Return the width of each line, (e,), [point]: lines of shapes are thin."""
+    return np.where(run.figure.is_shape, 1.0, 3.0)
+
+
 class _Scene:
-    """A figure whose lines are updated from frame to frame; the view follows the robot."""
+    """A figure whose lines are updated from frame to frame; the view follows the robot and the bodies around it."""
 
     def __init__(self, run: Run, width: float = 6.4, height: float = 4.8):
         self.run, self.camera = run, camera_for(run)
         self.figure = Figure(figsize=(width, height), dpi=80)
         self.ax = self.figure.add_axes((0.0, 0.0, 1.0, 1.0))
         self.ax.set_axis_off()
-        self.span = 1.15 * max(_figure_size(run), 0.1)
+        centers, size = view_of(run)
+        self.span, self.center = 1.15 * size, self.camera.project(centers)
         self.aspect = width / height
         self.scale = force_scale(run)
         self._draw_ground(self.camera)
         base = self.camera.project(run.base.position)
         self.ax.plot(base[:, 0], base[:, 1], color=_PATH, linewidth=0.8)
-        self.links = LineCollection([], colors=_edge_colors(run), linewidths=3.0, capstyle="round")
+        self.links = LineCollection([], colors=_edge_colors(run), linewidths=_edge_widths(run), capstyle="round")
         self.forces = LineCollection([], colors=_FORCE, linewidths=1.6)
         self.ax.add_collection(self.forces)
         self.ax.add_collection(self.links)
         self.text = self.ax.text(0.02, 0.95, "", transform=self.ax.transAxes, family="monospace", fontsize=10)
-        self.center = self._center()
 
     def _draw_ground(self, camera: Camera) -> None:
         lines = [camera.project(line) for line in _visible_ground(self.run, camera)]
         if camera.side and lines:
             self.ax.fill_between(lines[0][:, 0], lines[0][:, 1], lines[0][:, 1].min() - 10.0, color=_EARTH)
         self.ax.add_collection(LineCollection(lines, colors=_GROUND, linewidths=1.2 if camera.side else 0.6))
-
-    def _center(self) -> Array:
-        """Return the center of the view at each sample, (T, 2), [m]: the smoothed center of its bounding box."""
-        picture = self.camera.project(self.run.figure.robot_nodes)
-        middle = (picture.min(axis=1) + picture.max(axis=1)) / 2
-        n = max(1, len(self.run) // 20)
-        padded = np.pad(middle, ((n, n), (0, 0)), mode="edge")
-        window = np.ones(2 * n + 1) / (2 * n + 1)
-        return np.stack([np.convolve(padded[:, i], window, mode="valid") for i in range(2)], axis=1)
 
     def show(self, k: int) -> None:
         """Show sample k."""
@@ -157,7 +153,7 @@ def _palette() -> Image.Image:
 
 
 def _html(run: Run, path: Path, fps: float, speed: float) -> Path:
-    frames, camera = _frame_indices(run, fps, speed), camera_for(run)
+    frames, camera, (centers, size) = _frame_indices(run, fps, speed), camera_for(run), view_of(run)
     data = {
         "title": run.robot,
         "side": camera.side,
@@ -166,11 +162,13 @@ def _html(run: Run, path: Path, fps: float, speed: float) -> Path:
         "nodes": np.round(run.figure.nodes[frames], 4).tolist(),
         "edges": run.figure.edges.tolist(),
         "colors": _edge_colors(run),
+        "widths": _edge_widths(run).tolist(),
+        "centers": np.round(centers[frames], 4).tolist(),
         "points": np.round(run.contacts.points[frames], 4).tolist(),
         "forces": np.round(run.contacts.forces[frames] * force_scale(run), 4).tolist(),
         "base": np.round(run.base.position[frames], 4).tolist(),
-        "ground": [np.round(line[:: 1 if camera.side else 6], 4).tolist() for line in _visible_ground(run, camera)],
-        "span": _figure_size(run),
+        "ground": [np.round(_without_straight_points(line), 4).tolist() for line in _visible_ground(run, camera)],
+        "span": size,
     }
     filled = _PAGE.replace("/*SCENE*/", json.dumps(data, separators=(",", ":")).replace("</", "<\\/"))
     path.write_text(filled, encoding="utf-8")
@@ -216,6 +214,39 @@ def camera_for(run: Run, azimuth: float = -60.0, elevation: float = 18.0) -> Cam
 def _visible_ground(run: Run, camera: Camera) -> list[Array]:
     """Return the lines of the ground to draw, (k, 3) each, [m], world: the profile in a side view, otherwise a grid."""
     return list(run.ground.lines[:1] if camera.side else run.ground.lines[1:])
+
+
+def _without_straight_points(line: Array) -> Array:
+    """Return a polyline, (k, 3), [m], without the points at which it continues straight."""
+    steps = np.diff(line, axis=0)
+    bend = np.linalg.norm(np.cross(steps[:-1], steps[1:]), axis=1)
+    return line[np.r_[True, bend > 1e-9 * (np.abs(steps).max() or 1.0), True]]
+
+
+def view_of(run: Run) -> tuple[Array, float]:
+    """Return the center of the view at each sample, (T, 3), [m], world axes, and the diameter of what it shows, [m].
+
+    It shows the robot and the free bodies, except those that are farther away from the robot than twice the diagonal of
+    the bounding box of all at the start. The center moves smoothly.
+
+    Args:
+        run: The run.
+    """
+    nodes, robot = run.figure.nodes, run.figure.robot_nodes
+    least = max(_figure_size(run), 0.1)
+    if not len(run):
+        return np.zeros((0, 3)), least
+    middle = (robot.min(axis=1) + robot.max(axis=1)) / 2
+    reach = 2.0 * max(float(np.linalg.norm(np.ptp(nodes[0], axis=0))), least)
+    near = (np.linalg.norm(nodes - middle[:, None], axis=2) < reach)[..., None]
+    near[:, : robot.shape[1]] = True
+    low, high = np.where(near, nodes, np.inf).min(axis=1), np.where(near, nodes, -np.inf).max(axis=1)
+    n = max(1, len(run) // 20)
+    padded = np.pad((low + high) / 2, ((n, n), (0, 0)), mode="edge")
+    window = np.ones(2 * n + 1) / (2 * n + 1)
+    centers = np.stack([np.convolve(padded[:, i], window, mode="valid") for i in range(3)], axis=1)
+    distances = np.linalg.norm(nodes - centers[:, None], axis=2)
+    return centers, max(least, 2.0 * float(np.where(near[..., 0], distances, 0.0).max()))
 
 
 def _figure_size(run: Run) -> float:
@@ -269,7 +300,7 @@ function draw() {
   view.width = view.clientWidth * scale; view.height = view.clientHeight * scale;
   const [right, up] = axes(), nodes = scene.nodes[k];
   const dot = (a, b) => a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
-  const middle = [0, 1, 2].map(i => nodes.reduce((sum, p) => sum + p[i], 0) / nodes.length);
+  const middle = scene.centers[k];
   const unit = zoom * 0.55 * Math.min(view.width, view.height) / scene.span;
   const place = p => [view.width / 2 + unit * (dot(right, p) - dot(right, middle)),
                       view.height / 2 - unit * (dot(up, p) - dot(up, middle))];
@@ -281,7 +312,7 @@ function draw() {
   scene.ground.forEach(points => line(points, "#b9b9b9", scene.side ? 2 : 1));
   line(scene.base, "#8fb3d9", 1);
   scene.points[k].forEach((p, i) => line([p, p.map((x, j) => x + scene.forces[k][i][j])], "#c8502d", 2));
-  scene.edges.forEach(([a, b], i) => line([nodes[a], nodes[b]], scene.colors[i], 4));
+  scene.edges.forEach(([a, b], i) => line([nodes[a], nodes[b]], scene.colors[i], 4 / 3 * scene.widths[i]));
   clock.textContent = scene.title + "   t = " + scene.times[k].toFixed(2).padStart(6) + " s";
   at.value = k;
 }

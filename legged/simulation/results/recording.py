@@ -21,7 +21,7 @@ from legged.simulation.results.records import (
     StickFigure,
 )
 from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import ground_lines, stick_figure
+from legged.simulation.results.stick_figure import drawing_of, ground_lines
 from legged.simulation.rigid_loop import RigidLoop
 
 Array = np.ndarray
@@ -39,8 +39,8 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
     outputs = [o.outputs for o in seen]
     parts = loop.split(np.array([state.s for state in states]))
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
-    _, edges, modules = stick_figure(robot, bodies)
-    nodes = np.array([o.skeleton for o in outputs])
+    drawing, body_q = drawing_of(robot, bodies), _body_states(loop, states, 0, 7)
+    nodes = drawing.nodes(np.array([o.skeleton for o in outputs]), body_q)
     names, on, against = contact_names(loop), *_contact_sides(loop)
     ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
     q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
@@ -80,11 +80,11 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         ),
         bodies=BodyRecord(
             names=tuple(body.name for body in bodies),
-            q=_body_states(loop, states, 0, 7),
+            q=body_q,
             v=_body_states(loop, states, 1, 6),
         ),
         ground=GroundRecord(*ground_lines(loop.ground, nodes)),
-        figure=StickFigure(nodes, edges, modules),
+        figure=StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape),
     )
 
 

@@ -145,11 +145,13 @@ class StickFigure:
         nodes: Positions of the nodes, (T, k, 3), [m], world.
         edges: Pairs of nodes joined by a line, (e, 2).
         modules: Kinematic module of each line, (e,), or `FREE`.
+        is_shape: Whether a line is part of a shape, (e,); false for all lines of files of older versions.
     """
 
     nodes: Array
     edges: Array
     modules: Array
+    is_shape: Array
 
     @property
     def robot_nodes(self) -> Array:

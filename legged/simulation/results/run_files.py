@@ -1,8 +1,8 @@
 """Saved runs: npz files with one array for each field of a `Run`, and a version of their layout.
 
 The arrays of version 1 are named as in `_VERSION_1`, those of version 2 as the fields of a run; version 3 adds the
-warnings. The array "version" states it; older files may lack it. The header of each array is checked before memory is
-allocated for it.
+warnings, version 4 the lines that belong to shapes. The array "version" states it; older files may lack it. The header
+of each array is checked before memory is allocated for it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from legged.errors import FileError
 from legged.files.reading import check_regular
 
 Array = np.ndarray
-VERSION = 3
+VERSION = 4
 """Version of the layout of the files that `Run.save` writes."""
 MAX_BYTES = 2**31
 """Largest size of a saved run, compressed and of its arrays together, [byte]."""
@@ -38,7 +38,7 @@ class FieldRule:
     """Type and shape of a field of a run file.
 
     Attributes:
-        kind: "text", "names" (a list of texts), "whole" (integers) or "real".
+        kind: "text", "names" (a list of texts), "whole" (integers), "flags" (True or False) or "real".
         shape: Lengths of the axes: a number, or a letter for a length that is equal wherever the letter occurs.
         may_be_nan: Whether numbers may be NaN.
     """
@@ -78,9 +78,12 @@ FIELDS: dict[str, FieldRule] = {
     "figure.nodes": FieldRule("real", ("T", "nodes", 3)),
     "figure.edges": FieldRule("whole", ("edges", 2)),
     "figure.modules": FieldRule("whole", ("edges",)),
+    "figure.is_shape": FieldRule("flags", ("edges",)),
     "warnings": FieldRule("names", ("warnings",)),
 }
 """The fields of a run, in their order."""
+_SINCE = {"warnings": 3, "figure.is_shape": 4}
+"""The version that added a field, for those that version 1 lacks."""
 
 
 def save(arrays: dict[str, Any], path: Path) -> None:
@@ -124,16 +127,17 @@ def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
             source,
             f"is a run of layout version {version}; this version of the toolkit reads 1 to {VERSION}: update it",
         )
-    keys = _VERSION_1.split() if "skeleton" in members else list(FIELDS)[: -1 if version < 3 else None]
+    names = [name for name in FIELDS if _SINCE.get(name, 1) <= version]
+    keys = _VERSION_1.split() if "skeleton" in members else names
     missing = [key for key in keys if key not in members]
     if missing:
         raise FileError(source, f"is no saved run: it has no {', '.join(missing)}")
-    # older versions have no warnings, the last field
     left, lengths, fields = MAX_BYTES, dict[str, int](), dict[str, Any]()
-    for (name, rule), key in zip(FIELDS.items(), keys, strict=False):
+    for name, key in zip(names, keys, strict=True):
         array = _array(archive, key, source, left)
         left -= array.nbytes
-        fields[name] = _checked(array, rule, lengths, key, source)
+        fields[name] = _checked(array, FIELDS[name], lengths, key, source)
+    fields.setdefault("figure.is_shape", np.zeros(lengths["edges"], bool))
     for name, size in (("joints.q_range", "nq"), ("joints.v_range", "nv")):
         _check_indices(fields[name], lengths[size] + 1, name, source)
     _check_indices(fields["figure.edges"], lengths["nodes"], "figure.edges", source)
@@ -165,7 +169,7 @@ def _header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 def _checked(array: Array, rule: FieldRule, lengths: dict[str, int], name: str, source: str) -> Any:
     """Return a field in its own type after checking it; `lengths` collects the lengths of axes."""
-    kinds = {"text": "U", "names": "U", "whole": "iu", "real": "fiu"}
+    kinds = {"text": "U", "names": "U", "whole": "iu", "flags": "b", "real": "fiu"}
     empty_names = rule.kind == "names" and not array.size
     if array.dtype.kind not in kinds[rule.kind] and not empty_names and (array.size or rule.kind == "text"):
         raise FileError(source, f"{name!r} must hold {rule.kind} entries, got type {array.dtype}")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from functools import reduce
+from operator import add
+from typing import NamedTuple
 
 import numpy as np
 
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.ground.ground import Ground
+from legged.ground.terrain import Stairs
 from legged.robot.inertia import Inertia
-from legged.robot.link import Box, Shape
+from legged.robot.link import Box, PlacedLink, Shape
 from legged.robot.robot import Robot
+from legged.rotations import quaternion_matrix
 from legged.simulation.results.records import FREE
 
 Array = np.ndarray
@@ -23,59 +27,131 @@ _POINTS_PER_LINE = 300
 _CIRCLE_POINTS = 16
 
 
-def stick_figure(robot: Robot, bodies: Sequence[FreeBody] = ()) -> tuple[list[tuple[int, Array]], Array, Array]:
-    """Return (nodes, edges, modules) of the stick figure of a robot, followed by those of free bodies.
+class Drawing(NamedTuple):
+    """The lines of a picture and the points of the links from which their nodes follow.
 
-    A link is drawn as lines from its origin to the joints and contact points on it, or as a polygon through them if
-    there are three or more. A link without any is drawn through its center of mass. A base with all joints in one
-    place is drawn as the rod with the same largest inertia. Shapes are drawn as wireframes.
+    Attributes:
+        points: (link index, position (3,) [m] in link axes): the nodes of the stick figure, then four points of each
+            link with shapes, its origin and the ends of its unit vectors, from which the nodes of the shapes follow.
+        edges: Pairs of nodes joined by a line, (e, 2): the stick figure, shapes of links, shapes of free bodies.
+        modules: Kinematic module of each edge, (e,), `FREE` for free bodies.
+        is_shape: Whether an edge is part of a shape, (e,).
+        shapes: Nodes of the shapes of each link that has some, (k, 3), [m], link axes.
+        bodies: Nodes of the shapes of each free body, (k, 3), [m], body axes.
+    """
+
+    points: list[tuple[int, Array]]
+    edges: Array
+    modules: Array
+    is_shape: Array
+    shapes: list[Array]
+    bodies: list[Array]
+
+    def nodes(self, points: Array, bodies: Array) -> Array:
+        """Return the positions of all nodes, (T, k, 3), [m], world axes.
+
+        Args:
+            points: Positions of `points` over time, (T, n, 3), [m], world axes.
+            bodies: Configurations of the free bodies, (T, b, 7); see `BodyRecord.q`.
+        """
+        first = len(self.points) - 4 * len(self.shapes)
+        parts = [points[:, :first]]
+        for i, corners in enumerate(self.shapes):
+            frame = points[:, first + 4 * i : first + 4 * i + 4]
+            parts.append(frame[:, :1] + corners @ (frame[:, 1:] - frame[:, :1]))
+        for i, corners in enumerate(self.bodies):
+            R = np.array([quaternion_matrix(q) for q in bodies[:, i, :4]]).reshape(-1, 3, 3)
+            parts.append(bodies[:, i, None, 4:] + corners @ R.transpose(0, 2, 1))
+        return np.concatenate(parts, axis=1)
+
+
+def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = ()) -> Drawing:
+    """Return the lines of a picture of a robot and free bodies: stick figure of the robot, wireframes of all shapes.
+
+    Links fixed to each other are drawn as one: as a polygon through the joints and contact points on them, with lines
+    to the joint that carries them. A rigid part that carries neither ends at twice the distance of its center of mass.
+    A base with at most one joint or contact point away from its origin is also drawn as the rod with the same largest
+    inertia.
 
     Args:
         robot: The robot. bodies: Free bodies, drawn by their shapes.
-
-    Returns:
-        nodes: (link index, position (3,) [m] in link axes) of the robot; the nodes of bodies, which follow, are not
-            listed, see `wireframe`.
-        edges: Pairs of nodes joined by a line, (e, 2).
-        modules: Kinematic module of each edge, (e,), `FREE` for free bodies.
     """
-    nodes: list[tuple[int, Array]] = []
+    points: list[tuple[int, Array]] = []
     edges: list[tuple[int, int]] = []
-
-    def node(link: int, position: Any) -> int:
-        nodes.append((link, np.asarray(position, dtype=float)))
-        return len(nodes) - 1
-
-    origins = [node(link.index, np.zeros(3)) for link in robot.links]
+    carriers: dict[int, list[PlacedLink]] = {}
     for link in robot.links:
-        points = _child_joints(robot, link.index)
-        points += [contact.position for contact in robot.contacts if contact.link == link.index]
-        ends = [node(link.index, p) for p in _distinct(points)]
-        if len(ends) >= 3:
-            edges += _polygon([nodes[end][1] for end in ends], ends)
-            if link.index:
-                edges.append((origins[link.index], ends[0]))
-            continue
-        edges += [(origins[link.index], end) for end in ends]
-        center = np.asarray(link.inertia.center)
-        if not ends and np.linalg.norm(center) > _MERGE_DISTANCE:
-            edges.append((origins[link.index], node(link.index, 2 * center)))
-        if len(ends) < 2 and link.index == 0 and link.inertia.mass:
-            half = _half_rod(link.inertia)
-            edges += [(origins[0], end) for end in (node(0, center - half), node(0, center + half))]
-    for link in robot.links:
-        corners, lines = wireframe(link.shapes)
-        ends = [node(link.index, corner) for corner in corners]
-        edges += [(ends[a], ends[b]) for a, b in lines]
+        carriers.setdefault(link.body, []).append(link)
+    poses = link_poses(robot, robot.neutral())
+    for links in carriers.values():
+        places, lines = _rigid_part(robot, links, poses)
+        edges += [(len(points) + a, len(points) + b) for a, b in lines]
+        points += [(links[0].index, place) for place in places]
     module_of = {body: module.index for module in robot.modules for body in module.bodies}
-    modules = [module_of[robot.links[nodes[b][0]].body] for _, b in edges]
-    first = len(nodes)
-    for body in bodies:
-        corners, lines = wireframe(body.shapes)
-        edges += [(first + a, first + b) for a, b in lines]
-        modules += [FREE] * len(lines)
-        first += len(corners)
-    return nodes, np.array(edges, dtype=int).reshape(-1, 2), np.array(modules, dtype=int)
+    modules = [module_of[robot.links[points[b][0]].body] for _, b in edges]
+    count, sticks = len(points), len(edges)
+    shapes, drawn = [], []
+    for link in robot.links:
+        if link.shapes:
+            points += [(link.index, place) for place in (np.zeros(3), *np.eye(3))]
+            shapes.append((link.shapes, module_of[link.body]))
+    for solids, module in [*shapes, *((body.shapes, FREE) for body in bodies)]:
+        corners, lines = wireframe(solids)
+        edges += [(count + a, count + b) for a, b in lines]
+        modules += [module] * len(lines)
+        count += len(corners)
+        drawn.append(corners)
+    return Drawing(
+        points,
+        np.array(edges, dtype=int).reshape(-1, 2),
+        np.array(modules, dtype=int),
+        np.arange(len(edges)) >= sticks,
+        drawn[: len(shapes)],
+        drawn[len(shapes) :],
+    )
+
+
+def _rigid_part(
+    robot: Robot, links: Sequence[PlacedLink], poses: tuple[Array, Array]
+) -> tuple[list[Array], list[tuple[int, int]]]:
+    """Return the nodes, (3,) each, [m], and lines of links that are fixed to each other, in the axes of the first.
+
+    Args:
+        robot: The robot. links: The links.
+        poses: Rotations and origins of all links with all joints at zero.
+    """
+    rotations, origins = poses
+    head = links[0].index
+    own = {link.name: link.index for link in links}
+    index_of = {link.name: link.index for link in robot.links}
+    carried = [index_of[child] for name in own for child in robot.graph.successors(name) if child not in own]
+    places = [origins[child] for child in carried]
+    places += [origins[c.link] + rotations[c.link] @ c.position for c in robot.contacts if c.link in own.values()]
+    places = [rotations[head].T @ (place - origins[head]) for place in places]
+    ends = _distinct(places)
+    nodes = [np.zeros(3), *ends]
+    if len(ends) >= 3:
+        lines = _polygon(ends, list(range(1, len(nodes))))
+        is_joint = head != 0 or any(np.linalg.norm(place) <= _MERGE_DISTANCE for place in places)
+        return nodes, lines + [(0, end) for end in range(1, len(nodes)) if is_joint]
+    lines = [(0, end) for end in range(1, len(nodes))]
+    if len(ends) == 2:
+        lines.append((1, 2))
+    inertia = reduce(add, [_inertia_in(link, rotations, origins, head) for link in links])
+    center = np.asarray(inertia.center)
+    if not ends and np.linalg.norm(center) > _MERGE_DISTANCE:
+        nodes.append(2 * center)
+        lines.append((0, 1))
+    if len(ends) < 2 and head == 0 and inertia.mass:
+        half = _half_rod(inertia)
+        lines += [(0, len(nodes)), (0, len(nodes) + 1)]
+        nodes += [center - half, center + half]
+    return nodes, lines
+
+
+def _inertia_in(link: PlacedLink, rotations: Array, origins: Array, head: int) -> Inertia:
+    """Return the inertia of a link in the axes of link `head`, all joints at zero."""
+    R, o = rotations[head].T, origins[link.index] - origins[head]
+    return link.inertia.moved(R @ rotations[link.index], R @ o)
 
 
 def wireframe(shapes: Sequence[Shape]) -> tuple[Array, list[tuple[int, int]]]:
@@ -108,7 +184,8 @@ def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Ar
     """Return polylines on the ground around a motion, and the mean normal of the ground there.
 
     The first line is the profile along x below the middle of the motion. The others form a grid with lines at whole
-    multiples of 0.25 m, or of 0.5 m, 1 m, ... for long runs.
+    multiples of 0.25 m, or of 0.5 m, 1 m, ... for long runs. The grid on stairs follows their heading, with lines at
+    the beginning and the end of each ramp, and all lines bend there.
 
     Args:
         ground: The ground; None gives no lines. nodes: Nodes of the stick figure over time, (T, k, 3), [m], world.
@@ -118,33 +195,48 @@ def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Ar
     """
     if ground is None or not nodes.size:
         return np.zeros((0, _POINTS_PER_LINE, 3)), np.array([0.0, 0.0, 1.0])
+    terrain = ground.terrain
+    heading, ramps = 0.0, np.zeros(0)
+    if isinstance(terrain, Stairs):
+        heading = terrain.heading
+        ramps = np.array([edge + side * terrain.ramp / 2 for edge in terrain.edges for side in (-1.0, 1.0)])
+    along = np.array([np.cos(heading), np.sin(heading)])
+    axes = np.array([along, [-along[1], along[0]]])
     margin = 1.2 * float(np.linalg.norm(np.ptp(nodes[0], axis=0)))
     places = nodes.reshape(-1, 3)[:, :2]
-    low, high = places.min(axis=0) - margin, places.max(axis=0) + margin
+    x, y = (places.min(axis=0) + places.max(axis=0)) / 2
+    low, high = (places @ axes.T).min(axis=0) - margin, (places @ axes.T).max(axis=0) + margin
     spacing = _GRID_SPACING * 2.0 ** np.ceil(np.log2(max((high - low).max() / (_MAX_LINES * _GRID_SPACING), 1.0)))
-    x, y = (np.linspace(low[i], high[i], _POINTS_PER_LINE) for i in range(2))
-    grid_x, grid_y = (np.arange(np.ceil(low[i] / spacing), high[i] / spacing) * spacing for i in range(2))
-    middle = (places.min(axis=0) + places.max(axis=0))[1] / 2
-    lines = [np.stack([x, np.full(_POINTS_PER_LINE, fixed)], axis=-1) for fixed in (middle, *grid_y)]
-    lines += [np.stack([np.full(_POINTS_PER_LINE, fixed), y], axis=-1) for fixed in grid_x]
-    flat = np.array(lines)
-    heights = ground.terrain.height(flat[..., 0], flat[..., 1])
-    normal = ground.terrain.normal(flat[..., 0], flat[..., 1]).reshape(-1, 3).mean(axis=0)
+    stations, offsets = (np.arange(np.ceil(low[i] / spacing), high[i] / spacing) * spacing for i in range(2))
+    stations = np.concatenate([stations, ramps[(ramps > low[0]) & (ramps < high[0])]])
+    reach = np.ptp(places[:, 0]) / 2 + margin
+    ends = [((x - reach, y), (x + reach, y))]
+    ends += [(axes.T @ (low[0], v), axes.T @ (high[0], v)) for v in offsets]
+    ends += [(axes.T @ (u, low[1]), axes.T @ (u, high[1])) for u in stations]
+    flat = np.array([_line(np.array(start), np.array(end), along, ramps) for start, end in ends])
+    heights = terrain.height(flat[..., 0], flat[..., 1])
+    normal = terrain.normal(flat[..., 0], flat[..., 1]).reshape(-1, 3).mean(axis=0)
     return np.concatenate([flat, heights[..., None]], axis=-1), normal / np.linalg.norm(normal)
+
+
+def _line(start: Array, end: Array, along: Array, ramps: Array) -> Array:
+    """Return points from start to end, (300, 2), [m], among them those at given positions.
+
+    Args:
+        start, end: (2,), [m], world x and y. along: Direction in which positions are measured, (2,).
+        ramps: The positions, (n,), [m].
+    """
+    count = max(_POINTS_PER_LINE - len(ramps), 2)
+    rate = (end - start) @ along
+    bends = (ramps - start @ along) / rate if abs(rate) > _MERGE_DISTANCE else np.zeros(len(ramps))
+    fractions = np.sort(np.concatenate([np.linspace(0.0, 1.0, count), np.clip(bends, 0.0, 1.0)]))
+    return start + fractions[:_POINTS_PER_LINE, None] * (end - start)
 
 
 def _half_rod(inertia: Inertia) -> Array:
     """Return half of the rod along the axis of least inertia that has the body's largest inertia, (3,), [m]."""
     moments, axes = np.linalg.eigh(np.asarray(inertia.tensor, dtype=float))
     return axes[:, 0] * np.sqrt(3.0 * moments[-1] / inertia.mass)
-
-
-def _child_joints(robot: Robot, link: int) -> list[Array]:
-    """Return the origins of the children of a link in its axes, (3,) each, [m], with all joints at zero."""
-    R, o = link_poses(robot, robot.neutral())
-    names = [other.name for other in robot.links]
-    children = [names.index(child) for child in robot.graph.successors(names[link])]
-    return [R[link].T @ (o[child] - o[link]) for child in children]
 
 
 def _distinct(points: list[Array]) -> list[Array]:

@@ -35,7 +35,7 @@ from legged.simulation.integrators import (
 )
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import stick_figure
+from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rollouts.batch import CompiledBatch, RolloutBatch, aligned_schedule
 from legged.simulation.rollouts.parameters import ParameterSweep, Setup
 from legged.simulation.simulate import ProgressBar, coarse_step_warning, sample_times, select_integrator
@@ -369,7 +369,7 @@ class RolloutTask:
         Args:
             runs: The result of the rollout. i: Index of the member.
         """
-        loop = self.batch.member(i, stick_figure(self.batch.sweep.robot(i))[0]).loop
+        loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
         phases = {p.sample: p.phase for p in self.integrator.step_sequences(self._intervals(loop))}
         reached = np.isfinite(runs.q[i]).all(axis=1)
         columns = (x[i][reached] for x in (runs.q, runs.v, runs.rest))
