@@ -105,6 +105,28 @@ def null_space(L: Array) -> Array:
     return np.linalg.svd(L)[2][len(L) :].T if len(L) else np.eye(L.shape[1])
 
 
+def orthonormal_complement(A: Array) -> Array:
+    """Return K, (n, n - c), with orthonormal columns and A^T K = 0, by Householder reflections without branches.
+
+    Args:
+        A: Independent columns, (n, c), any unit.
+    """
+    n, c = A.shape
+    R, reflections = A.copy(), []
+    for k in range(c):
+        x = R[k:, k]
+        length = np.sqrt(x @ x)
+        u = np.concatenate([np.array([x[0] + where(x[0] < 0.0, -length, length)]), x[1:]])
+        scale = 2.0 / (u @ u)
+        R[k:, k:] = R[k:, k:] - np.outer(scale * u, u @ R[k:, k:])
+        reflections.append((scale, u))
+    K = np.eye(n)[:, c:].astype(A.dtype)
+    for k in reversed(range(c)):
+        scale, u = reflections[k]
+        K[k:] = K[k:] - np.outer(scale * u, u @ K[k:])
+    return K
+
+
 def factor_semidefinite(S: Array, leading: int | None = None) -> tuple[list[list[Any]], list[Any]]:
     """Return (L, reciprocals of d) with S = L diag(d) L^T as `factor_symmetric`, for a positive semidefinite S.
 

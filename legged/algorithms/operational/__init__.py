@@ -6,12 +6,26 @@ operational.by_constraint_forces(robot, q, points)  # the same in logarithmic de
 hands = operational.OperationalSpace(robot, q, points)
 N = hands.null_space_projector                    # velocities that do not move the hands; sparse in branches
 F = hands.inertia @ xdd + hands.bias(v)           # forces that accelerate the hands by xdd
+
+`contact` and `contact_space` have frictionless contact of constrained bodies, and the decoupled subspaces of motion and
+force of a robot in contact.
 """
 
+from legged.algorithms.operational.contact import (
+    BodyResponse,
+    ContactResponse,
+    contact_freedoms,
+    contact_normals,
+    contact_projectors,
+    contact_response,
+    link_response,
+)
+from legged.algorithms.operational.contact_space import ContactSpace, LinkContact, vertex_on_face
 from legged.algorithms.operational.parallel import by_constraint_forces, by_division
 from legged.algorithms.operational.propagators import by_propagators
 from legged.algorithms.operational.space import (
     OperationalSpace,
+    TaskSpace,
     by_factors,
     by_operators,
     weighted_pseudoinverse,
@@ -19,12 +33,23 @@ from legged.algorithms.operational.space import (
 )
 
 __all__ = [
+    "BodyResponse",
+    "ContactResponse",
+    "ContactSpace",
+    "LinkContact",
     "OperationalSpace",
+    "TaskSpace",
     "by_constraint_forces",
     "by_division",
     "by_factors",
     "by_operators",
     "by_propagators",
+    "contact_freedoms",
+    "contact_normals",
+    "contact_projectors",
+    "contact_response",
+    "link_response",
+    "vertex_on_face",
     "weighted_pseudoinverse",
     "whitened_jacobian",
 ]

@@ -91,37 +91,35 @@ def whitened_jacobian(J: Array, L: Array, tree: DofTree) -> Array:
 
 
 @dataclass(frozen=True, eq=False)
-class OperationalSpace:
-    """The operational space of chosen rows of several points: xd = J v, Lambda xdd + mu = F, tau = J^T F.
+class TaskSpace:
+    """Dynamics of the rows of a Jacobian J(q): xd = J v, Lambda xdd + mu = F, tau = J^T F.
 
-    By sparse factors, Y = J L^-1: J M^-1 J^T = Y Y^T, and M^-1 J^T = L^-1 Y^T.
+    By sparse factors, Y = J L^-1: J M^-1 J^T = Y Y^T, and M^-1 J^T = L^-1 Y^T. Subclasses define J and
+    `bias_acceleration`.
 
     Attributes:
         robot: The robot. q: Configuration, (nq,).
-        points: (link, position (3,) [m] in link axes); each has six rows, [angular; linear], world axes.
-        rows: The rows that form the operational space; all rows if empty.
-
-    Source: Khatib 1987; sparse factors after Featherstone 2010.
     """
 
     robot: Robot
     q: Array
-    points: Points
-    rows: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         (q,) = read(self.robot, q=self.q)
-        size = 6 * len(self.points)
-        rows = tuple(self.rows) or tuple(range(size))
-        if any(not 0 <= row < size for row in rows) or len(set(rows)) < len(rows):
-            raise ShapeError(f"rows must be different numbers from 0 to {size - 1}, got {rows}")
         object.__setattr__(self, "q", q)
-        object.__setattr__(self, "rows", rows)
 
     @cached_property
     def J(self) -> Array:
-        """Jacobian, (rows, nv), world axes."""
-        return _jacobian(self.robot, self.q, self.points)[list(self.rows)]
+        """Jacobian, (rows, nv)."""
+        raise NotImplementedError
+
+    def bias_acceleration(self, v: Array) -> Array:
+        """Return Jd v, (rows,), the acceleration of the rows at vdot = 0.
+
+        Args:
+            v: Velocity, (nv,).
+        """
+        raise NotImplementedError
 
     @cached_property
     def mobility(self) -> Array:
@@ -158,15 +156,6 @@ class OperationalSpace:
         N^T projects generalized forces on those that do not accelerate the points: J M^-1 N^T = 0.
         """
         return np.eye(self.robot.nv) - self.consistent_inverse @ self.J
-
-    def bias_acceleration(self, v: Array) -> Array:
-        """Return Jd v, (rows,), the acceleration of the points at vdot = 0, world axes.
-
-        Args:
-            v: Velocity, (nv,).
-        """
-        rates = point_twist_rates(self.robot, self.q, v, np.zeros(self.robot.nv), list(self.points))
-        return rates.reshape(-1)[list(self.rows)]
 
     def bias(self, v: Array, wrenches: Wrenches = None) -> Array:
         """Return mu = J_bar^T h - Lambda Jd v, (rows,), the forces at the points that give them zero acceleration.
@@ -208,3 +197,41 @@ class OperationalSpace:
     @cached_property
     def _factors(self) -> tuple:
         return factor_symmetric(self.mobility)
+
+
+@dataclass(frozen=True, eq=False)
+class OperationalSpace(TaskSpace):
+    """The operational space of chosen rows of several points: xd = J v, Lambda xdd + mu = F, tau = J^T F.
+
+    Attributes:
+        robot: The robot. q: Configuration, (nq,).
+        points: (link, position (3,) [m] in link axes); each has six rows, [angular; linear], world axes.
+        rows: The rows that form the operational space; all rows if empty.
+
+    Source: Khatib 1987; sparse factors after Featherstone 2010.
+    """
+
+    points: Points
+    rows: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        size = 6 * len(self.points)
+        rows = tuple(self.rows) or tuple(range(size))
+        if any(not 0 <= row < size for row in rows) or len(set(rows)) < len(rows):
+            raise ShapeError(f"rows must be different numbers from 0 to {size - 1}, got {rows}")
+        object.__setattr__(self, "rows", rows)
+
+    @cached_property
+    def J(self) -> Array:
+        """Jacobian, (rows, nv), world axes."""
+        return _jacobian(self.robot, self.q, self.points)[list(self.rows)]
+
+    def bias_acceleration(self, v: Array) -> Array:
+        """Return Jd v, (rows,), the acceleration of the points at vdot = 0, world axes.
+
+        Args:
+            v: Velocity, (nv,).
+        """
+        rates = point_twist_rates(self.robot, self.q, v, np.zeros(self.robot.nv), list(self.points))
+        return rates.reshape(-1)[list(self.rows)]
