@@ -457,7 +457,7 @@ def _largest(values: Iterable[Any]) -> float:
     for value in values:
         try:
             found = np.asarray(value, float)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             continue
         sizes.append(float(np.abs(found).max(initial=0.0)))
     return max(sizes)

@@ -62,6 +62,9 @@ PLACES = (
 WITHOUT = ("tests/project", "tests/compiler", "tests/files", "tests/verification")
 """Folders of tests that are not run: they test other parts than the numerical code, most of which they execute."""
 
+LONGEST = 4.0
+"""Longest computing time of a test that is used, [s]."""
+
 SWAPS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,),
     ast.Sub: (ast.Add,),
@@ -170,6 +173,10 @@ def drawn(root: Path, number: int, seed: int, only: str) -> list[Mutant]:
     return [rng.choice(choices) for choices in rng.sample(found, min(number, len(found)))]
 
 
+def _stop(*_: Any) -> None:
+    raise TimeoutError("the test takes too long for the study")
+
+
 class LineRecorder:
     """A pytest plugin that records which lines each test executes, and how long each test takes that passes."""
 
@@ -191,7 +198,10 @@ class LineRecorder:
         """Record the lines of one test with its fixtures."""
         self.coverage.switch_context(item.nodeid)
         start = time.process_time()
+        signal.signal(signal.SIGPROF, _stop)
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
         answer = yield
+        signal.setitimer(signal.ITIMER_PROF, 0.0)
         if item.nodeid not in self.failed:
             with self.durations.open("a", encoding="utf-8") as file:
                 file.write(json.dumps([item.nodeid, time.process_time() - start]) + "\n")

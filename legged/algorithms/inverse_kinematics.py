@@ -154,7 +154,7 @@ class InverseKinematics:
         (q,) = read(self.robot, q=start)
         wanted = self._wanted(values)
         arguments.number("tolerance", tolerance, above=0.0)
-        rng, best = np.random.default_rng(seed), None
+        rng, best = np.random.default_rng(arguments.whole("seed", seed, least=0)), None
         for attempt in range(arguments.whole("attempts", attempts, least=1)):
             found = self._descend(self._restarted(q, rng) if attempt else q, wanted, tolerance, iterations)
             best = found if best is None or found.residual < best.residual else best

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, number
+from legged.arguments import Numbers, array, list_as_array, number
 from legged.checked import checked
 from legged.compiler.ir import LookupTable
 from legged.errors import DefinitionError, ShapeError
@@ -61,11 +61,11 @@ class HeightMap:
         for name, value in {"heights": heights, "spacing": spacing, "origin": tuple(origin), "_table": table}.items():
             object.__setattr__(self, name, value)
 
-    def height(self, x: Any, y: Any) -> Any:
+    def height(self, x: Numbers, y: Numbers) -> Any:
         """Return the height of the surface at (x, y), [m], world z."""
         return self._height_and_slopes(x, y)[0]
 
-    def normal(self, x: Any, y: Any) -> Any:
+    def normal(self, x: Numbers, y: Numbers) -> Any:
         """Return the unit normal at (x, y), (..., 3), world axes."""
         _, along_x, along_y = self._height_and_slopes(x, y)
         up = 1.0 / np.sqrt(1.0 + along_x * along_x + along_y * along_y)
@@ -75,7 +75,7 @@ class HeightMap:
         """Return the height, [m], and its derivatives with respect to x and y."""
         (row, s), (column, t) = (
             _cell((z - start) / self.spacing, n)
-            for z, start, n in zip((x, y), self.origin, self.heights.shape, strict=True)
+            for z, start, n in zip((list_as_array(x), list_as_array(y)), self.origin, self.heights.shape, strict=True)
         )
         columns = self.heights.shape[1] + 2 * _PADDING
         first = (row + (_PADDING - 1)) * columns + (column + (_PADDING - 1))

@@ -118,6 +118,7 @@ class ClosedRobot:
         """
         return replace(self, robot=self.robot.with_parameters(values))
 
+    @checked
     def parameter_vector(self, names: Sequence[str]) -> ParameterVector:
         """Return some parameters of the spanning tree as one vector of numbers, for `legged.compile`."""
         return _ClosedParameters(self, names)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from legged.arguments import known_name, whole
+from legged.checked import checked
 from legged.robot.base import Base
 from legged.robot.body import Body
 from legged.robot.joint import Connection, Follower, PlacedJoint
@@ -164,12 +165,14 @@ class Robot:
 
         return parameters(self)
 
+    @checked
     def with_parameters(self, values: Mapping[str, Any]) -> Robot:
         """Return the robot with some numbers replaced."""
         from legged.robot.construction.parameters import with_parameters
 
         return with_parameters(self, values)
 
+    @checked
     def parameter_vector(self, names: Sequence[str]) -> ParameterVector:
         """Return some parameters as one vector of numbers."""
         from legged.robot.construction.parameters import ParameterVector

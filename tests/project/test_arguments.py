@@ -277,6 +277,24 @@ REFUSED = {
         "vary must be a mapping",
     ),
     "a coordinate that is a text": (lambda: legged.ground.Flat().height("1", 0.0), "x must hold real numbers"),
+    "a coordinate of a height map": (
+        lambda: legged.ground.HeightMap(np.zeros((4, 4)), 0.1).height(0.0, "1"),
+        "y must hold real numbers",
+    ),
+    "a mapping that is none": (lambda: BIPED.with_parameters(None), "values must be a mapping"),
+    "names that are no sequence": (lambda: BIPED.parameter_vector(3), "names must be a sequence"),
+    "names of a closed robot": (lambda: robots.four_bar().parameter_vector(3), "names must be a sequence"),
+    "a seed below 0": (
+        lambda: legged.InverseKinematics(BIPED, {"trunk": "position"}).solve(
+            BIPED.neutral(), {"trunk": np.zeros(3)}, seed=-1
+        ),
+        "seed must be at least 0",
+    ),
+    "a controller that is NaN": (lambda: legged.rollout_parameters(BIPED, np.nan), "controller must be"),
+    "a time that is none": (
+        lambda: controllers.AngularMomentumControl(argument_fuzz.planar_balance()).momentum(None),
+        "t must be a number",
+    ),
     "a run without end": (lambda: legged.simulate(BIPED, until=1e300), "at most 1e[+]07 samples"),
     "a function of one argument as a controller": (
         lambda: legged.simulate(BIPED, len, until=0.01, ground=GROUND),

@@ -16,6 +16,7 @@ import numpy as np
 from controllers.balance.planar.commands import StepCommand, derivatives, lagged, previewed
 from controllers.balance.planar.model import PlanarBalance, PlanarState, ReducedEquations
 from legged import arguments
+from legged.arguments import Number
 from legged.checked import checked
 from legged.errors import ArgumentError
 from legged.spatial import Array
@@ -256,7 +257,7 @@ class AngularMomentumControl(MomentumController):
         if isinstance(self.command, StepCommand):
             raise ArgumentError("the momentum of a step is not continuous; pass SmoothCommand(steps, time_constant)")
 
-    def momentum(self, t: Any) -> MomentumReference:
+    def momentum(self, t: Number) -> MomentumReference:
         """Return the momentum of the commanded motion and of the other motions.
 
         Args:
@@ -265,4 +266,4 @@ class AngularMomentumControl(MomentumController):
         return self._momentum_of(t, self.command)
 
     def _momentum_rate(self, t: Any, state: PlanarState, gains: BalanceGains) -> Any:
-        return self.momentum(t).tracked(state, gains) + gains.k_q * (self._commanded(t) - state.q2)
+        return self._momentum_of(t, self.command).tracked(state, gains) + gains.k_q * (self._commanded(t) - state.q2)

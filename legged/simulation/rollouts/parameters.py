@@ -27,6 +27,7 @@ from legged.ground.ground import Ground
 from legged.ground.height_map import HeightMap
 from legged.robot.construction.parameters import ParameterVector
 from legged.robot.robot import Robot
+from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push
 
 Array = np.ndarray
@@ -198,7 +199,7 @@ def _field_names(x: Any) -> list[str]:
 @checked
 def rollout_parameters(
     robot: Robot,
-    controller: Any = None,
+    controller: ControllerLike = None,
     *,
     ground: Ground | Rigid | None = None,
     pushes: Sequence[Push] = (),
