@@ -19,9 +19,10 @@ from legged.contact import FreeBody, Rigid
 from legged.ground import Ground, realistic_ground
 from legged.ground.ground import contact_motion, contact_wrenches
 from legged.simulation.chart import normalized, semi_implicit_euler
-from legged.simulation.rollouts.batch import CompiledBatch, RolloutBatch
-from legged.simulation.rollouts.parameters import ParameterSweep, Setup
 from legged.simulation.rollouts.rollout import RolloutTask
+from legged.simulation.stepping.batch import MemberTemplate, RolloutBatch
+from legged.simulation.stepping.engines import new_engine
+from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.table import Table
 
 TIME_STEP, STEPS = 1e-3, 100  # [s]; time steps in one call
@@ -54,10 +55,16 @@ def compiled_rollout(
     integrator = legged.TimeStepping(time_step) if isinstance(ground, Rigid) else legged.SemiImplicitEuler(time_step)
     fall = None if ground is None else legged.Fall()
     batch = RolloutBatch(robot, sweep, q, v, fall)
-    loop = CompiledBatch(batch, batch.starts, integrator.rule)
-    assert loop.largest_difference() < 1e-6, "machine code and plain equations must agree"
-    task = RolloutTask(batch, integrator, np.array([0.0, steps * time_step]))
-    return lambda threads: task.compiled(loop, threads, lambda t: None)
+    task, starts = RolloutTask(batch, integrator, np.array([0.0, steps * time_step])), batch.starts
+    members = Members.at(starts.states, len(task.times))
+    engine = new_engine(MemberTemplate(batch, starts.numbers), starts, members, integrator, True)
+
+    def run(threads: int) -> Members:
+        members.state[:], members.outcome[:] = starts.states, 0.0
+        task.advance(engine, starts, members, threads, lambda t: None)
+        return members
+
+    return run
 
 
 def check_all_finished(members: Members) -> None:

@@ -5,9 +5,10 @@ from legged.simulation.closed_chains import loop_errors, loop_ranks
 from legged.simulation.forces import Push
 from legged.simulation.integrators import BDF, RungeKutta4, SemiImplicitEuler, Stiff, TimeStepping
 from legged.simulation.results.run import Run
-from legged.simulation.rollouts import Rollouts, rollout, rollout_parameters
+from legged.simulation.rollouts import Rollouts, rollout
 from legged.simulation.simulate import simulate
 from legged.simulation.stepping import Contacts, Simulation, SimulationState
+from legged.simulation.stepping.parameters import rollout_parameters
 
 __all__ = [
     "BDF",

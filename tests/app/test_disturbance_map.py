@@ -168,6 +168,6 @@ def test_the_command_prints_the_map_and_writes_it(capsys, monkeypatch, tmp_path)
 @pytest.mark.slow
 def test_the_biped_survives_what_is_thrown_from_behind_harder_than_from_the_side():
     found = DisturbanceStudy(robots.spatial_biped(), throw=True, directions=4, sizes=6).map()
-    assert "compiled rollout" in found.runs.backend
+    assert "compiled time steps" in found.runs.backend
     assert found.boundary[2] >= 4.5  # [m/s], the paper's throw, from -x
     assert found.boundary[1] < found.boundary[2]

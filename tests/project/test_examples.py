@@ -18,7 +18,7 @@ WORDS = {  # the example -> what it must print
         "they agree to integration accuracy",
         "first to part: 'base moved' at t = 0.021 s",
     ),
-    "disturbance_map": ("compiled rollout", "1104 runs of 4 s", "wrote disturbance_map.png"),
+    "disturbance_map": ("compiled time steps", "1104 runs of 4 s", "wrote disturbance_map.png"),
     "feet_as_loops": (
         "| double support | 0.1 | 0.089 | 0.03 | 0.033 |",
         "| single support | 0.1 | 0.1 | 2.2e-05 | 0.026 |",

@@ -135,7 +135,8 @@ def test_rollout_in_python_is_kept(standing, monkeypatch):
     with Interrupted(monkeypatch, 2.0, "bar"), pytest.raises(SimulationInterrupt) as error:
         legged.rollout(robot, law, q=np.stack([q, q]), until=3600.0, compiled=False, **options)
     runs = error.value.run
-    assert runs.reasons == ("interrupted",) * 2 and runs.when[0] >= 0.0 and np.isnan(runs.q[1]).all()
+    reached = np.isfinite(runs.q[:, :, 0]).sum(axis=1)
+    assert runs.reasons == ("interrupted",) * 2 and 0 <= reached[0] - reached[1] <= 1 and reached[0] < len(runs.times)
 
 
 def test_map_is_kept(monkeypatch):

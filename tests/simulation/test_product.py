@@ -96,7 +96,7 @@ def test_every_combination_runs_alike_in_simulations_rollouts_and_maps(gait, gro
                 way()
         return
     run, one, mapped = simulate(), rollout(), push_map()
-    assert run.backend == "compiled closed loop" and "compiled rollout" in mapped.runs.backend
+    assert run.backend == "compiled closed loop" and "compiled time steps" in mapped.runs.backend
     assert len(run) == 3 and np.isfinite(run.q).all() and np.isfinite(run.tau).all() and np.isfinite(run.memory).all()
     for runs, i in ((one, 0), (mapped.runs, -1)):  # the last member of a map is not pushed
         assert not runs.fallen[i]

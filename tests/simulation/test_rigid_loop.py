@@ -112,7 +112,7 @@ def test_members_of_a_rollout_move_as_runs_do_whatever_varies():
     }
     options = {"until": 0.5, "integrator": STEP}
     runs = legged.rollout(bat(), swing, ground=GROUND, bodies=[pitch()], vary=vary, compiled=True, **options)
-    assert runs.backend.startswith("compiled rollout")
+    assert runs.backend.startswith("compiled time steps")
     for i in (1, 4):
         ball = pitch(velocity=vary["bodies.0.velocity"][i], position=vary["bodies.0.position"][i])
         ground = Rigid(friction=vary["ground.friction"][i], restitution=vary["ground.restitution"][i])

@@ -62,7 +62,7 @@ def test_members_move_as_plain_runs_do_whatever_varies(biped):
     runs = legged.rollout(
         robot, law, ground=ground, until=1.0, integrator=EULER, vary=vary, pushes=[push], compiled=True
     )
-    assert len(runs) == count and runs.backend.startswith("compiled rollout")
+    assert len(runs) == count and runs.backend.startswith("compiled time steps")
     for i in (4,):
         gait = controllers.Walk(stride=vary["gait.stride"][i], period=vary["gait.period"][i])
         floor = replace(ground, friction=replace(ground.friction, coefficient=vary["ground.friction.coefficient"][i]))

@@ -13,11 +13,11 @@ chatter of a servo with a sample rate below that of the time steps is a property
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
+from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.errors import NotFiniteError, SimulationError, SingularError
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
@@ -75,20 +75,6 @@ def chatter_of_run(backend: Backend, integrator: object, states: Sequence[StateS
     return next(filter(None, (_probe(backend, integrator, states, k) for k in places.tolist())), "")
 
 
-def chatter_of_member(backend: Backend, integrator: FixedStep, states: Sequence[StateSample]) -> str:
-    """Return the warning about a joint that chatters in a member of a rollout, or "".
-
-    Args:
-        backend: Evaluates the time steps. integrator: The integrator. states: The samples.
-    """
-    if len(states) < 2:
-        return ""
-    steps = int((states[-1].t - states[0].t) / integrator.step)
-    count = min(steps // _STEPS_PER_PROBE, _MEMBER_PROBES)
-    places = np.unique(np.linspace(0, len(states) - 2, count + 1)[1:].astype(int))
-    return next(filter(None, (_probe(backend, integrator, states, int(k)) for k in places)), "")
-
-
 def _probe(backend: Backend, integrator: FixedStep, states: Sequence[StateSample], k: int) -> str:
     """Return the warning about a joint that chatters after sample k, or ""; the probe ends before the last sample."""
     robot, (t, phase, q, s) = backend.loop.robot, states[k]
@@ -105,12 +91,12 @@ def _probe(backend: Backend, integrator: FixedStep, states: Sequence[StateSample
 
 
 def chatter_of_members(
-    robot: Robot, code: TimeLoop, parameters: Array, schedule: Schedule, members: Members, times: Array
+    robot: Robot, advance: Callable[[Members, Schedule], None], schedule: Schedule, members: Members, times: Array
 ) -> str:
     """Return the warning about the first member with a joint that chatters, or "".
 
     Args:
-        robot: The robot. code: The time loop. parameters: Its parameters, (B, p) or (1, p), mixed units and frames.
+        robot: The robot. advance: Advances members in other states through a schedule, in place.
         schedule: The intervals of the whole rollout. members: The members at the end. times: Sample times, (T,), [s].
     """
     ends = np.flatnonzero(schedule.samples >= 0)
@@ -125,7 +111,7 @@ def chatter_of_members(
         own = [start[:, None] + offsets * h[:, None], *(x[:, None] + 0.0 * offsets for x in (h, 0.0 * h + 1.0, phase))]
         probe = Members.at(np.where(valid[:, None], members.stored[:, k], members.stored[:, 0]), STEPS)
         before = probe.state[:, robot.nq : robot.nq + robot.nv].copy()
-        code.run(probe, parameters, Schedule(np.stack(own, axis=-1), offsets))
+        advance(probe, Schedule(np.stack(own, axis=-1), offsets))
         valid &= probe.outcome[:, 2] == STEPS
         after = np.moveaxis(probe.stored[..., robot.nq : robot.nq + robot.nv], 1, 0)
         found = np.where(valid[:, None], amplitudes(robot, np.concatenate([before[None], after])), 0.0)

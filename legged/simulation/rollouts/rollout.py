@@ -13,14 +13,14 @@ import numpy as np
 from legged.arguments import Numbers, whole
 from legged.checked import checked
 from legged.compiler import compile as compile_function
-from legged.compiler.codegen import llvm
+from legged.compiler.runtime.threads import check_threads, default_threads
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
-from legged.errors import DivergenceError, SimulationInterrupt, SimulationWarning, TraceError, warn_caller
+from legged.errors import SimulationInterrupt, SimulationWarning, TraceError, warn_caller
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.backend import Backend, select_backend
-from legged.simulation.checks.chatter import chatter_of_member, chatter_of_members, chatter_of_run
+from legged.simulation.backend import Backend
+from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
 from legged.simulation.closed_loop import ClosedLoop
@@ -36,12 +36,12 @@ from legged.simulation.integrators import (
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.rollouts.batch import CompiledBatch, RolloutBatch, aligned_schedule
-from legged.simulation.rollouts.parameters import ParameterSweep, Setup
 from legged.simulation.simulate import ProgressBar, coarse_step_warning, sample_times, select_integrator
+from legged.simulation.stepping.batch import InitialStates, MemberTemplate, RolloutBatch, aligned_schedule
+from legged.simulation.stepping.engines import PythonEngine, StepEngine, new_engine
+from legged.simulation.stepping.parameters import ParameterSweep, Setup
 
 Array = np.ndarray
-_AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
 INTERRUPTED = "interrupted"
 """Reason of the end of a member that an interrupt has ended."""
 OPERATIONS_PER_CALL = 1.5e9
@@ -196,98 +196,62 @@ class RolloutTask:
         Args:
             compiled, threads: As in `rollout`. update: Called with the simulated time, [s], as it progresses.
         """
-        reason, first = "as asked", self.batch.first
+        first = self.batch.first
         warned = coarse_step_warning(first.loop, first.q, first.s, self.integrator)
         self._warnings[:] = [warned] if warned else []
-        if compiled is not False:
-            loop, reason = self._compiled_batch()
-            if loop is not None:
-                lanes = llvm.vector_width() if self.batch.sweep.count > 1 else 1
-                return f"compiled rollout, {lanes} lane{'s' * (lanes > 1)}", self.compiled(loop, threads, update)
-            if compiled:
-                raise TraceError(f"the rollout cannot be compiled: {reason}")
-        return f"one by one, controller in Python ({reason})", self._in_python(update)
-
-    def _compiled_batch(self) -> tuple[CompiledBatch | None, str]:
-        """Return the compiled batch and "", or None and the reason why it cannot be compiled."""
         try:
             starts = self.batch.starts
-        except TraceError as error:
-            return None, str(error)
-        try:
-            loop = CompiledBatch(self.batch, starts, self.integrator.rule)
-            difference = loop.largest_difference()
-        except Exception as error:  # tracing runs the user's code, which may raise anything
-            return None, f"{type(error).__name__}: {error}"
-        if difference < _AGREEMENT:
-            return loop, ""
-        return (
-            None,
-            f"compiled and in Python it differs by {difference:.1e} relative; does the controller keep a state?",
-        )
+        except TraceError as error:  # members differ in more than numbers
+            if compiled:
+                raise TraceError(f"the rollout cannot be compiled: {error}") from error
+            starts = self.batch.separate_starts
+            members = Members.at(starts.states, len(self.times))
+            reason = str(error) if compiled is None else "as asked"
+            engine: StepEngine = PythonEngine(self.batch, starts, members, self.integrator.rule, None, reason)
+        else:
+            members = Members.at(starts.states, len(self.times))
+            template = MemberTemplate(self.batch, starts.numbers)
+            engine = new_engine(template, starts, members, self.integrator, compiled)
+        self.advance(engine, starts, members, threads, update)
+        return engine.name, members
 
-    def compiled(self, loop: CompiledBatch, threads: int | None, update: Callable[[float], None]) -> Members:
-        """Return the members at the end of the compiled time loop, or where Ctrl-C has interrupted it.
+    def advance(
+        self,
+        engine: StepEngine,
+        starts: InitialStates,
+        members: Members,
+        threads: int | None,
+        update: Callable[[float], None],
+    ) -> None:
+        """Advance the members to the end, or to where Ctrl-C interrupts it, in place.
 
         Args:
-            loop: The compiled batch. threads: Number of threads.
-            update: Called with the simulated time, [s], as it progresses.
+            engine: Advances the members. starts: The members at the start. members: The members.
+            threads: Number of threads. update: Called with the simulated time, [s], as it progresses.
         """
-        schedule = self._schedule()
-        members = Members.at(loop.starts.states, len(self.times))
-        costs = schedule.intervals[..., 2].max(axis=0) * len(members.state) * max(len(loop.code.graph.nodes), 1)
-        ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where falls are detected
-        bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / OPERATIONS_PER_CALL)) > 0]
+        threads = default_threads() if threads is None else check_threads(threads)
         try:
+            schedule = self._schedule(starts)
+            costs = schedule.steps * engine.operations
+            ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where falls are detected
+            bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / OPERATIONS_PER_CALL)) > 0]
             for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
-                loop.code.run(members, loop.parameters, schedule.part(begin, end), threads)
+                engine.run(schedule.part(begin, end), threads)
                 if not members.live:
                     break
                 update(float(self.times[int(members.outcome[:, 2].max()) - 1]))
         except KeyboardInterrupt:
             if not members.live or members.outcome[:, 2].min() == len(self.times):
                 raise
-            return members  # `rollout` reports unfinished ones
-        own = self.batch.robot, loop.code, loop.parameters, schedule, members, self.times
-        self._warnings.extend(filter(None, [chatter_of_members(*own)]))
-        return members
+            return  # `rollout` reports unfinished members
+        found = chatter_of_members(self.batch.robot, engine.advance, schedule, members, self.times)
+        self._warnings.extend(filter(None, [found]))
 
-    def _schedule(self) -> Schedule:
-        break_times = self.batch.starts.break_times(float(self.times[-1]))
+    def _schedule(self, starts: InitialStates) -> Schedule:
+        break_times = starts.break_times(float(self.times[-1]))
         different = {key: k for k, key in enumerate(dict.fromkeys(break_times))}
         plans = [self.integrator.step_sequences(smooth_intervals(self.times, *key)) for key in different]
         return aligned_schedule(plans, np.array([different[key] for key in break_times]))
-
-    def _in_python(self, update: Callable[[float], None]) -> Members:
-        """Return the members, simulated one after the other, up to Ctrl-C."""
-        finished, interrupted, chatter = [], False, ""
-        for i in range(self.batch.sweep.count):
-            loop, q, s, limits = self.batch.member(i)
-            backend = select_backend(loop, q, s, False)
-            states, code, when = [], 0.0, 0.0
-            try:
-                for state in self.integrator.solve(backend, q, s, self._intervals(loop)):
-                    states.append(state)
-                    code = float(limits.termination_code(loop.robot, loop.ground, state.q)) if limits else 0.0
-                    if code:
-                        break
-                if not chatter and (chatter := chatter_of_member(backend, self.integrator, states)):
-                    self._warnings.append(f"member {i}: {chatter}")
-            except DivergenceError as error:
-                code, when = NOT_FINITE, error.t
-            except KeyboardInterrupt:
-                interrupted = True
-            finished.append(([np.concatenate([state.q, state.s]) for state in states], [code, when, len(states)]))
-            update(float(self.times[-1]) * (i + 1) / self.batch.sweep.count)
-            if interrupted:
-                break
-        finished += [([], [0.0, 0.0, 0])] * (self.batch.sweep.count - len(finished))
-        size = len(self.batch.first.q) + len(self.batch.first.s)
-        stored = np.zeros((len(finished), len(self.times), size))
-        for i, (rows, _) in enumerate(finished):
-            if rows:
-                stored[i, : len(rows)] = rows
-        return Members(stored[:, -1], np.array([outcome for _, outcome in finished]), stored)
 
     def _intervals(self, loop: ClosedLoop) -> list[SmoothInterval]:
         return smooth_intervals(self.times, *loop.break_times(float(self.times[-1])))

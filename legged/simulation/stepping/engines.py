@@ -14,19 +14,23 @@ from legged.compiler.ir.graph import record
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
-from legged.errors import NotFiniteError, SingularError
+from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.simulation.backend import select_backend
 from legged.simulation.chart import normalized
 from legged.simulation.checks.fall import FallLimits
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import CommandedController, independent_copy
-from legged.simulation.rollouts.batch import CompiledBatch, InitialStates, MemberTemplate, RolloutBatch
-from legged.simulation.rollouts.parameters import flatten, unflatten
+from legged.simulation.integrators import FixedStep
+from legged.simulation.stepping.batch import CompiledBatch, InitialStates, MemberTemplate, RolloutBatch
 from legged.simulation.stepping.observation import argument_names, observed
+from legged.simulation.stepping.parameters import flatten, unflatten
 
 Array = np.ndarray
 _OPERATIONS_PER_THREAD = 2_000_000
 """Operations for which a thread pays, about 50 us of work."""
+_OPERATIONS_IN_PYTHON = 1e10
+"""Operations of machine code in the time of a step in Python, rather too many: calls end at each sample."""
+_AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
 
 
 class StepEngine(Protocol):
@@ -34,21 +38,33 @@ class StepEngine(Protocol):
 
     Attributes:
         name: What runs, in words.
+        operations: Number of operations of a time step of all robots; for Python a large number.
         command: Length of the command, nu; None if there is none.
         commands: Command of each robot, (N, nu), which `run` reads.
         intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), which `run` reads.
     """
 
     name: str
+    operations: float
     command: int | None
     commands: Array
     intervals: Array
 
-    def run(self, intervals: Array | None, threads: int) -> None:
-        """Advance the robots in place.
+    def run(self, schedule: Schedule | None, threads: int) -> None:
+        """Advance the robots in place, store the states of samples, and end robots.
 
         Args:
-            intervals: [start, h, count, phase] of each interval, (N, P, 4); None for the attribute `intervals`.
+            schedule: The intervals [start, h, count, phase], (N, P, 4) or (1, P, 4), and samples; None for the
+                attribute `intervals`, after which robots that have fallen end.
+            threads: Maximal number of threads.
+        """
+        ...
+
+    def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
+        """Advance the robots from other states, as `run` does from the present ones.
+
+        Args:
+            members: States and outcomes, which change in place. schedule: As in `run`.
             threads: Maximal number of threads.
         """
         ...
@@ -86,26 +102,26 @@ class CompiledEngine:
         self._parameters[:, : self._own] = self.compiled.parameters
         code = self.compiled.code
         self._run = code.prepared(members, self._parameters, Schedule(self.intervals, np.array([CODES_ONLY])))
-        self._operations = count * max(code.graph.size, 1)
+        self.operations = float(count * max(code.graph.size, 1))
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
         """Set the parameters of all robots; see `StepEngine.restart`."""
         del robots  # all are evaluated in one call
         self._parameters[:, : self._own] = self.compiled.loop_parameters(starts.numbers)
 
-    def run(self, intervals: Array | None, threads: int) -> None:
+    def run(self, schedule: Schedule | None, threads: int) -> None:
         """Advance the robots in place; see `StepEngine.run`."""
-        if intervals is None:
-            count, run = self.intervals[0, 0, 2], self._run
-        else:
-            samples = np.full(intervals.shape[1], -1)
-            samples[-1] = CODES_ONLY
-            schedule = Schedule(np.ascontiguousarray(intervals), samples)
-            count = intervals[..., 2].sum(axis=1).max()
-            run = self.compiled.code.prepared(self._members, self._parameters, schedule)
         if threads > 1:
-            threads = min(threads, max(int(count * self._operations / _OPERATIONS_PER_THREAD), 1))
-        run(threads)
+            steps = self.intervals[0, 0, 2] if schedule is None else schedule.steps.sum()
+            threads = min(threads, max(int(steps * self.operations / _OPERATIONS_PER_THREAD), 1))
+        if schedule is None:
+            self._run(threads)
+        else:
+            self.advance(self._members, schedule, threads)
+
+    def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
+        """Advance the robots from other states; see `StepEngine.advance`."""
+        self.compiled.code.run(members, self._parameters, schedule, threads)
 
 
 class PythonEngine:
@@ -122,6 +138,7 @@ class PythonEngine:
         self, batch: RolloutBatch, starts: InitialStates, members: Members, rule: str, command: int | None, reason: str
     ):
         self.command, self._batch, self._members, self._rule = command, batch, members, rule
+        self.operations = _OPERATIONS_IN_PYTHON
         self.name = f"one by one, controller in Python ({reason})"
         count = len(members.state)
         self.intervals, self.commands = np.zeros((count, 1, 4)), np.zeros((count, command or 0))
@@ -147,33 +164,77 @@ class PythonEngine:
         backend = select_backend(replace(loop, controller=current), nothing, nothing, False)
         return backend.step_function(self._rule), current
 
-    def run(self, intervals: Array | None, threads: int) -> None:
+    def run(self, schedule: Schedule | None, threads: int) -> None:
         """Advance the robots in place; see `StepEngine.run`."""
-        del threads  # the controller runs in Python
-        for i, pieces in enumerate((self.intervals if intervals is None else intervals).tolist()):
-            if self._members.outcome[i, 0] == 0.0:
-                self._advance(i, pieces)
+        own = Schedule(self.intervals, np.array([CODES_ONLY])) if schedule is None else schedule
+        self.advance(self._members, own, threads)
 
-    def _advance(self, i: int, pieces: list[list[float]]) -> None:
+    def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
+        """Advance the robots from other states; see `StepEngine.advance`."""
+        del threads  # the controller runs in Python
+        intervals, samples = schedule
+        for i in np.flatnonzero(members.outcome[:, 0] == 0.0).tolist():
+            self._advance(members, i, intervals[i if len(intervals) > 1 else 0].tolist(), samples.tolist())
+
+    def _advance(self, members: Members, i: int, intervals: list[list[float]], samples: list[int]) -> None:
         """Advance a robot through its intervals; if a step has no solution, it keeps its state and has ended."""
         loop, controller, limits = self._robots[i]
         step, current = self._steps[loop]
         current.controller, current.command = controller, None if self.command is None else self.commands[i].copy()
-        nq = loop.robot.nq
-        q, s = self._members.state[i, :nq].copy(), self._members.state[i, nq:].copy()
-        for start, h, count, phase in pieces:
+        nq, has_moved = loop.robot.nq, False
+        q, s = members.state[i, :nq].copy(), members.state[i, nq:].copy()
+        for (start, h, count, phase), sample in zip(intervals, samples, strict=True):
             for k in range(int(count)):
                 try:
                     q, s = step(start + k * h, h, phase, q, s)
                 except (NotFiniteError, SingularError):
                     q = np.full(nq, np.nan)
                 if not (np.isfinite(q).all() and np.isfinite(s).all()):
-                    self._members.outcome[i, :2] = NOT_FINITE, start + k * h
+                    members.outcome[i, :2] = NOT_FINITE, start + k * h
                     return
-                q = normalized(loop.robot, q)
-        self._members.state[i] = np.concatenate([q, s])
-        if limits is not None:
-            self._members.outcome[i, 0] = float(limits.termination_code(loop.robot, loop.ground, q))
+                q, has_moved = normalized(loop.robot, q), True
+            if sample == -1:
+                continue
+            members.state[i] = np.concatenate([q, s])
+            if sample >= 0:
+                members.stored[i, sample], members.outcome[i, 2] = members.state[i], sample + 1
+            if limits is not None and has_moved:
+                members.outcome[i, 0] = float(limits.termination_code(loop.robot, loop.ground, q))
+                if members.outcome[i, 0]:
+                    return
+
+
+def new_engine(
+    template: MemberTemplate,
+    starts: InitialStates,
+    members: Members,
+    integrator: FixedStep,
+    compiled: bool | None,
+    command: int | None = None,
+) -> StepEngine:
+    """Return the fastest possible engine.
+
+    Args:
+        template: The robots as functions of their numbers. starts: The robots at the start.
+        members: States and outcomes, which the engine changes in place. integrator: The integrator.
+        compiled: As in `simulate`. command: Length of the command; None without one.
+
+    Raises:
+        TraceError: If compiled is True and the time step cannot be compiled.
+    """
+    parts, reason = (starts, members, integrator.rule, command), "as asked"
+    if compiled is not False:
+        try:
+            engine = CompiledEngine(template, *parts)
+            difference = engine.compiled.largest_difference()
+            if difference < _AGREEMENT:
+                return engine
+            reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
+        except Exception as error:  # tracing runs the user's code, which may raise anything
+            reason = f"{type(error).__name__}: {error}"
+        if compiled:
+            raise TraceError(f"the time step cannot be compiled: {reason}")
+    return PythonEngine(template.batch, *parts, reason)
 
 
 class Observer:

@@ -21,20 +21,13 @@ import numpy as np
 
 from legged.arguments import SQUARED_NORM_TOLERANCE, Numbers, array, instance, number, shown, whole
 from legged.checked import checked, reads_arguments
+from legged.compiler.codegen.time_loop import CODES_ONLY
 from legged.compiler.ir.pytree import flatten as flatten_result
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members
+from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
-from legged.errors import (
-    ArgumentError,
-    DefinitionError,
-    LeggedError,
-    ShapeError,
-    SimulationWarning,
-    TraceError,
-    warn_caller,
-)
+from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
@@ -46,18 +39,17 @@ from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push, beyond_range, check_range
 from legged.simulation.integrators import FixedStep, SemiImplicitEuler
 from legged.simulation.results.recording import contact_names
-from legged.simulation.rollouts.batch import InitialStates, MemberTemplate, RolloutBatch, commanded
-from legged.simulation.rollouts.parameters import ParameterSweep, Setup
 from legged.simulation.simulate import coarse_step_warning, select_integrator
+from legged.simulation.stepping.batch import InitialStates, MemberTemplate, RolloutBatch, commanded
 from legged.simulation.stepping.clock import Clock
-from legged.simulation.stepping.engines import CompiledEngine, Observer, PythonEngine, StepEngine
+from legged.simulation.stepping.engines import CompiledEngine, Observer, PythonEngine, StepEngine, new_engine
 from legged.simulation.stepping.observation import Contacts, argument_names, depends_on_command, observed
+from legged.simulation.stepping.parameters import ParameterSweep, Setup
 
 Array = np.ndarray
 _FLOAT = np.dtype(float)
 _MOST_STEPS = 10**12
 _CHECK_INTERVAL = 0.01  # [s], between checks of speeds and energies, the default sampling interval of `simulate`
-_AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
 _FIRST_PROBE, _MOST_BETWEEN_PROBES = 64, 4096  # time steps before and between probes for chatter, which take 12
 
 
@@ -295,7 +287,7 @@ class Simulation:
             clock.write(engine.intervals, n)
             engine.run(None, self._thread_count())
         else:
-            engine.run(clock.schedule(n), self._thread_count())
+            engine.run(_schedule(clock.schedule(n)), self._thread_count())
         outcome = self._outcome
         self._unchecked += n
         if np.count_nonzero(outcome):
@@ -325,7 +317,7 @@ class Simulation:
         before = clock.times
         if not (before < until).any():
             return
-        engine.run(clock.until(until), self._thread_count())
+        engine.run(_schedule(clock.until(until)), self._thread_count())
         passed = np.flatnonzero(~self._ended & (self._outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
         self._check_divergence()
@@ -532,20 +524,7 @@ class Simulation:
 
     def _new_engine(self, command: int | None) -> StepEngine:
         starts = self._starts._replace(states=self._members.state.copy())
-        parts = starts, self._members, self.integrator.rule, command
-        reason = "as asked"
-        if self._compiled is not False:
-            try:
-                engine = CompiledEngine(self._template, *parts)
-                difference = engine.compiled.largest_difference()
-                if difference < _AGREEMENT:
-                    return engine
-                reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
-            except Exception as error:  # tracing runs the user's code, which may raise anything
-                reason = f"{type(error).__name__}: {error}"
-            if self._compiled:
-                raise TraceError(f"the time step cannot be compiled: {reason}")
-        return PythonEngine(self._batch, *parts, reason)
+        return new_engine(self._template, starts, self._members, self.integrator, self._compiled, command)
 
     def _known_commands(self, names: tuple[str, ...]) -> Array | None:
         """Return the commands of the last step for a function of these quantities, None if it does not need them."""
@@ -573,6 +552,13 @@ class Simulation:
 def _takes_command(batch: RolloutBatch) -> bool:
     """Return whether the started controller takes a command."""
     return bool(getattr(batch.first.loop.controller, "takes_command", False))
+
+
+def _schedule(intervals: Array) -> Schedule:
+    """Return the schedule of intervals, (N, P, 4), after the last of which robots that have fallen end."""
+    samples = np.full(intervals.shape[1], -1)
+    samples[-1] = CODES_ONLY
+    return Schedule(intervals, samples)
 
 
 def _contacts(contacts: Contacts) -> Contacts:

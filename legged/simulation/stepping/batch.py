@@ -28,8 +28,8 @@ from legged.simulation.controller import CommandedController, Controller, adapt,
 from legged.simulation.forces import push_times
 from legged.simulation.integrators import StepSequence
 from legged.simulation.rigid_loop import closed_loop
-from legged.simulation.rollouts.parameters import ParameterSweep, Setup, equal_leaves, flatten, unflatten
 from legged.simulation.simulate import initial_state
+from legged.simulation.stepping.parameters import ParameterSweep, Setup, equal_leaves, flatten, unflatten
 
 Array = np.ndarray
 
@@ -153,6 +153,14 @@ class RolloutBatch:
             q.append(states[key][0])
             v.append(states[key][1])
         return self.started(range(self.sweep.count), q, v)
+
+    @cached_property
+    def separate_starts(self) -> InitialStates:
+        """All members at the start, which may differ in more than numbers; the numbers are those of limits alone."""
+        members = [self.member(i) for i in range(self.sweep.count)]
+        numbers = np.array([flatten(member.limits)[0] for member in members]).reshape(len(members), -1)
+        states = np.array([np.concatenate([member.q, member.s]) for member in members])
+        return InitialStates(states, numbers, tuple(member.loop for member in members))
 
     def started(self, members: Sequence[int], q: Sequence[Array], v: Sequence[Array]) -> InitialStates:
         """Return some members at the start from given states; results that several members share are computed once.
