@@ -43,7 +43,17 @@ from legged.robot.construction.builder import Limb, RobotBuilder, rpy
 from legged.robot.construction.edit import RobotEditor
 from legged.robot.construction.random_tree import random_tree
 from legged.robot.inertia import Inertia, box_inertia, cylinder_inertia, point_mass, rod_inertia, sphere_inertia
-from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from legged.robot.joint import (
+    ConstantVelocity,
+    Fixed,
+    Free,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
 from legged.robot.link import Box, Link, Sphere
 from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.robot import Robot
@@ -69,6 +79,7 @@ from legged.version import __version__
 __all__ = [
     "Base",
     "Box",
+    "ConstantVelocity",
     "Counts",
     "EulerBase",
     "Fall",

@@ -72,12 +72,12 @@ def forward_dynamics(
 
 
 def refuse_followers(robot: Robot, algorithm: str) -> None:
-    """Raise DefinitionError for a robot with joints that follow others."""
-    if robot.followers:
-        names = ", ".join(repr(joint.name) for joint in robot.followers)
+    """Raise DefinitionError for a robot with coupled joints: joints that follow others, constant-velocity joints."""
+    if robot.coupled_joints:
+        names = ", ".join(map(repr, robot.coupled_joints))
         raise DefinitionError(
-            f"{algorithm} eliminates joint by joint, which joints that follow others do not allow: {names}; "
-            f"legged.forward_dynamics solves such robots with the inertia matrix"
+            f"{algorithm} eliminates joint by joint, which joints that follow others and constant-velocity joints do "
+            f"not allow: {names}; legged.forward_dynamics solves such robots with the inertia matrix"
         )
 
 

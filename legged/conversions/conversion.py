@@ -19,7 +19,7 @@ from legged.conversions.charts import (
     PlanarChart,
 )
 from legged.errors import MismatchError, NotFiniteError, ShapeError, UnknownNameError
-from legged.files.export_description import base_names, stage_names
+from legged.files.export_description import base_names, own_stage_names, stage_names
 from legged.robot.joint import Joint, PlacedJoint, Spherical
 from legged.robot.robot import Robot
 from legged.spatial import Array
@@ -262,11 +262,24 @@ class _Matcher:
         return [JointConversion(FreeChart(OUR_BASE, theirs.order), slice(0, 7), slice(0, 6), theirs.q, theirs.v)]
 
     def _joint(self, joint: PlacedJoint) -> list[JointConversion]:
-        names = stage_names(joint.definition)
+        names = own_stage_names(joint.definition)
         if joint.name not in self.left and len(names) > 1 and all(name in self.left for name in names):
-            return [self._single(name, joint.q.start + i, joint.v.start + i) for i, name in enumerate(names)]
+            return self._stages(joint)
         theirs = self._take(joint.name)
         return [JointConversion(self._chart(joint.definition, theirs), joint.q, joint.v, theirs.q, theirs.v)]
+
+    def _stages(self, joint: PlacedJoint) -> list[JointConversion]:
+        """Return the conversions of a joint's stages, which are joints of one degree of freedom in the other program.
+
+        A stage that repeats another is treated as a joint that follows it.
+        """
+        parts, definition = [], joint.definition
+        names, stages, entries = stage_names(definition), definition.stages, definition.stage_entries
+        for name, stage, at in zip(names, stages, entries, strict=True):
+            if stage.repeats is None or name in self.left:
+                part = self._single(name, joint.q.start + at.start, joint.v.start + at.start)
+                parts.append(replace(part, follows=stage.repeats is not None))
+        return parts
 
     def _single(self, name: str, q: int, v: int) -> JointConversion:
         theirs = self._take(name)

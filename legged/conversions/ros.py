@@ -12,7 +12,7 @@ from legged.checked import checked
 from legged.conversions.charts import ROS
 from legged.conversions.conversion import Conversion, OtherJoint, match_joints
 from legged.errors import MismatchError, ShapeError
-from legged.files.export_description import base_names, stage_names
+from legged.files.export_description import base_names, own_stage_names
 from legged.robot.robot import Robot
 from legged.robot.state import State
 from legged.spatial import Array
@@ -144,7 +144,7 @@ def ros(robot: Robot, names: Sequence[str] | None = None) -> RosConversion:
             joint, which a joint state cannot represent.
     """
     own = [*base_names(robot.base)] if robot.base.kind != "floating" else []
-    own += [name for joint in robot.joints for name in stage_names(joint.definition)]
+    own += [name for joint in robot.joints for name in own_stage_names(joint.definition)]
     chosen = own if names is None else list(names)
     floats = robot.base.kind == "floating"
     nq, nv = (7, 6) if floats else (0, 0)

@@ -154,11 +154,13 @@ def udu(robot: Robot, q: Array) -> tuple[Array, Array]:
 
     Source: Shah, Saha, Dutt 2012, eqs. (A.4) to (A.6); (A.6) as printed has the two factors of U^(i,j) swapped.
     """
-    if robot.followers:
-        raise DefinitionError(
-            f"the inertia matrix of robot {robot.name!r} has no factors module by module: joint "
-            f"{robot.followers[0].name!r} follows {robot.followers[0].master!r}"
-        )
+    for body in robot.bodies:
+        if body.coupling is not None:
+            joint, master = body.coupling.follower, body.coupling.master
+            words = "is a constant-velocity joint" if joint == master else f"follows {master!r}"
+            raise DefinitionError(
+                f"the inertia matrix of robot {robot.name!r} has no factors module by module: joint {joint!r} {words}"
+            )
     at = kinematics(robot, q)
     parts, A = _articulate(robot, at), _module_propagation(robot, at)
     U, D = np.eye(robot.nv), np.zeros((robot.nv, robot.nv))

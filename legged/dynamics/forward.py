@@ -57,7 +57,7 @@ def accelerations(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrench
         extra: Inertia added to the joints, (nv,), [kg m^2] or [kg], zero in the base's rows.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
-    if robot.followers:
+    if robot.coupled_joints:
         b = tau - bias_forces(robot, q, v, wrenches)
         return finite(robot, "the forward dynamics", _solved(robot, q, b, extra))
     X = transforms(robot, q)

@@ -100,10 +100,11 @@ class _Writer:
 
     def _chain(self, names, stages, physics, parent: str, child: str, start: Placement, mimic: Mimic | None) -> None:
         for name, stage, own in zip(names, stages, physics, strict=True):
+            shared = mimic if stage.repeats is None else Mimic(names[stage.repeats], 1.0, 0.0)
             end = child if stage is stages[-1] else self._new(f"{name}_link")
             if end != child:
                 self.links.append(LinkEntry(end))
-            self._append(name, stage.kind, own, parent, end, start, mimic, stage.axis)
+            self._append(name, stage.kind, own, parent, end, start, shared, stage.axis)
             parent, start = end, IDENTITY
 
     def _append(self, name, kind, physics, parent, child, start: Placement, mimic, axis=_AXES["z"]) -> None:
@@ -153,6 +154,11 @@ def stage_names(joint: Joint) -> tuple[str, ...]:
         return (joint.name,)
     endings = ("TX", "TY", "RZ") if joint.kind == "planar" else range(1, len(joint.stages) + 1)
     return tuple(f"{joint.name}_{ending}" for ending in endings)
+
+
+def own_stage_names(joint: Joint) -> tuple[str, ...]:
+    """Return the names of the one-DoF stages of a joint that have a coordinate of their own."""
+    return tuple(name for name, stage in zip(stage_names(joint), joint.stages, strict=True) if stage.repeats is None)
 
 
 def base_names(base: Base) -> tuple[str, ...]:

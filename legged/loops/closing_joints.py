@@ -19,7 +19,18 @@ import numpy as np
 from legged.checked import checked
 from legged.dynamics.frames import Pose
 from legged.errors import DefinitionError
-from legged.robot.joint import Axis, Fixed, Joint, Planar, Prismatic, Revolute, Spherical, Universal, unit_axis
+from legged.robot.joint import (
+    Axis,
+    ConstantVelocity,
+    Fixed,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+    unit_axis,
+)
 from legged.robot.physics import JointPhysics
 from legged.spatial import Array, cross
 
@@ -89,6 +100,30 @@ class AngleConstraint(ScalarConstraint):
         a, b, u, w = P.rotation @ self.a, C.rotation @ self.b, t_P[:3], t_C[:3]
         centripetal = cross(u, cross(u, a)) @ b + a @ cross(w, cross(w, b))
         return centripetal + 2.0 * (cross(u, a) @ cross(w, b))
+
+
+@dataclass(frozen=True, eq=False)
+class EqualCosinesConstraint(ScalarConstraint):
+    """phi = a_P . b_C - b_P . a_C with a, b, (3,), fixed in both frames: the rotation's axis is normal to a x b."""
+
+    a: Array
+    b: Array
+
+    @property
+    def _cosines(self) -> tuple[AngleConstraint, AngleConstraint]:
+        return AngleConstraint(self.a, self.b), AngleConstraint(self.b, self.a)
+
+    def value(self, P: Pose, C: Pose) -> Any:
+        one, other = self._cosines
+        return one.value(P, C) - other.value(P, C)
+
+    def jacobian(self, P: Pose, C: Pose) -> Array:
+        one, other = self._cosines
+        return one.jacobian(P, C) - other.jacobian(P, C)
+
+    def bias(self, P: Pose, C: Pose, t_P: Array, t_C: Array) -> Any:
+        one, other = self._cosines
+        return one.bias(P, C, t_P, t_C) - other.bias(P, C, t_P, t_C)
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,6 +243,8 @@ def scalar_constraints(joint: ClosingJoint) -> tuple[ScalarConstraint, ...]:
         return _coincident(np.eye(3))
     if isinstance(joint, Universal):
         return *_coincident(np.eye(3)), AngleConstraint(axes[0], axes[1], float(axes[0] @ axes[1]))
+    if isinstance(joint, ConstantVelocity):
+        return *_coincident(np.eye(3)), EqualCosinesConstraint(axes[0], axes[1])
     if isinstance(joint, Planar):
         first, second, n = axes
         return TranslationConstraint(n), AngleConstraint(first, n), AngleConstraint(second, n)
@@ -219,7 +256,7 @@ def scalar_constraints(joint: ClosingJoint) -> tuple[ScalarConstraint, ...]:
         return TranslationConstraint(a), TranslationConstraint(b), *_parallel(np.array([a, b, u]))
     raise DefinitionError(
         f"joint {joint.name!r} of kind {joint.kind} cannot close a loop: use Fixed, Revolute, Prismatic, Universal, "
-        f"Spherical, Planar, Rod or Rolling, or cut the loop at another joint"
+        f"ConstantVelocity, Spherical, Planar, Rod or Rolling, or cut the loop at another joint"
     )
 
 
@@ -238,7 +275,7 @@ def motor_rate(joint: ClosingJoint) -> HingeRate | TranslationConstraint:
 
 def aligned_axes(joint: ClosingJoint) -> tuple[tuple[Array, Array], ...]:
     """Return pairs (a in P axes, b in C axes) that must point the same way; the constraints allow opposite ones too."""
-    if isinstance(joint, (Rod, Rolling, Spherical, Universal)):
+    if isinstance(joint, (Rod, Rolling, Spherical, Universal, ConstantVelocity)):
         return ()
     if isinstance(joint, (Revolute, Planar)):
         u = joint.stages[-1].axis

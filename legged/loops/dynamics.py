@@ -298,13 +298,13 @@ METHODS: dict[str, Callable[[Robot, Array, IndependentRows, Array], tuple[Array,
 def mass_inverse(robot: Robot, q: Array) -> Callable[[Array], Array]:
     """Return the function x -> M^-1 x: by O(n) recursions with shared factors, lemma 3 of the spatial operators.
 
-    For joints that follow others and gyroscopic rotors, which the operators do not support, the factored inertia matrix
+    For coupled joints and gyroscopic rotors, which the operators do not support, the factored inertia matrix
     is used.
 
     Args:
         robot: The robot. q: Configuration, (nq,).
     """
-    if robot.followers or any(body.has_gyroscopic_rotor for body in robot.bodies):
+    if robot.coupled_joints or any(body.has_gyroscopic_rotor for body in robot.bodies):
         factors = factor_symmetric(inertia_matrix(robot, q))
         return lambda x: solve_factored(factors, x)
     return SpatialOperators(robot, q).mass_inverse.apply

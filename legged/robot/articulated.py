@@ -78,7 +78,7 @@ def refuse_singular(robot: Robot) -> None:
     This finds thin rods that rotate about their axes, aligned axes with massless links between them, and free massless
     bases. Singular configurations, such as gimbal lock, are accepted.
     """
-    if robot.followers:
+    if robot.coupled_joints:
         smallest, column = sorted((_smallest_of_matrix(robot, seed) for seed in range(3)), key=lambda pair: pair[0])[1]
         if smallest <= SINGULAR:
             moved = (body for body in robot.bodies if body.v.start <= column < body.v.stop and not body.follows)

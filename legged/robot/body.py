@@ -90,7 +90,8 @@ class Body:
         before_joint: Constant transforms from the parent body's frame to the joint.
         joint_offset: (cosine, sine) of the joint angle at q = 0.
         after_joint: Translation along the joint's axis from the joint to the body's origin, [m].
-        coupling: Coupling of the joint to its master, or None.
+        coupling: Coupling of the joint to its master, of the joint to itself where a stage repeats the coordinate of an
+            earlier one, or None.
         physics: Friction, springs, rotors and limits of the joint, one entry per degree of freedom.
     """
 
@@ -131,7 +132,7 @@ class Body:
 
     @property
     def follows(self) -> bool:
-        """Whether the joint is coupled to another and shares its entries of q and v."""
+        """Whether the body shares the entries of q and v of another: of the master's, or of an earlier stage's."""
         return self.coupling is not None
 
     @property

@@ -11,6 +11,7 @@ from legged.arguments import array, unit_norm_error
 from legged.checked import checked
 from legged.compiler.ir import require_unit_norm
 from legged.robot.body import Body
+from legged.robot.joint import ConstantVelocity
 from legged.rotations import (
     quaternion_conjugate,
     quaternion_exp,
@@ -165,7 +166,7 @@ def _rotation_between(a: Array, b: Array) -> Array:
 def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:
     """Return a random configuration, (nq,): angles within pi, displacements within 1 m, unit quaternions.
 
-    Middle Euler angles are at least 0.2 rad away from gimbal lock.
+    Middle Euler angles are at least 0.2 rad away from gimbal lock, constant-velocity joints from their singularity.
     """
     q = rng.uniform(-1.0, 1.0, robot.nq)
     for body in _masters(robot):
@@ -185,6 +186,8 @@ def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:
         sequence = getattr(joint.definition, "sequence", None)
         if sequence is not None:
             q[joint.q.start + 1] = _away_from_lock(sequence, rng)
+        if isinstance(joint.definition, ConstantVelocity):
+            q[joint.q.start + 1] = _away_from_lock("xyz", rng)
     return q
 
 

@@ -42,18 +42,26 @@ def unit_axis(what: str, axis: Axis) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A joint of the recursions: "revolute" about or "prismatic" along a unit vector (3,), joint axes, or "ball"."""
+    """A joint of the recursions: "revolute" about or "prismatic" along a unit vector (3,), joint axes, or "ball".
+
+    Attributes:
+        kind, axis: As above.
+        repeats: Index of an earlier stage of the joint whose coordinate this one shares; None for one of its own.
+    """
 
     kind: str
     axis: Array
+    repeats: int | None = None
 
     @property
     def nq(self) -> int:
-        return 4 if self.kind == "ball" else 1
+        """Number of configuration coordinates of its own."""
+        return 0 if self.repeats is not None else 4 if self.kind == "ball" else 1
 
     @property
     def nv(self) -> int:
-        return 3 if self.kind == "ball" else 1
+        """Number of degrees of freedom of its own."""
+        return 0 if self.repeats is not None else 3 if self.kind == "ball" else 1
 
 
 @checked
@@ -79,6 +87,16 @@ class Joint:
     def stages(self) -> tuple[Stage, ...]:
         """The joint as a chain of stages, parent before child."""
         raise NotImplementedError
+
+    @property
+    def stage_entries(self) -> tuple[slice, ...]:
+        """The entries of the joint's q that each stage moves with; a stage that repeats another has that one's."""
+        found: list[slice] = []
+        own = 0
+        for stage in self.stages:
+            found.append(slice(own, own + stage.nq) if stage.repeats is None else found[stage.repeats])
+            own += stage.nq
+        return tuple(found)
 
     @property
     def nq(self) -> int:
@@ -169,6 +187,39 @@ class Planar(Joint):
         if abs(a.axis @ b.axis) > 1e-9:
             raise DefinitionError(f"the two sliding axes of planar joint {self.name!r} must be perpendicular")
         return a, b, Stage("revolute", np.cross(a.axis, b.axis))
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class ConstantVelocity(Joint):
+    """Constant-velocity joint: bends in any direction, and transmits the rotation of the shafts without distortion.
+
+    It is a double Cardan joint, two universal joints that mirror each other in the bisecting plane of the shafts. q
+    holds the two angles (a, b) of each of them [rad], so that b = 0 bends the joint by 2 a about `first`. With the
+    shaft along e = first x second, the rotation R from child axes to joint axes is
+
+        R = R_first(a) R_second(b) R_second(b) R_first(a)
+          = the rotation about sin(a) cos(b) first + sin(b) second by theta, cos(theta / 2) = cos(a) cos(b)
+
+    Its axis is always normal to e: there is no rotation about the shaft. In the bisecting frame, which lies between the
+    two universal joints, the child's angular velocity relative to the parent is S v, and S' v its apparent rate:
+
+        S = [2 cos(b)  0]           S' v = [-2 sin(b) a' b']
+            [   0      2]                  [        0      ]
+            [   0      0]                  [        0      ]
+
+    The joint is singular at b = pi/2, beyond which real ones do not bend.
+    """
+
+    first: Axis = "x"
+    second: Axis = "y"
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        a, b = self._stage("revolute", self.first), self._stage("revolute", self.second)
+        if abs(a.axis @ b.axis) > 1e-9:
+            raise DefinitionError(f"the two axes of constant-velocity joint {self.name!r} must be perpendicular")
+        return a, b, replace(b, repeats=1), replace(a, repeats=0)
 
 
 @checked

@@ -114,7 +114,7 @@ def _check(name: str, value: Array) -> None:
 
 
 def by_stage(name: str, physics: JointPhysics, stages: Sequence[Stage]) -> list[JointPhysics]:
-    """Return the physics of each stage of a joint, one entry per degree of freedom.
+    """Return the physics of each stage of a joint, one entry per degree of freedom; none for one that repeats another.
 
     Args:
         name: Name of the joint, for messages. physics: Physics of the whole joint. stages: The joint's stages.
@@ -133,6 +133,9 @@ def by_stage(name: str, physics: JointPhysics, stages: Sequence[Stage]) -> list[
             raise DefinitionError(f"the {field} of joint {name!r} must be one number or {nv}, got shape {value.shape}")
     found, start = [], 0
     for stage in stages:
+        if stage.repeats is not None:  # the physics acts at the stage that has the coordinate
+            found.append(JointPhysics())
+            continue
         own = {k: np.broadcast_to(value, nv)[start : start + stage.nv] for k, value in given.items()}
         if stage.kind == "ball":
             _check_ball(name, own)

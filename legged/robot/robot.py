@@ -90,6 +90,14 @@ class Robot:
         """Whether some of its numbers are traced scalars; see `with_parameters`."""
         return any(body.is_traced for body in self.bodies)
 
+    @cached_property
+    def coupled_joints(self) -> tuple[str, ...]:
+        """Names of the joints that cannot be eliminated body by body, because bodies share entries of q and v.
+
+        They are the joints that follow others, and constant-velocity joints.
+        """
+        return tuple(dict.fromkeys(body.coupling.follower for body in self.bodies if body.coupling is not None))
+
     @property
     def nj(self) -> int:
         """Number of joint degrees of freedom, without the base."""

@@ -10,6 +10,7 @@ from oracles.cases import random_case
 import legged
 import robots
 from legged.algorithms import centroidal, derivatives, regressor
+from legged.robot.construction.random_tree import ALL_JOINTS, JOINTS
 from legged.taylor import derivatives as parts
 from legged.taylor import moving
 
@@ -18,7 +19,8 @@ DISPLACED = {"floating": slice(3, 6), "planar": slice(1, 3), "euler": slice(3, 6
 
 
 def case(seed: int, physics: bool | None = None):
-    """Return a random robot in a state: every second one with joint physics, every fifth with joints that follow."""
+    """Return a random robot in a state: every second one with joint physics, every fifth with joints that follow
+    others, constant-velocity and free joints."""
     rng = np.random.default_rng(seed)
     robot = legged.random_tree(
         seed,
@@ -26,6 +28,7 @@ def case(seed: int, physics: bool | None = None):
         physics=seed % 2 == 1 if physics is None else physics,
         shuffled=seed % 3 == 0,
         coupled=seed % 5 == 4,
+        joints=ALL_JOINTS if seed % 5 == 4 else JOINTS,
     )
     q = legged.random_configuration(robot, rng)
     v, vdot, tau = rng.normal(size=(3, robot.nv))

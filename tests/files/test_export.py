@@ -19,14 +19,14 @@ import robots
 from legged import JointPhysics, Rotor, conversions
 from legged.errors import DefinitionError, FileError, FileWarning, MismatchError
 from legged.files.mjcf.export import to_mjcf
-from legged.robot.construction.random_tree import JOINTS
+from legged.robot.construction.random_tree import ALL_JOINTS
 
 OPTIONS = {
     "plain": {},
     "with joint physics": {"physics": True},
     "with coupled joints": {"coupled": True, "physics": True},
     "in another order": {"shuffled": True},
-    "with free joints": {"joints": (*JOINTS, "free"), "physics": True},
+    "with every type of joint": {"joints": ALL_JOINTS, "physics": True},
 }
 BODY = legged.box_inertia(1.2, (0.1, 0.2, 0.3), (0.05, -0.02, 0.1))
 
@@ -284,7 +284,7 @@ def written(robot, file_format, folder):
 FORMATS = {"URDF": legged.save_urdf, "MJCF": legged.save_mjcf}
 FEATURES = {
     "random tree": lambda seed: legged.random_tree(
-        seed, 12, physics=True, coupled=True, shuffled=True, joints=(*JOINTS, "free"), gravity=(0.1, 0.2, -seed)
+        seed, 12, physics=True, coupled=True, shuffled=True, joints=ALL_JOINTS, gravity=(0.1, 0.2, -seed)
     ),
     "with shapes and feet": lambda seed: featured(seed),
     "spatial quadruped": lambda seed: robots.spatial_quadruped(),

@@ -11,6 +11,7 @@ JOINTS = {
     "ball": (legged.Spherical("closing"), 3),
     "revolute": (legged.Revolute("closing", "y"), 5),
     "universal": (legged.Universal("closing", "x", (0.6, 0.0, 0.8)), 4),
+    "constant velocity": (legged.ConstantVelocity("closing", "x", (0.0, 0.6, 0.8)), 4),
     "prismatic": (legged.Prismatic("closing", (0.0, 0.6, 0.8)), 5),
     "planar": (legged.Planar("closing", "x", "z"), 3),
     "fixed": (legged.Fixed("closing"), 6),

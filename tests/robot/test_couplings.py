@@ -9,6 +9,7 @@ from oracles.rebuild import rebuild, renumbering
 import legged
 from legged import denoc
 from legged.errors import DefinitionError, UnknownNameError
+from legged.robot.construction.random_tree import ALL_JOINTS
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")
 EXACT = 1e-11  # relative to the size of the terms: the project's promise
@@ -17,7 +18,7 @@ every_seed = pytest.mark.parametrize("seed", range(16))
 
 
 def coupled_case(seed):
-    return random_case(seed, links=3 + seed % 9, joints=KINDS, coupled=True, shuffled=True)
+    return random_case(seed, links=3 + seed % 9, joints=ALL_JOINTS, coupled=True, shuffled=True)
 
 
 def freed(robot):

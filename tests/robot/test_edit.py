@@ -12,7 +12,7 @@ import robots
 from legged.compiler.cache.keys import data_key
 from legged.errors import ArgumentError, DefinitionError, InertiaError, LeggedError, ShapeError, UnknownNameError
 from legged.robot.construction.edit import links_of
-from legged.robot.construction.random_tree import JOINTS
+from legged.robot.construction.random_tree import ALL_JOINTS
 
 SEEDS = range(20)
 EQUAL = 1e-11  # rounding relative to the size of the terms, for up to twenty links
@@ -141,7 +141,7 @@ def test_renaming_changes_names_alone(seed):
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_description_gives_the_identical_robot(seed):
     robot = legged.random_tree(
-        seed, physics=True, coupled=True, shuffled=bool(seed % 2), joints=(*JOINTS, "free"), gravity=(0.1, 0.2, -seed)
+        seed, physics=True, coupled=True, shuffled=bool(seed % 2), joints=ALL_JOINTS, gravity=(0.1, 0.2, -seed)
     )
     text = json.dumps(robot.describe(), allow_nan=False, sort_keys=True)
     again = legged.Robot.from_description(json.loads(text))

@@ -17,6 +17,7 @@ import robots
 from legged import denoc
 from legged.dynamics.passive import friction_forces, friction_slopes
 from legged.errors import DefinitionError
+from legged.robot.construction.random_tree import ALL_JOINTS
 from legged.robot.physics import TRANSITION_SPEED
 
 KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")
@@ -27,7 +28,8 @@ every_shape = pytest.mark.parametrize(("seed", "coupled"), SHAPES)
 
 
 def case_with_physics(seed, coupled, **options):
-    return random_case(seed, links=1 + seed % 9, joints=KINDS, physics=True, coupled=coupled, shuffled=True, **options)
+    joints = ALL_JOINTS if coupled else KINDS
+    return random_case(seed, links=1 + seed % 9, joints=joints, physics=True, coupled=coupled, shuffled=True, **options)
 
 
 @every_shape

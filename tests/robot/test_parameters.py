@@ -13,6 +13,7 @@ import robots
 from legged.algorithms import articulated, composite, derivatives, newton_euler
 from legged.algorithms.regressor import PARAMETERS, inertial_parameters, inverse_dynamics_regressor
 from legged.errors import DefinitionError, InertiaError, NotFiniteError, ShapeError, TraceError, UnknownNameError
+from legged.robot.construction.random_tree import ALL_JOINTS
 
 ROUNDING = 1e-12  # relative to the largest entry, for up to a dozen links
 ROTOR = {"rotor_inertia": "inertia", "gear": "gear"}
@@ -64,7 +65,9 @@ def edited(robot, values):
 def case(seed):
     """Return (robot, random values, robot edited to them, state)."""
     rng = np.random.default_rng(seed)
-    robot = legged.random_tree(seed, links=int(rng.integers(3, 10)), physics=True, coupled=True, shuffled=True)
+    robot = legged.random_tree(
+        seed, links=int(rng.integers(3, 10)), physics=True, coupled=True, shuffled=True, joints=ALL_JOINTS
+    )
     values = random_values(robot, rng)
     return robot, values, edited(robot, values), case_of(robot, seed)
 

@@ -8,6 +8,7 @@ import legged
 import robots
 from legged.errors import DefinitionError, ShapeError, UnknownNameError
 from legged.robot.construction.edit import links_of
+from legged.robot.construction.random_tree import ALL_JOINTS
 from legged.robot.physics import JointPhysics
 
 SEEDS = range(25)
@@ -17,7 +18,9 @@ EQUAL = 1e-11  # rounding relative to the size of the terms, for up to forty lin
 def random_held(seed):
     """Return (robot in a random state, values of some joints by name, names of the other joints)."""
     rng = np.random.default_rng(seed)
-    robot = legged.random_tree(seed, links=int(rng.integers(2, 20)), physics=True, coupled=True, shuffled=True)
+    robot = legged.random_tree(
+        seed, links=int(rng.integers(2, 20)), physics=True, coupled=True, shuffled=True, joints=ALL_JOINTS
+    )
     case = case_of(robot, seed)
     names = [joint.name for joint in case.robot.joints]
     held = [name for name in names if rng.uniform() < 0.4]

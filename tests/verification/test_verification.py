@@ -11,7 +11,8 @@ from legged.errors import DefinitionError, MissingError, UnknownNameError, Verif
 from legged.spatial import Translation
 from legged.verification import checks, external, flight, laws, verify
 
-EVERYTHING = {"joints": ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")}
+KINDS = ("revolute", "prismatic", "universal", "constantvelocity", "spherical", "ball", "planar", "fixed", "free")
+EVERYTHING = {"joints": KINDS}
 
 
 @pytest.mark.parametrize("seed", [0, 2])
@@ -25,7 +26,7 @@ def test_random_robots_with_all_that_joints_can_have_keep_every_law(seed):
 @pytest.mark.parametrize(("program", "bases"), [("pinocchio", ("floating", "planar")), ("mujoco", ("euler", "fixed"))])
 def test_other_programs_agree_on_robots_of_every_base_as_exported(program, bases):
     pytest.importorskip(program)
-    joints = ("revolute", "prismatic", "universal", "spherical", "planar", "fixed")
+    joints = ("revolute", "prismatic", "universal", "constantvelocity", "spherical", "planar", "fixed")
     for seed, base in enumerate(bases):
         robot = legged.random_tree(seed, links=3, joints=joints, bases=(base,), physics=True, coupled=True)
         found = legged.verify(robot, program, states=1)

@@ -106,10 +106,10 @@ class WorkspaceBalance:
             MissingError: The solver that `limits` needs is not installed.
         """
         read(robot, q=q, v=v)
-        if robot.followers:
+        if robot.coupled_joints:
             raise DefinitionError(
-                f"robot {robot.name!r} has joints that follow others ({robot.followers[0].name!r}), which workspace "
-                f"control does not support; build the robot without them"
+                f"robot {robot.name!r} has joints that follow others or constant-velocity joints "
+                f"({robot.coupled_joints[0]!r}), which workspace control does not support; build the robot without them"
             )
         if robot.base.nv == 0:
             raise DefinitionError(f"robot {robot.name!r} has a fixed base, which cannot be balanced")

@@ -101,7 +101,7 @@ class InertiaFactors:
             robot: The robot. q: Configuration, (nq,).
         """
         M = inertia_matrix(robot, q)
-        tree = DofTree.chain(robot.nv) if robot.followers else DofTree.of(robot)
+        tree = DofTree.chain(robot.nv) if robot.coupled_joints else DofTree.of(robot)
         with stage("factors of the inertia matrix"):
             return cls(tree, *factor_ltdl(tree.permute_matrix(M), tree))
 

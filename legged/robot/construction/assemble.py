@@ -60,6 +60,7 @@ class _Part:
     start: Placement
     inertia: Inertia
     physics: JointPhysics = field(default_factory=JointPhysics)
+    repeats: int | None = None  # index of the part whose coordinates it shares
 
 
 def assemble(
@@ -176,10 +177,12 @@ def _expand(groups: dict[str, _RigidGroup], named: list[list[str]]) -> list[_Par
         parent, start = last[group.parent], group.start
         stages = group.definition.stages
         physics = by_stage(group.definition.name, group.definition.physics, stages)
+        first = len(parts)
         for number, (stage, own) in enumerate(zip(stages, physics, strict=True), start=1):
             inertia = group.inertia if number == len(stages) else Inertia()
             name = head if number == len(stages) else f"{head} (joint stage {number})"
-            parts.append(_Part(name, head, group.definition.name, parent, stage, start, inertia, own))
+            repeats = None if stage.repeats is None else first + stage.repeats
+            parts.append(_Part(name, head, group.definition.name, parent, stage, start, inertia, own, repeats))
             parent, start = len(parts) - 1, IDENTITY
         last[head] = parent
     return parts
@@ -213,10 +216,12 @@ def _bodies(
         axis = joint_in_parent.rotation @ stage.axis
         transforms = joint_transforms(stage.kind, start, axis)
         moments = moments_of(part.inertia, link_in_body)
-        nq, nv = entries[part.joint]
-        slices = slice(nq, nq + stage.nq), slice(nv, nv + stage.nv)
-        entries[part.joint] = nq + stage.nq, nv + stage.nv
-        coupling = follows.get(part.joint)
+        if part.repeats is not None:
+            slices, coupling = (bodies[part.repeats].q, bodies[part.repeats].v), Coupling(part.joint, part.joint)
+        else:
+            nq, nv = entries[part.joint]
+            slices, coupling = (slice(nq, nq + stage.nq), slice(nv, nv + stage.nv)), follows.get(part.joint)
+            entries[part.joint] = nq + stage.nq, nv + stage.nv
         P = _motion(stage.kind) * (coupling.ratio if coupling else 1.0)
         constants = *transforms, coupling, part.physics
         bodies.append(Body(part.name, index, part.parent, stage.kind, *slices, P, moments, moments, *constants))
@@ -253,7 +258,8 @@ def _placed_joints(groups, named, parts: list[_Part], bodies) -> tuple[tuple[Pla
     for head in (name for module in named[1:] for name in module):
         own = [body for part, body in zip(parts, bodies, strict=True) if part.head == head]
         group = groups[head]
-        q, v = slice(own[0].q.start, own[-1].q.stop), slice(own[0].v.start, own[-1].v.stop)
+        q0, v0, definition = own[0].q.start, own[0].v.start, group.definition
+        q, v = slice(q0, q0 + definition.nq), slice(v0, v0 + definition.nv)
         fields = group.joint, group.parent, head, q, v
         c = own[0].coupling
         if c is None:

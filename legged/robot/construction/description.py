@@ -19,14 +19,28 @@ from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBa
 from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.construction.edit import errors_of, links_of
 from legged.robot.inertia import Inertia
-from legged.robot.joint import Connection, Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from legged.robot.joint import (
+    Connection,
+    ConstantVelocity,
+    Fixed,
+    Free,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
 from legged.robot.link import Box, Link, Shape, Sphere
 from legged.robot.physics import NUMBERS, UNLIMITED, JointPhysics, Rotor
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
 VERSION = 1
-JOINTS = {kind.__name__.lower(): kind for kind in (Revolute, Prismatic, Universal, Spherical, Planar, Free, Fixed)}
+JOINTS = {
+    kind.__name__.lower(): kind
+    for kind in (Revolute, Prismatic, Universal, ConstantVelocity, Spherical, Planar, Free, Fixed)
+}
 BASES = {"fixed": FixedBase, "planar": PlanarBase, "floating": FloatingBase, "euler": EulerBase}
 
 

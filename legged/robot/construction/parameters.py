@@ -262,7 +262,8 @@ def _physics(robot: Robot, given: Mapping[str, Array]) -> Iterator[Body]:
         own = _physics_of(c.joint, given)
         rotor = {"rotor": own.pop("rotor")} if "rotor" in own else {}
         start = 0
-        for body in _bodies_of(robot, c) if own or rotor else ():
+        bodies = zip(_bodies_of(robot, c), c.joint.stages, strict=True) if own or rotor else ()
+        for body in (body for body, stage in bodies if stage.repeats is None):
             part = {k: np.broadcast_to(x, c.joint.nv)[start : start + body.nv] for k, x in own.items()}
             physics[body.index] = _changed(body.physics, **part, **rotor)
             start += body.nv

@@ -12,7 +12,17 @@ from legged.checked import checked
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
-from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical, Universal
+from legged.robot.joint import (
+    ConstantVelocity,
+    Fixed,
+    Free,
+    Joint,
+    Planar,
+    Prismatic,
+    Revolute,
+    Spherical,
+    Universal,
+)
 from legged.robot.link import Link
 from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.robot import Robot
@@ -20,6 +30,7 @@ from legged.rotations import quaternion_matrix
 from legged.spatial import Array
 
 JOINTS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed")
+ALL_JOINTS = (*JOINTS, "free", "constantvelocity")
 BASES = ("fixed", "planar", "floating", "euler")
 _SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx", "xyx", "xzx", "yxy", "yzy", "zxz", "zyz")
 
@@ -44,7 +55,7 @@ def random_tree(
         seed: Seed of NumPy's random generator.
         links: Number of links without the base; random from 1 to 40 by default.
         joints: Joint types to draw from: "revolute", "prismatic", "universal", "spherical" (three Euler angles), "ball"
-            (quaternion), "planar", "fixed", and "free", which the default omits.
+            (quaternion), "planar", "fixed", and "free" and "constantvelocity", which the default omits.
         bases: Base types to draw from: "fixed", "planar", "floating", "euler".
         branching: Probability that a link's parent is any earlier link instead of the previous one, from 0 (a chain) to
             1; random by default.
@@ -59,7 +70,7 @@ def random_tree(
     extra = np.random.default_rng([seed, 1])  # a separate generator, so that options do not change the tree
     count = int(rng.integers(1, 41)) if links is None else whole("links", links, least=0, most=MOST_LINKS)
     for kind in joints:
-        known_name("joint type", kind, (*JOINTS, "free"))
+        known_name("joint type", kind, ALL_JOINTS)
     for kind in bases:
         known_name("base type", kind, BASES)
     spread = float(rng.uniform()) if branching is None else branching
@@ -112,8 +123,9 @@ def _base(kind: str, rng: np.random.Generator) -> Base:
 
 def _joint(kind: str, name: str, axes: str, direction: int, rng: np.random.Generator) -> Joint:
     axis = _unit(rng) if axes == "any" else np.eye(3)[direction]
-    if kind == "universal":
-        return Universal(name, axis, _perpendicular(axis, rng) if axes == "any" else np.eye(3)[(direction + 1) % 3])
+    if kind in ("universal", "constantvelocity"):
+        across = _perpendicular(axis, rng) if axes == "any" else np.eye(3)[(direction + 1) % 3]
+        return Universal(name, axis, across) if kind == "universal" else ConstantVelocity(name, axis, across)
     if kind == "planar":
         return Planar(name, axis, _perpendicular(axis, rng))
     made: dict[str, Joint] = {

@@ -81,9 +81,9 @@ def joint_placement(joint: Joint, q: Array) -> Placement:
     Args:
         joint: The joint. q: Its coordinates, (nq of the joint,).
     """
-    place, at = IDENTITY, 0
-    for stage in joint.stages:
-        place, at = place @ _moved(stage, q[at : at + stage.nq]), at + stage.nq
+    place = IDENTITY
+    for stage, entries in zip(joint.stages, joint.stage_entries, strict=True):
+        place = place @ _moved(stage, q[entries])
     return place
 
 
