@@ -11,7 +11,7 @@ from legged.table import Table
 
 KIND = "functions"
 INVERSE_KINEMATICS, JACOBIAN, PARAMETERS = "inverse kinematics", "jacobian of forward dynamics", "robot parameters"
-ONE, BATCH, DIFFERENCES = "one state", "batch", "finite differences"
+ONE, BATCH, LOOP, DIFFERENCES = "one state", "batch", "loop over single calls", "finite differences"
 WITHOUT, BATCH_WITHOUT = "without parameters", "batch without parameters"
 _BATCH = 256
 _STEP = 1e-6
@@ -28,19 +28,19 @@ def measure_functions(record: Record, settings: Settings) -> list[Table]:
         JACOBIAN: _derivatives(robot, q[0], v[0], tau[0]),
         PARAMETERS: _parameters(robot, q, v, tau),
     }
-    slower = {INVERSE_KINEMATICS: (ONE, BATCH), JACOBIAN: (DIFFERENCES, ONE), PARAMETERS: (ONE, WITHOUT)}
+    slower = {INVERSE_KINEMATICS: (LOOP, BATCH), JACOBIAN: (DIFFERENCES, ONE), PARAMETERS: (ONE, WITHOUT)}
     for group, workloads in groups.items():
         times = time_in_turns(workloads, settings.rounds)
         for name, measured in times.items():
             record.add((KIND, robot.name, group, name), "us", measured.spread(1e6))
         slow, fast = slower[group]
         record.add((KIND, robot.name, group, "ratio"), RATIO, times[slow].ratio_to(times[fast]))
-    shown = {name: name for name in (ONE, BATCH, DIFFERENCES, WITHOUT, BATCH_WITHOUT, "ratio")}
+    shown = {name: name for name in (ONE, BATCH, LOOP, DIFFERENCES, WITHOUT, BATCH_WITHOUT, "ratio")}
     notes = (
         f"Microseconds for one state, called from Python; batches of {_BATCH}. Inverse kinematics places four feet and",
-        "the trunk, a batch in a loop. Finite differences call the compiled function twice for each velocity.",
+        "the trunk. Finite differences call the compiled function twice for each velocity.",
         "The parameters are masses of trunk and shank and the damping of two joints, 4 numbers, checked at each",
-        "call. Ratios: one state / batch; finite differences / jacobian; with / without parameters.",
+        "call. Ratios: loop / batch; finite differences / jacobian; with / without parameters.",
     )
     return [quantity_table(record, KIND, ("robot", "function"), shown, "Functions", notes)]
 
@@ -51,18 +51,24 @@ def _inverse_kinematics(robot: legged.Robot) -> dict[str, Workload]:
     solver = legged.InverseKinematics(robot, {**dict.fromkeys(feet, "position"), "trunk": "pose"})
     rng = np.random.default_rng(0)
     start = legged.integrate(robot, robot.neutral(), 0.3 * rng.normal(size=robot.nv))
-    targets = []
-    for _ in range(_BATCH):
-        q = legged.integrate(robot, start, 0.1 * rng.normal(size=robot.nv))
-        poses = {name: legged.frame_pose(robot, q, name) for name in (*feet, "trunk")}
-        trunk = poses["trunk"].rotation, poses["trunk"].position
-        targets.append({**{name: poses[name].position for name in feet}, "trunk": trunk})
+    there = [legged.integrate(robot, start, 0.1 * rng.normal(size=robot.nv)) for _ in range(_BATCH)]
+    poses = {name: [legged.frame_pose(robot, q, name) for q in there] for name in (*feet, "trunk")}
+    positions = {name: np.array([pose.position for pose in own]) for name, own in poses.items()}
+    R = np.array([pose.rotation for pose in poses["trunk"]])
+    targets = {**positions, "trunk": (R, positions["trunk"])}
+    single = [
+        {**{name: x[i] for name, x in positions.items()}, "trunk": (R[i], positions["trunk"][i])} for i in range(_BATCH)
+    ]
 
-    def solve_all() -> None:
-        for wanted in targets:
-            solver.solve(start, wanted)
+    def solve_all() -> np.ndarray:
+        return np.array([solver.solve(start, wanted).q for wanted in single])
 
-    return {ONE: Workload(repeat(solver.solve, start, targets[0])), BATCH: Workload(repeat(solve_all), states=_BATCH)}
+    check_agreement("batch and single calls", solver.solve_batch(start, targets).q, solve_all(), 1e-8)
+    return {
+        ONE: Workload(repeat(solver.solve, start, single[0])),
+        BATCH: Workload(repeat(solver.solve_batch, start, targets), states=_BATCH),
+        LOOP: Workload(repeat(solve_all), states=_BATCH),
+    }
 
 
 def _derivatives(robot: legged.Robot, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> dict[str, Workload]:

@@ -1,7 +1,7 @@
 """Modeling, analyzing, simulating and controlling legged robots."""
 
 from legged import contact, conversions, ground, loops, rotations, simulation, taylor
-from legged.algorithms.inverse_kinematics import IKSolution, InverseKinematics, center_of_mass_jacobian
+from legged.algorithms.inverse_kinematics import IKSolution, IKSolutions, InverseKinematics, center_of_mass_jacobian
 from legged.algorithms.velocity_gains import VelocityGains, velocity_gains
 from legged.compiler import Counts, Kernel, compile, count, jacobian
 from legged.compiler.ir import where
@@ -90,6 +90,7 @@ __all__ = [
     "Free",
     "FreeBody",
     "IKSolution",
+    "IKSolutions",
     "Inertia",
     "InverseKinematics",
     "Joint",

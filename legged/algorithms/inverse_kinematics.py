@@ -3,32 +3,32 @@
     ik = legged.InverseKinematics(robot, {"leg1_foot": "position", "trunk": "pose"})
     solution = ik.solve(start, {"leg1_foot": (0.6, 0.25, 0.0), "trunk": (R, p)})
     solution.q, solution.residual, solution.converged
+    many = ik.solve_batch(starts, {"leg1_foot": points, "trunk": (R, p)})
 
-The targets' errors and their Jacobian are traced and compiled once for a robot and a set of targets. The nonlinear
-least-squares problem is solved by the Levenberg-Marquardt method on the configuration manifold, with damping that
-adapts to the decrease of the error, so that steps stay bounded near singular configurations and converge quadratically
-elsewhere. An active set enforces joint limits: joints that a step would move beyond a limit stay at the limit.
+The nonlinear least-squares problem is solved by the Levenberg-Marquardt method on the configuration manifold
+(`legged.algorithms.levenberg_marquardt`), compiled once for a robot and a set of targets. Its damping adapts to the
+decrease of the error, so that steps stay bounded near singular configurations and converge quadratically elsewhere.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged import arguments
 from legged.algorithms.centroidal import momentum_matrix
+from legged.algorithms.levenberg_marquardt import LevenbergMarquardt, Limit, Minimum
 from legged.checked import checked
-from legged.compiler import compile as compile_function
 from legged.compiler import where
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, frame_jacobian, frame_pose
 from legged.dynamics.kinematics import center_of_mass
-from legged.errors import ArgumentError, ReachError, UnknownNameError
-from legged.robot.configuration import integrate, random_configuration
+from legged.errors import ArgumentError, ReachError, ShapeError, UnknownNameError
+from legged.robot.configuration import random_configuration
 from legged.robot.joint import Follower
-from legged.robot.placement import rotation3
+from legged.robot.placement import rotations
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_log
 from legged.spatial import Array
@@ -36,9 +36,6 @@ from legged.spatial import Array
 CENTER_OF_MASS = "center_of_mass"
 KINDS = {"position": (3, 3), "orientation": (3, 9), "pose": (6, 12)}
 """Kinds of targets: number of equations, and number of values that describe the target."""
-
-_MOST_DAMPING, _LEAST_DAMPING = 1e8, 1e-13
-_STATIONARY = 1e-12  # relative: the error cannot be reduced at first order
 
 
 class IKSolution(NamedTuple):
@@ -57,6 +54,24 @@ class IKSolution(NamedTuple):
     residual: float
     iterations: int
     converged: bool
+    errors: dict[str, Array]
+
+
+class IKSolutions(NamedTuple):
+    """Configurations found by inverse kinematics for a batch of B members.
+
+    Attributes:
+        q: Configurations, (B, nq), mixed units.
+        residual: Largest entry of each member's errors, (B,), [m] and [rad]; NaN for a member without a finite error.
+        iterations: Numbers of steps tried, (B,).
+        converged: Whether each residual is at most the tolerance, (B,).
+        errors: Errors of each target by name as in `IKSolution`, (B, 3) or (B, 6).
+    """
+
+    q: Array
+    residual: Array
+    iterations: Array
+    converged: Array
     errors: dict[str, Array]
 
 
@@ -107,12 +122,10 @@ class InverseKinematics:
                 )
             if name != CENTER_OF_MASS:
                 frame_pose(robot, q, frames.get(name, name))
-        self._weights = _weights_of(self.targets, weights or {})
         self._free = _free_columns(robot, hold)
-        self._limited = _limited(robot) if limits else []
+        self._limits = _joint_limits(robot) if limits else []
 
-        def step(robot: Robot, q: Array, dq: Array, wanted: Array) -> tuple[Array, Array, Array]:
-            q = integrate(robot, q, dq)
+        def errors(q: Array, wanted: Array) -> tuple[Array, Array]:
             rows, slopes, at = [], [], 0
             for name, kind in self.targets.items():
                 size = KINDS[kind][1]
@@ -120,10 +133,10 @@ class InverseKinematics:
                 at += size
                 rows.append(error)
                 slopes.append(slope)
-            return q, np.concatenate(rows), np.concatenate(slopes)
+            return np.concatenate(rows), np.concatenate(slopes)
 
-        size = sum(KINDS[kind][1] for kind in self.targets.values())
-        self._step = compile_function(step, robot, dq=(robot.nv,), wanted=(size,))
+        size, factors = sum(KINDS[kind][1] for kind in self.targets.values()), _weights_of(self.targets, weights or {})
+        self._method = LevenbergMarquardt(robot, errors, size, factors, self._free, self._limits)
 
     def solve(
         self,
@@ -152,82 +165,84 @@ class InverseKinematics:
             ShapeError, NotFiniteError: for a start or targets that are no numbers of the right shape.
         """
         (q,) = read(self.robot, q=start)
-        wanted = self._wanted(values)
-        arguments.number("tolerance", tolerance, above=0.0)
-        rng, best = np.random.default_rng(arguments.whole("seed", seed, least=0)), None
-        for attempt in range(arguments.whole("attempts", attempts, least=1)):
-            found = self._descend(self._restarted(q, rng) if attempt else q, wanted, tolerance, iterations)
-            best = found if best is None or found.residual < best.residual else best
-            if best.converged:
-                return best
-        assert best is not None
-        if partial:
-            return best
-        worst = max(best.errors, key=lambda name: float(np.abs(best.errors[name]).max()))
+        wanted = np.concatenate([part for _, part in self._wanted(values, batch=False)], axis=1)
+        found = self._solve(q[None], wanted, tolerance, iterations, attempts, seed)
+        errors = {name: e[0] for name, e in found.errors.items()}
+        residual, tried, converged = found.residual.item(), found.iterations.item(), found.converged.item()
+        if converged or partial:
+            return IKSolution(found.q[0], residual, tried, converged, errors)
+        worst = max(errors, key=lambda name: float(np.abs(errors[name]).max()))
         raise ReachError(
-            f"inverse kinematics of robot {self.robot.name!r} left an error of {best.residual:.3g} (tolerance "
+            f"inverse kinematics of robot {self.robot.name!r} left an error of {residual:.3g} (tolerance "
             f"{tolerance:.3g}), the largest at target {worst!r}: it may be out of reach; start nearer, free more "
             f"joints, give more attempts, or pass partial=True for the best configuration found",
-            residual=best.residual,
+            residual=residual,
         )
 
-    def _descend(self, q: Array, wanted: Array, tolerance: float, iterations: int) -> IKSolution:
-        """Return the last iterate of the Levenberg-Marquardt method."""
-        nv, none, tried = self.robot.nv, np.zeros(self.robot.nv), 0
-        q = self._step(q, self._clipped(q, none), wanted)[0]
-        _, e, J = self._step(q, none, wanted)
-        damping = 1e-4
-        while tried < iterations and np.abs(e).max() > tolerance:
-            weighted = self._weights[:, None] * J
-            gradient, normal = weighted.T @ (self._weights * e), weighted.T @ weighted
-            scale = max(float(normal.diagonal().max()), 1e-12)
-            free = self._free & ~self._stopped(q, gradient)
-            if np.abs(gradient[free]).max(initial=0.0) <= _STATIONARY * scale:
-                break  # nothing that may move reduces the error
-            cost = float(((self._weights * e) ** 2).sum())
-            while tried < iterations:
-                tried += 1
-                dq = self._direction(q, gradient, normal + damping * scale * np.eye(nv), free)
-                q_next, e_next, J_next = self._step(q, dq, wanted)
-                if float(((self._weights * e_next) ** 2).sum()) < cost:
-                    q, e, J, damping = q_next, e_next, J_next, max(0.1 * damping, _LEAST_DAMPING)
-                    break
-                damping *= 8.0
-                if damping > _MOST_DAMPING:
-                    tried = iterations
-        residual = float(np.abs(e).max())
-        return IKSolution(q, residual, tried, residual <= tolerance, self._by_name(e))
+    def solve_batch(
+        self,
+        start: Array,
+        values: Mapping[str, Any],
+        tolerance: float = 1e-9,
+        iterations: int = 100,
+        attempts: int = 1,
+        seed: int = 0,
+    ) -> IKSolutions:
+        """Return configurations for a batch of starts, of targets or of both, by one call of machine code.
 
-    def _direction(self, q: Array, gradient: Array, normal: Array, free: Array) -> Array:
-        """Return the damped step; joints that would pass a limit move to it and no further."""
-        dq, free = np.zeros(self.robot.nv), free.copy()
-        while True:
-            at = np.flatnonzero(free)
-            if not at.size:
-                return dq
-            known = gradient[at] - normal[np.ix_(at, np.flatnonzero(~free))] @ dq[~free]
-            dq[at] = np.linalg.solve(normal[np.ix_(at, at)], known)
-            clipped = self._clipped(q, dq)
-            beyond = free & (clipped != dq)
-            if not beyond.any():
-                return dq
-            dq[beyond] = clipped[beyond]
-            free &= ~beyond
+            found = solver.solve_batch(q, {"leg1_foot": points})  # (nq,) or (B, nq), (B, 3)
+            found.q[found.converged]
 
-    def _clipped(self, q: Array, dq: Array) -> Array:
-        """Return a step that ends within the joint limits, (nv,)."""
-        dq = dq.copy()
-        for column, entry, lower, upper in self._limited:
-            dq[column] = min(max(dq[column], lower - q[entry]), upper - q[entry])
-        return dq
+        The result of a member does not depend on the others. A member that does not converge raises no error.
 
-    def _stopped(self, q: Array, gradient: Array) -> Array:
-        """Return the mask of the entries of v at a limit that a step would move beyond it, (nv,)."""
-        stopped = np.zeros(self.robot.nv, bool)
-        for column, entry, lower, upper in self._limited:
-            at_limit = (q[entry] <= lower and gradient[column] < 0) or (q[entry] >= upper and gradient[column] > 0)
-            stopped[column] = at_limit
-        return stopped
+        Args:
+            start: Initial configurations, (B, nq), or one for all members, (nq,), mixed units.
+            values: Targets by name as in `solve`, each for all members or with a leading axis: positions (B, 3), [m],
+                world axes; orientations (B, 3, 3); poses (orientation, position) of both.
+            tolerance, iterations: As in `solve`.
+            attempts, seed: As in `solve`, for the members that have not converged.
+
+        Raises:
+            ShapeError, NotFiniteError: for starts or targets that are no numbers of the right shape, or whose numbers
+                of members differ.
+        """
+        rows = np.atleast_2d(arguments.array("start", start))
+        q = np.array([read(self.robot, q=row)[0] for row in rows])
+        parts = {"start": q, **dict(self._wanted(values, batch=True))}
+        counts = {name: len(part) for name, part in parts.items() if len(part) != 1}
+        count = next(iter(counts.values()), 1)
+        if not count or len(set(counts.values())) > 1:
+            given = ", ".join(f"{name} {n}" for name, n in counts.items())
+            raise ShapeError(f"start and targets must be for one member or for the same number of them; got {given}")
+        q, *wanted = (np.broadcast_to(part, (count, part.shape[1])) for part in parts.values())
+        return self._solve(q, np.concatenate(wanted, axis=1), tolerance, iterations, attempts, seed)
+
+    def _solve(
+        self, q: Array, wanted: Array, tolerance: float, iterations: int, attempts: int, seed: int
+    ) -> IKSolutions:
+        """Return the best of several attempts for each member; q (B, nq) and wanted (B, n) are checked."""
+        tolerance = arguments.number("tolerance", tolerance, above=0.0)
+        iterations, attempts = (
+            arguments.whole(name, n, least=1) for name, n in (("iterations", iterations), ("attempts", attempts))
+        )
+        rng, starts, members = np.random.default_rng(arguments.whole("seed", seed, least=0)), q, np.arange(len(q))
+        best: Minimum | None = None
+        for attempt in range(attempts):
+            if attempt:
+                starts = np.array([self._restarted(row, rng) for row in q[members]])
+            found = self._method.minimize(starts, wanted[members], tolerance, iterations)
+            if best is None:
+                best = found
+            else:
+                better = ~(_residuals(found.e) >= _residuals(best.e[members]))
+                for own, new in zip(best, found, strict=True):
+                    own[members[better]] = new[better]
+            members = np.flatnonzero(~(_residuals(best.e) <= tolerance))
+            if not members.size:
+                break
+        assert best is not None
+        residual = _residuals(best.e)
+        return IKSolutions(best.q, residual, best.iterations, residual <= tolerance, self._by_name(best.e))
 
     def _restarted(self, q: Array, rng: np.random.Generator) -> Array:
         """Return q with the free joints at random, within their limits."""
@@ -236,12 +251,13 @@ class InverseKinematics:
         for body in self.robot.bodies:
             if not body.follows and body.v.start >= self.robot.base.nv and self._free[body.v].all():
                 new[body.q] = other[body.q]
-        for column, entry, lower, upper in self._limited:
-            if self._free[column] and np.isfinite(lower) and np.isfinite(upper):
-                new[entry] = rng.uniform(lower, upper)
+        for limit in self._limits:
+            if self._free[limit.v] and np.isfinite(limit.lower) and np.isfinite(limit.upper):
+                new[limit.q] = rng.uniform(limit.lower, limit.upper)
         return new
 
-    def _wanted(self, values: Mapping[str, Any]) -> Array:
+    def _wanted(self, values: Mapping[str, Any], batch: bool) -> Iterator[tuple[str, Array]]:
+        """Yield the parts of the targets: a description, and the values, (1, n), or (B, n) in a batch."""
         missing = [name for name in self.targets if name not in values]
         if missing:
             raise ArgumentError(
@@ -250,24 +266,34 @@ class InverseKinematics:
         for name in values:
             if name not in self.targets:
                 raise UnknownNameError("target", name, self.targets)
-        parts = []
         for name, kind in self.targets.items():
             value = values[name]
-            if kind == "pose":
-                if not isinstance(value, Sequence) or len(value) != 2:
-                    raise ArgumentError(
-                        f"the target {name!r} must be (orientation, position), got {arguments.shown(value)}"
-                    )
-                parts += [_orientation(name, value[0]), arguments.array(f"the position of {name!r}", value[1], (3,))]
-            elif kind == "orientation":
-                parts.append(_orientation(name, value))
-            else:
-                parts.append(arguments.array(f"the position of {name!r}", value, (3,), "world axes, [m]"))
-        return np.concatenate(parts)
+            if kind == "pose" and (not isinstance(value, Sequence) or len(value) != 2):
+                raise ArgumentError(
+                    f"the target {name!r} must be (orientation, position), got {arguments.shown(value)}"
+                )
+            if kind != "position":
+                what = f"the orientation of {name!r}"
+                R = _rows(what, value[0] if kind == "pose" else value, (3, 3), batch)
+                yield what, rotations(what, R).reshape(len(R), 9)
+            if kind != "orientation":
+                what = f"the position of {name!r}"
+                yield what, _rows(what, value[1] if kind == "pose" else value, (3,), batch)
 
     def _by_name(self, e: Array) -> dict[str, Array]:
         bounds = np.cumsum([0, *(KINDS[kind][0] for kind in self.targets.values())])
-        return {name: e[bounds[i] : bounds[i + 1]] for i, name in enumerate(self.targets)}
+        return {name: e[:, bounds[i] : bounds[i + 1]] for i, name in enumerate(self.targets)}
+
+
+def _residuals(e: Array) -> Array:
+    return np.abs(e).max(axis=1)
+
+
+def _rows(what: str, value: Any, shape: tuple[int, ...], batch: bool) -> Array:
+    """Return a value as (1, *shape), or (B, *shape) if a batch is allowed and given."""
+    if batch and np.ndim(value) == len(shape) + 1:
+        return arguments.array(what, value, (None, *shape))
+    return arguments.array(what, value, shape)[None]
 
 
 def _error(robot: Robot, q: Array, frame: Frame | str, kind: str, wanted: Array) -> tuple[Array, Array]:
@@ -312,12 +338,6 @@ def _rotation_vector(R: Array) -> Array:
     return quaternion_log(column / np.sqrt(column @ column))
 
 
-def _orientation(name: str, value: Any) -> Array:
-    return rotation3(
-        f"the orientation of {name!r}", arguments.array(f"the orientation of {name!r}", value, (3, 3))
-    ).ravel()
-
-
 def _weights_of(targets: Mapping[str, str], weights: Mapping[str, float]) -> Array:
     """Return the factor of each row of the errors."""
     for name in weights:
@@ -339,8 +359,8 @@ def _free_columns(robot: Robot, hold: Iterable[str]) -> Array:
     return free
 
 
-def _limited(robot: Robot) -> list[tuple[int, int, float, float]]:
-    """Return (entry of v, entry of q, lower limit, upper limit) of the joint coordinates that have a limit."""
+def _joint_limits(robot: Robot) -> list[Limit]:
+    """Return the joint coordinates that have a limit."""
     found = []
     for joint in robot.joints:
         physics, size = joint.definition.physics, joint.v.stop - joint.v.start
@@ -349,5 +369,5 @@ def _limited(robot: Robot) -> list[tuple[int, int, float, float]]:
         lower, upper = np.broadcast_to(physics.lower, size), np.broadcast_to(physics.upper, size)
         for k in range(size):
             if np.isfinite(lower[k]) or np.isfinite(upper[k]):
-                found.append((joint.v.start + k, joint.q.start + k, float(lower[k]), float(upper[k])))
+                found.append(Limit(joint.v.start + k, joint.q.start + k, float(lower[k]), float(upper[k])))
     return found

@@ -49,10 +49,22 @@ def rotation3(what: str, value: Array | None) -> Array:
     R = np.asarray(value, float)
     if R.shape != (3, 3) or not np.isfinite(R).all():
         raise DefinitionError(f"{what} must be a finite (3, 3) matrix, got {value}")
-    error = np.abs(R.T @ R - np.eye(3)).max()
-    if error > 1e-9 or np.linalg.det(R) < 0:
-        raise DefinitionError(f"{what} is not a rotation: its columns must be orthonormal and right-handed, got\n{R}")
-    return R @ (3 * np.eye(3) - R.T @ R) / 2 if error > 1e-15 else R
+    return rotations(what, R)
+
+
+def rotations(what: str, R: Array) -> Array:
+    """Return rotation matrices, (..., 3, 3), corrected as by `rotation3`, or raise DefinitionError naming them.
+
+    Args:
+        what: Name of the argument, for messages. R: Finite rotation matrices, (..., 3, 3).
+    """
+    square = R.swapaxes(-1, -2) @ R
+    error = np.abs(square - np.eye(3)).max(axis=(-1, -2))
+    if (wrong := (error > 1e-9) | (np.linalg.det(R) < 0)).any():
+        raise DefinitionError(
+            f"{what} is not a rotation: its columns must be orthonormal and right-handed, got\n{R[wrong][0]}"
+        )
+    return np.where((error > 1e-15)[..., None, None], R @ (3 * np.eye(3) - square) / 2, R)
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ import pytest
 import legged
 import robots
 from legged.algorithms.inverse_kinematics import InverseKinematics, center_of_mass_jacobian
-from legged.errors import ArgumentError, LeggedError, ReachError, UnknownNameError
+from legged.errors import ArgumentError, LeggedError, ReachError, ShapeError, UnknownNameError
 from legged.rotations import axis_matrix
 
 LEGS = [f"leg{i}_foot" for i in (1, 2, 3, 4)]
@@ -23,7 +23,7 @@ def near(robot, q, rng, size):
     return legged.integrate(robot, q, size * rng.normal(size=robot.nv))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, *(pytest.param(s, marks=pytest.mark.slow) for s in range(2, 6))])
 def test_targets_of_a_random_configuration_of_a_random_robot_are_reached(seed):
     rng = np.random.default_rng(seed)
     robot = legged.random_tree(seed, links=8)
@@ -147,3 +147,52 @@ def test_wrong_arguments_are_named():
                    {"trunk": (np.eye(3), (np.nan, 0, 0))}, {"trunk": (np.eye(3), np.zeros(3)), "arm": 1}):  # fmt: skip
         with pytest.raises(LeggedError):
             ik.solve(robot.neutral(), values)
+
+
+def test_members_of_a_batch_are_solved_as_single_problems_and_report_failures():
+    robot, rng = robots.spatial_quadruped(), np.random.default_rng(4)
+    ik = InverseKinematics(robot, {**dict.fromkeys(LEGS[:2], "position"), "trunk": "pose"})
+    starts = np.array([near(robot, robot.neutral(), rng, 0.3) for _ in range(5)])
+    there = [near(robot, start, rng, 0.1) for start in starts]
+    feet = {name: np.array([target_of(robot, q, name, "position") for q in there]) for name in LEGS[:2]}
+    feet[LEGS[0]][3] = (10.0, 0.0, 0.0)
+    turns, places = zip(*(target_of(robot, q, "trunk", "pose") for q in there), strict=True)
+    found = ik.solve_batch(starts, {**feet, "trunk": (np.array(turns), np.array(places))})
+    assert found.converged.tolist() == [True, True, True, False, True]
+    assert (found.residual[found.converged] <= 1e-9).all() and found.residual[3] > 1.0
+    for i, start in enumerate(starts):
+        wanted = {**{name: x[i] for name, x in feet.items()}, "trunk": (turns[i], places[i])}
+        one = ik.solve(start, wanted, partial=True)
+        assert (one.iterations, one.converged) == (found.iterations[i], found.converged[i])
+        assert np.allclose(found.q[i], one.q, rtol=0, atol=1e-9)
+        assert all(np.allclose(found.errors[name][i], e, rtol=0, atol=1e-9) for name, e in one.errors.items())
+
+
+def test_one_start_or_one_target_serves_a_whole_batch():
+    robot = limited_arm()
+    ik = InverseKinematics(robot, {"tip": "position"})
+    points = np.array([target_of(robot, q, "tip", "position") for q in np.array([[0.3, -0.4], [-0.2, 0.6]])])
+    found = ik.solve_batch(np.array([0.1, 0.2]), {"tip": points})
+    for q, point in zip(found.q, points, strict=True):
+        assert np.abs(legged.frame_pose(robot, q, "tip").position - point).max() < 2e-9
+    starts = np.array([[0.1, 0.2], [0.3, -0.4], [-0.5, 0.8]])
+    found = ik.solve_batch(starts, {"tip": points[0]})
+    assert found.q.shape == (3, 2) and (found.q >= -0.5).all() and (found.q <= 0.8).all()
+    with pytest.raises(ShapeError, match=r"same number of them; got start 3, the position of 'tip' 2"):
+        ik.solve_batch(starts, {"tip": points})
+    with pytest.raises(ShapeError, match=r"the position of 'tip' must be"):
+        ik.solve_batch(starts, {"tip": points[:, :2]})
+    with pytest.raises(ShapeError, match=r"the position of 'tip' must be \(3,\)"):
+        ik.solve(starts[0], {"tip": points})
+
+
+def test_only_members_that_have_not_converged_start_again():
+    robot = limited_arm()
+    ik = InverseKinematics(robot, {"tip": "position"})
+    inward = [2.0 * np.cos(0.4), 0.0, 0.0]  # the stretched arm is at a saddle of the distance to it
+    wanted = {"tip": np.array([inward, target_of(robot, np.array([0.3, -0.4]), "tip", "position")])}
+    first = ik.solve_batch(np.zeros(2), wanted)
+    assert first.converged.tolist() == [False, True]
+    found = ik.solve_batch(np.zeros(2), wanted, attempts=20)
+    assert found.converged.all()
+    np.testing.assert_array_equal(found.q[1], first.q[1])

@@ -64,7 +64,7 @@ RESULTS = {
     "Counts", "Kernel", "Robot", "Rollouts", "Run", "Impact", "Solution", "Mobility", "Readings", "ArticulatedModule",
     "Conversion", "RosConversion", "Candidate", "ContactGeometry", "Scene", "ClosedRobot", "Home", "Gait", "GaitLaw", "Posture",
     "Reference", "FrictionLaw", "NormalLaw", "Terrain", "Base", "Leg", "NumericalGait", "JointState", "Odometry", "Loop",
-    "Pendulum", "Pose", "State", "PlanarBalanceControl", "IKSolution", "Linearization", "VelocityGains", "FootSensor",
+    "Pendulum", "Pose", "State", "PlanarBalanceControl", "IKSolution", "IKSolutions", "Linearization", "VelocityGains", "FootSensor",
     "Contacts", "SimulationState", "ContactDynamics", "ContactInverseDynamics", "JointWrenches",
 }  # fmt: skip
 """Classes whose objects the toolkit makes, or that users derive from."""
@@ -400,6 +400,7 @@ def _method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
         "Ground.memory": {"n_points": 4}, "Ground.forces": {"points": np.zeros((4, 3)), "velocities": np.zeros((4, 3))},
         "Ground.penetration": {"points": np.zeros((4, 3))}, "FeedForward.reference_state": {"t": 0.1, "phase": 0},
         "OpenLoop.reference_state": {"t": 0.1, "phase": 0}, "InverseKinematics.solve": {"values": {"trunk": np.zeros(3)}},
+        "InverseKinematics.solve_batch": {"values": {"trunk": np.zeros(3)}},
         "RobotBuilder.add": placed, "LoopBuilder.add": placed, "Limb.add": {k: placed[k] for k in ("joint", "link")},
         "ClosedRobot.loop": {"name": values["closed"].loops[0].name}, "ClosedRobot.cycle": {"name": values["closed"].loops[0].name},
         "Link.prefixed": {"prefix": "left_"}, "RobotEditor.change_contact": {**contact, "at": (0.0, 0.0, 0.0)},
