@@ -199,7 +199,7 @@ class LineRecorder:
         self.coverage.switch_context(item.nodeid)
         start = time.process_time()
         signal.signal(signal.SIGPROF, _stop)
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        signal.setitimer(signal.ITIMER_PROF, float(os.environ.get("MUTANTS_LONGEST", 0.0)))
         answer = yield
         signal.setitimer(signal.ITIMER_PROF, 0.0)
         if item.nodeid not in self.failed:
@@ -324,7 +324,7 @@ class Study:
         name = self._name(file)
         for rest in (name.with_suffix(".jsonl"), name.with_suffix(".coverage")):
             rest.unlink(missing_ok=True)
-        return file, self.run(copy, file, MUTANTS_RECORD=str(name))
+        return file, self.run(copy, file, MUTANTS_RECORD=str(name), MUTANTS_LONGEST=str(LONGEST))
 
     @cached_property
     def durations(self) -> dict[str, float]:

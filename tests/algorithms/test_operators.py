@@ -77,6 +77,9 @@ def test_mass_bias_and_jacobian_have_their_factors(seed):
     bias = legged.bias_forces(robot, q, v, w)
     off = np.abs(soa.bias_forces(S, v, w) - bias).max(initial=0.0)
     assert off <= 1e-11 * np.abs(bias).max(initial=0.0)  # both 0 for a robot that cannot move
+    points = tips(robot, rng)
+    J = np.concatenate([legged.point_jacobian(robot, q, *point) for point in points])
+    same(S.H @ S.phi @ S.B(points), J.T)
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -90,6 +93,7 @@ def test_riccati_equation_and_its_operators(seed):
     same(S.G, S.P @ S.H.T @ S.D_inverse)
     same(S.E_psi, S.E_phi @ (identity(S.phi.rows) - S.G @ S.H))
     same(S.E_psi, S.E_phi - S.K @ S.H)
+    same((identity(S.phi.rows) - S.E_psi) @ S.psi, identity(S.phi.rows))
 
 
 @pytest.mark.parametrize("physics", [False, True])
@@ -139,7 +143,7 @@ def test_forward_dynamics_by_filter_and_smoother(seed):
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_tip_forces_and_tip_inertia(seed):
-    """Equations (17) to (20), for several tips of a tree."""
+    """Equations (2) and (17) to (20), for several tips of a tree."""
     robot, q, rng = case(seed)
     S, points = SpatialOperators(robot, q), tips(robot, rng)
     J, f = S.J(points).matrix(), rng.normal(size=18)
@@ -149,6 +153,14 @@ def test_tip_forces_and_tip_inertia(seed):
     short = soa.tip_correction(S, points, f)  # (18)
     same(short, long_way)
     same(short, -np.linalg.solve(M, J.T @ f), scale=condition * np.abs(short).max())
+    rotations, _ = legged.link_poses(robot, q)
+    wrenches = np.zeros((len(robot.links), 6))  # of the world on the links, about their origins
+    for (link, position), w in zip(points, -f.reshape(-1, 6), strict=True):
+        moment, force = rotations[link].T @ w[:3], rotations[link].T @ w[3:]
+        wrenches[link] += [*(moment + np.cross(position, force)), *force]
+    v, tau = rng.normal(size=(2, robot.nv))
+    free, loaded = (soa.forward_dynamics(robot, q, v, tau, w) for w in (None, wrenches))  # (2)
+    same(loaded - free, short, scale=condition * max(np.abs(free).max(), np.abs(short).max()))
     Omega = soa.tip_mobility(S, points)
     same((S.B(points).T @ S.psi.T @ S.H.T @ S.D_inverse @ S.H @ S.psi @ S.B(points)), Omega)  # (20)
     same(Omega, J @ np.linalg.solve(M, J.T), scale=condition * np.abs(Omega).max())

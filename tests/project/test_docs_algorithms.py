@@ -2,12 +2,16 @@
 
 import importlib
 import inspect
+import os
 import re
+import subprocess
+import sys
 from functools import reduce
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import coverage
 import pytest
 
 HERE = Path(__file__).parents[1]
@@ -85,3 +89,42 @@ def test_code_that_the_tables_name_exists():
 def test_tests_that_the_tables_name_exist():
     files = {name for name in TESTS if "/" in name}
     assert [name for name in TESTS if name not in DEFINED and not (name in files and named(name))] == []
+
+
+def executed(folder: Path) -> dict[tuple[str, int], set[str]]:
+    """Run the tests of the tables, and return the tests and test files that execute each line of the project."""
+    where = {
+        name: file
+        for file in HERE.rglob("test_*.py")
+        for name in re.findall(r"^def (test_\w+)", file.read_text(), re.M)
+    }
+    names = [HERE.parent / name if "/" in name else f"{where[name]}::{name}" for name in TESTS]
+    paths = os.pathsep.join([str(HERE), str(HERE.parent)])
+    subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "mutants", "-p", "no:cacheprovider", *map(str, names)],
+        cwd=HERE.parent,
+        env={**os.environ, "PYTHONPATH": paths, "MUTANTS_RECORD": str(folder / "lines")},
+        check=True,
+    )
+    data, found = coverage.CoverageData(str(folder / "lines.coverage")), {}
+    data.read()
+    for file in data.measured_files():
+        for line, contexts in data.contexts_by_lineno(file).items():
+            nodes = [context.split("[")[0].split("::") for context in contexts if context]
+            found[file, line] = {name for node in nodes for name in (node[0], node[-1])}
+    return found
+
+
+@pytest.mark.slow
+def test_each_test_executes_code_of_its_row_and_all_code_is_executed(tmp_path):
+    found, tests, wrong = executed(tmp_path), [], []
+    for _, first, code, test in ROWS:
+        tests = [*(tests if test.startswith("same") else []), *re.findall(r"`([^`]+)`", test)]
+        of_row = set()
+        for name in re.findall(r"`([^`]+)`", code):
+            file, body = place(name)
+            by = set().union(*(names for (path, line), names in found.items() if path == file and line in body))
+            of_row |= by
+            wrong += [f"{first}: no test executes {name}"] if not by.intersection(tests) else []
+        wrong += [f"{first}: {name} executes none of the code" for name in tests if name not in of_row]
+    assert wrong == []
