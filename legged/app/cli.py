@@ -44,6 +44,10 @@ def main() -> None:
         warnings.showwarning = _show_warning
         try:
             app()
+        except SystemExit as end:
+            if isinstance(getattr(end.__context__, "__cause__", None), KeyboardInterrupt):  # that no command has caught
+                print("interrupted before there were results", file=sys.stderr)
+            raise
         except LeggedError as error:
             sys.exit(_failed(f"{type(error).__name__}: {error}"))
         except OSError as error:

@@ -15,6 +15,7 @@ import pytest
 import legged
 import robots
 from controllers import WorkspaceBalance
+from legged.app import cli
 from legged.app.balance import disturbance_map as maps
 from legged.compiler.runtime import threads
 from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
@@ -202,7 +203,29 @@ COMMANDS = {
     "walk": ["walk", "--duration", "3600"],
     "disturbances": ["disturbances", "--duration", "3000", "--sizes", "4"],
 }
-MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); import legged.app.cli as c; c.main()"
+MAIN = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from legged.app import cli
+from legged.simulation.simulate import ProgressBar
+update = ProgressBar.update
+def reported(bar, t):
+    print("has computed", t, "s", file=sys.stderr, flush=True)
+    update(bar, t)
+ProgressBar.update = reported
+cli.main()
+"""
+
+
+def test_a_command_without_results_says_that_it_was_interrupted(monkeypatch, capsys):
+    def interrupted(name):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("legged.app.selection.select_robot", interrupted)
+    monkeypatch.setattr(sys, "argv", ["legged", "disturbances"])
+    with pytest.raises(SystemExit) as end:
+        cli.main()
+    assert end.value.code == 130 and capsys.readouterr().err == "interrupted before there were results\n"
 
 
 @pytest.mark.slow
@@ -210,9 +233,11 @@ MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler);
 def test_command_line_writes_what_it_has(name, tmp_path):
     command = [sys.executable, "-c", MAIN, *COMMANDS[name], "-o", str(tmp_path)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    time.sleep(25.0)
+    assert process.stderr is not None and any(
+        line.startswith("has computed") and float(line.split()[2]) > 0.1 for line in process.stderr
+    )
     process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=300)
     assert process.returncode == 130, err
     assert "interrupted" in err and "Traceback" not in err
     assert "interrupted" in out and [path for path in Path(tmp_path).iterdir() if path.suffix in (".npz", ".csv")]
