@@ -78,7 +78,6 @@ def cases():
         yield pytest.param(gait, ground, law, wrapped, marks=marks, id=f"{gait}-{ground}-{law}-{wrapped}")
 
 
-@pytest.mark.filterwarnings("ignore:.*falls freely")
 @pytest.mark.parametrize(("gait", "ground", "name", "wrapped"), list(cases()))
 def test_every_combination_runs_alike_in_simulations_rollouts_and_maps(gait, ground, name, wrapped, file_robot):
     robot = robots.spatial_quadruped() if gait == "closed form" else file_robot
