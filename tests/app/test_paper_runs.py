@@ -60,6 +60,11 @@ def authors_run():
 
 
 @pytest.fixture(scope="module")
+def quadruped():
+    return quadruped_run(controllers.ComputedTorque(controllers.paper_trot()), 4.0, TIGHT)
+
+
+@pytest.fixture(scope="module")
 def biped():
     return biped_run(controllers.ComputedTorque(controllers.paper_walk()), 4.0, TIGHT)
 
@@ -96,12 +101,12 @@ def test_authors_own_coordinates_give_the_same_run(authors_run, base):
     np.testing.assert_allclose(run.contacts.forces[run.at(0.5)], authors_run.contacts.forces[run.at(0.5)], atol=0.01)
 
 
-def test_quadruped_with_the_papers_swing_height():
-    run = quadruped_run(controllers.ComputedTorque(controllers.paper_trot()), 4.0, TIGHT)
-    for t, (lateral, height, forward, phi, theta) in PAPER_QUADRUPED.items():
-        k = run.at(t)
-        np.testing.assert_allclose(run.base.position[k], (forward, lateral, height), atol=1e-4)
-        np.testing.assert_allclose(run.base.angles("xyz")[k, :2], (phi, theta), atol=1e-4)
+@pytest.mark.parametrize("t", PAPER_QUADRUPED)
+def test_quadruped_with_the_papers_swing_height(quadruped, t):
+    lateral, height, forward, phi, theta = PAPER_QUADRUPED[t]
+    k = quadruped.at(t)
+    np.testing.assert_allclose(quadruped.base.position[k], (forward, lateral, height), atol=1e-4)
+    np.testing.assert_allclose(quadruped.base.angles("xyz")[k, :2], (phi, theta), atol=1e-4)
 
 
 @pytest.mark.parametrize("t", PAPER_BIPED)
@@ -110,18 +115,19 @@ def test_biped_walks_by_the_table(biped, t):
     k = biped.at(t)
     np.testing.assert_allclose(biped.base.position[k], (x, 0.0, height), atol=5e-4)
     assert -np.degrees(biped.q[k, 0]) == pytest.approx(lean, abs=0.05)
-    assert biped.v[k, 1] == pytest.approx(speed, abs=1e-3)
+    assert biped.v[k, 1] == pytest.approx(speed, abs=5e-4)
 
 
 @pytest.mark.parametrize("t", BIPED_TORQUES)
 def test_biped_needs_the_tables_torques(biped, t):
     torques, force = BIPED_TORQUES[t]
     k = biped.at(t)
-    np.testing.assert_allclose(biped.joint_tau[k], torques, atol=2e-3)
-    np.testing.assert_allclose(biped.ground_force[k, [0, 2]], force, atol=0.02)
+    np.testing.assert_allclose(biped.joint_tau[k], torques, atol=1e-3)
+    np.testing.assert_allclose(biped.ground_force[k, [0, 2]], force, atol=0.01)
 
 
-def test_bipeds_energy_sum_is_constant(biped):
+def test_the_biped_follows_the_plan_at_a_constant_energy_sum(biped):
+    assert joint_error(biped).max() < 1e-3
     assert biped.energy_drift < 1e-3
 
 
@@ -135,11 +141,13 @@ def biped_without_feedback(rtol):
 def test_biped_without_feedback_departs_after_one_second():
     """Figure 12: torques of the plan alone hold the gait for about 1 s, then the robot falls."""
     run = biped_without_feedback(1e-6)
+    assert joint_error(run)[run.at(0.8)] < 0.05  # [degree]
     departed = run.times[joint_error(run) > 1.0]  # [degree]
     assert 1.0 < departed[0] < 1.3
     assert run.duration > 1.3
 
 
+@pytest.mark.slow
 def test_what_makes_it_depart_is_the_error_of_the_integration():
     """Model and torques are exact, so that only rounding and truncation disturb the unstable gait."""
     departures = [run.times[joint_error(run) > 1.0][0] for run in map(biped_without_feedback, (1e-4, 1e-6, 1e-8))]
@@ -173,13 +181,15 @@ def test_computed_torque_keeps_the_quadruped_trotting_for_twelve_seconds():
     assert run.energy_drift < 1e-3
 
 
-def test_feed_forward_agrees_with_computed_torque_for_four_seconds(biped):
-    run = biped_run(controllers.FeedForward(controllers.paper_walk()), 4.0)
-    apart = np.degrees(np.abs(run.joint_positions - biped.joint_positions)).max()
-    assert apart < 0.003
-    np.testing.assert_allclose(run.base.position, biped.base.position, atol=1e-3)
+def test_feed_forward_agrees_with_computed_torque_for_four_seconds(biped, quadruped):
+    walk = biped_run(controllers.FeedForward(controllers.paper_walk()), 4.0)
+    trot = quadruped_run(controllers.FeedForward(controllers.paper_trot()), 4.0)
+    for run, computed in ((walk, biped), (trot, quadruped)):
+        assert np.degrees(np.abs(run.joint_positions - computed.joint_positions)).max() < 0.01
+        np.testing.assert_allclose(run.base.position, computed.base.position, atol=1e-3)
 
 
+@pytest.mark.slow
 def test_feed_forward_with_more_gain_holds_for_twelve_seconds():
     """With the printed gains the joints drift after some 10 s; the higher ones hold them."""
     run = biped_run(controllers.FeedForward(controllers.paper_walk(), kp=100.0, kd=20.0), 12.0)
