@@ -14,11 +14,12 @@ QUADRUPED, HEXAPOD = robots.spatial_quadruped(), robots.hexapod()
 
 
 def test_a_hexapod_walks_on_its_tripods():
-    run = legged.simulate(HEXAPOD, ComputedTorque(Tripod()), ground=paper_ground(HEXAPOD), until=4.0)
+    run = legged.simulate(HEXAPOD, ComputedTorque(Tripod()), ground=paper_ground(HEXAPOD), until=2.0)
     assert run.mean_velocity[0] == pytest.approx(0.8, rel=0.1)  # stride over period [m/s]
     np.testing.assert_allclose(run.base.position[:, 2], 0.55, atol=0.03)
 
 
+@pytest.mark.slow
 def test_a_quadruped_crawls_slowly_and_level():
     gait = Crawl().on(QUADRUPED)
     run = legged.simulate(QUADRUPED, ComputedTorque(gait), ground=paper_ground(QUADRUPED), until=8.0)

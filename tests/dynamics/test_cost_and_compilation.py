@@ -29,7 +29,7 @@ def test_a_tree_costs_no_more_than_a_chain_of_as_many_links(function, branching)
 
 
 ROBOTS = 300
-DAILY = 6  # the others, mostly compile time, run in `make test-slow`
+DAILY = 2  # the others, mostly compile time, run in `make test-slow`
 SEEDS = [pytest.param(seed, marks=() if seed < DAILY else pytest.mark.slow) for seed in range(ROBOTS)]
 FUNCTIONS = ("forward_dynamics", "inverse_dynamics", "inertia_matrix")
 

@@ -292,6 +292,9 @@ FEATURES = {
 }
 
 
+RANDOM = ("random tree", "with shapes and feet")
+
+
 def featured(seed):
     """Return a random robot with soles, round feet, shapes, impossible inertias, limits, and modules given by hand."""
     rng = np.random.default_rng(seed)
@@ -320,7 +323,10 @@ def heads(robot, module):
 @pytest.mark.parametrize("file_format", FORMATS)
 @pytest.mark.parametrize(
     ("kind", "seed"),
-    [(kind, seed) for kind in FEATURES for seed in range(8 if kind in ("random tree", "with shapes and feet") else 1)],
+    [
+        *((kind, seed) for kind in FEATURES for seed in range(2 if kind in RANDOM else 1)),
+        *(pytest.param(kind, seed, marks=pytest.mark.slow) for kind in RANDOM for seed in range(2, 8)),
+    ],
 )
 def test_robots_with_all_features_survive_both_formats_to_the_last_digit(seed, kind, file_format, tmp_path):
     robot = FEATURES[kind](seed)
