@@ -19,9 +19,8 @@ from legged.contact import FreeBody, Rigid
 from legged.ground import Ground, realistic_ground
 from legged.ground.ground import contact_motion, contact_wrenches
 from legged.simulation.chart import normalized, semi_implicit_euler
-from legged.simulation.rollouts.rollout import RolloutTask
 from legged.simulation.stepping.batch import MemberTemplate, RolloutBatch
-from legged.simulation.stepping.engines import new_engine
+from legged.simulation.stepping.engines import Plan, new_engine
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.table import Table
 
@@ -55,13 +54,14 @@ def compiled_rollout(
     integrator = legged.TimeStepping(time_step) if isinstance(ground, Rigid) else legged.SemiImplicitEuler(time_step)
     fall = None if ground is None else legged.Fall()
     batch = RolloutBatch(robot, sweep, q, v, fall)
-    task, starts = RolloutTask(batch, integrator, np.array([0.0, steps * time_step])), batch.starts
-    members = Members.at(starts.states, len(task.times))
+    times, starts = np.array([0.0, steps * time_step]), batch.starts
+    plan, members = Plan.of_break_times(times, starts.break_times(steps * time_step)), Members.at(starts.states, 2)
     engine = new_engine(MemberTemplate(batch, starts.numbers), starts, members, integrator, True)
 
     def run(threads: int) -> Members:
         members.state[:], members.outcome[:] = starts.states, 0.0
-        task.advance(engine, starts, members, threads, lambda t: None)
+        for _ in engine.motion(plan, threads):
+            pass
         return members
 
     return run

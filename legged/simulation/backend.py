@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any
@@ -12,12 +12,11 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.compiler.ir.expression import Expression
-from legged.compiler.runtime.time_loop import OPERATIONS_PER_CALL, Members, Schedule, TimeLoop
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.simulation.chart import largest_rotation, normalized
 from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Observation, Outputs
 from legged.simulation.controller import check_stateless, independent_copy
-from legged.simulation.integrators import StateSample, StepSequence
+from legged.simulation.integrators import StateSample
 from legged.simulation.rigid_loop import RigidLoop
 
 Array = np.ndarray
@@ -122,7 +121,6 @@ class Backend:
     def __init__(self, loop: ClosedLoop, whole: bool, name: str):
         self.loop, self.whole, self.name, self.failure = loop, whole, name, ""
         self._step_functions: dict[str, Callable[..., Any]] = {}
-        self._compiled_steps: dict[str, CompiledSteps] = {}
 
     @property
     def nv(self) -> int:
@@ -173,26 +171,6 @@ class Backend:
             step = self._function(getattr(loop, rule), **shapes)
             self._step_functions[rule] = step if self.whole else lambda t, h, phase, q, s: step(t, h, int(phase), q, s)
         return self._step_functions[rule]
-
-    def repeat(
-        self, rule: str, sequences: Sequence[StepSequence], q: Array, s: Array
-    ) -> tuple[list[StateSample], int] | None:
-        """Return the states at the next samples and the number of step sequences taken, in one call of machine code.
-
-        The call ends before the first sample that cannot be reached because a step has no solution.
-
-        Args:
-            rule: Name of a method of `ClosedLoop`. sequences: Time steps to take.
-            q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
-
-        Returns:
-            States and number of sequences, or None if the loop is not compiled as a whole.
-        """
-        if not self.whole:
-            return None
-        if rule not in self._compiled_steps:
-            self._compiled_steps[rule] = CompiledSteps(self.loop, rule)
-        return self._compiled_steps[rule].take(sequences, q, s)
 
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].
@@ -317,44 +295,3 @@ def advance(loop: ClosedLoop, rule: str, clock: Any, state: Array) -> Array:
     t, h, phase = clock
     q, s = getattr(loop, rule)(t, h, phase, state[: loop.robot.nq], state[loop.robot.nq :])
     return np.concatenate([normalized(loop.robot, q) if rule == "semi_implicit" else q, s])
-
-
-class CompiledSteps:
-    """The time loop of one closed loop with one integration rule, in machine code."""
-
-    def __init__(self, loop: ClosedLoop, rule: str):
-        self.nq, n = loop.robot.nq, loop.robot.nq + loop.size
-        self.code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, n)
-
-    def take(self, sequences: Sequence[StepSequence], q: Array, s: Array) -> tuple[list[StateSample], int]:
-        """Return the states at samples and the number of sequences taken; see `Backend.repeat`.
-
-        Args:
-            sequences: Time steps. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
-        """
-        sequences = self._next(sequences)
-        samples = [k for k, sequence in enumerate(sequences) if sequence.sample is not None]
-        rows = np.full(len(sequences), -1)
-        rows[samples] = np.arange(len(samples))
-        steps = np.array([[p.start, p.h, p.count, p.phase] for p in sequences], dtype=float)
-        members = Members.at(np.concatenate([q, s])[None], len(samples))
-        self.code.run(members, np.zeros((1, 0)), Schedule(steps[None], rows), threads=1)
-        reached = int(members.outcome[0, 2])
-        taken = samples[reached - 1] + 1 if reached else 0
-        states = zip(samples[:reached], members.stored[0, :reached], strict=True)
-        return [self._state(sequences[k], y) for k, y in states], taken
-
-    def _next(self, sequences: Sequence[StepSequence]) -> Sequence[StepSequence]:
-        """Return the first sequences, up to a sample, that make a fifth of a second of work; the first sample alone."""
-        if not sequences[0].count:
-            return sequences[:1]
-        room = OPERATIONS_PER_CALL / max(len(self.code.graph.nodes), 1)
-        for k, sequence in enumerate(sequences):
-            room -= sequence.count
-            if room < 0 and sequence.sample is not None:
-                return sequences[: k + 1]
-        return sequences
-
-    def _state(self, sequence: StepSequence, y: Array) -> StateSample:
-        assert sequence.sample is not None
-        return StateSample(sequence.sample, sequence.phase, y[: self.nq], y[self.nq :])

@@ -25,6 +25,8 @@ _ROUNDING = 1e-9  # of a time step: a shorter remainder is rounding error
 _MAX_ROTATION = 1.0  # [rad], of a rotation vector of the chart before the chart gets a new reference
 _ATTEMPTS = 3  # restarts without progress before the solution is declared divergent
 _PROGRESS = 1e-6  # [s]: a restart that advances by less has made no progress
+NEXT_NOT_FINITE = "the next state is not finite"
+"""Reason of a divergence without another one."""
 _WINDOW = 2000  # steps of a variable-step solver over which its budget is averaged
 
 
@@ -188,25 +190,11 @@ class FixedStep:
     ) -> Iterator[StateSample]:
         """Yield the state at every sample time; see `Integrator.solve`.
 
-        A system with a method `repeat`, such as `Backend`, takes many steps in one call.
-
         Args:
             system: The equations of motion. intervals: Consecutive intervals.
             q, s: Initial state, (nq,) and (n,).
         """
-        sequences, repeat = self.step_sequences(intervals), getattr(system, "repeat", None)
-        while repeat is not None and sequences:
-            reached = repeat(self.rule, sequences, q, s)
-            if reached is None:
-                break
-            states, done = reached
-            for state in states:
-                q, s = state.q, state.s
-                yield state
-            sequences = sequences[done:]
-            if not done:  # a step has no solution; it is taken again below, which raises the error
-                break
-        yield from self._steps(system, sequences, q, s)
+        return self.take(system, q, s, self.step_sequences(intervals))
 
     def step_sequences(self, intervals: Sequence[SmoothInterval]) -> list[StepSequence]:
         """Return the time steps between samples, switches and break times.
@@ -227,18 +215,28 @@ class FixedStep:
         count = int(np.ceil((end - start) / self.step - _ROUNDING))
         return StepSequence(phase, start, (end - start) / max(count, 1), count, end if sampled else None)
 
-    def _steps(
-        self, system: DynamicalSystem, sequences: Sequence[StepSequence], q: Array, s: Array
+    def take(
+        self, system: DynamicalSystem, q: Array, s: Array, sequences: Sequence[StepSequence]
     ) -> Iterator[StateSample]:
-        """Yield the states at sample times, taking one step after the other in Python."""
+        """Yield the state at the end of each sequence that has a sample, taking one step after the other.
+
+        Args:
+            system: The equations of motion. q, s: Initial state, (nq,) and (n,). sequences: Time steps.
+
+        Raises:
+            DivergenceError: A step has no finite result; its `state` is that before the step.
+        """
         zero = np.zeros(system.nv)
+        step = system.step_function(self.rule)
         for phase, start, h, count, sample in sequences:
-            step = system.step_function(self.rule)
             for i in range(count):
+                t, before = start + i * h, s
                 try:
-                    q, s = step(start + i * h, h, float(phase), q, s)
+                    q, s = step(t, h, float(phase), q, s)
                 except (NotFiniteError, SingularError) as error:
-                    raise DivergenceError(str(error), t=start + i * h, state=s) from error
+                    raise DivergenceError(str(error), t=t, state=before) from error
+                if not (np.isfinite(s).all() and np.isfinite(q).all()):
+                    raise DivergenceError(NEXT_NOT_FINITE, t=t, state=before)
             if sample is not None:
                 q = system.configuration(q, zero)
                 yield StateSample(sample, phase, q, s)

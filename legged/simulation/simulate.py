@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from legged.arguments import Numbers
 from legged.checked import checked
+from legged.compiler.runtime.time_loop import Members
 from legged.contact.rigid import FreeBody, Rigid
-from legged.dynamics.arguments import read
 from legged.errors import (
     ArgumentError,
-    DefinitionError,
-    DivergenceError,
     NotFiniteError,
-    SimulationError,
     SimulationInterrupt,
     SimulationWarning,
     warn_caller,
@@ -35,32 +32,30 @@ from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall, Termination
-from legged.simulation.checks.stable_step import largest_stable_step, stable_step_of_loop
+from legged.simulation.checks.stable_step import largest_stable_step
 from legged.simulation.closed_chains import ClosedChainLoop, check_closed
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import Controller, ControllerLike, adapt
-from legged.simulation.forces import Push, check_range
+from legged.simulation.forces import Push
 from legged.simulation.integrators import (
     BDF,
     FixedStep,
     Integrator,
     RungeKutta4,
     SemiImplicitEuler,
-    StateSample,
-    TimeStepping,
-    smooth_intervals,
 )
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.rigid_loop import RigidLoop, closed_loop
+from legged.simulation.rigid_loop import closed_loop
+from legged.simulation.stepping.engines import Plan, engine_of_backend
+from legged.simulation.stepping.motion import Motion
+from legged.simulation.stepping.start import check_integrator, coarse_step_warning, initial_state, select_integrator
 
 if TYPE_CHECKING:
     from rich.progress import Progress
 
 Array = np.ndarray
 _MOST_SAMPLES = 1e7  # states that a run can store
-_MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/simulation.md
 PROGRESS_DELAY = 1.0
 """Computing time before a progress bar appears, [s]."""
 
@@ -168,47 +163,6 @@ def _chosen_for(ground: Any, closed: ClosedRobot | None, controller: Controller)
     return "compliant ground and a continuous controller" if ground is not None else "smooth motion without ground"
 
 
-def coarse_step_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:
-    """Return the warning that a fixed step is too long for the stiffness and damping of the ground, or "".
-
-    Args:
-        loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
-        integrator: The integrator.
-    """
-    if not isinstance(integrator, FixedStep) or integrator.rule == "time_stepping":
-        return ""
-    largest = stable_step_of_loop(loop, q, s, integrator)
-    if integrator.step <= _MARGIN * largest:
-        return ""
-    return (
-        f"a step of {integrator.step:g} s is too long for this ground: feet in contact are stable up to {largest:.2g} "
-        f"s; take {0.5 * largest:.1g} s, a softer ground, or a legged.Rigid ground"
-    )
-
-
-def select_integrator(
-    integrator: Integrator | None, ground: Ground | Rigid | None, bodies: Sequence[FreeBody], default: Integrator
-) -> Integrator:
-    """Return the integrator of a run, after a check that it fits the ground.
-
-    Args:
-        integrator: As the user gave it; None selects `TimeStepping` on rigid ground, otherwise the default.
-        ground: The ground. bodies: Free bodies. default: Integrator without ground and on compliant ground.
-
-    Raises:
-        DefinitionError: Integrator, ground and bodies are incompatible.
-    """
-    rigid = isinstance(ground, Rigid)
-    if bodies and not rigid:
-        raise DefinitionError("free bodies need a rigid ground: give ground=Rigid(...)")
-    if integrator is None:
-        return TimeStepping() if rigid else default
-    if rigid != isinstance(integrator, TimeStepping):
-        wanted = "a Rigid ground needs TimeStepping(...)" if rigid else "TimeStepping(...) needs a Rigid ground"
-        raise DefinitionError(f"{wanted}, got {integrator} on {type(ground).__name__ if ground else 'no ground'}")
-    return integrator
-
-
 def simulate_loop(
     backend: Backend,
     q: Array,
@@ -228,31 +182,30 @@ def simulate_loop(
         integrator, fall, progress: As in `simulate`. reason: Why this integrator was chosen, for `Run.integrator`.
         warned: Warnings about the run that were given before it.
     """
-    loop, until = backend.loop, float(times[-1])
+    loop = backend.loop
     robot = loop.robot
-    if isinstance(loop.ground, Rigid) and not isinstance(loop, RigidLoop):
-        raise DefinitionError(f"robot {robot.name!r} has closed loops, which a Rigid ground does not support")
-    if loop.controller.has_update and not isinstance(integrator, FixedStep):
-        raise DefinitionError(
-            f"a controller with a discrete update needs an integrator with fixed steps, got {integrator}"
-        )
+    check_integrator(loop, integrator)
     if fall is None:
         fall = loop.ground is not None and robot.base.kind != "fixed"
     if fall is True:
         fall = Fall()
     condition = fall.detector(robot, loop.ground, q) if isinstance(fall, Fall) else fall or None
-    intervals = smooth_intervals(times, *loop.break_times(until))
-    check = DivergenceCheck.of(loop, integrator)
-    samples = _collect(backend, integrator.solve(backend, q, s, intervals), check, condition, until, progress)
-    if samples.kind is SimulationInterrupt and not samples.states:
-        raise SimulationInterrupt(samples.ended)
-    run = record_run(backend, f"{integrator}{reason}", samples.states, samples.ended)
-    chatter = chatter_of_run(backend, integrator, samples.states, run.vdot)
+    members = Members.at(np.concatenate([q, s])[None], len(times))
+    engine = engine_of_backend(backend, members, integrator)
+    motion = Motion(engine, members, DivergenceCheck.of(loop, integrator), backend.energies, condition)
+    plan = Plan.of_break_times(times, [loop.break_times(float(times[-1]))])
+    with ProgressBar(robot.name, float(times[-1]), progress) as bar:
+        motion.run(plan, 1, bar.update)
+    states, ended, kind = plan.states(members, robot.nq), *motion.ending(0)
+    if kind is SimulationInterrupt and not states:
+        raise SimulationInterrupt(ended)
+    run = record_run(backend, f"{integrator}{reason}", states, ended)
+    chatter = chatter_of_run(robot, engine.advance, integrator, states, run.vdot)
     if chatter:
         warn_caller(chatter, SimulationWarning)
     run = replace(run, warnings=(*warned, *([chatter] if chatter else [])))
-    if samples.kind is not None:
-        raise samples.kind(f"{samples.ended}; the run up to there is in error.run", run)
+    if kind is not None:
+        raise kind(f"{ended}; the run up to there is in error.run", run)
     return run
 
 
@@ -271,83 +224,6 @@ def sample_times(until: float, sample: float) -> Array:
     n = int(np.floor(until / sample + 1e-9))
     times = np.arange(n + 1) * sample
     return np.append(times, until) if until - times[-1] > 1e-9 * until else np.append(times[:-1], until)
-
-
-def initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array, Array]:
-    """Return the initial configuration (nq,) and velocity (nv,) of a run.
-
-    Args:
-        robot: The robot. controller: The controller, whose `initial_state(robot)` is the default.
-        q: Configuration, (nq,), or None. v: Velocity, (nv,), or None for rest.
-    """
-    if q is None and hasattr(controller, "initial_state"):
-        q, planned = controller.initial_state(robot)
-        v = planned if v is None else v
-    q = robot.neutral() if q is None else q
-    v = np.zeros(robot.nv) if v is None else v
-    q, v = read(robot, q=q, v=v)
-    check_range(robot, q)
-    return q, v
-
-
-class _Samples(NamedTuple):
-    """The states of a run, and why it ended early or "", with the exception that says so or None."""
-
-    states: list[StateSample]
-    ended: str = ""
-    kind: type[SimulationError | SimulationInterrupt] | None = None
-
-
-def _collect(
-    backend: Backend,
-    states: Iterable[StateSample],
-    check: DivergenceCheck,
-    condition: Termination | None,
-    until: float,
-    progress: bool | None,
-) -> _Samples:
-    """Return the states up to the end of the run; a divergence is detected before a fall."""
-    robot = backend.loop.robot
-    collected: list[StateSample] = []
-    with ProgressBar(robot.name, until, progress) as bar:
-        try:
-            for state in states:
-                diverged = _diverged(backend, check, [*collected[-2:], state])
-                if diverged and collected:
-                    return _Samples(collected, diverged, DivergenceError)
-                collected.append(state)
-                if diverged:
-                    return _Samples(collected, diverged, DivergenceError)
-                bar.update(state.t)
-                reason = condition(state.t, state.q, state.s[: robot.nv]) if condition else None
-                if reason:
-                    message = reason if isinstance(reason, str) else f"{robot.name} fell"
-                    return _Samples(collected, f"{message} at t = {state.t:.3f} s", SimulationError)
-        except DivergenceError as error:
-            return _Samples(collected, check.message(error.t, error.state, reason=str(error)), DivergenceError)
-        except SimulationError as error:
-            return _Samples(collected, str(error), SimulationError)
-        except KeyboardInterrupt:
-            t = collected[-1].t if collected else 0.0
-            return _Samples(collected, f"interrupted at t = {t:.3f} s", SimulationInterrupt)
-    return _Samples(collected)
-
-
-def _diverged(backend: Backend, check: DivergenceCheck, samples: Sequence[StateSample]) -> str:
-    """Return why the last sample has diverged, or ""; up to two samples before it are given."""
-    t, _, _, s = samples[-1]
-    if check.too_fast(s):
-        return check.message(t, s)
-    if len(samples) < 3 or check.too_slow_to_judge(s):
-        return ""
-    gained = 0.0
-    for before, after in ((samples[1], samples[2]), (samples[0], samples[1])):
-        energies = [backend.energies(state.q, state.s) for state in (before, after)]
-        found = float(check.unexplained(energies[0], energies[1], before.s, after.s, np.array(after.t - before.t)))
-        if not found:
-            return ""
-        gained += found
-    return check.message(t, s, gained)
 
 
 class ProgressBar:

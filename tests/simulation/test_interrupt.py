@@ -36,7 +36,7 @@ class Interrupted:
     def __init__(self, monkeypatch, delay=0.6, at="loop"):
         self.timer = threading.Timer(delay, self.send)
         self.timer.daemon = True
-        run, enter, check = TimeLoop.run, ProgressBar.__enter__, DivergenceCheck.too_fast
+        run, enter, check = TimeLoop.run, ProgressBar.__enter__, DivergenceCheck.too_slow_to_judge
 
         def begun(loop, members, parameters, schedule, *rest, **named):
             if schedule.steps.sum() > 1:  # more than the comparison of compiled and plain steps
@@ -54,7 +54,7 @@ class Interrupted:
         targets = {
             "loop": (TimeLoop, "run", begun),
             "bar": (ProgressBar, "__enter__", entered),
-            "sample": (DivergenceCheck, "too_fast", checked),
+            "sample": (DivergenceCheck, "too_slow_to_judge", checked),
         }
         monkeypatch.setattr(*targets[at])
 
@@ -154,7 +154,7 @@ def test_map_is_kept(monkeypatch):
         return original(self, members, *rest, **named)
 
     monkeypatch.setattr(TimeLoop, "run", run)
-    module = importlib.import_module("legged.simulation.rollouts.rollout")
+    module = importlib.import_module("legged.simulation.stepping.engines")
     monkeypatch.setattr(module, "OPERATIONS_PER_CALL", 1.0)  # a call for each sample
     pushes = maps.Pushes(legged.Push("trunk_1", (0.0, 0.0, 0.0), at=0.0), [2.0, 400.0])
     options = {"ground": Rigid(friction=0.3), "integrator": legged.TimeStepping(2e-3), "directions": 8}

@@ -23,7 +23,7 @@ from legged.errors import DefinitionError, SimulationInterrupt
 from legged.robot.robot import Robot
 from legged.simulation.forces import Push
 from legged.simulation.rollouts import Rollouts, rollout
-from legged.simulation.simulate import initial_state
+from legged.simulation.stepping.start import initial_state
 from legged.spatial import Array
 from legged.table import Table
 

@@ -23,11 +23,12 @@ from legged.rotations import euler_matrix
 from legged.simulation import Run
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.controller import adapt
-from legged.simulation.integrators import TimeStepping, smooth_intervals
+from legged.simulation.integrators import TimeStepping
 from legged.simulation.results.records import GROUND
 from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.simulate import sample_times, simulate_loop
+from legged.simulation.stepping.motion import time_loop
 from legged.spatial import Array
 from robots.spatial_biped import crouch, spatial_biped
 
@@ -139,8 +140,7 @@ class BalanceExperiment:
     def seconds(self) -> float:
         """Return the best processor time of the compiled simulation, sampled at 100 Hz, [s]."""
         backend, q, s = self._begun
-        plan = smooth_intervals(sample_times(self.duration, 0.01), *backend.loop.break_times(self.duration))
-        return best_times([lambda: list(TimeStepping(self.step).solve(backend, q, s, plan))])[0]
+        return best_times([time_loop(backend, TimeStepping(self.step), q, s, sample_times(self.duration, 0.01))])[0]
 
     @cached_property
     def _begun(self) -> tuple[Backend, Array, Array]:

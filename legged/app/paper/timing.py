@@ -26,7 +26,8 @@ from legged.simulation.backend import COMPILED, Backend
 from legged.simulation.chart import chart_rate
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import adapt
-from legged.simulation.integrators import Integrator, smooth_intervals
+from legged.simulation.integrators import Integrator
+from legged.simulation.stepping.motion import time_loop
 from legged.spatial import Array, solve_symmetric
 from legged.table import Table
 
@@ -173,7 +174,7 @@ def _second(kind: type[ClosedLoop], robot: Robot, law: GaitLaw, ground: Ground, 
     adapted, memory = adapt(law).start(robot, ground, q, v)
     loop = kind(robot, adapted, ground, len(memory))
     s, backend, times = loop.initial(v, memory), Backend(loop, True, COMPILED), np.linspace(0.0, 1.0, 101)
-    return lambda: list(integrator.solve(backend, q, s, smooth_intervals(times, [], [])))
+    return time_loop(backend, integrator, q, s, times)
 
 
 def simulation_table(cases: Sequence[tuple[Robot, Gait, Ground]], laws: dict[str, type[GaitLaw]]) -> Table:

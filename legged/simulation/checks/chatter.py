@@ -18,12 +18,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from legged.compiler.runtime.time_loop import Members, Schedule
-from legged.errors import NotFiniteError, SimulationError, SingularError
 from legged.robot.robot import Robot
-from legged.simulation.backend import Backend
 from legged.simulation.integrators import FixedStep, SmoothInterval, StateSample
 
 Array = np.ndarray
+Advance = Callable[[Members, Schedule], None]
+"""Function that advances members in other states through a schedule, in place."""
 STEPS = 12
 """Time steps of a probe."""
 AMPLITUDE = 0.5
@@ -61,38 +61,48 @@ def message(robot: Robot, t: float, h: float, found: Array) -> str:
     )
 
 
-def chatter_of_run(backend: Backend, integrator: object, states: Sequence[StateSample], vdot: Array) -> str:
+def chatter_of_run(
+    robot: Robot, advance: Advance, integrator: object, states: Sequence[StateSample], vdot: Array
+) -> str:
     """Return the warning about a joint that chatters in a run, or "".
 
     Args:
-        backend: Evaluates the time steps. integrator: The integrator; only fixed steps are examined.
+        robot: The robot. advance: Advances it from other states. integrator: Only fixed steps are examined.
         states: The samples. vdot: Accelerations at the samples, (T, nv), mixed units.
     """
     if not isinstance(integrator, FixedStep):
         return ""
-    suspicious = ~(np.abs(vdot[:, backend.loop.robot.base.nv :]) * integrator.step <= 0.5 * AMPLITUDE)
-    places = np.flatnonzero(suspicious[:-1].any(axis=1))[:_MOST_PROBES]
-    return next(filter(None, (_probe(backend, integrator, states, k) for k in places.tolist())), "")
+    suspicious = ~(np.abs(vdot[:, robot.base.nv :]) * integrator.step <= 0.5 * AMPLITUDE)
+    for k in np.flatnonzero(suspicious[:-1].any(axis=1))[:_MOST_PROBES].tolist():
+        t, phase, q, s = states[k]
+        end = states[k + 1].t
+        (sequence,) = integrator.step_sequences([SmoothInterval(phase, t, end, np.array([end]))])
+        if t + STEPS * sequence.h > states[-1].t:
+            break
+        interval = np.array([[t, sequence.h, phase]])
+        found = _probe(robot, advance, np.concatenate([q, s])[None], interval)[0]
+        if found.any():
+            return message(robot, t, sequence.h, found)
+    return ""
 
 
-def _probe(backend: Backend, integrator: FixedStep, states: Sequence[StateSample], k: int) -> str:
-    """Return the warning about a joint that chatters after sample k, or ""; the probe ends before the last sample."""
-    robot, (t, phase, q, s) = backend.loop.robot, states[k]
-    (sequence,) = integrator.step_sequences([SmoothInterval(phase, t, states[k + 1].t, np.array([states[k + 1].t]))])
-    times = t + sequence.h * np.arange(1, STEPS + 1)
-    if times[-1] > states[-1].t:
-        return ""
-    try:
-        reached = [*integrator.solve(backend, q, s, [SmoothInterval(phase, t, float(times[-1]), times)])]
-    except (SimulationError, NotFiniteError, SingularError):
-        return ""
-    found = amplitudes(robot, np.array([s, *(state.s for state in reached)])[:, : robot.nv])
-    return message(robot, t, sequence.h, found) if found.any() else ""
+def _probe(robot: Robot, advance: Advance, states: Array, intervals: Array) -> Array:
+    """Return `amplitudes` of members after a state, (B, nj); 0.0 for members that end within the probe.
+
+    Args:
+        states: States [q; s], (B, n), mixed units. intervals: Time [s], time step [s] and phase, (B, 3) or (1, 3).
+    """
+    offsets, ones = np.arange(STEPS), np.ones(STEPS)
+    start, h, phase = (x[:, None] for x in intervals.T)
+    steps = np.stack([start + offsets * h, h * ones, 0.0 * h + ones, phase * ones], axis=-1)
+    probe = Members.at(states, STEPS)
+    advance(probe, Schedule(steps, offsets))
+    v = slice(robot.nq, robot.nq + robot.nv)
+    found = amplitudes(robot, np.concatenate([states[None, :, v], np.moveaxis(probe.stored[..., v], 1, 0)]))
+    return np.where((probe.outcome[:, 2] == STEPS)[:, None], found, 0.0)
 
 
-def chatter_of_members(
-    robot: Robot, advance: Callable[[Members, Schedule], None], schedule: Schedule, members: Members, times: Array
-) -> str:
+def chatter_of_members(robot: Robot, advance: Advance, schedule: Schedule, members: Members, times: Array) -> str:
     """Return the warning about the first member with a joint that chatters, or "".
 
     Args:
@@ -107,14 +117,9 @@ def chatter_of_members(
         valid = members.outcome[:, 2] > k
         group = schedule.intervals[:, ends[k] + 1 : ends[k + 1] + 1]
         start, h, _, phase = group[np.arange(len(group)), (group[..., 2] > 0.0).argmax(axis=1)].T
-        offsets = np.arange(STEPS)
-        own = [start[:, None] + offsets * h[:, None], *(x[:, None] + 0.0 * offsets for x in (h, 0.0 * h + 1.0, phase))]
-        probe = Members.at(np.where(valid[:, None], members.stored[:, k], members.stored[:, 0]), STEPS)
-        before = probe.state[:, robot.nq : robot.nq + robot.nv].copy()
-        advance(probe, Schedule(np.stack(own, axis=-1), offsets))
-        valid &= probe.outcome[:, 2] == STEPS
-        after = np.moveaxis(probe.stored[..., robot.nq : robot.nq + robot.nv], 1, 0)
-        found = np.where(valid[:, None], amplitudes(robot, np.concatenate([before[None], after])), 0.0)
+        states = np.where(valid[:, None], members.stored[:, k], members.stored[:, 0])
+        found = _probe(robot, advance, states, np.stack([start, h, phase], axis=1))
+        found = np.where(valid[:, None], found, 0.0)
         chattering = np.flatnonzero(found.any(axis=1)).tolist()
         if chattering:
             i = chattering[0]

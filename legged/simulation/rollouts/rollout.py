@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -14,7 +12,7 @@ from legged.arguments import Numbers, whole
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.compiler.runtime.threads import check_threads, default_threads
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
+from legged.compiler.runtime.time_loop import Members
 from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import SimulationInterrupt, SimulationWarning, TraceError, warn_caller
 from legged.ground.ground import Ground
@@ -29,23 +27,20 @@ from legged.simulation.forces import Push
 from legged.simulation.integrators import (
     FixedStep,
     SemiImplicitEuler,
-    SmoothInterval,
-    StateSample,
-    smooth_intervals,
 )
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.simulate import ProgressBar, coarse_step_warning, sample_times, select_integrator
-from legged.simulation.stepping.batch import InitialStates, MemberTemplate, RolloutBatch, aligned_schedule
-from legged.simulation.stepping.engines import PythonEngine, StepEngine, new_engine
+from legged.simulation.simulate import ProgressBar, sample_times
+from legged.simulation.stepping.batch import InitialStates, MemberTemplate, RolloutBatch
+from legged.simulation.stepping.engines import Plan, PythonEngine, SolverEngine, StepEngine, new_engine
+from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
+from legged.simulation.stepping.start import coarse_step_warning, select_integrator
 
 Array = np.ndarray
 INTERRUPTED = "interrupted"
 """Reason of the end of a member that an interrupt has ended."""
-OPERATIONS_PER_CALL = 1.5e9
-"""Operations between two displays of the progress: some tenths of a second."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,8 +157,7 @@ def rollout(
     condition = fall if isinstance(fall, Fall) else Fall() if fall else None
     task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition), steps, times)
     with ProgressBar(robot.name, until, progress) as bar:
-        name, members = task.simulate(compiled, threads, bar.update)
-    runs = task.result(name, members)
+        runs = task.simulate(compiled, threads, bar.update)
     for text in runs.warnings:
         warn_caller(text, SimulationWarning)
     if INTERRUPTED in runs.reasons:
@@ -184,93 +178,54 @@ class RolloutTask:
     integrator: FixedStep
     times: Array
 
-    @cached_property
-    def _warnings(self) -> list[str]:
-        return []
-
-    def simulate(
-        self, compiled: bool | None, threads: int | None, update: Callable[[float], None]
-    ) -> tuple[str, Members]:
-        """Return the name of the backend and the members at the end.
+    def simulate(self, compiled: bool | None, threads: int | None, update: Callable[[float], None]) -> Rollouts:
+        """Return the result of the rollout.
 
         Args:
             compiled, threads: As in `rollout`. update: Called with the simulated time, [s], as it progresses.
         """
-        first = self.batch.first
-        warned = coarse_step_warning(first.loop, first.q, first.s, self.integrator)
-        self._warnings[:] = [warned] if warned else []
+        starts, refused = self._starts(compiled)
+        members = Members.at(starts.states, len(self.times))
+        if refused:
+            engine: StepEngine = PythonEngine(self.batch, starts, members, self.integrator, None, refused)
+        else:
+            template = MemberTemplate(self.batch, starts.numbers)
+            engine = new_engine(template, starts, members, self.integrator, compiled)
+        first, robot = self.batch.first, self.batch.robot
+        threads = default_threads() if threads is None else check_threads(threads)
+        motion = Motion(engine, members, DivergenceCheck.of(first.loop, self.integrator), _energies(first.loop))
+        plan = Plan.of_break_times(self.times, starts.break_times(float(self.times[-1])))
+        motion.run(plan, threads, update)
+        warned = [coarse_step_warning(first.loop, first.q, first.s, self.integrator)]
+        if not motion.interrupted:
+            schedule = plan.schedule(self.integrator)
+            warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
+        return self.result(engine.name, motion, tuple(filter(None, warned)))
+
+    def _starts(self, compiled: bool | None) -> tuple[InitialStates, str]:
+        """Return the members at the start, and "" or why they cannot be compiled together."""
         try:
-            starts = self.batch.starts
+            return self.batch.starts, ""
         except TraceError as error:  # members differ in more than numbers
             if compiled:
                 raise TraceError(f"the rollout cannot be compiled: {error}") from error
-            starts = self.batch.separate_starts
-            members = Members.at(starts.states, len(self.times))
-            reason = str(error) if compiled is None else "as asked"
-            engine: StepEngine = PythonEngine(self.batch, starts, members, self.integrator.rule, None, reason)
-        else:
-            members = Members.at(starts.states, len(self.times))
-            template = MemberTemplate(self.batch, starts.numbers)
-            engine = new_engine(template, starts, members, self.integrator, compiled)
-        self.advance(engine, starts, members, threads, update)
-        return engine.name, members
+            return self.batch.separate_starts, str(error) if compiled is None else "as asked"
 
-    def advance(
-        self,
-        engine: StepEngine,
-        starts: InitialStates,
-        members: Members,
-        threads: int | None,
-        update: Callable[[float], None],
-    ) -> None:
-        """Advance the members to the end, or to where Ctrl-C interrupts it, in place.
-
-        Args:
-            engine: Advances the members. starts: The members at the start. members: The members.
-            threads: Number of threads. update: Called with the simulated time, [s], as it progresses.
-        """
-        threads = default_threads() if threads is None else check_threads(threads)
-        try:
-            schedule = self._schedule(starts)
-            costs = schedule.steps * engine.operations
-            ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where falls are detected
-            bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / OPERATIONS_PER_CALL)) > 0]
-            for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
-                engine.run(schedule.part(begin, end), threads)
-                if not members.live:
-                    break
-                update(float(self.times[int(members.outcome[:, 2].max()) - 1]))
-        except KeyboardInterrupt:
-            if not members.live or members.outcome[:, 2].min() == len(self.times):
-                raise
-            return  # `rollout` reports unfinished members
-        found = chatter_of_members(self.batch.robot, engine.advance, schedule, members, self.times)
-        self._warnings.extend(filter(None, [found]))
-
-    def _schedule(self, starts: InitialStates) -> Schedule:
-        break_times = starts.break_times(float(self.times[-1]))
-        different = {key: k for k, key in enumerate(dict.fromkeys(break_times))}
-        plans = [self.integrator.step_sequences(smooth_intervals(self.times, *key)) for key in different]
-        return aligned_schedule(plans, np.array([different[key] for key in break_times]))
-
-    def _intervals(self, loop: ClosedLoop) -> list[SmoothInterval]:
-        return smooth_intervals(self.times, *loop.break_times(float(self.times[-1])))
-
-    def result(self, backend: str, members: Members) -> Rollouts:
+    def result(self, backend: str, motion: Motion, warned: tuple[str, ...]) -> Rollouts:
         """Return the result of the rollout.
 
         Args:
-            backend: Name of the backend. members: The members at the end.
+            backend: Name of the backend. motion: The members at the end. warned: Texts of warnings.
         """
-        robot, diverged = self.batch.robot, self._find_divergence(members)
+        robot, members = self.batch.robot, motion.members
         code, when, rows = members.outcome.T
         states = members.stored
         after_end = np.arange(len(self.times)) >= rows[:, None]
         states[after_end] = np.nan
         last = self.times[np.maximum(rows.astype(int), 1) - 1]
         unfinished = (code == 0.0) & (rows < len(self.times))
-        when = np.where((code == 0.0) & ~unfinished, np.nan, np.where(code == NOT_FINITE, when, last))
-        reasons = [diverged.get(i) or (self._reason(c) if c else "") for i, c in enumerate(code.tolist())]
+        when = np.where((code == 0.0) & ~unfinished, np.nan, np.where(code < 0.0, when, last))
+        reasons = [motion.reasons.get(i) or self._reason(i, c, states[i, 0]) for i, c in enumerate(code.tolist())]
         reasons = [INTERRUPTED if cut else reason for reason, cut in zip(reasons, unfinished, strict=True)]
         q, v, rest = np.split(states, [robot.nq, robot.nq + robot.nv], axis=2)
         return Rollouts(
@@ -286,46 +241,14 @@ class RolloutTask:
             when=when,
             reasons=tuple(reasons),
             vary=dict(self.batch.sweep.values),
-            warnings=tuple(self._warnings),
+            warnings=warned,
             _run=self.run,
         )
 
-    def _find_divergence(self, members: Members) -> dict[int, str]:
-        """End members at the first sample that has diverged, in place; return why each diverged member ended."""
-        nq, stored = self.batch.robot.nq, members.stored
-        loop = self.batch.first.loop
-        check = DivergenceCheck.of(loop, self.integrator)
-        valid = np.arange(len(self.times)) < members.outcome[:, 2, None]
-        s = np.where(valid[..., None], stored[..., nq:], 0.0)
-        too_fast = check.too_fast(s)
-        gained = np.zeros(valid.shape)
-        judged = valid & ~too_fast & ~check.too_slow_to_judge(s)
-        judged[:, 0] = False
-        judged[:, 1:] &= ~too_fast[:, :-1]
-        if judged.any():
-            energies = Backend(loop, False, "").energies
-            member, k = np.nonzero(judged)
-            before, after = stored[member, k - 1], stored[member, k]
-            pair = [energies(state[:, :nq], state[:, nq:]) for state in (before, after)]
-            duration = self.times[k] - self.times[k - 1]
-            gained[judged] = check.unexplained(pair[0], pair[1], before[:, nq:], after[:, nq:], duration)
-            gained[:, 1:] = np.where((gained[:, 1:] != 0.0) & (gained[:, :-1] != 0.0), gained[:, 1:], 0.0)
-        bad = too_fast | (gained != 0.0)
-        reasons = {}
-        for i in np.flatnonzero(bad.any(axis=1) | (members.outcome[:, 0] == NOT_FINITE)).tolist():
-            if bad[i].any():
-                k = int(bad[i].argmax())
-                reasons[i] = check.message(float(self.times[k]), s[i, k], float(gained[i, k]))
-                members.outcome[i] = NOT_FINITE, self.times[k], max(k, 1)
-            else:
-                _, t, k = members.outcome[i]
-                reasons[i] = check.message(t, s[i, max(int(k), 1) - 1], reason="the next state is not finite")
-        return reasons
-
-    def _reason(self, code: float) -> str:
-        limits = self.batch.first.limits
-        assert limits is not None
-        return limits.message(self.batch.robot, int(code))
+    def _reason(self, i: int, code: float, start: Array) -> str:
+        """Return why member i has fallen, or "" if it has not."""
+        limits = self.batch.limits(i, start[: self.batch.robot.nq]) if code else None
+        return limits.message(self.batch.robot, int(code)) if limits else ""
 
     def run(self, runs: Rollouts, i: int) -> Run:
         """Return member i as a run; its outputs are computed by the plain equations.
@@ -334,23 +257,26 @@ class RolloutTask:
             runs: The result of the rollout. i: Index of the member.
         """
         loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
-        phases = {p.sample: p.phase for p in self.integrator.step_sequences(self._intervals(loop))}
-        reached = np.isfinite(runs.q[i]).all(axis=1)
-        columns = (x[i][reached] for x in (runs.q, runs.v, runs.rest))
-        states = [
-            StateSample(t, phases[t], q, np.concatenate([v, rest]))
-            for t, q, v, rest in zip(self.times[reached].tolist(), *columns, strict=True)
-        ]
+        plan = Plan.of_break_times(self.times, [loop.break_times(float(self.times[-1]))])
+        rows = np.concatenate([runs.q[i], runs.v[i], runs.rest[i]], axis=1)
+        reached = int(np.isfinite(rows).all(axis=1).sum())
+        members = Members(rows[:1], np.array([[0.0, 0.0, reached]]), rows[None])
+        states = plan.states(members, self.batch.robot.nq)
         reason, when = runs.reasons[i], f" at t = {runs.when[i]:.3f} s"
         ended = reason + ("" if " at t = " in reason else when) if reason else ""
         backend = Backend(loop, False, runs.backend)
         run = record_run(backend, self.integrator, states, ended)
+        engine = SolverEngine([backend], [None], members, self.integrator, "")
         first = self.batch.first
         found = (
             coarse_step_warning(first.loop, first.q, first.s, self.integrator),
-            chatter_of_run(backend, self.integrator, states, run.vdot),
+            chatter_of_run(self.batch.robot, engine.advance, self.integrator, states, run.vdot),
         )
         return replace(run, warnings=tuple(filter(None, found)))
+
+
+def _energies(loop: ClosedLoop) -> Callable[[Array, Array], Array]:
+    return Backend(loop, False, "").energies
 
 
 def _base_positions(robot: Robot, q: Array, valid: Array) -> Array:

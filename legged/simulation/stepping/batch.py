@@ -28,8 +28,8 @@ from legged.simulation.controller import CommandedController, Controller, adapt,
 from legged.simulation.forces import push_times
 from legged.simulation.integrators import StepSequence
 from legged.simulation.rigid_loop import closed_loop
-from legged.simulation.simulate import initial_state
 from legged.simulation.stepping.parameters import ParameterSweep, Setup, equal_leaves, flatten, unflatten
+from legged.simulation.stepping.start import initial_state
 
 Array = np.ndarray
 

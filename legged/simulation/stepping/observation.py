@@ -9,8 +9,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import where
+from legged.compiler.ir.graph import record
+from legged.compiler.passes.simplify import simplify
+from legged.compiler.runtime.kernel import Kernel
 from legged.errors import UnknownNameError
 from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.stepping.batch import MemberTemplate
 
 Array = np.ndarray
 QUANTITIES = ("t", "phase", "q", "v", "contacts", "wrenches", "tau", "memory", "command")
@@ -96,3 +100,50 @@ def _touching(forces: Array) -> Array:
     if not len(forces):
         return np.zeros(0)
     return np.stack([where(force @ force > 0.0, 1.0, 0.0) for force in forces])
+
+
+class Observer:
+    """Observed functions of all robots' states, each compiled at its first use.
+
+    Args:
+        template: The robots as functions of their numbers. size: Length of the state [q; s] of a robot.
+    """
+
+    def __init__(self, template: MemberTemplate, size: int):
+        self.template, self._size = template, size
+        self._kernels: dict[Any, Kernel] = {}
+
+    def observe(
+        self,
+        function: Callable[..., Any],
+        t: Any,
+        phase: Any,
+        numbers: Array,
+        commands: Array | None,
+        states: Array,
+    ) -> Any:
+        """Return an observed function of all robots' states, (N, ...), any unit and frame.
+
+        Args:
+            function: The function. t: Times, (N,) or one, [s]. phase: Numbers of switch times passed, (N,) or one.
+            numbers: Numbers of the robots, (N, m), mixed units and frames.
+            commands: Commands, (N, nu), any unit; None without a command.
+            states: States [q; s], (N, n).
+        """
+        key = function, None if commands is None else commands.shape[-1]
+        if key not in self._kernels:
+            self._kernels[key] = self._traced(*key)
+        commands = np.zeros(0) if commands is None else commands
+        return self._kernels[key](t, phase, numbers[..., self.template.varying], commands, states)
+
+    def _traced(self, function: Callable[..., Any], command: int | None) -> Kernel:
+        template, nq = self.template, self.template.batch.robot.nq
+        names = argument_names(function)
+
+        def values(t: Any, phase: Any, parameters: Any, command_: Any, state: Any) -> Any:
+            loop, _ = template.member(parameters, None if command is None else command_)
+            return observed(function, names, loop, t, phase, state[:nq], state[nq:], command_)
+
+        shapes = {"t": (), "phase": (), "parameters": (len(template.varying),), "command": (command or 0,)}
+        graph = simplify(record(values, {**shapes, "state": (self._size,)}))
+        return Kernel(graph, getattr(function, "__name__", "observation"))

@@ -39,12 +39,12 @@ from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push, beyond_range, check_range
 from legged.simulation.integrators import FixedStep, SemiImplicitEuler
 from legged.simulation.results.recording import contact_names
-from legged.simulation.simulate import coarse_step_warning, select_integrator
 from legged.simulation.stepping.batch import InitialStates, MemberTemplate, RolloutBatch, commanded
 from legged.simulation.stepping.clock import Clock
-from legged.simulation.stepping.engines import CompiledEngine, Observer, PythonEngine, StepEngine, new_engine
-from legged.simulation.stepping.observation import Contacts, argument_names, depends_on_command, observed
+from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, StepEngine, new_engine
+from legged.simulation.stepping.observation import Contacts, Observer, argument_names, depends_on_command, observed
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
+from legged.simulation.stepping.start import coarse_step_warning, select_integrator
 
 Array = np.ndarray
 _FLOAT = np.dtype(float)

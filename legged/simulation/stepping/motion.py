@@ -1,0 +1,148 @@
+"""The motion of robots from sample to sample: the time loop of `simulate` and `rollout`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from legged.compiler.runtime.time_loop import NOT_FINITE, Members
+from legged.errors import DivergenceError, SimulationError, SimulationInterrupt
+from legged.simulation.backend import Backend
+from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
+from legged.simulation.checks.fall import Termination
+from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
+from legged.simulation.stepping.engines import Plan, StepEngine, engine_of_backend
+
+Array = np.ndarray
+ENDED = 1.0
+"""Termination code of a robot that the condition of a run has ended."""
+
+
+class Motion:
+    """Robots that an engine advances; at each sample divergence is judged, and then the condition that ends a run.
+
+    Falls of batches are detected by the engine, at samples, too.
+
+    Args:
+        engine: Advances the robots. members: Their states, which the engine changes.
+        check: Bounds of a motion that has not diverged.
+        energies: Function (q, s) -> kinetic and potential energies, (..., 2), [J].
+        termination: Condition that ends the motion of a single robot.
+
+    Attributes:
+        reasons: Index of a robot that has diverged, or that the condition has ended -> why.
+        interrupted: Whether Ctrl-C has ended the motion early.
+    """
+
+    def __init__(
+        self,
+        engine: StepEngine,
+        members: Members,
+        check: DivergenceCheck,
+        energies: Callable[[Array, Array], Array],
+        termination: Termination | None = None,
+    ):
+        self.engine, self.members, self.check, self._termination = engine, members, check, termination
+        self._monitor = DivergenceMonitor(check, energies, len(members.state))
+        self.reasons: dict[int, str] = {}
+        self.interrupted = False
+        self._judged, self._time = 0, 0.0
+        self._stalled: set[int] = set()  # robots that a solver has given up
+
+    def run(self, plan: Plan, threads: int, update: Callable[[float], None]) -> None:
+        """Advance the robots to the end, or to where Ctrl-C interrupts it.
+
+        Args:
+            plan: Samples and intervals. threads: Maximal number of threads.
+            update: Called with the simulated time, [s], as it progresses.
+
+        Raises:
+            KeyboardInterrupt: Ctrl-C came when all robots had ended.
+        """
+        members = self.members
+        try:
+            for _ in self.engine.motion(plan, threads):
+                self._judge(plan.times, update)
+                if not members.live:
+                    break
+        except KeyboardInterrupt:
+            self._judge(plan.times, update)
+            if not members.live or members.outcome[:, 2].min() == len(plan.times):
+                raise
+            self.interrupted = True
+        for i in np.flatnonzero(members.outcome[:, 0] == NOT_FINITE).tolist():
+            if i not in self.reasons:
+                self.reasons[i] = self._failure(i)
+
+    def ending(self, i: int) -> tuple[str, type[SimulationError | SimulationInterrupt] | None]:
+        """Return why and when the motion of robot i ended early, and the exception that says so; "" and None if not.
+
+        Args:
+            i: Index of the robot.
+        """
+        code, t, _ = self.members.outcome[i].tolist()
+        if code == 0.0 and self.interrupted:
+            return f"interrupted at t = {self._time:.3f} s", SimulationInterrupt
+        if code > 0.0:
+            return f"{self.reasons[i]} at t = {t:.3f} s", SimulationError
+        if code == 0.0:
+            return "", None
+        return self.reasons[i], SimulationError if i in self._stalled else DivergenceError
+
+    def _judge(self, times: Array, update: Callable[[float], None]) -> None:
+        """End the robots that have diverged at a new sample, or that the condition ends there."""
+        outcome, stored, nq = self.members.outcome, self.members.stored, self.check.loop.robot.nq
+        reached = int(outcome[:, 2].max())
+        for k in range(self._judged, reached):
+            t, states = float(times[k]), stored[:, k]
+            running = outcome[:, 2] > k
+            codes = self._monitor.codes(np.full(len(states), t), states, running)
+            for i in np.flatnonzero(codes).tolist():
+                gained = float(self._monitor.gained[i]) if codes[i] == GAINED_ENERGY else 0.0
+                self.reasons[i] = self.check.message(t, states[i, nq:], gained)
+                outcome[i] = codes[i], t, max(k, 1)
+            self._time = t
+            update(t)
+            if self._termination is not None and running[0] and not codes[0]:
+                self._apply_termination(t, k)
+        self._judged = reached
+
+    def _apply_termination(self, t: float, k: int) -> None:
+        robot, state = self.check.loop.robot, self.members.stored[0, k]
+        assert self._termination is not None
+        reason = self._termination(t, state[: robot.nq], state[robot.nq : robot.nq + robot.nv])
+        if reason:
+            self.reasons[0] = reason if isinstance(reason, str) else f"{robot.name} fell"
+            self.members.outcome[0] = ENDED, t, k + 1
+
+    def _failure(self, i: int) -> str:
+        """Return why robot i ended without a next state."""
+        error, (_, t, reached) = self.engine.failure(i), self.members.outcome[i].tolist()
+        if error is not None and not isinstance(error, DivergenceError):
+            self._stalled.add(i)
+            return str(error)
+        s = self.members.stored[i, max(int(reached), 1) - 1, self.check.loop.robot.nq :]
+        if error is None:
+            return self.check.message(t, s, reason=NEXT_NOT_FINITE)
+        return self.check.message(error.t, s if error.state is None else error.state, reason=str(error))
+
+
+def time_loop(backend: Backend, integrator: Integrator, q: Array, s: Array, times: Array) -> Callable[[], None]:
+    """Return a function that computes the motion of one robot up to the end, to measure its computing time.
+
+    Args:
+        backend: The closed loop. integrator: The integrator.
+        q: Initial configuration, (nq,). s: Rest of the initial state, (n,). times: Sample times, (T,), [s].
+    """
+    start = np.concatenate([q, s])
+    members = Members.at(start[None], len(times))
+    engine = engine_of_backend(backend, members, integrator)
+    plan = Plan.of_break_times(times, [backend.loop.break_times(float(times[-1]))])
+
+    def run() -> None:
+        members.state[:], members.outcome[:] = start, 0.0
+        for _ in engine.motion(plan, 1):
+            pass
+
+    return run
