@@ -45,12 +45,14 @@ from legged.robot.construction.random_tree import random_tree
 from legged.robot.inertia import Inertia, box_inertia, cylinder_inertia, point_mass, rod_inertia, sphere_inertia
 from legged.robot.joint import (
     ConstantVelocity,
+    Cylindrical,
     Fixed,
     Free,
     Joint,
     Planar,
     Prismatic,
     Revolute,
+    Screw,
     Spherical,
     Universal,
 )
@@ -81,6 +83,7 @@ __all__ = [
     "Box",
     "ConstantVelocity",
     "Counts",
+    "Cylindrical",
     "EulerBase",
     "Fall",
     "Fixed",
@@ -114,6 +117,7 @@ __all__ = [
     "Rotor",
     "Run",
     "RungeKutta4",
+    "Screw",
     "SemiImplicitEuler",
     "Simulation",
     "Sphere",

@@ -19,8 +19,8 @@ from legged.conversions.charts import (
     PlanarChart,
 )
 from legged.errors import MismatchError, NotFiniteError, ShapeError, UnknownNameError
-from legged.files.export_description import base_names, own_stage_names, stage_names
-from legged.robot.joint import Joint, PlacedJoint, Spherical
+from legged.files.export_description import base_names, own_stage_names, slide_name, stage_names
+from legged.robot.joint import Follower, Joint, PlacedJoint, Screw, Spherical
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
@@ -236,6 +236,12 @@ class _Matcher:
             if joint.name in self.left:
                 part = self._single(joint.name, joint.q.start, joint.v.start)
                 parts.append(replace(part, ratio=joint.ratio, offset=joint.offset, follows=True))
+        for joint in (*robot.joints, *robot.followers):
+            screw = joint.definition
+            if isinstance(screw, Screw) and slide_name(screw) in self.left:
+                ratio, offset = (joint.ratio, joint.offset) if isinstance(joint, Follower) else (1.0, 0.0)
+                part = self._single(slide_name(screw), joint.q.start, joint.v.start)
+                parts.append(replace(part, ratio=ratio * screw.pitch, offset=offset * screw.pitch, follows=True))
         parts += self._base()
         if self.left:
             names = ", ".join(map(repr, self.left))

@@ -105,7 +105,7 @@ def drake(robot: Robot, plant: Any) -> Conversion:
 
 
 def _of_drake(plant: Any) -> Iterator[OtherJoint]:
-    plain = ("revolute", "prismatic", "planar", "universal")
+    plain = ("revolute", "prismatic", "screw", "planar", "universal")
     for index in plant.GetJointIndices():
         joint = plant.get_joint(index)
         kind: str = joint.type_name()

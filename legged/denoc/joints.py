@@ -92,7 +92,7 @@ def _spin(body: Body, at: Kinematics) -> Array:
     if rotor is None or not rotor.gyroscopic:
         return np.zeros((3, body.nv))
     p = at.p[body.index]
-    return rotor.gear * rotor.inertia * (p[:3] if body.kind == "revolute" else p[3:])
+    return rotor.gear * rotor.inertia * (p[3:] if body.kind == "prismatic" else p[:3])
 
 
 def _reflected(body: Body) -> Array:

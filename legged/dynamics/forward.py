@@ -13,11 +13,11 @@ from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
-from legged.robot.articulated import JointFactors, eliminate, joint_rows
+from legged.robot.articulated import JointFactors, eliminate, with_joint_rows
 from legged.robot.body import Body
 from legged.robot.configuration import scatter
 from legged.robot.robot import Robot
-from legged.spatial import Array, Transform, factor_symmetric, mirror, solve_factored, solve_symmetric, with_rows
+from legged.spatial import Array, Transform, factor_symmetric, mirror, solve_factored, solve_symmetric
 
 
 @checked
@@ -151,7 +151,7 @@ def _inward(
         if body.kind != "base":
             eta = w[k] + factors[k].Psi @ phi_hat  # wrench transmitted to the parent
             along = drive - rotors[k] @ phi_tilde[k]  # its components along the joint
-            w[body.parent] = w[body.parent] + X[k].T @ with_rows(eta, joint_rows(body), along)
+            w[body.parent] = w[body.parent] + X[k].T @ with_joint_rows(body, eta, along)
     return factors, phi_tilde
 
 

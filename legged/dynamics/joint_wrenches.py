@@ -115,10 +115,13 @@ def _own_wrench(link: PlacedLink, t: Array, td: Array) -> Array:
 
 def _motions(robot: Robot, X: list[Transform], path: list[int]) -> Array:
     """Return the motion subspace of a joint, (6, degrees of freedom), in the axes of the outermost body of its path."""
-    columns: list[Array] = []
+    columns: dict[int, Array] = {}  # by entry of v, which several stages may share
     for k in reversed(path):
-        columns = [X[k] @ column for column in columns] + list(robot.bodies[k].P.T)
-    return np.array(columns).reshape(-1, 6).T
+        body = robot.bodies[k]
+        columns = {i: X[k] @ column for i, column in columns.items()}
+        for i, own in zip(range(body.v.start, body.v.stop), body.P.T, strict=True):
+            columns[i] = columns[i] + own if i in columns else own
+    return np.array(list(columns.values())).reshape(-1, 6).T
 
 
 def _at_link(link: PlacedLink, motions: Array) -> Array:

@@ -13,7 +13,7 @@ from legged.files.description import IDENTITY, Description, JointEntry, LinkEntr
 from legged.files.description import Shape as FileShape
 from legged.robot.base import Base, EulerBase
 from legged.robot.construction.builder import RobotBuilder
-from legged.robot.joint import Connection, Joint, Stage
+from legged.robot.joint import Connection, Joint, Screw, Stage
 from legged.robot.link import PlacedLink, Shape, Sphere
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.placement import Placement
@@ -26,8 +26,8 @@ def describe_robot(robot: Robot) -> Description:
     """Return the description of a robot.
 
     A joint of several degrees of freedom becomes a chain of one-DoF joints (`stage_names`) with massless links; a
-    quaternion ball joint and a free joint remain. A planar or Euler-angle base becomes a chain from a new root
-    (`base_names`). A contact point becomes a massless fixed link.
+    quaternion ball joint and a free joint remain. A screw becomes a slide that follows a hinge. A planar or
+    Euler-angle base becomes a chain from a new root (`base_names`). A contact point becomes a massless fixed link.
     """
     return _Writer(robot).description()
 
@@ -38,6 +38,8 @@ def losses(robot: Robot) -> list[str]:
     found = []
     if robot.base.kind in ("planar", "euler"):
         found.append(f"the {robot.base.kind} base, which becomes a chain of joints on a fixed base")
+    if any(isinstance(c.joint, Screw) for c in robot.connections):
+        found.append("screw joints, which become a slide that follows a hinge")
     if [joint.name for joint in robot.joints] != [joint.name for joint in default.joints]:
         found.append("the order of the joints (load with order=[...])")
     if [module.links for module in robot.modules] != [module.links for module in default.modules]:
@@ -94,9 +96,21 @@ class _Writer:
             self._weld(joint.name, c.parent, c.child, c.start)
         elif joint.kind == "free":
             self._append(joint.name, "free", joint.physics, c.parent, c.child, c.start, None)
+        elif isinstance(joint, Screw):
+            self._screw(c, joint, mimic)
         else:
             physics = by_stage(joint.name, joint.physics, joint.stages)
             self._chain(stage_names(joint), joint.stages, physics, c.parent, c.child, c.start, mimic)
+
+    def _screw(self, c: Connection, joint: Screw, mimic: Mimic | None) -> None:
+        slide = slide_name(joint)
+        between = self._new(f"{slide}_link")
+        turns = mimic or Mimic(joint.name)
+        follows = Mimic(turns.joint, turns.multiplier * joint.pitch, turns.offset * joint.pitch)
+        self.links.append(LinkEntry(between))
+        axis = joint.stages[0].axis
+        self._append(slide, "prismatic", JointPhysics(), c.parent, between, c.start, follows, axis)
+        self._append(joint.name, "revolute", joint.physics, between, c.child, IDENTITY, mimic, axis)
 
     def _chain(self, names, stages, physics, parent: str, child: str, start: Placement, mimic: Mimic | None) -> None:
         for name, stage, own in zip(names, stages, physics, strict=True):
@@ -159,6 +173,11 @@ def stage_names(joint: Joint) -> tuple[str, ...]:
 def own_stage_names(joint: Joint) -> tuple[str, ...]:
     """Return the names of the one-DoF stages of a joint that have a coordinate of their own."""
     return tuple(name for name, stage in zip(stage_names(joint), joint.stages, strict=True) if stage.repeats is None)
+
+
+def slide_name(joint: Screw) -> str:
+    """Return the name of the slide that follows the hinge of an exported screw; the hinge has the screw's name."""
+    return f"{joint.name}_slide"
 
 
 def base_names(base: Base) -> tuple[str, ...]:

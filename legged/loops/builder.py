@@ -15,7 +15,7 @@ from legged.files.mjcf.equalities import ClosingEquality, closing_equalities
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.closing_joints import ClosingJoint, has_default_physics
 from legged.robot.construction.builder import RobotBuilder
-from legged.robot.joint import Connection, Fixed, Spherical
+from legged.robot.joint import Connection, Fixed, Screw, Spherical
 
 
 @checked
@@ -99,7 +99,7 @@ class LoopBuilder(RobotBuilder):
 
     def _preference(self, c: Connection) -> tuple:
         coupled = {name for pair in self._couplings for name in (pair.follower, pair.master)}
-        can_close = has_default_physics(c.joint) and c.joint.name not in coupled
+        can_close = has_default_physics(c.joint) and not isinstance(c.joint, Screw) and c.joint.name not in coupled
         return not isinstance(c.joint, Fixed), can_close, c.joint.nv
 
     def _refuse_unconnected(self, reached: set[str]) -> None:

@@ -176,8 +176,8 @@ def close(
 
     Args:
         robot: The spanning tree.
-        joint: The closing joint: `Fixed`, `Revolute`, `Prismatic`, `Universal`, `ConstantVelocity`, `Spherical`,
-            `Planar`, `Rod` or `Rolling`; without springs, friction or limits.
+        joint: The closing joint: `Fixed`, `Revolute`, `Prismatic`, `Cylindrical`, `Universal`, `ConstantVelocity`,
+            `Spherical`, `Planar`, `Rod` or `Rolling`; without springs, friction or limits.
         parent, child: Names of links or contact points; parent None for the world.
         at: Parent origin to joint, (3,), [m], parent axes. rotation: Joint axes to parent axes, a rotation (3, 3).
         child_at: Child origin to joint, (3,), [m], child axes, with the joint at zero.

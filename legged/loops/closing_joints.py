@@ -22,6 +22,7 @@ from legged.errors import DefinitionError
 from legged.robot.joint import (
     Axis,
     ConstantVelocity,
+    Cylindrical,
     Fixed,
     Joint,
     Planar,
@@ -226,7 +227,7 @@ def scalar_constraints(joint: ClosingJoint) -> tuple[ScalarConstraint, ...]:
     """Return the scalar constraints of a joint, six less its degrees of freedom.
 
     Raises:
-        DefinitionError: for a free joint, a joint of an unknown kind, or one with springs, friction or rotors.
+        DefinitionError: for a free joint, a screw, a joint of an unknown kind, or one with springs, friction or rotors.
     """
     if isinstance(joint, Rod):
         return (DistanceConstraint(joint.length),)
@@ -254,9 +255,13 @@ def scalar_constraints(joint: ClosingJoint) -> tuple[ScalarConstraint, ...]:
         if isinstance(joint, Revolute):
             return *_coincident(np.array([a, b, u])), AngleConstraint(a, u), AngleConstraint(b, u)
         return TranslationConstraint(a), TranslationConstraint(b), *_parallel(np.array([a, b, u]))
+    if isinstance(joint, Cylindrical):
+        u = axes[0]
+        a, b = _orthonormal_axes(u)
+        return TranslationConstraint(a), TranslationConstraint(b), AngleConstraint(a, u), AngleConstraint(b, u)
     raise DefinitionError(
-        f"joint {joint.name!r} of kind {joint.kind} cannot close a loop: use Fixed, Revolute, Prismatic, Universal, "
-        f"ConstantVelocity, Spherical, Planar, Rod or Rolling, or cut the loop at another joint"
+        f"joint {joint.name!r} of kind {joint.kind} cannot close a loop: use Fixed, Revolute, Prismatic, Cylindrical, "
+        f"Universal, ConstantVelocity, Spherical, Planar, Rod or Rolling, or cut the loop at another joint"
     )
 
 
@@ -277,7 +282,7 @@ def aligned_axes(joint: ClosingJoint) -> tuple[tuple[Array, Array], ...]:
     """Return pairs (a in P axes, b in C axes) that must point the same way; the constraints allow opposite ones too."""
     if isinstance(joint, (Rod, Rolling, Spherical, Universal, ConstantVelocity)):
         return ()
-    if isinstance(joint, (Revolute, Planar)):
+    if isinstance(joint, (Revolute, Cylindrical, Planar)):
         u = joint.stages[-1].axis
         return ((u, u),)
     return tuple((e, e) for e in np.eye(3))

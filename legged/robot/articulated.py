@@ -57,14 +57,22 @@ def eliminate(body: Body, M_hat: Array, rotor_inertia: Array) -> tuple[JointFact
     I_hat = factor_symmetric(P.T @ Psi_hat + rotor_inertia)
     Psi = np.stack([solve_factored(I_hat, row) for row in Psi_hat])
     remaining = mirror(M_hat - Psi_hat @ Psi.T)
-    return JointFactors(Psi, I_hat), with_rows(
-        remaining, joint_rows(body), (Psi @ rotor_inertia - body.rotor_momentum).T
-    )
+    return JointFactors(Psi, I_hat), with_joint_rows(body, remaining, (Psi @ rotor_inertia - body.rotor_momentum).T)
 
 
-def joint_rows(body: Body) -> tuple[int, ...]:
-    """Return the indices of a twist's components along the joint's motion, one for each degree of freedom."""
-    return tuple(int(column.argmax()) for column in body.P.T)
+def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
+    """Return x with its entries or rows and columns along the joint's motion replaced, see `with_rows`.
+
+    The motion of a screw is not along an axis of the body: x is returned as it is.
+
+    Args:
+        body: The body behind the joint.
+        x: A wrench (6,) or a symmetric matrix (6, 6), [any unit], body axes.
+        rows: P^T x, (nv of the joint,) or (nv of the joint, 6), [any unit].
+    """
+    if body.kind == "screw":
+        return x
+    return with_rows(x, tuple(int(np.abs(column).argmax()) for column in body.P.T), rows)
 
 
 def refuse_singular(robot: Robot) -> None:

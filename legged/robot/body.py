@@ -82,7 +82,7 @@ class Body:
     Attributes:
         name: For messages.
         index, parent: Indices in `robot.bodies`; parent is -1 for the base.
-        kind: "base", "revolute", "prismatic" or "ball".
+        kind: "base", "revolute", "prismatic", "screw" or "ball".
         q, v: Slices of the joint's entries; a coupled joint has its master's.
         P: (6, nv), columns p: joint rates to relative twist, body axes; includes the ratio of a coupled joint.
         moments: Moments of mass about the body's origin, in body axes.
@@ -139,6 +139,11 @@ class Body:
     def ratio(self) -> float:
         """Rate of the joint per entry of v."""
         return 1.0 if self.coupling is None else self.coupling.ratio
+
+    @property
+    def pitch(self) -> float:
+        """Translation along the axis per angle of a screw, [m/rad]."""
+        return self.P[5, 0] / self.P[2, 0]
 
     @cached_property
     def has_friction(self) -> bool:
@@ -234,12 +239,15 @@ class Body:
 
     def transform_at_zero(self) -> Transform:
         """Return the transform from the parent body to this body at zero joint position."""
-        rest = {"revolute": np.zeros(1), "prismatic": np.zeros(1), "ball": np.array([1.0, 0.0, 0.0, 0.0])}[self.kind]
+        rest = np.array([1.0, 0.0, 0.0, 0.0]) if self.kind == "ball" else np.zeros(1)
         return Transform((*self.before_joint, *self._joint_transforms(rest), *self.from_joint().steps))
 
     def _joint_transforms(self, q: Array) -> tuple[ElementaryTransform, ...]:
         if self.kind == "revolute":
             return (AxisRotation(2, *self._cosine_and_sine(q[0])),)
+        if self.kind == "screw":
+            slide = Translation(np.array([0.0, 0.0, self.pitch * q[0]]))
+            return AxisRotation(2, *self._cosine_and_sine(q[0])), slide
         if self.kind == "prismatic":
             offset = () if self.joint_offset == (1.0, 0.0) else (AxisRotation(2, *self.joint_offset),)
             return (*offset, Translation(np.array([0.0, 0.0, q[0]])))
@@ -270,10 +278,10 @@ def regroup(bodies: Sequence[Body]) -> list[Moments]:
     """Return the regrouped moments of mass of each body: fewer nonzero numbers, the same dynamics.
 
     A joint does not move part of its body's mass distribution relative to the parent: mass along a revolute axis (m,
-    h_z and J_zz), a point mass at the center of a ball joint, the second moment of mass beyond a prismatic joint. This
-    part is assigned to the parent, from the outermost bodies to the base, so that a revolute link has seven constants
-    instead of ten. Joint forces, accelerations and the generalized inertia matrix are unchanged; wrenches
-    inside joints are not.
+    h_z and J_zz), a point mass at the center of a ball joint, the second moment of mass beyond a prismatic joint, J_zz
+    beyond a screw. This part is assigned to the parent, from the outermost bodies to the base, so that a revolute link
+    has seven constants instead of ten. Joint forces, accelerations and the generalized inertia matrix are unchanged;
+    wrenches inside joints are not.
 
     Source: base inertial parameters of Mayeda, Yoshida, Osuka 1990, and Khalil, Bennis, Gautier 1990.
     """
@@ -289,9 +297,11 @@ def regroup(bodies: Sequence[Body]) -> list[Moments]:
 
 def _shared_with_parent(kind: str, moments: Moments) -> Moments:
     """Return the part of a body's moments of mass that its joint does not move relative to the parent."""
+    z = np.array([0.0, 0.0, 1.0])
     if kind == "revolute":
-        z = np.array([0.0, 0.0, 1.0])
         return Moments(moments.mass, moments.h * z, moments.J * np.outer(z, z))
     if kind == "prismatic":
         return Moments(0.0, np.zeros(3), moments.J)
+    if kind == "screw":
+        return Moments(0.0, np.zeros(3), moments.J * np.outer(z, z))
     return Moments(moments.mass, np.zeros(3), np.zeros((3, 3)))

@@ -170,7 +170,7 @@ def random_configuration(robot: Robot, rng: np.random.Generator) -> Array:
     """
     q = rng.uniform(-1.0, 1.0, robot.nq)
     for body in _masters(robot):
-        if body.kind == "revolute":
+        if body.kind in ("revolute", "screw"):
             q[body.q] *= np.pi
     if robot.base.kind == "planar":
         q[0] *= np.pi

@@ -2,6 +2,7 @@
 
 The recursions treat a joint with several degrees of freedom as a chain of one-DoF joints with massless links between,
 as the paper does (its reference [33]). Only the quaternion ball joint is a single stage with three degrees of freedom.
+A stage is revolute, prismatic, a screw or a ball.
 """
 
 from __future__ import annotations
@@ -42,16 +43,19 @@ def unit_axis(what: str, axis: Axis) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """A joint of the recursions: "revolute" about or "prismatic" along a unit vector (3,), joint axes, or "ball".
+    """A joint of the recursions.
 
     Attributes:
-        kind, axis: As above.
+        kind: "revolute", "prismatic", "screw" or "ball".
+        axis: Unit vector, (3,), joint axes.
         repeats: Index of an earlier stage of the joint whose coordinate this one shares; None for one of its own.
+        pitch: Translation along the axis per angle of a screw, [m/rad].
     """
 
     kind: str
     axis: Array
     repeats: int | None = None
+    pitch: float = 0.0
 
     @property
     def nq(self) -> int:
@@ -139,6 +143,40 @@ class Prismatic(Joint):
     @property
     def stages(self) -> tuple[Stage, ...]:
         return (self._stage("prismatic", self.axis),)
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Screw(Joint):
+    """Rotation about an axis that moves the child along it by `pitch` [m/rad] times the angle; q is the angle [rad].
+
+    A thread with a lead of 5 mm per revolution has a pitch of 0.005 / (2 pi); that of a left-handed one is negative.
+    """
+
+    axis: Axis = "z"
+    pitch: float = field(kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "pitch", float(self.pitch))
+        if self.pitch == 0.0:
+            raise DefinitionError(f"screw joint {self.name!r} has a pitch of zero: use a revolute joint")
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return (replace(self._stage("screw", self.axis), pitch=self.pitch),)
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Cylindrical(Joint):
+    """Translation along an axis and rotation about it; q = [m, rad]."""
+
+    axis: Axis = "z"
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        return self._stage("prismatic", self.axis), self._stage("revolute", self.axis)
 
 
 @checked

@@ -158,7 +158,7 @@ def joint_transforms(
     """Return (transforms before the joint, (cos, sin) of the offset angle, translation along the axis after it).
 
     Args:
-        kind: "revolute", "prismatic" or "ball".
+        kind: "revolute", "prismatic", "screw" or "ball".
         start: The body's frame in its parent body's frame at q = 0.
         axis: The joint's axis, unit vector (3,), parent axes.
     """

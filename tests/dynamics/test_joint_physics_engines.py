@@ -141,11 +141,11 @@ def test_armature_equals_pinocchios():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_free_joints_and_reordered_joints_equal_pinocchios(seed):
+def test_rarer_joints_and_reordered_joints_equal_pinocchios(seed):
     pytest.importorskip("pinocchio")
     from oracles.pinocchio_model import pinocchio_twin
 
-    robot = legged.random_tree(seed, 6, joints=("free", "ball", "revolute", "fixed"), shuffled=True)
+    robot = legged.random_tree(seed, 6, joints=("free", "screw", "cylindrical", "ball", "fixed"), shuffled=True)
     compare(case_of(robot, seed), pinocchio_twin(robot))
 
 

@@ -11,8 +11,8 @@ from oracles.rebuild import rebuild
 
 import legged
 from legged import loops
+from legged.robot.construction.random_tree import ALL_JOINTS
 
-KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")
 EXACT = 1e-12  # relative to the size of the wrenches; 3e-15 is the worst seen
 
 
@@ -56,7 +56,7 @@ def in_world(robot, q, rows):
 @pytest.mark.parametrize("seed", range(20))
 def test_joint_wrenches_do_the_work_of_the_generalized_forces_and_constraint_wrenches_none(seed):
     """For any virtual velocity: h^T f^J = tau, (8), summed and for each joint."""
-    case = random_case(seed, joints=KINDS)
+    case = random_case(seed, joints=ALL_JOINTS)
     robot, q = case.robot, case.q
     found = legged.joint_wrenches(robot, q, case.v, case.vdot, case.wrenches)
     tau = legged.inverse_dynamics(robot, q, case.v, case.vdot, case.wrenches)
@@ -71,7 +71,7 @@ def test_joint_wrenches_do_the_work_of_the_generalized_forces_and_constraint_wre
 @pytest.mark.parametrize("seed", range(10))
 def test_joint_wrenches_move_every_link_by_newtons_laws(seed):
     """f_i = f_i^J + f_i^x - sum of f_j^J, (5) and (6), link by link, those of fixed joints included."""
-    case = random_case(seed, joints=KINDS)
+    case = random_case(seed, joints=ALL_JOINTS)
     robot, q = case.robot, case.q
     found = legged.joint_wrenches(robot, q, case.v, case.vdot, case.wrenches)
     transmitted = in_world(robot, q, found.transmitted)
@@ -87,7 +87,8 @@ def test_joint_wrenches_equal_pinocchios(seed):
     pin = pytest.importorskip("pinocchio")
     from oracles.pinocchio_model import pinocchio_twin
 
-    case = random_case(seed, joints=tuple(kind for kind in KINDS if kind != "fixed"), bases=("floating",))
+    kinds = tuple(kind for kind in ALL_JOINTS if kind not in ("fixed", "constantvelocity"))
+    case = random_case(seed, joints=kinds, bases=("floating",))
     robot, twin = case.robot, pinocchio_twin(case.robot)
     twin.inverse_dynamics(robot, case.q, case.v, case.vdot, case.wrenches)
     found = legged.joint_wrenches(robot, case.q, case.v, case.vdot, case.wrenches).transmitted
@@ -143,7 +144,7 @@ def test_a_gyroscopic_rotor_loads_its_parent_as_a_flywheel_on_it_does():
 
 
 def test_traced_joint_wrenches_equal_plain_ones():
-    case = random_case(3, joints=KINDS, physics=True)
+    case = random_case(3, joints=ALL_JOINTS, physics=True)
     kernel = legged.compile(legged.joint_wrenches, case.robot, wrenches=True)
     arguments = case.q, case.v, case.vdot, case.wrenches
     for plain, traced in zip(legged.joint_wrenches(case.robot, *arguments), kernel(*arguments), strict=True):

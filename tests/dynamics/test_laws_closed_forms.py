@@ -6,6 +6,8 @@ import pytest
 import legged
 from benchmarks.studies.conditioning import point_mass_chain, straight_condition
 from legged import Link, Prismatic, Revolute, RobotBuilder, Spherical
+from legged.errors import DefinitionError
+from legged.rotations import axis_matrix
 
 G = 9.81
 ROUNDING = 1e-12
@@ -97,6 +99,24 @@ def test_free_body_turns_by_eulers_equations_and_falls():
     # velocity components in rotating axes: their rate is gravity minus omega x velocity
     R, _ = robot.base.pose(q)
     assert vdot[3:] == pytest.approx(R.T @ [0, 0, -G] - np.cross(omega, velocity), rel=ROUNDING)
+
+
+def test_a_nut_runs_down_a_thread_with_the_inertia_of_its_rotation_and_translation():
+    """Each radian lowers it by the pitch: (I + m h^2) qdd = -m g h, and q is not a function of the frame's pose."""
+    m, inertia, pitch = 0.8, 3e-4, -0.02
+    nut = legged.Link("nut", legged.Inertia(m, (0.0, 0.0, 0.1), (0.1, 0.1, inertia)))
+    builder = legged.RobotBuilder("thread", legged.Link("rod"), base=legged.FixedBase())
+    robot = builder.add(legged.Screw("thread", "z", pitch=pitch), nut, to="rod", at=(0.1, 0.2, 0.3)).build()
+    vdot = legged.forward_dynamics(robot, [7.0], [2.0], [0.0])
+    assert vdot == pytest.approx([-m * 9.81 * pitch / (inertia + m * pitch**2)], rel=1e-12)
+    R, o = legged.frame_pose(robot, [7.0], "nut")
+    assert o == pytest.approx([0.1, 0.2, 0.3 + 7.0 * pitch], abs=1e-14)
+    assert pytest.approx(axis_matrix("z", 7.0), abs=1e-14) == R
+    locked = robot.locked({"thread": 7.0})
+    for one, other in zip(legged.frame_pose(locked, [], "nut"), (R, o), strict=True):
+        assert one == pytest.approx(other, abs=1e-14)
+    with pytest.raises(DefinitionError, match="screw joint 'thread' has a pitch of zero: use a revolute"):
+        legged.Screw("thread", pitch=0.0)
 
 
 def test_centrifugal_and_coriolis_forces_of_a_prismatic_joint_on_a_rotating_arm():

@@ -26,7 +26,7 @@ OPTIONS = {
     "with joint physics": {"physics": True},
     "with coupled joints": {"coupled": True, "physics": True},
     "in another order": {"shuffled": True},
-    "with every type of joint": {"joints": ALL_JOINTS, "physics": True},
+    "with every type of joint": {"joints": ALL_JOINTS, "physics": True, "coupled": True},
 }
 BODY = legged.box_inertia(1.2, (0.1, 0.2, 0.3), (0.05, -0.02, 0.1))
 
@@ -88,6 +88,16 @@ def simple(joint):
         same = {"damping": physics.damping[0], "friction": physics.friction[0], "rest": 0.0}
         return replace(joint, physics=replace(physics, **same))
     return joint
+
+
+def test_screws_go_through_mjcf_as_a_slide_that_follows_a_hinge(tmp_path):
+    kinds = ("screw", "cylindrical", "revolute")
+    robot = rebuild(legged.random_tree(1, 6, joints=kinds, physics=True, coupled=True), joint=simple)
+    other = through_mjcf(robot, tmp_path)
+    screws = {c.joint.name for c in robot.connections if isinstance(c.joint, legged.Screw)}
+    assert {f"{name}_slide" for name in screws} <= {joint.name for joint in other.followers}
+    assert len(screws) > 1
+    compare(case_of(robot, 1), other)
 
 
 def test_ready_made_robots_go_through_urdf_and_mjcf_unchanged(tmp_path):

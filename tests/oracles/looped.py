@@ -13,6 +13,7 @@ JOINTS = {
     "universal": (legged.Universal("closing", "x", (0.6, 0.0, 0.8)), 4),
     "constant velocity": (legged.ConstantVelocity("closing", "x", (0.0, 0.6, 0.8)), 4),
     "prismatic": (legged.Prismatic("closing", (0.0, 0.6, 0.8)), 5),
+    "cylindrical": (legged.Cylindrical("closing", (0.0, 0.6, 0.8)), 4),
     "planar": (legged.Planar("closing", "x", "z"), 3),
     "fixed": (legged.Fixed("closing"), 6),
     "rod": (loops.Rod("closing", 0.7), 1),

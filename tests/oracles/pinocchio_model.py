@@ -21,6 +21,7 @@ _NAMED = {"x": (1.0, 0.0, 0.0), "y": (0.0, 1.0, 0.0), "z": (0.0, 0.0, 1.0)}
 
 
 _TURNS = pin.JointModelRX, pin.JointModelRY, pin.JointModelRZ, pin.JointModelRevoluteUnaligned
+_SCREWS = pin.JointModelHX, pin.JointModelHY, pin.JointModelHZ, pin.JointModelHelicalUnaligned
 _SLIDES = pin.JointModelPX, pin.JointModelPY, pin.JointModelPZ, pin.JointModelPrismaticUnaligned
 Stage = tuple[pin.JointModel, float]
 """A one-DoF joint (or one of Pinocchio's own of several), and the sign of its coordinate against ours."""
@@ -32,13 +33,13 @@ def _axis(axis) -> Array:
     return np.asarray(axis, float)
 
 
-def _along(axis, kinds: tuple) -> Stage:
+def _along(axis, kinds: tuple, *numbers: float) -> Stage:
     """Return the joint of one of the `kinds` along an axis: that for a coordinate axis if it is one."""
     direction = _axis(axis)
     k = int(np.argmax(np.abs(direction)))
     if np.count_nonzero(direction) == 1:
-        return kinds[k](), float(np.sign(direction[k]))
-    return kinds[-1](direction), 1.0
+        return kinds[k](*numbers), float(np.sign(direction[k]))
+    return kinds[-1](direction, *numbers), 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,6 +148,10 @@ class _Build:
             return self.chain(parent, place, name, [_along(joint.axis, _TURNS)])
         if kind == "prismatic":
             return self.chain(parent, place, name, [_along(joint.axis, _SLIDES)])
+        if kind == "screw":
+            return self.chain(parent, place, name, [_along(joint.axis, _SCREWS, joint.pitch)])
+        if kind == "cylindrical":
+            return self.chain(parent, place, name, [_along(joint.axis, kinds) for kinds in (_SLIDES, _TURNS)])
         if kind == "universal":
             return self.chain(parent, place, name, [_along(axis, _TURNS) for axis in (joint.first, joint.second)])
         if kind == "planar":

@@ -11,7 +11,7 @@ from legged import denoc
 from legged.errors import DefinitionError, UnknownNameError
 from legged.robot.construction.random_tree import ALL_JOINTS
 
-KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")
+KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free", "screw", "cylindrical")
 EXACT = 1e-11  # relative to the size of the terms: the project's promise
 BODY = legged.box_inertia(1.0, (0.1, 0.2, 0.3), (0.05, 0.0, -0.1))
 every_seed = pytest.mark.parametrize("seed", range(16))

@@ -20,7 +20,7 @@ from legged.errors import DefinitionError
 from legged.robot.construction.random_tree import ALL_JOINTS
 from legged.robot.physics import TRANSITION_SPEED
 
-KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free")
+KINDS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed", "free", "screw", "cylindrical")
 SHAPES = list(product(range(20), (False, True)))
 EXACT = 1e-11  # relative to the size of the terms: the project's promise; 5e-15 is the worst seen
 RATE = 1e-7  # relative to the power flows: error of finite differences

@@ -8,11 +8,11 @@ import pytest
 import legged
 import robots
 from legged.errors import DefinitionError, MissingError, UnknownNameError, VerificationError
+from legged.robot.construction.random_tree import ALL_JOINTS
 from legged.spatial import Translation
 from legged.verification import checks, external, flight, laws, verify
 
-KINDS = ("revolute", "prismatic", "universal", "constantvelocity", "spherical", "ball", "planar", "fixed", "free")
-EVERYTHING = {"joints": KINDS}
+EVERYTHING = {"joints": ALL_JOINTS}
 
 
 @pytest.mark.parametrize("seed", [0, 2])

@@ -222,7 +222,7 @@ def _bodies(
             nq, nv = entries[part.joint]
             slices, coupling = (slice(nq, nq + stage.nq), slice(nv, nv + stage.nv)), follows.get(part.joint)
             entries[part.joint] = nq + stage.nq, nv + stage.nv
-        P = _motion(stage.kind) * (coupling.ratio if coupling else 1.0)
+        P = _motion(stage) * (coupling.ratio if coupling else 1.0)
         constants = *transforms, coupling, part.physics
         bodies.append(Body(part.name, index, part.parent, stage.kind, *slices, P, moments, moments, *constants))
     regrouped = regroup(bodies)
@@ -242,13 +242,15 @@ def _body_frame(stage: Stage, children: list[_Part]) -> Placement:
     return Placement(rotation, along * stage.axis)
 
 
-def _motion(kind: str) -> Array:
+def _motion(stage: Stage) -> Array:
     """Return P of a joint, (6, nv of the joint), body axes."""
-    P = np.zeros((6, 3 if kind == "ball" else 1))
-    if kind == "ball":
+    P = np.zeros((6, 3 if stage.kind == "ball" else 1))
+    if stage.kind == "ball":
         P[:3] = np.eye(3)
+    elif stage.kind == "screw":
+        P[2, 0], P[5, 0] = 1.0, stage.pitch
     else:
-        P[2 if kind == "revolute" else 5, 0] = 1.0
+        P[2 if stage.kind == "revolute" else 5, 0] = 1.0
     return P
 
 

@@ -22,12 +22,14 @@ from legged.robot.inertia import Inertia
 from legged.robot.joint import (
     Connection,
     ConstantVelocity,
+    Cylindrical,
     Fixed,
     Free,
     Joint,
     Planar,
     Prismatic,
     Revolute,
+    Screw,
     Spherical,
     Universal,
 )
@@ -37,10 +39,8 @@ from legged.robot.robot import Robot
 from legged.spatial import Array
 
 VERSION = 1
-JOINTS = {
-    kind.__name__.lower(): kind
-    for kind in (Revolute, Prismatic, Universal, ConstantVelocity, Spherical, Planar, Free, Fixed)
-}
+_KINDS = Revolute, Prismatic, Screw, Cylindrical, Universal, ConstantVelocity, Spherical, Planar, Free, Fixed
+JOINTS = {kind.__name__.lower(): kind for kind in _KINDS}
 BASES = {"fixed": FixedBase, "planar": PlanarBase, "floating": FloatingBase, "euler": EulerBase}
 
 
@@ -170,7 +170,7 @@ def _joint(c: Connection) -> dict[str, Any]:
 
 
 def _geometry(kind: type[Joint]) -> list[str]:
-    """Return the names of the attributes of a class of joints that define its axes."""
+    """Return the names of the attributes of a class of joints that define its motion."""
     return [field.name for field in fields(kind) if field.name not in ("name", "physics")]
 
 
@@ -244,11 +244,12 @@ def _add_joint(builder: RobotBuilder, data: Any) -> None:
     name, what = _name("joint", data)
     kind = JOINTS[known_name("kind of joint", data.get("kind"), JOINTS)]
     geometry = _geometry(kind)
-    own = _entries(what, data, ("name", "kind", "parent", "child"), ("position", "rotation", "physics", *geometry))
-    axes: dict[str, Any] = {k: _axis(k, what, own[k]) for k in geometry if k in own}
+    required = ("name", "kind", "parent", "child", *(("pitch",) if kind is Screw else ()))
+    own = _entries(what, data, required, ("position", "rotation", "physics", *geometry))
+    motion: dict[str, Any] = {k: _motion(k, what, own[k]) for k in geometry if k in own}
     physics = _read_physics(what, own.get("physics", {}))
     builder.joint(
-        kind(name, **axes, physics=physics),
+        kind(name, **motion, physics=physics),
         parent=text(f"parent of {what}", own["parent"]),
         child=text(f"child of {what}", own["child"]),
         at=array(f"position of {what}", own.get("position", np.zeros(3)), (3,)),
@@ -256,8 +257,10 @@ def _add_joint(builder: RobotBuilder, data: Any) -> None:
     )
 
 
-def _axis(name: str, what: str, value: Any) -> str | Array | None:
-    """Return an axis by name or as a vector, or the sequence of axes of a ball joint; None for a quaternion."""
+def _motion(name: str, what: str, value: Any) -> str | float | Array | None:
+    """Return an axis by name or as a vector, the pitch of a screw, or a ball joint's axes; None for a quaternion."""
+    if name == "pitch":
+        return number(f"pitch of {what}", value, "m/rad")
     if name == "sequence":
         return None if value is None else text(f"sequence of {what}", value)
     return value if isinstance(value, str) else array(f"{name} of {what}", value, (3,))

@@ -14,12 +14,14 @@ from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
 from legged.robot.joint import (
     ConstantVelocity,
+    Cylindrical,
     Fixed,
     Free,
     Joint,
     Planar,
     Prismatic,
     Revolute,
+    Screw,
     Spherical,
     Universal,
 )
@@ -30,7 +32,7 @@ from legged.rotations import quaternion_matrix
 from legged.spatial import Array
 
 JOINTS = ("revolute", "prismatic", "universal", "spherical", "ball", "planar", "fixed")
-ALL_JOINTS = (*JOINTS, "free", "constantvelocity")
+ALL_JOINTS = (*JOINTS, "free", "constantvelocity", "screw", "cylindrical")
 BASES = ("fixed", "planar", "floating", "euler")
 _SEQUENCES = ("xyz", "xzy", "yxz", "yzx", "zxy", "zyx", "xyx", "xzx", "yxy", "yzy", "zxz", "zyz")
 
@@ -55,7 +57,8 @@ def random_tree(
         seed: Seed of NumPy's random generator.
         links: Number of links without the base; random from 1 to 40 by default.
         joints: Joint types to draw from: "revolute", "prismatic", "universal", "spherical" (three Euler angles), "ball"
-            (quaternion), "planar", "fixed", and "free" and "constantvelocity", which the default omits.
+            (quaternion), "planar", "fixed", and those of `ALL_JOINTS` that the default omits: "free",
+            "constantvelocity", "screw" and "cylindrical".
         bases: Base types to draw from: "fixed", "planar", "floating", "euler".
         branching: Probability that a link's parent is any earlier link instead of the previous one, from 0 (a chain) to
             1; random by default.
@@ -128,11 +131,14 @@ def _joint(kind: str, name: str, axes: str, direction: int, rng: np.random.Gener
         return Universal(name, axis, across) if kind == "universal" else ConstantVelocity(name, axis, across)
     if kind == "planar":
         return Planar(name, axis, _perpendicular(axis, rng))
+    if kind == "screw":
+        return Screw(name, axis, pitch=float(rng.uniform(0.05, 0.5) * rng.choice([-1.0, 1.0])))
     made: dict[str, Joint] = {
         "revolute": Revolute(name, axis),
         "prismatic": Prismatic(name, axis),
         "spherical": Spherical(name, str(rng.choice(_SEQUENCES))),
         "ball": Spherical(name),
+        "cylindrical": Cylindrical(name, axis),
         "fixed": Fixed(name),
         "free": Free(name),
     }

@@ -94,7 +94,7 @@ def _moved(stage: Stage, q: Array) -> Placement:
     if stage.kind == "prismatic":
         return Placement(np.eye(3), q[0] * stage.axis)
     c, s, axis = np.cos(q[0]), np.sin(q[0]), stage.axis
-    return Placement(c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis), np.zeros(3))
+    return Placement(c * np.eye(3) + s * skew(axis) + (1.0 - c) * np.outer(axis, axis), stage.pitch * q[0] * axis)
 
 
 def _merged(carrier: Link, link: Link, place: Placement) -> Link:
