@@ -36,6 +36,7 @@ from controllers.gaits import (
     suited,
     swing_foot,
 )
+from controllers.hybrid_control import FaceContact, HybridControl
 from controllers.joint_servo import JointPD, JointPID
 from controllers.law import GaitLaw
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
@@ -61,11 +62,13 @@ __all__ = [
     "ComputedTorque",
     "Crawl",
     "Delay",
+    "FaceContact",
     "FeedForward",
     "FootKinematics",
     "Gait",
     "GaitLaw",
     "Home",
+    "HybridControl",
     "InvertedPendulum",
     "JointPD",
     "JointPID",

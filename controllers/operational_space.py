@@ -167,6 +167,10 @@ class OperationalSpaceControl(GaitLaw):
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array) -> Array:
         """Return the generalized forces, (nv,), as in `GaitLaw.torque`; `wrenches` and `memory` are not used."""
+        return self._supported(q, self._motion_forces(t, phase, q, v))
+
+    def _motion_forces(self, t: Any, phase: Any, q: Array, v: Array) -> Array:
+        """Return the generalized forces of tasks and posture, (nv,), those of the base included."""
         robot, n0 = self.robot, self.robot.base.nv
         space = self._space(q)
         velocities, start = space.J @ v, 3 * len(self._feet)
@@ -177,9 +181,13 @@ class OperationalSpaceControl(GaitLaw):
             start += len(task.rows)
         e, ed, qdd = self._errors(t, phase, q, v)
         alpha = join(np.zeros(n0), qdd + self.posture[0] * e + self.posture[1] * ed)
-        tau = space.forces(v, np.concatenate(desired), inverse_dynamics(robot, q, v, alpha))
+        return space.forces(v, np.concatenate(desired), inverse_dynamics(robot, q, v, alpha))
+
+    def _supported(self, q: Array, tau: Array) -> Array:
+        """Return the joint torques with which forces on the standing feet apply the base's part of tau, (nv,)."""
+        n0 = self.robot.base.nv
         if n0:
-            J = self._foot_jacobian(robot, q)
+            J = self._foot_jacobian(self.robot, q)
             G = J[:, :n0].T
             tau = tau - J.T @ (G.T @ solve_symmetric(mirror(G @ G.T), tau[:n0]))
         return self._generalized(tau[n0:])

@@ -10,7 +10,7 @@ from legged.loops import divide_and_conquer
 from legged.loops.assembly import assemble, consistent_velocity, project_state
 from legged.loops.builder import LoopBuilder, load
 from legged.loops.closed_robot import ClosedRobot, Loop, close, pin_contacts
-from legged.loops.closing_joints import Rod, Rolling
+from legged.loops.closing_joints import Rod, Rolling, Sliding
 from legged.loops.constraints import (
     Mobility,
     acceleration,
@@ -39,6 +39,7 @@ __all__ = [
     "Mobility",
     "Rod",
     "Rolling",
+    "Sliding",
     "Solution",
     "Stabilization",
     "acceleration",

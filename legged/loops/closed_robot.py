@@ -28,7 +28,7 @@ class Loop:
     """A joint that closes a kinematic loop.
 
     Attributes:
-        joint: Any joint except `Free`, or `Rod`, `Rolling`.
+        joint: Any joint except `Free`, or `Rod`, `Rolling`, `Sliding`.
         parent: Name of a link or contact point; None for the world.
         child: Name of a link or contact point.
         frame: Pose of the joint frame in the parent frame, or in the world.
@@ -177,7 +177,7 @@ def close(
     Args:
         robot: The spanning tree.
         joint: The closing joint: `Fixed`, `Revolute`, `Prismatic`, `Cylindrical`, `Universal`, `ConstantVelocity`,
-            `Spherical`, `Planar`, `Rod` or `Rolling`; without springs, friction or limits.
+            `Spherical`, `Planar`, `Rod`, `Rolling` or `Sliding`; without springs, friction or limits.
         parent, child: Names of links or contact points; parent None for the world.
         at: Parent origin to joint, (3,), [m], parent axes. rotation: Joint axes to parent axes, a rotation (3, 3).
         child_at: Child origin to joint, (3,), [m], child axes, with the joint at zero.

@@ -220,7 +220,22 @@ class Rolling:
             raise DefinitionError(f"rolling contact {self.name!r} needs a radius of at least 0 m, got {self.radius}")
 
 
-ClosingJoint = Joint | Rod | Rolling
+@checked
+@dataclass(frozen=True, eq=False)
+class Sliding:
+    """A point of the child, its frame's origin, that slides without friction on a plane of the parent.
+
+    It never leaves the plane, which contains the parent frame's origin.
+
+    Attributes:
+        normal: Of the plane, parent frame axes.
+    """
+
+    name: str
+    normal: Axis = "z"
+
+
+ClosingJoint = Joint | Rod | Rolling | Sliding
 
 
 def scalar_constraints(joint: ClosingJoint) -> tuple[ScalarConstraint, ...]:
@@ -231,6 +246,8 @@ def scalar_constraints(joint: ClosingJoint) -> tuple[ScalarConstraint, ...]:
     """
     if isinstance(joint, Rod):
         return (DistanceConstraint(joint.length),)
+    if isinstance(joint, Sliding):
+        return (TranslationConstraint(unit_axis(f"the normal of {joint.name!r}", joint.normal)),)
     if isinstance(joint, Rolling):
         n = unit_axis(f"the normal of {joint.name!r}", joint.normal)
         a, b = _orthonormal_axes(n)
@@ -261,7 +278,7 @@ def scalar_constraints(joint: ClosingJoint) -> tuple[ScalarConstraint, ...]:
         return TranslationConstraint(a), TranslationConstraint(b), AngleConstraint(a, u), AngleConstraint(b, u)
     raise DefinitionError(
         f"joint {joint.name!r} of kind {joint.kind} cannot close a loop: use Fixed, Revolute, Prismatic, Cylindrical, "
-        f"Universal, ConstantVelocity, Spherical, Planar, Rod or Rolling, or cut the loop at another joint"
+        f"Universal, ConstantVelocity, Spherical, Planar, Rod, Rolling or Sliding, or cut the loop at another joint"
     )
 
 
@@ -280,7 +297,7 @@ def motor_rate(joint: ClosingJoint) -> HingeRate | TranslationConstraint:
 
 def aligned_axes(joint: ClosingJoint) -> tuple[tuple[Array, Array], ...]:
     """Return pairs (a in P axes, b in C axes) that must point the same way; the constraints allow opposite ones too."""
-    if isinstance(joint, (Rod, Rolling, Spherical, Universal, ConstantVelocity)):
+    if isinstance(joint, (Rod, Rolling, Sliding, Spherical, Universal, ConstantVelocity)):
         return ()
     if isinstance(joint, (Revolute, Cylindrical, Planar)):
         u = joint.stages[-1].axis

@@ -18,6 +18,7 @@ JOINTS = {
     "fixed": (legged.Fixed("closing"), 6),
     "rod": (loops.Rod("closing", 0.7), 1),
     "rolling": (loops.Rolling("closing", 0.2, "y"), 3),
+    "sliding": (loops.Sliding("closing", (0.0, 0.6, 0.8)), 1),
 }
 
 
@@ -35,6 +36,8 @@ def looped(seed: int, joint, **options) -> tuple[loops.ClosedRobot, Array, np.ra
         gap = joint.length * np.array([0.6, 0.0, 0.8])
     elif isinstance(joint, loops.Rolling):
         gap = np.array([0.1, joint.radius, 0.3])
+    elif isinstance(joint, loops.Sliding):
+        gap = np.array([0.2, 0.4, -0.3])
     R_child, o_child = legged.frame_pose(robot, q, child)
     where = {"child_at": R_child.T @ (o + R @ gap - o_child), "child_rotation": R_child.T @ R}
     return loops.close(robot, joint, parent=parent, child=child, at=at, rotation=turn, **where), q, rng

@@ -105,6 +105,12 @@ def test_functions_of_functions_and_constant_results():
     assert kernel(x, y)[0] == pytest.approx(law(x, y)[0], rel=1e-13)
 
 
+def test_results_that_are_inputs_and_constants_of_the_same_number():
+    """Input 0 and the constant 0.0 are different results, as are input 3 and 3.0."""
+    kernel = legged.compile(lambda x: np.array([x[0], x[3], 0.0, 3.0, x[0] * x[3]], dtype=object), x=(4,))
+    assert list(kernel(np.array([7.0, 0.0, 0.0, 2.0]))) == [7.0, 2.0, 0.0, 3.0, 14.0]
+
+
 def test_results_do_not_depend_on_batch_or_threads():
     robot = legged.random_tree(4, links=4)
     kernel = legged.compile(legged.forward_dynamics, robot)

@@ -65,9 +65,9 @@ class MemoryPlan:
         self._free: dict[tuple[int, int], list[int]] = {}
         last_uses = _last_uses(graph, sections)
         self.output_blocks = _output_blocks(sections, last_uses)
-        for x in {1.0, *graph.results, *(a for section in sections for a in _arguments(graph, section))}:
-            if isinstance(x, float):
-                self.constant_offsets[x] = self._allocate(1)
+        used = [*graph.results, *(a for section in sections for a in _arguments(graph, section))]
+        for x in {1.0, *(a for a in used if isinstance(a, float))}:  # a set of numbers alone: value 0 equals 0.0
+            self.constant_offsets[x] = self._allocate(1)
         self._assign_offsets(sections, last_uses)
 
     def offset(self, operand: Operand) -> int:
