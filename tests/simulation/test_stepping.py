@@ -207,11 +207,13 @@ def test_a_saved_state_continues_as_before(hopper):
     np.testing.assert_array_equal(sim.q, np.tile(one.q, (11, 1)))
 
 
-def test_falls_and_divergence_are_flags(hopper):
+@pytest.mark.parametrize("compiled", [True, False])
+def test_falls_and_divergence_are_flags(hopper, compiled):
     robot, q = hopper
     v = np.zeros((3, robot.nv))
     v[0, 0], v[1, 3] = 8.0, 1e200  # turning over, and a speed whose square is no number
-    sim = legged.Simulation(robot, standing, ground=SPRINGS, num=3, q=q[:3], v=v, integrator=EULER)
+    options = {"ground": SPRINGS, "num": 3, "integrator": EULER, "compiled": compiled}
+    sim = legged.Simulation(robot, standing, q=q[:3], v=v, **options)
     for _ in range(100):
         sim.step(n=4)
     np.testing.assert_array_equal(sim.fallen, [True, False, False])
