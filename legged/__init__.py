@@ -56,9 +56,10 @@ from legged.robot.joint import (
     Spherical,
     Universal,
 )
-from legged.robot.link import Box, Link, Sphere
+from legged.robot.link import Link
 from legged.robot.physics import JointPhysics, Rotor
 from legged.robot.robot import Robot
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere, hull_of
 from legged.robot.state import State
 from legged.simulation import (
     Fall,
@@ -81,9 +82,12 @@ from legged.version import __version__
 __all__ = [
     "Base",
     "Box",
+    "Capsule",
     "ConstantVelocity",
     "Counts",
+    "Cylinder",
     "Cylindrical",
+    "Ellipsoid",
     "EulerBase",
     "Fall",
     "Fixed",
@@ -92,6 +96,7 @@ __all__ = [
     "Frame",
     "Free",
     "FreeBody",
+    "Hull",
     "IKSolution",
     "IKSolutions",
     "Inertia",
@@ -152,6 +157,7 @@ __all__ = [
     "frame_pose",
     "frame_twist",
     "ground",
+    "hull_of",
     "inertia_matrix",
     "integrate",
     "inverse_dynamics",

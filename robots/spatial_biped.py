@@ -16,7 +16,7 @@ from legged import (
     sphere_inertia,
 )
 from legged.checked import checked
-from legged.robot.link import Box
+from legged.robot.shapes import Box
 
 HEIGHT, MASS = 1.72, 65.0  # [m], [kg], of the person; at this height the feet are just above the ground initially
 THIGH, SHANK, ANKLE, FOOT = 0.245 * HEIGHT, 0.246 * HEIGHT, 0.039 * HEIGHT, 0.152 * HEIGHT  # [m]; ankle over the sole

@@ -8,6 +8,19 @@ scene = contact.Scene.of(robot, ground, bodies=[block])
 from legged.contact.impact import Impact
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Candidate, ContactGeometry, Scene
-from legged.robot.link import Box, Sphere
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
 
-__all__ = ["Box", "Candidate", "ContactGeometry", "FreeBody", "Impact", "Rigid", "Scene", "Sphere"]
+__all__ = [
+    "Box",
+    "Candidate",
+    "Capsule",
+    "ContactGeometry",
+    "Cylinder",
+    "Ellipsoid",
+    "FreeBody",
+    "Hull",
+    "Impact",
+    "Rigid",
+    "Scene",
+    "Sphere",
+]

@@ -17,16 +17,17 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.compiler.ir import where
 from legged.contact.box_box import box_box, bring_to_front, largest, sign_of
+from legged.contact.capsules import capsule_box, capsule_capsule, sphere_capsule
+from legged.contact.spheres import sphere_box, sphere_sphere
+from legged.contact.support import support_count, support_points
 from legged.dynamics.kinematics import Motion
+from legged.errors import DefinitionError
 from legged.ground.terrain import Terrain
-from legged.robot.link import Box, Shape
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
 from legged.spatial import Array
 
 _FACE_CORNERS = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))
-_TINY = 1e-12  # [m], centers closer than this define no direction
-_UP = np.array([0.0, 0.0, 1.0])
 
 
 class Side(NamedTuple):
@@ -64,7 +65,7 @@ class BodyShape:
     def pose(self, poses: Sequence[Motion]) -> tuple[Array, Array]:
         """Return (rotation from shape axes to world axes (3, 3), center (3,) [m] in the world)."""
         R = poses[self.side.robot].rotation[self.side.body]
-        own = R @ self.shape.rotation if isinstance(self.shape, Box) else R
+        own = R @ self.shape.rotation if isinstance(self.shape, _TURNED) else R
         return own, self.side.point(poses, np.asarray(self.shape.center))
 
 
@@ -113,17 +114,40 @@ class BoxTerrain:
         (h, *half), axes = bring_to_front(down, _half(self.box)), bring_to_front(down, R.T)
         middle = center - (sign_of(bring_to_front(down, along)[0]) * h) * axes[0]
         corners = [middle + s * half[0] * axes[1] + t * half[1] * axes[2] for s, t in _FACE_CORNERS]
-        return [self._corner(corner, terrain) for corner in corners]
+        return [_point_on_terrain(corner, terrain) for corner in corners]
 
-    def _corner(self, at: Array, terrain: Terrain) -> Contact:
-        x, y, z = at
-        normal = terrain.normal(x, y)
-        return Contact((z - terrain.height(x, y)) * normal[2], frame_of(normal), at)
+
+@dataclass(frozen=True, eq=False)
+class SupportTerrain:
+    """A cylinder, an ellipsoid or a hull, and the terrain: the lowest points along the normal at its center."""
+
+    solid: BodyShape
+    names: tuple[str, ...]
+    second: Side | None = None
+
+    @property
+    def first(self) -> Side:
+        return self.solid.side
+
+    def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
+        """Return a contact for each point of `support_points`."""
+        R, center = self.solid.pose(poses)
+        found = []
+        for point, extra in support_points(self.solid.shape, R.T @ terrain.normal(center[0], center[1])):  # type: ignore[arg-type]
+            contact = _point_on_terrain(center + R @ point, terrain)
+            found.append(contact._replace(gap=contact.gap + extra))
+        return found
+
+
+def _point_on_terrain(at: Array, terrain: Terrain) -> Contact:
+    x, y, z = at
+    normal = terrain.normal(x, y)
+    return Contact((z - terrain.height(x, y)) * normal[2], frame_of(normal), at)
 
 
 @dataclass(frozen=True, eq=False)
 class ShapePair:
-    """Two shapes of different bodies; a sphere comes before a box."""
+    """Two shapes of different bodies, each a sphere, a capsule or a box, in this order."""
 
     one: BodyShape
     other: BodyShape
@@ -138,27 +162,60 @@ class ShapePair:
         return self.other.side
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
-        """Return the contacts: four for two boxes, otherwise one."""
-        (Q, c), (R, o) = self.one.pose(poses), self.other.pose(poses)
-        if isinstance(self.one.shape, Box):
+        """Return the contacts; see `candidate_count`."""
+        (Q, c), (R, o), one, other = self.one.pose(poses), self.other.pose(poses), self.one.shape, self.other.shape
+        if isinstance(one, Capsule):
+            own = one.radius, one.length / 2.0
+            if isinstance(other, Capsule):
+                spots = capsule_capsule(*own, Q[:, 2], other.radius, other.length / 2.0, R[:, 2], c - o)
+                return [Contact(gap, _frame(n), o + point) for gap, n, point in spots]
+            spots = capsule_box(*own, R.T @ Q[:, 2], _half(self.other), R.T @ (c - o))
+            return [Contact(gap, _frame(R @ n), o + R @ point) for gap, n, point in spots]
+        if isinstance(one, Box):
             contact = box_box(_half(self.other), _half(self.one), R.T @ Q, R.T @ (c - o))
             frame = _frame(R @ contact.n)
             return [Contact(gap, frame, o + R @ point) for gap, point in zip(contact.gaps, contact.points, strict=True)]
-        radius = self.one.shape.radius
-        if isinstance(self.other.shape, Box):
+        assert isinstance(one, Sphere)
+        radius = one.radius
+        if isinstance(other, Capsule):
+            gap, n, point = sphere_capsule(radius, other.radius, other.length / 2.0, R.T @ (c - o))
+            return [Contact(gap, _frame(R @ n), o + R @ point)]
+        if isinstance(other, Box):
             gap, n, point = sphere_box(radius, _half(self.other), R.T @ (c - o))
             return [Contact(gap, _frame(R @ n), o + R @ point)]
-        gap, n, point = sphere_sphere(radius, self.other.shape.radius, c - o)
+        assert isinstance(other, Sphere)
+        gap, n, point = sphere_sphere(radius, other.radius, c - o)
         return [Contact(gap, _frame(n), o + point)]
 
 
-Pair: TypeAlias = SphereTerrain | BoxTerrain | ShapePair
+Pair: TypeAlias = SphereTerrain | BoxTerrain | SupportTerrain | ShapePair
+_TURNED = (Box, Capsule, Cylinder, Ellipsoid)  # shapes with a rotation
+_RANKS: dict[type[Any], int] = {Sphere: 0, Capsule: 1, Box: 2}
+_COUNTS = {(Capsule, Capsule): 3, (Capsule, Box): 3, (Box, Box): 4}
+
+
+def ordered(one: BodyShape, other: BodyShape) -> tuple[BodyShape, BodyShape]:
+    """Return two shapes in the order of `ShapePair`.
+
+    Raises:
+        DefinitionError: A shape that collides with the terrain only.
+    """
+    for shape in (one.shape, other.shape):
+        if type(shape) not in _RANKS:
+            raise DefinitionError(
+                f"a {type(shape).__name__} collides with the terrain only; for contact with other bodies, represent it "
+                f"by spheres, capsules or boxes"
+            )
+    return (other, one) if _RANKS[type(one.shape)] > _RANKS[type(other.shape)] else (one, other)
 
 
 def candidate_count(one: Shape, other: Shape | None) -> int:
-    """Return the number of contact candidates of a shape with another, or with the terrain."""
-    boxes = isinstance(one, Box) and (other is None or isinstance(other, Box))
-    return 4 if boxes else 1
+    """Return the number of contact candidates of a shape with another, in the order of `ShapePair`, or the terrain."""
+    if other is not None:
+        return _COUNTS.get((type(one), type(other)), 1)
+    if isinstance(one, Sphere | Capsule):
+        return 1 if isinstance(one, Sphere) else 2
+    return 4 if isinstance(one, Box) else support_count(one)
 
 
 def _half(solid: BodyShape) -> Array:
@@ -184,44 +241,3 @@ def frame_of(normal: Array, sign: Any = 1.0) -> Array:
     b = x * y * a
     t1 = np.array([1.0 + sign * x * x * a, sign * b, -sign * x])
     return np.array([normal, t1, np.array([b, sign + y * y * a, -y])])
-
-
-def sphere_sphere(radius: float, other: float, d: Array) -> tuple[Any, Array, Array]:
-    """Return (gap, normal from the second sphere to the first (3,), point half way (3,) from the second center).
-
-    Args:
-        radius, other: Radii of the first and second sphere, [m].
-        d: Second center to first center, (3,), [m], in any frame, in which the results are too.
-    """
-    distance, n = _direction(d, _UP)
-    gap = distance - radius - other
-    return gap, n, (other + 0.5 * gap) * n
-
-
-def sphere_box(radius: float, half: Array, d: Array) -> tuple[Any, Array, Array]:
-    """Return (gap, normal from the box to the sphere (3,), point half way (3,)), in box axes from the box center.
-
-    For a center inside the box the normal is that of the nearest face.
-
-    Args:
-        radius: Of the sphere, [m]. half: Half edges of the box, (3,), [m], box axes.
-        d: Box center to sphere center, (3,), [m], box axes.
-    """
-    depth = np.array([np.abs(x) - h for x, h in zip(d, half, strict=True)])
-    nearest = np.maximum(np.maximum(depth[0], depth[1]), depth[2])
-    first = depth[0] >= nearest
-    x, y = where(first, 1.0, 0.0), where(first, 0.0, where(depth[1] >= nearest, 1.0, 0.0))
-    face = [x, y, 1.0 - x - y]
-    face_normal = np.array([sign_of(x) * selected for x, selected in zip(d, face, strict=True)])
-    near = np.array([np.minimum(np.maximum(x, -h), h) for x, h in zip(d, half, strict=True)])
-    outside, n = _direction(d - near, face_normal)
-    gap = where(nearest < 0.0, nearest, outside) - radius
-    return gap, n, d - (radius + 0.5 * gap) * n
-
-
-def _direction(d: Array, otherwise: Array) -> tuple[Any, Array]:
-    """Return (length, unit vector) of d, (3,); the unit vector is `otherwise` for a zero length."""
-    square = d @ d
-    short = square < _TINY**2
-    length = np.sqrt(where(short, 1.0, square))
-    return where(short, 0.0, length), where(short, otherwise, d / length)

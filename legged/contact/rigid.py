@@ -14,9 +14,10 @@ from legged.ground.terrain import Flat, Terrain
 from legged.robot.base import FloatingBase
 from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
-from legged.robot.link import Link, Shape
+from legged.robot.link import Link
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
+from legged.robot.shapes import Shape
 from legged.spatial import Array
 
 

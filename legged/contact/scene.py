@@ -18,12 +18,23 @@ from legged.algorithms.articulated import refuse_followers
 from legged.compiler.ir.annotations import items
 from legged.contact.delassus import Contacts
 from legged.contact.impact import Impact, impact
-from legged.contact.pairs import BodyShape, BoxTerrain, Pair, ShapePair, Side, SphereTerrain, candidate_count
+from legged.contact.pairs import (
+    BodyShape,
+    BoxTerrain,
+    Pair,
+    ShapePair,
+    Side,
+    SphereTerrain,
+    SupportTerrain,
+    candidate_count,
+    ordered,
+)
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError, UnknownNameError
-from legged.robot.link import Box, PlacedLink, Sphere
+from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
+from legged.robot.shapes import Box, Capsule, Sphere
 from legged.spatial import Array, cross, join
 
 TERRAIN = "terrain"
@@ -223,10 +234,14 @@ def _on_terrain(placed: _Placed) -> list[Pair]:
     """Return the pairs of a link's shapes and the terrain."""
     found: list[Pair] = []
     for shape, name in _body_shapes(placed):
-        if isinstance(shape.shape, Sphere):
-            found.append(SphereTerrain(shape.side, shape.shape.center, shape.shape.radius, (name,)))  # type: ignore[arg-type]
+        solid = shape.shape
+        names = _numbered(name, candidate_count(solid, None))
+        if isinstance(solid, Sphere | Capsule):
+            centers = [np.asarray(solid.center)] if isinstance(solid, Sphere) else list(solid.ends)
+            balls = zip(centers, names, strict=True)
+            found += [SphereTerrain(shape.side, center, solid.radius, (own,)) for center, own in balls]
         else:
-            found.append(BoxTerrain(shape, _numbered(name, 4)))
+            found.append((BoxTerrain if isinstance(solid, Box) else SupportTerrain)(shape, names))
     return found
 
 
@@ -237,7 +252,7 @@ def _between(one: _Placed, other: _Placed) -> list[Pair]:
     found: list[Pair] = []
     for a, name in _body_shapes(one):
         for b, with_name in _body_shapes(other):
-            first, second = (b, a) if isinstance(a.shape, Box) and isinstance(b.shape, Sphere) else (a, b)
+            first, second = ordered(a, b)
             names = _numbered(f"{name}-{with_name}", candidate_count(first.shape, second.shape))
             found.append(ShapePair(first, second, names))
     return found
@@ -247,7 +262,7 @@ def _body_shapes(placed: _Placed) -> list[tuple[BodyShape, str]]:
     """Return the shapes of a link in body axes, each with a name."""
     _, link = placed
     if not link.shapes:
-        raise DefinitionError(f"{link.name!r} has no collision shapes; give it a Sphere or a Box")
+        raise DefinitionError(f"{link.name!r} has no collision shapes; give it some, such as a Sphere or a Box")
     names = _numbered(link.name, len(link.shapes))
     moved = [shape.moved(link.rotation, link.position) for shape in link.shapes]
     return [(BodyShape(_side(placed), shape), name) for shape, name in zip(moved, names, strict=True)]

@@ -18,19 +18,26 @@ from legged.spatial import Array
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """A collision shape of a link, from which the contact points of feet are taken.
+    """A collision shape of a link as stated in its file.
 
     Attributes:
-        kind: "sphere", "box", "cylinder", "capsule" or "mesh".
-        size: Sphere: radius. Box: edges x, y, z. Cylinder and capsule: radius, length along z. Mesh: empty. [m].
+        kind: "sphere", "box", "cylinder", "capsule", "ellipsoid" or "mesh".
+        size: Sphere: radius. Box: edges x, y, z. Cylinder and capsule: radius, length along z, which in a capsule is
+            the distance of its spheres. Ellipsoid: half axes x, y, z. Mesh: empty. [m].
         position: Link origin to the center of the shape, (3,), [m], link axes.
         rotation: Shape axes to link axes, (3, 3).
+        vertices: Vertices of a mesh, (n, 3), [m], shape axes; None for other shapes and for meshes in files of theirs.
+        mesh: The file of a mesh as stated in the robot file; "" for other shapes.
+        scale: Factors of the coordinates in that file, (3,).
     """
 
     kind: str
     size: tuple[float, ...]
     position: Array
     rotation: Array
+    vertices: Array | None = None
+    mesh: str = ""
+    scale: tuple[float, ...] = (1.0, 1.0, 1.0)
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,11 @@ from legged.files.description import Shape as FileShape
 from legged.robot.base import Base, EulerBase
 from legged.robot.construction.builder import RobotBuilder
 from legged.robot.joint import Connection, Joint, Screw, Stage
-from legged.robot.link import PlacedLink, Shape, Sphere
+from legged.robot.link import PlacedLink
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.placement import Placement
 from legged.robot.robot import Robot
+from legged.robot.shapes import Box, Capsule, Cylinder, Hull, Shape, Sphere
 
 _AXES = dict(zip("xyz", np.eye(3), strict=True))
 
@@ -156,7 +157,13 @@ def _shape(shape: Shape) -> FileShape:
     center = np.asarray(shape.center)
     if isinstance(shape, Sphere):
         return FileShape("sphere", (shape.radius,), center, np.eye(3))
-    return FileShape("box", tuple(np.asarray(shape.size).tolist()), center, shape.rotation)
+    if isinstance(shape, Hull):
+        return FileShape("mesh", (), np.zeros(3), np.eye(3), shape.vertices)
+    kind = type(shape).__name__.lower()
+    if isinstance(shape, Capsule | Cylinder):
+        return FileShape(kind, (shape.radius, shape.length), center, shape.rotation)
+    size = shape.size if isinstance(shape, Box) else shape.radii
+    return FileShape(kind, tuple(np.asarray(size).tolist()), center, shape.rotation)
 
 
 def stage_names(joint: Joint) -> tuple[str, ...]:

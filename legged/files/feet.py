@@ -12,8 +12,8 @@ import numpy as np
 from legged.arguments import array, instance, text
 from legged.errors import ArgumentError, FileError, UnknownNameError
 from legged.files.description import Shape, Tree
-from legged.robot.link import Sphere
 from legged.robot.placement import Placement, Vector
+from legged.robot.shapes import Sphere
 from legged.spatial import Array
 
 Contact = Vector | Sphere
@@ -151,8 +151,8 @@ def _heights(tree: Tree, links: list[str]) -> list[float]:
 
 def _radius(shape: Shape) -> float:
     """Return the approximate extent of a shape from its center, [m]; 0 for a mesh, which is not opened."""
-    if shape.kind == "box":
-        return max(shape.size) / 2
+    if shape.kind in ("box", "ellipsoid"):
+        return max(shape.size) / (2 if shape.kind == "box" else 1)
     return shape.size[0] + sum(shape.size[1:]) / 2 if shape.size else 0.0
 
 

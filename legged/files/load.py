@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ from legged.denoc import conditioning
 from legged.errors import FileError, LeggedError, UnknownNameError
 from legged.files import embedded, reading
 from legged.files.audit import Audit, Finding, by_severity, find_all, ill_conditioned_modules
+from legged.files.collision import collision_shapes
 from legged.files.description import Description, JointEntry, LinkEntry, Tree, tree_of
 from legged.files.export_description import describe_robot
 from legged.files.feet import Feet, FootEntry, find_feet
@@ -25,9 +26,10 @@ from legged.robot.base import Base, FixedBase, FloatingBase
 from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
-from legged.robot.link import Link, Sphere
+from legged.robot.link import Link
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
+from legged.robot.shapes import Shape, Sphere
 from legged.spatial import Array
 
 
@@ -43,13 +45,15 @@ def load(
     joint_physics: bool = True,
     repair: str | Sequence[str] | None = None,
     gravity: Vector | None = None,
+    shapes: bool = False,
 ) -> Robot:
     """Return the robot described by a URDF or MJCF file; its attribute `audit` reports on the file.
 
     A file that `save_urdf` or `save_mjcf` wrote contains the whole robot besides the elements of the format. If nothing
     was changed in it, and no argument asks for another robot, this robot is returned; otherwise that of the elements.
 
-    Meshes of a URDF are not opened. Physically inconsistent inertias are kept if the dynamics are regular with them.
+    Meshes of a URDF are opened with `shapes` only. Physically inconsistent inertias are kept if the dynamics are
+    regular with them.
 
     Args:
         path: Path of the file.
@@ -68,13 +72,16 @@ def load(
         repair: Repairs, keys of `legged.files.resolve.REPAIRS`: "weld" fixes joints that move no mass, "inertia"
             replaces physically inconsistent inertias.
         gravity: Gravitational acceleration, (3,), [m/s^2], world axes. None: as stated in the file, or (0, 0, -9.81).
+        shapes: Whether links keep their collision shapes, for contact with other bodies (`legged.contact`) and for
+            pictures. Meshes become convex hulls of at most `legged.robot.shapes.MOST_VERTICES` vertices; the audit
+            states under `decided` how they differ.
 
     Raises:
         FileError: a file that cannot be read or does not describe a robot with regular dynamics.
         UnknownNameError: an unknown base, treatment of mimic joints or repair.
         DefinitionError: a gravity that is not three numbers.
     """
-    case = _read(path, base, feet, fuse, mimic, joint_physics, repair, order is None and gravity is None)
+    case = _read(path, base, feet, fuse, mimic, joint_physics, repair, shapes, order is None and gravity is None)
     singular = [finding for finding in case.findings if finding.severity == "singular"]
     if singular and case.original is None:
         problems = "; ".join(f"{finding.where}: {finding.words}" for finding in singular)
@@ -93,7 +100,7 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
         FileError: a file that cannot be read, or whose links and joints do not form a tree. Others as `load`.
     """
     order, gravity = options.pop("order", None), options.pop("gravity", None)
-    defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None}
+    defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None, "shapes": False}
     case = _read(path, base, **(defaults | options), is_default=order is None and gravity is None)
     if case.original is None and any(finding.severity == "singular" for finding in case.findings):
         return _audit(case)
@@ -119,6 +126,7 @@ class _Reading:
     decided: tuple[str, ...]
     repaired: tuple[str, ...]
     original: Robot | None = None
+    shapes: Mapping[str, tuple[Shape, ...]] = field(default_factory=dict)
 
 
 def describe(path: str | Path) -> Description:
@@ -149,6 +157,7 @@ def _read(
     mimic: str,
     joint_physics: bool,
     repair: str | Sequence[str] | None,
+    shapes: bool,
     is_default: bool,
 ) -> _Reading:
     """Return a file after reading; `is_default` tells whether order and gravity are those of the file."""
@@ -168,7 +177,9 @@ def _read(
     groups = {head: tuple(group[1:]) for head, group in tree.groups.items() if len(group) > 1}
     if fuse:
         tree, found = remove_fixed_joints(tree, found)
-    return _Reading(description.source, base, tree, found, groups, findings, tuple(decided), tuple(did))
+    solids, notes = collision_shapes(tree) if shapes else ({}, [])
+    decided = (*decided, *notes)
+    return _Reading(description.source, base, tree, found, groups, findings, decided, tuple(did), shapes=solids)
 
 
 def _read_original(robot: Robot, source: str) -> _Reading:
@@ -187,7 +198,7 @@ def _built(case: _Reading, order: str | Sequence[str] | None, gravity: Vector | 
         gravity = vector3("gravity", gravity)
     robot = case.original
     if robot is None:
-        robot = build(case.tree, case.base, case.feet, order, gravity)
+        robot = build(case.tree, case.base, case.feet, order, gravity, case.shapes)
         check_positive_definite(robot, case.tree)
     modules = tuple(module.links for module in robot.modules)
     conditions = tuple(map(float, conditioning(robot, robot.neutral(), scaled=True)))
@@ -225,7 +236,12 @@ BASES: dict[str, type[Base]] = {"floating": FloatingBase, "fixed": FixedBase}
 
 
 def build(
-    tree: Tree, base: str, feet: tuple[FootEntry, ...], order: str | Sequence[str] | None, gravity: Vector | None
+    tree: Tree,
+    base: str,
+    feet: tuple[FootEntry, ...],
+    order: str | Sequence[str] | None,
+    gravity: Vector | None,
+    shapes: Mapping[str, tuple[Shape, ...]],
 ) -> Robot:
     """Return the robot of a description, inertias unchecked; raise FileError if invalid. `order` as in `load`."""
     description = tree.description
@@ -236,7 +252,7 @@ def build(
     if gravity is None:
         gravity = GRAVITY if description.gravity is None else description.gravity
     try:
-        links = {name: _link(entries[name], contacts.get(name, {})) for name in tree.order}
+        links = {name: _link(entries[name], contacts.get(name, {}), shapes.get(name, ())) for name in tree.order}
         builder = RobotBuilder(description.name, links[description.root], base=BASES[base](), gravity=gravity)
         for name in tree.order[1:]:
             joint = tree.joint[name]
@@ -251,10 +267,10 @@ def build(
         raise FileError(description.source, str(error)) from error
 
 
-def _link(entry: LinkEntry, contacts: Mapping[str, Array | Sphere]) -> Link:
+def _link(entry: LinkEntry, contacts: Mapping[str, Array | Sphere], shapes: tuple[Shape, ...]) -> Link:
     if entry.mass is None:
-        return Link(entry.name, contacts=contacts)
-    return Link(entry.name, Inertia(entry.mass, entry.center, entry.tensor, checked=False), contacts)
+        return Link(entry.name, contacts=contacts, shapes=shapes)
+    return Link(entry.name, Inertia(entry.mass, entry.center, entry.tensor, checked=False), contacts, shapes)
 
 
 def _joint(entry: JointEntry) -> Joint:

@@ -3,93 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Annotated, TypeAlias
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.inertia import Inertia
-from legged.robot.placement import Vector, rotation3, vector3
+from legged.robot.placement import Vector, vector3
+from legged.robot.shapes import SHAPES, Shape, Sphere
 from legged.spatial import Array
-
-
-@checked
-@dataclass(frozen=True, eq=False)
-class Sphere:
-    """A sphere.
-
-    Attributes:
-        radius: [m].
-        center: Link origin to the sphere's center, (3,), [m], link axes.
-    """
-
-    radius: float
-    center: Vector = field(default_factory=lambda: np.zeros(3))
-
-    def __post_init__(self) -> None:
-        radius = float(self.radius)
-        if not (np.isfinite(radius) and radius > 0.0):
-            raise DefinitionError(f"a sphere's radius must be a length above 0 m, got {self.radius}")
-        object.__setattr__(self, "radius", radius)
-        object.__setattr__(self, "center", vector3("a sphere's center", self.center))
-
-    def moved(self, rotation: Annotated[Array, (3, 3)], position: Annotated[Array, (3,)]) -> Sphere:
-        """Return the sphere in an outer frame.
-
-        Args:
-            rotation: A rotation matrix, (3, 3), from this frame to the outer frame.
-            position: Origin of this frame, (3,), [m], outer axes.
-        """
-        return replace(self, center=rotation @ self.center + position)
-
-
-@checked
-@dataclass(frozen=True, eq=False)
-class Box:
-    """A box (cuboid).
-
-    Attributes:
-        size: Edge lengths along the box's own axes, (3,), [m].
-        center: Link origin to the box's center, (3,), [m], link axes.
-        rotation: A rotation matrix, (3, 3), box axes to link axes; the identity by default.
-    """
-
-    size: Vector
-    center: Vector = field(default_factory=lambda: np.zeros(3))
-    rotation: Array = field(default_factory=lambda: np.eye(3))
-
-    def __post_init__(self) -> None:
-        size = vector3("a box's size", self.size)
-        if not (size > 0.0).all():
-            raise DefinitionError(f"a box's edges must be longer than 0 m, got {self.size}")
-        object.__setattr__(self, "size", size)
-        object.__setattr__(self, "center", vector3("a box's center", self.center))
-        object.__setattr__(self, "rotation", rotation3("a box's rotation", self.rotation))
-
-    @property
-    def half(self) -> Array:
-        """Half the edge lengths, (3,), [m], box axes."""
-        return np.asarray(self.size) / 2.0
-
-    @property
-    def corners(self) -> Array:
-        """Positions of the corners, (8, 3), [m], link axes."""
-        signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
-        return np.asarray(self.center) + (signs * self.half) @ self.rotation.T
-
-    def moved(self, rotation: Annotated[Array, (3, 3)], position: Annotated[Array, (3,)]) -> Box:
-        """Return the box in an outer frame.
-
-        Args:
-            rotation: A rotation matrix, (3, 3), from this frame to the outer frame.
-            position: Origin of this frame, (3,), [m], outer axes.
-        """
-        return replace(self, center=rotation @ self.center + position, rotation=rotation @ self.rotation)
-
-
-Shape: TypeAlias = Sphere | Box
 
 
 def moved_contact(at: Vector | Sphere, rotation: Array, position: Array) -> Array | Sphere:
@@ -131,7 +52,8 @@ class Link:
         object.__setattr__(self, "contacts", points)
         for shape in self.shapes:
             if not isinstance(shape, Shape):
-                raise DefinitionError(f"a shape of link {self.name!r} must be a Sphere or a Box, got {shape!r}")
+                names = ", ".join(kind.__name__ for kind in SHAPES.values())
+                raise DefinitionError(f"a shape of link {self.name!r} must be one of {names}, got {shape!r}")
         object.__setattr__(self, "shapes", tuple(self.shapes))
 
     def prefixed(self, prefix: str) -> Link:

@@ -21,7 +21,7 @@ from legged.app.balance.report import PAPER, BalanceReport
 from legged.app.cli import app
 from legged.contact import Rigid
 from legged.errors import DefinitionError
-from legged.robot.link import Box
+from legged.robot.shapes import Box
 from legged.simulation.results.records import GROUND
 
 

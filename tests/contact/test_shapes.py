@@ -7,14 +7,22 @@ from scipy.spatial.transform import Rotation
 
 import legged
 from legged.compiler import compile as compile_function
-from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
+from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Scene, Sphere
 from legged.contact.box_box import box_box, sign_of
-from legged.contact.pairs import frame_of, sphere_box, sphere_sphere
+from legged.contact.capsules import capsule_box, capsule_capsule, sphere_capsule
+from legged.contact.pairs import frame_of
+from legged.contact.spheres import sphere_box, sphere_sphere
+from legged.contact.support import support_points
 from legged.errors import DefinitionError
 from legged.ground import Slope, paper_ground
 
 WORLD = """<mujoco><worldbody><body><freejoint/><geom type="box" size="{} {} {}"/></body>
 <body><freejoint/><geom type="{}" size="{} {} {}"/></body></worldbody></mujoco>"""
+
+
+def points_on_a_sphere(count):
+    points = np.random.default_rng(0).normal(size=(count, 3))
+    return points / np.linalg.norm(points, axis=1)[:, None]
 
 
 class Pair:
@@ -191,7 +199,14 @@ def test_traced_distances_equal_plain_ones():
         (lambda: Box((0.1, 0.0, 0.2)), "edges"),
         (lambda: Box((0.1, 0.2)), "size"),
         (lambda: Box((0.1, 0.1, 0.1), rotation=2.0 * np.eye(3)), "orthonormal"),
-        (lambda: legged.Link("foot", shapes=[0.1]), "Sphere or a Box"),
+        (lambda: legged.Link("foot", shapes=[0.1]), "one of Sphere, Box, Capsule"),
+        (lambda: Capsule(0.0, 0.1), "capsule's radius must be a length above 0 m"),
+        (lambda: Cylinder(0.1, -1.0), "cylinder's length"),
+        (lambda: Ellipsoid((0.1, 0.1, 0.0)), "ellipsoid's radii"),
+        (lambda: Hull(np.eye(3)), "four different vertices or more, got 3"),
+        (lambda: Hull(np.random.default_rng(0).normal(size=(9, 3)) * (1, 1, 0)), "lie in a plane"),
+        (lambda: Hull(np.outer(np.arange(5.0), (1, 1, 1))), "lie in a plane"),
+        (lambda: Hull(points_on_a_sphere(200)), "has at most 32 vertices, got 200"),
         (lambda: FreeBody("block", legged.Inertia(), [Sphere(0.1)]), "mass"),
         (lambda: FreeBody("block", legged.sphere_inertia(1.0, 0.1), [Sphere(0.1)], quaternion=(1, 1, 0, 0)), "norm 1"),
         (lambda: FreeBody("block", legged.sphere_inertia(1.0, 0.1), [Sphere(0.1)], velocity=(1, 0)), "velocity"),
@@ -207,3 +222,153 @@ def test_traced_distances_equal_plain_ones():
 def test_invalid_shapes_and_grounds_are_refused(make, words):
     with pytest.raises(DefinitionError, match=words):
         make()
+
+
+coal = pytest.importorskip("coal")
+
+
+def coal_distance(shape, R, d, other):
+    """Return the distance of a shape at (R, d) and another at the origin by coal."""
+    places = coal.Transform3s(R, d), coal.Transform3s(np.eye(3), np.zeros(3))
+    return coal.distance(shape, places[0], other, places[1], coal.DistanceRequest(), coal.DistanceResult())
+
+
+def random_place(rng, size=0.4):
+    return Rotation.from_quat(rng.normal(size=4)).as_matrix(), rng.normal(size=3) * size
+
+
+def capsules(rng):
+    """Return radius and half length of a capsule, and the same of another."""
+    return (*rng.uniform((0.02, 0.05), (0.1, 0.3)), *rng.uniform((0.02, 0.05), (0.1, 0.3)))
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_capsule_distances_equal_those_of_coal(seed):
+    rng = np.random.default_rng(seed)
+    (radius, half, other, other_half), (R, d), box = capsules(rng), random_place(rng), rng.uniform(0.05, 0.3, 3)
+    capsule = coal.Capsule(radius, 2 * half)
+    spots = capsule_capsule(radius, half, R[:, 2], other, other_half, np.eye(3)[2], d)
+    assert abs(spots[0][0] - coal_distance(capsule, R, d, coal.Capsule(other, 2 * other_half))) < 1e-12
+    assert all(spot[0] >= spots[0][0] - 1e-15 for spot in spots)
+    gap, *_ = sphere_capsule(radius, other, other_half, d)
+    assert abs(gap - coal_distance(coal.Sphere(radius), R, d, coal.Capsule(other, 2 * other_half))) < 1e-12
+    expected = coal_distance(capsule, R, d, coal.Box(*2 * box))
+    spots = capsule_box(radius, half, R[:, 2], box, d)
+    if expected > -0.9 * radius:  # the segment does not enter the box
+        assert abs(spots[0][0] - expected) < 1e-9  # coal's tolerance
+        assert all(spot[0] >= expected - 1e-9 for spot in spots)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_capsules_do_not_depend_on_their_order(seed):
+    rng = np.random.default_rng(seed)
+    (radius, half, other, other_half), (R, d) = capsules(rng), random_place(rng)
+    a, b = R[:, 2], np.eye(3)[2]
+    gap, n, point = capsule_capsule(radius, half, a, other, other_half, b, d)[0]
+    back = capsule_capsule(other, other_half, b, radius, half, a, -d)[0]
+    assert abs(gap - back[0]) < 1e-14
+    np.testing.assert_allclose(n, -back[1], atol=1e-12)
+    np.testing.assert_allclose(point, back[2] + d, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_gap_of_capsules_changes_along_the_normal(seed):
+    """Moving by a small step changes the gap by its component along the normal, wherever the distance is smooth."""
+    rng = np.random.default_rng(seed)
+    (radius, half, other, other_half), (R, d), box = capsules(rng), random_place(rng, 0.6), rng.uniform(0.05, 0.3, 3)
+    step = 1e-6 * rng.normal(size=3)  # [m]
+    pairs = (
+        lambda d: capsule_capsule(radius, half, R[:, 2], other, other_half, np.eye(3)[2], d)[0],
+        lambda d: capsule_box(radius, half, R[:, 2], box, d)[0],
+    )
+    for pair in pairs:
+        gap, n, _ = pair(d)
+        if gap > -0.9 * radius:
+            assert abs(pair(d + step)[0] - gap - n @ step) < 1e-10  # [m]: curvature times the square of the step
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-12, 1e-4])
+def test_parallel_capsules_rest_on_two_points(tilt):
+    R = Rotation.from_euler("zy", (tilt, np.pi / 2)).as_matrix()
+    spots = capsule_capsule(0.05, 0.2, R[:, 2], 0.1, 0.3, np.array([1.0, 0.0, 0.0]), np.array([0.15, 0.0, 0.149]))
+    near = sorted(point[0] for gap, _, point in spots if abs(gap + 0.001) < 1e-6)
+    assert abs(near[0] + 0.05) < 1e-3 and abs(near[-1] - 0.3) < 1e-3  # the segments overlap from -0.05 to 0.3 m
+    assert all(abs(n[2] - 1.0) < 1e-6 for gap, n, _ in spots if gap < 0.5)
+
+
+def test_a_capsule_across_a_box_rests_on_its_edges():
+    box = np.array([0.1, 0.3, 0.05])
+    spots = capsule_box(0.02, 0.5, np.array([1.0, 0.0, 0.0]), box, np.array([0.03, 0.0, 0.069]))
+    places = sorted(point[0] for gap, _, point in spots if abs(gap + 0.001) < 1e-12)
+    assert abs(places[0] + 0.1) < 1e-12 and abs(places[-1] - 0.1) < 1e-12
+    assert all(np.allclose(n, [0, 0, 1]) for gap, n, _ in spots if gap < 0.5)
+
+
+def round_shapes(rng):
+    """Return pairs of a shape and the same in coal."""
+    radius, length, radii = *rng.uniform(0.05, 0.4, 2), rng.uniform(0.05, 0.3, 3)
+    return (Cylinder(radius, length), coal.Cylinder(radius, length)), (Ellipsoid(radii), coal.Ellipsoid(*radii))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lowest_points_equal_distances_to_a_plane(seed):
+    rng = np.random.default_rng(seed)
+    R, n = random_place(rng)
+    n = n / np.linalg.norm(n)
+    for shape, oracle in round_shapes(rng):
+        low = min((R @ point) @ n for point, _ in support_points(shape, R.T @ n))
+        assert abs(low + 2.0 - coal_distance(oracle, R, np.zeros(3), coal.Halfspace(n, -2.0))) < 1e-12
+    hull = Hull(rng.normal(size=(30, 3)))
+    used = [point for point, extra in support_points(hull, n) if extra == 0.0]
+    assert abs(min(point @ n for point in used) - ((hull.vertices - hull.center) @ n).min()) < 1e-12
+    assert len({tuple(point) for point in used}) == len(used)
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.4, 1.3])
+def test_a_flat_hull_rests_on_the_corners_of_its_face(turn):
+    R = Rotation.from_euler("z", turn).as_matrix()
+    box = Box((0.3, 0.2, 0.1), rotation=R)
+    used = [point for point, extra in support_points(Hull(box.corners), np.array([0.0, 0.0, 1.0])) if extra == 0.0]
+    assert {tuple(np.round(point, 9)) for point in used} == {tuple(np.round(p, 9)) for p in box.corners if p[2] < 0.0}
+
+
+def test_an_upright_cylinder_rests_on_a_triangle_and_a_lying_one_on_a_line():
+    points = np.array([point for point, _ in support_points(Cylinder(0.1, 0.4), np.array([0.0, 0.0, 1.0]))])
+    assert np.allclose(sorted(points[:, 2]), [-0.2, -0.2, -0.2, 0.2])
+    assert np.allclose(points[points[:, 2] < 0.0].mean(axis=0), [0.0, 0.0, -0.2])
+    points = np.array([point for point, _ in support_points(Cylinder(0.1, 0.4), np.array([1.0, 0.0, 0.0]))])
+    assert sorted(points[np.isclose(points[:, 0], -0.1)][:, 2]) == [-0.2, 0.2]
+
+
+SOLIDS = {
+    "capsule": (Capsule(0.05, 0.2, rotation=legged.rpy(0.0, np.pi / 2, 0.0)), 0.05),
+    "cylinder": (Cylinder(0.05, 0.2), 0.1),
+    "ellipsoid": (Ellipsoid((0.1, 0.08, 0.05)), 0.05),
+    "hull": (Hull(Box((0.2, 0.1, 0.1)).corners), 0.05),
+}
+
+
+def test_solids_come_to_rest_on_the_ground_and_on_a_box():
+    """Heights at rest are known; a third capsule lies across a box, at the height of box and radius."""
+    block = FreeBody("box", legged.box_inertia(2.0, (0.2, 0.2, 0.2)), [Box((0.2, 0.2, 0.2))], (0.0, 0.0, 0.1))
+    bodies = [block]
+    for k, (name, (shape, height)) in enumerate(SOLIDS.items()):
+        bodies.append(FreeBody(name, legged.box_inertia(1.0, (0.1, 0.1, 0.1)), [shape], (k + 1.0, 0.0, height + 0.01)))
+    across = SOLIDS["capsule"][0]
+    bodies.append(FreeBody("rod", legged.box_inertia(1.0, (0.1, 0.1, 0.1)), [across], (0.0, 0.0, 0.26)))
+    robot = legged.RobotBuilder("post", legged.Link("base", legged.box_inertia(1, (1, 1, 1))), base=legged.FixedBase())
+    pairs = (*((body.name, "terrain") for body in bodies[:-1]), ("rod", "box"))
+    ground = Rigid(friction=0.5, pairs=pairs)
+    run = legged.simulate(robot.build(), until=0.4, ground=ground, bodies=bodies, fall=False)
+    for name, (_, height) in SOLIDS.items():
+        assert abs(run.body(name).position[-1, 2] - height) < 1e-4  # [m]
+    assert abs(run.body("rod").position[-1, 2] - 0.25) < 1e-4  # [m]
+    assert np.abs(run.bodies.v[-1]).max() < 1e-3  # [rad/s] and [m/s]
+
+
+def test_shapes_that_cannot_collide_are_named():
+    inertia = legged.box_inertia(1.0, (0.1, 0.1, 0.1))
+    one, two = FreeBody("one", inertia, [Cylinder(0.1, 0.1)]), FreeBody("two", inertia, [Sphere(0.1)])
+    robot = legged.RobotBuilder("stand", legged.Link("base", inertia)).build()
+    with pytest.raises(DefinitionError, match="a Cylinder collides with the terrain only"):
+        Scene.of(robot, Rigid(), [one, two])

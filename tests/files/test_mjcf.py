@@ -212,10 +212,6 @@ def test_unconverted_elements_are_reported(load, words):
 
 LOSSES_OF_BODIES = {
     "gravity compensation of bodies (1)": ('<body name="b"', '<body name="b" gravcomp="1"'),
-    "collision shapes of type ellipsoid (1)": (
-        '<geom size="0.1"/><site name="t"',
-        '<geom type="ellipsoid" size="1 2 1"/><site name="t"',
-    ),
     "the stop of ball joint 'j'": ('<joint name="j"', '<joint name="j" type="ball" limited="true" range="0 1"'),
     "the nonlinear part of the spring of joint 'j'": ('<joint name="j"', '<joint name="j" stiffness="1 2 3"'),
     "motion-capture bodies": ("<worldbody>", '<worldbody><body name="m" mocap="true"><geom size="0.1"/></body>'),

@@ -16,8 +16,8 @@ from legged.app.timing import best_times
 from legged.contact import FreeBody, Rigid
 from legged.errors import DefinitionError, SimulationError, SimulationInterrupt
 from legged.robot.inertia import box_inertia
-from legged.robot.link import Box
 from legged.robot.robot import Robot
+from legged.robot.shapes import Box
 from legged.robot.state import State
 from legged.rotations import euler_matrix
 from legged.simulation import Run

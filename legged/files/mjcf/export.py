@@ -11,7 +11,7 @@ import numpy as np
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.files import embedded
-from legged.files.description import IDENTITY, JointEntry
+from legged.files.description import IDENTITY, JointEntry, Shape
 from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
 from legged.files.inertias import entry_inertia
 from legged.robot.inertia import Inertia
@@ -154,10 +154,24 @@ class _Writer:
     def _shapes(self, body: ET.Element, link: str, place: Placement) -> None:
         """Write the collision shapes of a link at a place in a body."""
         for shape in () if self.is_exact else self.links[link].shapes:
-            size = np.array(shape.size) / (1.0 if shape.kind == "sphere" else 2.0)
             at = _pose(place @ Placement(shape.rotation, shape.position))
             collides = {"contype": "1", "conaffinity": "0", "mass": "0"}
-            ET.SubElement(body, "geom", {"type": shape.kind, "size": _vector(size), **at, **collides})
+            ET.SubElement(body, "geom", {"type": shape.kind, **self._size(shape), **at, **collides})
+
+    def _size(self, shape: Shape) -> dict[str, str]:
+        """Return the attribute for the size of a geom; the mesh of a hull is added to the assets."""
+        if shape.vertices is not None:
+            assets = self.root.find("asset")
+            assets = ET.SubElement(self.root, "asset") if assets is None else assets
+            name = f"hull {len(assets) + 1}"
+            ET.SubElement(assets, "mesh", name=name, vertex=_vector(shape.vertices.ravel()))
+            return {"mesh": name}
+        size = np.array(shape.size)
+        if shape.kind == "box":
+            size = size / 2.0
+        elif shape.kind in ("capsule", "cylinder"):
+            size = size / (1.0, 2.0)
+        return {"size": _vector(size)}
 
     def _add_joints(self, parent: ET.Element, joint: JointEntry) -> None:
         """Write the body of a joint; massless links before it become further joints of the body."""

@@ -126,7 +126,7 @@ class PhysicsReader:
 
 
 _EQUALITIES = {0: "connect", 1: "weld", 2: "joint", 3: "tendon", 7: "distance"}  # mjtEq
-_NO_SHAPE = {1: "hfield", 4: "ellipsoid", 8: "sdf"}  # mjtGeom
+_NO_SHAPE = {1: "hfield", 8: "sdf"}  # mjtGeom
 _COUNTED = {
     "ntendon": "tendons: their springs, dampers, limits and couplings",
     "nflex": "flexible bodies",

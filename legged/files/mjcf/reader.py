@@ -41,7 +41,7 @@ def captured_warnings(mujoco: Any) -> Iterator[list[str]]:
 
 KINDS = ("free", "ball", "prismatic", "revolute")
 """Joint kinds by value of mjtJoint."""
-SHAPES = {2: "sphere", 3: "capsule", 5: "cylinder", 6: "box", 7: "mesh"}
+SHAPES = {2: "sphere", 3: "capsule", 4: "ellipsoid", 5: "cylinder", 6: "box", 7: "mesh"}
 """Shape kinds by value of mjtGeom."""
 _NUMBERS = {
     "body": ("pos", "quat", "mass", "inertia", "ipos", "iquat"),
@@ -212,7 +212,14 @@ class _Reader:
             kind = SHAPES.get(int(model.geom_type[geom]))
             if kind and (model.geom_contype[geom] or model.geom_conaffinity[geom]):
                 size = _size(kind, model.geom_size[geom])
-                yield Shape(kind, size, model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom]))
+                place = model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom])
+                yield Shape(kind, size, *place, self._vertices(geom) if kind == "mesh" else None)
+
+    def _vertices(self, geom: int) -> Array:
+        """Return the vertices of the mesh of a geom, (n, 3), [m], geom axes."""
+        mesh = int(self.model.geom_dataid[geom])
+        first = int(self.model.mesh_vertadr[mesh])
+        return self.model.mesh_vert[first : first + int(self.model.mesh_vertnum[mesh])].astype(float)
 
     def _site(self, site: int) -> None:
         model = self.model
@@ -257,7 +264,7 @@ def _matrix(quaternion: Array) -> Array:
 
 def _size(kind: str, size: Array) -> tuple[float, ...]:
     """Return the size in the form of `Shape`; MuJoCo gives half lengths."""
-    if kind == "box":
-        return tuple(float(2 * x) for x in size)
+    if kind in ("box", "ellipsoid"):
+        return tuple(float(2 * x if kind == "box" else x) for x in size)
     radius, half, _ = (float(x) for x in size)
     return {"sphere": (radius,), "mesh": ()}.get(kind, (radius, 2 * half))

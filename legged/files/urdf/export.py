@@ -9,12 +9,13 @@ import numpy as np
 
 from legged.checked import checked
 from legged.files import embedded
-from legged.files.description import Description, JointEntry, LinkEntry
+from legged.files.description import Description, JointEntry, LinkEntry, Shape
 from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
 from legged.files.urdf.reader import FIELDS, IN_URDF
 from legged.files.urdf.schema import LARGEST
 from legged.robot.physics import JointPhysics
 from legged.robot.robot import Robot
+from legged.robot.shapes import Ellipsoid, Hull
 from legged.rotations import euler_angles
 from legged.spatial import Array
 
@@ -41,15 +42,20 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     - Armature, springs and rotors are written to <physics>, which other programs ignore: see
       `legged.files.urdf.reader`.
     - An effort or speed limit of 0 means no limit; a missing stop is written as 1e9.
-    - Collision shapes and round feet become <collision> elements.
+    - Collision shapes and round feet become <collision> elements, capsules a cylinder and two spheres. URDF has no
+      ellipsoids, and hulls would need files of their own: these are in the element <legged> only, and a
+      `legged.errors.FileWarning` tells how many there are.
 
     Without description, that is for a joint or base of a user's own class, a `legged.errors.FileWarning` lists what the
     elements lack: the planar or Euler-angle base, the order of the joints and the partition into modules, where they
     differ from what `legged.load` assumes.
     """
     root = _to_element(robot)
-    if not embedded.add_to_urdf(root, robot):
-        warn_of_losses("URDF", losses(robot))
+    found = [] if embedded.add_to_urdf(root, robot) else losses(robot)
+    left_out = sum(isinstance(shape, Ellipsoid | Hull) for link in robot.links for shape in link.shapes)
+    if left_out:
+        found.append(f"the {left_out} ellipsoids and hulls of the robot, which other programs will not see")
+    warn_of_losses("URDF", found)
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(_to_bytes(root))
@@ -83,12 +89,15 @@ def _write(root: ET.Element, description: Description) -> None:
 
 
 def _link(element: ET.Element, link: LinkEntry) -> None:
-    for shape in link.shapes:
+    for shape in (part for each in link.shapes for part in _in_urdf(each)):
         collision = ET.SubElement(element, "collision")
         ET.SubElement(collision, "origin", _origin(shape.position, shape.rotation))
         geometry = ET.SubElement(collision, "geometry")
         if shape.kind == "sphere":
             ET.SubElement(geometry, "sphere", radius=repr(shape.size[0]))
+        elif shape.kind == "cylinder":
+            radius, length = shape.size
+            ET.SubElement(geometry, "cylinder", radius=repr(radius), length=repr(length))
         else:
             ET.SubElement(geometry, "box", size=_vector(np.array(shape.size)))
     if link.mass is None:
@@ -98,6 +107,20 @@ def _link(element: ET.Element, link: LinkEntry) -> None:
     ET.SubElement(inertial, "mass", value=format_numbers(link.mass))
     places = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
     ET.SubElement(inertial, "inertia", {name: format_numbers(t[place]) for name, place in places.items()})
+
+
+def _in_urdf(shape: Shape) -> list[Shape]:
+    """Return the shapes of URDF that are a shape together: a cylinder and two spheres for a capsule."""
+    if shape.kind != "capsule":
+        return [] if shape.kind in _NOT_IN_URDF else [shape]
+    radius, length = shape.size
+    along = shape.rotation @ np.array([0.0, 0.0, length / 2])
+    ends = [Shape("sphere", (radius,), shape.position + end, np.eye(3)) for end in (-along, along)]
+    return [Shape("cylinder", shape.size, shape.position, shape.rotation), *ends]
+
+
+_NOT_IN_URDF = ("ellipsoid", "mesh")
+"""Shapes without an element of URDF, or with one that needs a further file."""
 
 
 def _joint(root: ET.Element, joint: JointEntry) -> None:

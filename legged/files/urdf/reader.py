@@ -1,4 +1,4 @@
-"""Read a URDF into a description, with yourdfpy; meshes are not opened.
+"""Read a URDF into a description, with yourdfpy; `legged.files.collision` opens meshes.
 
 Besides the standard elements, joints may have an element <physics> for what URDF cannot represent (`save_urdf` writes
 it, other programs ignore it), and transmissions may give a rotor inertia:
@@ -118,7 +118,8 @@ def _shape(collision: Any) -> Shape:
         return Shape("box", tuple(map(float, geometry.box.size)), position, rotation)
     if geometry.cylinder is not None:
         return Shape("cylinder", (geometry.cylinder.radius, geometry.cylinder.length), position, rotation)
-    return Shape("mesh", (), position, rotation)
+    scale = np.broadcast_to(1.0 if geometry.mesh.scale is None else geometry.mesh.scale, 3)
+    return Shape("mesh", (), position, rotation, mesh=geometry.mesh.filename, scale=tuple(scale.tolist()))
 
 
 def _pose(origin: np.ndarray | None) -> tuple[np.ndarray, np.ndarray]:

@@ -17,11 +17,12 @@ from legged.robot.base import Base
 from legged.robot.body import Body, moments_of, regroup
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Connection, Coupling, Fixed, Follower, Joint, PlacedJoint, Stage
-from legged.robot.link import ContactPoint, Link, PlacedLink, Sphere
+from legged.robot.link import ContactPoint, Link, PlacedLink
 from legged.robot.modules import Module, check_modules, find_modules, first_entries, resolve_couplings
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.placement import IDENTITY, Placement, Vector, body_axes, joint_transforms, origin_along
 from legged.robot.robot import Robot
+from legged.robot.shapes import Sphere
 from legged.spatial import Array
 
 

@@ -33,9 +33,10 @@ from legged.robot.joint import (
     Spherical,
     Universal,
 )
-from legged.robot.link import Box, Link, Shape, Sphere
+from legged.robot.link import Link
 from legged.robot.physics import NUMBERS, UNLIMITED, JointPhysics, Rotor
 from legged.robot.robot import Robot
+from legged.robot.shapes import SHAPES, Shape, Sphere
 from legged.spatial import Array
 
 VERSION = 1
@@ -144,15 +145,8 @@ def _contact(name: str, at: Any) -> dict[str, Any]:
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
-    center = np.asarray(shape.center).tolist()
-    if isinstance(shape, Sphere):
-        return {"kind": "sphere", "radius": shape.radius, "center": center}
-    return {
-        "kind": "box",
-        "size": np.asarray(shape.size).tolist(),
-        "center": center,
-        "rotation": shape.rotation.tolist(),
-    }
+    values = {entry.name: np.asarray(getattr(shape, entry.name)).tolist() for entry in fields(shape)}
+    return {"kind": type(shape).__name__.lower(), **values}
 
 
 def _joint(c: Connection) -> dict[str, Any]:
@@ -229,15 +223,22 @@ def _read_contact(what: str, data: Any) -> Array | Sphere:
 
 def _read_shape(what: str, data: Any) -> Shape:
     what = f"a shape of {what}"
-    kind = known_name("shape", instance(what, data, Mapping, "a mapping with a kind").get("kind"), ("sphere", "box"))
-    if kind == "sphere":
-        own = _entries(what, data, ("kind", "radius"), ("center",))
-        radius = number(f"radius of {what}", own["radius"], "m", above=0.0)
-        return Sphere(radius, array(f"center of {what}", own.get("center", np.zeros(3)), (3,)))
-    own = _entries(what, data, ("kind", "size"), ("center", "rotation"))
-    size, center = (array(f"{k} of {what}", own.get(k, np.zeros(3)), (3,)) for k in ("size", "center"))
+    name = known_name("shape", instance(what, data, Mapping, "a mapping with a kind").get("kind"), SHAPES)
+    names = [entry.name for entry in fields(SHAPES[name])]
+    optional = [entry for entry in names if entry in _SHAPE_POSE]
+    own = _entries(what, data, ("kind", *(entry for entry in names if entry not in optional)), optional)
+    values = {}
+    for entry in names:
+        if entry in own:
+            where, shape = f"{entry} of {what}", _SHAPE_ARRAYS.get(entry)
+            values[entry] = array(where, own[entry], shape) if shape else number(where, own[entry], "m", above=0.0)
     with errors_of(what):
-        return Box(size, center, array(f"rotation of {what}", own.get("rotation", np.eye(3)), (3, 3)))
+        return SHAPES[name](**values)
+
+
+_SHAPE_ARRAYS = {"center": (3,), "rotation": (3, 3), "size": (3,), "radii": (3,), "vertices": (None, 3)}
+_SHAPE_POSE = ("center", "rotation")
+"""Entries of shapes that may be left out."""
 
 
 def _add_joint(builder: RobotBuilder, data: Any) -> None:

@@ -14,17 +14,17 @@ from legged.dynamics.kinematics import link_poses
 from legged.ground.ground import Ground
 from legged.ground.terrain import Stairs
 from legged.robot.inertia import Inertia
-from legged.robot.link import Box, PlacedLink, Shape
+from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.simulation.results.records import FREE
+from legged.simulation.results.wireframe import wireframe
 
 Array = np.ndarray
 _MERGE_DISTANCE = 1e-6  # [m]: closer points are one node
 _GRID_SPACING = 0.25  # [m], between lines on the ground
 _MAX_LINES = 60  # lines of the ground grid in one direction
 _POINTS_PER_LINE = 300
-_CIRCLE_POINTS = 16
 
 
 class Drawing(NamedTuple):
@@ -152,32 +152,6 @@ def _inertia_in(link: PlacedLink, rotations: Array, origins: Array, head: int) -
     """Return the inertia of a link in the axes of link `head`, all joints at zero."""
     R, o = rotations[head].T, origins[link.index] - origins[head]
     return link.inertia.moved(R @ rotations[link.index], R @ o)
-
-
-def wireframe(shapes: Sequence[Shape]) -> tuple[Array, list[tuple[int, int]]]:
-    """Return the points of a wireframe and the pairs of points to join: edges of boxes, three circles per sphere.
-
-    Args:
-        shapes: Boxes and spheres of one link or body.
-
-    Returns:
-        Points (k, 3), [m], in the axes of the link or body, and pairs of their indices.
-    """
-    points: list[Array] = []
-    lines: list[tuple[int, int]] = []
-    for shape in shapes:
-        first = len(points)
-        if isinstance(shape, Box):
-            points += list(shape.corners)
-            lines += [(first + i, first + i + bit) for bit in (1, 2, 4) for i in range(8) if not i & bit]
-            continue
-        angles = np.arange(_CIRCLE_POINTS) * (2.0 * np.pi / _CIRCLE_POINTS)
-        for axis in range(3):
-            circle = np.roll(np.array([np.cos(angles), np.sin(angles), 0.0 * angles]), axis, axis=0).T
-            begin = len(points)
-            points += list(shape.center + shape.radius * circle)
-            lines += [(begin + i, begin + (i + 1) % _CIRCLE_POINTS) for i in range(_CIRCLE_POINTS)]
-    return np.array(points).reshape(-1, 3), lines
 
 
 def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Array]:

@@ -1,0 +1,123 @@
+"""Collision shapes of a robot file as shapes of links; meshes are opened and replaced by their convex hulls."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from legged.errors import DefinitionError, FileError
+from legged.files.description import Shape, Tree
+from legged.files.reading import check_regular
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere, hull_of
+from legged.robot.shapes import Shape as LinkShape
+from legged.spatial import Array
+
+MAX_BYTES = 2**28
+"""Largest file of a mesh, [byte]."""
+_EXACT = 1e-6
+"""Error of a hull above which the audit reports it, [m]."""
+_CONVEX = 1e-3
+"""Relative difference of the volumes of a mesh and its hull above which the audit reports it."""
+
+
+def collision_shapes(tree: Tree) -> tuple[Mapping[str, tuple[LinkShape, ...]], list[str]]:
+    """Return the shapes of each link, and one sentence for each mesh that its hull does not represent exactly.
+
+    Args:
+        tree: Tree of the robot.
+
+    Raises:
+        FileError: A shape without volume, or a mesh that is missing, damaged or larger than `MAX_BYTES`.
+    """
+    found, notes = {}, []
+    for name in tree.order:
+        shapes = []
+        for shape in tree.link[name].shapes:
+            try:
+                converted, note = _converted(shape, tree.description.source)
+            except DefinitionError as error:
+                words = f"a collision shape of link {name!r}: {error}; load with shapes=False to leave out all shapes"
+                raise FileError(tree.description.source, words) from error
+            shapes.append(converted)
+            notes += [f"link {name!r}: {note}"] if note else []
+        found[name] = tuple(shapes)
+    return found, notes
+
+
+def _converted(shape: Shape, source: str) -> tuple[LinkShape, str]:
+    """Return a shape, and in words what of its mesh the hull does not represent."""
+    place: Any = (shape.position, shape.rotation)
+    if shape.kind == "mesh":
+        vertices, what = _mesh(shape, source)
+        hull, outside = hull_of(vertices)
+        words = [what] if what else []
+        if outside > _EXACT:
+            words.append(f"the hull has {len(hull.vertices)} vertices and lies up to {1e3 * outside:.2g} mm inside")
+        return Hull(hull.vertices).moved(shape.rotation, shape.position), "; ".join(words)
+    if shape.kind == "sphere":
+        return Sphere(shape.size[0], shape.position), ""
+    if shape.kind in ("box", "ellipsoid"):
+        return {"box": Box, "ellipsoid": Ellipsoid}[shape.kind](np.array(shape.size), *place), ""
+    return {"cylinder": Cylinder, "capsule": Capsule}[shape.kind](*shape.size, *place), ""
+
+
+def _mesh(shape: Shape, source: str) -> tuple[Array, str]:
+    """Return the vertices of a mesh, (n, 3), [m], shape axes, and in words how it differs from its convex hull."""
+    if shape.vertices is not None:
+        return shape.vertices, ""
+    vertices, words = _opened(_located(shape.mesh, source), source)
+    return vertices * shape.scale, words
+
+
+def _located(name: str, source: str) -> str:
+    """Return the path of a mesh that a robot file names by a path, file:// or package://.
+
+    A package is sought in the folder of the robot file, in those around it and in those of ROS_PACKAGE_PATH.
+    """
+    plain = name.removeprefix("file://")
+    is_package = name.startswith("package://")
+    start = Path(source).resolve().parent
+    if not is_package:
+        candidates = [start / plain]
+    else:
+        plain = name.removeprefix("package://")
+        roots = [start, *start.parents, *map(Path, os.environ.get("ROS_PACKAGE_PATH", "").split(os.pathsep))]
+        _, _, inside = plain.partition("/")
+        candidates = [root / path for root in roots for path in (plain, inside)]
+    for candidate in candidates:
+        if candidate.is_file():
+            return str(candidate)
+    where = "in the folders around the robot file or of ROS_PACKAGE_PATH" if is_package else f"as {candidates[0]}"
+    words = f"the mesh {name!r} was not found {where}; put it there, or load with shapes=False"
+    raise FileError(source, words)
+
+
+@lru_cache(maxsize=256)
+def _opened(path: str, source: str) -> tuple[Array, str]:
+    """Return the vertices of a mesh in a file, (n, 3), and in words how it differs from its convex hull."""
+    try:
+        import trimesh
+    except ImportError as error:
+        raise FileError(source, "opening meshes needs trimesh: pip install 'legged[urdf]'") from error
+    check_regular(path, MAX_BYTES, "meshes")
+    try:
+        mesh: Any = trimesh.load(path, force="mesh")
+        vertices, is_closed = np.asarray(mesh.vertices, float), bool(mesh.is_watertight)
+        volume, hull = abs(float(mesh.volume)), float(mesh.convex_hull.volume) if len(vertices) > 3 else 0.0
+    except Exception as error:  # readers of a dozen formats raise errors of as many classes
+        words = f"the mesh {path!r} cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
+        raise FileError(source, words) from error
+    name = Path(path).name
+    if not len(vertices) or not np.isfinite(vertices).all():
+        raise FileError(source, f"the mesh {path!r} has no vertices, or some that are not finite")
+    if not is_closed:
+        return vertices, f"the mesh {name} has holes and is replaced by its convex hull"
+    if volume < (1.0 - _CONVEX) * hull:
+        larger = 100.0 * (hull / volume - 1.0) if volume else np.inf
+        return vertices, f"the mesh {name} is not convex; its convex hull has {larger:.2g} % more volume"
+    return vertices, ""

@@ -1,0 +1,309 @@
+"""Collision shapes of links and free bodies: spheres, capsules, cylinders, boxes, ellipsoids and convex hulls."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Annotated, Any, TypeAlias
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError
+
+from legged.arguments import array, number
+from legged.checked import checked
+from legged.errors import DefinitionError
+from legged.robot.placement import Vector, rotation3, vector3
+from legged.spatial import Array
+
+MOST_VERTICES = 32
+"""Largest number of vertices of a `Hull`; the cost of its contacts grows with them."""
+_EXACT = 1e-6
+"""Distance of points outside of a reduced hull, relative to its size, below which no vertices are added."""
+_FLAT = 1e-9
+"""Smallest thickness of a hull relative to its diameter."""
+
+
+def _length(what: str, value: Any) -> float:
+    """Return a length, [m]; raise DefinitionError unless it is finite and positive."""
+    length = float(value)
+    if not (np.isfinite(length) and length > 0.0):
+        raise DefinitionError(f"{what} must be a length above 0 m, got {value}")
+    return length
+
+
+def _set_pose(shape: Any, kind: str) -> None:
+    """Read center and, if the shape has one, rotation of a shape."""
+    object.__setattr__(shape, "center", vector3(f"{kind}'s center", shape.center))
+    if hasattr(shape, "rotation"):
+        object.__setattr__(shape, "rotation", rotation3(f"{kind}'s rotation", shape.rotation))
+
+
+class _Placed:
+    """A shape with a center and a rotation."""
+
+    center: Vector
+    rotation: Array
+
+    def moved(self, rotation: Annotated[Array, (3, 3)], position: Annotated[Array, (3,)]) -> Any:
+        """Return the shape in an outer frame.
+
+        Args:
+            rotation: A rotation matrix, (3, 3), from this frame to the outer frame.
+            position: Origin of this frame, (3,), [m], outer axes.
+        """
+        return replace(self, center=rotation @ self.center + position, rotation=rotation @ self.rotation)  # type: ignore[type-var]
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Sphere:
+    """A sphere.
+
+    Attributes:
+        radius: [m].
+        center: Link origin to the sphere's center, (3,), [m], link axes.
+    """
+
+    radius: float
+    center: Vector = field(default_factory=lambda: np.zeros(3))
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "radius", _length("a sphere's radius", self.radius))
+        _set_pose(self, "a sphere")
+
+    def moved(self, rotation: Annotated[Array, (3, 3)], position: Annotated[Array, (3,)]) -> Sphere:
+        """Return the sphere in an outer frame.
+
+        Args:
+            rotation: A rotation matrix, (3, 3), from this frame to the outer frame.
+            position: Origin of this frame, (3,), [m], outer axes.
+        """
+        return replace(self, center=rotation @ self.center + position)
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Box(_Placed):
+    """A box (cuboid).
+
+    Attributes:
+        size: Edge lengths along the box's own axes, (3,), [m].
+        center: Link origin to the box's center, (3,), [m], link axes.
+        rotation: A rotation matrix, (3, 3), box axes to link axes; the identity by default.
+    """
+
+    size: Vector
+    center: Vector = field(default_factory=lambda: np.zeros(3))
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+
+    def __post_init__(self) -> None:
+        size = vector3("a box's size", self.size)
+        if not (size > 0.0).all():
+            raise DefinitionError(f"a box's edges must be longer than 0 m, got {self.size}")
+        object.__setattr__(self, "size", size)
+        _set_pose(self, "a box")
+
+    @property
+    def half(self) -> Array:
+        """Half the edge lengths, (3,), [m], box axes."""
+        return np.asarray(self.size) / 2.0
+
+    @property
+    def corners(self) -> Array:
+        """Positions of the corners, (8, 3), [m], link axes."""
+        signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+        return np.asarray(self.center) + (signs * self.half) @ self.rotation.T
+
+
+class _Axial(_Placed):
+    """A shape around its own z axis."""
+
+    radius: float
+    length: float
+
+    @property
+    def ends(self) -> Array:
+        """Ends of the axis, (2, 3), [m], link axes: at -length / 2 and at +length / 2."""
+        along = 0.5 * self.length * np.asarray(self.rotation)[:, 2]
+        return np.asarray(self.center) + np.array([-along, along])
+
+    def _read(self, kind: str) -> None:
+        for name in ("radius", "length"):
+            object.__setattr__(self, name, _length(f"{kind}'s {name}", getattr(self, name)))
+        _set_pose(self, kind)
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Capsule(_Axial):
+    """A cylinder with half a sphere on each end: all points within `radius` of a segment.
+
+    Attributes:
+        radius: [m].
+        length: Distance of the centers of the two spheres, [m]; the capsule is longer by two radii.
+        center: Link origin to the middle, (3,), [m], link axes.
+        rotation: A rotation matrix, (3, 3), capsule axes to link axes; the segment lies along the capsule's z axis.
+    """
+
+    radius: float
+    length: float
+    center: Vector = field(default_factory=lambda: np.zeros(3))
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+
+    def __post_init__(self) -> None:
+        self._read("a capsule")
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Cylinder(_Axial):
+    """A circular cylinder.
+
+    Attributes:
+        radius, length: [m].
+        center: Link origin to the middle, (3,), [m], link axes.
+        rotation: A rotation matrix, (3, 3), cylinder axes to link axes; its axis is the cylinder's z axis.
+    """
+
+    radius: float
+    length: float
+    center: Vector = field(default_factory=lambda: np.zeros(3))
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+
+    def __post_init__(self) -> None:
+        self._read("a cylinder")
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Ellipsoid(_Placed):
+    """An ellipsoid.
+
+    Attributes:
+        radii: Half axes along the ellipsoid's own axes, (3,), [m].
+        center: Link origin to the ellipsoid's center, (3,), [m], link axes.
+        rotation: A rotation matrix, (3, 3), ellipsoid axes to link axes.
+    """
+
+    radii: Vector
+    center: Vector = field(default_factory=lambda: np.zeros(3))
+    rotation: Array = field(default_factory=lambda: np.eye(3))
+
+    def __post_init__(self) -> None:
+        radii = vector3("an ellipsoid's radii", self.radii)
+        if not (radii > 0.0).all():
+            raise DefinitionError(f"an ellipsoid's radii must be longer than 0 m, got {self.radii}")
+        object.__setattr__(self, "radii", radii)
+        _set_pose(self, "an ellipsoid")
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Hull:
+    """The convex hull of points, such as the vertices of a mesh; see `hull_of` for meshes with many vertices.
+
+    Attributes:
+        vertices: (n, 3), [m], link axes, at most `MOST_VERTICES`. Points inside of the hull are removed.
+    """
+
+    vertices: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "vertices", hull_vertices("a hull", self.vertices))
+        if len(self.vertices) > MOST_VERTICES:
+            raise DefinitionError(
+                f"a hull has at most {MOST_VERTICES} vertices, got {len(self.vertices)}; `hull_of` returns a hull with "
+                f"fewer"
+            )
+
+    @property
+    def center(self) -> Array:
+        """Mean of the vertices, (3,), [m], link axes."""
+        return self.vertices.mean(axis=0)
+
+    @cached_property
+    def faces(self) -> tuple[Array, Array]:
+        """Outward unit normals (f, 3) and offsets (f,), [m], of the faces: normal . x <= offset inside; link axes."""
+        equations = np.unique(np.round(ConvexHull(self.vertices).equations, 9), axis=0)
+        return equations[:, :3], -equations[:, 3]
+
+    @cached_property
+    def edges(self) -> tuple[tuple[int, int], ...]:
+        """Pairs of vertices that are joined by an edge between two faces of different normals."""
+        hull = ConvexHull(self.vertices)
+        normals: dict[tuple[int, int], list[Array]] = {}
+        for corners, equation in zip(hull.simplices, hull.equations, strict=True):
+            for a, b in ((0, 1), (1, 2), (0, 2)):
+                first, second = sorted((int(corners[a]), int(corners[b])))
+                normals.setdefault((first, second), []).append(equation[:3])
+        return tuple(pair for pair, (m, n) in normals.items() if m @ n < 1.0 - 1e-9)
+
+    def moved(self, rotation: Annotated[Array, (3, 3)], position: Annotated[Array, (3,)]) -> Hull:
+        """Return the hull in an outer frame.
+
+        Args:
+            rotation: A rotation matrix, (3, 3), from this frame to the outer frame.
+            position: Origin of this frame, (3,), [m], outer axes.
+        """
+        return replace(self, vertices=self.vertices @ rotation.T + position)
+
+
+Shape: TypeAlias = Sphere | Box | Capsule | Cylinder | Ellipsoid | Hull
+SHAPES: dict[str, type[Any]] = {
+    kind.__name__.lower(): kind for kind in (Sphere, Box, Capsule, Cylinder, Ellipsoid, Hull)
+}
+"""Classes of shapes by the names that `Robot.describe` uses."""
+
+
+def hull_vertices(what: str, points: Any) -> Array:
+    """Return those of the given points that are vertices of their convex hull, (n, 3), [m].
+
+    Args:
+        what: Name of the points in messages. points: (m, 3), [m].
+
+    Raises:
+        DefinitionError: Fewer than four points, or all in a plane.
+    """
+    points = np.unique(array(f"the vertices of {what}", points, (None, 3)), axis=0)
+    flat = f"the vertices of {what} lie in a plane; a body has a volume, so use a thin Box, or remove the shape"
+    if len(points) < 4:
+        raise DefinitionError(f"{what} needs four different vertices or more, got {len(points)}")
+    thickness = np.linalg.svd(points - points.mean(axis=0), compute_uv=False)
+    if thickness[2] < _FLAT * thickness[0]:
+        raise DefinitionError(flat)
+    try:
+        return points[np.sort(ConvexHull(points).vertices)]
+    except QhullError as error:
+        raise DefinitionError(flat) from error
+
+
+@checked
+def hull_of(points: Array | Sequence[Any], most: int = MOST_VERTICES) -> tuple[Hull, float]:
+    """Return a convex hull of points with a limited number of vertices, and its error.
+
+    Args:
+        points: Vertices of a mesh, (m, 3), [m], link axes. Cavities and holes of the mesh are filled.
+        most: Largest number of vertices, 8 or more. Beginning with the points that lie farthest out along the diagonals
+            of the bounding box, the point farthest outside of the hull is added until there are as many.
+
+    Returns:
+        The hull, and the largest distance by which a point lies outside of it, [m].
+
+    Raises:
+        DefinitionError: Fewer than four points, or all in a plane.
+    """
+    most = int(number("most", most, least=8, most=MOST_VERTICES))
+    outer = hull_vertices("a mesh", points)
+    middle, size = (outer.min(axis=0) + outer.max(axis=0)) / 2, np.ptp(outer, axis=0)
+    chosen = sorted(set(np.argmax((outer - middle) / size @ _DIRECTIONS.T, axis=0).tolist()))
+    while True:
+        hull = ConvexHull(outer[chosen])
+        outside = (outer @ hull.equations[:, :3].T + hull.equations[:, 3]).max(axis=1)
+        if len(chosen) == most or outside.max() < _EXACT * size.max():
+            return Hull(outer[chosen]), max(float(outside.max()), 0.0)
+        chosen.append(int(np.argmax(outside)))
+
+
+_DIRECTIONS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+"""Directions in which the first vertices of a reduced hull lie farthest out, (8, 3)."""
