@@ -42,12 +42,12 @@ def sphere_capsule(radius: float, other: float, half: float, d: Array) -> Spot:
 def capsule_capsule(
     radius: float, half: float, a: Array, other: float, half_b: float, b: Array, d: Array
 ) -> list[Spot]:
-    """Return three contacts of two capsules, in any frame, from the center of the second.
+    """Return three contacts of two capsules, from the center of the second.
 
     Args:
-        radius, half, a: Radius and half length of the first capsule, [m], and the direction of its axis, (3,).
-        other, half_b, b: The same of the second.
-        d: Center of the second to center of the first, (3,), [m].
+        radius, half: Radius and half length of the first capsule, [m]. other, half_b: The same of the second.
+        a, b: Directions of the axes of the first and the second, (3,), unit vectors, world axes.
+        d: Center of the second to center of the first, (3,), [m], world axes.
     """
     # Points d + s a and t b; the nearest are at s, t: Ericson, Real-Time Collision Detection, 2005, section 5.1.9.
     cosine, along_a, along_b = a @ b, a @ d, b @ d
@@ -72,8 +72,8 @@ def capsule_box(radius: float, half: float, a: Array, box: Array, d: Array) -> l
     the box the nearest face counts, as for a sphere.
 
     Args:
-        radius, half, a: Radius and half length of the capsule, [m], and the direction of its axis, (3,), box axes.
-        box: Half edges of the box, (3,), [m].
+        radius, half: Radius and half length of the capsule, [m]. a: Direction of its axis, (3,), unit vector, box axes.
+        box: Half edges of the box, (3,), [m], box axes.
         d: Box center to capsule center, (3,), [m], box axes.
     """
     t = _nearest_to_box(half, a, box, d)

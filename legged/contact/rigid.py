@@ -37,6 +37,8 @@ class Rigid:
         recovery: Largest speed at which penetrations are corrected, [m/s].
         pairs: Pairs of names that may collide: links, free bodies, "terrain"; None for the default pairs, see
             `legged.contact.scene`.
+        self_collision: Whether the links of the robot that have shapes also collide with each other, except neighbors,
+            which share a joint, and links that overlap with all joints at zero.
     """
 
     friction: float = 0.8
@@ -46,6 +48,7 @@ class Rigid:
     threshold: float = 0.05
     recovery: float = 0.05
     pairs: tuple[tuple[str, str], ...] | None = None
+    self_collision: bool = False
 
     def __post_init__(self) -> None:
         for name in ("friction", "restitution", "threshold", "recovery"):

@@ -32,6 +32,7 @@ from legged.contact.pairs import (
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError, UnknownNameError
+from legged.ground.terrain import Flat
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.robot.shapes import Box, Capsule, Sphere
@@ -92,7 +93,8 @@ class Scene:
         """
         refuse_followers(robot, "rigid contact")
         robots = (robot, *(body.robot(robot.gravity) for body in bodies))
-        return cls(robots, ground, pairs_of(robots, ground.pairs))
+        own = self_pairs(robot) if ground.self_collision else ()
+        return cls(robots, ground, (*pairs_of(robots, ground.pairs), *own))
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -186,6 +188,33 @@ def pairs_of(robots: Sequence[Robot], named: Sequence[tuple[str, str]] | None) -
     for one, other in [*colliding, *combinations([body.name for body in bodies], 2)]:
         found += _between(links[one], links[other])
     return (*points, *found)
+
+
+def self_pairs(robot: Robot) -> tuple[Pair, ...]:
+    """Return the pairs of shapes of different links of a robot; see `Rigid.self_collision`.
+
+    Raises:
+        DefinitionError: A shape that collides with the terrain only.
+    """
+    poses = [motion(robot, robot.neutral())]
+    carriers = {link.body for link in robot.links}
+    found: list[Pair] = []
+    for one, other in combinations([link for link in robot.links if link.shapes], 2):
+        bodies = one.body, other.body
+        if one.body == other.body or any(_carrier(robot, a, carriers) == b for a, b in (bodies, bodies[::-1])):
+            continue
+        pairs = _between((0, one), (0, other))
+        if all(contact.gap > 0.0 for pair in pairs for contact in pair.detect(poses, Flat())):
+            found += pairs
+    return tuple(found)
+
+
+def _carrier(robot: Robot, body: int, carriers: set[int]) -> int:
+    """Return the body before a body, or -1 for the base, skipping the bodies between the axes of a joint."""
+    parent = robot.bodies[body].parent
+    while parent >= 0 and parent not in carriers:
+        parent = robot.bodies[parent].parent
+    return parent
 
 
 _Placed = tuple[int, PlacedLink]

@@ -48,7 +48,11 @@ def sphere_box(radius: float, half: Array, d: Array) -> tuple[Any, Array, Array]
 
 
 def direction(d: Array, otherwise: Array) -> tuple[Any, Array]:
-    """Return (length, unit vector) of d, (3,); the unit vector is `otherwise` for a zero length."""
+    """Return (length, unit vector) of a vector; the unit vector is `otherwise` for a zero length.
+
+    Args:
+        d: The vector, (3,), [m], any axes. otherwise: A unit vector, (3,), same axes.
+    """
     square = d @ d
     short = square < _TINY**2
     length = np.sqrt(where(short, 1.0, square))

@@ -33,7 +33,7 @@ def support_points(shape: Cylinder | Ellipsoid | Hull, normal: Array) -> Points:
 
     Args:
         shape: The shape; a hull with vertices relative to its center.
-        normal: Unit normal of the ground, (3,), shape axes.
+        normal: Normal of the ground, (3,), unit vector, shape axes.
     """
     if isinstance(shape, Cylinder):
         return _cylinder(shape.radius, shape.length / 2.0, normal)

@@ -24,8 +24,11 @@ Feet = str | Sequence[str] | Mapping[str, Foot]
 
 - Names of links: the points that touch the ground come from the collision shapes of each link.
 - "spheres": feet are found, and those with a collision sphere are round.
+- "shapes": feet are found, with the geometry of their collision shapes: a sphere is a round foot, a capsule two, a box
+  has its lower corners, a cylinder four points of its lower rim, or if it lies the two ends of its lowest line.
 - A mapping with entries `contact: (link, point or Sphere)`, or `link: foot`, where a foot is a `Sphere`, the points of
-  a sole in a list, points and spheres by name, or "sphere" for the collision sphere of the link.
+  a sole in a list, points and spheres by name, "sphere" for the collision sphere of the link, or "shapes" for all of
+  its shapes as above.
 """
 WORDS = (("foot", "feet", "sole", "paw", "hoof"), ("toe",), ("ankle",))
 """Words in names of feet, the most reliable first."""
@@ -60,11 +63,14 @@ def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootE
     if given is not None and not isinstance(given, str):
         instance("feet", given, Sequence, "names of links or a mapping")
         return tuple(_foot(tree, _known(tree, name), "given") for name in given)
-    if given not in (None, "spheres"):
-        raise ArgumentError(f"feet must be a list of names of links, a mapping or 'spheres', got the text {given!r}")
+    if given not in (None, "spheres", "shapes"):
+        words = "feet must be a list of names of links, a mapping, 'spheres' or 'shapes'"
+        raise ArgumentError(f"{words}, got the text {given!r}")
     if not walks:
         return ()
     named = _feet_by_name(tree) or _lowest_limb_ends(tree)
+    if given == "shapes":
+        return tuple(_shaped_foot(tree, name, how) or _foot(tree, name, how) for name, how in named)
     return tuple(_foot(tree, name, how, is_round=given == "spheres") for name, how in named)
 
 
@@ -80,11 +86,17 @@ def _user_foot(tree: Tree, name: str, foot: Any) -> FootEntry:
         return FootEntry(_known(tree, foot[0]), "given", {name: _point(f"foot {name!r}", foot[1])})
     link = _known(tree, name)
     what = f"foot {name!r}"
-    if foot == "sphere":
+    if isinstance(foot, str) and foot == "sphere":
         found = _foot(tree, link, "given", is_round=True)
         if not any(isinstance(point, Sphere) for point in found.points.values()):
             raise FileError(tree.description.source, f"{what} has no collision sphere; give a legged.Sphere instead")
         return found
+    if isinstance(foot, str) and foot == "shapes":
+        shaped = _shaped_foot(tree, link, "given")
+        if shaped is None:
+            words = f"{what} has no collision shape of the kinds {', '.join(_SOLES)}; give points or a legged.Sphere"
+            raise FileError(tree.description.source, words)
+        return shaped
     if isinstance(foot, Sphere):
         return FootEntry(link, "given", {name: foot})
     if isinstance(foot, Mapping):
@@ -158,10 +170,9 @@ def _radius(shape: Shape) -> float:
 
 def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
     """Return a foot with contacts from the shapes of its link, or else of the links fixed to it; spheres if round."""
-    own = [(name, shape) for shape in tree.link[name].shapes]
-    around = [(link, shape) for link in tree.groups[tree.head[name]] for shape in tree.link[link].shapes]
+    shapes_of_foot = _shapes_near(tree, name)
     for kind, words in (("sphere", "lowest point of its sphere"), ("box", "lower corners of its box")):
-        shapes = [(link, s) for link, s in (own or around) if s.kind == kind]
+        shapes = [(link, s) for link, s in shapes_of_foot if s.kind == kind]
         if shapes and kind == "sphere" and is_round:
             spheres = [_sphere(tree, name, link, s) for link, s in shapes]
             labels = _labeled(tree, name, [np.asarray(sphere.center) for sphere in spheres])
@@ -170,6 +181,52 @@ def _foot(tree: Tree, name: str, how: str, is_round: bool = False) -> FootEntry:
             points = [point for link, s in shapes for point in _contact_points(tree, name, link, s)]
             return FootEntry(name, f"{how}; {words}", _labeled(tree, name, points))
     return FootEntry(name, f"{how}; origin of the link, which has no sphere or box", {name: np.zeros(3)})
+
+
+def _shapes_near(tree: Tree, name: str) -> list[tuple[str, Shape]]:
+    """Return (link, shape) of the shapes of a link, or if it has none of the links fixed to it."""
+    own = [(name, shape) for shape in tree.link[name].shapes]
+    return own or [(link, shape) for link in tree.groups[tree.head[name]] for shape in tree.link[link].shapes]
+
+
+_SOLES = ("sphere", "capsule", "box", "cylinder")
+"""Kinds of shapes that `_shaped_foot` converts."""
+_LYING = 0.5
+"""Cosine of the angle between the axis of a cylinder and the vertical below which it lies."""
+
+
+def _shaped_foot(tree: Tree, name: str, how: str) -> FootEntry | None:
+    """Return a foot with the geometry of its collision shapes, see `Feet`; None without shapes of these kinds."""
+    found = [
+        contact for link, s in _shapes_near(tree, name) if s.kind in _SOLES for contact in _sole(tree, name, link, s)
+    ]
+    if not found:
+        return None
+    places = [np.asarray(contact.center) if isinstance(contact, Sphere) else contact for contact in found]
+    labels = list(_labeled(tree, name, places))
+    return FootEntry(name, f"{how}; its collision shapes", dict(zip(labels, found, strict=True)))
+
+
+def _sole(tree: Tree, foot: str, link: str, shape: Shape) -> Sequence[Array | Sphere]:
+    """Return contact points and spheres of a shape, all joints at zero, (3,), [m], axes of link `foot`."""
+    if shape.kind == "sphere":
+        return [_sphere(tree, foot, link, shape)]
+    if shape.kind == "box":
+        return _contact_points(tree, foot, link, shape)
+    radius, length = shape.size
+    at = tree.pose[link] @ Placement(shape.rotation, shape.position)
+    axis, back = at.rotation[:, 2], tree.pose[foot].inverse()
+    ends = [at.position + side * length / 2 * axis for side in (-1.0, 1.0)]
+    if shape.kind == "capsule":
+        return [Sphere(radius, back.rotation @ end + back.position) for end in ends]
+    if abs(axis[2]) < _LYING:
+        down = axis * axis[2] - np.array([0.0, 0.0, 1.0])
+        points = [end + radius * down / np.linalg.norm(down) for end in ends]
+    else:
+        low, across = min(ends, key=lambda end: end[2]), at.rotation[:, :2]
+        diagonals = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))
+        points = [low + radius * np.sqrt(0.5) * (across @ signs) for signs in diagonals]
+    return [back.rotation @ point + back.position for point in points]
 
 
 def _sphere(tree: Tree, foot: str, link: str, shape: Shape) -> Sphere:

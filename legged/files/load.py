@@ -59,7 +59,8 @@ def load(
         path: Path of the file.
         base: "floating", or "fixed" for a root link fixed to the world. None: as stated in an MJCF file; floating for a
             URDF, which does not state it.
-        feet: Names of links; "spheres" to find the feet and keep their collision spheres as `Sphere`; or a mapping with
+        feet: Names of links; "spheres" to find the feet and keep their collision spheres as `Sphere`; "shapes" to find
+            them and take over all their collision shapes, see `legged.files.feet.Feet`; or a mapping with
             entries contact: (link, position (3,), [m], link axes, or a `Sphere`), or link: a `Sphere`, a list of the
             points of a sole, points and spheres by name, or "sphere" for the link's collision sphere. None: found from
             names, ends of limbs and collision shapes if the base floats, with the points that touch the ground.

@@ -6,7 +6,7 @@ import pytest
 import legged
 import robots
 from legged.compiler import compile as compile_function
-from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
+from legged.contact import Box, Capsule, FreeBody, Rigid, Scene, Sphere
 from legged.contact.pairs import ShapePair, SphereTerrain
 from legged.errors import DefinitionError, UnknownNameError
 
@@ -235,3 +235,36 @@ def test_immobile_bodies_take_no_impulse():
         assert np.array_equal(p[0], np.zeros(3))
         assert p[1, 0] > 0.0
         assert np.allclose(v, -0.5)
+
+
+def arm(links=4):
+    """Return a fixed arm of capsules, which moves in the plane of x and z and is straight with all joints at zero."""
+    capsule = Capsule(0.02, 0.22, (0.15, 0.0, 0.0), legged.rpy(0.0, np.pi / 2, 0.0))
+    parts = [
+        legged.Link(f"link{k}", legged.rod_inertia(1.0, (0, 0, 0), (0.3, 0, 0)), shapes=[capsule]) for k in range(links)
+    ]
+    builder = legged.RobotBuilder("arm", parts[0], base=legged.FixedBase(), gravity=(0.0, 0.0, 0.0))
+    for k in range(1, links):
+        joint = legged.Universal(f"joint{k}", "y", "z") if k == 1 else legged.Revolute(f"joint{k}", "y")
+        builder.add(joint, parts[k], to=f"link{k - 1}", at=(0.3, 0.0, 0.0))
+    return builder.build()
+
+
+def test_self_collision_leaves_out_neighbors_and_overlapping_links():
+    scene = Scene.of(arm(), Rigid(self_collision=True))
+    assert {name[:-2] for name in names(scene)} == {"link0-link2", "link0-link3", "link1-link3"}
+    assert not Scene.of(arm(), Rigid()).candidates
+    robot = arm()
+    robot = robot.edit().change_link("link2", shapes=[Sphere(0.5, (0.0, 0.0, 0.0))]).build()
+    assert {name[:-2] for name in names(Scene.of(robot, Rigid(self_collision=True)))} == {"link0-link3", "link1-link3"}
+
+
+def test_links_of_an_arm_that_folds_do_not_pass_through_each_other():
+    robot, gaps = arm(), []
+    q, v = np.array([0.0, 0.0, 1.9, 0.3]), np.array([0.0, 0.0, 4.0, 4.0])  # [rad], [rad/s]
+    for collides in (True, False):
+        run = legged.simulate(robot, q=q, v=v, until=0.4, ground=Rigid(self_collision=collides), fall=False)
+        scene = Scene.of(robot, Rigid(self_collision=True))
+        gaps.append(min(scene.contact_geometry([q]).gap.min() for q in run.q))
+    assert -5e-4 < gaps[0] < 1e-3  # [m]: contact is detected in the middle of each step of 1 ms
+    assert gaps[1] < -0.02

@@ -169,3 +169,39 @@ def test_shapes_of_real_robots(name, kinds):
         pytest.skip("example-robot-data is not installed")
     robot = legged.load(urdfs[name], shapes=True)
     assert {type(shape).__name__ for link in robot.links for shape in link.shapes} == set(kinds.split())
+
+
+def foot_of(folder, geometry, rpy="0 0 0"):
+    path = folder / "robot.urdf"
+    path.write_text(ROBOT.replace('0.1 0.2 0.3" rpy="0.1 0.2 0.3', f'0.1 0.2 0.3" rpy="{rpy}').format(geometry))
+    robot = legged.load(path, feet={"base": "shapes"})
+    return np.array([point.position for point in robot.contacts]), {point.radius for point in robot.contacts}
+
+
+def test_feet_take_over_their_collision_shapes(tmp_path):
+    at = np.array(POSE[0])
+    points, radii = foot_of(tmp_path, '<sphere radius="0.02"/>')
+    assert np.array_equal(points, [at]) and radii == {0.02}
+    points, radii = foot_of(tmp_path, '<box size="0.2 0.1 0.04"/>')
+    assert len(points) == 4 and np.allclose(np.abs(points - at), (0.1, 0.05, 0.02)) and radii == {0.0}
+    assert (points[:, 2] < at[2]).all()
+    points, _ = foot_of(tmp_path, '<cylinder radius="0.05" length="0.1"/>', "0.1 0 0")
+    assert np.allclose(np.linalg.norm(points - points.mean(axis=0), axis=1), 0.05)
+    axis = legged.rpy(0.1, 0.0, 0.0)[:, 2]
+    assert np.allclose((points - at) @ axis, -0.05)
+    points, _ = foot_of(tmp_path, '<cylinder radius="0.05" length="0.1"/>', "1.5707963267948966 0 0")
+    assert np.allclose(points - at, [(0.0, 0.05, -0.05), (0.0, -0.05, -0.05)], atol=1e-12)
+
+
+def test_a_capsule_is_two_round_feet(tmp_path):
+    path = tmp_path / "robot.xml"
+    geom = '<geom type="capsule" size="0.02 0.1" euler="90 0 0" pos="0 0 -0.1"/>'
+    path.write_text(f'<mujoco><worldbody><body name="foot"><freejoint/>{geom}</body></worldbody></mujoco>')
+    contacts = legged.load(path, feet={"foot": "shapes"}).contacts
+    assert np.allclose(sorted(point.position[1] for point in contacts), (-0.1, 0.1))
+    assert all(point.radius == 0.02 and abs(point.position[2] + 0.1) < 1e-12 for point in contacts)
+
+
+def test_a_foot_without_such_shapes_is_refused(tmp_path):
+    with pytest.raises(FileError, match="foot 'base' has no collision shape of the kinds sphere, "):
+        foot_of(tmp_path, '<mesh filename="none.stl"/>')

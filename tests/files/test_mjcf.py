@@ -180,8 +180,9 @@ def test_shapes_that_collide_are_described(tmp_path):
     seen_only = 'type="sphere" contype="0" conaffinity="0" size="0.1"'
     path.write_text(GEOMETRIES.replace('type="box" size="0.1 0.05 0.02"', seen_only))
     shapes = {link.name: link.shapes for link in reader.read(path).links}
-    (capsule,), (cylinder,), (box,) = shapes["a"], shapes["b"], shapes["drawer"]
+    (capsule,), (ellipsoid, cylinder), (box,) = shapes["a"], shapes["b"], shapes["drawer"]
     assert capsule.kind == "capsule" and np.allclose(capsule.size, [0.04, np.hypot(0.3, np.hypot(0.1, 0.2))])
+    assert ellipsoid.kind == "ellipsoid" and ellipsoid.size == (0.1, 0.05, 0.08)
     assert cylinder.kind == "cylinder" and cylinder.size == (0.03, 0.2)
     assert box.kind == "box" and box.size == (0.4, 0.4, 0.1)
     assert shapes["world"] == ()
