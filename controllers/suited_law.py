@@ -43,7 +43,7 @@ def suited_law(kind: type[Law], gait: NumericalGait) -> Law:
     Raises:
         DefinitionError: There is no rule for the gains of this kind.
     """
-    fall = float(np.sqrt(gait.gait.gravity / gait.gait.hip_height))
+    fall = float(np.sqrt(gait.gait.gravity / gait.gait.height))
     trunk, feet, joints = (_critical(factor * fall) for factor in (_TRUNK, _FEET, _JOINTS))
     gains: dict[str, Any]
     if issubclass(kind, Balanced):
@@ -51,7 +51,7 @@ def suited_law(kind: type[Law], gait: NumericalGait) -> Law:
     elif issubclass(kind, ComputedTorque):
         gains = dict(zip(("kp", "kd"), joints, strict=True))
     elif issubclass(kind, (JointPD, FeedForward)):
-        gains = dict(zip(("kp", "kd"), servo_gains(gait.robot, gait.home, gait.gait.hip_height), strict=True))
+        gains = dict(zip(("kp", "kd"), servo_gains(gait.robot, gait.home, gait.gait.height), strict=True))
     else:
         raise DefinitionError(f"there is no rule for the gains of {kind.__name__}; construct it with your own gains")
     return kind(gait, **gains)

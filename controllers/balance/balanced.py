@@ -250,7 +250,7 @@ class Balanced(GaitLaw):
     def _largest_step(self, leg: Leg) -> Any:
         """Return the largest horizontal distance of a leg's foot from its hip, [m]."""
         length = _STRETCH * leg.reach
-        return np.sqrt(np.maximum(length**2 - (self._motion.hip_height - leg.sole) ** 2, 0.0))
+        return np.sqrt(np.maximum(length**2 - (self._motion.height - leg.sole) ** 2, 0.0))
 
     def _lift(self, t: Any) -> tuple[Any, Any, Any]:
         """Return the planned height of a swinging sole over the support, [m], with two derivatives."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class Crawl(Gait):
     period: float = 2.0
     stride: float = 0.05
     clearance: float = 0.05
-    hip_height: float = 0.45
+    height_fraction: ClassVar[float] = 0.75
     path: str | Path = "smooth"
     shift_fraction: float = 0.5
     lean: float = 0.5
@@ -123,9 +123,9 @@ class Crawl(Gait):
             return fitted
         fitted = replace(fitted, mass_offset=((0.0, 0.0),) * len(fitted.order))
         for _ in range(3):  # a contraction: the offset moves the base and the legs, whose mass is part of the whole
-            fitted = replace(
-                fitted, mass_offset=tuple(fitted._center_of_mass(robot, k) for k in range(len(fitted.order)))
-            )
+            offsets = tuple(fitted._center_of_mass(robot, k) for k in range(len(fitted.order)))
+            fitted = replace(fitted, mass_offset=offsets, hip_height=self.hip_height)
+        fitted = replace(fitted, hip_height=fitted.height)
         fitted.check()
         return fitted
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -20,7 +20,15 @@ from legged.robot.robot import Robot
 
 Array = np.ndarray
 _BENT = 0.75  # hip height as a fraction of the length of the legs, with knees well bent
+KNEE_MARGIN = float(np.radians(25.0))
+"""Smallest angle of the knees, [rad], at the default hip height: legs are stretched to 97.6 % of their length or less.
+
+A knee at the angle alpha turns by 1 / sin(alpha / 2) per change of the leg's length, over the length of its two equal
+links: 4.6 times as fast at 25 deg as in a folded leg, and without bound in a straight one. The gaits of the paper
+keep 27 deg (walk) and 56 deg (trot), that of the authors' hexapod with its own hip height 20 deg.
+"""
 _MOST_SWITCHES = 1e7
+_HEIGHT_TOLERANCE = 1e-6  # [m], of the default hip height
 _SAMPLES = 101  # times per phase at which the reach of legs is checked
 
 
@@ -55,7 +63,7 @@ class Gait:
         period: Duration of a phase (one step of the robot), [s].
         stride: Length by which the base advances in a phase, [m].
         clearance: Largest height of the swinging feet, [m].
-        hip_height: Height of the hips over the ground, [m].
+        hip_height: Height of the hips over the ground, [m]; None for the default of `height`.
         path: Path of the swinging feet, a name in `foot_path.PATHS` or a function of the fraction of the swing.
         gravity: Gravitational acceleration, [m/s^2].
         legs: The legs. By default, `on` finds those of the robot; before that they are `default_legs`.
@@ -65,17 +73,19 @@ class Gait:
     period: float = 1.0
     stride: float = 0.3
     clearance: float = 0.1
-    hip_height: float = 0.96
+    hip_height: float | None = None
     path: str | Path = "cosine"
     gravity: float = 9.81
     legs: tuple[Leg | FittedLeg, ...] | None = None
     joints: int | None = None
+    height_fraction: ClassVar[float] = 0.96
+    """Default height of the hips in units of the length of the straight legs, that of the paper's robot."""
 
     def __post_init__(self) -> None:
         for name in ("period", "hip_height", "gravity"):
-            if not 0 < getattr(self, name) < np.inf:
+            if getattr(self, name) is not None and not 0 < getattr(self, name) < np.inf:
                 raise DefinitionError(f"a gait's {name} must be positive, got {getattr(self, name)}")
-        if not 0 <= self.clearance < self.hip_height:
+        if not 0 <= self.clearance < (np.inf if self.hip_height is None else self.hip_height):
             raise DefinitionError(f"clearance must be from 0 to the hip height, got {self.clearance} m")
         if not np.isfinite(self.stride):
             raise DefinitionError(f"stride must be finite, got {self.stride} m")
@@ -127,10 +137,51 @@ class Gait:
             known.append(replace(leg, columns=columns))
         return tuple(known)
 
+    @cached_property
+    def height(self) -> float:
+        """Height of the hips over the ground, [m]: `hip_height`, or a default that follows from the legs.
+
+        The default is `height_fraction` times the length of the legs, or less if the stride would otherwise stretch a
+        knee beyond `KNEE_MARGIN`.
+
+        Raises:
+            ReachError: There is no such height above the clearance of the feet: the stride is too long for the legs.
+        """
+        if self.hip_height is not None:
+            return self.hip_height
+        legs = self.geometry
+        length = min(leg.reach + leg.sole + legs[0].hip[2] - leg.hip[2] for leg in legs)
+        height = self.height_fraction * length
+        while True:  # the motion of an inverted pendulum depends on its height
+            if not height > self.clearance:
+                raise ReachError(
+                    f"a stride of {self.stride:g} m with a clearance of {self.clearance:g} m is too long for legs of "
+                    f"{length:.3g} m at any hip height: give a shorter one, or use controllers.suited("
+                    f"{type(self).__name__}, robot), which scales the whole gait"
+                )
+            excess = replace(self, hip_height=height)._overreach()
+            if excess <= _HEIGHT_TOLERANCE:
+                return height
+            height -= excess
+
+    def _overreach(self) -> float:
+        """Return how much lower the hips must be for knees to keep `KNEE_MARGIN`, [m]; inf if none is low enough."""
+        lower = -np.inf
+        for phase in range(self.cycle):
+            t = (phase + np.linspace(0.0, 1.0, _SAMPLES)) * self.period
+            ahead = np.moveaxis(self.feet(t, phase)[0] - self.base(t, phase)[0][:, None], -1, 0)  # (3, times, legs)
+            for leg, forward, left, up in zip(self.geometry, *(part.T for part in ahead), strict=True):
+                square, down = (forward - leg.hip[0]) ** 2, leg.hip[2] - leg.sole - up
+                if leg.abducts:
+                    square = square + (left - leg.hip[1]) ** 2 - leg.offset**2
+                room = leg.extension(KNEE_MARGIN) ** 2 - square
+                lower = max(lower, float(np.max(np.where(room > 0.0, down - np.sqrt(np.abs(room)), np.inf))))
+        return lower
+
     @property
     def base_height(self) -> float:
         """Height of the base's origin over the ground, [m]."""
-        return self.hip_height - self.geometry[0].hip[2]
+        return self.height - self.geometry[0].hip[2]
 
     def phase_at(self, t: Numbers) -> Any:
         """Return the number of the phase at time `t` [s]; a switch belongs to the phase that it begins."""
@@ -231,14 +282,15 @@ def _fitted(gait: Gait, robot: Robot) -> Gait:
     """Return a gait for a robot; see `Gait.on`."""
     check_joints(robot)
     fitted = replace(gait, legs=gait.legs or legs_of(robot), joints=robot.nj)
+    fitted = replace(fitted, hip_height=fitted.height)
     try:
         fitted.check()
     except ReachError as error:
         reach = min(leg.reach + leg.sole for leg in fitted.geometry)
-        if gait.hip_height > _BENT * reach:
+        if fitted.height > _BENT * reach:
             kind, bent = type(gait).__name__, f"{_BENT * reach:.2g}"
             error.args = (
-                f"{error}; hip_height={gait.hip_height:g} m leaves legs of {reach:.3g} m nearly straight: use "
+                f"{error}; hip_height={fitted.height:g} m leaves legs of {reach:.3g} m nearly straight: use "
                 f"{kind}(hip_height={bent}, ...), or controllers.suited({kind}, robot), which scales the whole gait",
             )
         raise

@@ -74,6 +74,10 @@ class Leg:
         """Largest distance from the hip to the ankle, [m]."""
         return self.thigh + self.shank
 
+    def extension(self, knee: float) -> float:
+        """Return the distance from hip to ankle, [m], at an angle of the knee, [rad], zero for a straight leg."""
+        return float(np.sqrt(self.thigh**2 + self.shank**2 + 2.0 * self.thigh * self.shank * np.cos(knee)))
+
     @property
     def stance(self) -> tuple[float, float]:
         """Horizontal position of the foot with the leg straight down, (x, y), [m], base axes."""

@@ -40,7 +40,7 @@ class NumericalGait:
         gait: The gait; its `legs` are not used.
         robot: The robot.
         home: Joint positions of a standing posture with bent legs, (nj,), [rad] or [m]. It defines the stance position
-            of each foot and the hip height. By default that of `home_of` for the gait's hip height.
+            of each foot and the hip height. By default that of `home_of` for the gait's hip height, if it has one.
         hold: Names of joints that stay at their positions in `home`.
         tolerance: Largest deviation of a contact point from the plan, [m].
 

@@ -35,7 +35,7 @@ def paper_walk(printed: bool = False) -> Walk:
     """
     if printed:
         return Walk(hip_height=0.96 - 0.25, pendulum_height=0.96, path="printed")
-    return Walk()
+    return Walk(hip_height=0.96)
 
 
 @checked
@@ -50,19 +50,19 @@ def paper_trot(printed: bool = False) -> Trot:
     Source:
         Shah, Saha, Dutt 2012, Appendix B.
     """
-    return Trot(path="printed" if printed else "cosine")
+    return Trot(hip_height=0.5, path="printed" if printed else "cosine")
 
 
 @checked
 def authors_trot() -> Trot:
     """Return the trot in the data of the authors' toolbox: the paper's with h_f = 0.09 m."""
-    return Trot(clearance=0.09)
+    return Trot(hip_height=0.5, clearance=0.09)
 
 
 @checked
 def authors_tripod() -> Tripod:
     """Return the hexapod's gait of the authors' toolbox: T = 0.5 s, l_s = 0.4 m, h_f = 0.08 m, hips at 0.55 m."""
-    return Tripod()
+    return Tripod(hip_height=0.55)
 
 
 class Proportions(NamedTuple):

@@ -54,7 +54,7 @@ def gait_table(gait: Gait | NumericalGait, law: Any) -> Table:
     """Return a table of the parameters of a gait and the gains of a controller."""
     plan = gait.gait if isinstance(gait, NumericalGait) else gait
     name = type(plan).__name__ + (", suited to the robot's size" if isinstance(gait, NumericalGait) else "")
-    rows = [("height of the hips", f"{plan.hip_height:.3f} m")]
+    rows = [("height of the hips", f"{plan.height:.3f} m")]
     if not isinstance(plan, controllers.Stand):
         rows += [
             ("period, stride of a step", f"{plan.period:.3f} s, {plan.stride:.3f} m"),
@@ -66,7 +66,7 @@ def gait_table(gait: Gait | NumericalGait, law: Any) -> Table:
 
 def froude(plan: Gait) -> float:
     """Return the Froude number v^2 / (g h) of a gait; inverted-pendulum walking is possible up to 1."""
-    return (plan.stride / plan.period) ** 2 / (plan.gravity * plan.hip_height)
+    return (plan.stride / plan.period) ** 2 / (plan.gravity * plan.height)
 
 
 def gain_rows(law: Any) -> list[tuple[str, str]]:

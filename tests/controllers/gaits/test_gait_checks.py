@@ -9,7 +9,8 @@ import pytest
 import controllers
 import legged
 import robots
-from controllers import Balanced, ComputedTorque, Crawl, NumericalGait, Tripod, Trot, Walk, suited, suited_law
+from controllers import Balanced, ComputedTorque, Crawl, NumericalGait, Stand, Tripod, Trot, Walk, suited, suited_law
+from controllers.gaits.gait import KNEE_MARGIN
 from legged.app import selection
 from legged.errors import DefinitionError, ReachError
 from legged.ground import realistic_ground
@@ -61,8 +62,33 @@ def test_a_crawl_needs_feet_to_stand_on_while_one_leg_swings(make):
 def test_hips_too_high_for_the_legs_are_reported_with_a_height_that_fits():
     robot = many_legs(4, length=0.48)
     with pytest.raises(ReachError, match=r"nearly straight: use Trot\(hip_height=0.36, ...\), or controllers.suited"):
-        Trot().on(robot)
+        Trot(hip_height=0.5).on(robot)
     Trot(hip_height=0.36).on(robot)
+
+
+GAITS = {
+    "trot": (Trot(stride=0.15, clearance=0.04), 4),
+    "tripod": (Tripod(stride=0.2, clearance=0.04), 6),
+    "crawl": (Crawl(), 4),
+    "stand": (Stand(), 4),
+    "walk": (Walk(stride=0.2, clearance=0.04), 2),
+}
+
+
+@pytest.mark.parametrize("length", [0.31, 0.48, 1.3])
+@pytest.mark.parametrize("name", GAITS)
+def test_default_hip_heights_bend_every_knee_by_the_margin(name, length):
+    gait, legs = GAITS[name]
+    gait = gait.on(many_legs(legs, length))
+    angles = gait.reference(np.linspace(0.0, gait.cycle * gait.period, 1001))[0]
+    knees = np.abs(angles[:, [leg.columns[-1] for leg in gait.geometry]])
+    assert knees.min() > KNEE_MARGIN - 1e-3  # [rad]: the height is derived from 101 times of a phase, to 1e-6 m
+    assert gait.height <= gait.height_fraction * length
+
+
+def test_a_stride_that_is_too_long_for_any_hip_height_is_refused():
+    with pytest.raises(ReachError, match=r"a stride of 0.9 m .* too long for legs of 0.6 m at any hip height"):
+        Trot(stride=0.9).on(many_legs(4))
 
 
 @pytest.mark.parametrize("make", [robots.planar_biped, robots.humanoid, lambda: many_legs(4)])

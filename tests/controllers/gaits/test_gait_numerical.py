@@ -21,7 +21,7 @@ CASES = {
 
 
 def home_of(robot, gait):
-    return Stand(hip_height=gait.hip_height).on(robot).reference(0.0)[0]
+    return Stand(hip_height=gait.height).on(robot).reference(0.0)[0]
 
 
 def skew_legged():

@@ -182,7 +182,7 @@ def test_swaying_takes_the_base_over_the_supporting_foot():
 
 def test_a_plan_beyond_the_legs_is_refused_when_it_meets_a_robot():
     with pytest.raises(ReachError, match="leg 'a' cannot reach"):
-        Walk(stride=0.9).on(robots.planar_biped())
+        Walk(hip_height=0.96, stride=0.9).on(robots.planar_biped())
     with pytest.raises(ReachError, match=r"between 0 m and 0\.6 m"):
         Trot(hip_height=0.62).initial_state(robots.spatial_quadruped())
 
