@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,18 +23,16 @@ from legged.errors import (
     warn_caller,
 )
 from legged.ground.ground import Ground
-from legged.loops.assembly import assemble
 from legged.loops.closed_robot import ClosedRobot
-from legged.loops.constraints import independent_first
-from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall, Termination
 from legged.simulation.checks.stable_step import largest_stable_step
-from legged.simulation.closed_chains import ClosedChainLoop, check_closed
-from legged.simulation.controller import Controller, ControllerLike, adapt
+from legged.simulation.closed_chains import ClosedChainLoop
+from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.forces import Push
 from legged.simulation.integrators import (
     BDF,
@@ -46,10 +44,16 @@ from legged.simulation.integrators import (
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.stepping.engines import Plan, engine_of_backend
 from legged.simulation.stepping.motion import Motion
-from legged.simulation.stepping.start import check_integrator, coarse_step_warning, initial_state, select_integrator
+from legged.simulation.stepping.parameters import Setup
+from legged.simulation.stepping.start import (
+    check_integrator,
+    coarse_step_warning,
+    initial_state,
+    new_loop,
+    select_integrator,
+)
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -124,43 +128,34 @@ def simulate(
         DefinitionError: Ground, integrator, bodies and controller are incompatible.
     """
     times = sample_times(until, sample)
-    closed = robot if isinstance(robot, ClosedRobot) else None
-    robot = robot.robot if isinstance(robot, ClosedRobot) else robot
-    given = integrator
-    integrator = select_integrator(integrator, ground, bodies, BDF() if closed is None else RungeKutta4(step=1e-3))
-    adapted = adapt(controller)
-    if closed is not None and q is None and not hasattr(controller, "initial_state"):
-        q = assemble(closed, robot.neutral())
+    tree = robot.robot if isinstance(robot, ClosedRobot) else robot
+    setup = Setup(tree, controller, ground, tuple(pushes), tuple(bodies))
+    default = BDF() if tree is robot else RungeKutta4(step=1e-3)
+    chosen = select_integrator(integrator, ground, bodies, default)
     q, v = initial_state(robot, controller, q, v)
-    if closed is not None:
-        check_closed(closed, q, v)
-    adapted, memory = adapted.start(robot, ground, q, v)
-    parts = adapted, ground, len(memory), tuple(pushes), drawing_of(robot).points
-    if closed is None:
-        loop = closed_loop(robot, *parts, tuple(bodies))
-    else:
-        constraints = {"closed": independent_first(closed, q), "stabilization": Stabilization(time_constant)}
-        loop = ClosedChainLoop(robot, *parts, **constraints)
-    s = loop.initial(v, memory)
-    if given is None and adapted.has_update and not isinstance(integrator, FixedStep):
-        integrator = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(robot, ground, q, SemiImplicitEuler)))
-    warned = coarse_step_warning(loop, q, s, integrator)
+    started, memory = adapt(controller).start(tree, ground, q, v)
+    loop = new_loop(robot, setup, started, len(memory), q, drawing_of(tree).points, time_constant)
+    s, reason = loop.initial(v, memory), ""
+    if integrator is None:
+        if started.has_update and not isinstance(chosen, FixedStep):
+            chosen = SemiImplicitEuler(min(1e-4, 0.5 * largest_stable_step(tree, ground, q, SemiImplicitEuler)))
+        reason = f" (chosen for {_chosen_for(loop)})"
+    warned = coarse_step_warning(loop, q, s, chosen)
     if warned:
         warn_caller(warned, SimulationWarning)
     backend = select_backend(loop, q, s, compiled)
-    reason = "" if given is not None else f" (chosen for {_chosen_for(ground, closed, adapted)})"
-    return simulate_loop(backend, q, s, times, integrator, fall, progress, reason, (warned,) if warned else ())
+    return simulate_loop(backend, q, s, times, chosen, fall, progress, reason, (warned,) if warned else ())
 
 
-def _chosen_for(ground: Any, closed: ClosedRobot | None, controller: Controller) -> str:
+def _chosen_for(loop: ClosedLoop) -> str:
     """Return why an integrator was chosen, in words."""
-    if isinstance(ground, Rigid):
+    if isinstance(loop.ground, Rigid):
         return "rigid ground"
-    if closed is not None:
+    if isinstance(loop, ClosedChainLoop):
         return "closed loops"
-    if controller.has_update:
+    if loop.controller.has_update:
         return "a controller with a discrete update"
-    return "compliant ground and a continuous controller" if ground is not None else "smooth motion without ground"
+    return "smooth motion without ground" if loop.ground is None else "compliant ground and a continuous controller"
 
 
 def simulate_loop(

@@ -18,6 +18,7 @@ from legged.compiler.runtime.kernel import Kernel
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
 from legged.contact.rigid import FreeBody
 from legged.errors import LeggedError, NotFiniteError, SingularError, TraceError
+from legged.loops.closed_robot import ClosedRobot
 from legged.robot.configuration import as_vector, integrate
 from legged.robot.robot import Robot
 from legged.simulation.backend import advance
@@ -27,9 +28,8 @@ from legged.simulation.closed_loop import BreakTimes, ClosedLoop
 from legged.simulation.controller import CommandedController, Controller, adapt, check_stateless, independent_copy
 from legged.simulation.forces import push_times
 from legged.simulation.integrators import StepSequence
-from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.stepping.parameters import ParameterSweep, Setup, equal_leaves, flatten, unflatten
-from legged.simulation.stepping.start import initial_state
+from legged.simulation.stepping.start import initial_state, new_loop
 
 Array = np.ndarray
 
@@ -109,6 +109,7 @@ class RolloutBatch:
         sweep: Setups of the members.
         q, v: Initial states as given: None, one for all members, (nq,) and (nv,), or one for each, (B, nq) and (B, nv).
         fall: When a member has fallen; None for never.
+        closed: The robot with its closed kinematic loops, if it has any.
     """
 
     robot: Robot
@@ -116,6 +117,7 @@ class RolloutBatch:
     q: Any
     v: Any
     fall: Fall | None
+    closed: ClosedRobot | None = None
 
     def member(self, i: int, nodes: Any = ()) -> RolloutMember:
         """Return member i at the start.
@@ -127,8 +129,7 @@ class RolloutBatch:
         q, v = self._state(i, setup)
         controller, memory = self._started(setup, q, v)
         controller = independent_copy(controller)  # members do not share the state of a controller that keeps one
-        parts = controller, setup.ground, len(memory), setup.pushes, list(nodes), setup.bodies
-        loop = closed_loop(setup.robot, *parts)
+        loop = new_loop(self.closed or setup.robot, setup, controller, len(memory), q, list(nodes))
         return RolloutMember(loop, q, loop.initial(v, memory), self._limits(setup, q))
 
     @cached_property
@@ -207,7 +208,7 @@ class RolloutBatch:
 
     def _state(self, i: int, setup: Setup) -> tuple[Array, Array]:
         q, v = (x[i] if np.ndim(x) == 2 else x for x in (self.q, self.v))
-        return initial_state(setup.robot, setup.controller, q, v)
+        return initial_state(self.closed or setup.robot, setup.controller, q, v)
 
     def _started(self, setup: Setup, q: Any, v: Any) -> tuple[Controller, Array]:
         return adapt(setup.controller).start(setup.robot, setup.ground, q, v)

@@ -287,7 +287,7 @@ class SolverEngine:
 
     def failure(self, i: int) -> SimulationError | None:
         """Return the error that ended the motion of robot i; see `StepEngine.failure`."""
-        return self._failures[i]
+        return self._failures.get(i)
 
     def _system(self, i: int) -> Backend:
         """Return the equations of motion of robot i, with its own controller and command."""
@@ -446,7 +446,7 @@ def new_engine(
     template: MemberTemplate,
     starts: InitialStates,
     members: Members,
-    integrator: FixedStep,
+    integrator: Integrator,
     compiled: bool | None,
     command: int | None = None,
 ) -> StepEngine:
@@ -461,7 +461,11 @@ def new_engine(
         TraceError: If compiled is True and the time step cannot be compiled.
     """
     reason = "as asked"
-    if compiled is not False:
+    if not isinstance(integrator, FixedStep):
+        reason = "variable steps"
+        if compiled:
+            raise TraceError(f"{integrator} runs in Python; use fixed steps, or leave out compiled=True")
+    elif compiled is not False:
         try:
             compiled_batch = CompiledBatch(template.batch, starts, integrator.rule, command, template)
             difference = compiled_batch.largest_difference()

@@ -29,22 +29,24 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
 from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
+from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
 from legged.simulation.chart import quaternion_blocks
 from legged.simulation.checks.chatter import STEPS, amplitudes, message
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.fall import Fall
+from legged.simulation.closed_chains import check_closed
 from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push, beyond_range, check_range
-from legged.simulation.integrators import FixedStep, SemiImplicitEuler
+from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator, RungeKutta4, SemiImplicitEuler
 from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import InitialStates, MemberTemplate, RolloutBatch, commanded
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, StepEngine, new_engine
 from legged.simulation.stepping.observation import Contacts, Observer, argument_names, depends_on_command, observed
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
-from legged.simulation.stepping.start import coarse_step_warning, select_integrator
+from legged.simulation.stepping.start import check_integrator, coarse_step_warning, select_integrator
 
 Array = np.ndarray
 _FLOAT = np.dtype(float)
@@ -87,13 +89,17 @@ class Simulation:
     if the next one is not finite, until it is reset. The bounds are checked every 10 ms.
 
     Args:
-        robot: The robot.
+        robot: The robot, or one with closed loops, `legged.loops.ClosedRobot`; q, v and torques are then those of the
+            spanning tree.
         controller: As in `simulate`, or None: `step` takes torques.
         ground: A compliant `Ground`, a `Rigid` ground, or None for no ground.
         num: Number of robots, N; all arrays then have a leading axis of this length. None for one robot without it.
         q, v: Initial states, (nq,) and (nv,), or (N, nq) and (N, nv), mixed units; default as in `simulate`. They are
             the defaults of `reset`.
-        integrator: A fixed-step integrator; the time step is its `step`. Default as in `rollout`.
+        integrator: An integrator with fixed steps, whose `step` is the time step, or `BDF(...)`, which starts anew at
+            each call. By default `TimeStepping()` on rigid ground, `RungeKutta4(step=1e-3)` with closed loops, and
+            else `SemiImplicitEuler()`.
+        period: Time that a step advances, [s], for `BDF` only; 0.01 s by default.
         vary: Parameters that differ between robots, as in `rollout`.
         pushes: Pushes on links. bodies: Free bodies beside the robot, on a `Rigid` ground.
         fall: When a robot has fallen: a `Fall`, or False for never; default as in `simulate`.
@@ -110,14 +116,15 @@ class Simulation:
 
     def __init__(
         self,
-        robot: Robot,
+        robot: Robot | ClosedRobot,
         controller: ControllerLike | Any = None,
         *,
         ground: Ground | Rigid | None = None,
         num: int | None = None,
         q: Numbers | None = None,
         v: Numbers | None = None,
-        integrator: FixedStep | None = None,
+        integrator: Integrator | None = None,
+        period: float | None = None,
         vary: Mapping[str, Any] | None = None,
         pushes: Sequence[Push] = (),
         bodies: Sequence[FreeBody] = (),
@@ -125,31 +132,34 @@ class Simulation:
         compiled: bool | None = None,
         threads: int | None = None,
     ):
-        instance("robot", robot, Robot, "a legged.Robot; `simulate` takes robots with closed loops")
+        closed, robot = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
         count = 1 if num is None else whole("num", num, 1)
-        steps = select_integrator(integrator, ground, bodies, SemiImplicitEuler())
-        if not isinstance(steps, FixedStep):
-            raise DefinitionError(f"a Simulation needs an integrator with a fixed step, got {steps}; see `simulate`")
-        self.robot, self.num, self.integrator = robot, num, steps
+        default = SemiImplicitEuler() if closed is None else RungeKutta4(step=1e-3)
+        self.integrator = select_integrator(integrator, ground, bodies, default)
+        self._grid = _grid(self.integrator, period)
+        self.robot, self.num = robot, num
         self._compiled, self._threads = compiled, None if threads is None else check_threads(threads)
         setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
         sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)}, count)
         if fall is None:
             fall = ground is not None and robot.base.kind != "fixed"
         condition = fall if isinstance(fall, Fall) else Fall() if fall else None
-        given = RolloutBatch(robot, sweep, q, v, condition).starts.states
+        if closed is not None and sweep.robot_parameters.names:
+            raise DefinitionError(f"robot {robot.name!r} has closed loops, whose parameters cannot vary")
+        given = RolloutBatch(robot, sweep, q, v, condition, closed).starts.states
         self._initial = given[:, : robot.nq].copy(), given[:, robot.nq : robot.nq + robot.nv].copy()
-        self._batch = RolloutBatch(robot, sweep, *self._initial, condition)
+        self._batch = RolloutBatch(robot, sweep, *self._initial, condition, closed)
+        check_integrator(self._batch.first.loop, self.integrator)
         self._starts = self._batch.starts
         self._takes_command = _takes_command(self._batch)
         self._members = Members.at(self._starts.states, 1)
         self._members.stored[:] = 0.0
         self._outcome, self._ended = self._members.outcome[:, 0], np.zeros(count, dtype=bool)
-        self._clock = Clock(steps, self._starts.loops)
-        self._check = DivergenceCheck.of(self._batch.first.loop, steps)
+        self._clock = Clock(self._grid, self._starts.loops)
+        self._check = DivergenceCheck.of(self._batch.first.loop, self.integrator)
         energies = Backend(self._batch.first.loop, False, "").energies
         self._monitor = DivergenceMonitor(self._check, energies, count)
-        self._steps_per_check = max(round(_CHECK_INTERVAL / steps.step), 1)
+        self._steps_per_check = max(round(_CHECK_INTERVAL / self._grid.step), 1)
         self._unchecked = 0  # time steps since the last check
         self._engine: StepEngine | None = None
         self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
@@ -157,7 +167,7 @@ class Simulation:
         self._steps, self._next_probe = 0, _FIRST_PROBE
         self._warnings: list[str] = []
         first = self._batch.first
-        self._warn(coarse_step_warning(first.loop, first.q, first.s, steps))
+        self._warn(coarse_step_warning(first.loop, first.q, first.s, self.integrator))
         self._set_template()
 
     def __repr__(self) -> str:
@@ -330,7 +340,7 @@ class Simulation:
         self._next_probe = self._steps + min(max(self._steps, _FIRST_PROBE), _MOST_BETWEEN_PROBES)
         if isinstance(engine, PythonEngine):
             return
-        members, robot, phase, h = self._members, self.robot, self._clock.phase, self.integrator.step
+        members, robot, phase, h = self._members, self.robot, self._clock.phase, self._grid.step
         state, outcome, intervals = members.state.copy(), members.outcome.copy(), engine.intervals.copy()
         velocities = [state[:, robot.nq : robot.nq + robot.nv]]
         for k in range(STEPS):
@@ -421,7 +431,10 @@ class Simulation:
         if code < 0:
             t, s = float(self._clock.times[i]), self._members.state[i, self.robot.nq :]
             gained = float(self._monitor.gained[i]) if code == GAINED_ENERGY else 0.0
-            return self._check.message(t, s, gained, "the next state is not finite" if code == NOT_FINITE else "")
+            if code != NOT_FINITE:
+                return self._check.message(t, s, gained)
+            error = self._engine.failure(i) if self._engine is not None else None
+            return self._check.message(t, s, reason=NEXT_NOT_FINITE if error is None else str(error))
         limits = self._batch.limits(i, self._starts.states[i, : self.robot.nq])
         assert limits is not None
         return limits.message(self.robot, code)
@@ -465,6 +478,9 @@ class Simulation:
         for i in np.flatnonzero(bad).tolist():
             read(self.robot, q=q[i], v=v[i])
             check_range(self.robot, q[i])
+        if self._batch.closed is not None:
+            for q_i, v_i in zip(q, v, strict=True):
+                check_closed(self._batch.closed, q_i, v_i)
 
     def _restart(self, starts: InitialStates, robots: Array) -> None:
         """Use other controllers and numbers of some robots from now on."""
@@ -547,6 +563,15 @@ class Simulation:
         assert rebuild is not None
         columns = (np.array([np.asarray(x, dtype=float) for x in column]) for column in zip(*rows, strict=True))
         return rebuild(self._shown(column) for column in columns)
+
+
+def _grid(integrator: Integrator, period: float | None) -> FixedStep:
+    """Return the time steps to which `step` advances."""
+    if isinstance(integrator, FixedStep):
+        if period is not None:
+            raise DefinitionError(f"the period of {integrator} is its step; leave out period")
+        return integrator
+    return FixedStep(_CHECK_INTERVAL if period is None else number("period", period, "s", above=0))
 
 
 def _takes_command(batch: RolloutBatch) -> bool:

@@ -11,12 +11,19 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
+from legged.loops.assembly import assemble
+from legged.loops.closed_robot import ClosedRobot
+from legged.loops.constraints import independent_first
+from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
 from legged.simulation.checks.stable_step import stable_step_of_loop
+from legged.simulation.closed_chains import ClosedChainLoop, check_closed
 from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.controller import Controller
 from legged.simulation.forces import check_range
 from legged.simulation.integrators import FixedStep, Integrator, TimeStepping
-from legged.simulation.rigid_loop import RigidLoop
+from legged.simulation.rigid_loop import RigidLoop, closed_loop
+from legged.simulation.stepping.parameters import Setup
 
 Array = np.ndarray
 _MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/simulation.md
@@ -63,21 +70,52 @@ def select_integrator(
     return integrator
 
 
-def initial_state(robot: Robot, controller: Any, q: Any, v: Any) -> tuple[Array, Array]:
-    """Return the initial configuration (nq,) and velocity (nv,) of a run.
+def initial_state(robot: Robot | ClosedRobot, controller: Any, q: Any, v: Any) -> tuple[Array, Array]:
+    """Return the initial configuration (nq,) and velocity (nv,) of a run, which satisfy the constraints of loops.
 
     Args:
         robot: The robot. controller: The controller, whose `initial_state(robot)` is the default.
         q: Configuration, (nq,), or None. v: Velocity, (nv,), or None for rest.
+
+    Raises:
+        LoopError: The state does not satisfy the loop constraints.
     """
+    closed, tree = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
     if q is None and hasattr(controller, "initial_state"):
-        q, planned = controller.initial_state(robot)
+        q, planned = controller.initial_state(tree)
         v = planned if v is None else v
-    q = robot.neutral() if q is None else q
-    v = np.zeros(robot.nv) if v is None else v
-    q, v = read(robot, q=q, v=v)
-    check_range(robot, q)
+    elif q is None:
+        q = tree.neutral() if closed is None else assemble(closed, tree.neutral())
+    q, v = read(tree, q=q, v=np.zeros(tree.nv) if v is None else v)
+    check_range(tree, q)
+    if closed is not None:
+        check_closed(closed, q, v)
     return q, v
+
+
+def new_loop(
+    robot: Robot | ClosedRobot,
+    setup: Setup,
+    controller: Controller,
+    memory: int,
+    q: Array,
+    points: list[tuple[int, Array]],
+    time_constant: float = 0.05,
+) -> ClosedLoop:
+    """Return the closed loop of a robot, with or without closed kinematic loops.
+
+    Args:
+        robot: The robot, or one with closed loops; otherwise `setup.robot` holds.
+        setup: Robot, ground, pushes and bodies. controller: The started controller. memory: Length of its memory.
+        q: Initial configuration, (nq,), at which the constraints of loops are ordered.
+        points: Points (link index, position (3,) [m] in link axes) that `ClosedLoop.outputs` reports.
+        time_constant: Time constant of the stabilization of closed loops, [s].
+    """
+    parts = setup.robot, controller, setup.ground, memory, setup.pushes, points
+    if not isinstance(robot, ClosedRobot):
+        return closed_loop(*parts, setup.bodies)
+    stabilization = Stabilization(time_constant)
+    return ClosedChainLoop(*parts, closed=independent_first(robot, q), stabilization=stabilization)
 
 
 def check_integrator(loop: ClosedLoop, integrator: Integrator) -> None:
