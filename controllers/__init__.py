@@ -9,6 +9,7 @@ from controllers.balance.planar import (
     SmoothCommand,
     StepCommand,
 )
+from controllers.balance.spatial import BendSwivelBalance, BendSwivelControl
 from controllers.commands import CommandedLaw, CommandedPosture, LiveCommand, SampledCommand
 from controllers.computed_torque import ComputedTorque, FeedForward, OpenLoop
 from controllers.gaits import (
@@ -57,6 +58,8 @@ __all__ = [
     "Alternating",
     "AngularMomentumControl",
     "Balanced",
+    "BendSwivelBalance",
+    "BendSwivelControl",
     "CommandedLaw",
     "CommandedPosture",
     "ComputedTorque",

@@ -1,5 +1,6 @@
 """Ready-made robots."""
 
+from robots.balancers import bend_swivel_robot
 from robots.centipede import centipede
 from robots.chain import chain
 from robots.closed_loops import delta, five_bar_leg, four_bar
@@ -12,6 +13,7 @@ from robots.spatial_quadruped import spatial_quadruped
 from robots.tree import tree
 
 __all__ = [
+    "bend_swivel_robot",
     "centipede",
     "chain",
     "delta",

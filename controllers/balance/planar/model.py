@@ -37,6 +37,30 @@ from legged.spatial import Array
 _SLOWEST = 1e-12  # [1/s^2], the inverse square of the longest time constant
 
 
+class BalancePlant(NamedTuple):
+    """The plant q2' = Y1 L + Y2 L'' of a balancing motion.
+
+    Attributes:
+        Y1, Y2: Its parameters. gain: Velocity gain G_v, change of c_x' per unit of q2', [m] or 1.
+        time_constant: T_c, [s]; 1e6 where the center of mass is not above the support.
+    """
+
+    Y1: Any
+    Y2: Any
+    gain: Any
+    time_constant: Any
+
+    @classmethod
+    def of(cls, weight: Any, lean: Any, gain: Any) -> BalancePlant:
+        """Return the plant of c_x' = C L + G_v q2', L' = s m g c_x.
+
+        Args:
+            weight: s m g, [N]. lean: C, in the plane X1 / H11, [1/(kg m)]. gain: G_v, [m] or 1.
+        """
+        time_constant = 1.0 / np.sqrt(np.maximum(weight * lean, _SLOWEST))
+        return cls(-lean / gain, 1.0 / (weight * gain), gain, time_constant)
+
+
 class PlanarState(NamedTuple):
     """The state of balance of a planar robot on its support point.
 
@@ -174,9 +198,7 @@ class PlanarBalance:
         q2_rate = a @ rates / (a @ a)
         other = rates - a * q2_rate
         H11, H12, X1, X2 = at.H[0, 0], at.H[0, 1:] @ a, at.X[0], at.X[1:] @ a
-        gain = X2 - X1 * H12 / H11
-        time_constant = 1.0 / np.sqrt(np.maximum(abs(weight) * at.c[2] / H11, _SLOWEST))
-        Y2 = 1.0 / (weight * gain)
+        plant = BalancePlant.of(weight, X1 / H11, X2 - X1 * H12 / H11)
         disturbance = (at.X[1:] - at.H[0, 1:] * (X1 / H11)) @ other
         q2 = a @ (self.joint_positions(q) - self.joint_zero) / (a @ a)
         return PlanarState(
@@ -185,11 +207,11 @@ class PlanarBalance:
             L2=weight * (at.X @ at.v),
             q2=q2,
             q2_rate=q2_rate,
-            Y1=-X1 / (H11 * gain),
-            Y2=Y2,
-            Y3=-disturbance / gain,
-            gain=gain,
-            time_constant=time_constant,
+            Y1=plant.Y1,
+            Y2=plant.Y2,
+            Y3=-disturbance / plant.gain,
+            gain=plant.gain,
+            time_constant=plant.time_constant,
         )
 
     @property

@@ -1,0 +1,233 @@
+"""Bending and swivelling of a spatial robot on a point: plants, decoupling, laws of momentum, commands followed."""
+
+import numpy as np
+import pytest
+
+import legged
+from controllers import BendSwivelBalance, BendSwivelControl
+from controllers.balance.planar import PlanarBalance, PlanarBalanceControl, StepCommand
+from legged.errors import ArgumentError, DefinitionError, NotFiniteError
+from robots import bend_swivel_robot
+
+ROBOT = bend_swivel_robot()
+MODEL = BendSwivelBalance(ROBOT)
+STEPS = legged.RungeKutta4(2e-3)
+CROUCH = StepCommand((0.5, 2.5), (1.5, 0.0))
+
+
+def planar_robot():
+    """Return the robot with hinges about y in place of its two joints."""
+    builder = legged.RobotBuilder("planar", legged.Link("ground"), base=legged.FixedBase())
+    builder.add(legged.Revolute("pivot", "y"), link("leg"), to="ground")
+    return builder.add(legged.Revolute("hip", "y"), link("trunk"), to="leg", at=(0.0, 0.0, 0.5)).build()
+
+
+def link(name):
+    return legged.Link(name, ROBOT.link(name).inertia)
+
+
+def asymmetric_robot():
+    """Return the robot with a load on one side of the trunk."""
+    editor = ROBOT.edit()
+    load = legged.Link("load", legged.point_mass(0.3))
+    return editor.add(legged.Fixed("strap"), load, to="trunk", at=(0.1, 0.05, 0.4)).build()
+
+
+def random_state(model, seed, size=0.3):
+    rng = np.random.default_rng(seed)
+    q = model.balanced(rng.uniform(0.3, 2.0), rng.uniform(-np.pi, np.pi))
+    return legged.integrate(model.robot, q, size * rng.normal(size=5)), rng.normal(size=5), rng
+
+
+@pytest.mark.parametrize("bend", [0.0, 0.5, 1.5, 2.4])
+@pytest.mark.parametrize("direction", [0.0, 2.0])
+def test_bending_is_the_planar_balance_of_the_robot_with_hinges(bend, direction):
+    planar = PlanarBalance(planar_robot(), {"hip": 1.0})
+    expected = planar.state(planar.balanced(np.array([bend])), np.zeros(2))
+    state = MODEL.state(MODEL.balanced(bend, direction), np.zeros(5), direction)
+    for name in ("Y1", "Y2", "gain", "time_constant"):
+        assert getattr(state.bend, name) == pytest.approx(getattr(expected, name), rel=1e-12)
+    assert (state.bend.q2, state.swivel.q2) == pytest.approx((bend, direction), abs=1e-4 if bend else 1e-12)
+
+
+def test_a_straight_robot_has_the_same_plant_in_every_direction():
+    plants = [MODEL.state(MODEL.balanced(0.0), np.zeros(5), direction) for direction in (0.0, 1.0)]
+    for state in plants:
+        assert state.swivel.gain == pytest.approx(state.bend.gain, rel=1e-12)
+        assert state.swivel.time_constant == pytest.approx(plants[0].bend.time_constant, rel=1e-12)
+
+
+@pytest.mark.parametrize("robot", [ROBOT, asymmetric_robot()], ids=["symmetric", "asymmetric"])
+@pytest.mark.parametrize("seed", range(3))
+def test_momentum_its_derivatives_and_both_plants_along_a_driven_motion(robot, seed):
+    model = BendSwivelBalance(robot)
+    q, v, rng = random_state(model, seed)
+    tau, h = np.concatenate([np.zeros(3), rng.normal(size=2)]), 1e-5
+    vdot = legged.forward_dynamics(robot, q, v, tau)
+    direction = float(model.state(q, v).swivel.q2)
+    at = model.state(q, v, direction)
+    moved = [(legged.integrate(robot, q, s * (v + s / 2 * vdot)), v + s * vdot) for s in (h, -h)]
+    ahead, behind = (model.state(*state, direction) for state in moved)
+    weight, up, tolerance = model.weight, np.array([0.0, 0.0, 1.0]), 1e-7 * model.weight  # central differences
+    slope = (ahead.momentum - behind.momentum) / (2 * h)
+    assert slope == pytest.approx(weight * np.cross(up, model.center(q)), abs=tolerance)  # the moment of gravity
+    c_rate = (model.center(moved[0][0]) - model.center(moved[1][0])) / (2 * h)
+    for axis, state in zip(at.axes, (at.bend, at.swivel), strict=True):
+        assert axis @ at.momentum == pytest.approx(state.L, abs=1e-12)
+        assert axis @ slope == pytest.approx(state.L1, abs=tolerance)
+        assert weight * axis @ np.cross(up, c_rate) == pytest.approx(state.L2, abs=tolerance)
+        plant = state.Y1 * state.L + state.Y2 * state.L2 + state.Y3
+        assert state.q2_rate == pytest.approx(plant, abs=1e-10 * (1.0 + abs(state.Y1 * state.L)))
+    bend_rate = (ahead.bend.q2 - behind.bend.q2) / (2 * h)
+    swivel_rate = 2.0 * np.sin(at.bend.q2 / 2.0) * (ahead.swivel.q2 - behind.swivel.q2) / (2 * h)
+    assert at.bend.q2_rate == pytest.approx(bend_rate, abs=1e-6)
+    assert at.swivel.q2_rate == pytest.approx(swivel_rate, rel=1e-3)  # the share of the given direction is 6e-4 at most
+
+
+def sideways_gain(robot, q, bend, direction):
+    """Return c' across the bending plane over c' along it, while the trunk's shaft stays in this plane."""
+    R, _ = legged.link_poses(robot, q)
+    n, shaft = R[1] @ [np.cos(direction), np.sin(direction), 0.0], R[2][:, 2]
+    relative = legged.point_jacobian(robot, q, "trunk")[:3, 3:]
+    moved = np.cross(relative.T, shaft)
+    rates = np.linalg.solve(np.stack([moved @ np.cross(n, shaft), moved @ n]), [1.0, 0.0])
+    action = np.concatenate([np.zeros(3), rates])
+    gain = legged.velocity_gains(robot, q, passive=["support"], action=action).linear[:, 0]
+    return float(gain @ n / (gain @ np.cross(n, [0.0, 0.0, 1.0])))
+
+
+@pytest.mark.parametrize("direction", [0.3, 0.9])
+def test_the_constant_velocity_joint_decouples_what_a_universal_joint_couples(direction):
+    """Bending moves the center of mass in the bending plane alone; with a universal joint the trunk spins as well."""
+    bend = 1.2
+    q, rest = MODEL.balanced(bend, direction), np.zeros(5)
+    state = MODEL.state(q, rest, direction)
+    assert np.abs(state.coupling).max() < 1e-15
+    assert min(abs(state.bend.gain), abs(state.swivel.gain)) > 0.01
+    assert abs(sideways_gain(ROBOT, q, bend, direction)) < 1e-14
+    builder = legged.RobotBuilder("universal", legged.Link("ground"), base=legged.FixedBase())
+    builder.add(legged.Spherical("support"), link("leg"), to="ground")
+    universal = builder.add(legged.Universal("hip"), link("trunk"), to="leg", at=(0.0, 0.0, 0.5)).build()
+    across, along = np.sin(bend) * np.sin(direction), np.sin(bend) * np.cos(direction)
+    bent = np.array([*q[:4], np.arctan2(along, np.cos(bend)), np.arcsin(across)])  # the same postures of the shafts
+    assert universal.link("trunk").index == 2
+    assert legged.center_of_mass(universal, bent) == pytest.approx(legged.center_of_mass(ROBOT, q), abs=1e-12)
+    assert abs(sideways_gain(universal, bent, bend, direction)) > 0.01
+
+
+def test_a_load_on_one_side_couples_bending_and_swivelling():
+    model = BendSwivelBalance(asymmetric_robot())
+    assert np.abs(model.state(model.balanced(1.2, 0.3), np.zeros(5), 0.3).coupling).max() > 1e-3
+
+
+@pytest.mark.parametrize("bend", [0.6, 1.5, 2.2])
+def test_steady_swivelling_turns_the_bending_plane_by_the_ratio_of_the_inertias(bend):
+    """L about the vertical is zero: I_zz psi' = -(J_leg e_leg,z + J_trunk e_trunk,z) spin, with equal spins of both."""
+    q, spin = MODEL.balanced(bend, 0.4), 1.3
+    R, _ = legged.link_poses(ROBOT, q)
+    leg, trunk = R[1][:, 2], R[2][:, 2]
+    inertia = legged.inertia_matrix(ROBOT, q)[:3, :3]
+    vertical = R[1].T @ [0.0, 0.0, 1.0]
+    J = [0.5 * 0.5 * 0.04**2, 0.5 * 1.0 * 0.15**2]  # m r^2 / 2
+    turning = -(J[0] * leg[2] + J[1] * trunk[2]) * spin / (vertical @ inertia @ vertical)
+    at = MODEL.equations(q, np.zeros(5))
+    rates = np.linalg.solve(MODEL.bending(q, at, 0.4).rates, [0.0, -2.0 * np.sin(bend / 2.0) * spin])
+    v = np.concatenate([turning * vertical + spin * np.array([0.0, 0.0, 1.0]), rates])
+    state = MODEL.state(q, v, 0.4)
+    assert state.momentum[2] == pytest.approx(0.0, abs=1e-14)
+    assert legged.link_twists(ROBOT, q, v)[2, 2] == pytest.approx(turning * trunk[2] + spin, abs=1e-12)
+    assert pytest.approx((0.0, 0.0), abs=1e-12) == (state.bend.L2, state.swivel.L2)  # c' = 0
+    assert state.swivel.q2_rate == pytest.approx(state.swivel.Y1 * state.swivel.L + state.swivel.Y3, abs=1e-12)
+
+
+def states(run, direction):
+    return [MODEL.state(q, v, direction) for q, v in zip(run.q, run.v, strict=True)]
+
+
+@pytest.fixture(scope="module")
+def crouch():
+    """Return the run of a crouch and a straightening in the direction 0.4 rad."""
+    control = BendSwivelControl(MODEL, CROUCH, 0.4)
+    return legged.simulate(ROBOT, control, until=5.0, q=MODEL.balanced(0.0), integrator=STEPS, sample=0.02)
+
+
+def test_crouching_and_straightening_are_the_planar_motion_and_keep_the_direction(crouch):
+    planar = PlanarBalance(planar_robot(), {"hip": 1.0})
+    control = PlanarBalanceControl(planar, CROUCH)
+    q = planar.balanced(np.zeros(1))
+    expected = legged.simulate(planar.robot, control, until=5.0, q=q, integrator=STEPS, sample=0.02)
+    found = states(crouch, 0.4)
+    assert [s.bend.q2 for s in found] == pytest.approx(expected.q[:, 1], abs=1e-9)  # rounding grows while it topples
+    assert max(s.bend.q2 for s in found) > 1.4
+    for s in found:
+        assert abs(np.sin(s.bend.q2 / 2.0) * (s.swivel.q2 - 0.4)) < 1e-9
+
+
+def test_gravity_alone_changes_the_momentum_and_never_about_the_vertical(crouch):
+    L = np.array([s.momentum for s in states(crouch, 0.4)])
+    moment = np.array([MODEL.weight * np.cross([0.0, 0.0, 1.0], MODEL.center(q)) for q in crouch.q])
+    assert np.abs(L).max() > 0.04 and np.abs(L[:, 2]).max() < 1e-11
+    work = np.concatenate([np.zeros((1, 3)), np.cumsum((moment[1:] + moment[:-1]) * 0.01, axis=0)])
+    assert np.abs(L - work).max() < 1e-3 * np.abs(L).max()  # trapezoids of 20 ms
+
+
+@pytest.fixture(scope="module")
+def turn():
+    """Return the run in which the crouched robot swivels by 1.2 rad."""
+    control = BendSwivelControl(MODEL, 1.5, StepCommand((1.0,), (1.2,)))
+    return legged.simulate(ROBOT, control, until=4.0, q=MODEL.balanced(1.5), integrator=STEPS, sample=0.02)
+
+
+def test_a_crouched_robot_swivels_as_the_third_order_lag_and_stays_bent(turn):
+    found = states(turn, 0.5)
+    x = np.maximum(turn.times - 1.0, 0.0) / found[0].swivel.time_constant
+    lag = 1.2 * (1.0 - np.exp(-x) * (1.0 + x + 0.5 * x * x))
+    swivel = np.array([s.swivel.q2 for s in found])
+    assert np.abs(swivel - lag).max() < 0.008  # velocity products and the momentum about the vertical disturb it
+    assert abs(swivel[-1] - 1.2) < 1e-3
+    assert np.abs([s.bend.q2 - 1.5 for s in found]).max() < 0.02
+    assert np.abs([s.momentum[2] for s in found]).max() < 1e-11
+
+
+def test_both_motions_at_once_and_a_push_across_them_end_in_balance():
+    control = BendSwivelControl(MODEL, StepCommand((0.3,), (1.5,)), StepCommand((0.8,), (1.0,)), limit=8.0)
+    push = legged.Push("trunk", (0.0, 0.03, 0.0), at=0.1, point=(0.0, 0.0, 0.6))
+    q = MODEL.balanced(0.0)
+    run = legged.simulate(ROBOT, control, until=4.5, q=q, integrator=STEPS, pushes=[push], sample=0.02)
+    state = MODEL.state(run.q[-1], run.v[-1], 1.0)
+    assert (state.bend.q2, state.swivel.q2) == pytest.approx((1.5, 1.0), abs=5e-3)
+    assert np.abs(MODEL.center(run.q[-1])[:2]).max() < 1e-3
+    assert 4.0 < np.abs(run.tau[:, 3:]).max() <= 8.0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_torques_produce_the_law(seed):
+    """L''' is that of the acceleration of the center of mass, for an asymmetric robot in any posture."""
+    robot = asymmetric_robot()
+    model = BendSwivelBalance(robot)
+    q, v, _ = random_state(model, seed, size=0.1)
+    control = BendSwivelControl(model, 1.1, 0.3, pole=4.0)
+    tau = control(0.0, q, v)
+    vdot = legged.forward_dynamics(robot, q, v, tau)
+    state, at = model.state(q, v, 0.3), model.equations(q, v)
+    L3 = state.axes @ (model.weight * np.cross([0.0, 0.0, 1.0], at.X @ vdot + at.X_rate))
+    lag = (state.swivel.q2 - 0.3 + np.pi) % (2.0 * np.pi) - np.pi
+    errors = state.bend.q2 - 1.1, 2.0 * np.sin(0.55) * lag + state.across
+    for found, part, error in zip(L3, (state.bend, state.swivel), errors, strict=True):
+        k_q = 4.0**4 / part.Y1
+        expected = -16.0 * part.L2 - (96.0 - k_q * part.Y2) * part.L1 - 256.0 * part.L - k_q * error
+        assert found == pytest.approx(expected, rel=1e-9)
+    assert not tau[:3].any()
+
+
+def test_robots_and_settings_that_do_not_fit_raise_errors():
+    with pytest.raises(
+        DefinitionError, match="robot 'planar' must have a fixed base and two joints, a quaternion ball"
+    ):
+        BendSwivelBalance(planar_robot())
+    with pytest.raises(ArgumentError, match="pole must be"):
+        BendSwivelControl(MODEL, pole=0.0)
+    with pytest.raises(ArgumentError, match="limit must be"):
+        BendSwivelControl(MODEL, limit=-1.0)
+    with pytest.raises(NotFiniteError, match="bend must be finite"):
+        BendSwivelControl(MODEL, bend=np.inf)
