@@ -55,15 +55,25 @@ class Contact(NamedTuple):
     point: Array
 
 
+class Ball(NamedTuple):
+    """A contact point of a robot: center (3,), [m], body axes, and radius, [m], which may be zero."""
+
+    center: Array
+    radius: float
+
+
 @dataclass(frozen=True, eq=False)
 class BodyShape:
-    """A collision shape of a body, in body axes."""
+    """A collision shape of a body, in body axes, or of an obstacle, in world axes, whose side is None."""
 
-    side: Side
-    shape: Shape
+    side: Side | None
+    shape: Shape | Ball
 
     def pose(self, poses: Sequence[Motion]) -> tuple[Array, Array]:
         """Return (rotation from shape axes to world axes (3, 3), center (3,) [m] in the world)."""
+        if self.side is None:
+            assert isinstance(self.shape, Box)
+            return self.shape.rotation, np.asarray(self.shape.center)
         R = poses[self.side.robot].rotation[self.side.body]
         own = R @ self.shape.rotation if isinstance(self.shape, _TURNED) else R
         return own, self.side.point(poses, np.asarray(self.shape.center))
@@ -104,6 +114,7 @@ class BoxTerrain:
 
     @property
     def first(self) -> Side:
+        assert self.box.side is not None
         return self.box.side
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
@@ -127,6 +138,7 @@ class SupportTerrain:
 
     @property
     def first(self) -> Side:
+        assert self.solid.side is not None
         return self.solid.side
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
@@ -147,7 +159,7 @@ def _point_on_terrain(at: Array, terrain: Terrain) -> Contact:
 
 @dataclass(frozen=True, eq=False)
 class ShapePair:
-    """Two shapes of different bodies, each a sphere, a capsule or a box, in this order."""
+    """Two shapes of different bodies, each a sphere, a capsule or a box, in this order, or a shape and an obstacle."""
 
     one: BodyShape
     other: BodyShape
@@ -155,10 +167,11 @@ class ShapePair:
 
     @property
     def first(self) -> Side:
+        assert self.one.side is not None
         return self.one.side
 
     @property
-    def second(self) -> Side:
+    def second(self) -> Side | None:
         return self.other.side
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
@@ -175,7 +188,7 @@ class ShapePair:
             contact = box_box(_half(self.other), _half(self.one), R.T @ Q, R.T @ (c - o))
             frame = _frame(R @ contact.n)
             return [Contact(gap, frame, o + R @ point) for gap, point in zip(contact.gaps, contact.points, strict=True)]
-        assert isinstance(one, Sphere)
+        assert isinstance(one, Sphere | Ball)
         radius = one.radius
         if isinstance(other, Capsule):
             gap, n, point = sphere_capsule(radius, other.radius, other.length / 2.0, R.T @ (c - o))

@@ -17,7 +17,7 @@ from legged.robot.inertia import Inertia
 from legged.robot.link import Link
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
-from legged.robot.shapes import Shape
+from legged.robot.shapes import Box, Shape
 from legged.spatial import Array
 
 
@@ -39,6 +39,8 @@ class Rigid:
             `legged.contact.scene`.
         self_collision: Whether the links of the robot that have shapes also collide with each other, except neighbors,
             which share a joint, and links that overlap with all joints at zero.
+        obstacles: Fixed boxes by name, such as ramps and the steps of stairs, in world axes. By default the contact
+            points of the robot and the shapes of free bodies collide with them.
     """
 
     friction: float = 0.8
@@ -49,6 +51,7 @@ class Rigid:
     recovery: float = 0.05
     pairs: tuple[tuple[str, str], ...] | None = None
     self_collision: bool = False
+    obstacles: tuple[tuple[str, Box], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("friction", "restitution", "threshold", "recovery"):

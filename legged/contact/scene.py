@@ -19,6 +19,7 @@ from legged.compiler.ir.annotations import items
 from legged.contact.delassus import Contacts
 from legged.contact.impact import Impact, impact
 from legged.contact.pairs import (
+    Ball,
     BodyShape,
     BoxTerrain,
     Pair,
@@ -94,7 +95,7 @@ class Scene:
         refuse_followers(robot, "rigid contact")
         robots = (robot, *(body.robot(robot.gravity) for body in bodies))
         own = self_pairs(robot) if ground.self_collision else ()
-        return cls(robots, ground, (*pairs_of(robots, ground.pairs), *own))
+        return cls(robots, ground, (*pairs_of(robots, ground.pairs, ground.obstacles), *own))
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
@@ -161,24 +162,33 @@ class Scene:
         return [np.array(total) for total in totals]
 
 
-def pairs_of(robots: Sequence[Robot], named: Sequence[tuple[str, str]] | None) -> tuple[Pair, ...]:
+def pairs_of(
+    robots: Sequence[Robot], named: Sequence[tuple[str, str]] | None, obstacles: Sequence[tuple[str, Box]] = ()
+) -> tuple[Pair, ...]:
     """Return the collision pairs of a scene.
 
     By default, in this order: contact points of the robot with the terrain; shapes of free bodies with the terrain;
-    shapes of the robot's links with those of free bodies; those of free bodies with each other.
+    shapes of the robot's links with those of free bodies; those of free bodies with each other; contact points of the
+    robot and shapes of free bodies with each obstacle.
 
     Args:
         robots: The robot, then the free bodies.
-        named: Pairs of names that replace the default pairs. A link of the robot collides with the terrain by its
-            contact points, or by its shapes if it has none; all other pairs collide by their shapes.
+        named: Pairs of names that replace the default pairs. A link of the robot collides with the terrain and with
+            obstacles by its contact points, or by its shapes if it has none; all other pairs collide by their shapes.
+        obstacles: Fixed boxes by name, world axes.
 
     Raises:
         DefinitionError: for names used twice, and for pairs that cannot collide.
         UnknownNameError: for unknown names.
     """
-    links = _links(robots)
+    links, boxes = _links(robots), dict(obstacles)
+    if len(boxes) < len(obstacles) or not boxes.keys().isdisjoint([*links, TERRAIN]):
+        raise DefinitionError(
+            f"the obstacles {', '.join(name for name, _ in obstacles)} need names that differ from each other, from "
+            f"links and free bodies, and from {TERRAIN!r}"
+        )
     if named is not None:
-        return tuple(pair for one, other in named for pair in _named(robots, links, one, other))
+        return tuple(pair for one, other in named for pair in _named(robots, links, boxes, one, other))
     (robot, *bodies), found = robots, []
     shaped = [link.name for link in robot.links if link.shapes]
     points = [_contact_point(robot, k) for k in range(len(robot.contacts))]
@@ -187,6 +197,9 @@ def pairs_of(robots: Sequence[Robot], named: Sequence[tuple[str, str]] | None) -
     colliding = [(name, body.name) for name in shaped for body in bodies]
     for one, other in [*colliding, *combinations([body.name for body in bodies], 2)]:
         found += _between(links[one], links[other])
+    touching = [link.name for link in robot.links if any(contact.link == link.index for contact in robot.contacts)]
+    for name in [*touching, *(body.name for body in bodies)] if obstacles else ():
+        found += [pair for obstacle in obstacles for pair in _on_obstacle(robots, links[name], *obstacle)]
     return (*points, *found)
 
 
@@ -234,21 +247,46 @@ def _links(robots: Sequence[Robot]) -> dict[str, _Placed]:
     return found
 
 
-def _named(robots: Sequence[Robot], links: dict[str, _Placed], one: str, other: str) -> list[Pair]:
-    """Return the collision pairs of two names: links, free bodies or the terrain."""
+def _named(
+    robots: Sequence[Robot], links: dict[str, _Placed], obstacles: dict[str, Box], one: str, other: str
+) -> list[Pair]:
+    """Return the collision pairs of two names: links, free bodies, obstacles or the terrain."""
+    known = [*links, *obstacles, TERRAIN]
     for name in (one, other):
-        if name not in links and name != TERRAIN:
-            raise UnknownNameError("link, free body or terrain", name, [*links, TERRAIN])
-    if one == TERRAIN:
+        if name not in known:
+            raise UnknownNameError("link, free body, obstacle or terrain", name, known)
+    if one not in links:
         one, other = other, one
-    if one in (other, TERRAIN):
+    if one == other:
         raise DefinitionError(f"{one!r} cannot collide with itself; name two different things")
-    if other != TERRAIN:
+    if one not in links:
+        raise DefinitionError(f"{one!r} and {other!r} are both fixed and cannot collide")
+    if other in links:
         return _between(links[one], links[other])
-    number, link = links[one]
-    robot = robots[number]
-    points = [k for k, contact in enumerate(robot.contacts) if contact.link == link.index]
-    return [_contact_point(robot, k) for k in points] if points and number == 0 else _on_terrain(links[one])
+    if other in obstacles:
+        return _on_obstacle(robots, links[one], other, obstacles[other])
+    robot, points = robots[0], _points_of(robots, links[one])
+    return [_contact_point(robot, k) for k in points] if points else _on_terrain(links[one])
+
+
+def _points_of(robots: Sequence[Robot], placed: _Placed) -> list[int]:
+    """Return the numbers of the contact points of a link of the robot; none for free bodies."""
+    number, link = placed
+    return [] if number else [k for k, contact in enumerate(robots[0].contacts) if contact.link == link.index]
+
+
+def _on_obstacle(robots: Sequence[Robot], placed: _Placed, name: str, box: Box) -> list[Pair]:
+    """Return the pairs of a link's contact points, or of its shapes if it has none, and an obstacle."""
+    balls: list[tuple[BodyShape, str]] = []
+    for pair in (_contact_point(robots[0], k) for k in _points_of(robots, placed)):
+        balls.append((BodyShape(pair.first, Ball(pair.center, pair.radius)), pair.names[0]))
+    if balls:
+        return [ShapePair(ball, BodyShape(None, box), (f"{own}-{name}",)) for ball, own in balls]
+    found: list[Pair] = []
+    for shape, own in _body_shapes(placed):
+        first, second = ordered(shape, BodyShape(None, box))
+        found.append(ShapePair(first, second, _numbered(f"{own}-{name}", candidate_count(first.shape, second.shape))))  # type: ignore[arg-type]
+    return found
 
 
 def _contact_point(robot: Robot, k: int) -> SphereTerrain:

@@ -268,3 +268,54 @@ def test_links_of_an_arm_that_folds_do_not_pass_through_each_other():
         gaps.append(min(scene.contact_geometry([q]).gap.min() for q in run.q))
     assert -5e-4 < gaps[0] < 1e-3  # [m]: contact is detected in the middle of each step of 1 ms
     assert gaps[1] < -0.02
+
+
+STEP = Box((1.0, 1.0, 0.2), (0.0, 0.0, 0.1))
+RAMP = Box((4.0, 1.0, 0.2), (0.0, 3.0, 0.0), legged.rpy(0.0, 0.2, 0.0))
+
+
+def stool():
+    """Return a robot of one link on four points and a ball."""
+    feet = {f"foot{k}": (x, y, -0.1) for k, (x, y) in enumerate([(0.1, 0.1), (0.1, -0.1), (-0.1, 0.1), (-0.1, -0.1)])}
+    link = legged.Link("seat", legged.box_inertia(2.0, (0.2, 0.2, 0.2)), feet | {"ball": Sphere(0.05, (0, 0, -0.05))})
+    return legged.RobotBuilder("stool", link).build()
+
+
+def test_obstacles_collide_with_contact_points_and_bodies():
+    ground = Rigid(obstacles=(("step", STEP), ("ramp", RAMP)))
+    found = names(Scene.of(stool(), ground, [ball()]))
+    feet = [*(f"foot{k}" for k in range(4)), "ball"]
+    with pytest.raises(DefinitionError, match="obstacles step, step need names that differ"):
+        Scene.of(stool(), Rigid(obstacles=(("step", STEP), ("step", STEP))))
+    with pytest.raises(DefinitionError, match="obstacles ball need names that differ from each other, from links"):
+        Scene.of(stool(), Rigid(obstacles=(("ball", STEP),)), [ball()])
+    assert found == [*feet, "ball", *(f"{f}-{o}" for o in ("step", "ramp") for f in feet), "ball-step", "ball-ramp"]
+    pairs = (("step", "seat"), ("ball", "ramp"))
+    ground = Rigid(obstacles=(("step", STEP), ("ramp", RAMP)), pairs=pairs)
+    assert names(Scene.of(stool(), ground, [ball()])) == [*(f"{f}-step" for f in feet), "ball-ramp"]
+    with pytest.raises(UnknownNameError, match="obstacle or terrain named 'stp'; did you mean 'step'"):
+        Scene.of(stool(), Rigid(obstacles=(("step", STEP),), pairs=(("seat", "stp"),)))
+    with pytest.raises(DefinitionError, match="'terrain' and 'step' are both fixed"):
+        Scene.of(stool(), Rigid(obstacles=(("step", STEP),), pairs=(("step", "terrain"),)))
+
+
+def test_robots_and_bodies_rest_on_obstacles():
+    """The stool stands on the step, a sphere lies beside it, and a box sticks to the ramp, whose friction suffices."""
+    turned = legged.rotations.quaternion_of(RAMP.rotation)
+    brick = FreeBody(
+        "brick", legged.box_inertia(1.0, (0.2, 0.2, 0.1)), [Box((0.2, 0.2, 0.1))],
+        position=(0.15 * np.sin(0.2), 3.0, 0.15 * np.cos(0.2)), quaternion=turned,
+    )  # fmt: skip
+    marble = ball(position=(0.35, 0.35, 0.31))
+    pairs = (("seat", "step"), ("ball", "step"), ("brick", "ramp"))
+    ground = Rigid(friction=0.5, pairs=pairs, obstacles=(("step", STEP), ("ramp", RAMP)))
+    run = legged.simulate(
+        stool(), q=np.array([1.0, 0, 0, 0, 0, 0, 0.305]), until=0.4, ground=ground, bodies=[brick, marble], fall=False
+    )
+    assert abs(run.base.position[-1, 2] - 0.3) < 1e-4  # [m]
+    assert abs(run.body("ball").position[-1, 2] - 0.3) < 1e-4
+    np.testing.assert_allclose(run.body("brick").position[-1], brick.position, atol=1e-4)
+    assert abs(run.ground_force[-1, 2] - 9.81 * 2.0) < 0.05  # [N], the weight of the stool
+    corners = run.figure.nodes[:, -16:]
+    np.testing.assert_array_equal(corners[0], np.concatenate([STEP.corners, RAMP.corners]))
+    np.testing.assert_array_equal(corners[0], corners[-1])

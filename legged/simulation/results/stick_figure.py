@@ -16,6 +16,7 @@ from legged.ground.terrain import Stairs
 from legged.robot.inertia import Inertia
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
+from legged.robot.shapes import Box
 from legged.rotations import quaternion_matrix
 from legged.simulation.results.records import FREE
 from legged.simulation.results.wireframe import wireframe
@@ -38,6 +39,7 @@ class Drawing(NamedTuple):
         is_shape: Whether an edge is part of a shape, (e,).
         shapes: Nodes of the shapes of each link that has some, (k, 3), [m], link axes.
         bodies: Nodes of the shapes of each free body, (k, 3), [m], body axes.
+        fixed: Nodes of obstacles, (k, 3), [m], world axes.
     """
 
     points: list[tuple[int, Array]]
@@ -46,6 +48,7 @@ class Drawing(NamedTuple):
     is_shape: Array
     shapes: list[Array]
     bodies: list[Array]
+    fixed: Array
 
     def nodes(self, points: Array, bodies: Array) -> Array:
         """Return the positions of all nodes, (T, k, 3), [m], world axes.
@@ -62,10 +65,11 @@ class Drawing(NamedTuple):
         for i, corners in enumerate(self.bodies):
             R = np.array([quaternion_matrix(q) for q in bodies[:, i, :4]]).reshape(-1, 3, 3)
             parts.append(bodies[:, i, None, 4:] + corners @ R.transpose(0, 2, 1))
+        parts.append(np.broadcast_to(self.fixed, (len(points), *self.fixed.shape)))
         return np.concatenate(parts, axis=1)
 
 
-def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = ()) -> Drawing:
+def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequence[tuple[str, Box]] = ()) -> Drawing:
     """Return the lines of a picture of a robot and free bodies: stick figure of the robot, wireframes of all shapes.
 
     Links fixed to each other are drawn as one: as a polygon through the joints and contact points on them, with lines
@@ -74,7 +78,7 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = ()) -> Drawing:
     inertia.
 
     Args:
-        robot: The robot. bodies: Free bodies, drawn by their shapes.
+        robot: The robot. bodies: Free bodies, drawn by their shapes. obstacles: Fixed boxes, see `Rigid.obstacles`.
     """
     points: list[tuple[int, Array]] = []
     edges: list[tuple[int, int]] = []
@@ -94,7 +98,8 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = ()) -> Drawing:
         if link.shapes:
             points += [(link.index, place) for place in (np.zeros(3), *np.eye(3))]
             shapes.append((link.shapes, module_of[link.body]))
-    for solids, module in [*shapes, *((body.shapes, FREE) for body in bodies)]:
+    fixed = [box for _, box in obstacles]
+    for solids, module in [*shapes, *((body.shapes, FREE) for body in bodies), (fixed, FREE)]:
         corners, lines = wireframe(solids)
         edges += [(count + a, count + b) for a, b in lines]
         modules += [module] * len(lines)
@@ -106,7 +111,8 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = ()) -> Drawing:
         np.array(modules, dtype=int),
         np.arange(len(edges)) >= sticks,
         drawn[: len(shapes)],
-        drawn[len(shapes) :],
+        drawn[len(shapes) : -1],
+        drawn[-1],
     )
 
 
