@@ -7,7 +7,7 @@ from legged.compiler import Counts, Kernel, compile, count, jacobian
 from legged.compiler.ir import where
 from legged.contact import FreeBody, Rigid
 from legged.denoc import conditioning
-from legged.dynamics.forward import forward_dynamics
+from legged.dynamics.forward import HybridDynamics, forward_dynamics, hybrid_dynamics
 from legged.dynamics.frames import Frame, Pose, frame_acceleration, frame_jacobian, frame_pose, frame_twist
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
@@ -97,6 +97,7 @@ __all__ = [
     "Free",
     "FreeBody",
     "Hull",
+    "HybridDynamics",
     "IKSolution",
     "IKSolutions",
     "Inertia",
@@ -158,6 +159,7 @@ __all__ = [
     "frame_twist",
     "ground",
     "hull_of",
+    "hybrid_dynamics",
     "inertia_matrix",
     "integrate",
     "inverse_dynamics",

@@ -5,13 +5,17 @@ Source: Shah, Saha, Dutt 2012, section 4.2 and Appendix A.3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import numpy as np
 
+from legged.arguments import known_name
 from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import inertia_matrix
-from legged.dynamics.inverse import bias_forces
+from legged.dynamics.inverse import bias_forces, inverse_dynamics
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
 from legged.robot.articulated import JointFactors, eliminate, with_joint_rows
 from legged.robot.body import Body
@@ -70,6 +74,77 @@ def accelerations(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrench
     return finite(robot, "the forward dynamics", vdot)
 
 
+class HybridDynamics(NamedTuple):
+    """The result of `hybrid_dynamics`.
+
+    Attributes:
+        vdot: Acceleration, (nv,), that of the prescribed joints as given.
+        tau: Generalized forces, (nv,), [N m] or [N], those of the other joints as given.
+    """
+
+    vdot: Array
+    tau: Array
+
+
+@checked
+def hybrid_dynamics(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    vdot: Array,
+    tau: Array,
+    wrenches: Wrenches = None,
+    *,
+    prescribed: Sequence[str] = (),
+) -> HybridDynamics:
+    """Return accelerations and forces of a robot, some joints of which have prescribed motions q(t).
+
+    Of the prescribed joints the acceleration is given and the force is computed, of the others conversely:
+
+        [ I_pp  I_pf ] [ vdot_p ]   [ tau_p ]
+        [ I_fp  I_ff ] [ vdot_f ] = [ tau_f ] - h
+
+    The recursion is O(n): that of `forward_dynamics`, in which a prescribed joint transmits the whole articulated
+    inertia of its body and the wrench of its acceleration.
+
+    Args:
+        robot: The robot.
+        q: Configuration, (nq,). v: Velocity, (nv,), that of the prescribed joints included.
+        vdot: Acceleration, (nv,); only the entries of prescribed joints are read.
+        tau: Generalized forces, (nv,); only the entries of the other joints are read.
+        wrenches: External wrenches on links, by name or (n_links, 6), [n; f] about each link's origin, link axes.
+        prescribed: Names of joints; "base" for all coordinates of the base.
+
+    Raises:
+        ShapeError, NotFiniteError, UnknownNameError: For arguments that do not fit the robot.
+        SingularError: If the inertia of some other motion is zero.
+    """
+    q, v, vdot, tau = read(robot, q=q, v=v, vdot=vdot, tau=tau)
+    places = {"base": slice(0, robot.base.nv)} | {joint.name: joint.v for joint in robot.joints}
+    entries: list[int] = []
+    for name in prescribed:
+        place = places[known_name("joint", name, places)]
+        entries += range(place.start, place.stop)
+    given = np.array([i in entries for i in range(robot.nv)], dtype=bool)
+    vdot = np.array([x if fixed else 0.0 for x, fixed in zip(vdot, given, strict=True)])
+    if robot.coupled_joints:
+        b = tau - inverse_dynamics(robot, q, v, vdot, wrenches)
+        found = _solved(robot, q, b, np.zeros(robot.nv), given)
+    else:
+        locked = frozenset(body.index for body in robot.bodies if body.nv and given[body.v].all())
+        X = transforms(robot, q)
+        with stage(STEP_1):
+            w, f = outward_forces(robot, q, v, vdot, wrenches)
+        with stage(STEP_2):
+            rotors = [body.rotor_inertia for body in robot.bodies]
+            factors, phi_tilde = _inward(robot, q, X, w, f, tau, rotors, locked)
+        with stage(STEP_3):
+            found = _outward(robot, q, X, factors, phi_tilde)
+    vdot = finite(robot, "the hybrid dynamics", vdot + found)
+    forces = inverse_dynamics(robot, q, v, vdot, wrenches)
+    return HybridDynamics(vdot, np.array([y if fixed else x for x, y, fixed in zip(tau, forces, given, strict=True)]))
+
+
 def velocity_jump(robot: Robot, q: Array, impulses: dict[int, Array], extra: Array) -> Array:
     """Return the velocity change, (nv,), (I + diag(extra))^-1 times the generalized impulse of impulses on bodies.
 
@@ -97,17 +172,26 @@ def rotor_inertia(body: Body, extra: Array) -> Array:
     return body.rotor_inertia + extra[body.v] * np.eye(body.nv)
 
 
-def _solved(robot: Robot, q: Array, b: Array, extra: Array) -> Array:
-    """Return (I + diag(extra))^-1 b, (nv,), from the inertia matrix; outer joints first, which preserves its zeros."""
+def _solved(robot: Robot, q: Array, b: Array, extra: Array, locked: Array | None = None) -> Array:
+    """Return (I + diag(extra))^-1 b, (nv,), from the inertia matrix; outer joints first, which preserves its zeros.
+
+    The entries where `locked`, (nv,), is true are zero, and their equations are omitted.
+    """
     inertia = inertia_matrix(robot, q) + extra * np.eye(robot.nv)
     columns = [i for body in robot.bodies if not body.follows for i in range(body.v.start, body.v.stop)][::-1]
+    if locked is not None:
+        columns = [i for i in columns if not locked[i]]
     with stage(STEP_3):
         found = solve_symmetric(inertia[np.ix_(columns, columns)], b[columns])
     return scatter(robot.nv, zip((slice(i, i + 1) for i in columns), found[:, None], strict=True))
 
 
 def articulate(
-    robot: Robot, q: Array, X: list[Transform], rotors: list[Array] | None = None
+    robot: Robot,
+    q: Array,
+    X: list[Transform],
+    rotors: list[Array] | None = None,
+    prescribed: frozenset[int] = frozenset(),
 ) -> tuple[list[JointFactors], list[Array]]:
     """Return the factors of each joint, and the articulated mass matrix M^ of each body, (6, 6), body axes.
 
@@ -115,7 +199,7 @@ def articulate(
         Psi^ = M^ P,   I^ = P^T Psi^,   Psi = Psi^ I^-1                   (A.6), (A.7)
 
     The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.rotor_momentum`; `rotors` replaces the bodies'
-    own H^T P + I_r.
+    own H^T P + I_r. A joint of a body in `prescribed` is not eliminated: it transmits the whole M^ to its parent.
 
     Source: Shah, Saha, Dutt 2012, Appendix A.1, link by link inside a module.
     """
@@ -123,6 +207,11 @@ def articulate(
     factors: list[JointFactors] = [JointFactors(np.zeros((6, 0)), ([], []))] * len(robot.bodies)
     for body in inward(robot):
         k = body.index
+        if k in prescribed:
+            factors[k] = JointFactors(np.zeros((6, body.nv)), ([], []))
+            if body.parent >= 0:
+                M_hat[body.parent] = M_hat[body.parent] + X[k].transform_inertia(M_hat[k])
+            continue
         if body.kind == "base":
             P_0 = robot.base.motion_matrix(q)
             factors[k] = JointFactors(np.zeros((6, 0)), factor_symmetric(mirror(P_0.T @ M_hat[k] @ P_0)))
@@ -133,17 +222,29 @@ def articulate(
 
 
 def _inward(
-    robot: Robot, q: Array, X: list[Transform], w: list[Array], f: list[Array], tau: Array, rotors: list[Array]
+    robot: Robot,
+    q: Array,
+    X: list[Transform],
+    w: list[Array],
+    f: list[Array],
+    tau: Array,
+    rotors: list[Array],
+    prescribed: frozenset[int] = frozenset(),
 ) -> tuple[list[JointFactors], list[Array]]:
     """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w accumulated inward.
 
-    f holds each joint's passive forces, rotors its H^T P + I_r.
+    f holds each joint's passive forces, rotors its H^T P + I_r; phi~ of the bodies in `prescribed` is zero.
     """
-    factors, _ = articulate(robot, q, X, rotors)
+    factors, _ = articulate(robot, q, X, rotors, prescribed)
     phi_tilde: list[Array] = [np.zeros(0)] * len(robot.bodies)
     w = list(w)
     for body in inward(robot):
         k = body.index
+        if k in prescribed:
+            phi_tilde[k] = np.zeros(body.nv)
+            if body.parent >= 0:
+                w[body.parent] = w[body.parent] + X[k].T @ w[k]
+            continue
         P = robot.base.motion_matrix(q) if body.kind == "base" else body.P
         drive = tau[body.v] - f[k]
         phi_hat = drive - P.T @ w[k]
