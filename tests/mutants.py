@@ -220,15 +220,21 @@ def pytest_configure(config: Any) -> None:
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Keep the tests whose names the file $MUTANTS_TESTS lists, in its order; two of each function for a record."""
+    """Keep the tests whose names the file $MUTANTS_TESTS lists, in its order; for a record, one of each kind."""
     if "MUTANTS_RECORD" in os.environ:
-        by_function: dict[str, list[Any]] = {}
-        for item in items:
-            by_function.setdefault(item.nodeid.partition("[")[0], []).append(item)
-        items[:] = [item for same in by_function.values() for item in dict.fromkeys((same[0], same[-1]))]
+        seen: set[Any] = set()
+        items[:] = [item for item in items if not seen.issuperset(new := _kinds(item)) and not seen.update(new)]
     if name := os.environ.get("MUTANTS_TESTS"):
         place = {test: i for i, test in enumerate(Path(name).read_text(encoding="utf-8").splitlines())}
         items[:] = sorted((item for item in items if item.nodeid in place), key=lambda item: place[item.nodeid])
+
+
+def _kinds(item: Any) -> set[Any]:
+    """Return what a test has that tests of the same function may not have: its parameters, all numbers being alike."""
+    function = item.nodeid.partition("[")[0]
+    parameters = item.callspec.params.items() if hasattr(item, "callspec") else ()
+    kinds = {(function, name, 0 if type(value) in (int, float) else id(value)) for name, value in parameters}
+    return {(function,), *kinds}
 
 
 def run_pytest(copy: Path, arguments: Sequence[str], seconds: float, variables: dict[str, str]) -> None:
