@@ -40,6 +40,11 @@ class JointPD(GaitLaw):
         e, ed, _ = self._errors(t, phase, q, v)
         return self._generalized(np.asanyarray(self.kp) * e + np.asanyarray(self.kd) * ed)
 
+    @property
+    def implicit_gains(self) -> tuple[Array, Array]:
+        """(K_p, K_d) of a started law, (nj,) each, [N m/rad] and [N m s/rad]; see `Controller.implicit_gains`."""
+        return np.asanyarray(self.kp), np.asanyarray(self.kd)
+
 
 @checked
 @dataclass(frozen=True, eq=False)

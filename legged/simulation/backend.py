@@ -14,7 +14,7 @@ from legged.compiler import compile as compile_function
 from legged.compiler.ir.expression import Expression
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.simulation.chart import largest_rotation, normalized
-from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Observation, Outputs
+from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Observation, Outputs, StepActuation
 from legged.simulation.controller import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
 from legged.simulation.rigid_loop import RigidLoop
@@ -55,6 +55,9 @@ class _CompiledPlant(ClosedLoop):
         tau, memory_rate = super().actuation(t, phase, q, s, contact)
         return _numbers(tau), _numbers(memory_rate)
 
+    def step_actuation(self, t: Any, h: Any, phase: Any, q: Array, s: Array, contact: Array) -> StepActuation:
+        return StepActuation(*map(_numbers, super().step_actuation(t, h, phase, q, s, contact)))
+
     def configuration(self, q_ref: Array, xi: Array) -> Array:
         return self._compiled("configuration", q_ref=self.robot.nq, xi=self.robot.nv)(q_ref, xi)
 
@@ -64,8 +67,9 @@ class _CompiledPlant(ClosedLoop):
     def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
         return self._compiled("motion_rate", xi=self.robot.nv, **self._shapes)(xi, q, v, tau, wrenches)
 
-    def time_step(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
-        return self._compiled("time_step", h=(), **self._shapes)(float(h), q, v, tau, wrenches)
+    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> tuple[Array, Array]:
+        step = self._compiled("time_step", h=(), damping=self.robot.nv, **self._shapes)
+        return step(float(h), q, v, tau, damping, wrenches)
 
     def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
         shapes = {"h": (), "q": self.robot.nq, "v": self.robot.nv, "v_next": self.robot.nv}
@@ -97,12 +101,14 @@ class _CompiledScene(_CompiledPlant, RigidLoop):
     def _impact_step(self) -> Callable[..., tuple[Array, Array]]:
         shapes = {"t": (), "h": (), "q": self.robot.nq, "s": self.size, "tau": self.robot.nv}
         try:
-            return self._compiled("impact_step", **shapes, memory_rate=self.memory)
+            return self._compiled("impact_step", **shapes, damping=self.robot.nv, memory_rate=self.memory)
         except Exception:  # a user's terrain that cannot be traced may raise anything
             return super().impact_step
 
-    def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> tuple[Array, Array]:
-        return self._impact_step(float(t), float(h), q, s, tau, memory_rate)
+    def impact_step(
+        self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
+    ) -> tuple[Array, Array]:
+        return self._impact_step(float(t), float(h), q, s, tau, damping, memory_rate)
 
 
 _PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: _CompiledPlant, RigidLoop: _CompiledScene}

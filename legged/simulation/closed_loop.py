@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir import where
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
@@ -105,6 +106,20 @@ class Observation(NamedTuple):
     forces: Array
     memory: Array
     outputs: Outputs
+
+
+class StepActuation(NamedTuple):
+    """Actuation of one time step.
+
+    Attributes:
+        tau: Generalized forces of the actuators within the motor limits, (nv,), for a velocity that stays.
+        damping: Decrease of tau per change of the velocity in the step, (nv,), [N m s/rad] or [N s/m].
+        memory_rate: Time derivative of the controller's memory, (m,).
+    """
+
+    tau: Array
+    damping: Array
+    memory_rate: Array
 
 
 BreakTimes = tuple[tuple[float, ...], tuple[float, ...]]
@@ -228,6 +243,32 @@ class ClosedLoop:
         commanded = full_torque(self.robot, self.controller.torque(*arguments))
         return motor_forces(self.robot, part.v, commanded), self.controller.rate(*arguments)
 
+    def step_actuation(self, t: Any, h: Any, phase: Any, q: Array, s: Array, contact: Array) -> StepActuation:
+        """Return the actuation of a time step, implicit in the gains that the controller states.
+
+        A controller with `implicit_gains` K_p and K_d acts with its torques at the end of the step,
+
+            tau(t + h, q + h v_next, v_next) = tau(t + h, q, v) - h K_p v - (K_d + h K_p) (v_next - v),
+
+        so that stiff servos do not limit the step. A motor at a limit gives that limit, without the last term.
+
+        Args:
+            t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+            contact: Contact wrenches [n; f], (n_links, 6), [N m] and [N], link axes.
+        """
+        gains = self.controller.implicit_gains
+        if gains is None:
+            tau, memory_rate = self.actuation(t, phase, q, s, contact)
+            return StepActuation(tau, np.zeros(self.robot.nv), memory_rate)
+        part, (kp, kd) = self.split(s), (full_torque(self.robot, gain) for gain in gains)
+        arguments = phase, q, part.v, contact, part.memory
+        commanded = full_torque(self.robot, self.controller.torque(t + h, *arguments)) - h * kp * part.v
+        tau = motor_forces(self.robot, part.v, commanded)
+        slopes = zip(tau, commanded, kd + h * kp, strict=True)
+        damping = np.stack([where(limited == wanted, slope, 0.0) for limited, wanted, slope in slopes])
+        return StepActuation(tau, damping, self.controller.rate(t, *arguments))
+
     def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
         """Return the generalized acceleration with joint stops, (nv,).
 
@@ -249,16 +290,17 @@ class ClosedLoop:
         vdot = self.acceleration(q, v, tau, wrenches, np.zeros(self.robot.nv))
         return np.concatenate([chart_rate(self.robot, xi, v), vdot])
 
-    def time_step(self, h: Any, q: Array, v: Array, tau: Array, wrenches: Array) -> tuple[Array, Array]:
+    def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> tuple[Array, Array]:
         """Return (q, v) after a semi-implicit Euler step, (nq,) and (nv,).
 
         Joint friction and stops are integrated implicitly, so that they do not limit the step.
 
         Args:
             h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
-            tau: Generalized forces of the actuators, (nv,). wrenches: Wrenches on the links, (n_links, 6).
+            tau, damping: See `StepActuation`, (nv,) each. wrenches: Wrenches on the links, (n_links, 6).
         """
-        vdot = self.acceleration(q, v, tau, wrenches, h * self.implicit_damping(h, q, v))
+        extra = h * (self.implicit_damping(h, q, v) + damping)
+        vdot = self.acceleration(q, v, tau, wrenches, extra)
         return semi_implicit_euler(self.robot, q, v, vdot, h)
 
     def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
@@ -322,10 +364,11 @@ class ClosedLoop:
         n = self.robot.nv
         external = self.external_forces(t, q, s)
         s = self.controller_update(t, phase, q, s, external.contact)
-        tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
-        q_next, v_next = self.time_step(h, q, s[:n], tau, external.wrenches)
+        tau, damping, memory_rate = self.step_actuation(t, h, phase, q, s, external.contact)
+        q_next, v_next = self.time_step(h, q, s[:n], tau, damping, external.wrenches)
         power = self._dissipation(h, q, s[:n], v_next)
-        rates = self._memory_and_work_rates(s, tau, memory_rate, external, power)
+        applied = tau - damping * (v_next - s[:n])
+        rates = self._memory_and_work_rates(s, applied, memory_rate, external, power)
         return q_next, np.concatenate([v_next, s[n:] + h * rates])
 
     def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:

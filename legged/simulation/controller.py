@@ -96,6 +96,15 @@ class Controller(Protocol):
         """Whether the controller has a discrete update; by default, whether it has the method `update`."""
         ...
 
+    @property
+    def implicit_gains(self) -> tuple[Array, Array] | None:
+        """Gains (K_p, K_d) of joint servos in the torques, (nj,) each, which fixed time steps integrate implicitly.
+
+        [N m/rad] and [N m s/rad], or [N/m] and [N s/m]; optional. The torques must contain -K_p q - K_d v of the
+        joints, and their reference may move. A controller that is sampled or delayed must not state gains.
+        """
+        ...
+
 
 class _ControllerAdapter:
     """A controller with all methods from an object with some of them.
@@ -148,6 +157,10 @@ class _ControllerAdapter:
     def takes_command(self) -> bool:
         own = getattr(self.controller, "takes_command", None)
         return takes_command(self.controller.torque) if own is None else bool(own)
+
+    @property
+    def implicit_gains(self) -> tuple[Array, Array] | None:
+        return getattr(self.controller, "implicit_gains", None)
 
     @property
     def reference(self) -> Any:

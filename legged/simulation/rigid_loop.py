@@ -127,25 +127,24 @@ class RigidLoop(ClosedLoop):
             contact, contact + pushed, geometry.point, world, 0.0 * part.ground_memory, np.stack([0.0, power])
         )
 
-    def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, memory_rate: Array) -> Pair:
+    def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array) -> Pair:
         """Return (q, s) after a time step with impulses, (nq,) and (size,).
 
         Args:
             t: Time, [s]. h: Time step, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
-            tau: Generalized forces of the actuators, (nv,).
-            memory_rate: Time derivative of the controller's memory, (m,), mixed units.
+            tau, damping, memory_rate: See `StepActuation`, (nv,), (nv,) and (m,), mixed units.
         """
         part, scene = self.split(s), self.scene
         starts = zip(scene.robots, self.states(q, s), strict=True)
         middle = [drift(robot, *state, 0.5 * h) for robot, state in starts]
         qs, vs = [x for x, _ in middle], [v for _, v in middle]
-        damping = self.implicit_damping(h, *middle[0])
-        free = [self._free(h, t, tau, damping, *middle[0])]
+        extra = [h * (self.implicit_damping(h, *middle[0]) + damping)]
+        extra += [np.zeros(robot.nv) for robot in scene.robots[1:]]
+        free = [self._free(h, t, tau, extra[0], *middle[0])]
         free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
         geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
-        extra = [h * damping, *(np.zeros(robot.nv) for robot in scene.robots[1:])]
         impact = scene.impulses(qs, vs, free, extra, h, geometry, guess)
-        works = self._works(t, h, tau, *middle[0], impact)
+        works = self._works(t, h, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact)
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
         ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
         (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
@@ -185,14 +184,13 @@ class RigidLoop(ClosedLoop):
         """
         external = self.external_forces(t, q, s)
         s = self.controller_update(t, phase, q, s, external.contact)
-        tau, memory_rate = self.actuation(t, phase, q, s, external.contact)
-        return self.impact_step(t, h, q, s, tau, memory_rate)
+        return self.impact_step(t, h, q, s, *self.step_actuation(t, h, phase, q, s, external.contact))
 
-    def _free(self, h: Any, t: Any, tau: Array, damping: Array, q: Array, v: Array) -> Array:
+    def _free(self, h: Any, t: Any, tau: Array, extra: Array, q: Array, v: Array) -> Array:
         """Return the velocity after a step without contacts, (nv,); q is in the middle of the step."""
         robot = self.robot
         wrenches = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0] if self.pushes else None
-        forces = tau + stop_forces(robot, self._stops, q, v), wrenches, h * damping
+        forces = tau + stop_forces(robot, self._stops, q, v), wrenches, extra
         return flight(robot, h, q, v, *forces)
 
     def _works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:

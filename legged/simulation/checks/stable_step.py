@@ -96,11 +96,12 @@ def stable_step_of_loop(loop: ClosedLoop, q: Array, s: Array, integrator: FixedS
     if integrator.step <= alone or not isinstance(ground, Ground):
         return alone
     controlled = replace(loop, controller=independent_copy(loop.controller))
+    h = 0.0 if integrator.rule == "runge_kutta" else integrator.step  # which takes no gains implicitly
 
     def acceleration(forces: Array) -> Array:
         wrenches = contact_wrenches(robot, q, forces.reshape(-1, 3))
-        tau, _ = controlled.actuation(0.0, 0, q, s, wrenches)
-        return controlled.acceleration(q, s[: robot.nv], tau, wrenches, np.zeros(robot.nv))
+        tau, damping, _ = controlled.step_actuation(0.0, h, 0, q, s, wrenches)
+        return controlled.acceleration(q, s[: robot.nv], tau, wrenches, h * damping)
 
     def response(J: Array, load: float) -> Array:
         rest = np.tile([0.0, 0.0, load], len(robot.contacts))
