@@ -300,8 +300,23 @@ def test_the_figure_of_29_joints_has_axes_of_a_readable_size(ending):
     assert max(map(len, curves)) <= 8 and [name for part in curves for name in part] == list(names.values())
 
 
+def test_pandas_reads_the_csv_file_as_the_data_frame(run, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = run.to_pandas()
+    assert len(frame) == len(run) and (frame["t"] == run.times).all()
+    read = pandas.read_csv(run.to_csv(tmp_path / "run.csv"))
+    pandas.testing.assert_frame_equal(read, frame, rtol=1e-15, check_dtype=False)  # fast parsers round the last bit
+
+
+def test_mp4_has_the_frames_of_the_run(run, tmp_path):
+    ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    frames, seconds = ffmpeg.count_frames_and_secs(str(animate(run, tmp_path / "run.mp4", fps=10.0)))
+    assert (frames, seconds) == (4, pytest.approx(0.4))
+
+
 def test_mp4_needs_ffmpeg(run, tmp_path, monkeypatch):
     monkeypatch.setattr("legged.simulation.plots.animation.FFMpegWriter.isAvailable", lambda: False)
+    monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)
     with pytest.raises(MissingError, match="needs the program ffmpeg"):
         animate(run, tmp_path / "run.mp4")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from matplotlib import rc_context
 from matplotlib.animation import FFMpegWriter
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
@@ -31,7 +32,7 @@ def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0
 
     Args:
         run: The run.
-        path: A .gif file, an .mp4 file, which needs the program ffmpeg, or an .html file, which is self-contained and
+        path: A .gif file, an .mp4 file, which needs ffmpeg, or an .html file, which is self-contained and
             plays in any browser.
         fps: Frames per second. speed: Playback speed relative to real time.
 
@@ -131,16 +132,27 @@ def _gif(run: Run, path: Path, fps: float, speed: float) -> Path:
 
 
 def _mp4(run: Run, path: Path, fps: float, speed: float) -> Path:
-    if not FFMpegWriter.isAvailable():
-        raise MissingError(f"writing {path.name!r} needs the program ffmpeg; install it, or write a .gif or .html file")
-    scene = _Scene(run)
-    FigureCanvasAgg(scene.figure)
-    writer = FFMpegWriter(fps=fps)  # pyright: ignore[reportArgumentType]
-    with writer.saving(scene.figure, str(path), dpi=scene.figure.dpi):
-        for k in _frame_indices(run, fps, speed):
-            scene.show(k)
-            writer.grab_frame()
+    with rc_context({} if FFMpegWriter.isAvailable() else {"animation.ffmpeg_path": _packaged_ffmpeg(path)}):
+        scene = _Scene(run)
+        FigureCanvasAgg(scene.figure)
+        writer = FFMpegWriter(fps=fps)  # pyright: ignore[reportArgumentType]
+        with writer.saving(scene.figure, str(path), dpi=scene.figure.dpi):
+            for k in _frame_indices(run, fps, speed):
+                scene.show(k)
+                writer.grab_frame()
     return path
+
+
+def _packaged_ffmpeg(path: Path) -> str:
+    """Return the program of the package imageio-ffmpeg."""
+    try:
+        import imageio_ffmpeg  # type: ignore[import-not-found]
+    except ImportError:
+        raise MissingError(
+            f"writing {path.name!r} needs the program ffmpeg: install it, or pip install imageio-ffmpeg, or write a "
+            f".gif or .html file"
+        ) from None
+    return imageio_ffmpeg.get_ffmpeg_exe()
 
 
 def _palette() -> Image.Image:
