@@ -9,6 +9,7 @@ import pytest
 import controllers
 import legged
 import robots
+from legged.compiler.runtime.kernel import Kernel
 from legged.errors import (
     ArgumentError,
     DefinitionError,
@@ -263,3 +264,25 @@ def test_robot_parameters_that_no_robot_has_are_told_by_name():
     with pytest.raises(LeggedError, match=r"trunk.mass must not be negative") as raised:
         legged.rollout(robot, None, until=0.1, vary={"robot.trunk.mass": [1.0, -1.0]})
     assert "member 1" in raised.value.__notes__[0]
+
+
+def test_outputs_of_members_come_from_kernels_that_they_share(monkeypatch):
+    """Only the first member compiles; contacts and figure of each have the positions of its own joints."""
+    robot, ground = hopper_on_springs()
+    offsets = np.array([[0.0, 0.0, -0.05], [0.0, 0.0, -0.1], [0.0, 0.0, -0.15]])
+    vary = {"robot.toe.position": offsets, "robot.trunk.mass": [8.0, 10.0, 12.0]}
+    options = {"ground": ground, "until": 0.05, "integrator": EULER}
+    runs = legged.rollout(robot, stiff_standing, vary=vary, compiled=True, **options)
+    first, built, create = runs.run(0), [], Kernel.__init__
+    monkeypatch.setattr(
+        Kernel, "__init__", lambda self, *args, **named: built.append(1) or create(self, *args, **named)
+    )
+    last = runs.run(2)
+    assert not built
+    other = robot.with_parameters({"toe.position": offsets[2], "trunk.mass": 12.0})
+    run = legged.simulate(other, stiff_standing, **options)
+    for name in ("q", "tau", "vdot"):
+        close(getattr(last, name), getattr(run, name))
+    np.testing.assert_allclose(last.figure.nodes, run.figure.nodes, rtol=0.0, atol=1e-12)
+    close(last.contacts.forces[:, 0], run.contacts.forces[:, 0])
+    assert np.abs(first.figure.nodes - last.figure.nodes).max() > 0.05

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,12 @@ from legged.arguments import Numbers, whole
 from legged.checked import checked
 from legged.compiler import compile as compile_function
 from legged.compiler.runtime.threads import check_threads, default_threads
-from legged.compiler.runtime.time_loop import Members
+from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import SimulationInterrupt, SimulationWarning, TraceError, warn_caller
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
-from legged.simulation.backend import Backend
+from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
@@ -31,9 +32,10 @@ from legged.simulation.integrators import (
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
+from legged.simulation.rollouts.members import MemberBackend, MemberKernels
 from legged.simulation.simulate import ProgressBar, sample_times
-from legged.simulation.stepping.batch import InitialStates, MemberTemplate, RolloutBatch
-from legged.simulation.stepping.engines import Plan, PythonEngine, SolverEngine, StepEngine, new_engine
+from legged.simulation.stepping.batch import CompiledBatch, InitialStates, MemberTemplate, RolloutBatch
+from legged.simulation.stepping.engines import CompiledEngine, Plan, PythonEngine, SolverEngine, StepEngine, new_engine
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import coarse_step_warning, select_integrator
@@ -200,7 +202,7 @@ class RolloutTask:
         if not motion.interrupted:
             schedule = plan.schedule(self.integrator)
             warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
-        return self.result(engine.name, motion, tuple(filter(None, warned)))
+        return self.result(engine, motion, tuple(filter(None, warned)))
 
     def _starts(self, compiled: bool | None) -> tuple[InitialStates, str]:
         """Return the members at the start, and "" or why they cannot be compiled together."""
@@ -211,11 +213,11 @@ class RolloutTask:
                 raise TraceError(f"the rollout cannot be compiled: {error}") from error
             return self.batch.separate_starts, str(error) if compiled is None else "as asked"
 
-    def result(self, backend: str, motion: Motion, warned: tuple[str, ...]) -> Rollouts:
+    def result(self, engine: StepEngine, motion: Motion, warned: tuple[str, ...]) -> Rollouts:
         """Return the result of the rollout.
 
         Args:
-            backend: Name of the backend. motion: The members at the end. warned: Texts of warnings.
+            engine: What has advanced the members. motion: The members at the end. warned: Texts of warnings.
         """
         robot, members = self.batch.robot, motion.members
         code, when, rows = members.outcome.T
@@ -230,7 +232,7 @@ class RolloutTask:
         q, v, rest = np.split(states, [robot.nq, robot.nq + robot.nv], axis=2)
         return Rollouts(
             robot=robot.name,
-            backend=backend,
+            backend=engine.name,
             integrator=str(self.integrator),
             times=self.times,
             q=q,
@@ -242,7 +244,7 @@ class RolloutTask:
             reasons=tuple(reasons),
             vary=dict(self.batch.sweep.values),
             warnings=warned,
-            _run=self.run,
+            _run=partial(self.run, engine),
         )
 
     def _reason(self, i: int, code: float, start: Array) -> str:
@@ -250,11 +252,11 @@ class RolloutTask:
         limits = self.batch.limits(i, start[: self.batch.robot.nq]) if code else None
         return limits.message(self.batch.robot, int(code)) if limits else ""
 
-    def run(self, runs: Rollouts, i: int) -> Run:
-        """Return member i as a run; its outputs are computed by the plain equations.
+    def run(self, engine: StepEngine, runs: Rollouts, i: int) -> Run:
+        """Return member i as a run; its outputs are computed by kernels that all members share, if they are compiled.
 
         Args:
-            runs: The result of the rollout. i: Index of the member.
+            engine: What has advanced the members. runs: The result of the rollout. i: Index of the member.
         """
         loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
         plan = Plan.of_break_times(self.times, [loop.break_times(float(self.times[-1]))])
@@ -264,15 +266,35 @@ class RolloutTask:
         states = plan.states(members, self.batch.robot.nq)
         reason, when = runs.reasons[i], f" at t = {runs.when[i]:.3f} s"
         ended = reason + ("" if " at t = " in reason else when) if reason else ""
-        backend = Backend(loop, False, runs.backend)
+        backend, advance = self._member_backend(engine, i, loop, members)
         run = record_run(backend, self.integrator, states, ended)
-        engine = SolverEngine([backend], [None], members, self.integrator, "")
         first = self.batch.first
         found = (
             coarse_step_warning(first.loop, first.q, first.s, self.integrator),
-            chatter_of_run(self.batch.robot, engine.advance, self.integrator, states, run.vdot),
+            chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
         )
         return replace(run, warnings=tuple(filter(None, found)))
+
+    def _member_backend(
+        self, engine: StepEngine, i: int, loop: ClosedLoop, members: Members
+    ) -> tuple[Backend, Callable[[Members, Schedule], None]]:
+        """Return what evaluates the equations of member i, and what advances it from other states."""
+        if isinstance(engine, CompiledEngine) and isinstance(engine.compiled, CompiledBatch):
+            kernels = self._kernels(engine.compiled.template, tuple(link for link, _ in loop.nodes))
+            backend = MemberBackend(kernels, engine.compiled, i, loop, engine.name)
+            return backend, backend.advance
+        backend = select_backend(loop, members.state[0], members.state[0], False)
+        backend.name = engine.name
+        return backend, SolverEngine([backend], [None], members, self.integrator, "").advance
+
+    def _kernels(self, template: MemberTemplate, links: tuple[int, ...]) -> MemberKernels:
+        if links not in self._known_kernels:
+            self._known_kernels[links] = MemberKernels(template, links)
+        return self._known_kernels[links]
+
+    @cached_property
+    def _known_kernels(self) -> dict[tuple[int, ...], MemberKernels]:
+        return {}
 
 
 def _energies(loop: ClosedLoop) -> Callable[[Array, Array], Array]:

@@ -151,7 +151,11 @@ class CompiledSteps(Protocol):
     parameters: Array
 
     def loop_parameters(self, numbers: Array) -> Array:
-        """Return the parameters for other numbers of the robots, (N, m), mixed units and frames."""
+        """Return the parameters for other numbers of the robots, (N, p) or (1, p), mixed units and frames.
+
+        Args:
+            numbers: Numbers of the robots, (N, m), mixed units and frames.
+        """
         ...
 
 
@@ -167,7 +171,11 @@ class CompiledLoop:
         self.code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, size)
 
     def loop_parameters(self, numbers: Array) -> Array:
-        """Return the parameters, (1, 0)."""
+        """Return the parameters, (1, 0).
+
+        Args:
+            numbers: Not used, (N, m), mixed units and frames.
+        """
         return self.parameters
 
 
