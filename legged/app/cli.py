@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from legged.app.balance.commands import balance, disturbances, gains, hop, planar_balance
+from legged.app.balance.commands import balance, disturbances, gains, hop, hybrid, planar_balance
 from legged.app.options import (
     BaseName,
     ControllerName,
@@ -324,6 +324,7 @@ command(BALANCE, "legged balance --mass 3 --velocity 4,0,0.2 --output results/ba
 command(BALANCE, "legged disturbances spatial_quadruped --gait trot --directions 12 --sizes 6")(disturbances)
 command(BALANCE, "legged planar-balance --output results/planar-balance")(planar_balance)
 command(BALANCE, "legged hop --output results/hop")(hop)
+command(BALANCE, "legged hybrid --output results/hybrid")(hybrid)
 command(BALANCE, "legged velocity-gains go2.urdf --output results/velocity-gains", name="velocity-gains")(gains)
 
 

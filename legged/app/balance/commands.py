@@ -1,4 +1,4 @@
-"""The commands of balance: `balance`, `disturbances`, `planar-balance`, `hop` and `velocity-gains`."""
+"""The commands of balance: `balance`, `disturbances`, `planar-balance`, `hop`, `hybrid` and `velocity-gains`."""
 
 from __future__ import annotations
 
@@ -138,6 +138,20 @@ def hop(
 
     study = HopStudy(hops=hops, duration=7.5 * hops + 0.5)
     print(study.table().text(), end="\n\n")
+    if output is not None:
+        for path in write(study, output):
+            print(path)
+
+
+def hybrid(
+    duration: Annotated[float, typer.Option(help="Duration of the longer runs, in seconds.", callback=positive)] = 3.0,
+    output: Output = None,
+) -> None:
+    """Press and move at once (Featherstone 2004): an arm on two faces, a vibrating plate, a quadruped at a wall."""
+    from legged.app.balance.hybrid_study import HybridStudy, write
+
+    study = HybridStudy(duration)
+    print("\n\n".join(table.text() for table in study.tables()), end="\n\n")
     if output is not None:
         for path in write(study, output):
             print(path)
