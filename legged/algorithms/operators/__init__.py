@@ -7,34 +7,40 @@ S.innovations @ S.D @ S.innovations.T
 """
 
 from legged.algorithms.operators.dynamics import (
-    GraspedBody,
     bias_forces,
     closed_chain,
     diagonal_bias,
     fixed_point_feet,
     forward_dynamics,
-    grasp,
     innovations,
     residuals,
     square_root,
     tip_correction,
     tip_mobility,
 )
+from legged.algorithms.operators.grasps import GraspContact, GraspedBody, grasp, grasp_control, internal_forces
+from legged.algorithms.operators.inverse_kinematics import Target, damped_step, inverse_kinematics
 from legged.algorithms.operators.operator import Operator, identity
 from legged.algorithms.operators.spatial_operators import SpatialOperators
 
 __all__ = [
+    "GraspContact",
     "GraspedBody",
     "Operator",
     "SpatialOperators",
+    "Target",
     "bias_forces",
     "closed_chain",
+    "damped_step",
     "diagonal_bias",
     "fixed_point_feet",
     "forward_dynamics",
     "grasp",
+    "grasp_control",
     "identity",
     "innovations",
+    "internal_forces",
+    "inverse_kinematics",
     "residuals",
     "square_root",
     "tip_correction",

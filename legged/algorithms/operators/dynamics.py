@@ -1,25 +1,21 @@
-"""Dynamics by spatial operators: tip forces, closed chains, grasped bodies, tip inertia, diagonalized equations."""
+"""Dynamics by spatial operators: tip forces, closed chains, fixed feet, tip inertia, diagonalized equations."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
 
 import numpy as np
 
 from legged import taylor
-from legged.algorithms.linear_algebra import solve_columns
 from legged.algorithms.links import base_bias, links_at
 from legged.algorithms.operators.operator import Operator
 from legged.algorithms.operators.spatial_operators import Points, SpatialOperators
 from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
-from legged.dynamics.kinematics import point_positions, point_twist_rates
+from legged.dynamics.kinematics import point_twist_rates
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
 from legged.moving_coordinates import cross_force, cross_motion
 from legged.robot.configuration import configuration_rate, scatter, scatter_add
-from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
-from legged.spatial import Array, cross, factor_symmetric, join, mass_matrix, mirror, skew, solve_factored
+from legged.spatial import Array, factor_symmetric, join, mirror, solve_factored
 
 
 def bias_forces(operators: SpatialOperators, v: Array, wrenches: Wrenches = None) -> Array:
@@ -171,56 +167,6 @@ def closed_chain(
     f = _solve(gap.T @ Omega @ gap, -(gap.T @ alpha))
     vdot = vdot_free - tip_correction(S, tips, gap @ f)
     return finite(robot, "the closed chain", vdot), finite(robot, "the closed chain", f)
-
-
-@dataclass(frozen=True, eq=False)
-class GraspedBody:
-    """A rigid body that several tips hold rigidly.
-
-    Attributes:
-        inertia: Inertia in world axes at this instant, about `position`.
-        position: Origin of its frame, (3,), [m], world axes.
-        omega: Angular velocity, (3,), [rad/s], world axes.
-    """
-
-    inertia: Inertia
-    position: Array
-    omega: Array
-
-
-def grasp(robot: Robot, q: Array, v: Array, tau: Array, tips: Points, held: GraspedBody) -> tuple[Array, Array, Array]:
-    """Return (vdot (nv,), tip forces (tips, 6), body acceleration (6,)) of arms that hold a body rigidly.
-
-        (M_o + A* Omega^-1 A) alpha_o = A* Omega^-1 (alpha_f - gamma) - b_o
-
-    The tips accelerate by A alpha_o + gamma; the matrix on the left is the effective inertia of body and arms.
-
-    Args:
-        robot, q, v, tau: As in `legged.forward_dynamics`, of the arms as one tree.
-        tips: (link, position (3,) [m] in link axes). held: The body, under the robot's gravity.
-
-    Returns:
-        vdot; wrenches on the tips, [n; f] about each, world axes; [omega dot; acceleration] of the body's frame.
-
-    Raises:
-        SingularError: if the Jacobian of an arm's tip is singular.
-
-    Source: Rodriguez, Jain, Kreutz-Delgado 1991, sections 5.3 and 6; Rodriguez 1989.
-    """
-    S, vdot_free, alpha, Omega = _free_motion(robot, q, v, tau, tips)
-    offsets = point_positions(robot, q, list(tips)) - held.position
-    A = np.concatenate([np.block([[np.eye(3), np.zeros((3, 3))], [-skew(r), np.eye(3)]]) for r in offsets])
-    gamma = np.concatenate([join(np.zeros(3), cross(held.omega, cross(held.omega, r))) for r in offsets])
-    body = held.inertia
-    M_o = mass_matrix(body.mass, body.mass * np.asarray(body.center), body.about_origin)
-    spin = join(held.omega, np.zeros(3))
-    b_o = cross_force(spin, M_o @ spin) - M_o @ join(np.zeros(3), robot.gravity)
-    factors = factor_symmetric(Omega)
-    Omega_inverse_A = solve_columns(factors, A)
-    alpha_o = _solve(M_o + A.T @ Omega_inverse_A, Omega_inverse_A.T @ (alpha - gamma) - b_o)
-    forces = solve_factored(factors, A @ alpha_o + gamma - alpha)
-    vdot = finite(robot, "the arms that hold a body", vdot_free - tip_correction(S, tips, forces))
-    return vdot, forces.reshape(-1, 6), alpha_o
 
 
 def fixed_point_feet(robot: Robot, q: Array, v: Array, tau: Array, feet: Points) -> tuple[Array, Array]:
