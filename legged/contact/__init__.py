@@ -8,6 +8,7 @@ scene = contact.Scene.of(robot, ground, bodies=[block])
 from legged.contact.impact import Impact
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Candidate, ContactGeometry, Scene
+from legged.contact.scenery import load_ground
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
 
 __all__ = [
@@ -23,4 +24,5 @@ __all__ = [
     "Rigid",
     "Scene",
     "Sphere",
+    "load_ground",
 ]

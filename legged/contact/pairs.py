@@ -222,12 +222,12 @@ def ordered(one: BodyShape, other: BodyShape) -> tuple[BodyShape, BodyShape]:
     return (other, one) if _RANKS[type(one.shape)] > _RANKS[type(other.shape)] else (one, other)
 
 
-def candidate_count(one: Shape, other: Shape | None) -> int:
+def candidate_count(one: Shape | Ball, other: Shape | Ball | None) -> int:
     """Return the number of contact candidates of a shape with another, in the order of `ShapePair`, or the terrain."""
     if other is not None:
         return _COUNTS.get((type(one), type(other)), 1)
-    if isinstance(one, Sphere | Capsule):
-        return 1 if isinstance(one, Sphere) else 2
+    if isinstance(one, Sphere | Ball | Capsule):
+        return 2 if isinstance(one, Capsule) else 1
     return 4 if isinstance(one, Box) else support_count(one)
 
 

@@ -285,7 +285,7 @@ def _on_obstacle(robots: Sequence[Robot], placed: _Placed, name: str, box: Box) 
     found: list[Pair] = []
     for shape, own in _body_shapes(placed):
         first, second = ordered(shape, BodyShape(None, box))
-        found.append(ShapePair(first, second, _numbered(f"{own}-{name}", candidate_count(first.shape, second.shape))))  # type: ignore[arg-type]
+        found.append(ShapePair(first, second, _numbered(f"{own}-{name}", candidate_count(first.shape, second.shape))))
     return found
 
 
@@ -306,7 +306,7 @@ def _on_terrain(placed: _Placed) -> list[Pair]:
         if isinstance(solid, Sphere | Capsule):
             centers = [np.asarray(solid.center)] if isinstance(solid, Sphere) else list(solid.ends)
             balls = zip(centers, names, strict=True)
-            found += [SphereTerrain(shape.side, center, solid.radius, (own,)) for center, own in balls]
+            found += [SphereTerrain(_side(placed), center, solid.radius, (own,)) for center, own in balls]
         else:
             found.append((BoxTerrain if isinstance(solid, Box) else SupportTerrain)(shape, names))
     return found

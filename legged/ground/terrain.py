@@ -58,24 +58,27 @@ class Flat:
 @checked
 @dataclass(frozen=True)
 class Slope:
-    """An inclined plane through the world's origin.
+    """An inclined plane.
 
     Attributes:
         angle: Inclination, [rad], positive if the surface rises along the heading.
         heading: Direction of steepest ascent, [rad], from +x towards +y.
+        elevation: Height of the plane at x = y = 0, [m], world z.
     """
 
     angle: float
     heading: float = 0.0
+    elevation: float = 0.0
 
     def __post_init__(self) -> None:
         if not abs(self.angle) < np.pi / 2:
             raise DefinitionError(f"a slope's angle must lie between -pi/2 and pi/2 rad, got {self.angle}")
 
     def height(self, x: Numbers, y: Numbers) -> Any:
-        """Return tan(angle) times the distance along the heading, [m]."""
+        """Return the elevation and tan(angle) times the distance along the heading, [m]."""
         x, y = list_as_array(x), list_as_array(y)
-        return np.tan(self.angle) * (np.cos(self.heading) * x + np.sin(self.heading) * y)
+        rise = np.tan(self.angle) * (np.cos(self.heading) * x + np.sin(self.heading) * y)
+        return rise if isinstance(self.elevation, float) and self.elevation == 0.0 else self.elevation + rise
 
     def normal(self, x: Numbers, y: Numbers) -> Any:
         """Return the unit normal of the plane, (..., 3), world axes."""
@@ -88,7 +91,8 @@ class Slope:
         )
 
     def __str__(self) -> str:
-        return f"slope of {np.degrees(self.angle):g} degrees towards {np.degrees(self.heading):g} degrees"
+        words = f"slope of {np.degrees(self.angle):g} degrees towards {np.degrees(self.heading):g} degrees"
+        return words + (f", {self.elevation:g} m high at the origin" if self.elevation else "")
 
 
 @checked

@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import Annotated, Any, TypeAlias
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from legged.arguments import array, number
 from legged.checked import checked
@@ -225,13 +224,13 @@ class Hull:
     @cached_property
     def faces(self) -> tuple[Array, Array]:
         """Outward unit normals (f, 3) and offsets (f,), [m], of the faces: normal . x <= offset inside; link axes."""
-        equations = np.unique(np.round(ConvexHull(self.vertices).equations, 9), axis=0)
+        equations = np.unique(np.round(_convex_hull(self.vertices).equations, 9), axis=0)
         return equations[:, :3], -equations[:, 3]
 
     @cached_property
     def edges(self) -> tuple[tuple[int, int], ...]:
         """Pairs of vertices that are joined by an edge between two faces of different normals."""
-        hull = ConvexHull(self.vertices)
+        hull = _convex_hull(self.vertices)
         normals: dict[tuple[int, int], list[Array]] = {}
         for corners, equation in zip(hull.simplices, hull.equations, strict=True):
             for a, b in ((0, 1), (1, 2), (0, 2)):
@@ -256,6 +255,13 @@ SHAPES: dict[str, type[Any]] = {
 """Classes of shapes by the names that `Robot.describe` uses."""
 
 
+def _convex_hull(points: Array) -> Any:
+    """Return `scipy.spatial.ConvexHull` of points, (n, 3), [m]; importing SciPy takes time."""
+    from scipy.spatial import ConvexHull
+
+    return ConvexHull(points)
+
+
 def hull_vertices(what: str, points: Any) -> Array:
     """Return those of the given points that are vertices of their convex hull, (n, 3), [m].
 
@@ -273,8 +279,8 @@ def hull_vertices(what: str, points: Any) -> Array:
     if thickness[2] < _FLAT * thickness[0]:
         raise DefinitionError(flat)
     try:
-        return points[np.sort(ConvexHull(points).vertices)]
-    except QhullError as error:
+        return points[np.sort(_convex_hull(points).vertices)]
+    except RuntimeError as error:  # of which Qhull's error is a subclass
         raise DefinitionError(flat) from error
 
 
@@ -298,7 +304,7 @@ def hull_of(points: Array | Sequence[Any], most: int = MOST_VERTICES) -> tuple[H
     middle, size = (outer.min(axis=0) + outer.max(axis=0)) / 2, np.ptp(outer, axis=0)
     chosen = sorted(set(np.argmax((outer - middle) / size @ _DIRECTIONS.T, axis=0).tolist()))
     while True:
-        hull = ConvexHull(outer[chosen])
+        hull = _convex_hull(outer[chosen])
         outside = (outer @ hull.equations[:, :3].T + hull.equations[:, 3]).max(axis=1)
         if len(chosen) == most or outside.max() < _EXACT * size.max():
             return Hull(outer[chosen]), max(float(outside.max()), 0.0)

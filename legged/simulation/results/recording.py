@@ -39,7 +39,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
     outputs = [o.outputs for o in seen]
     parts = loop.split(np.array([state.s for state in states]))
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
-    obstacles = loop.ground.obstacles if isinstance(loop, RigidLoop) else ()
+    obstacles = loop.scene.ground.obstacles if isinstance(loop, RigidLoop) else ()
     drawing, body_q = drawing_of(robot, bodies, obstacles), _body_states(loop, states, 0, 7)
     nodes = drawing.nodes(np.array([o.skeleton for o in outputs]), body_q)
     names, on, against = contact_names(loop), *_contact_sides(loop)
