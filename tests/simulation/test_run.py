@@ -490,6 +490,8 @@ def test_fall_can_be_anything_or_nothing(robot):
     with pytest.raises(SimulationError, match=r"the trunk fell below 0\.95 m at t = 0\.110 s"):
         simulate(robot, fall=Fall(height=0.95), **options)
     assert simulate(robot, fall=False, **options).duration == pytest.approx(0.2)
+    with pytest.raises(SimulationError, match=r"fell below 0\.95 m at t = 0\.110 s"):  # without ground from z = 0
+        simulate(robot, fall=Fall(height=0.95), **{**options, "ground": None})
 
 
 def test_height_counts_from_the_ground_below(robot):
