@@ -4,6 +4,7 @@ import csv
 import dataclasses
 import importlib
 import io
+import re
 import sys
 import zipfile
 from pathlib import Path
@@ -332,6 +333,10 @@ def test_figures_and_animations_are_written(run, tmp_path):
     page = animate(run, tmp_path / "run.html").read_text()
     assert '"title":"spatial quadruped"' in page
     assert "http" not in page.replace("http-equiv", "")
+    colors = re.findall("#[0-9a-f]{6}", page.partition('"colors":[')[2].partition("]")[0])
+    dark = run.figure.modules == 0  # the trunk
+    assert {color for color, base in zip(colors, dark, strict=True) if base} == {"#1f3d66"}
+    assert "#1f3d66" not in {color for color, base in zip(colors, dark, strict=True) if not base}
     snapshot(run, 0.1).savefig(tmp_path / "frame.png")
     joints_figure(run, ["leg1_knee"], title="one knee").savefig(tmp_path / "knee.png")
     with pytest.raises(LeggedError, match=r"a \.gif, an \.mp4 or an \.html"):
