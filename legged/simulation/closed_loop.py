@@ -357,6 +357,9 @@ class ClosedLoop:
     def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a semi-implicit Euler step: velocities first, then positions; (nq,) and (size,).
 
+        The works of actuators, contacts and pushes increase by h times the power at the start of the step, a left sum
+        of first order in h, as the positions are; joint friction and stops use the mean velocity of the step.
+
         Args:
             t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
             q: Configuration, (nq,). s: Rest of the state, (size,).

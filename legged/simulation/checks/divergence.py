@@ -100,6 +100,15 @@ class DivergenceCheck:
         """
         return self.speeds(s).max(axis=-1, initial=0.0) <= SLOW
 
+    def all_too_slow_to_judge(self, s: Array) -> bool:
+        """Return whether `too_slow_to_judge` holds for all of some states; False if there are free bodies.
+
+        Args:
+            s: Rests of states, (N, size).
+        """
+        v = s[:, : self.loop.robot.nv]
+        return not self._bodies and max(float(v.max(initial=0.0)), -float(v.min(initial=0.0))) <= SLOW
+
     def unexplained(self, before: Array, after: Array, s_before: Array, s_after: Array, duration: Array) -> Array:
         """Return the kinetic energy without a source where it exceeds the bounds, 0.0 elsewhere, (...), [J].
 
@@ -201,13 +210,17 @@ class DivergenceMonitor:
             running: Whether robots have not ended, (N,), dimensionless; others are not judged.
         """
         check, nq = self._check, self._nq
-        fast = running & ~check.too_slow_to_judge(states[:, nq:])
+        self._store(t, states)
+        self._known += 1
         codes = np.zeros(len(states))
+        if check.all_too_slow_to_judge(states[:, nq:]):  # many times faster than the rest
+            self._known[~running] = 0
+            return codes
+        fast = running & ~check.too_slow_to_judge(states[:, nq:])
         if fast.any():
             codes[fast & check.too_fast(states[:, nq:])] = TOO_FAST
             running = running & (codes == 0.0)
-        self._samples = [*self._samples[-2:], (t, states.copy())]
-        self._known = np.where(running, self._known + 1, 0)
+        self._known[~running] = 0
         robots = np.flatnonzero((self._known > 2) & fast)
         if len(robots):
             robots = robots[check.is_energetic(self._energies(states[robots, :nq], states[robots, nq:]))]
@@ -215,6 +228,12 @@ class DivergenceMonitor:
             self.gained[robots] = self._gained(robots)
             codes[robots[self.gained[robots] != 0.0]] = GAINED_ENERGY
         return codes
+
+    def _store(self, t: Array, states: Array) -> None:
+        """Store the present states, (N, n), in place of those before the last two."""
+        oldest = self._samples.pop(0)[1] if len(self._samples) == 3 else np.empty_like(states, order="C")
+        np.copyto(oldest, states)
+        self._samples.append((t, oldest))
 
     def _gained(self, robots: Array) -> Array:
         """Return the kinetic energy that came from no source in both of the last two intervals, (k,), [J]."""

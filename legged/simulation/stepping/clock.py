@@ -128,7 +128,9 @@ class Clock:
         if len(intervals) == 1:  # several times faster than on arrays
             intervals[0, 0, 0] = self._origin.item() + self.integrator.step * self._ticks.item()
         else:
-            intervals[:, 0, 0] = self.times
+            start = intervals[:, 0, 0]
+            np.multiply(self._ticks, self.integrator.step, out=start)
+            start += self._origin
         if self._written is not intervals or self._written_steps != steps:
             intervals[:, 0, 1], intervals[:, 0, 2], intervals[:, 0, 3] = self.integrator.step, steps, self.phase
             self._written, self._written_steps = intervals, steps

@@ -424,7 +424,8 @@ class Simulation:
         self._unchecked, outcome = 0, self._outcome
         running = ~self._ended & (outcome != NOT_FINITE)
         codes = self._monitor.codes(self._clock.times, self._members.state, running)
-        outcome[codes != 0.0] = codes[codes != 0.0]
+        found = codes != 0.0
+        outcome[found] = codes[found]
         self._ended = outcome != 0.0
 
     def _reason(self, i: int, code: int) -> str:
