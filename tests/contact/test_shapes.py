@@ -14,7 +14,7 @@ from legged.contact.pairs import frame_of
 from legged.contact.spheres import sphere_box, sphere_sphere
 from legged.contact.support import support_points
 from legged.errors import DefinitionError
-from legged.ground import Slope, paper_ground
+from legged.ground import HeightMap, Slope, Stairs, paper_ground
 
 try:
     import coal
@@ -379,3 +379,49 @@ def test_shapes_that_cannot_collide_are_named():
     robot = legged.RobotBuilder("stand", legged.Link("base", inertia)).build()
     with pytest.raises(DefinitionError, match="a Cylinder collides with the terrain only"):
         Scene.of(robot, Rigid(), [one, two])
+
+
+def scene_of_all(terrain):
+    """Return a scene of bodies of all shapes on a terrain, with a sphere against a capsule, and its configurations."""
+    rng = np.random.default_rng(3)
+    solids = {name: shape for name, (shape, _) in SOLIDS.items()} | {"ball": Sphere(0.1)}
+    bodies = []
+    for name, shape in solids.items():
+        p = rng.normal(size=4)
+        place = {"position": rng.uniform(0.1, 0.4, 3), "quaternion": p / np.linalg.norm(p)}
+        bodies.append(FreeBody(name, legged.box_inertia(1.0, (0.1, 0.1, 0.1)), [shape], **place))
+    pairs = (*((name, "terrain") for name in solids), ("capsule", "ball"))
+    robot = legged.RobotBuilder("stand", legged.Link("base", legged.box_inertia(1, (1, 1, 1)))).build()
+    scene = Scene.of(robot, Rigid(terrain=terrain, pairs=pairs), bodies)
+    return scene, [robot.neutral(), *(body.state()[0] for body in bodies)], bodies
+
+
+def test_kernels_of_all_shapes_equal_plain_geometry():
+    scene, qs, _ = scene_of_all(Stairs((0.25,), (0.1,)))
+    sizes = np.cumsum([len(q) for q in qs])
+    kernel = compile_function(lambda q: scene.contact_geometry(np.split(q, sizes[:-1])), None, q=int(sizes[-1]))
+    for traced, plain in zip(kernel(np.concatenate(qs)), scene.contact_geometry(qs), strict=True):
+        np.testing.assert_allclose(traced, plain, atol=1e-12)
+
+
+HILLS = HeightMap(np.random.default_rng(0).uniform(0.0, 0.02, (12, 12)), 0.1, (-0.3, -0.3))
+
+
+@pytest.mark.parametrize("terrain", [Stairs((0.25,), (0.1,)), HILLS])
+def test_gaps_of_corners_are_those_of_the_terrain_below_them(terrain):
+    scene, qs, bodies = scene_of_all(terrain)
+    geometry = scene.contact_geometry(qs)
+    for candidate, gap, point in zip(scene.candidates, geometry.gap, geometry.point, strict=True):
+        if candidate.second is None and gap < 1.0 and not candidate.name.startswith(("capsule", "ball")):
+            x, y, z = point
+            height, normal = terrain.height(x, y), terrain.normal(x, y)
+            assert abs(gap - (z - height) * normal[2]) < 1e-12
+            body = bodies[candidate.first.robot - 1]
+            rotation, _ = scene.robots[candidate.first.robot].base.pose(qs[candidate.first.robot])
+            shape, local = body.shapes[0], rotation.T @ (point - body.position)
+            if isinstance(shape, Ellipsoid):
+                assert abs(np.sum((local / shape.radii) ** 2) - 1.0) < 1e-12
+            elif isinstance(shape, Cylinder):
+                assert np.allclose((np.hypot(*local[:2]), abs(local[2])), (shape.radius, shape.length / 2))
+            else:
+                assert np.linalg.norm(shape.vertices - local, axis=1).min() < 1e-12
