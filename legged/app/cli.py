@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from legged.app.balance.commands import balance, disturbances, gains, hop, hybrid, planar_balance
+from legged.app.balance.commands import balance, bend_swivel, disturbances, gains, hop, hybrid, planar_balance
 from legged.app.options import (
     BaseName,
     ControllerName,
@@ -325,6 +325,7 @@ command(BALANCE, "legged disturbances spatial_quadruped --gait trot --directions
 command(BALANCE, "legged planar-balance --output results/planar-balance")(planar_balance)
 command(BALANCE, "legged hop --output results/hop")(hop)
 command(BALANCE, "legged hybrid --output results/hybrid")(hybrid)
+command(BALANCE, "legged bend-swivel --output results/bend-swivel")(bend_swivel)
 command(BALANCE, "legged velocity-gains go2.urdf --output results/velocity-gains", name="velocity-gains")(gains)
 
 

@@ -21,12 +21,14 @@ from legged.spatial import Array, cross, factor_symmetric, solve_factored
 class BendSwivelControl:
     """Balance by bending and swivelling, each by the four-term law of planar balance in its own horizontal direction.
 
-        L_n''' = -k_dd L_n'' - k_d L_n' - k_L L_n - k_q (theta - theta_u)
-        L_s''' = -k_dd L_s'' - k_d L_s' - k_L L_s - k_q e,      e = 2 sin(theta_u / 2) (phi - phi_u)
+        L_n''' = -k_dd L_n'' - k_d L_n' - k_L (L_n - L_0) - k_q (theta - theta_u)
+        L_s''' = -k_dd L_s'' - k_d L_s' - k_L (L_s - L_0) - k_q e
+        e = 2 sin(theta_u / 2) (phi - phi_u)
 
-    with gains from the plant of each direction, see `controllers.PlanarBalanceControl`. A robot that straightens,
-    theta_u = 0, has no direction to swivel to: e is then the sine of the bend out of the commanded plane. The joint's
-    torques produce L''' exactly, for any posture with velocity gains, symmetric or not.
+    with gains from the plant of each direction, see `controllers.PlanarBalanceControl`, and L_0 = -Y3 / Y1, at which
+    the motion rests: zero without angular momentum about the vertical, which a push may leave. A robot that
+    straightens, theta_u = 0, has no direction to swivel to: e is then the bend out of the commanded plane. The torques
+    produce L''' exactly in any posture whose velocity gains are not zero, symmetric or not.
 
     Attributes:
         model: The robot's balance model.
@@ -82,7 +84,8 @@ class BendSwivelControl:
         """Return L''' about one axis, [N m/s^2]."""
         pole = 1.0 / state.time_constant if self.pole is None else self.pole
         gains = BalanceGains.of(pole, state.Y1, state.Y2)
-        return MomentumReference().tracked(state, gains) - gains.k_q * error
+        resting = -state.Y3 / state.Y1  # the momentum at which the motion rests
+        return MomentumReference(resting).tracked(state, gains) - gains.k_q * error
 
     def _torques(self, at: SpatialEquations, state: BendSwivelState, L3: Array) -> Array:
         """Return the joint's torques, (2,), that produce L''' about both axes, (2,), [N m/s^2]."""

@@ -1,4 +1,4 @@
-"""The commands of balance: `balance`, `disturbances`, `planar-balance`, `hop`, `hybrid` and `velocity-gains`."""
+"""The commands of balance, from `balance` to `velocity-gains`."""
 
 from __future__ import annotations
 
@@ -137,6 +137,17 @@ def hop(
     from legged.app.balance.hop_study import HopStudy, write
 
     study = HopStudy(hops=hops, duration=7.5 * hops + 0.5)
+    print(study.table().text(), end="\n\n")
+    if output is not None:
+        for path in write(study, output):
+            print(path)
+
+
+def bend_swivel(output: Output = None) -> None:
+    """Let a spatial robot on a point straighten, crouch and reorient by a constant-velocity joint (Azad 2014)."""
+    from legged.app.balance.bend_study import BendSwivelStudy, write
+
+    study = BendSwivelStudy()
     print(study.table().text(), end="\n\n")
     if output is not None:
         for path in write(study, output):
