@@ -105,7 +105,9 @@ def _law_operations() -> Table:
 
 def _step_operations() -> Table:
     rows = [(scene, *map(str, cost)) for scene, cost in step_costs().items()]
-    notes = ("M + A, multiplications, divisions and additions, without a law; restitution, ten solver sweeps.",)
+    notes = (
+        "M + A, multiplications, divisions and additions, without a law; restitution, one iteration of each loop.",
+    )
     header = ("scene", "contacts", "all", "contact solver")
     return Table("Operations of a time step of 1 ms", header, tuple(rows), notes, left=1)
 

@@ -165,6 +165,10 @@ class Contacts:
         found = [sum_of(side.C @ in_contact_axes[side.contact_body] for side in sides) for sides in items(self.sides)]
         return np.array(found).reshape(-1, 3)
 
+    def places(self) -> Array:
+        """Return the coordinates of the contact points along the tangents, (m, 2), [m], from the origin of a body."""
+        return np.array([[sides[0].C[2, 0], sides[0].C[0, 1]] for sides in self.sides]).reshape(-1, 2)
+
     def delassus(self) -> tuple[BlockMatrix, ContactGroups]:
         """Return A = J (I + diag(extra))^-1 J^T, [1/kg], in two parts.
 

@@ -10,8 +10,15 @@ import numpy as np
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
 from legged.contact.delassus import Contacts
+from legged.contact.newton import GeneralizedSystem, proximal_newton
 from legged.contact.rigid import Rigid
-from legged.contact.solver import ContactProblem, Iterate, gauss_seidel, natural_map_residual, velocities
+from legged.contact.solver import (
+    ContactProblem,
+    Solution,
+    gauss_seidel,
+    solution_of,
+    spread,
+)
 from legged.spatial import Array
 
 RECOVERY_FRACTION = 0.2
@@ -52,42 +59,62 @@ def impact(
     with stage("contact problem"):
         before, free = contacts.velocities(vs), contacts.velocities(v_free)
         blocks, groups = contacts.delassus()
-        problem = ContactProblem(blocks, free, ground.friction, groups)
+        problem = ContactProblem(blocks, free, ground.friction, groups, contacts.places())
+        system = GeneralizedSystem(contacts, v_free) if ground.iterations else None
         target = [_target_velocity(ground, d, h) for d in gap]
     with stage("contact solver"):
-        p, u, target = solve_impulses(ground, problem, target, before, h, gap, guess)
+        p, u, residual = solve_impulses(ground, problem, target, before, h, gap, guess, system)
     with stage("contact response"):
         work = 0.5 * (p * (before + u)).sum()
-        return Impact(p, contacts.after(v_free, p), natural_map_residual(problem, target, p, u), work)
+        return Impact(p, contacts.after(v_free, p), residual, work)
 
 
 def solve_impulses(
-    ground: Rigid, problem: ContactProblem, target: list[Any], before: Array, h: Any, gap: Array, guess: Array
-) -> tuple[Array, Array, list[Any]]:
-    """Return (impulses (m, 3), contact velocities with them (m, 3), target velocities with restitution).
-
-    A third of the sweeps solves the problem without restitution; the others continue from there with restitution.
+    ground: Rigid,
+    problem: ContactProblem,
+    target: list[Any],
+    before: Array,
+    h: Any,
+    gap: Array,
+    guess: Array,
+    system: GeneralizedSystem | None = None,
+) -> Solution:
+    """Return the impulses of a step, with restitution after those without; the residual is the larger of both.
 
     Args:
         ground: The contact law. problem: The contacts. target: Normal velocities without restitution, [m/s].
         before: Contact velocities before the step, (m, 3), [m/s], contact frames.
-        h: The step, [s]. gap: As in `impact`. guess: As in `impact`.
+        h: The step, [s]. gap: As in `impact`. guess: As in `impact`. system: The bodies; None for Gauss-Seidel alone.
     """
-    iterate = Iterate.initial(guess)
+    plastic = _solved(ground, problem, target, guess, system)
     if isinstance(ground.restitution, float) and ground.restitution == 0.0:
-        p = gauss_seidel(problem, target, iterate, ground.sweeps).p
-        return p, velocities(problem, p), target
-    first = max(1, ground.sweeps // 3)
-    plastic = gauss_seidel(problem, target, iterate, first)
-    bounced = []
+        return plastic
+    bounced, any_bounces = [], np.bool_(False)
     for velocity, d, u in zip(target, gap, -before[:, 0], strict=True):
         bounces = (d < h * u) & (u > ground.threshold)
+        any_bounces = any_bounces | bounces
         bounced.append(where(bounces, np.maximum(ground.restitution * u, velocity), velocity))
-    restituted = gauss_seidel(problem, bounced, plastic, max(1, ground.sweeps - first), first)
-    u, dp = velocities(problem, plastic.p), restituted.p - plastic.p
-    du = velocities(problem, restituted.p) - u
+    restituted = _solved(ground, problem, bounced, plastic.p, system, any_bounces)
+    dp, du, u = restituted.p - plastic.p, restituted.u - plastic.u, plastic.u
     fraction = _restitution_fraction(plastic.p, before + u, dp, du, u + 0.5 * (before - problem.u_free))
-    return plastic.p + fraction * dp, u + fraction * du, bounced
+    p, u = plastic.p + fraction * dp, u + fraction * du
+    return Solution(p, u, np.maximum(plastic.residual, restituted.residual))
+
+
+def _solved(
+    ground: Rigid,
+    problem: ContactProblem,
+    target: list[Any],
+    guess: Array,
+    system: GeneralizedSystem | None,
+    needed: Any = True,
+) -> Solution:
+    """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law; see `solve_impulses`."""
+    p = spread(problem, gauss_seidel(problem, target, guess, ground.sweeps, needed=needed))
+    found = solution_of(problem, target, p)
+    if system is None:
+        return found
+    return proximal_newton(problem, target, system, found, ground.iterations, ground.tolerance)
 
 
 def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rate: Array) -> Any:

@@ -32,9 +32,16 @@ class Rigid:
         friction: Coulomb friction coefficient mu.
         restitution: Newton's coefficient of restitution, from 0 to 1.
         terrain: The surface.
-        sweeps: Iterations of the solver over all contacts, a fixed number; two or more with restitution.
+        sweeps: Largest number of Gauss-Seidel sweeps over all contacts in a step, without and again with restitution.
+        iterations: Largest number of Newton iterations in a step whose residual after the sweeps exceeds `tolerance`;
+            0 for Gauss-Seidel alone.
+        tolerance: Violation of the contact law, [m/s], above which a step takes Newton iterations; see
+            `legged.contact.solver.natural_map_residual`.
         threshold: Approach speed below which there is no restitution, [m/s].
         recovery: Largest speed at which penetrations are corrected, [m/s].
+        residual_limit: Largest violation of the contact law in a time step, [m/s], without a `SimulationWarning`; see
+            `legged.contact.solver.natural_map_residual`.
+        strict: Whether a larger violation raises a `SimulationError` instead.
         pairs: Pairs of names that may collide: links, free bodies, "terrain"; None for the default pairs, see
             `legged.contact.scene`.
         self_collision: Whether the links of the robot that have shapes also collide with each other, except neighbors,
@@ -47,16 +54,20 @@ class Rigid:
     restitution: float = 0.0
     terrain: Terrain = field(default_factory=Flat)
     sweeps: int = 10
+    iterations: int = 40
+    tolerance: float = 1e-5
     threshold: float = 0.05
     recovery: float = 0.05
+    residual_limit: float = 0.01
+    strict: bool = False
     pairs: tuple[tuple[str, str], ...] | None = None
     self_collision: bool = False
     obstacles: tuple[tuple[str, Box], ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("friction", "restitution", "threshold", "recovery"):
+        for name in ("friction", "restitution", "threshold", "recovery", "tolerance", "residual_limit"):
             object.__setattr__(self, name, float(getattr(self, name)))
-        for name in ("friction", "threshold", "recovery"):
+        for name in ("friction", "threshold", "recovery", "tolerance", "residual_limit"):
             value = getattr(self, name)
             if not (np.isfinite(value) and value >= 0.0):
                 raise DefinitionError(f"the {name} of a rigid ground must be finite and not negative, got {value}")
@@ -64,12 +75,14 @@ class Rigid:
             raise DefinitionError(f"the restitution of a rigid ground must lie between 0 and 1, got {self.restitution}")
         if int(self.sweeps) != self.sweeps or self.sweeps < 1:
             raise DefinitionError(f"the solver needs a whole number of sweeps, 1 or more, got {self.sweeps}")
+        if int(self.iterations) != self.iterations or self.iterations < 0:
+            raise DefinitionError(f"the solver needs a whole number of iterations, 0 or more, got {self.iterations}")
         for pair in self.pairs or ():
             if isinstance(pair, str) or len(pair) != 2:
                 raise DefinitionError(f"pairs must be two names each, as (('foot', 'terrain'),), got {pair!r}")
 
     def __str__(self) -> str:
-        law = f"mu = {self.friction:g}, restitution {self.restitution:g}, {self.sweeps} sweeps"
+        law = f"mu = {self.friction:g}, restitution {self.restitution:g}, up to {self.sweeps} sweeps"
         return f"rigid ground: {self.terrain}\n  {law}"
 
     def describe(self) -> str:

@@ -7,20 +7,27 @@ The velocities of contacts in their frames are u = A p + u_free, with impulses p
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.compiler.ir import where
+from legged.compiler.ir import repeat_while, where
 from legged.compiler.ir.annotations import item
 from legged.contact.delassus import BlockMatrix, ContactGroups
 from legged.spatial import Array, sum_of
 
 MAX_EXTRAPOLATION = 2.0
 """Largest extrapolation between sweeps, relative to the last change of the impulses."""
+LEAST_CHANGE = 1e-11
+"""Change of a velocity by a sweep, [m/s], below which Gauss-Seidel has converged."""
 MIN_MOBILITY = 1e-9
 """Mobilities below this, [1/kg], count as zero."""
+STICKING = 1e-6
+"""Relative distance from the friction cone of contacts that stick."""
+FLATNESS = 1e-9
+"""Determinant of the second moments of contacts in a line, relative to the product of their diagonal."""
 _TINY = 1e-300  # avoids 0 / 0 where the impulse is zero anyway
 
 
@@ -32,12 +39,15 @@ class ContactProblem(NamedTuple):
         u_free: Velocities without impulses, (m, 3), [m/s], contact frames.
         mu: Coefficient of friction.
         groups: Groups of contacts and their interaction.
+        places: Coordinates of the contact points along the tangents, (m, 2), [m], from an origin that contacts of a
+            group share; None if unknown.
     """
 
     A: BlockMatrix
     u_free: Array
     mu: Any
     groups: ContactGroups = ContactGroups((), (), [])
+    places: Array | None = None
 
     @property
     def members(self) -> Sequence[Sequence[int]]:
@@ -59,78 +69,78 @@ def velocities(problem: ContactProblem, p: Array) -> Array:
     return np.array(found).reshape(-1, 3)
 
 
-class Iterate(NamedTuple):
-    """An iterate of the solver, each (m, 3), [N s], contact frames.
+class Solution(NamedTuple):
+    """Impulses and their effect.
 
     Attributes:
-        p: Impulses after the last sweep; they lie in the friction cones.
-        change: Change of the impulses by that sweep; None before the first.
-        start: Initial impulses of the next sweep.
+        p: Impulses, (m, 3), [N s], contact frames; they lie in the friction cones.
+        u: Velocities with them, (m, 3), [m/s], contact frames.
+        residual: Violation of the contact law, [m/s]; see `natural_map_residual`.
     """
 
     p: Array
-    change: Array | None
-    start: Array
+    u: Array
+    residual: Any
 
-    @classmethod
-    def initial(cls, guess: Array) -> Iterate:
-        """Return the iterate before the first sweep.
 
-        Args:
-            guess: Initial impulses, (m, 3), [N s], contact frames.
-        """
-        return cls(guess, None, guess)
+def solution_of(problem: ContactProblem, target: Sequence[Any], p: Array) -> Solution:
+    """Return impulses with their effect; arguments as in `natural_map_residual`, contact frames."""
+    u = velocities(problem, p)
+    return Solution(p, u, natural_map_residual(problem, target, p, u))
 
 
 def gauss_seidel(
-    problem: ContactProblem, target: Sequence[Any], iterate: Iterate, sweeps: int, before: int = 0
-) -> Iterate:
-    """Return the iterate after a number of sweeps over all contacts.
+    problem: ContactProblem,
+    target: Sequence[Any],
+    guess: Array,
+    sweeps: int,
+    change: float = LEAST_CHANGE,
+    needed: Any = True,
+) -> Array:
+    """Return the impulses, (m, 3), [N s], contact frames, after sweeps over all contacts.
 
     Each contact first takes the normal impulse that reaches its target velocity, or zero if that impulse were
     negative; then a tangential step against its sliding velocity, projected onto the disc of radius mu p_n. Sweeps are
-    accelerated by Anderson mixing.
+    accelerated by Anderson mixing. They end when a sweep changes no velocity by more than `change`.
 
     Args:
         problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s], contact frames.
-        iterate: The last iterate. sweeps: Number of sweeps. before: Number of earlier sweeps, for annotations.
+        guess: Initial impulses, (m, 3), [N s], contact frames.
+        sweeps: Largest number of sweeps. change: Smallest change of a velocity, [m/s], after which sweeps continue.
+        needed: Whether to sweep at all; otherwise the guess is returned.
     """
+    m = len(problem.A)
     mobilities = [_mobility(row[i]) for i, row in enumerate(problem.A)]  # type: ignore[arg-type]
     scales = [(_inverse(n), _inverse(t)) for n, t in mobilities]
-    weights = np.array([[n * n, t * t, t * t] for n, t in mobilities]).reshape(-1, 3)
-    for sweep in range(before, before + sweeps):
-        rows = list(iterate.start)
-        with item((sweep, -2)):
-            w = problem.groups.wrenches(rows)
-        for g, group in enumerate(problem.members):
-            with item((sweep, g, 0)):
-                free = problem.groups.velocities(group, problem.u_free, w)
-            for i, u in zip(group, free, strict=True):
-                with item((sweep, i)):
-                    rows[i] = _updated(problem, target[i], u, rows, group, i, scales[i])
-            with item((sweep, g, 1)):
-                w |= problem.groups.wrenches(rows, group)
-        with item((sweep, -1)):
-            iterate = _anderson_mixing(weights, iterate, np.array(rows).reshape(-1, 3))
-    return iterate
+    weights = np.array([[n, t, t] for n, t in mobilities]).reshape(-1, 3)
+
+    def sweep(state: Array) -> Array:
+        start, before, change_before = state[:-1].reshape(3, m, 3)
+        p = _swept(problem, target, start, scales)
+        moved, difference = weights * (p - start), weights * (p - start - change_before)
+        t = (difference * moved).sum() / ((difference * difference).sum() + _TINY)
+        mixed = p - np.minimum(np.maximum(t, -MAX_EXTRAPOLATION), 0.0) * (p - before)
+        active = where(largest(np.abs(moved)) > change, 1.0, 0.0)
+        return np.concatenate([*(x.reshape(-1) for x in (mixed, p, p - start)), np.stack([active])])
+
+    flat = guess.reshape(-1)
+    begin = np.concatenate([flat, flat, 0.0 * flat, np.stack([where(needed, 1.0, 0.0)])])
+    return repeat_while(sweep, begin, sweeps)[3 * m : 6 * m].reshape(m, 3)
 
 
-def _anderson_mixing(weights: Array, iterate: Iterate, p: Array) -> Iterate:
-    """Return the iterate after a sweep from iterate.start to p, with the start of the next sweep.
-
-    The next sweep starts from p - t (p - p_before), with the t between -MAX_EXTRAPOLATION and 0 that minimizes the norm
-    of f - t (f - f_before) in units of velocity, where f is the change by a sweep.
-
-    Source: Anderson mixing of depth one, Walker, Ni, "Anderson acceleration for fixed-point iterations", SIAM Journal
-        on Numerical Analysis 49(4), 2011.
-    """
-    change = p - iterate.start
-    if iterate.change is None:
-        return Iterate(p, change, p)
-    difference = change - iterate.change
-    weighted = weights * difference
-    t = (weighted * change).sum() / ((weighted * difference).sum() + _TINY)
-    return Iterate(p, change, p - np.minimum(np.maximum(t, -MAX_EXTRAPOLATION), 0.0) * (p - iterate.p))
+def _swept(problem: ContactProblem, target: Sequence[Any], start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
+    """Return the impulses after a sweep from `start`, (m, 3), [N s], contact frames."""
+    rows = list(start)
+    w = problem.groups.wrenches(rows)
+    for g, group in enumerate(problem.members):
+        with item((g, 0)):
+            free = problem.groups.velocities(group, problem.u_free, w)
+        for i, u in zip(group, free, strict=True):
+            with item((i,)):
+                rows[i] = _updated(problem, target[i], u, rows, group, i, scales[i])
+        with item((g, 1)):
+            w |= problem.groups.wrenches(rows, group)
+    return np.array(rows).reshape(-1, 3)
 
 
 def residual(problem: ContactProblem, target: Sequence[Any], p: Array) -> Any:
@@ -147,17 +157,76 @@ def natural_map_residual(problem: ContactProblem, target: Sequence[Any], p: Arra
         problem: The contacts. target: As in `gauss_seidel`. p: Impulses, (m, 3), [N s], contact frames.
         velocity: u = A p + u_free, (m, 3), [m/s], contact frames.
     """
-    worst: Any = 0.0
-    for i, (u, row) in enumerate(zip(velocity, problem.A, strict=True)):
-        for violation in _natural_map(u, row[i], target[i], p[i], problem.mu):  # type: ignore[arg-type]
-            worst = np.maximum(worst, np.abs(violation))
-    return worst
+    rows = enumerate(zip(velocity, problem.A, strict=True))
+    found = (_natural_map(u, row[i], target[i], p[i], problem.mu) for i, (u, row) in rows)  # type: ignore[arg-type]
+    return largest(np.abs(violation) for violations in found for violation in violations)
 
 
 def _natural_map(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]:
     a = 0.5 * (A[1, 1] + A[2, 2])
     t_1, t_2 = project_to_disc(a * p[1] - u[1], a * p[2] - u[2], a * mu * p[0])
-    return [np.minimum(u[0] - target, A[0, 0] * p[0]), a * p[1] - t_1, a * p[2] - t_2]
+    normal = np.minimum(u[0] - target, A[0, 0] * p[0])
+    return [where(A[0, 0] > MIN_MOBILITY, normal, 0.0), a * p[1] - t_1, a * p[2] - t_2]
+
+
+def spread(problem: ContactProblem, p: Array) -> Array:
+    """Return impulses with the same resultant on each group, of least norm where they are indeterminate.
+
+    The contacts of a group lie in a plane of one body. If all of them press and none slides, normal impulses become
+    linear in the coordinates of the plane, the least norm for their sum and moments; those of fewer than four contacts
+    are determinate. Tangential impulses become those of least norm relative to the normal ones. Where this would leave
+    a friction cone, the impulses of the group stay as they are.
+
+    Args:
+        problem: The contacts. p: Impulses, (m, 3), [N s], contact frames.
+    """
+    if problem.places is None:
+        return p
+    rows = list(p)
+    for g, group in enumerate(problem.members):
+        if len(group) > 1:
+            with item((g, 2)):
+                own = _spread_group(p[list(group)], problem.places[list(group)], problem.mu)
+            for i, row in zip(group, own, strict=True):
+                rows[i] = row
+    return np.array(rows).reshape(-1, 3)
+
+
+def _spread_group(p: Array, at: Array, mu: Any) -> Array:
+    """Return the impulses of a group, (k, 3), [N s], at places (k, 2), [m], in the plane of the contacts."""
+    limit = (1.0 - STICKING) * mu
+    sticks = _all(x @ x <= (limit * n) * (limit * n) for n, x in zip(p[:, 0], p[:, 1:], strict=True))
+    normal, total = list(p[:, 0]), sum_of(p[:, 1:])
+    if len(p) > 3:
+        x, y = (at - sum_of(at) / len(p)).T
+        xx, xy, yy, px, py = ((a * b).sum() for a, b in ((x, x), (x, y), (y, y), (p[:, 0], x), (p[:, 0], y)))
+        determinant, mean = xx * yy - xy * xy, sum_of(normal) / len(p)
+        spans = determinant > FLATNESS * xx * yy
+        inverse = 1.0 / where(spans, determinant, 1.0)
+        slope_x, slope_y = inverse * (yy * px - xy * py), inverse * (xx * py - xy * px)
+        linear = [mean + slope_x * a + slope_y * b for a, b in zip(x, y, strict=True)]
+        press = _all((old > 0.0) & (new > 0.0) for old, new in zip(normal, linear, strict=True))
+        normal = [where(spans & press & sticks, new, old) for old, new in zip(normal, linear, strict=True)]
+    load = sum_of(normal)
+    presses = load > 0.0
+    per_load = 1.0 / where(presses, load, 1.0)
+    arms = at - per_load * sum_of(n * r for n, r in zip(normal, at, strict=True))
+    moment = sum_of(r[0] * x[2] - r[1] * x[1] for r, x in zip(arms, p, strict=True))
+    inertia = sum_of(n * (r @ r) for n, r in zip(normal, arms, strict=True))
+    turn, (a, b) = moment / where(inertia > 0.0, inertia, 1.0), per_load * total
+    ratios = [np.stack([a - turn * r[1], b + turn * r[0]]) for r in arms]
+    fits = presses & sticks & _all(x @ x <= limit * limit for x in ratios)
+    even = [np.array([n, n * x[0], n * x[1]]) for n, x in zip(normal, ratios, strict=True)]
+    return np.array([where(fits, new, old) for new, old in zip(even, p, strict=True)])
+
+
+def largest(values: Any) -> Any:
+    """Return the largest of some values, or zero."""
+    return reduce(np.maximum, np.ravel(values) if isinstance(values, np.ndarray) else values, 0.0)
+
+
+def _all(conditions: Iterable[Any]) -> Any:
+    return reduce(lambda a, b: a & b, conditions)
 
 
 def _mobility(A: Array) -> tuple[Any, Any]:

@@ -12,9 +12,7 @@ The states of the bodies are appended to s,
 
     s = [v | controller's memory | ground's memory | works | q and v of each body].
 
-The ground's memory holds the contact forces of the last step, (m, 3), [N], in contact frames, which are the initial
-guess of the next step and the input of controllers, and the residual of the contact solver, [m/s]. Works use the mean
-of the velocities before and after the step.
+The ground's memory is a `ContactMemory`. Works use the mean of the velocities before and after the step.
 """
 
 from __future__ import annotations
@@ -22,10 +20,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.ir import where
 from legged.contact.impact import Impact
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
@@ -42,6 +41,68 @@ from legged.simulation.forces import Push, push_wrenches, stop_forces
 
 Array = np.ndarray
 Pair = tuple[Array, Array]
+
+
+class ContactMemory(NamedTuple):
+    """What the state holds about m contacts.
+
+    Attributes:
+        forces: Forces of the last step, (m, 3), [N], contact frames: the initial guess of the next step, and the input
+            of controllers.
+        impulse: Sum of the impulses since the start, (m, 3), [N s], world axes.
+        peak: Largest force since the start, the impulse of a step over its length, (m,), [N].
+        touched: Time of the first impulse, in the middle of its step, (m,), [s]; zero before it.
+        drift: Integral over time of the residual, see `solver.natural_map_residual`, [m].
+        worst: Largest residual of a step since the start, [m/s].
+    """
+
+    forces: Array
+    impulse: Array
+    peak: Array
+    touched: Array
+    drift: Any
+    worst: Any
+
+    @staticmethod
+    def size(m: int) -> int:
+        """Return the length of `flat` for m contacts."""
+        return 8 * m + 2
+
+    @classmethod
+    def of(cls, flat: Array) -> ContactMemory:
+        """Return the parts of a flat memory.
+
+        Args:
+            flat: (..., 8 m + 2), mixed units.
+        """
+        m = flat.shape[-1] // 8
+        forces, impulse, peak, touched, scalars = np.split(flat, [3 * m, 6 * m, 7 * m, 8 * m], axis=-1)
+        vectors = (x.reshape(*flat.shape[:-1], m, 3) for x in (forces, impulse))
+        return cls(*vectors, peak, touched, scalars[..., 0], scalars[..., 1])
+
+    def flat(self) -> Array:
+        """Return the memory of one state as a vector, (8 m + 2,), mixed units."""
+        parts = (self.forces.reshape(-1), self.impulse.reshape(-1), self.peak, self.touched)
+        return np.concatenate([*parts, np.stack([self.drift, self.worst])])
+
+    def after(self, t: Any, h: Any, frames: Array, impact: Impact) -> ContactMemory:
+        """Return the memory after a step.
+
+        Args:
+            t: Time in the middle of the step, [s]. h: The step, [s].
+            frames: Rows n, t1, t2 of each contact frame, (m, 3, 3), world axes. impact: The impulses of the step.
+        """
+        sizes = [np.sqrt(p @ p) for p in impact.p]
+        world = np.array([frame.T @ p for frame, p in zip(frames, impact.p, strict=True)]).reshape(-1, 3)
+        first = zip(self.touched, sizes, strict=True)
+        return ContactMemory(
+            impact.p / h,
+            self.impulse + world,
+            np.array([np.maximum(peak, size / h) for peak, size in zip(self.peak, sizes, strict=True)]),
+            np.array([where((before == 0.0) & (size > 0.0), t, before) for before, size in first]),
+            self.drift + h * impact.residual,
+            np.maximum(self.worst, impact.residual),
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,8 +123,8 @@ class RigidLoop(ClosedLoop):
 
     @property
     def ground_memory(self) -> int:
-        """Length of the ground's memory: contact forces of the last step and the residual."""
-        return 3 * len(self.scene.candidates) + 1
+        """Length of the ground's memory, a `ContactMemory`."""
+        return ContactMemory.size(len(self.scene.candidates))
 
     def forces(self, s: Array) -> Array:
         """Return the contact forces of the last step, (m, 3), [N], in contact frames.
@@ -71,7 +132,7 @@ class RigidLoop(ClosedLoop):
         Args:
             s: Rest of the state, (size,).
         """
-        return self.split(s).ground_memory[:-1].reshape(-1, 3)
+        return ContactMemory.of(self.split(s).ground_memory).forces
 
     @property
     def size(self) -> int:
@@ -149,8 +210,8 @@ class RigidLoop(ClosedLoop):
         ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
         (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
         memory = part.memory + h * memory_rate
-        ground = np.concatenate([(impact.p / h).reshape(-1), np.stack([impact.residual])])
-        return q_next, np.concatenate([v_next, memory, ground, part.works + np.stack(works), *others])
+        ground = ContactMemory.of(part.ground_memory).after(t + 0.5 * h, h, geometry.frame, impact)
+        return q_next, np.concatenate([v_next, memory, ground.flat(), part.works + np.stack(works), *others])
 
     def outputs(self, q: Array, s: Array) -> Outputs:
         """Return energies of the robot and the bodies, the pose of the base and the positions of the nodes.

@@ -18,6 +18,7 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import (
     ArgumentError,
     NotFiniteError,
+    SimulationError,
     SimulationInterrupt,
     SimulationWarning,
     warn_caller,
@@ -27,6 +28,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_run
+from legged.simulation.checks.contact_law import violation_message
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall, Termination
 from legged.simulation.checks.stable_step import largest_stable_step
@@ -196,9 +198,12 @@ def simulate_loop(
         raise SimulationInterrupt(ended)
     run = record_run(backend, f"{integrator}{reason}", states, ended)
     chatter = chatter_of_run(robot, engine.advance, integrator, states, run.vdot)
-    if chatter:
-        warn_caller(chatter, SimulationWarning)
-    run = replace(run, warnings=(*warned, *([chatter] if chatter else [])))
+    violated = violation_message(loop.ground, float(run.contacts.worst_residual[-1]))
+    run = replace(run, warnings=tuple(filter(None, (*warned, chatter, violated))))
+    if kind is None and violated and isinstance(loop.ground, Rigid) and loop.ground.strict:
+        raise SimulationError(f"{violated}; the run is in error.run", run)
+    for text in filter(None, (chatter, violated)):
+        warn_caller(text, SimulationWarning)
     if kind is not None:
         raise kind(f"{ended}; the run up to there is in error.run", run)
     return run

@@ -179,11 +179,11 @@ def changed(run, folder, **arrays):
 
 
 def test_files_contain_the_fields_of_a_run_and_a_version(run, tmp_path):
-    assert list(run_files.FIELDS) == [name for name, _ in leaves(run)]
+    assert sorted(run_files.FIELDS) == sorted(name for name, _ in leaves(run))
     with np.load(run.save(tmp_path / "run")) as file:
         assert int(file["version"]) == run_files.VERSION
     assert repr(Run.load(changed(run, tmp_path, version=None))) == repr(run)  # before versions were written
-    with pytest.raises(FileError, match="is a run of layout version 99; this version of the toolkit reads 1 to 4"):
+    with pytest.raises(FileError, match="is a run of layout version 99; this version of the toolkit reads 1 to 5"):
         Run.load(changed(run, tmp_path, version=np.array(99)))
 
 
@@ -194,8 +194,9 @@ def test_files_of_version_1_are_read(run, tmp_path):
     assert {"engine", "steps", "body_q", "skeleton"} < set(stored)
     np.savez(tmp_path / "old.npz", **stored)
     again = Run.load(tmp_path / "old.npz")
+    later = set(run_files._CONTACTS)
     for (name, one), (_, two) in zip(leaves(run), leaves(again), strict=True):
-        np.testing.assert_array_equal(one, two, err_msg=name)
+        np.testing.assert_array_equal(np.full_like(one, np.nan) if name in later else one, two, err_msg=name)
 
 
 def test_tables_are_named_as_such(run, tmp_path):

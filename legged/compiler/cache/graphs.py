@@ -18,15 +18,20 @@ from legged.compiler.cache import disk, keys
 from legged.compiler.ir import pytree
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape, UnitQuaternion
-from legged.compiler.ir.operations import Lookup
+from legged.compiler.ir.operations import Lookup, Loop
 
 
 class CachedGraph(Graph):
-    """A graph that was read from the cache folder; graphs with constant tables are not stored there."""
+    """A graph that was read from the cache folder; graphs with constant tables or loops are not stored there."""
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
         """No constant tables."""
+        return ()
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """No loops."""
         return ()
 
     @classmethod

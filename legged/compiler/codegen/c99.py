@@ -20,7 +20,7 @@ from typing import NamedTuple
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Lookup
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
-from legged.errors import LeggedError
+from legged.errors import LeggedError, TraceError
 from legged.version import __version__
 
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&&", "or": "||"}
@@ -65,7 +65,10 @@ def write(
 
     Raises:
         PrecisionError: If the precision is another, or "float" for a lookup table of more than 2**24 entries.
+        TraceError: If the graph contains a loop, as a time step on rigid ground does.
     """
+    if graph.loops:
+        raise TraceError("a function with a loop, such as a time step on rigid ground, cannot be written as C")
     if precision not in _LONGEST:
         raise PrecisionError(f"precision must be 'double' or 'float', got {precision!r}")
     longest = max((len(lookup.table) for lookup in graph.lookups), default=0)

@@ -4,9 +4,9 @@ The code is as long as the templates together. A table holds a row for each bund
 working memory, [bytes], and its constants. Offsets and constants that are equal in all rows are part of the code. The
 kernel executes *runs*: bundles of one type, in consecutive rows of its table.
 
-    void legged_bundles_K(double *work, int32 *rows, double *constants, int64 count)    `count` bundles of type K
-    void legged_run(double *work, int64 first, int64 end)                               runs first, ..., end - 1
-    int64 legged_gather_values(double *work, int32 *offsets, int64 count, double *target)
+    void <kernel>_bundles_K(double *work, int32 *rows, double *constants, int64 count)    `count` bundles of type K
+    void <kernel>_run(double *work, int64 first, int64 end)                               runs first, ..., end - 1
+    int64 <kernel>_gather_values(double *work, int32 *offsets, int64 count, double *target)
                                                 copies values to contiguous memory; sets a bit for each lane with one
                                                 that is not finite
 """
@@ -19,10 +19,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from legged.compiler.codegen import elementary
+from legged.compiler.codegen import elementary, loops
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value, float_literal
 from legged.compiler.codegen.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
+from legged.compiler.ir.operations import Loop
 from legged.compiler.passes.call_batching import round_up
 from legged.compiler.passes.outline.memory_plan import WORD, Address, BundleTable, CallBatch, MemoryPlan
 from legged.compiler.passes.outline.templates import Bundle, BundleType, outline
@@ -109,8 +110,8 @@ class OutlinedKernelWriter(KernelWriter):
         operation_count: Number of operations in the code.
     """
 
-    def __init__(self, graph: Graph, width: int, native: int):
-        super().__init__(graph, width, native)
+    def __init__(self, graph: Graph, width: int, native: int, name: str = KERNEL):
+        super().__init__(graph, width, native, name)
         self._sections = outline(graph, native if width == 1 else 1)
         self._bundles: dict[BundleType, list[Bundle]] = {}
         for section in self._sections:
@@ -127,18 +128,18 @@ class OutlinedKernelWriter(KernelWriter):
         tables = {kind: BundleTable(kind, bundles, self._memory, width) for kind, bundles in self._bundles.items()}
         for k, (kind, table) in enumerate(tables.items()):
             writer = _BundleWriter(kind, table, width, self.native)
-            yield from writer.function(f"legged_bundles_{k}", self._memory.output_blocks[kind.template])
+            yield from writer.function(f"{self.name}_bundles_{k}", self._memory.output_blocks[kind.template])
         body = self._kernel_body(self._lay_out_runs(tables))
-        yield from _run_function(len(tables))
-        yield from _gather_function(width)
-        yield _data("offsets", np.array(self._offsets, dtype=np.int32))
-        yield _data("constants", np.array(self._constants, dtype=float))
-        yield _data("runs", np.array(self._runs, dtype=np.int32))
+        yield from _run_function(self.name, len(tables))
+        yield from _gather_function(self.name, width)
+        yield _data(f"{self.name}_offsets", np.array(self._offsets, dtype=np.int32))
+        yield _data(f"{self.name}_constants", np.array(self._constants, dtype=float))
+        yield _data(f"{self.name}_runs", np.array(self._runs, dtype=np.int32))
         yield "declare ptr @legged_malloc(i64)"
         yield "declare void @legged_free(ptr)"
         yield "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)"
         unused = "" if width == 1 else ", ptr noalias %_"
-        yield f"define internal i64 @{KERNEL}(ptr %arrays{unused}) {ATTRIBUTES} {{"
+        yield f"define internal i64 @{self.name}(ptr %arrays{unused}) {ATTRIBUTES} {{"
         yield from body
         yield "}"
 
@@ -180,7 +181,7 @@ class OutlinedKernelWriter(KernelWriter):
         self._copy_inputs()
         for first, end, calls in zip([0, *ends], ends, memory.calls, strict=False):
             if end > first:
-                w.emit(f"call void @legged_run(ptr %work, i64 {first}, i64 {end})")
+                w.emit(f"call void @{self.name}_run(ptr %work, i64 {first}, i64 {end})")
             for call in calls:
                 self._call_batch(call)
         not_finite = self._gather_results()
@@ -203,6 +204,12 @@ class OutlinedKernelWriter(KernelWriter):
     def _call_batch(self, batch: CallBatch) -> None:
         """Call a function on the arguments of a batch, padded with ones to whole vectors."""
         w = self.w
+        if isinstance(batch.function, Loop):
+            for call, offset in zip(batch.calls, batch.input_offsets, strict=True):
+                memory = w.gep("%work", offset * w.width)
+                self._gather(call.arguments, memory)
+                w.emit(f"call void @{loops.symbol(batch.function)}(ptr {memory})")
+            return
         self.functions.add(batch.function)
         size = len(batch.calls) * w.width
         padded = round_up(size, self.native)
@@ -218,10 +225,10 @@ class OutlinedKernelWriter(KernelWriter):
 
     def _gather(self, operands: Sequence[Operand], target: Value) -> Value:
         """Copy values to contiguous memory; return a mask of the lanes with one that is not finite."""
-        offsets = self.w.gep("@legged_offsets", len(self._offsets), "i32")
+        offsets = self.w.gep(f"@{self.name}_offsets", len(self._offsets), "i32")
         self._offsets += [self._memory.offset(x) * WORD * self.w.width for x in operands]
         arguments = f"ptr %work, ptr {offsets}, i64 {len(operands)}, ptr {target}"
-        return self.w.assign(f"call i64 @legged_gather_values({arguments})")
+        return self.w.assign(f"call i64 @{self.name}_gather_values({arguments})")
 
     def _gather_results(self) -> Value:
         """Copy the results to their arrays; return a mask of the lanes with one that is not finite."""
@@ -233,33 +240,33 @@ class OutlinedKernelWriter(KernelWriter):
         return not_finite
 
 
-def _run_function(types: int) -> Iterator[str]:
+def _run_function(name: str, types: int) -> Iterator[str]:
     """Yield the function that executes runs in order."""
     w = IRWriter(1)
     w.label("start")
     w.jump("loop")
     w.label("loop")
     w.assign("phi i64 [%first, %start], [%k_next, %next]", "%k")
-    run = w.gep("@legged_runs", w.assign("mul i64 %k, 4"), "i32")
+    run = w.gep(f"@{name}_runs", w.assign("mul i64 %k, 4"), "i32")
     kind, row, constant, count = (w.assign(f"load i32, ptr {w.gep(run, entry, 'i32')}, align 4") for entry in range(4))
     rows, constants, count = (w.assign(f"sext i32 {x} to i64") for x in (row, constant, count))
-    rows, constants = w.gep("@legged_offsets", rows, "i32"), w.gep("@legged_constants", constants)
+    rows, constants = w.gep(f"@{name}_offsets", rows, "i32"), w.gep(f"@{name}_constants", constants)
     w.emit(f"switch i32 {kind}, label %next [{' '.join(f'i32 {k}, label %do{k}' for k in range(types))}]")
     for k in range(types):
         w.label(f"do{k}")
-        w.emit(f"call void @legged_bundles_{k}(ptr %work, ptr {rows}, ptr {constants}, i64 {count})")
+        w.emit(f"call void @{name}_bundles_{k}(ptr %work, ptr {rows}, ptr {constants}, i64 {count})")
         w.jump("next")
     w.label("next")
     w.assign("add i64 %k, 1", "%k_next")
     w.branch(w.assign("icmp slt i64 %k_next, %end"), "loop", "done")
     w.label("done")
     w.emit("ret void")
-    yield f"define internal void @legged_run(ptr noalias %work, i64 %first, i64 %end) {ATTRIBUTES} {{"
+    yield f"define internal void @{name}_run(ptr noalias %work, i64 %first, i64 %end) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
 
 
-def _gather_function(width: int) -> Iterator[str]:
+def _gather_function(name: str, width: int) -> Iterator[str]:
     """Yield the function that copies values to contiguous memory; the bits of x - x are all zero only for finite x."""
     w = IRWriter(width)
     w.label("start")
@@ -278,7 +285,7 @@ def _gather_function(width: int) -> Iterator[str]:
     not_finite = w.assign(f"icmp ne {w.int_type} %bits_next, {w.int_constant(0) if width == 1 else 'zeroinitializer'}")
     w.emit(f"ret i64 {w.assign(f'zext i{width} {w.lane_mask(not_finite)} to i64')}")
     parameters = "ptr %work, ptr %offsets, i64 %count, ptr %target"
-    yield f"define internal i64 @legged_gather_values({parameters}) {ATTRIBUTES} {{"
+    yield f"define internal i64 @{name}_gather_values({parameters}) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
 
@@ -287,4 +294,4 @@ def _data(name: str, array: np.ndarray) -> str:
     """Return the definition of a table as a string of bytes, which LLVM parses much faster than numbers."""
     content = array.tobytes()
     text = "\\" + content.hex("\\") if content else ""
-    return f'@legged_{name} = internal constant [{len(content)} x i8] c"{text}", align 64'
+    return f'@{name} = internal constant [{len(content)} x i8] c"{text}", align 64'

@@ -17,11 +17,18 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen import elementary, tables
+from legged.compiler.codegen import elementary, loops, tables
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.graph import Graph, Node, Operand
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Lookup
-from legged.compiler.passes.call_batching import Call, call_batches, calls_by_function, function_results, round_up
+from legged.compiler.ir.operations import Lookup, Loop, LoopResult, is_call
+from legged.compiler.passes.call_batching import (
+    Call,
+    call_batches,
+    calls_by_function,
+    function_results,
+    loop_memory,
+    round_up,
+)
 from legged.compiler.passes.fma_fusion import FUSED, NEGATED_ARGUMENT, fuse_multiply_adds
 from legged.compiler.passes.scheduling import depth_first_order, list_schedule
 
@@ -77,6 +84,9 @@ def work_size(graph: Graph, width: int) -> int:
     total = 0
     for batch, _ in call_batches(graph):
         for function, calls in calls_by_function(graph, batch).items():
+            if isinstance(function, Loop):
+                total += len(calls) * round_up(loop_memory(function) * width, 8)
+                continue
             arrays = len(calls[0].arguments) + len(function_results(function))
             total += arrays * round_up(len(calls) * width, 8)
     return total
@@ -88,16 +98,15 @@ class KernelWriter:
     Attributes:
         graph: The graph.
         native: Lanes of the processor's vectors.
+        name: Name of the function.
         w: Writer of the function, whose width is the number of states.
         functions: Names of the vector functions of `elementary` that the kernel calls.
         work_size: Size of the working memory, in doubles.
         computed: Values that have a name in the function so far.
     """
 
-    name = KERNEL
-
-    def __init__(self, graph: Graph, width: int, native: int):
-        self.graph, self.native = graph, native
+    def __init__(self, graph: Graph, width: int, native: int, name: str = KERNEL):
+        self.graph, self.native, self.name = graph, native, name
         self.w = IRWriter(width)
         self.functions: set[str] = set()
         self.work_size = 0
@@ -155,7 +164,7 @@ class KernelWriter:
             outputs = distinct_outputs(self.graph)
             self._unstored = {out.operand: out.entries for out in outputs if isinstance(out.operand, int)}
         order = depth_first_order(self.graph)
-        remaining = [i for i in order if i not in self.computed and self.operation(i) not in LIBRARY_FUNCTIONS]
+        remaining = [i for i in order if i not in self.computed and not is_call(self.operation(i))]
         self.compute(list_schedule(self.graph, remaining))
 
     def operation(self, i: int) -> str:
@@ -210,6 +219,9 @@ class KernelWriter:
 
     def _call(self, function: str, calls: list[Call]) -> None:
         """Compute all calls of a function: by an inlined formula, or by one call on an array of all arguments."""
+        if isinstance(function, Loop):
+            self._call_loop(function, calls)
+            return
         w, has_formula = self.w, function in elementary.FORMULAS
         self.functions.add(function)
         size = len(calls) * w.width
@@ -229,6 +241,19 @@ class KernelWriter:
         else:
             self._store_vectors(arguments, pointers)
             w.emit(instruction)
+
+    def _call_loop(self, loop: Loop, calls: list[Call]) -> None:
+        """Compute all calls of a loop, one after the other."""
+        w = self.w
+        for call in calls:
+            start = self._allocate(loop_memory(loop) * w.width)
+            for k, operand in enumerate(call.arguments):
+                w.store(self.value(operand), "%work", start + k * w.width)
+            w.emit(f"call void @{loops.symbol(loop)}(ptr {w.gep('%work', start)})")
+            for i in call.nodes:
+                result = self.operation(i)
+                assert isinstance(result, LoopResult)
+                self._addresses[i] = ("%work", start + result.index * w.width)
 
     def _inline(self, function: str, arguments: list[list[Value]], pointers: list[Value], call: str) -> None:
         """Apply a formula vector by vector; call the function for all if an argument is out of the formula's range."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from legged.compiler.codegen import batch_loop, llvm, scalar, time_loop, transpose
+from collections.abc import Iterable
+
+from legged.compiler.codegen import batch_loop, llvm, loops, scalar, time_loop, transpose
 from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 from legged.compiler.codegen.outlined import OutlinedKernelWriter
@@ -10,6 +12,7 @@ from legged.compiler.codegen.slp import SLPKernelWriter
 from legged.compiler.codegen.streamed import StreamedKernelWriter
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
+from legged.compiler.passes.simplify import simplify
 
 OUTLINE_NODES, OUTLINE_ALWAYS_NODES = 10_000, 15_000
 """For one state, a graph with more nodes than the first is outlined where that leaves less than three quarters of its
@@ -36,7 +39,7 @@ def single_state_module(graph: Graph) -> str:
     ]
     if entry_point.supports(graph):
         lines += entry_point.assembly(graph, batch_work_size(graph))
-    return "\n".join([kernel_writer(graph, 1).assembly(), *lines])
+    return _module(kernel_writer(graph, 1), 1, lines)
 
 
 def batch_module(graph: Graph) -> str:
@@ -44,11 +47,11 @@ def batch_module(graph: Graph) -> str:
     graph = add_quaternion_checks(graph)
     width = llvm.vector_width()
     if _is_batch_outlined(graph):
-        kernel = [kernel_writer(graph, width).assembly(), *transpose.assembly(graph, width)]
+        writer, rows = kernel_writer(graph, width), list(transpose.assembly(graph, width))
     else:
-        kernel = [StreamedKernelWriter(graph, width).assembly()]
+        writer, rows = StreamedKernelWriter(graph, width), []
     work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
-    return "\n".join([*kernel, *batch_loop.assembly(graph, width), work_size])
+    return _module(writer, width, [*rows, *batch_loop.assembly(graph, width), work_size])
 
 
 def batch_work_size(graph: Graph) -> int:
@@ -69,19 +72,30 @@ def batch_time_loop_module(graph: Graph) -> str:
 
 
 def _time_loop_module(graph: Graph, width: int) -> str:
-    return "\n".join([kernel_writer(graph, width).assembly(), *time_loop.assembly(graph, width)])
+    return _module(kernel_writer(graph, width), width, time_loop.assembly(graph, width))
 
 
-def kernel_writer(graph: Graph, width: int) -> scalar.KernelWriter:
-    """Return the writer of the kernel that suits a graph, for `width` states."""
+def _module(writer: scalar.KernelWriter, width: int, lines: Iterable[str]) -> str:
+    """Return the module of a kernel with its loops, and of the functions that call it; a declaration occurs once."""
+    parts = [*writer.assembly().split("\n"), *lines]
+    for loop in writer.graph.loops:
+        body = kernel_writer(simplify(loop.body), width, loops.body_symbol(loop))
+        parts += [*body.lines(), *loops.assembly(loop, width)]
+    declared = dict.fromkeys(line for line in parts if line.startswith("declare "))
+    return "\n".join([*declared, *(line for line in parts if line not in declared)])
+
+
+def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:
+    """Return the writer of the kernel that suits a graph, for `width` states, as a function of this name."""
     native, nodes = llvm.vector_width(), len(graph.nodes)
     if width > 1:
         is_outlined = _is_batch_outlined(graph)
-        return OutlinedKernelWriter(graph, width, native) if is_outlined else scalar.KernelWriter(graph, width, width)
-    outlined = OutlinedKernelWriter(graph, 1, native) if nodes > OUTLINE_NODES else None
+        kind = OutlinedKernelWriter if is_outlined else scalar.KernelWriter
+        return kind(graph, width, native, name)
+    outlined = OutlinedKernelWriter(graph, 1, native, name) if nodes > OUTLINE_NODES else None
     if outlined and (nodes > OUTLINE_ALWAYS_NODES or 4 * outlined.operation_count < 3 * nodes):
         return outlined
-    return SLPKernelWriter(graph, native)
+    return SLPKernelWriter(graph, native, name)
 
 
 def _is_batch_outlined(graph: Graph) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from legged.compiler.codegen.ir_writer import IRWriter, Value, float_literal
-from legged.compiler.codegen.scalar import KernelWriter
+from legged.compiler.codegen.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.passes.call_batching import call_batches
 from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes, matching_pack, vectorize
@@ -14,8 +14,8 @@ _INSTRUCTIONS = {"add": "fadd", "multiply": "fmul", "divide": "fdiv"}
 class SLPKernelWriter(KernelWriter):
     """Writes a kernel for one state that computes each pack of operations as one vector operation."""
 
-    def __init__(self, graph: Graph, native: int):
-        super().__init__(graph, 1, native)
+    def __init__(self, graph: Graph, native: int, name: str = KERNEL):
+        super().__init__(graph, 1, native, name)
         scheduled = {i for calls, needed in call_batches(graph) for i in (*calls, *needed)}
         self._vectorization = vectorize(graph, scheduled, native)
         self._packs = self._vectorization.packs if self._vectorization else []

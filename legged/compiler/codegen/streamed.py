@@ -33,10 +33,8 @@ Group = tuple[Entry, ...]
 class StreamedKernelWriter(KernelWriter):
     """Writes a kernel on rows; see `transpose.ROW_KERNEL` for its arguments."""
 
-    name = ROW_KERNEL
-
     def __init__(self, graph: Graph, width: int):
-        super().__init__(graph, width, width)
+        super().__init__(graph, width, width, ROW_KERNEL)
         self._addresses.clear()  # no argument is in memory as a column
         self._rows: list[Rows] = []
         self._columns: dict[int, Value] = {}

@@ -4,6 +4,7 @@ from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, Shape, record
 from legged.compiler.ir.lookup_table import LookupTable
 from legged.compiler.ir.numpy_functions import ExpressionArray, where
+from legged.compiler.ir.repeat import repeat_while
 from legged.compiler.ir.tracer import require_unit_norm
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "Operand",
     "Shape",
     "record",
+    "repeat_while",
     "require_unit_norm",
     "where",
 ]

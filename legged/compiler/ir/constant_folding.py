@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from legged.compiler.ir.operations import OPERATIONS, Lookup, evaluate
+from legged.compiler.ir.operations import OPERATIONS, Lookup, LoopResult, evaluate
 from legged.errors import TraceError
 
 if TYPE_CHECKING:
@@ -312,10 +312,10 @@ def sign(x: Number) -> Number:
 
 
 class _Constructors(dict[str, Callable[..., Any]]):
-    """Constructors by the name of the operation; those of lookups are made when they are asked for."""
+    """Constructors by the name of the operation; those of lookups and loops are made when they are asked for."""
 
     def __missing__(self, name: str) -> Callable[..., Any]:
-        if isinstance(name, Lookup):
+        if isinstance(name, Lookup | LoopResult):
             return partial(operation, name)
         raise KeyError(name)
 

@@ -16,7 +16,7 @@ from legged.arguments import unit_norm_error
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
-from legged.compiler.ir.operations import Lookup, evaluate
+from legged.compiler.ir.operations import Lookup, Loop, LoopResult, evaluate
 from legged.compiler.ir.pytree import Rebuild, flatten
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import LeggedError, ShapeError, TraceError
@@ -83,15 +83,21 @@ class Graph:
         """Whether the function returns a single array, not a tuple or another structure."""
         return self.rebuild is next
 
-    @property
+    @cached_property
     def size(self) -> int:
-        """Number of operations."""
-        return len(self.nodes)
+        """Number of operations, with those of all iterations of loops."""
+        return len(self.nodes) + sum(loop.most * len(loop.body.nodes) for loop in self.loops)
 
     @property
     def lookups(self) -> tuple[Lookup, ...]:
         """The distinct lookups of constant tables among the operations."""
         return tuple(dict.fromkeys([node.operation for node in self.nodes if isinstance(node.operation, Lookup)]))
+
+    @property
+    def loops(self) -> tuple[Loop, ...]:
+        """The distinct loops among the operations."""
+        found = [node.operation.loop for node in self.nodes if isinstance(node.operation, LoopResult)]
+        return tuple(dict.fromkeys(found))
 
     @cached_property
     def digest(self) -> str:
@@ -144,11 +150,15 @@ class Graph:
         return checked
 
     def depth(self) -> int:
-        """Return the length of the critical path, the longest chain of operations that need each other's results."""
+        """Return the length of the critical path, the longest chain of operations that need each other's results.
+
+        A loop counts as one iteration.
+        """
         depths = [0] * self.input_size
         for operation, arguments, _ in self.nodes:
             below = max((depths[a] for a in arguments if isinstance(a, int)), default=0)
-            depths.append(below + (operation != "negate"))
+            own = operation.loop.body.depth() if isinstance(operation, LoopResult) else operation != "negate"
+            depths.append(below + own)
         return max((depths[r] for r in self.results if isinstance(r, int)), default=0)
 
 

@@ -6,9 +6,12 @@ import hashlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from legged.compiler.ir.graph import Graph
 
 
 @dataclass(frozen=True)
@@ -103,12 +106,80 @@ class Lookup(str):
         return x if x != x else float(self.table[int(min(max(x, 0.0), len(self.table) - 1.0))])
 
 
+class Loop(str):
+    """The operation of a loop: state = body(state, captured) while its last entry is positive, at most `most` times.
+
+    Its name contains a hash of the body, so that equal loops are equal.
+
+    Attributes:
+        body: Graph of one iteration, (state (n,), captured values (c,)) -> next state (n,).
+        most: Largest number of iterations.
+    """
+
+    body: Graph
+    most: int
+
+    def __new__(cls, body: Graph, most: int) -> Loop:
+        """Return the operation of a loop."""
+        loop = super().__new__(cls, f"loop_{hashlib.blake2b(f'{body.digest} {most}'.encode()).hexdigest()[:32]}")
+        loop.body, loop.most = body, most
+        return loop
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Loop, (self.body, self.most)
+
+    @property
+    def size(self) -> int:
+        """Number of entries of the state."""
+        return len(self.body.results)
+
+    def values(self, *numbers: float) -> list[float]:
+        """Return the final state for the initial state and the captured values."""
+        state, captured = np.array(numbers[: self.size]), np.array(numbers[self.size :])
+        for _ in range(self.most):
+            if not state[-1] > 0.0:
+                break
+            state = self.body.evaluate(state, captured)
+        return state.tolist()
+
+
+class LoopResult(str):
+    """The operation that returns an entry of the final state of a loop; arguments: initial state, captured values.
+
+    Attributes:
+        loop: The loop. index: The entry.
+    """
+
+    loop: Loop
+    index: int
+
+    def __new__(cls, loop: Loop, index: int) -> LoopResult:
+        """Return the operation of an entry of a loop's final state."""
+        result = super().__new__(cls, f"{loop}_{index}")
+        result.loop, result.index = loop, index
+        return result
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return LoopResult, (self.loop, self.index)
+
+    def value(self, *numbers: float) -> float:
+        """Return the entry for the initial state and the captured values."""
+        return self.loop.values(*numbers)[self.index]
+
+
+def is_call(operation: str) -> bool:
+    """Return whether machine code calls a function for an operation: an elementary function or a loop."""
+    return operation in LIBRARY_FUNCTIONS or isinstance(operation, LoopResult)
+
+
 class _Operations(dict[str, Operation]):
-    """Operations by name; those of tables are made when they are asked for."""
+    """Operations by name; those of tables and loops are made when they are asked for."""
 
     def __missing__(self, name: str) -> Operation:
         if isinstance(name, Lookup):
             return Operation(name, "lookups", name.value)
+        if isinstance(name, LoopResult):
+            return Operation(name, None, name.value)
         raise KeyError(name)
 
 

@@ -60,6 +60,10 @@ class Tracer:
         """Return a new input."""
         return self._append("input", ())
 
+    def loop_state(self) -> Expression:
+        """Return a new entry of the state of a loop, inside of its step; see `repeat`."""
+        return self._append("loop state", ())
+
     def node(self, operation: str, *arguments: Expression | float) -> Expression:
         """Return the expression of an operation, the existing one if there is one."""
         key = (operation, *[a.index if isinstance(a, Expression) else (a,) for a in arguments])  # 1.0 == 1

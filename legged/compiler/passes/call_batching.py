@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from legged.compiler.ir.graph import Graph, Operand
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS
+from legged.compiler.ir.operations import VECTOR_FUNCTION_OF, VECTOR_FUNCTIONS, Loop, LoopResult, is_call
 
 
 class Call(NamedTuple):
@@ -41,7 +41,7 @@ def call_batches(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
     calls: dict[int, list[int]] = {}
     for i, (operation, arguments, _) in enumerate(graph.nodes, inputs):
         level = max((levels[a] for a in arguments if isinstance(a, int)), default=0)
-        if operation in LIBRARY_FUNCTIONS:
+        if is_call(operation):
             calls.setdefault(level, []).append(i)
             level += 1
         levels.append(level)
@@ -64,7 +64,8 @@ def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call
     calls: dict[str, dict[str, Call]] = {}
     for i in nodes:
         operation, arguments, _ = graph.nodes[i - graph.input_size]
-        function = VECTOR_FUNCTION_OF.get(operation, operation)
+        is_loop = isinstance(operation, LoopResult)
+        function = operation.loop if is_loop else VECTOR_FUNCTION_OF.get(operation, operation)
         if operation == "arctan":
             arguments = (*arguments, 1.0)
         # The key is text since 1 == 1.0, although 1 is the number of a value and 1.0 a constant.
@@ -76,6 +77,11 @@ def calls_by_function(graph: Graph, nodes: Iterable[int]) -> dict[str, list[Call
 def function_results(function: str) -> tuple[str, ...]:
     """Return the operations whose results a function computes: "sin" and "cos" for "sincos"."""
     return VECTOR_FUNCTIONS.get(function, (function,))
+
+
+def loop_memory(loop: Loop) -> int:
+    """Return the memory of a call of a loop, in numbers: state, captured values, next state."""
+    return loop.body.input_size + loop.size
 
 
 def round_up(size: int, multiple: int) -> int:

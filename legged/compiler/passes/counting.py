@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from legged.compiler.ir.graph import Graph
-from legged.compiler.ir.operations import OPERATIONS
+from legged.compiler.ir.operations import OPERATIONS, LoopResult
 
 Tally = Counter[str]
 
@@ -30,7 +31,7 @@ class Counts:
     """Numbers of scalar operations of a graph, without common subexpressions, dead code and folded constants.
 
     Negations and absolute values are free: they become part of the next operation. A multiplication by a constant
-    counts, also by a power of two.
+    counts, also by a power of two. Of a loop (`ir.repeat`) one iteration counts.
 
     Attributes:
         multiplications: Multiplications.
@@ -118,7 +119,8 @@ def count_graph(graph: Graph) -> Counts:
     total: Tally = Counter()
     stages: dict[str | None, Tally] = {}
     modules: dict[Any, Tally] = {}
-    for operation, _, label in graph.nodes:
+    calls = dict.fromkeys((n.operation.loop, n.arguments) for n in graph.nodes if isinstance(n.operation, LoopResult))
+    for operation, _, label in chain(graph.nodes, *(loop.body.nodes for loop, _ in calls)):
         category = OPERATIONS[operation].category
         if category is not None:
             for tally in (

@@ -169,7 +169,7 @@ class TimeLoop:
             schedule: The intervals.
             threads: Maximal number of threads, see `threads`.
         """
-        most = max(int(OPERATIONS_PER_CALL / max(len(self.graph.nodes), 1)), 1)
+        most = max(int(OPERATIONS_PER_CALL / max(self.graph.size, 1)), 1)
         steps = float(schedule.steps.sum())
         if steps > most:
             for part in schedule.split(most):

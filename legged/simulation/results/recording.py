@@ -8,7 +8,7 @@ import numpy as np
 
 from legged.errors import LeggedError
 from legged.simulation.backend import Backend
-from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.closed_loop import ClosedLoop, Observation
 from legged.simulation.integrators import Integrator, StateSample
 from legged.simulation.results.records import (
     GROUND,
@@ -22,7 +22,7 @@ from legged.simulation.results.records import (
 )
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of, ground_lines
-from legged.simulation.rigid_loop import RigidLoop
+from legged.simulation.rigid_loop import ContactMemory, RigidLoop
 
 Array = np.ndarray
 
@@ -42,15 +42,15 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
     obstacles = loop.scene.ground.obstacles if isinstance(loop, RigidLoop) else ()
     drawing, body_q = drawing_of(robot, bodies, obstacles), _body_states(loop, states, 0, 7)
     nodes = drawing.nodes(np.array([o.skeleton for o in outputs]), body_q)
-    names, on, against = contact_names(loop), *_contact_sides(loop)
     ranges = [[(part.start, part.stop) for part in (joint.q, joint.v)] for joint in robot.joints]
     q_range, v_range = np.array(ranges, dtype=int).reshape(-1, 2, 2).transpose(1, 0, 2)
+    times = np.array([state.t for state in states])
     return Run(
         robot=robot.name,
         backend=backend.name,
         integrator=str(integrator),
         ended=ended,
-        times=np.array([state.t for state in states]),
+        times=times,
         phases=np.array([state.phase for state in states]),
         q=np.array([state.q for state in states]),
         v=parts.v,
@@ -67,15 +67,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
             v_range=v_range,
             reference=_reference(loop.controller, states),
         ),
-        contacts=ContactRecord(
-            names=names,
-            on=on,
-            against=against,
-            points=np.array([o.points for o in seen]),
-            forces=np.array([o.forces for o in seen]),
-            residual=parts.ground_memory[:, -1] if isinstance(loop, RigidLoop) else np.zeros(len(states)),
-            memory=parts.ground_memory,
-        ),
+        contacts=_contact_record(loop, times, seen, parts.ground_memory),
         energy=EnergyRecord(
             np.array([o.kinetic for o in outputs]), np.array([o.potential for o in outputs]), *parts.works.T
         ),
@@ -87,6 +79,26 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         ground=GroundRecord(*ground_lines(loop.ground, nodes)),
         figure=StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape),
     )
+
+
+def _contact_record(loop: ClosedLoop, times: Array, seen: list[Observation], memory: Array) -> ContactRecord:
+    """Return the contacts of a run; on rigid ground from the memory of the contacts, (T, g), else from the samples."""
+    forces, dt = np.array([o.forces for o in seen]), np.diff(times)
+    if isinstance(loop, RigidLoop):
+        known = ContactMemory.of(memory)
+        impulse, residual = np.diff(known.impulse, axis=0), np.append(0.0, np.diff(known.drift) / dt)
+        forces = np.concatenate([forces[:1], impulse / dt[:, None, None]])
+        peak, worst, touched = known.peak, known.worst, known.touched[-1]
+        first_touch = np.where(touched > 0.0, touched, np.nan)
+    else:
+        impulse = 0.5 * (forces[1:] + forces[:-1]) * dt[:, None, None]
+        peak = np.maximum.accumulate(np.linalg.norm(forces, axis=-1))
+        residual = worst = np.zeros(len(times))
+        first_touch = np.where(peak[-1] > 0.0, times[(peak > 0.0).argmax(axis=0)], np.nan)
+    impulse = np.concatenate([0.0 * forces[:1], impulse])
+    sides = contact_names(loop), *_contact_sides(loop)
+    points = np.array([o.points for o in seen])
+    return ContactRecord(*sides, points, forces, impulse, peak, first_touch, residual, worst, memory)
 
 
 def contact_names(loop: ClosedLoop) -> tuple[str, ...]:

@@ -63,8 +63,15 @@ class ContactRecord:
         on: Link or free body that carries each contact.
         against: Link or free body that it touches, or `GROUND`.
         points: Positions of the contact points, (T, n, 3), [m].
-        forces: Forces on them, (T, n, 3), [N]; on a rigid ground the means over the time step that ends at the sample.
-        residual: Violation of the rigid contact law in that time step, (T,), [m/s]; zeros for a compliant ground.
+        forces: Forces on them, (T, n, 3), [N]; on a rigid ground `impulse` over the time since the sample before.
+        impulse: Impulses on them since the sample before, (T, n, 3), [N s], zero at the first sample: the sum over the
+            time steps on a rigid ground, which changes the momentum, and trapezoids of the forces on a compliant one.
+        peak: Largest force on each since the start, (T, n), [N]: the largest impulse of a time step over its length on
+            a rigid ground, the largest sampled force on a compliant one.
+        first_touch: Time of the first force on each, (n,), [s]; NaN without one.
+        residual: Violation of the rigid contact law by velocities, (T,), [m/s]: the mean over the time steps since the
+            sample before; zeros for a compliant ground. `legged.contact.solver.natural_map_residual` defines it.
+        worst_residual: The largest violation in a time step since the start, (T,), [m/s].
         memory: Internal state of the ground model, (T, g).
     """
 
@@ -73,7 +80,11 @@ class ContactRecord:
     against: tuple[str, ...]
     points: Array
     forces: Array
+    impulse: Array
+    peak: Array
+    first_touch: Array
     residual: Array
+    worst_residual: Array
     memory: Array
 
 
@@ -177,10 +188,21 @@ class JointHistory(NamedTuple):
 
 
 class ContactHistory(NamedTuple):
-    """Position of one contact point, (T, 3), [m], and the force on it, (T, 3), [N]; world axes."""
+    """Motion of one contact point and the forces on it, world axes; see `ContactRecord`.
+
+    Attributes:
+        position: Its position, (T, 3), [m].
+        force: Force on it, (T, 3), [N].
+        impulse: Impulse on it since the sample before, (T, 3), [N s].
+        peak: Largest force since the start, (T,), [N].
+        first_touch: Time of the first force, [s]; NaN without one.
+    """
 
     position: Array
     force: Array
+    impulse: Array
+    peak: Array
+    first_touch: float
 
 
 class BodyHistory(NamedTuple):

@@ -152,7 +152,7 @@ class Run:
         )
 
     def contact(self, name: str) -> ContactHistory:
-        """Return the position of one contact point and the force on it over time.
+        """Return the position of one contact point and the forces on it over time.
 
         Args:
             name: Name of the contact.
@@ -160,8 +160,10 @@ class Run:
         Raises:
             UnknownNameError: No contact has this name.
         """
-        k = _index("contact point", name, self.contacts.names)
-        return ContactHistory(self.contacts.points[:, k], self.contacts.forces[:, k])
+        k, at = _index("contact point", name, self.contacts.names), self.contacts
+        return ContactHistory(
+            at.points[:, k], at.forces[:, k], at.impulse[:, k], at.peak[:, k], float(at.first_touch[k])
+        )
 
     def body(self, name: str) -> BodyHistory:
         """Return the pose and velocity of one free body over time, world axes.

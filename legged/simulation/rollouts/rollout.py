@@ -15,11 +15,12 @@ from legged.compiler import compile as compile_function
 from legged.compiler.runtime.threads import check_threads, default_threads
 from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
-from legged.errors import SimulationInterrupt, SimulationWarning, TraceError, warn_caller
+from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, TraceError, warn_caller
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
+from legged.simulation.checks.contact_law import violation_message
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
 from legged.simulation.closed_loop import ClosedLoop
@@ -32,6 +33,7 @@ from legged.simulation.integrators import (
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
+from legged.simulation.rigid_loop import ContactMemory, RigidLoop
 from legged.simulation.rollouts.members import MemberBackend, MemberKernels
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import CompiledBatch, InitialStates, MemberTemplate, RolloutBatch
@@ -202,6 +204,7 @@ class RolloutTask:
         if not motion.interrupted:
             schedule = plan.schedule(self.integrator)
             warned.append(chatter_of_members(robot, engine.advance, schedule, members, self.times))
+        warned.append(self._contact_warning(members))
         return self.result(engine, motion, tuple(filter(None, warned)))
 
     def _starts(self, compiled: bool | None) -> tuple[InitialStates, str]:
@@ -247,6 +250,23 @@ class RolloutTask:
             _run=partial(self.run, engine),
         )
 
+    def _contact_warning(self, members: Members) -> str:
+        """Return the warning about the member with the largest violation of the rigid contact law, or "".
+
+        Raises:
+            SimulationError: There is one, and the law is strict.
+        """
+        loop, nq = self.batch.first.loop, self.batch.robot.nq
+        if not (isinstance(loop, RigidLoop) and isinstance(loop.ground, Rigid)):
+            return ""
+        known = ContactMemory.of(loop.split(members.stored[..., nq:]).ground_memory)
+        valid = np.arange(len(self.times)) < members.outcome[:, 2, None]
+        worst = np.where(valid, known.worst, 0.0).max(axis=1)
+        text = violation_message(loop.ground, float(worst.max()), int(worst.argmax()))
+        if text and loop.ground.strict:
+            raise SimulationError(text)
+        return text
+
     def _reason(self, i: int, code: float, start: Array) -> str:
         """Return why member i has fallen, or "" if it has not."""
         limits = self.batch.limits(i, start[: self.batch.robot.nq]) if code else None
@@ -272,6 +292,7 @@ class RolloutTask:
         found = (
             coarse_step_warning(first.loop, first.q, first.s, self.integrator),
             chatter_of_run(self.batch.robot, advance, self.integrator, states, run.vdot),
+            violation_message(loop.ground, float(run.contacts.worst_residual[-1])),
         )
         return replace(run, warnings=tuple(filter(None, found)))
 

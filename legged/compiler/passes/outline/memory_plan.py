@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.compiler.ir.graph import Graph, Operand
-from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, round_up
+from legged.compiler.ir.operations import Loop, LoopResult
+from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, loop_memory, round_up
 from legged.compiler.passes.outline.templates import Bundle, BundleType, Section, Template
 
 WORD = 8
@@ -107,6 +108,8 @@ class MemoryPlan:
 
     def _call(self, function: str, calls: list[Call]) -> CallBatch:
         batch = CallBatch(function, calls)
+        if isinstance(function, Loop):
+            return self._loop_call(function, batch)
         size = -(-round_up(len(calls) * self._width, self._native) // self._width)
         batch.input_offsets = [self._append(size, _ALIGNMENT) for _ in calls[0].arguments]
         batch.output_offsets = [self._append(size, _ALIGNMENT) for _ in function_results(function)]
@@ -115,6 +118,17 @@ class MemoryPlan:
                 operation = self.graph.nodes[i - self.graph.input_size].operation
                 result = "arctan2" if operation == "arctan" else operation
                 self._values[i] = batch.output_offsets[function_results(function).index(result)] + k
+        return batch
+
+    def _loop_call(self, loop: Loop, batch: CallBatch) -> CallBatch:
+        """Plan the memory of the calls of a loop, one block for each; the results replace the initial state."""
+        for call in batch.calls:
+            start = self._append(loop_memory(loop), _ALIGNMENT)
+            batch.input_offsets.append(start)
+            for i in call.nodes:
+                result = self.graph.nodes[i - self.graph.input_size].operation
+                assert isinstance(result, LoopResult)
+                self._values[i] = start + result.index
         return batch
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph
-from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
+from legged.compiler.ir.operations import is_call
 
 MAX_REGION_SIZE = 1_500
 """Largest number of operations in a region. The time that LLVM takes grows faster than the length of a function."""
@@ -57,7 +57,7 @@ def _assign_runs(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], li
     for i, run in run_of.items():
         operation, arguments, label = graph.nodes[i - first]
         source = max([earliest.get(a, run) if isinstance(a, int) else run for a in arguments])
-        movable = operation not in LIBRARY_FUNCTIONS and labels[source].stage == label.stage
+        movable = not is_call(operation) and labels[source].stage == label.stage
         earliest[i] = source if movable else run
     assigned = dict.fromkeys(run_of, 0)
     using_runs: dict[int, set[int]] = {}

@@ -1,0 +1,87 @@
+"""`repeat_while`: a loop that ends by a condition, in plain Python and as one operation of a graph."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir.expression import Expression, as_operand
+from legged.compiler.ir.graph import Graph, Node, Operand
+from legged.compiler.ir.numpy_functions import ExpressionArray
+from legged.compiler.ir.operations import CONDITIONS, Loop, LoopResult, is_call
+from legged.compiler.ir.tracer import Tracer
+from legged.errors import TraceError
+
+Array = np.ndarray
+
+
+def repeat_while(step: Callable[[Array], Array], state: Array, most: int) -> Array:
+    """Return the state after state = step(state) for as long as its last entry is positive, at most `most` times.
+
+    A graph contains one operation for each entry of the result. What the step computes belongs to the loop, also where
+    it does not depend on the state; what was computed before the call is used by the loop. In a batch each member ends
+    by its own condition.
+
+    Args:
+        step: Plain NumPy code from a state, (n,), to the next one, (n,); while traced it may contain neither new
+            elementary functions nor other loops.
+        state: (n,), mixed units and frames.
+        most: Largest number of iterations, at least 1.
+
+    Raises:
+        TraceError: The step cannot be part of a graph.
+    """
+    now = state
+    for _ in range(most):
+        if any(isinstance(x, Expression) for x in now):  # of the initial state, or used by the step
+            return _traced(step, state, most, next(x.tracer for x in now if isinstance(x, Expression)))
+        if not now[-1] > 0.0:
+            break
+        now = step(now)
+    return now
+
+
+def _traced(step: Callable[[Array], Array], state: Array, most: int, tracer: Tracer) -> Array:
+    """Return the final state of a loop as expressions; see `repeat_while`."""
+    initial = [as_operand(x) for x in state]
+    entries = np.empty(len(state), dtype=object)
+    entries[:] = begin = [tracer.loop_state() for _ in state]
+    body, captured = _body(begin, [as_operand(x) for x in step(entries.view(ExpressionArray))])
+    loop = Loop(body, most)
+    found = np.empty(len(state), dtype=object)
+    found[:] = [tracer.node(LoopResult(loop, k), *initial, *captured) for k in range(len(state))]
+    return found.view(ExpressionArray)
+
+
+def _body(state: list[Expression], results: list[Any]) -> tuple[Graph, list[Expression]]:
+    """Return the graph (state, captured values) -> next state, and the captured values.
+
+    Conditions from outside are computed again, as memory holds no truth values.
+    """
+    first = state[0].index
+    found: dict[int, Expression] = {}
+    captured: dict[int, Expression] = {}
+    pending = [x for x in results if isinstance(x, Expression)]
+    while pending:
+        x = pending.pop()
+        if x.index < first and x.operation not in CONDITIONS:
+            captured[x.index] = x
+        elif (x.index not in found and x.index >= first + len(state)) or x.operation in CONDITIONS:
+            if is_call(x.operation):
+                raise TraceError(f"the step of a loop cannot contain the operation {x.operation!r}")
+            found[x.index] = x
+            pending += [a for a in x.arguments if isinstance(a, Expression)]
+    outside = [captured[i] for i in sorted(captured)]
+    numbers = {x.index: k for k, x in enumerate([*state, *outside])}
+    nodes: list[Node] = []
+
+    def operand(a: Any) -> Operand:
+        return numbers[a.index] if isinstance(a, Expression) else a
+
+    for k, i in enumerate(sorted(found), len(numbers)):
+        nodes.append(Node(found[i].operation, tuple([operand(a) for a in found[i].arguments]), found[i].label))
+        numbers[i] = k
+    inputs = ("state", (len(state),)), ("captured", (len(outside),))
+    return Graph(inputs, tuple(nodes), ((len(state),),), tuple([operand(x) for x in results]), next), outside

@@ -1,0 +1,101 @@
+"""Loops that end by a condition: `repeat_while` in plain Python, in kernels and in batches."""
+
+import numpy as np
+import pytest
+
+from legged.compiler import compile as compile_function
+from legged.compiler import count
+from legged.compiler.codegen import selection
+from legged.compiler.ir import repeat_while, where
+from legged.compiler.ir.graph import record
+from legged.errors import TraceError
+
+
+def square_root(x, scale):
+    """Return (scale sqrt(x), iterations) by Newton's method; `b` is computed before the loop, `c` in each iteration."""
+    b = np.sin(scale) * x
+
+    def step(s):
+        c = b / np.sin(scale)
+        y = 0.5 * (s[0] + c / s[0])
+        positive = x > 0.0  # a condition that the loop does not change
+        return np.stack([y, s[1] + 1.0, where((np.abs(y - s[0]) > 1e-13 * y) & positive, 1.0, 0.0)])
+
+    found = repeat_while(step, np.stack([x, 0.0 * x, where(x > 0.0, 1.0, 0.0)]), 60)
+    return scale * found[0], found[1]
+
+
+@pytest.fixture(scope="module")
+def kernel():
+    return compile_function(square_root, None, x=(), scale=())
+
+
+@pytest.mark.parametrize("x", [1e-3, 1.0, 2.0, 1e6])
+def test_a_compiled_loop_equals_the_plain_one(kernel, x):
+    root, iterations = kernel(x, 3.0)
+    assert abs(root - 3.0 * np.sqrt(x)) < 1e-14 * root
+    assert (root, iterations) == square_root(x, 3.0)
+
+
+def test_a_loop_without_initial_condition_does_nothing(kernel):
+    assert kernel(0.0, 2.0) == (0.0, 0.0)
+
+
+def test_members_of_a_batch_end_by_their_own_conditions(kernel):
+    """Seventeen members, two blocks of lanes: bitwise those computed alone."""
+    x = np.logspace(-3, 6, 17)
+    roots, iterations = kernel(x, np.linspace(1.0, 3.0, 17))
+    alone = [kernel(a, b) for a, b in zip(x, np.linspace(1.0, 3.0, 17), strict=True)]
+    assert [(r, n) for r, n in zip(roots, iterations, strict=True)] == alone
+    assert len(set(iterations)) > 3
+
+
+def test_the_largest_number_of_iterations_holds():
+    def power(x):
+        return repeat_while(lambda s: np.stack([2.0 * s[0], s[1]]), np.stack([x, 1.0 + 0.0 * x]), 5)[0]
+
+    assert power(3.0) == compile_function(power, None, x=())(3.0) == 96.0
+
+
+def test_a_loop_in_an_outlined_kernel(monkeypatch):
+    """Two loops after each other, in code of tables for one state and for a batch."""
+    for name in ("OUTLINE_NODES", "OUTLINE_ALWAYS_NODES", "OUTLINE_BATCH_NODES"):
+        monkeypatch.setattr(selection, name, 0)
+
+    def twice(x, scale):
+        root, _ = square_root(x, scale)
+        return square_root(root, scale + 1.0)[0]
+
+    code = compile_function(twice, None, x=(), scale=())
+    x = np.linspace(0.5, 9.0, 11)
+    assert code(2.0, 3.0) == twice(2.0, 3.0)
+    np.testing.assert_allclose(code(x, np.full(11, 3.0)), [twice(a, 3.0) for a in x], rtol=1e-15)
+
+
+def test_graphs_with_loops_are_evaluated_and_have_no_derivative():
+    graph = record(square_root, {"x": (), "scale": ()})
+    assert graph.evaluate(2.0, 3.0) == square_root(2.0, 3.0)
+    assert len(graph.loops) == 1
+    with pytest.raises(TraceError, match="has no derivative"):
+        from legged.compiler import jacobian
+
+        compile_function(jacobian(lambda x: square_root(x, 2.0)[0]), None, x=())
+
+
+def test_equal_loops_are_one_operation():
+    graph = record(lambda x: square_root(x, 2.0)[0] - square_root(x, 2.0)[0], {"x": ()})
+    assert graph.nodes == ()
+
+
+def test_elementary_functions_inside_a_step_are_refused():
+    def wave(x):
+        return repeat_while(lambda s: np.stack([np.sin(s[0]), s[1] - 1.0]), np.stack([x, 1.0 + 0.0 * x]), 5)[0]
+
+    with pytest.raises(TraceError, match="cannot contain the operation 'sin'"):
+        compile_function(wave, None, x=())
+
+
+def test_counts_hold_one_iteration_of_each_loop():
+    counted = count(square_root, None, x=(), scale=())
+    assert counted.divisions == 2
+    assert counted.trigonometric == 1
