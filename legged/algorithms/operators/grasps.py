@@ -194,7 +194,7 @@ def grasp_control(
             the reference and its feedback.
         squeeze: Forces of the tips on the body, (tips, 6), [n; f] about each tip, [N m] and [N], world axes; their
             internal part is applied, see `internal_forces`.
-        posture: Acceleration of the robot, (nv,), [rad/s^2] or [m/s^2], of which the part that does not move the tips
+        posture: Acceleration, (nv,), [rad/s^2] or [m/s^2], joint axes, of which the part that does not move the tips
             along the directions of the contacts remains; zero by default.
         length: As in `internal_forces`, [m].
 

@@ -1,0 +1,267 @@
+"""Rounding errors of forward dynamics: `python -m benchmarks.studies.stability`, about a minute.
+
+Two statements of Featherstone and Orin 2000 are measured. Section 2: the articulated-body algorithm is more accurate
+than the composite-rigid-body algorithm followed by a factorization (their reference [2]). Section 3.4: projection
+(method 3) is more stable than the direct solution (method 1) of robots with closed loops (their reference [9]).
+
+The exact accelerations of trees are those of the articulated-body algorithm on numbers of fifty digits, the exact
+accelerations of loops the solution of equation (20) in rational numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+from decimal import Decimal, localcontext
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+import legged
+import robots
+from legged import loops
+from legged.algorithms import articulated, composite
+from legged.algorithms.linear_algebra import independent_rows
+from legged.app import figures
+from legged.loops.dynamics import METHODS, constraint_acceleration
+from legged.spatial import Array
+from legged.table import Table
+
+DIGITS = 50
+ROUNDING = 1e-17
+"""Smaller errors, of answers that happen to be exact, are drawn here."""
+SIZES = (2, 4, 8, 16, 32)
+"""Numbers of links of the chains."""
+CONFIGURATIONS = 5
+"""Random states of each chain, of which the median is taken."""
+PAYLOADS = (1.0, 1e3, 1e6, 1e9)
+"""Masses on the closed chain, [kg]."""
+CLOSING = {"welded": legged.Fixed("closing"), "pinned by a ball joint": legged.Spherical("closing")}
+END = (1.0, 0.0, 0.0)
+"""Origin of a rod to its end, [m], link axes."""
+CHAINS: dict[str, dict[str, Any]] = {
+    "folded": {"twist": np.pi / 2},
+    "straight": {"twist": 0.0},
+    "payload of 1e4 kg": {"twist": np.pi / 2, "payload": 1e4},
+    "lengths fall to 0.7": {"twist": np.pi / 2, "taper": 0.7},
+}
+_COLORS = (figures.BLUE, figures.ORANGE, figures.GREEN, figures.RED)
+
+
+class Digits:
+    """A number of fifty digits with the operations of the recursions."""
+
+    __array_priority__ = 1.0
+
+    def __init__(self, value: Any) -> None:
+        self.value = value if isinstance(value, Decimal) else Decimal(float(value))
+
+    def _of(self, value: Decimal) -> Digits:
+        return Digits(value)
+
+    def __add__(self, other: Any) -> Digits:
+        return self._of(self.value + _decimal(other))
+
+    def __sub__(self, other: Any) -> Digits:
+        return self._of(self.value - _decimal(other))
+
+    def __rsub__(self, other: Any) -> Digits:
+        return self._of(_decimal(other) - self.value)
+
+    def __mul__(self, other: Any) -> Digits:
+        return self._of(self.value * _decimal(other))
+
+    def __truediv__(self, other: Any) -> Digits:
+        return self._of(self.value / _decimal(other))
+
+    def __rtruediv__(self, other: Any) -> Digits:
+        return self._of(_decimal(other) / self.value)
+
+    def __neg__(self) -> Digits:
+        return self._of(-self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def sin(self) -> Digits:
+        """Return the sine, by its series."""
+        term = total = self.value
+        k = 1
+        while abs(term) > Decimal(10) ** -(DIGITS + 2):
+            k += 2
+            term = -term * self.value * self.value / (k * (k - 1))
+            total += term
+        return self._of(total)
+
+    def cos(self) -> Digits:
+        """Return the cosine, 1 - 2 sin(x / 2)^2."""
+        half = self._of(self.value / 2).sin().value
+        return self._of(1 - 2 * half * half)
+
+
+def _decimal(x: Any) -> Decimal:
+    return x.value if isinstance(x, Digits) else Decimal(float(x))
+
+
+def exact_forward_dynamics(robot: legged.Robot, q: Array, v: Array, tau: Array) -> Array:
+    """Return the acceleration, (nv,), rounded once; the robot must have no quaternions.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces, (nv,), [N m] or [N].
+    """
+    with localcontext(prec=DIGITS):
+        exact = [np.array([Digits(x) for x in part], dtype=object) for part in (q, v, tau)]
+        return articulated.forward_dynamics(robot, *exact).astype(float)
+
+
+def by_composite_bodies(robot: legged.Robot, q: Array, v: Array, tau: Array) -> Array:
+    """Return the acceleration, (nv,), by composite bodies and Cholesky's factors; arguments as above.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces, (nv,), [N m] or [N].
+    """
+    return cho_solve(cho_factor(composite.inertia_matrix(robot, q)), tau - legged.bias_forces(robot, q, v))
+
+
+def chain(n: int, twist: float, taper: float = 1.0, payload: float = 0.0, carrier: int | None = None) -> legged.Robot:
+    """Return a chain of n rods on a fixed base, one of which carries a payload at its end, [kg], by default the last.
+
+    Args:
+        n, twist, taper: As in `robots.tree`. payload: [kg]. carrier: Number of the rod that carries it.
+    """
+    robot = robots.tree(n, branching=1, twist=twist, taper=taper, base=legged.FixedBase())
+    if payload:
+        load = legged.Link("payload", legged.sphere_inertia(payload, 0.5))
+        robot = robot.edit().add(legged.Fixed("grip"), load, to=f"link{carrier or n}", at=END).build()
+    return robot
+
+
+def errors(name: str, n: int) -> tuple[float, float, float]:
+    """Return the median relative errors by articulated and by composite bodies, and the median condition number."""
+    robot, rng, found = chain(n, **CHAINS[name]), np.random.default_rng(n), []
+    for _ in range(CONFIGURATIONS):
+        spread = 0.01 if name == "straight" else np.pi
+        q, (v, tau) = rng.uniform(-spread, spread, robot.nq), rng.normal(size=(2, robot.nv))
+        exact = exact_forward_dynamics(robot, q, v, tau)
+        size = np.abs(exact).max()
+        each = [
+            np.abs(f(robot, q, v, tau) - exact).max() / size
+            for f in (articulated.forward_dynamics, by_composite_bodies)
+        ]
+        found.append([*each, np.linalg.cond(legged.inertia_matrix(robot, q))])
+    first, second, condition = np.median(found, axis=0)
+    return float(first), float(second), float(condition)
+
+
+def closed_chain(joint: legged.Joint, payload: float, seed: int) -> tuple[loops.ClosedRobot, Array]:
+    """Return a chain of ten rods that a joint connects to the world at its end, and a random closed configuration.
+
+    The fifth rod carries a payload at its end, [kg], which makes the inertia matrix badly conditioned.
+    """
+    robot = chain(10, np.pi / 2, payload=payload, carrier=5)
+    q = np.random.default_rng(seed).uniform(-np.pi, np.pi, robot.nq)
+    R, place = legged.frame_pose(robot, q, legged.Frame("link10", END))
+    return loops.close(robot, joint, parent=None, child="link10", at=place, rotation=R, child_at=END), q
+
+
+def loop_errors(
+    joint: legged.Joint, payload: float, configurations: int = CONFIGURATIONS
+) -> dict[str, tuple[float, float]]:
+    """Return by method the median relative errors of the acceleration and of the constraints.
+
+    Each method solves the same equation (20); its exact solution is that for the rounded M, L, c and forces.
+    """
+    found: dict[str, list[tuple[float, float]]] = {name: [] for name in METHODS}
+    for seed in range(configurations):
+        closed, q = closed_chain(joint, payload, seed)
+        robot, rng = closed.robot, np.random.default_rng([seed, 1])
+        v, tau = rng.normal(size=(2, robot.nv))
+        v = loops.consistent_velocity(closed, q, v)
+        rows = independent_rows(loops.jacobian(closed, q), constraint_acceleration(closed, q, v))
+        b = tau - legged.bias_forces(robot, q, v)
+        M, L = legged.inertia_matrix(robot, q), rows.L
+        zero = np.zeros((len(L), len(L)))
+        exact = rational_solution(np.block([[M, L.T], [L, zero]]), np.concatenate([b, rows.c]))[: robot.nv]
+        size = np.abs(exact).max()
+        for name, method in METHODS.items():
+            vdot, _ = method(robot, q, rows, b)
+            residual = np.abs(L @ vdot - rows.c).max() / (np.abs(L).max() * size)
+            found[name].append((float(np.abs(vdot - exact).max() / size), float(residual)))
+    return {name: tuple(np.median(each, axis=0).tolist()) for name, each in found.items()}
+
+
+def rational_solution(A: Array, b: Array) -> Array:
+    """Return the exact solution of A x = b, (n,), rounded once, by Gauss elimination of rational numbers.
+
+    Args:
+        A: Matrix, (n, n), any unit. b: Right-hand side, (n,), any unit.
+    """
+    rows = [[Fraction(float(x)) for x in (*row, y)] for row, y in zip(A, b, strict=True)]
+    for k in range(len(rows)):
+        pivot = max(range(k, len(rows)), key=lambda i: abs(rows[i][k]))
+        rows[k], rows[pivot] = rows[pivot], rows[k]
+        for i in range(len(rows)):
+            if i != k:
+                factor = rows[i][k] / rows[k][k]
+                rows[i] = [x - factor * y for x, y in zip(rows[i], rows[k], strict=True)]
+    return np.array([float(rows[k][-1] / rows[k][k]) for k in range(len(rows))])
+
+
+Trees = dict[str, list[tuple[float, float, float]]]
+Loops = dict[str, list[dict[str, tuple[float, float]]]]
+
+
+def stability_figure(trees: Trees, closed: Loops) -> figures.Figure:
+    """Return the errors of both algorithms over the condition number, and of the three methods over the payload."""
+    made = figures.figure(1, 2, width=11.0, height=4.8)
+    left, right = made.axes
+    for (name, found), color in zip(trees.items(), _COLORS, strict=True):
+        first, second, condition = np.maximum(np.array(found).T, ROUNDING)
+        left.plot(condition, first, "o-", color=color, linewidth=1.2, label=f"{name}: articulated")
+        left.plot(condition, second, "s--", color=color, linewidth=1.2, label=f"{name}: composite")
+    for (name, found), style in zip(closed.items(), ("o-", "s--"), strict=True):
+        for method, color in zip(METHODS, _COLORS, strict=False):
+            errors = [each[method][0] for each in found]
+            right.plot(PAYLOADS, errors, style, color=color, linewidth=1.2, label=f"{name}: {method}")
+    for ax in (left, right):
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+    figures.label(left, f"Chains of {SIZES[0]} to {SIZES[-1]} links", "condition number of M", "relative error of vdot")
+    figures.label(right, "Closed chain of ten links", "payload in its middle [kg]", "relative error of vdot")
+    left.legend(fontsize=7)
+    right.legend(fontsize=7)
+    return made
+
+
+def tables(trees: Trees, closed: Loops) -> list[Table]:
+    """Return the errors of the longest chains, and those of the closed chains."""
+    rows = [(name, f"{found[-1][2]:.1e}", *(f"{x:.1e}" for x in found[-1][:2])) for name, found in trees.items()]
+    header = ("chain", "condition", "articulated bodies", "composite bodies")
+    first = Table(f"Relative errors of accelerations, {SIZES[-1]} links", header, tuple(rows), left=1)
+    rows = [
+        (name, f"{payload:.0e}", *(f"{error:.1e} ({residual:.1e})" for error, residual in each.values()))
+        for name, found in closed.items()
+        for payload, each in zip(PAYLOADS, found, strict=True)
+    ]
+    header = ("closed chain", "payload [kg]", *METHODS)
+    return [first, Table("Relative errors of accelerations (of constraints)", header, tuple(rows), left=1)]
+
+
+def main() -> None:
+    """Write the figure and print the tables."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.studies.stability", description=__doc__)
+    parser.add_argument("--output", type=Path, default=Path("results/stability.png"), metavar="FILE")
+    output = parser.parse_args().output
+    trees = {name: [errors(name, n) for n in SIZES] for name in CHAINS}
+    closed = {name: [loop_errors(joint, payload) for payload in PAYLOADS] for name, joint in CLOSING.items()}
+    for table in tables(trees, closed):
+        print(table.markdown(), end="\n\n")
+    print(figures.save(stability_figure(trees, closed), output))
+
+
+if __name__ == "__main__":
+    main()
