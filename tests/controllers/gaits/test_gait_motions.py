@@ -180,6 +180,15 @@ def test_feet_land_as_far_ahead_of_their_stance_as_they_lift_off_behind_it():
         assert after - before == pytest.approx(3 * gait.stride)  # four strides of swing less one of the base
 
 
+def test_the_center_of_mass_leans_from_the_middle_of_all_feet_to_that_of_the_supporting_feet():
+    gait = Crawl(stride=0.04, lean=0.4, mass_offset=((0.05, 0.01),) * 4)
+    for phase, leg in enumerate(gait.order):
+        feet = gait.feet(phase * gait.period, phase)[0][:, :2]
+        supporting = np.delete(feet, leg, axis=0)
+        center = gait.base((phase + 0.75) * gait.period, phase)[0][:2] + np.array([0.05, 0.01])
+        assert center == pytest.approx(0.6 * feet.mean(axis=0) + 0.4 * supporting.mean(axis=0), abs=1e-12)
+
+
 def test_the_mass_offset_is_the_position_of_the_center_of_mass():
     gait = Crawl().on(ROBOT)
     assert gait.mass_offset is not None
