@@ -93,6 +93,12 @@ def test_a_law_sees_the_state_with_noise_and_bias():
     assert len(np.unique(errors[:-1, 4])) == len(times) - 1  # new at each sample time
 
 
+def test_noise_without_sizes_changes_nothing():
+    robot, options = hopper(), {"until": 0.01, "sample": 1e-3, "integrator": EULER}
+    one, other = (legged.simulate(robot, law, **options) for law in (servo(), SensorNoise(servo())))
+    np.testing.assert_allclose(one.v, other.v, rtol=1e-12, atol=1e-12)
+
+
 def test_noise_of_the_base_turns_it_by_a_small_rotation():
     robot = robots.spatial_quadruped()
     seen = []
