@@ -34,7 +34,8 @@ class BendSwivelControl:
         model: The robot's balance model.
         bend: theta_u as a function of time, not negative: a number, a function that can be traced, or `StepCommand`,
             [rad].
-        swivel: phi_u in the same forms, [rad]; its lag, which is below a quarter turn, is what swivelling reduces.
+        swivel: phi_u in the same forms, [rad]. It leads phi by up to a quarter turn; from further away the robot
+            straightens and bends to the other side.
         pole: p, the poles of the closed loop are at -p, [1/s]; 1 / T_c of each direction for None.
         preview: Whether future values of the commands are used, by the reverse-time filter 1 / (1 - T_c s).
         limit: Largest generalized force of each coordinate of the joint, [N m]; infinite for none.

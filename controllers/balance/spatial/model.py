@@ -131,6 +131,10 @@ class BendSwivelBalance:
                 f"robot {self.robot.name!r} must have a fixed base and two joints, a quaternion ball joint as support "
                 f"and a constant-velocity joint outward of it"
             )
+        if not self.robot.gravity.any():
+            raise DefinitionError(
+                f"robot {self.robot.name!r} has no gravity, without which there is nothing to balance"
+            )
 
     @property
     def _joint(self) -> ConstantVelocity:

@@ -1,5 +1,7 @@
 """Bending and swivelling of a spatial robot on a point: plants, decoupling, laws of momentum, commands followed."""
 
+from functools import cache
+
 import numpy as np
 import pytest
 
@@ -116,8 +118,19 @@ def test_steady_swivelling_turns_the_bending_plane_by_the_ratio_of_the_inertias(
     assert state.swivel.q2_rate == pytest.approx(state.swivel.Y1 * state.swivel.L + state.swivel.Y3, abs=1e-12)
 
 
-def states(run, direction):
-    return [MODEL.state(q, v, direction) for q, v in zip(run.q, run.v, strict=True)]
+@cache
+def kernel():
+    def measured(robot, q, v, direction):
+        state = MODEL.state(q, v, direction)
+        return np.stack([state.bend.q2, state.swivel.q2, *state.momentum, *MODEL.center(q)])
+
+    return legged.compile(measured, ROBOT, direction=())
+
+
+def measured(run, direction):
+    """Return (bend (T,), swivel (T,), momentum about the support (T, 3), center of mass (T, 3)) of a run."""
+    rows = kernel()(run.q, run.v, np.full(len(run), direction))
+    return rows[:, 0], rows[:, 1], rows[:, 2:5], rows[:, 5:]
 
 
 @pytest.fixture(scope="module")
@@ -132,16 +145,30 @@ def test_crouching_and_straightening_are_the_planar_motion_and_keep_the_directio
     control = PlanarBalanceControl(planar, CROUCH)
     q = planar.balanced(np.zeros(1))
     expected = legged.simulate(planar.robot, control, until=5.0, q=q, integrator=STEPS, sample=0.02)
-    found = states(crouch, 0.4)
-    assert [s.bend.q2 for s in found] == pytest.approx(expected.q[:, 1], abs=1e-9)  # rounding grows while it topples
-    assert max(s.bend.q2 for s in found) > 1.4
-    for s in found:
-        assert abs(np.sin(s.bend.q2 / 2.0) * (s.swivel.q2 - 0.4)) < 1e-9
+    bend, swivel, _, _ = measured(crouch, 0.4)
+    assert bend == pytest.approx(expected.q[:, 1], abs=1e-9)  # rounding grows while it topples
+    assert bend.max() > 1.4
+    assert np.abs(np.sin(bend / 2.0) * (swivel - 0.4)).max() < 1e-9
+
+
+def test_a_start_that_is_symmetric_about_a_plane_of_the_axes_keeps_the_swivel_exactly_zero():
+    control = BendSwivelControl(MODEL, StepCommand((0.5,), (1.5,)))
+    run = legged.simulate(ROBOT, control, until=2.0, q=MODEL.balanced(0.0), integrator=STEPS)
+    assert run.q[-1, 4] > 0.5
+    assert not run.q[:, [2, 3, 5]].any() and not run.v[:, [1, 2, 4]].any()
+
+
+def test_a_turn_by_more_than_a_quarter_goes_through_the_straight_posture():
+    control = BendSwivelControl(MODEL, 1.0, StepCommand((1.0,), (2.5,)))
+    run = legged.simulate(ROBOT, control, until=6.0, q=MODEL.balanced(1.0), integrator=STEPS)
+    state = MODEL.state(run.q[-1], run.v[-1], 2.5)
+    assert (state.bend.q2, state.swivel.q2) == pytest.approx((1.0, 2.5), abs=5e-3)
+    assert np.abs(run.q[:, 4:]).sum(axis=1).min() < 0.2  # [rad]
 
 
 def test_gravity_alone_changes_the_momentum_and_never_about_the_vertical(crouch):
-    L = np.array([s.momentum for s in states(crouch, 0.4)])
-    moment = np.array([MODEL.weight * np.cross([0.0, 0.0, 1.0], MODEL.center(q)) for q in crouch.q])
+    _, _, L, c = measured(crouch, 0.4)
+    moment = MODEL.weight * np.cross([0.0, 0.0, 1.0], c)
     assert np.abs(L).max() > 0.04 and np.abs(L[:, 2]).max() < 1e-11
     work = np.concatenate([np.zeros((1, 3)), np.cumsum((moment[1:] + moment[:-1]) * 0.01, axis=0)])
     assert np.abs(L - work).max() < 1e-3 * np.abs(L).max()  # trapezoids of 20 ms
@@ -155,14 +182,13 @@ def turn():
 
 
 def test_a_crouched_robot_swivels_as_the_third_order_lag_and_stays_bent(turn):
-    found = states(turn, 0.5)
-    x = np.maximum(turn.times - 1.0, 0.0) / found[0].swivel.time_constant
+    bend, swivel, L, _ = measured(turn, 0.5)
+    x = np.maximum(turn.times - 1.0, 0.0) / MODEL.state(turn.q[0], turn.v[0]).swivel.time_constant
     lag = 1.2 * (1.0 - np.exp(-x) * (1.0 + x + 0.5 * x * x))
-    swivel = np.array([s.swivel.q2 for s in found])
     assert np.abs(swivel - lag).max() < 0.008  # velocity products and the momentum about the vertical disturb it
     assert abs(swivel[-1] - 1.2) < 1e-3
-    assert np.abs([s.bend.q2 - 1.5 for s in found]).max() < 0.02
-    assert np.abs([s.momentum[2] for s in found]).max() < 1e-11
+    assert np.abs(bend - 1.5).max() < 0.02
+    assert np.abs(L[:, 2]).max() < 1e-11
 
 
 def test_both_motions_at_once_and_a_push_across_them_end_in_balance():
@@ -203,6 +229,8 @@ def test_robots_and_settings_that_do_not_fit_raise_errors():
         DefinitionError, match="robot 'planar' must have a fixed base and two joints, a quaternion ball"
     ):
         BendSwivelBalance(planar_robot())
+    with pytest.raises(DefinitionError, match="robot 'bend-swivel robot' has no gravity"):
+        BendSwivelBalance(ROBOT.edit().change_robot(gravity=(0, 0, 0)).build())
     with pytest.raises(ArgumentError, match="pole must be"):
         BendSwivelControl(MODEL, pole=0.0)
     with pytest.raises(ArgumentError, match="limit must be"):
