@@ -59,7 +59,11 @@ class GeneralizedSystem(NamedTuple):
     v_free: Sequence[Array]
 
     def after(self, p: Array) -> Array:
-        """Return the velocity, (n,), after impulses p, (m, 3), [N s], contact frames."""
+        """Return the velocity, (n,), after impulses.
+
+        Args:
+            p: Impulses, (m, 3), [N s], contact frames.
+        """
         return np.concatenate(self.contacts.after(self.v_free, p))
 
     def matrices(self) -> tuple[Array, Array]:

@@ -90,7 +90,8 @@ class ContactMemory(NamedTuple):
 
         Args:
             t: Time in the middle of the step, [s]. h: The step, [s].
-            frames: Rows n, t1, t2 of each contact frame, (m, 3, 3), world axes. impact: The impulses of the step.
+            frames: Rows n, t1, t2 of each contact frame, (m, 3, 3), dimensionless, world axes.
+            impact: The impulses of the step.
         """
         sizes = [np.sqrt(p @ p) for p in impact.p]
         world = np.array([frame.T @ p for frame, p in zip(frames, impact.p, strict=True)]).reshape(-1, 3)

@@ -25,7 +25,7 @@ def repeat_while(step: Callable[[Array], Array], state: Array, most: int) -> Arr
     by its own condition.
 
     Args:
-        step: Plain NumPy code from a state, (n,), to the next one, (n,); while traced it may contain neither new
+        step: Plain NumPy code from a state, (n,), mixed units, to the next one; while traced it may contain neither new
             elementary functions nor other loops.
         state: (n,), mixed units and frames.
         most: Largest number of iterations, at least 1.
