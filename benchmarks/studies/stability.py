@@ -58,29 +58,26 @@ class Digits:
     def __init__(self, value: Any) -> None:
         self.value = value if isinstance(value, Decimal) else Decimal(float(value))
 
-    def _of(self, value: Decimal) -> Digits:
-        return Digits(value)
-
     def __add__(self, other: Any) -> Digits:
-        return self._of(self.value + _decimal(other))
+        return Digits(self.value + _decimal(other))
 
     def __sub__(self, other: Any) -> Digits:
-        return self._of(self.value - _decimal(other))
+        return Digits(self.value - _decimal(other))
 
     def __rsub__(self, other: Any) -> Digits:
-        return self._of(_decimal(other) - self.value)
+        return Digits(_decimal(other) - self.value)
 
     def __mul__(self, other: Any) -> Digits:
-        return self._of(self.value * _decimal(other))
+        return Digits(self.value * _decimal(other))
 
     def __truediv__(self, other: Any) -> Digits:
-        return self._of(self.value / _decimal(other))
+        return Digits(self.value / _decimal(other))
 
     def __rtruediv__(self, other: Any) -> Digits:
-        return self._of(_decimal(other) / self.value)
+        return Digits(_decimal(other) / self.value)
 
     def __neg__(self) -> Digits:
-        return self._of(-self.value)
+        return Digits(-self.value)
 
     def __float__(self) -> float:
         return float(self.value)
@@ -95,12 +92,12 @@ class Digits:
             k += 2
             term = -term * self.value * self.value / (k * (k - 1))
             total += term
-        return self._of(total)
+        return Digits(total)
 
     def cos(self) -> Digits:
         """Return the cosine, 1 - 2 sin(x / 2)^2."""
-        half = self._of(self.value / 2).sin().value
-        return self._of(1 - 2 * half * half)
+        half = Digits(self.value / 2).sin().value
+        return Digits(1 - 2 * half * half)
 
 
 def _decimal(x: Any) -> Decimal:
@@ -225,8 +222,8 @@ def stability_figure(trees: Trees, closed: Loops) -> figures.Figure:
         left.plot(condition, second, "s--", color=color, linewidth=1.2, label=f"{name}: composite")
     for (name, found), style in zip(closed.items(), ("o-", "s--"), strict=True):
         for method, color in zip(METHODS, _COLORS, strict=False):
-            errors = [each[method][0] for each in found]
-            right.plot(PAYLOADS, errors, style, color=color, linewidth=1.2, label=f"{name}: {method}")
+            values = [each[method][0] for each in found]
+            right.plot(PAYLOADS, values, style, color=color, linewidth=1.2, label=f"{name}: {method}")
     for ax in (left, right):
         ax.set_xscale("log")
         ax.set_yscale("log")
