@@ -293,6 +293,7 @@ class Study:
         process = FORKS.Process(target=run_pytest, args=(copy, arguments, seconds, variables))
         process.start()
         process.join()
+        assert process.exitcode is not None
         return process.exitcode
 
     def parallel(self, work: Any, tasks: list[Any]) -> Iterator[Any]:
