@@ -271,6 +271,7 @@ def test_csv_holds_the_numbers_in_full(run, tmp_path):
     assert float(rows[7]["base_q[3]"]) == run.q[7, 3]
     assert float(rows[7]["leg2_knee_tau"]) == run.joint("leg2_knee").torque[7]
     assert float(rows[7]["leg3_hip_v[1]"]) == run.joint("leg3_hip").velocity[7, 1]
+    assert float(rows[7]["leg2_knee_reference"]) == run.joint("leg2_knee").reference[7]
     assert float(rows[7]["base_angle_y"]) == run.base.angles()[7, 1]
     assert float(rows[7]["leg2_foot_fz"]) == run.contacts.forces[7, 1, 2]
     assert float(rows[7]["contact_work"]) == run.energy.contact_work[7]
