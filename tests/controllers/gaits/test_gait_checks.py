@@ -148,3 +148,22 @@ def test_the_command_line_refuses_to_walk_a_biped_in_space():
         with pytest.raises(DefinitionError, match="no control law here balances its walk sideways"):
             selection.select_gait("Walk", getattr(robots, name)(), "balanced")
     assert isinstance(selection.select_gait("Walk", robots.planar_biped(), "balanced"), Walk)
+
+
+def telescope():
+    """Return a robot on two vertical slides of 0.3 m to 0.5 m, each with a sole of two points."""
+    builder = legged.RobotBuilder("telescope", legged.Link("trunk", legged.box_inertia(5.0, (0.4, 0.2, 0.1))))
+    foot = legged.box_inertia(0.5, (0.1, 0.05, 0.02))
+    for side, y in (("left", 0.1), ("right", -0.1)):
+        slide = legged.Prismatic(f"{side}_slide", "-z", physics=legged.JointPhysics(lower=-0.1, upper=0.1))
+        sole = {f"{side}_heel": (-0.05, 0, -0.4), f"{side}_toe": (0.05, 0, -0.4)}
+        builder.add(slide, legged.Link(f"{side}_foot", foot, sole), to="trunk", at=(0, y, 0))
+    return builder.build()
+
+
+def test_a_standing_posture_has_all_points_of_a_sole_at_its_depth():
+    """A leg with fewer joints than its sole has errors: the error of each contact point counts."""
+    np.testing.assert_allclose(controllers.home_of(telescope(), 0.45).angles, 0.05, atol=1e-9)
+    with pytest.raises(ReachError, match=r"cannot stand 0.7 m under its hip .* residual 0.2 m") as caught:
+        controllers.home_of(telescope(), 0.7)
+    assert caught.value.residual == pytest.approx(0.2)
