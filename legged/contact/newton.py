@@ -212,21 +212,20 @@ def _mobility(A: Array) -> Any:
 
 def _solved(H: Array, b: Array) -> Array:
     """Return the solution x of H x = b by elimination from the last unknown to the first, without zero entries."""
-    n = len(b)
-    H, b = [list(row) for row in H], list(b)
+    n, rows, rest = len(b), [list(row) for row in H], list(b)
     for k in reversed(range(n)):
-        inverse = 1.0 / H[k][k]
+        inverse = 1.0 / rows[k][k]
         for i in range(k):
-            if not _is_zero(H[i][k]):
-                factor = H[i][k] * inverse
-                b[i] = b[i] - factor * b[k]
+            if not _is_zero(rows[i][k]):
+                factor = rows[i][k] * inverse
+                rest[i] = rest[i] - factor * rest[k]
                 for j in range(k):
-                    if not _is_zero(H[k][j]):
-                        H[i][j] = H[i][j] - factor * H[k][j]
+                    if not _is_zero(rows[k][j]):
+                        rows[i][j] = rows[i][j] - factor * rows[k][j]
     x: list[Any] = []
     for k in range(n):
-        terms = [H[k][j] * x[j] for j in range(k) if not _is_zero(H[k][j])]
-        x.append((b[k] - sum_of(terms) if terms else b[k]) / H[k][k])
+        terms = [rows[k][j] * x[j] for j in range(k) if not _is_zero(rows[k][j])]
+        x.append((rest[k] - sum_of(terms) if terms else rest[k]) / rows[k][k])
     return np.array(x)
 
 

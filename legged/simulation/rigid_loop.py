@@ -77,8 +77,8 @@ class ContactMemory(NamedTuple):
         """
         m = flat.shape[-1] // 8
         forces, impulse, peak, touched, scalars = np.split(flat, [3 * m, 6 * m, 7 * m, 8 * m], axis=-1)
-        vectors = (x.reshape(*flat.shape[:-1], m, 3) for x in (forces, impulse))
-        return cls(*vectors, peak, touched, scalars[..., 0], scalars[..., 1])
+        shape = (*flat.shape[:-1], m, 3)
+        return cls(forces.reshape(shape), impulse.reshape(shape), peak, touched, scalars[..., 0], scalars[..., 1])
 
     def flat(self) -> Array:
         """Return the memory of one state as a vector, (8 m + 2,), mixed units."""

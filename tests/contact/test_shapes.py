@@ -1,5 +1,9 @@
 """Distances of spheres, boxes and terrain compared with closed forms and MuJoCo; invalid shapes."""
 
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
 import mujoco
 import numpy as np
 import pytest
@@ -16,10 +20,7 @@ from legged.contact.support import support_points
 from legged.errors import DefinitionError
 from legged.ground import HeightMap, Slope, Stairs, paper_ground
 
-try:
-    import coal
-except ImportError:  # pin, which brings it, is not available everywhere
-    coal = None
+coal: Any = import_module("coal") if find_spec("coal") else None  # a part of pin, which not every system has
 
 WORLD = """<mujoco><worldbody><body><freejoint/><geom type="box" size="{} {} {}"/></body>
 <body><freejoint/><geom type="{}" size="{} {} {}"/></body></worldbody></mujoco>"""

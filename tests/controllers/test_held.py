@@ -69,7 +69,7 @@ def test_between_its_instants_a_held_law_is_a_constant_torque():
 class ExplicitPID(controllers.JointPID):
     """A servo that states no gains, so that time steps evaluate it at their start, as they do with a held law."""
 
-    implicit_gains = None
+    implicit_gains = None  # type: ignore[assignment]
 
 
 @pytest.mark.parametrize("integrator", [legged.SemiImplicitEuler(1e-3), legged.TimeStepping(1e-3)])
