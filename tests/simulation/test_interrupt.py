@@ -36,7 +36,7 @@ class Interrupted:
     def __init__(self, monkeypatch, delay=0.6, at="loop"):
         self.timer = threading.Timer(delay, self.send)
         self.timer.daemon = True
-        run, enter, check = TimeLoop.run, ProgressBar.__enter__, DivergenceCheck.too_slow_to_judge
+        run, enter, check = TimeLoop.run, ProgressBar.__enter__, DivergenceCheck.all_too_slow_to_judge
 
         def begun(loop, members, parameters, schedule, *rest, **named):
             if schedule.steps.sum() > 1:  # more than the comparison of compiled and plain steps
@@ -54,7 +54,7 @@ class Interrupted:
         targets = {
             "loop": (TimeLoop, "run", begun),
             "bar": (ProgressBar, "__enter__", entered),
-            "sample": (DivergenceCheck, "too_slow_to_judge", checked),
+            "sample": (DivergenceCheck, "all_too_slow_to_judge", checked),
         }
         monkeypatch.setattr(*targets[at])
 
