@@ -71,6 +71,7 @@ def test_forward_dynamics_agree(seed, method):
     assert accelerations_apart(robot, q, v, tau, wrenches, vdot) <= 1e-9
 
 
+@pytest.mark.slow
 def test_nine_random_robots_of_ten_are_well_conditioned():
     """So that comparing the accelerations of these alone covers most robots."""
     robots = [case(seed)[:2] for seed in range(30)]

@@ -323,6 +323,7 @@ def test_systems_of_bodies_refuse_rods_and_armature():
             method.forward_dynamics(geared, *state)
 
 
+@pytest.mark.slow
 def test_compiled_parallel_forms_equal_plain_ones():
     robot = robots.chain(3, twist=0.7)
     rng = np.random.default_rng(0)

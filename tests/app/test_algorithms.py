@@ -48,6 +48,7 @@ def test_branches_favor_the_inertia_matrix_method(base):
     assert tree < 0.9 * chain
 
 
+@pytest.mark.slow
 def test_the_cubic_method_is_closer_to_the_linear_one_on_a_humanoid_than_on_a_chain_of_its_size():
     """Featherstone 2005: 15 % slower on a 30-DoF humanoid, 2.6 times slower on a chain."""
     ratio = {}

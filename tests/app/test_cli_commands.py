@@ -108,6 +108,7 @@ def test_a_fall_ends_with_status_1_after_the_results(cli, tmp_path):
     assert "largest lean of the base" in out and (tmp_path / "run.npz").exists()
 
 
+@pytest.mark.slow
 def test_terrain_and_ground_are_chosen_by_words(cli):
     _, out, _ = cli("trot --duration 0.2 --terrain slope:-3 --ground realistic")
     assert "slope of -3 degrees" in out and "bristle" in out

@@ -154,6 +154,7 @@ def test_table_figure_and_rows_tell_of_every_run(quadruped, tmp_path):
     assert mesh.get_array().size == quadruped.outcomes.size
 
 
+@pytest.mark.slow
 def test_the_command_prints_the_map_and_writes_it(capsys, monkeypatch, tmp_path):
     size = ("--directions", "3", "--sizes", "2", "--duration", "0.4", "--most", "4", "--output", str(tmp_path))
     monkeypatch.setattr(sys, "argv", ["legged", "disturbances", "spatial_quadruped", *size])

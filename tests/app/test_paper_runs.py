@@ -94,6 +94,7 @@ def test_joints_of_the_quadruped_follow_the_plan(authors_run):
     assert joint_error(authors_run).max() < 1e-3
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [EulerBase("xyz")])
 def test_authors_own_coordinates_give_the_same_run(authors_run, base):
     run = quadruped_run(controllers.ComputedTorque(controllers.authors_trot()), 2.0, TIGHT, base)
@@ -167,6 +168,7 @@ def test_computed_torque_keeps_the_biped_walking_for_twelve_seconds():
     assert run.energy_drift < 1e-3
 
 
+@pytest.mark.slow
 def test_computed_torque_keeps_the_quadruped_trotting_for_twelve_seconds():
     """Figures 16 and 17; ranges of an independent model."""
     run = quadruped_run(controllers.ComputedTorque(controllers.paper_trot()), 12.0)
@@ -197,6 +199,7 @@ def test_feed_forward_with_more_gain_holds_for_twelve_seconds():
     assert joint_error(run).max() < 0.02
 
 
+@pytest.mark.slow
 def test_feed_forward_trots_for_six_seconds():
     run = quadruped_run(controllers.FeedForward(controllers.paper_trot()), 6.0)
     assert run.duration == 6.0

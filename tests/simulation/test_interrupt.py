@@ -140,6 +140,7 @@ def test_rollout_in_python_is_kept(standing, monkeypatch):
     assert runs.reasons == ("interrupted",) * 2 and 0 <= reached[0] - reached[1] <= 1 and reached[0] < len(runs.times)
 
 
+@pytest.mark.slow
 def test_map_is_kept(monkeypatch):
     """An interrupt in the middle of the rollout leaves fallen members fallen and the others undecided."""
     robot = robots.spatial_biped()

@@ -31,11 +31,10 @@ DAILY = {
     ("closed form", "terrain", "integral servo", "plain"),
     ("closed form", "rigid", "feed forward", "plain"),
     ("fitted to a file", "none", "servo", "held"),
-    ("fitted to a file", "compliant", "feed forward", "plain"),
     ("fitted to a file", "terrain", "servo", "plain"),
     ("fitted to a file", "rigid", "integral servo", "held"),
 }
-"""The quick part: each gait, ground, law and hold with several others."""
+"""The quick part: each gait, ground and hold with several others."""
 
 
 @pytest.fixture(scope="module")
