@@ -29,7 +29,7 @@ from legged.contact.solver import (
     MIN_MOBILITY,
     ContactProblem,
     Solution,
-    largest,
+    maximum_of,
     project_to_disc,
     solution_of,
     spread,
@@ -178,8 +178,8 @@ def _iterate(
     now = solution_of(problem, target, spread(problem, p))
     better = now.residual < best.residual
     solution = Solution(*(where(better, a, b) for a, b in zip(now, best, strict=True)))
-    moved = largest(abs(x) * y for row, old, y in zip(now.p, p_bar, r, strict=True) for x in row - old)
-    solved = largest(abs(x) for x in (now.u - u).reshape(-1)) < np.maximum(0.1 * tolerance, 0.1 * moved)
+    moved = maximum_of(abs(x) * y for row, old, y in zip(now.p, p_bar, r, strict=True) for x in row - old)
+    solved = maximum_of(abs(x) for x in (now.u - u).reshape(-1)) < np.maximum(0.1 * tolerance, 0.1 * moved)
     smaller, larger = np.maximum(_REDUCTION * scale, LEAST_STEP), np.minimum(_RAISE * scale, LARGEST_STEP)
     scale = where(solved, smaller, where(step < _SHORT, larger, scale))
     return v, where(solved, now.p, p_bar), solution, scale

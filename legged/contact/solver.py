@@ -108,6 +108,9 @@ def gauss_seidel(
         guess: Initial impulses, (m, 3), [N s], contact frames.
         sweeps: Largest number of sweeps. change: Smallest change of a velocity, [m/s], after which sweeps continue.
         needed: Whether to sweep at all; otherwise the guess is returned.
+
+    Source: Anderson mixing of depth one, Walker, Ni, "Anderson acceleration for fixed-point iterations", SIAM Journal
+        on Numerical Analysis 49(4), 2011.
     """
     m = len(problem.A)
     mobilities = [_mobility(row[i]) for i, row in enumerate(problem.A)]  # type: ignore[arg-type]
@@ -120,7 +123,7 @@ def gauss_seidel(
         moved, difference = weights * (p - start), weights * (p - start - change_before)
         t = (difference * moved).sum() / ((difference * difference).sum() + _TINY)
         mixed = p - np.minimum(np.maximum(t, -MAX_EXTRAPOLATION), 0.0) * (p - before)
-        active = where(largest(np.abs(moved)) > change, 1.0, 0.0)
+        active = where(maximum_of(np.abs(moved)) > change, 1.0, 0.0)
         return np.concatenate([*(x.reshape(-1) for x in (mixed, p, p - start)), np.stack([active])])
 
     flat = guess.reshape(-1)
@@ -159,7 +162,7 @@ def natural_map_residual(problem: ContactProblem, target: Sequence[Any], p: Arra
     """
     rows = enumerate(zip(velocity, problem.A, strict=True))
     found = (_natural_map(u, row[i], target[i], p[i], problem.mu) for i, (u, row) in rows)  # type: ignore[arg-type]
-    return largest(np.abs(violation) for violations in found for violation in violations)
+    return maximum_of(np.abs(violation) for violations in found for violation in violations)
 
 
 def _natural_map(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]:
@@ -220,7 +223,7 @@ def _spread_group(p: Array, at: Array, mu: Any) -> Array:
     return np.array([where(fits, new, old) for new, old in zip(even, p, strict=True)])
 
 
-def largest(values: Any) -> Any:
+def maximum_of(values: Any) -> Any:
     """Return the largest of some values, or zero."""
     return reduce(np.maximum, np.ravel(values) if isinstance(values, np.ndarray) else values, 0.0)
 

@@ -50,7 +50,7 @@ def collision_shapes(tree: Tree) -> tuple[Mapping[str, tuple[LinkShape, ...]], l
 
 
 def _converted(shape: Shape, source: str) -> tuple[LinkShape, str]:
-    """Return a shape, and in words what of its mesh the hull does not represent."""
+    """Return a shape and the approximations made for its mesh, in words; "" without approximations."""
     place: Any = (shape.position, shape.rotation)
     if shape.kind == "mesh":
         vertices, what = _mesh(shape, source)

@@ -44,7 +44,7 @@ Pair = tuple[Array, Array]
 
 
 class ContactMemory(NamedTuple):
-    """What the state holds about m contacts.
+    """Memory of m rigid contacts in the state of the closed loop.
 
     Attributes:
         forces: Forces of the last step, (m, 3), [N], contact frames: the initial guess of the next step, and the input

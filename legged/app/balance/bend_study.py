@@ -39,7 +39,7 @@ TURN = StepCommand([1.0 + 0.8 * k for k in range(6)], [np.pi / 3.0 * (k + 1) for
 
 
 class Scenario(NamedTuple):
-    """Commands, and what disturbs them.
+    """A test case: commands of bend and swivel, and an optional push.
 
     Attributes:
         words: Description. bend, swivel: Commands, numbers or `StepCommand`, [rad].
@@ -74,7 +74,7 @@ SCENARIOS = (
 
 
 class History(NamedTuple):
-    """What a run shows, a row for each of its T samples.
+    """Coordinates, momentum and azimuths of a run over its T samples.
 
     Attributes:
         bend, swivel: theta and phi, (T,), [rad]. across: 2 sin(theta / 2), (T,).
@@ -146,7 +146,7 @@ class BendSwivelStudy:
         return float(np.asarray(self.model.robot.link(name).inertia.tensor)[2, 2])
 
     def history(self, scenario: Scenario) -> History:
-        """Return what the run of a scenario shows.
+        """Return coordinates, momentum and azimuths over the run of a scenario.
 
         Args:
             scenario: The scenario.
@@ -182,7 +182,9 @@ class BendSwivelStudy:
         return command.sum_of(times, response)
 
     def errors(self, scenario: Scenario) -> tuple[Array, Array]:
-        """Return the bend, and 2 sin(theta / 2) times the swivel, less what the lag predicts, (T,) each, [rad].
+        """Return the deviations of bend and swivel from the predicted lag, (T,) each, [rad].
+
+        That of the swivel is multiplied by 2 sin(theta / 2).
 
         Args:
             scenario: The scenario.

@@ -236,10 +236,10 @@ def _without_straight_points(line: Array) -> Array:
 
 
 def view_of(run: Run) -> tuple[Array, float]:
-    """Return the center of the view at each sample, (T, 3), [m], world axes, and the diameter of what it shows, [m].
+    """Return the centers of the view over time, (T, 3), [m], world axes, and its diameter, [m].
 
-    It shows the robot and the free bodies, except those that are farther away from the robot than twice the diagonal of
-    the bounding box of all at the start. The center moves smoothly.
+    The view contains the robot and the free bodies, except those that are farther away from the robot than twice the
+    diagonal of the bounding box of all at the start. The center moves smoothly.
 
     Args:
         run: The run.

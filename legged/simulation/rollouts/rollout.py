@@ -299,7 +299,7 @@ class RolloutTask:
     def _member_backend(
         self, engine: StepEngine, i: int, loop: ClosedLoop, members: Members
     ) -> tuple[Backend, Callable[[Members, Schedule], None]]:
-        """Return what evaluates the equations of member i, and what advances it from other states."""
+        """Return the backend of member i, and the function that advances it from given states over a schedule."""
         if isinstance(engine, CompiledEngine) and isinstance(engine.compiled, CompiledBatch):
             kernels = self._kernels(engine.compiled.template, tuple(link for link, _ in loop.nodes))
             backend = MemberBackend(kernels, engine.compiled, i, loop, engine.name)

@@ -1,4 +1,4 @@
-"""What advances robots: time steps of all of them in machine code, or one solver after the other in Python."""
+"""Step engines: time steps of all robots in machine code, or one integrator per robot in Python."""
 
 from __future__ import annotations
 
@@ -85,10 +85,10 @@ class Plan:
 
 
 class StepEngine(Protocol):
-    """What advances all robots.
+    """Interface of the objects that advance all robots of a rollout or a `Simulation`.
 
     Attributes:
-        name: What runs, in words.
+        name: Description of the code that runs.
         command: Length of the command, nu; None if there is none.
         commands: Command of each robot, (N, nu), which `run` reads.
         intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), which `run` reads.
