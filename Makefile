@@ -19,7 +19,7 @@ ifneq ($(shell $(BIN)/python -c 'print("fine")' 2>/dev/null),fine)
 $(shell rm -f $(VENV)/made $(VENV)/*.stamp)
 endif
 
-.PHONY: run test test-slow mutants lint format bench clean
+.PHONY: run test test-slow mutants lint types strict-types format bench clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m legged report --output $(RESULTS)
@@ -37,7 +37,12 @@ lint: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff check --output-format concise
 	$(BIN)/python -m ruff format --check
 	$(BIN)/lint-imports --no-cache
+	$(MAKE) --no-print-directory -j 2 types strict-types
+
+types: $(VENV)/lint.stamp
 	$(BIN)/python -m pyright --pythonpath $(BIN)/python
+
+strict-types: $(VENV)/lint.stamp
 	$(BIN)/python tests/project/strict_types.py
 
 format: $(VENV)/lint.stamp

@@ -61,6 +61,7 @@ def _biped():
     return robots.planar_biped()
 
 
+@pytest.mark.slow
 def test_count_of_families_gives_table_1(cli, tmp_path):
     status, out, _ = cli(f"count families --output {tmp_path}")
     assert status == 0

@@ -20,7 +20,7 @@ EXACT = 1e-12
 FILES = all_urdfs()
 EVERY_DAY = (
     "a1/a1", "anymal_c_simple/anymal", "go2/go2", "human/human", "hyq/hyq_no_sensors", "iris/iris", "kinova/kinova",
-    "panda/panda", "solo/solo12", "talos/talos_full_v2", "tiago_pro/tiago_pro", "ur/ur5_robot", "hector/quadrotor_base",
+    "panda/panda", "solo/solo12", "ur/ur5_robot", "hector/quadrotor_base",
 )  # fmt: skip
 REJECTED = {
     "alex/alex_psyonic_hands": ("no joint named 'index_q1'; did you mean 'Left_index_q1'", {"mimic": "free"}),
@@ -69,7 +69,9 @@ def test_every_public_robot_has_pinocchios_dynamics(name):
 
 
 @needs_files
-@pytest.mark.parametrize("name", REJECTED)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if "laas" in name else []) for name in REJECTED]
+)
 def test_rejected_files_load_with_the_option_that_the_error_names(name):
     words, way_out = REJECTED[name]
     with pytest.raises(FileError, match=words):

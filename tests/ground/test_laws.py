@@ -87,6 +87,12 @@ def test_ground_without_adhesion_never_pulls(law):
 
 
 @pytest.mark.parametrize("law", ALL, ids=lambda law: type(law).__name__)
+def test_the_formula_depth_carries_the_load(law):
+    assert law.force(law.rest_penetration(2.0 * G), 0.0) == pytest.approx(2.0 * G, rel=1e-12)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", ALL, ids=lambda law: type(law).__name__)
 def test_a_mass_comes_to_rest_at_the_formula_depth(law):
     _, z, _ = drop(law, mass=2.0, height=-0.9 * law.rest_penetration(2.0 * G), until=60.0)
     assert z[-1] == pytest.approx(-law.rest_penetration(2.0 * G), rel=1e-4)

@@ -40,12 +40,14 @@ def test_packages_export_what_they_import(path):
     assert names == set(getattr(package, "__all__", ()))
 
 
+@pytest.mark.slow
 def test_the_script_of_a_new_user_runs(capsys):
     runpy.run_path(str(ROOT / "tests/project/data/newcomer.py"))
     printed = capsys.readouterr().out
     assert "biped [('trunk',), ('left_thigh'" in printed and "21 True True True" in printed
 
 
+@pytest.mark.slow
 def test_the_strict_check_reports_mistakes_and_names_that_are_not_exported(tmp_path):
     pytest.importorskip("pyright", reason="installed by `make lint`")
     script = tmp_path / "mistakes.py"
