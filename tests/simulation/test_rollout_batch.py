@@ -9,6 +9,7 @@ import pytest
 import controllers
 import legged
 import robots
+from legged import loops
 from legged.compiler.runtime.kernel import Kernel
 from legged.errors import (
     ArgumentError,
@@ -286,3 +287,19 @@ def test_outputs_of_members_come_from_kernels_that_they_share(monkeypatch):
     np.testing.assert_allclose(last.figure.nodes, run.figure.nodes, rtol=0.0, atol=1e-12)
     close(last.contacts.forces[:, 0], run.contacts.forces[:, 0])
     assert np.abs(first.figure.nodes - last.figure.nodes).max() > 0.05
+
+
+@pytest.mark.parametrize("compiled", [True, False])
+def test_robots_with_closed_loops_move_as_in_simulate(compiled):
+    closed = robots.four_bar()
+    crank, until = np.array([0.4, 1.0, 2.5]), 0.05
+    q = np.array([loops.assemble(closed, [angle, -0.7, 1.5], hold=["crank joint"]) for angle in crank])
+    v = np.array([loops.consistent_velocity(closed, x, [8.0, 0, 0], hold=["crank joint"]) for x in q])
+    runs = legged.rollout(closed, until=until, q=q, v=v, compiled=compiled)
+    for i, (start, rate) in enumerate(zip(q, v, strict=True)):
+        run = legged.simulate(closed, until=until, q=start, v=rate)
+        np.testing.assert_allclose(runs.q[i], run.q, rtol=0.0, atol=1e-12)  # steps of the same integrator
+        np.testing.assert_allclose(runs.run(i).vdot, run.vdot, rtol=1e-9, atol=1e-9)
+        assert np.abs(loops.residual(closed, runs.q[i, -1])).max() < 1e-13
+    with pytest.raises(DefinitionError, match="closed loops, whose parameters cannot vary"):
+        legged.rollout(closed, until=until, q=q, v=v, vary={"robot.crank.mass": [1.0, 2.0, 3.0]})

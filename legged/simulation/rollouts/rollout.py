@@ -17,6 +17,7 @@ from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, TraceError, warn_caller
 from legged.ground.ground import Ground
+from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
@@ -26,10 +27,7 @@ from legged.simulation.checks.fall import Fall
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push
-from legged.simulation.integrators import (
-    FixedStep,
-    SemiImplicitEuler,
-)
+from legged.simulation.integrators import FixedStep, RungeKutta4, SemiImplicitEuler
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
@@ -40,7 +38,7 @@ from legged.simulation.stepping.batch import CompiledBatch, InitialStates, Membe
 from legged.simulation.stepping.engines import CompiledEngine, Plan, PythonEngine, SolverEngine, StepEngine, new_engine
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
-from legged.simulation.stepping.start import coarse_step_warning, select_integrator
+from legged.simulation.stepping.start import check_integrator, coarse_step_warning, select_integrator
 
 Array = np.ndarray
 INTERRUPTED = "interrupted"
@@ -101,7 +99,7 @@ class Rollouts:
 
 @checked
 def rollout(
-    robot: Robot,
+    robot: Robot | ClosedRobot,
     controller: ControllerLike = None,
     *,
     until: float,
@@ -129,14 +127,16 @@ def rollout(
     the same integrator up to rounding.
 
     Args:
-        robot, controller, ground, pushes, bodies, until, sample: As in `simulate`.
+        robot, controller, ground, pushes, bodies, until, sample: As in `simulate`. The parameters of a robot with
+            closed loops cannot vary.
         q, v: Initial states, (nq,) and (nv,) for all members or (B, nq) and (B, nv); default as in `simulate`.
         vary: Parameters of the members: name of a field of "robot", "controller", "gait" (that of the controller),
             "ground", "pushes" or "bodies" -> a value per member, (B,), or (B, ...) for a field that holds an array, in
             the units of the field; `rollout_parameters` lists them. Examples: "robot.trunk.mass", "controller.kp",
             "gait.period", "ground.friction.coefficient", "pushes.0.impulse" (B, 3), "bodies.0.velocity" (B, 3). The
             controller of each member is started for the robot of that member.
-        integrator: `SemiImplicitEuler(...)` by default, or `RungeKutta4(...)`; on a `Rigid` ground `TimeStepping(...)`.
+        integrator: `SemiImplicitEuler(...)` by default, or `RungeKutta4(...)`, the default with closed loops; on a
+            `Rigid` ground `TimeStepping(...)`.
         fall: When a member has fallen: a `Fall`, or False for never; default as in `simulate`.
         compiled: True requires one kernel, False runs each member with its controller in Python, None uses the kernel
             if possible; see `Rollouts.backend`.
@@ -152,14 +152,17 @@ def rollout(
             of unfinished members is "interrupted".
     """
     times = sample_times(until, sample)
-    steps = select_integrator(integrator, ground, bodies, SemiImplicitEuler())
+    closed, robot = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
+    default = SemiImplicitEuler() if closed is None else RungeKutta4(step=1e-3)
+    steps = select_integrator(integrator, ground, bodies, default)
     assert isinstance(steps, FixedStep)
     nominal = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
     sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     if fall is None:
         fall = ground is not None and robot.base.kind != "fixed"
     condition = fall if isinstance(fall, Fall) else Fall() if fall else None
-    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition), steps, times)
+    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, closed), steps, times)
+    check_integrator(task.batch.first.loop, steps)
     with ProgressBar(robot.name, until, progress) as bar:
         runs = task.simulate(compiled, threads, bar.update)
     for text in runs.warnings:

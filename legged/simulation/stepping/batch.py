@@ -17,7 +17,7 @@ from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
 from legged.contact.rigid import FreeBody
-from legged.errors import LeggedError, NotFiniteError, SingularError, TraceError
+from legged.errors import DefinitionError, LeggedError, NotFiniteError, SingularError, TraceError
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.configuration import as_vector, integrate
 from legged.robot.robot import Robot
@@ -110,6 +110,9 @@ class RolloutBatch:
         q, v: Initial states as given: None, one for all members, (nq,) and (nv,), or one for each, (B, nq) and (B, nv).
         fall: When a member has fallen; None for never.
         closed: The robot with its closed kinematic loops, if it has any.
+
+    Raises:
+        DefinitionError: Parameters of a robot with closed loops vary.
     """
 
     robot: Robot
@@ -118,6 +121,10 @@ class RolloutBatch:
     v: Any
     fall: Fall | None
     closed: ClosedRobot | None = None
+
+    def __post_init__(self) -> None:
+        if self.closed is not None and self.sweep.robot_parameters.names:
+            raise DefinitionError(f"robot {self.robot.name!r} has closed loops, whose parameters cannot vary")
 
     def member(self, i: int, nodes: Any = ()) -> RolloutMember:
         """Return member i at the start.

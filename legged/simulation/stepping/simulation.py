@@ -144,8 +144,6 @@ class Simulation:
         if fall is None:
             fall = ground is not None and robot.base.kind != "fixed"
         condition = fall if isinstance(fall, Fall) else Fall() if fall else None
-        if closed is not None and sweep.robot_parameters.names:
-            raise DefinitionError(f"robot {robot.name!r} has closed loops, whose parameters cannot vary")
         given = RolloutBatch(robot, sweep, q, v, condition, closed).starts.states
         self._initial = given[:, : robot.nq].copy(), given[:, robot.nq : robot.nq + robot.nv].copy()
         self._batch = RolloutBatch(robot, sweep, *self._initial, condition, closed)
