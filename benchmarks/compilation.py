@@ -6,8 +6,9 @@
 `start` prints the processor time in seconds from the robot to the first result of forward dynamics in this process,
 without the import of the packages and the construction of the robot. It is a warm start if the code is in the cache.
 
-`growth` prints a table for chains, centipedes and random trees of growing size (docs/growth.md). Processor times in
-seconds: `trace` records the graph, `simplify` factors it, `code` generates and loads the machine code for one state.
+`growth` prints a table for chains, centipedes and random trees of growing size (docs/explanation/growth.md).
+Processor times in seconds: `trace` records the graph, `simplify` factors it, `code` generates and loads the machine
+code for one state.
 `code` and `tables` in kB are sections of the object file. Run times are the shortest of several, on one thread; a batch
 has 64 states.
 """

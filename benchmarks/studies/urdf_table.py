@@ -2,8 +2,8 @@
 
     python -m benchmarks.studies.urdf_table
 
-The command writes docs/urdf.md. Each file is loaded with a floating and with a fixed base, and the dynamics are
-compared in random states. A file that cannot be loaded is loaded again with the option that the error message names.
+The command writes docs/reference/urdf.md. Each file is loaded with a floating and with a fixed base, and the dynamics
+are compared in random states. A file that cannot be loaded is loaded again with the option that the message names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from legged.files.audit import Audit
 from legged.table import Table
 from tests.oracles.urdfs import STATES, Agreement, all_urdfs, compare, pinocchio_acceleration
 
-DOCS = Path(__file__).parents[2] / "docs"
+DOCS = Path(__file__).parents[2] / "docs" / "reference"
 OPTIONS: tuple[dict[str, Any], ...] = ({"repair": "weld"}, {"mimic": "free"})
 TOLERANCE = 1e-9
 """Relative tolerance of forward dynamics."""

@@ -1,6 +1,6 @@
 """The compiler: traces a function of arrays to a graph, counts its operations, and compiles it to machine code.
 
-See README.md in this folder for the sub-packages and a worked example.
+docs/explanation/compiler.md lists the sub-packages and follows an example.
 """
 
 from legged.compiler.compile import compile, count, count_and_depth, depth

@@ -59,7 +59,8 @@ def compile(function: Callable[..., Any], robot: Any = None, *, parameters: Any 
     The function is called once, with traced values. The shapes of its arguments follow from conventional names, `q`,
     `v`, `tau` and the others in `ARGUMENTS`; shapes of other arguments are keywords, `gain=(12,)`. An argument with a
     default value keeps it unless its shape is given; `True` stands for the conventional shape: `wrenches=True`.
-    Machine code is cached on disk, and so are the traced graphs of this project's own functions, see docs/caching.md.
+    Machine code is cached on disk, and so are the traced graphs of this project's own functions
+    (docs/explanation/caching.md).
 
     Numbers of the robot can be inputs too:
 

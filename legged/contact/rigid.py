@@ -26,7 +26,8 @@ from legged.spatial import Array
 class Rigid:
     """A rigid ground and rigid surfaces of bodies: impacts, resting contact and Coulomb friction as impulses.
 
-    It replaces a compliant `legged.ground.Ground`. `docs/contact.md` describes the contact pairs and the contact law.
+    It replaces a compliant `legged.ground.Ground`. `docs/explanation/contact.md` describes the contact pairs and
+    the contact law.
 
     Attributes:
         friction: Coulomb friction coefficient mu.

@@ -4,7 +4,7 @@ conversion = legged.conversions.mujoco(robot, model)
 data.qpos[:], data.qvel[:] = conversion.to_configuration(q), conversion.to_velocity(q, v)
 vdot = conversion.from_acceleration(data.qpos, data.qvel, data.qacc)
 
-The conventions of the programs are listed in `docs/conventions.md`.
+The conventions of the programs are listed in `docs/reference/conventions.md`.
 """
 
 from legged.conversions.conversion import Conversion

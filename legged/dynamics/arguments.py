@@ -28,7 +28,7 @@ def body_wrenches(robot: Robot, wrenches: Wrenches) -> dict[int, Array]:
     Args:
         robot: The robot.
         wrenches: By link name or (n_links, 6), [N m, N], about each link's origin in link axes
-            (`docs/conventions.md`); or None.
+            (`docs/reference/conventions.md`); or None.
     """
     total: dict[int, Array] = {}
     for link, moved in link_wrenches(robot, wrenches):

@@ -40,7 +40,7 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
         wrenches: External wrenches on links, by name or (n_links, 6), [n; f] about each link's origin, link axes.
 
     Returns:
-        vdot, (nv,); gravity included. See `docs/conventions.md` for what the base's entries mean.
+        vdot, (nv,); gravity included. See `docs/reference/conventions.md` for what the base's entries mean.
 
     Raises:
         ShapeError, NotFiniteError, UnknownNameError: For arguments that do not fit the robot.

@@ -25,7 +25,7 @@ def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wr
 
     Args:
         robot: The robot.
-        q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,); see `docs/conventions.md`.
+        q: Configuration, (nq,). v: Velocity, (nv,). vdot: Acceleration, (nv,); see `docs/reference/conventions.md`.
         wrenches: External wrenches on links, by name or (n_links, 6), [n; f] about each link's origin, link axes.
 
     Returns:

@@ -1,7 +1,7 @@
 """Bases: the degrees of freedom of the base link (module M_0), and the matrix P_0 of equation (7) for each.
 
 A base gives the base link's twist t_0 = P_0(q) v in base axes, its pose in the world, and conversions to and from the
-coordinates of the base (`docs/conventions.md`).
+coordinates of the base (`docs/reference/conventions.md`).
 """
 
 from __future__ import annotations

@@ -58,7 +58,7 @@ def test_both_heels_rise_while_the_fronts_of_the_feet_stay_and_both_land_when_th
         assert 0.01 < foot.highest < 0.1  # [m]
         assert foot.front < 1e-4  # [m], less than any foot seen to leave the ground
         assert foot.lands[0] == pytest.approx(PAPER[foot.name], abs=0.01)
-    # The table of docs/balance.md, whose times are accurate to one time step, as its text says:
+    # The table of docs/explanation/balance.md, whose times are accurate to one time step, as its text says:
     left, right = account.feet  # the left one is at +y, as the block is
     assert account.hit.time == pytest.approx(0.079, abs=1.5e-3)
     assert [foot.rises[0] for foot in (left, right)] == pytest.approx([0.115, 0.116], abs=1.5e-3)

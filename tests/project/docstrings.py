@@ -5,7 +5,7 @@ one whose annotation names `Array` or `ndarray`. Its entry in the docstring (the
 must hold a shape, such as (n, 3) or (nv,), and a unit in brackets, such as [m] or [N m], or one of `UNITLESS`. An entry
 with a unit of `SPATIAL` must also name a frame by one of `FRAMES`. A returned array needs a shape in the docstring.
 "As in `other`" refers to another docstring, and a method that overrides one of the same file has that one's. Arguments
-in `CONVENTIONAL` mix units by convention (docs/conventions.md) and need only a shape.
+in `CONVENTIONAL` mix units by convention (docs/reference/conventions.md) and need only a shape.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The tables of docs/algorithms.md list all equations of the papers, and code and tests that exist."""
+"""The tables of docs/reference/algorithms.md list all equations of the papers, and code and tests that exist."""
 
 import importlib
 import inspect
@@ -15,7 +15,7 @@ import coverage
 import pytest
 
 HERE = Path(__file__).parents[1]
-PAGE = (HERE.parent / "docs" / "algorithms.md").read_text(encoding="utf-8")
+PAGE = (HERE.parent / "docs" / "reference" / "algorithms.md").read_text(encoding="utf-8")
 SCOPES = ("", ".algorithms", ".algorithms.operational", ".algorithms.derivatives")
 """Packages of `legged` within which the page names code."""
 PAPERS = {"Featherstone and Orin 2000": (29, 0), "Rodriguez, Jain and Kreutz-Delgado 1991": (26, 5)}

@@ -47,7 +47,7 @@ def test_snippet_prints_what_the_readme_says(code, wanted, capsys):
         assert printed.split() == wanted.split()
 
 
-@pytest.mark.parametrize("name", ["docs/robots.md", "docs/spatial_vectors.md"])
+@pytest.mark.parametrize("name", ["docs/howto/robots.md", "docs/explanation/spatial_vectors.md"])
 def test_snippets_of_a_page_run_in_order(name, capsys, monkeypatch, tmp_path):
     """The snippets of a page share their names; a line `print(...)  # text` prints this text."""
     monkeypatch.chdir(tmp_path)
@@ -60,10 +60,9 @@ def test_snippets_of_a_page_run_in_order(name, capsys, monkeypatch, tmp_path):
 
 
 def test_the_snippet_of_the_page_on_stepping_prints_what_it_says(capsys):
-    code, wanted = re.findall(
-        r"^```(?:python|text)\n(.*?)^```", (ROOT / "docs/simulation.md").read_text(encoding="utf-8"), re.M | re.S
-    )
-    exec(compile(code, "docs/simulation.md", "exec"), {"__name__": "__main__"})
+    page = ROOT / "docs" / "explanation" / "simulation.md"
+    code, wanted = re.findall(r"^```(?:python|text)\n(.*?)^```", page.read_text(encoding="utf-8"), re.M | re.S)
+    exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
     assert capsys.readouterr().out == wanted
 
 
@@ -93,9 +92,7 @@ def test_linked_file_is_there(path):
     assert (ROOT / path).exists()
 
 
-PAGES = [
-    *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("*.md")), ROOT / "legged" / "compiler" / "README.md"
-]  # fmt: skip
+PAGES = [*sorted((ROOT / "docs").rglob("*.md")), *sorted(ROOT.glob("*.md"))]
 
 OBJECTS = {"robot.audit": Audit, "robot": legged.Robot, "run": legged.Run}
 """What the documentation calls objects of these classes."""

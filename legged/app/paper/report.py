@@ -90,8 +90,9 @@ def report(folder: Path, duration: float = 12.0, say: Say = print) -> Path:
     page = Page(folder, "The paper's demonstrations, computed here")
     page.text(
         "Shah, Saha, Dutt, *Modular framework for dynamic modeling and analyzes of legged robots* (2012). Robots, "
-        "gaits, ground and gains are the paper's, completed from the authors' toolbox; see `docs/paper.md`. What the "
-        "paper's figures show is taken from their captions and the text, since its pictures were not at hand."
+        "gaits, ground and gains are the paper's, completed from the authors' toolbox; see "
+        "`docs/reference/paper.md`. What the paper's figures show is taken from their captions and the text, since its "
+        "pictures were not at hand."
     )
     say("Simulating")
     biped = run_demonstration(robots.planar_biped(), controllers.paper_walk(), duration, say)

@@ -2,7 +2,7 @@
 
 The data contain what `RobotBuilder` takes, so that a robot read from them is built and checked like any other. Numbers
 are those of the robot to the last digit. An entry may be left out if it has its default value. The layout is in
-`docs/robots.md`.
+`docs/howto/robots.md`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@
         height = sim.observe(lambda q, contacts: q[6])
         sim.reset(where=sim.ended)
 
-The time steps of all robots are one call of machine code. See docs/simulation.md.
+The time steps of all robots are one call of machine code. See docs/explanation/simulation.md.
 """
 
 from __future__ import annotations

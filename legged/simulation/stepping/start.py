@@ -26,7 +26,7 @@ from legged.simulation.rigid_loop import RigidLoop, closed_loop
 from legged.simulation.stepping.parameters import Setup
 
 Array = np.ndarray
-_MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/simulation.md
+_MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/explanation/simulation.md
 
 
 def coarse_step_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -> str:

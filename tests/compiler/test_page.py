@@ -1,4 +1,4 @@
-"""The worked example in the compiler's README runs and prints what the page shows."""
+"""The worked example in the page on the compiler runs and prints what the page shows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from pathlib import Path
 
 import legged.compiler
 
-PAGE = Path(legged.compiler.__file__).with_name("README.md")
+FOLDER = Path(legged.compiler.__file__).parent
+PAGE = FOLDER.parents[1] / "docs" / "explanation" / "compiler.md"
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:```text\n(.*?)^```\n)?", re.MULTILINE | re.DOTALL)
 
 
@@ -25,9 +26,9 @@ def test_the_worked_example_prints_what_the_page_shows():
 
 
 def test_every_package_and_pass_is_listed():
-    text, folder = PAGE.read_text(encoding="utf-8"), PAGE.parent
-    for package in folder.glob("*/__init__.py"):
+    text = PAGE.read_text(encoding="utf-8")
+    for package in FOLDER.glob("*/__init__.py"):
         assert f"| `{package.parent.name}` |" in text
-    for path in (folder / "passes").iterdir():
+    for path in (FOLDER / "passes").iterdir():
         if path.stem not in ("__init__", "__pycache__"):
             assert f"| `{path.stem}` |" in text
