@@ -1,0 +1,133 @@
+"""Quadratic programs with cones and bounds, against clarabel and daqp."""
+
+import clarabel
+import daqp
+import numpy as np
+import pytest
+import scipy.sparse
+
+import legged
+from controllers.locomotion.quadratic_program import TOLERANCE, QuadraticProgram, solve
+
+ITERATIONS = 25  # enough for random problems far from their start
+
+
+def random_program(seed: int, cones: int, soft: int = 0) -> QuadraticProgram:
+    """Return a feasible program: its bounds and equations contain a random point inside the cones."""
+    rng = np.random.default_rng(seed)
+    n, m, k = 8 + 3 * cones, 3, 6
+    root = rng.normal(size=(n, n))
+    x = rng.normal(size=n)
+    triples = [(8 + 3 * i, 9 + 3 * i, 10 + 3 * i) for i in range(cones)]
+    for one, two, normal in triples:
+        x[normal] = 2.0 * np.hypot(x[one], x[two]) / 0.5
+    E, B = rng.normal(size=(m + soft, n)), rng.normal(size=(k, n))
+    B[3] = np.eye(n)[1]  # a bound of one unknown
+    lower, upper = B @ x - rng.uniform(0, 1, k), B @ x + rng.uniform(0, 1, k)
+    lower[0], upper[1], lower[2], upper[2] = -np.inf, np.inf, -np.inf, np.inf
+    compliance = [*rng.uniform(0.1, 1.0, soft), *([0.0] * m)]
+    H = root @ root.T + 0.1 * np.eye(n)
+    g = 10.0 * rng.normal(size=n)
+    return QuadraticProgram(H, g, E, E @ x, compliance, B, lower, upper, [0.0] * k, triples, [0.5] * cones)
+
+
+def objective(problem: QuadraticProgram, x: np.ndarray) -> float:
+    soft = [i for i, c in enumerate(problem.compliance) if c > 0.0]
+    rows = (problem.E @ x - problem.e)[soft]
+    return float(0.5 * x @ problem.H @ x + problem.g @ x + 0.5 * np.sum(rows**2 / np.array(problem.compliance)[soft]))
+
+
+def by_clarabel(problem: QuadraticProgram) -> np.ndarray:
+    """Return the solution of clarabel, with soft rows in the objective."""
+    n = len(problem.g)
+    soft = [i for i, c in enumerate(problem.compliance) if c > 0.0]
+    hard = problem.hard
+    weights = 1.0 / np.array(problem.compliance)[soft] if soft else np.zeros(0)
+    A, b = problem.E[soft], problem.e[soft]
+    H, g = problem.H + A.T @ (weights[:, None] * A), problem.g - A.T @ (weights * b)
+    up, low = np.isfinite(problem.upper), np.isfinite(problem.lower)
+    rows = [problem.E[hard], problem.B[up], -problem.B[low]]
+    right = [problem.e[hard], np.array(problem.upper)[up], -np.array(problem.lower)[low]]
+    cones: list = [clarabel.ZeroConeT(len(hard)), clarabel.NonnegativeConeT(int(up.sum() + low.sum()))]
+    for (one, two, normal), mu in zip(problem.cones, problem.friction, strict=True):
+        rows.append(-np.array([mu, 1.0, 1.0])[:, None] * np.eye(n)[[normal, one, two]])
+        right.append(np.zeros(3))
+        cones.append(clarabel.SecondOrderConeT(3))
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-9
+    upper = scipy.sparse.csc_matrix(np.triu(H))
+    matrix = scipy.sparse.csc_matrix(np.vstack(rows))
+    return np.array(clarabel.DefaultSolver(upper, g, matrix, np.concatenate(right), cones, settings).solve().x)
+
+
+@pytest.mark.parametrize("cones", [0, 1, 4])
+@pytest.mark.parametrize("soft", [0, 2])
+def test_objective_and_feasibility_are_those_of_clarabel(cones, soft):
+    for seed in range(5):
+        problem = random_program(seed, cones, soft)
+        found = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
+        reference = objective(problem, by_clarabel(problem))
+        # the iterations end at a gap and violations of TOLERANCE, and multipliers of violations are of order 10
+        assert objective(problem, found.x) == pytest.approx(reference, rel=20 * TOLERANCE, abs=20 * TOLERANCE)
+        assert found.residual < 2 * TOLERANCE
+
+
+def test_objective_and_feasibility_are_those_of_daqp():
+    for seed in range(10):
+        problem = random_program(seed, 0)
+        found = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
+        rows = np.vstack([problem.B, problem.E])
+        upper, lower = (np.concatenate([bounds, problem.e]) for bounds in (problem.upper, problem.lower))
+        sense = np.array([0] * len(problem.B) + [5] * len(problem.E), dtype=np.int32)
+        x, *_ = daqp.solve(problem.H, problem.g, rows, upper, lower, sense)
+        assert objective(problem, found.x) == pytest.approx(objective(problem, x), rel=20 * TOLERANCE)
+        assert found.residual < 2 * TOLERANCE
+
+
+def test_a_start_from_the_solution_of_a_similar_problem_takes_fewer_iterations():
+    problem = random_program(0, 4)
+    first = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
+    near = problem._replace(g=problem.g + 0.01)
+    exact = solve(near, np.zeros(problem.iterate_size), ITERATIONS)
+    warm, cold = (solve(near, start, 4) for start in (first.iterate, np.zeros(problem.iterate_size)))
+    assert objective(near, warm.x) == pytest.approx(objective(near, exact.x), rel=1e-5)
+    assert abs(objective(near, cold.x) - objective(near, exact.x)) > 1e-3 * abs(objective(near, exact.x))
+
+
+def test_contradictory_soft_bounds_share_the_violation():
+    """x <= -1 and x >= 1 with equal softness: x lies in the middle, whatever the objective's small pull."""
+    problem = QuadraticProgram(
+        np.eye(2), np.zeros(2), np.zeros((0, 2)), np.zeros(0), [], np.eye(2)[[0, 0]], [1.0, -np.inf], [np.inf, -1.0],
+        [1e-6, 1e-6],
+    )  # fmt: skip
+    found = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
+    assert found.x[0] == pytest.approx(0.0, abs=1e-3)
+    assert found.residual == pytest.approx(1.0, abs=1e-3)
+
+
+def test_contradictory_hard_bounds_give_finite_numbers_and_a_residual():
+    problem = QuadraticProgram(
+        np.eye(2), np.zeros(2), np.zeros((0, 2)), np.zeros(0), [], np.eye(2)[[0, 0]], [1.0, -np.inf], [np.inf, -1.0],
+        [0.0, 0.0],
+    )  # fmt: skip
+    found = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
+    assert np.isfinite(found.x).all()
+    assert found.residual > 0.9
+
+
+def test_traced_and_batched_results_are_those_of_python():
+    problems = [random_program(seed, 2) for seed in range(3)]
+    shape = problems[0]
+
+    def minimizer(H, g, E, e, start):
+        return solve(shape._replace(H=H, g=g, E=E, e=e), start, ITERATIONS).x
+
+    n, m = len(shape.g), len(shape.e)
+    kernel = legged.compile(minimizer, H=(n, n), g=(n,), E=(m, n), e=(m,), start=(shape.iterate_size,))
+    start = np.zeros(shape.iterate_size)
+    expected = [solve(shape._replace(g=p.g), start, ITERATIONS).x for p in problems]
+    for p, x in zip(problems, expected, strict=True):
+        np.testing.assert_allclose(kernel(shape.H, p.g, shape.E, shape.e, start), x, atol=1e-6)
+    batch = kernel(shape.H, np.array([p.g for p in problems]), shape.E, shape.e, start)
+    np.testing.assert_allclose(batch, expected, atol=1e-6)
