@@ -6,9 +6,10 @@ scene = contact.Scene.of(robot, ground, bodies=[block])
 """
 
 from legged.contact.impact import Impact
-from legged.contact.rigid import FreeBody, Rigid
+from legged.contact.rigid import FreeBody, MaterialPair, Rigid
 from legged.contact.scene import Candidate, ContactGeometry, Scene
 from legged.contact.scenery import load_ground
+from legged.robot.material import Material
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
 
 __all__ = [
@@ -21,6 +22,8 @@ __all__ = [
     "FreeBody",
     "Hull",
     "Impact",
+    "Material",
+    "MaterialPair",
     "Rigid",
     "Scene",
     "Sphere",

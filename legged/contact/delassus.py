@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import product
 from typing import Any, NamedTuple
 
@@ -19,6 +20,7 @@ from legged.algorithms.links import links_at
 from legged.algorithms.operational.propagators import inverse_inertia_blocks
 from legged.compiler.ir.annotations import items
 from legged.compiler.ir.expression import Expression
+from legged.contact.dense import DenseInertia, LoopRows, twist_jacobian
 from legged.contact.pairs import Side
 from legged.dynamics.forward import articulate, rotor_inertia, velocity_jump
 from legged.dynamics.kinematics import Motion, motion
@@ -108,6 +110,7 @@ class Contacts:
         poses: Poses of their bodies.
         bodies: Bodies with contacts, one entry for each contact frame on them.
         sides: For each contact its sides, the second with the opposite sign; the terrain is no side.
+        loops: Constraints of the closed loops of the first robot, or None.
     """
 
     robots: Sequence[Robot]
@@ -116,6 +119,7 @@ class Contacts:
     poses: list[Motion]
     bodies: list[ContactBody]
     sides: list[list[ContactSide]]
+    loops: LoopRows | None = None
 
     @classmethod
     def of(
@@ -126,6 +130,7 @@ class Contacts:
         extra: Sequence[Array],
         frames: Array,
         points: Array,
+        loops: LoopRows | None = None,
     ) -> Contacts:
         """Return the contacts between given sides.
 
@@ -135,6 +140,7 @@ class Contacts:
             extra: Added to the diagonal of the inertia matrix of each robot, (nv,).
             frames: Rows n, t1, t2 of each contact frame, (m, 3, 3), dimensionless, world axes.
             points: Contact points, (m, 3), [m], world axes.
+            loops: Constraints of the closed loops of the first robot, or None.
         """
         poses = [motion(robot, q) for robot, q in zip(robots, qs, strict=True)]
         bodies: dict[Any, ContactBody] = {}
@@ -152,7 +158,26 @@ class Contacts:
                     r = frame @ (point - at.origin[k])
                     C = sign * np.hstack([-skew(r), np.eye(3)])
                     found[-1].append(ContactSide(list(bodies).index(key), C))
-        return cls(robots, qs, extra, poses, list(bodies.values()), found)
+        return cls(robots, qs, extra, poses, list(bodies.values()), found, loops)
+
+    @cached_property
+    def dense(self) -> list[DenseInertia | None]:
+        """The inertia matrix of each robot with closed loops or coupled joints; None for other robots."""
+        found: list[DenseInertia | None] = []
+        for n, (robot, q, extra) in enumerate(zip(self.robots, self.qs, self.extra, strict=True)):
+            loops = None if n else self.loops
+            found.append(DenseInertia(robot, q, extra, loops) if loops is not None or robot.coupled_joints else None)
+        return found
+
+    def jacobian(self, robot: int, body: int, rows: Array) -> Array:
+        """Return the Jacobian of components of the twist of a body, (k, nv), projected onto the closed loops.
+
+        Args:
+            robot, body: Numbers of the robot and of its body.
+            rows: Selects components, (k, 6), dimensionless, body axes.
+        """
+        J, dense = twist_jacobian(self.robots[robot], self.qs[robot], body, rows), self.dense[robot]
+        return J if dense is None else dense.projected(J)
 
     def velocities(self, vs: Sequence[Array]) -> Array:
         """Return the velocities of the contacts, (m, 3), [m/s], in their frames.
@@ -203,10 +228,14 @@ class Contacts:
         wrenches: list[dict[int, Array]] = [{} for _ in self.robots]
         for (r, k, T), w in zip(self.bodies, in_contact_axes, strict=True):
             wrenches[r][k] = wrenches[r].get(k, 0.0) + T.T @ w
-        return [
-            v + velocity_jump(robot, q, w, extra) if w else v
-            for robot, q, extra, v, w in zip(self.robots, self.qs, self.extra, v_free, wrenches, strict=True)
-        ]
+        return [v + self._jump(n, w) if w else v for n, (v, w) in enumerate(zip(v_free, wrenches, strict=True))]
+
+    def _jump(self, n: int, wrenches: dict[int, Array]) -> Array:
+        """Return the velocity change of robot n, (nv,), by impulses on bodies, (6,), body axes."""
+        dense = self.dense[n]
+        if dense is None:
+            return velocity_jump(self.robots[n], self.qs[n], wrenches, self.extra[n])
+        return dense.solve(sum_of(self.jacobian(n, k, np.eye(6)).T @ w for k, w in wrenches.items()))
 
     def _ports(self, groups: list[list[int]]) -> tuple[list[tuple[int, int, Array]], list[list[PortMap]]]:
         """Return the ports, (robot, body, rows of the body's twist), and the ports of each contact.
@@ -230,12 +259,27 @@ class Contacts:
         found: BlockMatrix = [[None] * len(ports) for _ in ports]
         for n, (robot, q, extra) in enumerate(zip(self.robots, self.qs, self.extra, strict=True)):
             own = [number for number, (r, *_) in enumerate(ports) if r == n]
-            blocks = _port_mobility(robot, q, extra, [ports[number][1:] for number in own]) if own else []
+            places = [ports[number][1:] for number in own]
+            if own and self.dense[n] is not None:
+                blocks = self._dense_mobility(n, places)
+            else:
+                blocks = _port_mobility(robot, q, extra, places) if own else []
             for i, a in enumerate(own):
                 for j, b in enumerate(own[i:], i):
                     found[a][b] = blocks[i][j]
                     found[b][a] = blocks[i][j].T if i < j else blocks[i][i]
         return found
+
+    def _dense_mobility(self, n: int, ports: Sequence[tuple[int, Array]]) -> list[list[Array]]:
+        """Return the blocks between ports of a robot with closed loops or coupled joints; see `_port_mobility`."""
+        dense = self.dense[n]
+        assert dense is not None
+        J = [self.jacobian(n, body, G) for body, G in ports]
+        responses = [np.array([dense.solve(row) for row in rows]).T for rows in J]
+        return [
+            [mirror(rows @ response) if i == j else rows @ response for j, response in enumerate(responses)]
+            for i, rows in enumerate(J)
+        ]
 
 
 def _fill_group(blocks: BlockMatrix, group: list[int], maps: list[list[PortMap]], mobility: BlockMatrix) -> None:

@@ -43,12 +43,20 @@ class Impact(NamedTuple):
 
 
 def impact(
-    ground: Rigid, contacts: Contacts, vs: Sequence[Array], v_free: Sequence[Array], h: Any, gap: Array, guess: Array
+    ground: Rigid,
+    contacts: Contacts,
+    coefficients: Sequence[tuple[Any, Any]],
+    vs: Sequence[Array],
+    v_free: Sequence[Array],
+    h: Any,
+    gap: Array,
+    guess: Array,
 ) -> Impact:
     """Return the impulses of a step of length h from vs, for which it ends without contacts at v_free.
 
     Args:
         ground: The contact law. contacts: The contacts.
+        coefficients: Coefficients of friction and of restitution of each contact.
         vs: Velocity of each robot before the step, (nv,), mixed units.
         v_free: Velocity of each robot after the step without contacts, (nv,), mixed units.
         h: The step, [s]. gap: Distances of the contacts, (m,), [m], along the contact frames' normals.
@@ -59,7 +67,8 @@ def impact(
     with stage("contact problem"):
         before, free = contacts.velocities(vs), contacts.velocities(v_free)
         blocks, groups = contacts.delassus()
-        problem = ContactProblem(blocks, free, ground.friction, groups, contacts.places())
+        friction, restitution = zip(*coefficients, strict=True)
+        problem = ContactProblem(blocks, free, friction, groups, contacts.places(), restitution)
         system = GeneralizedSystem(contacts, v_free) if ground.iterations else None
         target = [_target_velocity(ground, d, h) for d in gap]
     with stage("contact solver"):
@@ -87,13 +96,13 @@ def solve_impulses(
         h: The step, [s]. gap: As in `impact`. guess: As in `impact`. system: The bodies; None for Gauss-Seidel alone.
     """
     plastic = _solved(ground, problem, target, guess, system)
-    if isinstance(ground.restitution, float) and ground.restitution == 0.0:
+    if all(isinstance(e, float) and e == 0.0 for e in problem.restitution):
         return plastic
     bounced, any_bounces = [], np.bool_(False)
-    for velocity, d, u in zip(target, gap, -before[:, 0], strict=True):
+    for e, velocity, d, u in zip(problem.restitution, target, gap, -before[:, 0], strict=True):
         bounces = (d < h * u) & (u > ground.threshold)
         any_bounces = any_bounces | bounces
-        bounced.append(where(bounces, np.maximum(ground.restitution * u, velocity), velocity))
+        bounced.append(where(bounces, np.maximum(e * u, velocity), velocity))
     restituted = _solved(ground, problem, bounced, plastic.p, system, any_bounces)
     dp, du, u = restituted.p - plastic.p, restituted.u - plastic.u, plastic.u
     fraction = _restitution_fraction(plastic.p, before + u, dp, du, u + 0.5 * (before - problem.u_free))

@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
-from legged.contact.delassus import ContactBody, Contacts
+from legged.contact.delassus import Contacts
 from legged.contact.solver import (
     MIN_MOBILITY,
     ContactProblem,
@@ -35,7 +35,6 @@ from legged.contact.solver import (
     spread,
 )
 from legged.dynamics.inertia import inertia_matrix
-from legged.dynamics.sweeps import transforms
 from legged.spatial import Array, sum_of
 
 FIRST_STEP, LEAST_STEP, LARGEST_STEP = 1e-3, 1e-6, 1e-2
@@ -67,7 +66,10 @@ class GeneralizedSystem(NamedTuple):
         return np.concatenate(self.contacts.after(self.v_free, p))
 
     def matrices(self) -> tuple[Array, Array]:
-        """Return the inertia matrix of all robots, (n, n), and the Jacobian of the contact velocities, (3 m, n)."""
+        """Return the inertia matrix of all robots, (n, n), and the Jacobian of the contact velocities, (3 m, n).
+
+        The Jacobian of a robot with closed loops is projected, so that no constraints remain; see `Contacts.jacobian`.
+        """
         robots, sides = self.contacts.robots, self.contacts.sides
         starts = np.cumsum([0, *(robot.nv for robot in robots)]).tolist()
         n, kind = starts[-1], object if any(v.dtype == object for v in self.v_free) else float
@@ -75,27 +77,12 @@ class GeneralizedSystem(NamedTuple):
         for robot, q, extra, start in zip(robots, self.contacts.qs, self.contacts.extra, starts, strict=False):
             own = slice(start, start + robot.nv)
             M[own, own] = inertia_matrix(robot, q) + np.diag(extra)
-        bodies = [_jacobian(self.contacts, body) for body in self.contacts.bodies]
+        bodies = [self.contacts.jacobian(body.robot, body.body, body.T) for body in self.contacts.bodies]
         for i, both in enumerate(sides):
             for k, C in both:
                 start = starts[self.contacts.bodies[k].robot]
                 J[3 * i : 3 * i + 3, start : start + bodies[k].shape[1]] += C @ bodies[k]
         return M, J
-
-
-def _jacobian(contacts: Contacts, body: ContactBody) -> Array:
-    """Return the Jacobian of the twist of a body in contact axes, (6, nv)."""
-    robot, q, zero = contacts.robots[body.robot], contacts.qs[body.robot], np.zeros(6)
-    X, rows = transforms(robot, q), list(body.T)
-    columns = [zero] * robot.nv
-    for j in robot.ancestors(body.body):
-        at = robot.bodies[j]
-        P = robot.base.motion_matrix(q) if at.kind == "base" else at.P
-        for k, column in zip(range(at.v.start, at.v.stop), (np.array(rows) @ P).T, strict=True):
-            columns[k] = columns[k] + column
-        if at.kind != "base":
-            rows = [X[j].T @ row for row in rows]
-    return np.array(columns).T
 
 
 def proximal_newton(
@@ -185,19 +172,21 @@ def _iterate(
     return v, where(solved, now.p, p_bar), solution, scale
 
 
-def _projected(mu: Any, target: Sequence[Any], p_bar: Array, u: Array, r: Sequence[Any]) -> tuple[Array, list[Array]]:
+def _projected(
+    mu: Sequence[Any], target: Sequence[Any], p_bar: Array, u: Array, r: Sequence[Any]
+) -> tuple[Array, list[Array]]:
     """Return p(v), (m, 3), [N s], and for each contact -dp / du, (3, 3), contact frames."""
     impulses, slopes = [], []
-    for p, w, aim, step in zip(p_bar, u, target, r, strict=True):
+    for p, w, aim, step, coefficient in zip(p_bar, u, target, r, mu, strict=True):
         inverse = where(step > 0.0, 1.0 / where(step > 0.0, step, 1.0), 0.0)
         y_n, y_1, y_2 = p[0] - inverse * (w[0] - aim), p[1] - inverse * w[1], p[2] - inverse * w[2]
         p_n = where(step > 0.0, np.maximum(y_n, 0.0), 0.0)
         size = np.sqrt(y_1 * y_1 + y_2 * y_2 + _TINY)
-        radius = mu * p_n
+        radius = coefficient * p_n
         impulses.append(np.array([p_n, *project_to_disc(y_1, y_2, radius)]))
         closed, sticks = where(y_n > 0.0, inverse, 0.0), size <= radius
         t_1, t_2, factor = y_1 / size, y_2 / size, inverse * np.minimum(1.0, radius / size)
-        cut, pull = where(sticks, 0.0, factor), where(sticks, 0.0, mu * closed)
+        cut, pull = where(sticks, 0.0, factor), where(sticks, 0.0, coefficient * closed)
         row_1 = [pull * t_1, factor - cut * t_1 * t_1, -cut * t_1 * t_2]
         row_2 = [pull * t_2, -cut * t_1 * t_2, factor - cut * t_2 * t_2]
         slopes.append(np.array([[closed, 0.0, 0.0], row_1, row_2]))

@@ -1,6 +1,6 @@
 """Collision pairs of shapes and terrain, each with a fixed number of contact candidates, over any element.
 
-A pair has `first`, `second` (a `Side`, or None for the terrain), `names`, and
+A pair has `first`, `second` (a `Side`, or None for the terrain), `materials` of both, `names`, and
 
     detect(poses, terrain) -> for each name a `Contact` (gap [m], frame (3, 3), point (3,) [m] world)
 
@@ -24,10 +24,15 @@ from legged.contact.support import support_count, support_points
 from legged.dynamics.kinematics import Motion
 from legged.errors import DefinitionError
 from legged.ground.terrain import Terrain
+from legged.robot.material import Material
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
 from legged.spatial import Array
 
 _FACE_CORNERS = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))
+
+
+Materials = tuple[Material | None, Material | None]
+"""Materials of both sides of a pair; None for that of the ground."""
 
 
 class Side(NamedTuple):
@@ -56,10 +61,11 @@ class Contact(NamedTuple):
 
 
 class Ball(NamedTuple):
-    """A contact point of a robot: center (3,), [m], body axes, and radius, [m], which may be zero."""
+    """A contact point of a robot: center (3,), [m], body axes, radius, [m], which may be zero, and material."""
 
     center: Array
     radius: float
+    material: Material | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,13 +93,19 @@ class SphereTerrain:
         first: Its side.
         center: (3,), [m], body axes. radius: [m].
         names: Its one name.
+        material: Of the sphere; None for that of the ground.
     """
 
     first: Side
     center: Array
     radius: float
     names: tuple[str, ...]
+    material: Material | None = None
     second: Side | None = None
+
+    @property
+    def materials(self) -> Materials:
+        return self.material, None
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
         """Return the contact; the gap is along the surface normal above or below the center."""
@@ -116,6 +128,10 @@ class BoxTerrain:
     def first(self) -> Side:
         assert self.box.side is not None
         return self.box.side
+
+    @property
+    def materials(self) -> Materials:
+        return self.box.shape.material, None
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
         """Return the four contacts, one for each corner of the face."""
@@ -140,6 +156,10 @@ class SupportTerrain:
     def first(self) -> Side:
         assert self.solid.side is not None
         return self.solid.side
+
+    @property
+    def materials(self) -> Materials:
+        return self.solid.shape.material, None
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
         """Return a contact for each point of `support_points`."""
@@ -173,6 +193,10 @@ class ShapePair:
     @property
     def second(self) -> Side | None:
         return self.other.side
+
+    @property
+    def materials(self) -> Materials:
+        return self.one.shape.material, self.other.shape.material
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
         """Return the contacts; see `candidate_count`."""

@@ -2,23 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.checked import checked
+from legged.compiler.ir import where
 from legged.errors import DefinitionError
 from legged.ground.terrain import Flat, Terrain
 from legged.robot.base import FloatingBase
 from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
 from legged.robot.link import Link
+from legged.robot.material import Material, coefficients
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
 from legged.robot.shapes import Box, Shape
 from legged.spatial import Array
+
+
+def _harmonic_mean(a: Any, b: Any) -> Any:
+    total = a + b
+    return where(total > 0.0, 2.0 * a * b / where(total > 0.0, total, 1.0), 0.0)
+
+
+COMBINATIONS: dict[str, Callable[[Any, Any], Any]] = {
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "harmonic mean": _harmonic_mean,
+}
+"""Coefficient of two surfaces from those of both: as in MuJoCo, in Gazebo with ODE, and in Drake."""
+
+
+@checked
+@dataclass(frozen=True)
+class MaterialPair:
+    """Coefficients between the surfaces of two materials.
+
+    Attributes:
+        first, second: Names of the materials, see `Material.name` and `Rigid.material`; they may be equal.
+        friction: Coulomb friction coefficient mu.
+        restitution: Newton's coefficient of restitution, from 0 to 1.
+    """
+
+    first: str
+    second: str
+    friction: float
+    restitution: float = 0.0
+
+    def __post_init__(self) -> None:
+        what = f"the materials {self.first!r} and {self.second!r}"
+        for key, value in coefficients(what, self.friction, self.restitution).items():
+            object.__setattr__(self, key, value)
 
 
 @checked
@@ -30,8 +68,8 @@ class Rigid:
     the contact law.
 
     Attributes:
-        friction: Coulomb friction coefficient mu.
-        restitution: Newton's coefficient of restitution, from 0 to 1.
+        friction: Coulomb friction coefficient mu of the ground.
+        restitution: Newton's coefficient of restitution of the ground, from 0 to 1.
         terrain: The surface.
         sweeps: Largest number of Gauss-Seidel sweeps over all contacts in a step, without and again with restitution.
         iterations: Largest number of Newton iterations in a step whose residual after the sweeps exceeds `tolerance`;
@@ -49,6 +87,10 @@ class Rigid:
             which share a joint, and links that overlap with all joints at zero.
         obstacles: Fixed boxes by name, such as ramps and the steps of stairs, in world axes. By default the contact
             points of the robot and the shapes of free bodies collide with them.
+        material: Name of the ground's material, which terrain, obstacles, bodies and contact points without a
+            `Material` have.
+        combination: How the coefficients of two surfaces of equal priority are combined, a key of `COMBINATIONS`.
+        material_pairs: Coefficients of pairs of materials, which replace the combined ones.
     """
 
     friction: float = 0.8
@@ -64,6 +106,9 @@ class Rigid:
     pairs: tuple[tuple[str, str], ...] | None = None
     self_collision: bool = False
     obstacles: tuple[tuple[str, Box], ...] = ()
+    material: str = "ground"
+    combination: str = "maximum"
+    material_pairs: tuple[MaterialPair, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("friction", "restitution", "threshold", "recovery", "tolerance", "residual_limit"):
@@ -78,6 +123,10 @@ class Rigid:
             raise DefinitionError(f"the solver needs a whole number of sweeps, 1 or more, got {self.sweeps}")
         if int(self.iterations) != self.iterations or self.iterations < 0:
             raise DefinitionError(f"the solver needs a whole number of iterations, 0 or more, got {self.iterations}")
+        known_name("combination", self.combination, COMBINATIONS)
+        names = [frozenset((pair.first, pair.second)) for pair in self.material_pairs]
+        if len(set(names)) < len(names):
+            raise DefinitionError("a pair of materials occurs twice in material_pairs; state each pair once")
         for pair in self.pairs or ():
             if isinstance(pair, str) or len(pair) != 2:
                 raise DefinitionError(f"pairs must be two names each, as (('foot', 'terrain'),), got {pair!r}")
@@ -85,6 +134,26 @@ class Rigid:
     def __str__(self) -> str:
         law = f"mu = {self.friction:g}, restitution {self.restitution:g}, up to {self.sweeps} sweeps"
         return f"rigid ground: {self.terrain}\n  {law}"
+
+    def coefficients(self, first: Material | None, second: Material | None) -> tuple[Any, Any]:
+        """Return the coefficients of friction and of restitution between two surfaces.
+
+        Args:
+            first, second: Their materials; None for that of the ground.
+        """
+        names = {self.material if one is None else one.name for one in (first, second)}
+        for pair in self.material_pairs:
+            if {pair.first, pair.second} == names:
+                return pair.friction, pair.restitution
+        one, other = (
+            (self.friction, self.restitution) if material is None else (material.friction, material.restitution)
+            for material in (first, second)
+        )
+        higher, lower = (0 if material is None else material.priority for material in (first, second))
+        if higher != lower or first is second:
+            return one if higher >= lower else other
+        friction, restitution = (COMBINATIONS[self.combination](a, b) for a, b in zip(one, other, strict=True))
+        return friction, restitution
 
     def describe(self) -> str:
         """Return the terrain and the law in a few lines."""
@@ -104,6 +173,7 @@ class FreeBody:
         quaternion: Initial rotation from body axes to world axes, (4,), w first, of norm one.
         velocity: Initial velocity of its origin, (3,), [m/s], world axes.
         spin: Initial angular velocity, (3,), [rad/s], world axes.
+        material: Material of shapes that have none of their own; None for that of the ground.
     """
 
     name: str
@@ -113,6 +183,7 @@ class FreeBody:
     quaternion: Annotated[Sequence[float] | Array, (4,)] = (1.0, 0.0, 0.0, 0.0)
     velocity: Vector = (0.0, 0.0, 0.0)
     spin: Vector = field(default=(0.0, 0.0, 0.0))
+    material: Material | None = None
 
     def __post_init__(self) -> None:
         for name in ("position", "velocity", "spin"):
@@ -133,7 +204,8 @@ class FreeBody:
         Args:
             gravity: (3,), [m/s^2], world axes.
         """
-        return RobotBuilder(self.name, Link(self.name, self.inertia, shapes=self.shapes), gravity=gravity).build()
+        link = Link(self.name, self.inertia, shapes=self.shapes, material=self.material)
+        return RobotBuilder(self.name, link, gravity=gravity).build()
 
     def state(self) -> tuple[Array, Array]:
         """Return the initial (q (7,), v (6,)) of `robot`."""

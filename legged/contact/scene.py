@@ -14,14 +14,16 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from legged.algorithms.articulated import refuse_followers
+from legged.arguments import known_name
 from legged.compiler.ir.annotations import items
 from legged.contact.delassus import Contacts
+from legged.contact.dense import LoopRows
 from legged.contact.impact import Impact, impact
 from legged.contact.pairs import (
     Ball,
     BodyShape,
     BoxTerrain,
+    Materials,
     Pair,
     ShapePair,
     Side,
@@ -36,7 +38,7 @@ from legged.errors import DefinitionError, UnknownNameError
 from legged.ground.terrain import Flat
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Capsule, Sphere
+from legged.robot.shapes import Box, Capsule, Sphere, shape_with
 from legged.spatial import Array, cross, join
 
 TERRAIN = "terrain"
@@ -49,11 +51,13 @@ class Candidate(NamedTuple):
     Attributes:
         name: For reports.
         first, second: Its sides; second is None for the terrain.
+        materials: Of both sides; None for that of the ground.
     """
 
     name: str
     first: Side
     second: Side | None
+    materials: Materials
 
 
 class ContactGeometry(NamedTuple):
@@ -89,18 +93,23 @@ class Scene:
         """Return the scene of a robot and free bodies, under the robot's gravity.
 
         Raises:
-            DefinitionError: for names used twice, pairs that cannot collide, and joints that follow others.
-            UnknownNameError: for unknown names in `Rigid.pairs`.
+            DefinitionError: for names used twice, and pairs that cannot collide.
+            UnknownNameError: for unknown names in `Rigid.pairs` and `Rigid.material_pairs`.
         """
-        refuse_followers(robot, "rigid contact")
         robots = (robot, *(body.robot(robot.gravity) for body in bodies))
         own = self_pairs(robot) if ground.self_collision else ()
-        return cls(robots, ground, (*pairs_of(robots, ground.pairs, ground.obstacles), *own))
+        found = (*pairs_of(robots, ground.pairs, ground.obstacles), *own)
+        known = {material.name for pair in found for material in pair.materials if material is not None}
+        for name in (name for pair in ground.material_pairs for name in (pair.first, pair.second)):
+            known_name("material", name, sorted({ground.material, *known}))
+        return cls(robots, ground, found)
 
     @cached_property
     def candidates(self) -> tuple[Candidate, ...]:
         """The m contact candidates, in the order of every array over contacts."""
-        return tuple(Candidate(name, pair.first, pair.second) for pair in self.pairs for name in pair.names)
+        return tuple(
+            Candidate(name, pair.first, pair.second, pair.materials) for pair in self.pairs for name in pair.names
+        )
 
     def contact_geometry(self, qs: Sequence[Array]) -> ContactGeometry:
         """Return gaps, frames and points of the candidates.
@@ -123,6 +132,7 @@ class Scene:
         h: Any,
         geometry: ContactGeometry,
         guess: Array,
+        loops: LoopRows | None = None,
     ) -> Impact:
         """Return the impulses of one step, and the velocities after it; see `impact`.
 
@@ -134,13 +144,12 @@ class Scene:
             h: The step, [s].
             geometry: At qs.
             guess: Initial impulses, (m, 3), [N s], contact frames: those of the last step.
-
-        Raises:
-            DefinitionError: for robots with joints that follow others.
+            loops: Constraints of the closed loops of the robot, which hold for v_free; None without loops.
         """
         sides = [(candidate.first, candidate.second) for candidate in self.candidates]
-        contacts = Contacts.of(self.robots, sides, qs, extra, geometry.frame, geometry.point)
-        return impact(self.ground, contacts, vs, v_free, h, geometry.gap, guess)
+        contacts = Contacts.of(self.robots, sides, qs, extra, geometry.frame, geometry.point, loops)
+        coefficients = [self.ground.coefficients(*candidate.materials) for candidate in self.candidates]
+        return impact(self.ground, contacts, coefficients, vs, v_free, h, geometry.gap, guess)
 
     def wrenches(self, qs: Sequence[Array], geometry: ContactGeometry, forces: Array) -> list[Array]:
         """Return the wrenches of contact forces on the links of each robot, (n_links, 6), link axes, for controllers.
@@ -279,7 +288,7 @@ def _on_obstacle(robots: Sequence[Robot], placed: _Placed, name: str, box: Box) 
     """Return the pairs of a link's contact points, or of its shapes if it has none, and an obstacle."""
     balls: list[tuple[BodyShape, str]] = []
     for pair in (_contact_point(robots[0], k) for k in _points_of(robots, placed)):
-        balls.append((BodyShape(pair.first, Ball(pair.center, pair.radius)), pair.names[0]))
+        balls.append((BodyShape(pair.first, Ball(pair.center, pair.radius, pair.material)), pair.names[0]))
     if balls:
         return [ShapePair(ball, BodyShape(None, box), (f"{own}-{name}",)) for ball, own in balls]
     found: list[Pair] = []
@@ -294,7 +303,7 @@ def _contact_point(robot: Robot, k: int) -> SphereTerrain:
     contact = robot.contacts[k]
     link = robot.links[contact.link]
     at = link.position + link.rotation @ contact.position
-    return SphereTerrain(_side((0, link)), at, contact.radius, (contact.name,))
+    return SphereTerrain(_side((0, link)), at, contact.radius, (contact.name,), contact.material or link.material)
 
 
 def _on_terrain(placed: _Placed) -> list[Pair]:
@@ -306,7 +315,8 @@ def _on_terrain(placed: _Placed) -> list[Pair]:
         if isinstance(solid, Sphere | Capsule):
             centers = [np.asarray(solid.center)] if isinstance(solid, Sphere) else list(solid.ends)
             balls = zip(centers, names, strict=True)
-            found += [SphereTerrain(_side(placed), center, solid.radius, (own,)) for center, own in balls]
+            for center, own in balls:
+                found.append(SphereTerrain(_side(placed), center, solid.radius, (own,), solid.material))
         else:
             found.append((BoxTerrain if isinstance(solid, Box) else SupportTerrain)(shape, names))
     return found
@@ -331,7 +341,7 @@ def _body_shapes(placed: _Placed) -> list[tuple[BodyShape, str]]:
     if not link.shapes:
         raise DefinitionError(f"{link.name!r} has no collision shapes; give it some, such as a Sphere or a Box")
     names = _numbered(link.name, len(link.shapes))
-    moved = [shape.moved(link.rotation, link.position) for shape in link.shapes]
+    moved = [shape_with(shape.moved(link.rotation, link.position), link.material) for shape in link.shapes]
     return [(BodyShape(_side(placed), shape), name) for shape, name in zip(moved, names, strict=True)]
 
 

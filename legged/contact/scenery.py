@@ -12,7 +12,7 @@ import numpy as np
 from legged.checked import checked
 from legged.contact.rigid import Rigid
 from legged.errors import FileError, FileWarning, warn_caller
-from legged.files.mjcf.reader import compiled
+from legged.files.mjcf.reader import compiled, geom_material
 from legged.ground.height_map import HeightMap
 from legged.ground.terrain import Flat, Slope, Terrain
 from legged.robot.shapes import Box
@@ -33,7 +33,8 @@ def load_ground(path: str | Path, **options: Any) -> Rigid:
 
     A plane becomes a terrain `Flat` or `Slope`, without bounds, a height field a `HeightMap`, whose surface is smooth
     where MuJoCo's has facets, and each box an obstacle. The friction is the sliding friction of the plane or height
-    field, or of the first box. A `legged.errors.FileWarning` names shapes of other kinds and boxes of other friction.
+    field, or of the first box; boxes of another friction or priority have a `Material`, and coefficients are combined
+    by the maximum, as in MuJoCo. A `legged.errors.FileWarning` names shapes of other kinds.
 
     Args:
         path: Path of the file.
@@ -61,24 +62,24 @@ def load_ground(path: str | Path, **options: Any) -> Rigid:
     if not surfaces and not boxes:
         raise FileError(source, "has no plane, height field or box that is fixed to the world and collides")
     terrain = _terrain(model, data, surfaces[0], source) if surfaces else Flat(NO_FLOOR)
+    friction = geom_material(model, (surfaces + boxes)[0]).friction
     obstacles = []
     for number, geom in enumerate(boxes):
         place = data.geom_xpos[geom].copy(), data.geom_xmat[geom].reshape(3, 3).copy()
-        obstacles.append((model.geom(geom).name or f"box {number + 1}", Box(2.0 * model.geom_size[geom], *place)))
-    friction = float(model.geom_friction[(surfaces + boxes)[0], 0])
-    _warn(source, Counter(kind_of.values()), sum(model.geom_friction[geom, 0] != friction for geom in boxes), friction)
+        material = geom_material(model, geom)
+        own = None if (material.friction, material.priority) == (friction, 0) else material
+        obstacles.append((model.geom(geom).name or f"box {number + 1}", Box(2.0 * model.geom_size[geom], *place, own)))
+    _warn(source, Counter(kind_of.values()))
     return Rigid(**({"friction": friction, "terrain": terrain, "obstacles": tuple(obstacles)} | options))
 
 
-def _warn(source: str, kinds: Counter[int], others: int, friction: float) -> None:
-    """Warn of shapes that are left out, and of boxes with a friction of their own."""
+def _warn(source: str, kinds: Counter[int]) -> None:
+    """Warn of shapes that are left out."""
     words = [
         f"{count} of kind {_KINDS[kind]}, which are left out"
         for kind, count in sorted(kinds.items())
         if kind not in (_PLANE, _HEIGHT_FIELD, _BOX)
     ]
-    if others:
-        words.append(f"{others} of kind box with another friction than {friction:g}, which is used for all")
     if words:
         warn_caller(f"{source}: fixed shapes: {'; '.join(words)}", FileWarning)
 

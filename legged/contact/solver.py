@@ -37,17 +37,19 @@ class ContactProblem(NamedTuple):
     Attributes:
         A: Delassus operator, m rows of (3, 3) blocks, [1/kg]; None for zero blocks, and between groups.
         u_free: Velocities without impulses, (m, 3), [m/s], contact frames.
-        mu: Coefficient of friction.
+        mu: Coefficient of friction of each contact, (m,).
         groups: Groups of contacts and their interaction.
         places: Coordinates of the contact points along the tangents, (m, 2), [m], from an origin that contacts of a
             group share; None if unknown.
+        restitution: Coefficient of restitution of each contact, (m,); empty for none.
     """
 
     A: BlockMatrix
     u_free: Array
-    mu: Any
+    mu: Sequence[Any]
     groups: ContactGroups = ContactGroups((), (), [])
     places: Array | None = None
+    restitution: Sequence[Any] = ()
 
     @property
     def members(self) -> Sequence[Sequence[int]]:
@@ -161,7 +163,7 @@ def natural_map_residual(problem: ContactProblem, target: Sequence[Any], p: Arra
         velocity: u = A p + u_free, (m, 3), [m/s], contact frames.
     """
     rows = enumerate(zip(velocity, problem.A, strict=True))
-    found = (_natural_map(u, row[i], target[i], p[i], problem.mu) for i, (u, row) in rows)  # type: ignore[arg-type]
+    found = (_natural_map(u, row[i], target[i], p[i], problem.mu[i]) for i, (u, row) in rows)  # type: ignore[arg-type]
     return maximum_of(np.abs(violation) for violations in found for violation in violations)
 
 
@@ -189,16 +191,17 @@ def spread(problem: ContactProblem, p: Array) -> Array:
     for g, group in enumerate(problem.members):
         if len(group) > 1:
             with item((g, 2)):
-                own = _spread_group(p[list(group)], problem.places[list(group)], problem.mu)
+                mu = [problem.mu[i] for i in group]
+                own = _spread_group(p[list(group)], problem.places[list(group)], mu)
             for i, row in zip(group, own, strict=True):
                 rows[i] = row
     return np.array(rows).reshape(-1, 3)
 
 
-def _spread_group(p: Array, at: Array, mu: Any) -> Array:
+def _spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     """Return the impulses of a group, (k, 3), [N s], at places (k, 2), [m], in the plane of the contacts."""
-    limit = (1.0 - STICKING) * mu
-    sticks = _all(x @ x <= (limit * n) * (limit * n) for n, x in zip(p[:, 0], p[:, 1:], strict=True))
+    limits = [(1.0 - STICKING) * x for x in mu]
+    sticks = _all(x @ x <= (limit * n) * (limit * n) for limit, n, x in zip(limits, p[:, 0], p[:, 1:], strict=True))
     normal, total = list(p[:, 0]), sum_of(p[:, 1:])
     if len(p) > 3:
         x, y = (at - sum_of(at) / len(p)).T
@@ -218,7 +221,7 @@ def _spread_group(p: Array, at: Array, mu: Any) -> Array:
     inertia = sum_of(n * (r @ r) for n, r in zip(normal, arms, strict=True))
     turn, (a, b) = moment / where(inertia > 0.0, inertia, 1.0), per_load * total
     ratios = [np.stack([a - turn * r[1], b + turn * r[0]]) for r in arms]
-    fits = presses & sticks & _all(x @ x <= limit * limit for x in ratios)
+    fits = presses & sticks & _all(x @ x <= limit * limit for limit, x in zip(limits, ratios, strict=True))
     even = [np.array([n, n * x[0], n * x[1]]) for n, x in zip(normal, ratios, strict=True)]
     return np.array([where(fits, new, old) for new, old in zip(even, p, strict=True)])
 
@@ -276,7 +279,7 @@ def _updated(
     _, a, b = p[i]
     p_n = np.maximum(scale[0] * (target - A[0, 1] * a - A[0, 2] * b - u[0]), 0.0)
     x, y = (p[i][k] - scale[1] * (A[k, 1] * a + A[k, 2] * b + u[k] + A[k, 0] * p_n) for k in (1, 2))
-    return np.array([p_n, *project_to_disc(x, y, problem.mu * p_n)])
+    return np.array([p_n, *project_to_disc(x, y, problem.mu[i] * p_n)])
 
 
 def project_to_disc(x: Any, y: Any, radius: Any) -> tuple[Any, Any]:

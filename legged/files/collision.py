@@ -13,7 +13,7 @@ import numpy as np
 from legged.errors import DefinitionError, FileError
 from legged.files.description import Shape, Tree
 from legged.files.reading import check_regular
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere, hull_of
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere, hull_of, shape_with
 from legged.robot.shapes import Shape as LinkShape
 from legged.spatial import Array
 
@@ -43,7 +43,7 @@ def collision_shapes(tree: Tree) -> tuple[Mapping[str, tuple[LinkShape, ...]], l
             except DefinitionError as error:
                 words = f"a collision shape of link {name!r}: {error}; load with shapes=False to leave out all shapes"
                 raise FileError(tree.description.source, words) from error
-            shapes.append(converted)
+            shapes.append(shape_with(converted, shape.material))
             notes += [f"link {name!r}: {note}"] if note else []
         found[name] = tuple(shapes)
     return found, notes

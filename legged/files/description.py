@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from legged.errors import FileError
+from legged.robot.material import Material
 from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.spatial import Array
@@ -29,6 +30,7 @@ class Shape:
         vertices: Vertices of a mesh, (n, 3), [m], shape axes; None for other shapes and for meshes in files of theirs.
         mesh: The file of a mesh as stated in the robot file; "" for other shapes.
         scale: Factors of the coordinates in that file, (3,).
+        material: Friction of the surface; None if the file does not state it.
     """
 
     kind: str
@@ -38,6 +40,7 @@ class Shape:
     vertices: Array | None = None
     mesh: str = ""
     scale: tuple[float, ...] = (1.0, 1.0, 1.0)
+    material: Material | None = None
 
 
 @dataclass(frozen=True, eq=False)

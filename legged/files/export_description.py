@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from legged.robot.link import PlacedLink
 from legged.robot.physics import JointPhysics, by_stage
 from legged.robot.placement import Placement
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Capsule, Cylinder, Hull, Shape, Sphere
+from legged.robot.shapes import Box, Capsule, Cylinder, Hull, Shape, Sphere, shape_with
 
 _AXES = dict(zip("xyz", np.eye(3), strict=True))
 
@@ -73,7 +74,7 @@ class _Writer:
         for c in robot.connections:
             self._connection(c, mimics.get(c.joint.name))
         for link, contact in self.contacts.items():
-            ball = (FileShape("sphere", (contact.radius,), np.zeros(3), np.eye(3)),) if contact.radius else ()
+            ball = (_shape(Sphere(contact.radius, np.zeros(3), contact.material)),) if contact.radius else ()
             self.links.append(LinkEntry(link, shapes=ball))
             place = Placement(np.eye(3), contact.position)
             self._weld(f"{link}_contact", robot.links[contact.link].name, link, place)
@@ -147,13 +148,17 @@ def _base_stages(robot: Robot) -> list[Stage]:
 
 def _entry(link: PlacedLink) -> LinkEntry:
     inertia = link.inertia
-    shapes = tuple(_shape(shape) for shape in link.shapes)
+    shapes = tuple(_shape(shape_with(shape, link.material)) for shape in link.shapes)
     if inertia.mass == 0.0 and not np.any(inertia.tensor):
         return LinkEntry(link.name, shapes=shapes)
     return LinkEntry(link.name, inertia.mass, np.asarray(inertia.center), np.asarray(inertia.tensor), shapes)
 
 
 def _shape(shape: Shape) -> FileShape:
+    return replace(_geometry(shape), material=shape.material)
+
+
+def _geometry(shape: Shape) -> FileShape:
     center = np.asarray(shape.center)
     if isinstance(shape, Sphere):
         return FileShape("sphere", (shape.radius,), center, np.eye(3))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ import numpy as np
 from legged.arguments import array, instance, text
 from legged.errors import ArgumentError, FileError, UnknownNameError
 from legged.files.description import Shape, Tree
+from legged.robot.material import Material
 from legged.robot.placement import Placement, Vector
 from legged.robot.shapes import Sphere
 from legged.spatial import Array
@@ -39,15 +40,19 @@ lowest limb."""
 
 @dataclass(frozen=True, eq=False)
 class FootEntry:
-    """A foot: its link, how it was found, and its contact points by name, (3,), [m], link axes, or spheres."""
+    """A foot: its link, how it was found, and its contact points by name, (3,), [m], link axes, or spheres.
+
+    The material is that of contact points and of spheres without one; None if the file does not state it.
+    """
 
     link: str
     how: str
     points: Mapping[str, Array | Sphere]
+    material: Material | None = None
 
 
 def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootEntry, ...]:
-    """Return the feet, in the order of the limbs.
+    """Return the feet, in the order of the limbs, with the material of the first shape of each link.
 
     Args:
         tree: Tree of the robot.
@@ -58,6 +63,15 @@ def find_feet(tree: Tree, given: Feet | None, walks: bool = True) -> tuple[FootE
         FileError: an unknown link, or a collision sphere that a link lacks.
         ArgumentError, ShapeError, NotFiniteError: feet or points of the wrong form.
     """
+    feet = []
+    for foot in _feet(tree, given, walks):
+        shapes = _shapes_near(tree, foot.link)
+        feet.append(replace(foot, material=shapes[0][1].material if shapes else None))
+    return tuple(feet)
+
+
+def _feet(tree: Tree, given: Feet | None, walks: bool) -> tuple[FootEntry, ...]:
+    """Return the feet without materials."""
     if isinstance(given, Mapping):
         return tuple(_user_foot(tree, name, foot) for name, foot in given.items())
     if given is not None and not isinstance(given, str):
@@ -218,7 +232,7 @@ def _sole(tree: Tree, foot: str, link: str, shape: Shape) -> Sequence[Array | Sp
     axis, back = at.rotation[:, 2], tree.pose[foot].inverse()
     ends = [at.position + side * length / 2 * axis for side in (-1.0, 1.0)]
     if shape.kind == "capsule":
-        return [Sphere(radius, back.rotation @ end + back.position) for end in ends]
+        return [Sphere(radius, back.rotation @ end + back.position, shape.material) for end in ends]
     if abs(axis[2]) < _LYING:
         down = axis * axis[2] - np.array([0.0, 0.0, 1.0])
         points = [end + radius * down / np.linalg.norm(down) for end in ends]
@@ -232,7 +246,7 @@ def _sole(tree: Tree, foot: str, link: str, shape: Shape) -> Sequence[Array | Sp
 def _sphere(tree: Tree, foot: str, link: str, shape: Shape) -> Sphere:
     """Return a collision sphere of a link in the axes of link `foot`, all joints at zero."""
     at = tree.pose[foot].inverse() @ tree.pose[link] @ Placement(shape.rotation, shape.position)
-    return Sphere(shape.size[0], at.position)
+    return Sphere(shape.size[0], at.position, shape.material)
 
 
 def _contact_points(tree: Tree, foot: str, link: str, shape: Shape) -> list[Array]:

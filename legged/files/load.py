@@ -27,6 +27,7 @@ from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from legged.robot.link import Link
+from legged.robot.material import Material
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
 from legged.robot.shapes import Shape, Sphere
@@ -46,6 +47,7 @@ def load(
     repair: str | Sequence[str] | None = None,
     gravity: Vector | None = None,
     shapes: bool = False,
+    materials: bool = False,
 ) -> Robot:
     """Return the robot described by a URDF or MJCF file; its attribute `audit` reports on the file.
 
@@ -76,13 +78,17 @@ def load(
         shapes: Whether links keep their collision shapes, for contact with other bodies (`legged.contact`) and for
             pictures. Meshes become convex hulls of at most `legged.robot.shapes.MOST_VERTICES` vertices; the audit
             states under `decided` how they differ.
+        materials: Whether feet and shapes have the friction that the file states, as `Link.material` and as materials
+            of shapes: the sliding friction and the priority of a geom in MJCF, mu1 of a link for Gazebo in a URDF. On
+            a `Rigid` ground it is combined with that of the other surface.
 
     Raises:
         FileError: a file that cannot be read or does not describe a robot with regular dynamics.
         UnknownNameError: an unknown base, treatment of mimic joints or repair.
         DefinitionError: a gravity that is not three numbers.
     """
-    case = _read(path, base, feet, fuse, mimic, joint_physics, repair, shapes, order is None and gravity is None)
+    is_default = order is None and gravity is None
+    case = _read(path, base, feet, fuse, mimic, joint_physics, repair, shapes, materials, is_default)
     singular = [finding for finding in case.findings if finding.severity == "singular"]
     if singular and case.original is None:
         problems = "; ".join(f"{finding.where}: {finding.words}" for finding in singular)
@@ -101,7 +107,8 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
         FileError: a file that cannot be read, or whose links and joints do not form a tree. Others as `load`.
     """
     order, gravity = options.pop("order", None), options.pop("gravity", None)
-    defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None, "shapes": False}
+    defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None}
+    defaults |= {"shapes": False, "materials": False}
     case = _read(path, base, **(defaults | options), is_default=order is None and gravity is None)
     if case.original is None and any(finding.severity == "singular" for finding in case.findings):
         return _audit(case)
@@ -159,6 +166,7 @@ def _read(
     joint_physics: bool,
     repair: str | Sequence[str] | None,
     shapes: bool,
+    materials: bool,
     is_default: bool,
 ) -> _Reading:
     """Return a file after reading; `is_default` tells whether order and gravity are those of the file."""
@@ -170,6 +178,8 @@ def _read(
         if original is not None:
             return _read_original(original, str(path))
     description = _described(path, content)
+    if not materials:
+        description = _without_materials(description)
     base = base or ("fixed" if description.floating is False else "floating")
     description, decided = resolve(description, base, mimic, joint_physics)
     tree, did = apply_repairs(tree_of(description), repair)
@@ -181,6 +191,15 @@ def _read(
     solids, notes = collision_shapes(tree) if shapes else ({}, [])
     decided = (*decided, *notes)
     return _Reading(description.source, base, tree, found, groups, findings, decided, tuple(did), shapes=solids)
+
+
+def _without_materials(description: Description) -> Description:
+    """Return a description whose shapes have no materials."""
+    links = tuple(
+        replace(link, shapes=tuple(replace(shape, material=None) for shape in link.shapes))
+        for link in description.links
+    )
+    return replace(description, links=links)
 
 
 def _read_original(robot: Robot, source: str) -> _Reading:
@@ -249,11 +268,15 @@ def build(
     contacts: dict[str, dict[str, Array | Sphere]] = {foot.link: {} for foot in feet}
     for foot in feet:
         contacts[foot.link].update(foot.points)
+    materials = {foot.link: foot.material for foot in feet}
     entries = {link.name: link for link in description.links}
     if gravity is None:
         gravity = GRAVITY if description.gravity is None else description.gravity
     try:
-        links = {name: _link(entries[name], contacts.get(name, {}), shapes.get(name, ())) for name in tree.order}
+        links = {
+            name: _link(entries[name], contacts.get(name, {}), shapes.get(name, ()), materials.get(name))
+            for name in tree.order
+        }
         builder = RobotBuilder(description.name, links[description.root], base=BASES[base](), gravity=gravity)
         for name in tree.order[1:]:
             joint = tree.joint[name]
@@ -268,10 +291,13 @@ def build(
         raise FileError(description.source, str(error)) from error
 
 
-def _link(entry: LinkEntry, contacts: Mapping[str, Array | Sphere], shapes: tuple[Shape, ...]) -> Link:
-    if entry.mass is None:
-        return Link(entry.name, contacts=contacts, shapes=shapes)
-    return Link(entry.name, Inertia(entry.mass, entry.center, entry.tensor, checked=False), contacts, shapes)
+def _link(
+    entry: LinkEntry, contacts: Mapping[str, Array | Sphere], shapes: tuple[Shape, ...], material: Material | None
+) -> Link:
+    inertia = Inertia()
+    if entry.mass is not None:
+        inertia = Inertia(entry.mass, entry.center, entry.tensor, checked=False)
+    return Link(entry.name, inertia, contacts, shapes, material)
 
 
 def _joint(entry: JointEntry) -> Joint:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.inertia import Inertia
+from legged.robot.material import Material
 from legged.robot.placement import Vector, vector3
 from legged.robot.shapes import SHAPES, Shape, Sphere
 from legged.spatial import Array
@@ -35,12 +36,14 @@ class Link:
         contacts: Contact points with the ground, name -> position (3,), [m], link axes, or a `Sphere` for a round
             foot. Attaching a limb puts the limb's prefix before the names.
         shapes: Collision shapes for contact with other bodies of a scene, see `legged.contact`.
+        material: Material of contact points and shapes that have none of their own; None for that of the ground.
     """
 
     name: str
     inertia: Inertia = field(default_factory=Inertia)
     contacts: Mapping[str, Vector | Sphere] = field(default_factory=dict)
     shapes: Sequence[Shape] = ()
+    material: Material | None = None
 
     def __post_init__(self) -> None:
         if not self.name:
@@ -59,7 +62,7 @@ class Link:
     def prefixed(self, prefix: str) -> Link:
         """Return the link with a prefix before its name and the names of its contact points."""
         points = {prefix + name: point for name, point in self.contacts.items()}
-        return Link(prefix + self.name, self.inertia, points, self.shapes)
+        return Link(prefix + self.name, self.inertia, points, self.shapes, self.material)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +76,7 @@ class PlacedLink:
         rotation: A rotation matrix, (3, 3), link to body components.
         position: Body origin to link origin, (3,), [m], body axes.
         shapes: Collision shapes, in the link's own axes.
+        material: See `Link`.
     """
 
     name: str
@@ -82,6 +86,7 @@ class PlacedLink:
     rotation: Array
     position: Array
     shapes: tuple[Shape, ...] = ()
+    material: Material | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,14 +98,16 @@ class ContactPoint:
         link: Index of its link in `robot.links`.
         position: Link origin to the point, (3,), [m], link axes.
         radius: [m]; if positive, the point is the center of a spherical foot.
+        material: Of a spherical foot; None for that of the link.
     """
 
     name: str
     link: int
     position: Array
     radius: float = 0.0
+    material: Material | None = None
 
     @property
     def definition(self) -> Array | Sphere:
         """The contact as a value of `Link.contacts`: a position (3,), [m], link axes, or a sphere."""
-        return Sphere(self.radius, self.position) if self.radius else self.position
+        return Sphere(self.radius, self.position, self.material) if self.radius else self.position

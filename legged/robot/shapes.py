@@ -12,6 +12,7 @@ import numpy as np
 from legged.arguments import array, number
 from legged.checked import checked
 from legged.errors import DefinitionError
+from legged.robot.material import Material
 from legged.robot.placement import Vector, rotation3, vector3
 from legged.spatial import Array
 
@@ -62,10 +63,12 @@ class Sphere:
     Attributes:
         radius: [m].
         center: Link origin to the sphere's center, (3,), [m], link axes.
+        material: Material of the surface; None for that of the link.
     """
 
     radius: float
     center: Vector = field(default_factory=lambda: np.zeros(3))
+    material: Material | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "radius", _length("a sphere's radius", self.radius))
@@ -90,11 +93,13 @@ class Box(_Placed):
         size: Edge lengths along the box's own axes, (3,), [m].
         center: Link origin to the box's center, (3,), [m], link axes.
         rotation: A rotation matrix, (3, 3), box axes to link axes; the identity by default.
+        material: Material of the surface; None for that of the link.
     """
 
     size: Vector
     center: Vector = field(default_factory=lambda: np.zeros(3))
     rotation: Array = field(default_factory=lambda: np.eye(3))
+    material: Material | None = None
 
     def __post_init__(self) -> None:
         size = vector3("a box's size", self.size)
@@ -143,12 +148,14 @@ class Capsule(_Axial):
         length: Distance of the centers of the two spheres, [m]; the capsule is longer by two radii.
         center: Link origin to the middle, (3,), [m], link axes.
         rotation: A rotation matrix, (3, 3), capsule axes to link axes; the segment lies along the capsule's z axis.
+        material: Material of the surface; None for that of the link.
     """
 
     radius: float
     length: float
     center: Vector = field(default_factory=lambda: np.zeros(3))
     rotation: Array = field(default_factory=lambda: np.eye(3))
+    material: Material | None = None
 
     def __post_init__(self) -> None:
         self._read("a capsule")
@@ -163,12 +170,14 @@ class Cylinder(_Axial):
         radius, length: [m].
         center: Link origin to the middle, (3,), [m], link axes.
         rotation: A rotation matrix, (3, 3), cylinder axes to link axes; its axis is the cylinder's z axis.
+        material: Material of the surface; None for that of the link.
     """
 
     radius: float
     length: float
     center: Vector = field(default_factory=lambda: np.zeros(3))
     rotation: Array = field(default_factory=lambda: np.eye(3))
+    material: Material | None = None
 
     def __post_init__(self) -> None:
         self._read("a cylinder")
@@ -183,11 +192,13 @@ class Ellipsoid(_Placed):
         radii: Half axes along the ellipsoid's own axes, (3,), [m].
         center: Link origin to the ellipsoid's center, (3,), [m], link axes.
         rotation: A rotation matrix, (3, 3), ellipsoid axes to link axes.
+        material: Material of the surface; None for that of the link.
     """
 
     radii: Vector
     center: Vector = field(default_factory=lambda: np.zeros(3))
     rotation: Array = field(default_factory=lambda: np.eye(3))
+    material: Material | None = None
 
     def __post_init__(self) -> None:
         radii = vector3("an ellipsoid's radii", self.radii)
@@ -204,9 +215,11 @@ class Hull:
 
     Attributes:
         vertices: (n, 3), [m], link axes, at most `MOST_VERTICES`. Points inside of the hull are removed.
+        material: Material of the surface; None for that of the link.
     """
 
     vertices: Array
+    material: Material | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "vertices", hull_vertices("a hull", self.vertices))
@@ -309,6 +322,15 @@ def hull_of(points: Array | Sequence[Any], most: int = MOST_VERTICES) -> tuple[H
         if len(chosen) == most or outside.max() < _EXACT * size.max():
             return Hull(outer[chosen]), max(float(outside.max()), 0.0)
         chosen.append(int(np.argmax(outside)))
+
+
+def shape_with(shape: Shape, material: Material | None) -> Any:
+    """Return a shape with a material, which replaces none that the shape already has.
+
+    Args:
+        shape: The shape. material: Of the link that carries it, or None.
+    """
+    return shape if material is None or shape.material is not None else replace(shape, material=material)
 
 
 _DIRECTIONS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)

@@ -14,14 +14,17 @@ import numpy as np
 from legged.algorithms.linear_algebra import independent_rows
 from legged.checked import checked
 from legged.compiler import compile as compile_function
+from legged.contact.dense import DenseInertia, LoopRows
+from legged.dynamics.inverse import bias_forces
 from legged.errors import LoopError
 from legged.loops.assembly import project_state
 from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import jacobian, residual
-from legged.loops.dynamics import Stabilization, simulation_acceleration
+from legged.loops.dynamics import Stabilization, constraint_acceleration, simulation_acceleration
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.forces import stop_forces
 from legged.simulation.results.run import Run
+from legged.simulation.rigid_loop import RigidLoop
 from legged.spatial import Array
 
 CLOSURE_TOLERANCE = 1e-6
@@ -63,6 +66,39 @@ class ClosedChainLoop(ClosedLoop):
     def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
         """Return zeros, (nv,): joint friction is integrated explicitly; see `ClosedLoop.implicit_damping`."""
         return np.zeros(self.robot.nv)
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedRigidLoop(RigidLoop):
+    """The control loop of a robot with closed kinematic loops on a `Rigid` ground, among free bodies.
+
+    The impulses of a time step include those of the closing joints: no velocity change opens the loops. After the step
+    the state is projected onto them.
+
+    Attributes:
+        closed: The robot with its loops, its rows ordered at the initial configuration by `independent_first`.
+    """
+
+    closed: ClosedRobot = field(kw_only=True)
+
+    def loops(self, q: Array) -> LoopRows:
+        """Return the loop constraints; see `RigidLoop.loops`."""
+        return LoopRows(jacobian(self.closed, q), self.closed.independent_count)
+
+    def smooth_acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array) -> Array:
+        """Return vdot, (nv,), which satisfies the loop constraints; see `RigidLoop.smooth_acceleration`."""
+        b = tau - bias_forces(self.robot, q, v, wrenches)
+        inertia = DenseInertia(self.robot, q, extra, self.loops(q))
+        return inertia.constrained(b, constraint_acceleration(self.closed, q, v))
+
+    def impact_step(
+        self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
+    ) -> tuple[Array, Array]:
+        """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `RigidLoop.impact_step`."""
+        q, s = super().impact_step(t, h, q, s, tau, damping, memory_rate)
+        n = self.robot.nv
+        q, v = project_state(self.closed, q, s[:n], PROJECTION_STEPS)
+        return q, np.concatenate([v, s[n:]])
 
 
 def check_closed(closed: ClosedRobot, q: Array, v: Array) -> None:

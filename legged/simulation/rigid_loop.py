@@ -17,14 +17,15 @@ The ground's memory is a `ContactMemory`. Works use the mean of the velocities b
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.compiler.ir import where
+from legged.contact.dense import LoopRows
 from legged.contact.impact import Impact
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
@@ -172,6 +173,18 @@ class RigidLoop(ClosedLoop):
 
     # Equations.
 
+    def loops(self, q: Array) -> LoopRows | None:
+        """Return the constraints of closed kinematic loops of the robot; None without loops.
+
+        Args:
+            q: Configuration, (nq,).
+        """
+        return None
+
+    def smooth_acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array) -> Array:
+        """Return the acceleration without contacts, (nv,); arguments as in `accelerations`."""
+        return accelerations(self.robot, q, v, tau, wrenches, extra)
+
     def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
         """Return the contact forces of the last step at the present contact points, and the pushes.
 
@@ -205,7 +218,7 @@ class RigidLoop(ClosedLoop):
         free = [self._free(h, t, tau, extra[0], *middle[0])]
         free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
         geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
-        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess)
+        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]))
         works = self._works(t, h, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact)
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
         ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
@@ -253,7 +266,7 @@ class RigidLoop(ClosedLoop):
         robot = self.robot
         wrenches = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0] if self.pushes else None
         forces = tau + stop_forces(robot, self._stops, q, v), wrenches, extra
-        return flight(robot, h, q, v, *forces)
+        return flight(robot, h, q, v, *forces, acceleration=self.smooth_acceleration)
 
     def _works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
         """Return the four works of a step, [J]; q is in the middle of the step."""
@@ -263,7 +276,16 @@ class RigidLoop(ClosedLoop):
         return [h * (tau @ mean), impact.work, h * pushed, h * self._dissipation(h, q, v, v_next)]
 
 
-def flight(robot: Robot, h: Any, q: Array, v: Array, tau: Any = None, wrenches: Any = None, extra: Any = None) -> Array:
+def flight(
+    robot: Robot,
+    h: Any,
+    q: Array,
+    v: Array,
+    tau: Any = None,
+    wrenches: Any = None,
+    extra: Any = None,
+    acceleration: Callable[[Array, Array, Array, Any, Array], Array] | None = None,
+) -> Array:
     """Return the velocity after a time step without contacts, (nv,), its linear part in axes that do not rotate.
 
     Velocity-product terms use a first estimate of the velocity in the middle of the step. Joint friction is evaluated
@@ -274,12 +296,15 @@ def flight(robot: Robot, h: Any, q: Array, v: Array, tau: Any = None, wrenches: 
         q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
         tau: Generalized forces, (nv,), [N m] or [N]. wrenches: Wrenches on the links, (n_links, 6).
         extra: Inertia added at the joints, (nv,), [kg m^2] or [kg]; see `accelerations`.
+        acceleration: Function of (q, v, tau, wrenches, extra) that returns vdot, (nv,), mixed units; `accelerations` of
+            the robot by default.
     """
     tau, extra = (np.zeros(robot.nv) if x is None else x for x in (tau, extra))
-    half = v + 0.5 * h * (accelerations(robot, q, v, tau, wrenches, extra) + velocity_product(robot, v))
+    acceleration = acceleration or partial(accelerations, robot)
+    half = v + 0.5 * h * (acceleration(q, v, tau, wrenches, extra) + velocity_product(robot, v))
     if any(body.has_friction for body in robot.bodies):
         tau = tau + _joint_friction(robot, half) - _joint_friction(robot, v)
-    return v + h * (accelerations(robot, q, half, tau, wrenches, extra) + velocity_product(robot, half))
+    return v + h * (acceleration(q, half, tau, wrenches, extra) + velocity_product(robot, half))
 
 
 def _joint_friction(robot: Robot, v: Array) -> Array:

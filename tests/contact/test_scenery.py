@@ -58,15 +58,14 @@ def test_height_fields_pass_through_their_heights(tmp_path):
 def test_boxes_become_obstacles_in_world_axes(tmp_path):
     boxes = """<body pos="1 0 0" euler="0 0 90"><geom name="step" type="box" size="0.5 0.2 0.1" pos="0.3 0 0.1"/></body>
     <geom type="box" size="1 1 0.1" euler="0 15 0" friction="0.4"/>"""
-    path = written(tmp_path, boxes)
-    with pytest.warns(FileWarning, match=r"1 of kind box with another friction than 0\.4, which is used for all"):
-        ground = load_ground(path, restitution=0.2)
+    ground = load_ground(written(tmp_path, boxes), restitution=0.2)
     names, solids = zip(*ground.obstacles, strict=True)
     assert names == ("box 1", "step")
     step = dict(ground.obstacles)["step"]
     np.testing.assert_allclose(step.center, (1.0, 0.3, 0.1), atol=1e-12)
     assert abs(max(box.corners[:, 2].max() for box in solids) - (np.sin(0.2618) + 0.1 * np.cos(0.2618))) < 1e-4
     assert ground.terrain == Flat(-100.0) and ground.restitution == 0.2
+    assert [box.material and box.material.friction for box in solids] == [None, 1.0]  # MuJoCo's default
 
 
 def test_other_scenery_is_named_or_refused(tmp_path):

@@ -24,7 +24,7 @@ def problem(seed: int, m: int | None = None, n: int | None = None, mu: float | N
     J[::3, 0], v[0] = rng.uniform(0.5, 1.5, m), -3.0
     A = (J * rng.uniform(0.1, 3.0, n)) @ J.T
     blocks = [[A[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] for j in range(m)] for i in range(m)]
-    return ContactProblem(blocks, (J @ v).reshape(m, 3), mu), np.zeros(m), rng
+    return ContactProblem(blocks, (J @ v).reshape(m, 3), np.full(m, mu)), np.zeros(m), rng
 
 
 def solution(contacts, target, sweeps=2000):
@@ -67,7 +67,7 @@ def test_one_contact_by_hand():
     """A ball, u = p / m: it sticks if mu p_n suffices, otherwise it slides with the remaining velocity."""
     mass, free = 2.0, np.array([[-3.0, 1.0, 0.0]])
     for mu, slide in ((0.5, 0.0), (0.2, 1.0 - 0.2 * 3.0)):
-        contacts = ContactProblem([[np.eye(3) / mass]], free, mu)
+        contacts = ContactProblem([[np.eye(3) / mass]], free, [mu])
         p = gauss_seidel(contacts, [0.0], np.zeros((1, 3)), 1)
         assert np.allclose(velocities(contacts, p), [[0.0, slide, 0.0]], atol=1e-15)
         assert abs(p[0, 0] - 6.0) < 1e-15
@@ -84,7 +84,7 @@ def test_redundant_corners_carry_the_load_and_its_moment():
     A = J @ J.T
     blocks = [[A[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] for j in range(4)] for i in range(4)]
     free = (J @ np.array([-1.0, -load[0], -load[1], 0.0, 0.0])).reshape(4, 3)
-    p = solution(ContactProblem(blocks, free, 0.5), np.zeros(4), 200)
+    p = solution(ContactProblem(blocks, free, [0.5] * 4), np.zeros(4), 200)
     assert abs(p[:, 0].sum() - 1.0) < 1e-10
     assert np.abs(p[:, 0] @ corners - load).max() < 1e-10
     assert (p[:, 0] >= 0.0).all()  # corners push, they do not pull
@@ -126,7 +126,7 @@ def test_impacts_never_add_energy(seed, restitution):
     contacts, _, rng = problem(seed)
     m = len(contacts.A)
     guess = np.abs(rng.normal(size=(m, 3))) * rng.integers(2) / np.abs(np.array(contacts.A)).max()
-    ground = Rigid(contacts.mu, restitution, threshold=0.0)
+    ground, contacts = Rigid(threshold=0.0), contacts._replace(restitution=[restitution] * m)
     p, u, _ = solve_impulses(ground, contacts, [0.0] * m, contacts.u_free, 1e-3, np.zeros(m), guess)
     assert np.abs(u - velocities(contacts, p)).max() < 1e-12 * np.abs(contacts.u_free).max()
     assert change_of_energy(contacts, p) <= 1e-13 * np.abs(p * contacts.u_free).sum()
@@ -148,11 +148,11 @@ def test_newtons_restitution_alone_adds_energy():
 def test_one_frictionless_contact_bounces_by_its_restitution(restitution):
     contacts, _, _ = problem(3, m=1, n=3, mu=0.0)
     free = np.array([[-2.0, 0.4, 0.1]])
-    contacts = contacts._replace(u_free=free)
+    contacts = contacts._replace(u_free=free, restitution=[restitution])
     solve = partial(solve_impulses, before=free, h=1e-3, gap=[0.0], guess=np.zeros((1, 3)))
-    p, _, _ = solve(Rigid(0.0, restitution), contacts, [0.0])
+    p, _, _ = solve(Rigid(), contacts, [0.0])
     assert abs(velocities(contacts, p)[0, 0] - restitution * 2.0) < 1e-14
-    p, _, _ = solve(Rigid(0.0, restitution, threshold=3.0), contacts, [0.0])
+    p, _, _ = solve(Rigid(threshold=3.0), contacts, [0.0])
     assert abs(velocities(contacts, p)[0, 0]) < 1e-14  # slower than the threshold: no bounce
 
 
@@ -176,9 +176,8 @@ def test_traced_impulses_equal_plain_ones():
 
     def solve(A, free, guess):
         blocks = [[A[3 * i : 3 * i + 3, 3 * j : 3 * j + 3] for j in range(3)] for i in range(3)]
-        p, _, left = solve_impulses(
-            Rigid(0.6, 0.5), ContactProblem(blocks, free, 0.6), [0.0] * 3, free, 1e-3, np.zeros(3), guess
-        )
+        problem = ContactProblem(blocks, free, [0.6] * 3, restitution=[0.5] * 3)
+        p, _, left = solve_impulses(Rigid(), problem, [0.0] * 3, free, 1e-3, np.zeros(3), guess)
         return p, left
 
     kernel = compile_function(solve, None, A=(9, 9), free=(3, 3), guess=(3, 3))

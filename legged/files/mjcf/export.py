@@ -156,7 +156,10 @@ class _Writer:
         for shape in () if self.is_exact else self.links[link].shapes:
             at = _pose(place @ Placement(shape.rotation, shape.position))
             collides = {"contype": "1", "conaffinity": "0", "mass": "0"}
-            ET.SubElement(body, "geom", {"type": shape.kind, **self._size(shape), **at, **collides})
+            rubs = {}
+            if shape.material is not None:
+                rubs = {"friction": f"{shape.material.friction!r}", "priority": str(shape.material.priority)}
+            ET.SubElement(body, "geom", {"type": shape.kind, **self._size(shape), **at, **collides, **rubs})
 
     def _size(self, shape: Shape) -> dict[str, str]:
         """Return the attribute for the size of a geom; the mesh of a hull is added to the assets."""

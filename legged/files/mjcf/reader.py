@@ -22,6 +22,7 @@ from legged.files.description import IDENTITY, Description, JointEntry, LinkEntr
 from legged.files.mjcf.limits import check_limits
 from legged.files.mjcf.physics import PhysicsReader, unconverted_elements
 from legged.files.urdf.schema import LARGEST, MOST_LINKS
+from legged.robot.material import Material
 from legged.robot.placement import Placement
 from legged.rotations import quaternion_exp, quaternion_matrix
 from legged.spatial import Array
@@ -213,7 +214,8 @@ class _Reader:
             if kind and (model.geom_contype[geom] or model.geom_conaffinity[geom]):
                 size = _size(kind, model.geom_size[geom])
                 place = model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom])
-                yield Shape(kind, size, *place, self._vertices(geom) if kind == "mesh" else None)
+                vertices = self._vertices(geom) if kind == "mesh" else None
+                yield Shape(kind, size, *place, vertices, material=geom_material(model, geom))
 
     def _vertices(self, geom: int) -> Array:
         """Return the vertices of the mesh of a geom, (n, 3), [m], geom axes."""
@@ -236,6 +238,16 @@ class _Reader:
             a, b = (float(x) for x in model.eq_data[equality, :2])
             r_1, r_2 = (float(model.qpos0[model.jnt_qposadr[joint]]) for joint in (follower, leader))
             yield self.moving[follower], Mimic(self.moving[leader], b, r_1 + a - b * r_2)
+
+
+def geom_material(model: Any, geom: int) -> Material:
+    """Return the sliding friction and the priority of a geom as a material named after its friction.
+
+    Args:
+        model: MuJoCo's model. geom: Number of the geom; one with `condim` 1 has no friction.
+    """
+    friction = float(model.geom_friction[geom, 0]) if model.geom_condim[geom] > 1 else 0.0
+    return Material(f"friction {friction:g}", friction, priority=int(model.geom_priority[geom]))
 
 
 def _names(given: list[str], what: str) -> tuple[list[str], Any]:

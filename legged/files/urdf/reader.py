@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from legged.errors import DefinitionError, FileError
+from legged.errors import DefinitionError, FileError, LeggedError
 from legged.files import embedded, reading
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.urdf.schema import KINDS, LARGEST, MOST_LINKS, check_schema, repeated_axes
+from legged.robot.material import Material
 from legged.robot.physics import JointPhysics, Rotor
 
 _KINDS = {"continuous": "revolute", "floating": "free", "spherical": "ball"}
@@ -42,12 +43,13 @@ def parse_urdf(content: bytes, source: str) -> Description:
     extensions = read_physics_elements(root, source)
     repeated = repeated_axes(root)
     floating, gravity = embedded.stated_base(root)
+    frictions = read_frictions(root, source)
     lost = check_schema(root, source)
     if len(root) > 2 * MOST_LINKS:
         raise FileError(source, f"has {len(root)} links and joints; a robot has at most {MOST_LINKS} links")
     _remove_empty_collisions(root, lost)
     model = _model(root, source)
-    links = tuple(_link(link) for link in model.links)
+    links = tuple(_link(link, frictions.get(link.name)) for link in model.links)
     notes: Counter[str] = Counter()
     joints = tuple(
         _joint(joint, {"rotor": motors.get(joint.name), **extensions.get(joint.name, {})}, source, notes)
@@ -100,8 +102,8 @@ def _root_findings(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...],
     return free[0]
 
 
-def _link(link: Any) -> LinkEntry:
-    shapes = tuple(_shape(c) for c in link.collisions)
+def _link(link: Any, material: Material | None) -> LinkEntry:
+    shapes = tuple(replace(_shape(c), material=material) for c in link.collisions)
     if link.inertial is None:
         return LinkEntry(link.name, shapes=shapes)
     position, rotation = _pose(link.inertial.origin)
@@ -236,6 +238,27 @@ def _numbers(name: str, text: str, where: str, source: str) -> Any:
 
 RATIOS = ("mechanicalReduction", "mechanical_reduction", "gear_ratio")
 INERTIAS = ("rotor_inertia", "rotorInertia", "motorInertia", "motor_inertia")
+
+
+def read_frictions(root: Any, source: str) -> dict[str, Material]:
+    """Return the friction that a URDF states for Gazebo, by name of link, as materials named after it.
+
+        <gazebo reference="left_foot"> <mu1>0.8</mu1> <mu2>0.8</mu2> </gazebo>
+
+    The friction is mu1, also if mu2 in the perpendicular direction differs.
+
+    Args:
+        root: Root element (lxml). source: Path, for messages.
+    """
+    found: dict[str, Material] = {}
+    for element in root.findall("gazebo"):
+        friction = _number(element, ("mu1",), source)
+        if friction is not None and element.get("reference"):
+            try:
+                found[element.get("reference")] = Material(f"friction {friction:g}", friction)
+            except LeggedError as error:
+                raise FileError(source, f"mu1 of <gazebo> (line {element.sourceline}): {error}") from error
+    return found
 
 
 def read_rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]:

@@ -113,7 +113,7 @@ def assemble(
 
 def _contact_point(name: str, link: int, at: Vector | Sphere) -> ContactPoint:
     if isinstance(at, Sphere):
-        return ContactPoint(name, link, np.asarray(at.center), at.radius)
+        return ContactPoint(name, link, np.asarray(at.center), at.radius, at.material)
     return ContactPoint(name, link, np.asarray(at))
 
 
@@ -278,7 +278,8 @@ def _placed_links(groups, named, last: dict[str, int], frames: list[Placement]) 
         for link, start in groups[head].members:
             pose = frames[last[head]] @ start
             in_body = last[head], pose.rotation, pose.position
-            placed.append(PlacedLink(link.name, link.inertia, len(placed), *in_body, tuple(link.shapes)))
+            parts = tuple(link.shapes), link.material
+            placed.append(PlacedLink(link.name, link.inertia, len(placed), *in_body, *parts))
     return tuple(placed)
 
 

@@ -8,12 +8,12 @@ are those of the robot to the last digit. An entry may be left out if it has its
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from typing import Any
 
 import numpy as np
 
-from legged.arguments import array, instance, known_name, number, text
+from legged.arguments import array, instance, known_name, number, text, whole
 from legged.errors import DefinitionError
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.construction.builder import GRAVITY, RobotBuilder
@@ -34,6 +34,7 @@ from legged.robot.joint import (
     Universal,
 )
 from legged.robot.link import Link
+from legged.robot.material import Material
 from legged.robot.physics import NUMBERS, UNLIMITED, JointPhysics, Rotor
 from legged.robot.robot import Robot
 from legged.robot.shapes import SHAPES, Shape, Sphere
@@ -135,18 +136,23 @@ def _link(link: Link) -> dict[str, Any]:
         found["contacts"] = [_contact(name, at) for name, at in link.contacts.items()]
     if link.shapes:
         found["shapes"] = [_shape(shape) for shape in link.shapes]
+    if link.material is not None:
+        found["material"] = asdict(link.material)
     return found
 
 
 def _contact(name: str, at: Any) -> dict[str, Any]:
     if isinstance(at, Sphere):
-        return {"name": name, "position": np.asarray(at.center).tolist(), "radius": at.radius}
+        material = {} if at.material is None else {"material": asdict(at.material)}
+        return {"name": name, "position": np.asarray(at.center).tolist(), "radius": at.radius, **material}
     return {"name": name, "position": np.asarray(at).tolist()}
 
 
 def _shape(shape: Shape) -> dict[str, Any]:
-    values = {entry.name: np.asarray(getattr(shape, entry.name)).tolist() for entry in fields(shape)}
-    return {"kind": type(shape).__name__.lower(), **values}
+    geometry = [entry.name for entry in fields(shape) if entry.name != "material"]
+    values = {name: np.asarray(getattr(shape, name)).tolist() for name in geometry}
+    material = {} if shape.material is None else {"material": asdict(shape.material)}
+    return {"kind": type(shape).__name__.lower(), **values, **material}
 
 
 def _joint(c: Connection) -> dict[str, Any]:
@@ -199,7 +205,7 @@ def _read_base(data: Any) -> Base:
 
 def _read_link(data: Any) -> Link:
     name, what = _name("link", data)
-    own = _entries(what, data, ("name",), ("mass", "center", "tensor", "checked", "contacts", "shapes"))
+    own = _entries(what, data, ("name",), ("mass", "center", "tensor", "checked", "contacts", "shapes", "material"))
     mass = number(f"mass of {what}", own.get("mass", 0.0), "kg")
     center = array(f"center of {what}", own.get("center", np.zeros(3)), (3,))
     tensor = array(f"tensor of {what}", own.get("tensor", np.zeros(3)))
@@ -212,32 +218,46 @@ def _read_link(data: Any) -> Link:
         contacts[contact] = _read_contact(where, point)
     shapes = [_read_shape(what, shape) for shape in _list(f"shapes of {what}", own.get("shapes", ()))]
     with errors_of(what):
-        return Link(name, Inertia(mass, center, tensor, checked), contacts, shapes)
+        return Link(name, Inertia(mass, center, tensor, checked), contacts, shapes, _read_material(what, own))
 
 
 def _read_contact(what: str, data: Any) -> Array | Sphere:
-    own = _entries(what, data, ("name",), ("position", "radius"))
+    own = _entries(what, data, ("name",), ("position", "radius", "material"))
     position = array(f"position of {what}", own.get("position", np.zeros(3)), (3,))
-    return Sphere(number(f"radius of {what}", own["radius"], "m", above=0.0), position) if "radius" in own else position
+    if "radius" not in own:
+        return position
+    return Sphere(number(f"radius of {what}", own["radius"], "m", above=0.0), position, _read_material(what, own))
+
+
+def _read_material(what: str, own: Mapping[str, Any]) -> Material | None:
+    data = own.get("material")
+    if data is None:
+        return None
+    what = f"the material of {what}"
+    parts = _entries(what, data, ("name", "friction"), ("restitution", "priority"))
+    name, priority = text(f"name of {what}", parts["name"]), whole(f"priority of {what}", parts.get("priority", 0))
+    friction, restitution = (number(f"{key} of {what}", parts.get(key, 0.0)) for key in ("friction", "restitution"))
+    with errors_of(what):
+        return Material(name, friction, restitution, priority)
 
 
 def _read_shape(what: str, data: Any) -> Shape:
     what = f"a shape of {what}"
     name = known_name("shape", instance(what, data, Mapping, "a mapping with a kind").get("kind"), SHAPES)
     names = [entry.name for entry in fields(SHAPES[name])]
-    optional = [entry for entry in names if entry in _SHAPE_POSE]
+    optional = [entry for entry in names if entry in _OPTIONAL]
     own = _entries(what, data, ("kind", *(entry for entry in names if entry not in optional)), optional)
     values = {}
     for entry in names:
-        if entry in own:
+        if entry in own and entry != "material":
             where, shape = f"{entry} of {what}", _SHAPE_ARRAYS.get(entry)
             values[entry] = array(where, own[entry], shape) if shape else number(where, own[entry], "m", above=0.0)
     with errors_of(what):
-        return SHAPES[name](**values)
+        return SHAPES[name](**values, material=_read_material(what, own))
 
 
 _SHAPE_ARRAYS = {"center": (3,), "rotation": (3, 3), "size": (3,), "radii": (3,), "vertices": (None, 3)}
-_SHAPE_POSE = ("center", "rotation")
+_OPTIONAL = ("center", "rotation", "material")
 """Entries of shapes that may be left out."""
 
 

@@ -17,6 +17,7 @@ from legged.robot.construction.builder import RobotBuilder, refuse_duplicates
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Connection, Coupling, Fixed
 from legged.robot.link import Link
+from legged.robot.material import Material
 from legged.robot.physics import NUMBERS, JointPhysics, PerFreedom, Rotor, by_stage
 from legged.robot.placement import Vector, placement
 from legged.robot.robot import Robot
@@ -81,6 +82,7 @@ class RobotEditor(RobotBuilder):
         inertia: Inertia | None = None,
         contacts: Mapping[str, Vector | Sphere] | None = None,
         shapes: Sequence[Shape] | None = None,
+        material: Material | None = None,
     ) -> RobotEditor:
         """Change a link, and return the editor; None keeps the present value.
 
@@ -92,6 +94,7 @@ class RobotEditor(RobotBuilder):
             inertia: All inertial parameters, instead of the three above.
             contacts: All contact points of the link, name -> position (3,), [m], link axes, or a `Sphere`.
             shapes: All collision shapes of the link.
+            material: Material of contact points and shapes without one.
 
         Raises:
             UnknownNameError: For an unknown link. InertiaError: For physically impossible parameters.
@@ -114,6 +117,8 @@ class RobotEditor(RobotBuilder):
             link = replace(link, contacts={point: _contact(point, at) for point, at in contacts.items()})
         if shapes is not None:
             link = replace(link, shapes=tuple(instance(f"shapes of {what}", shapes, Sequence)))
+        if material is not None:
+            link = replace(link, material=instance(f"material of {what}", material, Material, "a legged.Material"))
         self._links[index] = link
         return self
 
@@ -297,7 +302,8 @@ def links_of(robot: Robot) -> list[Link]:
     for point in robot.contacts:
         contacts[point.link][point.name] = point.definition
     return [
-        Link(link.name, link.inertia, points, link.shapes) for link, points in zip(robot.links, contacts, strict=True)
+        Link(link.name, link.inertia, points, link.shapes, link.material)
+        for link, points in zip(robot.links, contacts, strict=True)
     ]
 
 

@@ -19,6 +19,7 @@ from legged.robot.joint import Connection, Fixed, Joint, Stage
 from legged.robot.link import Link, moved_contact
 from legged.robot.placement import IDENTITY, Placement
 from legged.robot.robot import Robot
+from legged.robot.shapes import Sphere, shape_with
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array, skew
 
@@ -100,6 +101,13 @@ def _moved(stage: Stage, q: Array) -> Placement:
 def _merged(carrier: Link, link: Link, place: Placement) -> Link:
     """Return a link merged with another whose pose in its frame is `place`."""
     points = {name: moved_contact(at, place.rotation, place.position) for name, at in link.contacts.items()}
-    shapes = [shape.moved(place.rotation, place.position) for shape in link.shapes]
+    if link.material != carrier.material and any(not isinstance(at, Sphere) for at in points.values()):
+        raise DefinitionError(
+            f"links {carrier.name!r} and {link.name!r} cannot be merged: their contact points differ in material; "
+            f"give both links one material"
+        )
+    points = {name: shape_with(at, link.material) if isinstance(at, Sphere) else at for name, at in points.items()}
+    moved = [shape.moved(place.rotation, place.position) for shape in link.shapes]
+    shapes = [shape_with(shape, link.material) for shape in moved]
     inertia = carrier.inertia + link.inertia.moved(place.rotation, place.position)
-    return Link(carrier.name, inertia, {**carrier.contacts, **points}, (*carrier.shapes, *shapes))
+    return Link(carrier.name, inertia, {**carrier.contacts, **points}, (*carrier.shapes, *shapes), carrier.material)

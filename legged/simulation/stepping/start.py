@@ -17,12 +17,12 @@ from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
 from legged.simulation.checks.stable_step import stable_step_of_loop
-from legged.simulation.closed_chains import ClosedChainLoop, check_closed
+from legged.simulation.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import Controller
 from legged.simulation.forces import check_range
 from legged.simulation.integrators import FixedStep, Integrator, TimeStepping
-from legged.simulation.rigid_loop import RigidLoop, closed_loop
+from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.stepping.parameters import Setup
 
 Array = np.ndarray
@@ -114,8 +114,10 @@ def new_loop(
     parts = setup.robot, controller, setup.ground, memory, setup.pushes, points
     if not isinstance(robot, ClosedRobot):
         return closed_loop(*parts, setup.bodies)
-    stabilization = Stabilization(time_constant)
-    return ClosedChainLoop(*parts, closed=independent_first(robot, q), stabilization=stabilization)
+    closed = independent_first(robot, q)
+    if isinstance(setup.ground, Rigid):
+        return ClosedRigidLoop(*parts, setup.bodies, closed=closed)
+    return ClosedChainLoop(*parts, closed=closed, stabilization=Stabilization(time_constant))
 
 
 def check_integrator(loop: ClosedLoop, integrator: Integrator) -> None:
@@ -124,8 +126,6 @@ def check_integrator(loop: ClosedLoop, integrator: Integrator) -> None:
     Args:
         loop: The closed loop. integrator: The integrator.
     """
-    if isinstance(loop.ground, Rigid) and not isinstance(loop, RigidLoop):
-        raise DefinitionError(f"robot {loop.robot.name!r} has closed loops, which a Rigid ground does not support")
     if loop.controller.has_update and not isinstance(integrator, FixedStep):
         raise DefinitionError(
             f"a controller with a discrete update needs an integrator with fixed steps, got {integrator}"

@@ -1,0 +1,106 @@
+"""Responses of robots whose joints cannot be eliminated one by one: joints that follow others, and closed loops.
+
+With the inertia matrix M in the independent coordinates of the tree, and constraints L v = const of closed loops, the
+velocity changes by impulses J^T p as
+
+    dv = M^-1 (J^T p + L^T lambda),  L dv = 0      =>      dv = M^-1 J~^T p,      J~ = J N,
+
+    N = 1 - M^-1 L^T (L M^-1 L^T)^-1 L.
+
+With J~ in place of J, a problem with constraints is one without. Redundant rows of L are left out by their pivots.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.algorithms.linear_algebra import factor_semidefinite
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.sweeps import transforms
+from legged.robot.robot import Robot
+from legged.spatial import Array, factor_symmetric, mirror, solve_factored
+
+
+class LoopRows(NamedTuple):
+    """Constraints of closed loops, L v = const.
+
+    Attributes:
+        jacobian: L, (rows, nv), any unit.
+        independent: Number of the first rows that are known to be independent; see `factor_semidefinite`.
+    """
+
+    jacobian: Array
+    independent: int | None
+
+
+class DenseInertia:
+    """The factored inertia matrix of a robot, with its constraints."""
+
+    def __init__(self, robot: Robot, q: Array, extra: Array, loops: LoopRows | None) -> None:
+        """Factor I + diag(extra), outer joints first, which preserves its zeros.
+
+        Args:
+            robot: The robot. q: Configuration, (nq,). extra: Added to the diagonal of the inertia matrix, (nv,).
+            loops: Constraints of closed loops, or None.
+        """
+        entries = [i for body in robot.bodies if not body.follows for i in range(body.v.start, body.v.stop)]
+        self._order, self._loops = entries[::-1], loops
+        self._place = np.argsort(self._order)
+        M = inertia_matrix(robot, q) + np.diag(extra)
+        self._factors = factor_symmetric(M[np.ix_(self._order, self._order)])
+        if loops is not None:
+            self._responses = np.array([self.solve(row) for row in loops.jacobian])
+            mobility = mirror(loops.jacobian @ self._responses.T)
+            self._multipliers = factor_semidefinite(mobility, loops.independent)
+
+    def solve(self, b: Array) -> Array:
+        """Return (I + diag(extra))^-1 b, (nv,), without constraints.
+
+        Args:
+            b: Generalized impulse or force, (nv,), mixed units.
+        """
+        return solve_factored(self._factors, b[self._order])[self._place]
+
+    def projected(self, J: Array) -> Array:
+        """Return J N, (k, nv), which is J without constraints.
+
+        Args:
+            J: Jacobian, (k, nv), any unit.
+        """
+        if self._loops is None:
+            return J
+        terms = [solve_factored(self._multipliers, row) for row in J @ self._responses.T]
+        return J - np.array(terms) @ self._loops.jacobian
+
+    def constrained(self, b: Array, c: Array) -> Array:
+        """Return x, (nv,), with (I + diag(extra)) x = b + L^T lambda and L x = c.
+
+        Args:
+            b: Generalized forces, (nv,), mixed units. c: Of each constraint, (rows,), any unit.
+        """
+        x = self.solve(b)
+        if self._loops is None:
+            return x
+        return x + self._responses.T @ solve_factored(self._multipliers, c - self._loops.jacobian @ x)
+
+
+def twist_jacobian(robot: Robot, q: Array, body: int, rows: Array) -> Array:
+    """Return the Jacobian of components of the twist of a body, (k, nv).
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). body: Index in `robot.bodies`.
+        rows: Selects the components from the twist in body axes, (k, 6), dimensionless.
+    """
+    X, zero = transforms(robot, q), np.zeros(len(rows))
+    columns: list[Any] = [zero] * robot.nv
+    selected = list(rows)
+    for j in robot.ancestors(body):
+        at = robot.bodies[j]
+        P = robot.base.motion_matrix(q) if at.kind == "base" else at.P
+        for k, column in zip(range(at.v.start, at.v.stop), (np.array(selected) @ P).T, strict=True):
+            columns[k] = columns[k] + column
+        if at.kind != "base":
+            selected = [X[j].T @ row for row in selected]
+    return np.array(columns).T
