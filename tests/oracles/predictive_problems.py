@@ -1,0 +1,176 @@
+"""Random problems of predictive control, and their dense form for general solvers of quadratic and conic programs."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse
+
+from controllers.locomotion.rigid_body import Problem, suited_weights
+from legged.spatial import skew
+
+GRAVITY = 9.81  # [m/s^2]
+OFFSETS = {
+    "stance": (0.0, 0.0, 0.0, 0.0),
+    "trot": (0.0, 0.5, 0.5, 0.0),
+    "pace": (0.0, 0.5, 0.0, 0.5),
+    "bound": (0.0, 0.0, 0.5, 0.5),
+    "pronk": (0.0, 0.0, 0.0, 0.0),
+}
+"""Phases of front left, front right, hind left and hind right foot; contact points of index i belong to foot i % 4."""
+
+
+def activity(gait: str, start: float, period: float, duty: float, n: int, N: int, h: float) -> np.ndarray:
+    """Return the fraction of each step during which each contact point has contact, (N, n), dimensionless.
+
+    Args:
+        gait: One of `OFFSETS`.
+        start: Phase at the begin of the horizon.
+        period: Of the gait, [s].
+        duty: Fraction of the period during which a foot has contact; 1 in `stance`.
+        n: Number of contact points.
+        N: Number of steps.
+        h: Duration of a step, [s].
+    """
+    samples = (np.arange(N * 50) + 0.5) * h / 50
+    offsets = np.array([OFFSETS[gait][i % 4] for i in range(n)])
+    phases = (start + samples[:, None] / period + offsets) % 1.0
+    contact = phases < (1.0 if gait == "stance" else duty)
+    return contact.reshape(N, 50, n).mean(axis=1)
+
+
+def random_problem(rng: np.random.Generator, gait: str, n: int, N: int, disturbance: float = 1.0) -> Problem:
+    """Return a random robot on a random slope at a random velocity, with errors as after a push.
+
+    Args:
+        rng: Random numbers.
+        gait: One of `OFFSETS`.
+        n: Number of contact points, 2 to 8.
+        N: Number of steps of 0.05 s.
+        disturbance: Size of the initial errors; 1 means velocities of 0.15 sqrt(g l) in each direction.
+    """
+    length = np.exp(rng.uniform(np.log(0.2), np.log(1.0)))
+    mass, speed, h = 100.0 * length**3 * rng.uniform(0.5, 2.0), np.sqrt(GRAVITY * length), 0.05
+    turn = scipy.linalg.expm(skew(0.2 * rng.normal(size=3)))
+    inertia = turn @ np.diag(mass * (length * np.array([0.25, 0.4, 0.45]) * rng.uniform(0.8, 1.2, 3)) ** 2) @ turn.T
+    corners = length * np.array([[0.5, 0.3], [0.5, -0.3], [-0.5, 0.3], [-0.5, -0.3]]) * rng.uniform(0.6, 1.4, 2)
+    slope = rng.uniform(-0.3, 0.3, 2)
+    normal = np.array([*-slope, 1.0]) / np.sqrt(1.0 + slope @ slope)
+    places = np.array([corners[i % 4] for i in range(n)]) + 0.08 * length * rng.normal(size=(N, n, 2))
+    arms = np.concatenate([places, (places @ slope)[..., None] - length], axis=2)
+    errors = disturbance * rng.normal(size=(4, 3)) * [[0.05 * length], [0.15 * speed], [0.1], [0.4 * speed / length]]
+    velocity = np.array([*(0.3 * speed * rng.normal(size=2)), 0.0])
+    period = rng.uniform(0.4, 0.7) * np.sqrt(length / 0.3)
+    return Problem(
+        position=errors[0],
+        velocity=errors[1] + velocity,
+        orientation=errors[2],
+        angular_velocity=errors[3],
+        positions=np.outer(h * np.arange(1, N + 1), velocity),
+        velocities=np.tile(velocity, (N, 1)),
+        orientations=np.zeros((N, 3)),
+        angular_velocities=np.zeros((N, 3)),
+        mass=mass,
+        inertia=inertia,
+        gravity=np.array([0.0, 0.0, -GRAVITY]),
+        arms=arms,
+        normals=np.tile(normal, (N, n, 1)),
+        active=activity(gait, rng.uniform(), period, rng.uniform(0.35, 0.7), n, N, h),
+        friction=rng.uniform(0.3, 0.9),
+        most=rng.choice([1.0, 100.0]) * mass * GRAVITY,
+        weights=suited_weights(mass, length, GRAVITY, n),
+        time_step=h,
+    )
+
+
+class DenseForm(NamedTuple):
+    """The cost 1/2 x^T H x + g^T x of the forces x of contact points that are active, and the cones of each force.
+
+    Attributes:
+        H, g: (3 m, 3 m) and (3 m,), per [N^2] and [N].
+        at: Step and contact point of each force, m pairs.
+        normals: Normal of the ground of each force, unit vectors (m, 3), world axes.
+        friction, most: As in `Problem`.
+    """
+
+    H: np.ndarray
+    g: np.ndarray
+    at: list[tuple[int, int]]
+    normals: np.ndarray
+    friction: float
+    most: float
+
+    def forces(self, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
+        """Return x as forces of all contact points, (N, n, 3), [N], world axes."""
+        forces = np.zeros(shape)
+        for pair, f in zip(self.at, x.reshape(-1, 3), strict=True):
+            forces[pair] = f
+        return forces
+
+    def cone_rows(self) -> scipy.sparse.csc_matrix:
+        """Return A of -A x + b in the cones: most - n . f >= 0 and |tangents . f| <= mu n . f, for each force."""
+        rows = []
+        for n in self.normals:
+            tangents = scipy.linalg.null_space(n[None]).T
+            rows.append(np.vstack([-n, self.friction * n, tangents]))
+        return scipy.sparse.csc_matrix(scipy.linalg.block_diag(*rows)) if rows else scipy.sparse.csc_matrix((0, 0))
+
+    def pyramid_rows(self) -> tuple[scipy.sparse.csc_matrix, np.ndarray]:
+        """Return (A, b) of A x <= b: a pyramid of four faces within each cone, and the largest normal force."""
+        rows = []
+        for n in self.normals:
+            tangents = scipy.linalg.null_space(n[None]).T
+            faces = [sign * t - self.friction / np.sqrt(2.0) * n for t in tangents for sign in (1.0, -1.0)]
+            rows.append(np.vstack([*faces, n]))
+        bounds = np.tile([0.0, 0.0, 0.0, 0.0, self.most], len(rows))
+        return scipy.sparse.csc_matrix(scipy.linalg.block_diag(*rows)), bounds
+
+
+def dense_form(problem: Problem) -> DenseForm:
+    """Return the dense form; the motion is that of double integrators, written with powers of their matrices."""
+    N, h, weights, m = len(problem.arms), problem.time_step, problem.weights, problem.mass
+    at = [(k, i) for k, row in enumerate(problem.active) for i, a in enumerate(row) if a > 0.0]
+    inverse = np.linalg.inv(problem.inertia)
+    B = np.zeros((N, 6, 3 * len(at)))  # accelerations of each step, angular first
+    for j, (k, i) in enumerate(at):
+        a = problem.active[k, i]
+        B[k, :, 3 * j : 3 * j + 3] = a * np.vstack([inverse @ skew(problem.arms[k, i]), np.eye(3) / m])
+    p = np.concatenate([problem.orientation, problem.position])
+    v = np.concatenate([problem.angular_velocity, problem.velocity])
+    fall = np.concatenate([np.zeros(3), problem.gravity])
+    by_p, by_v = np.zeros((6, 3 * len(at))), np.zeros((6, 3 * len(at)))
+    W_p = np.concatenate([weights.orientation, weights.position])
+    W_v = np.concatenate([weights.angular_velocity, weights.velocity])
+    shares = np.repeat([problem.active[pair] for pair in at], 3) * weights.force
+    nominal = np.array([problem.nominal_forces[pair] for pair in at]).reshape(-1)
+    H, g = np.diag(shares), -shares * nominal
+    for k in range(N):
+        p, by_p = p + h * v + 0.5 * h * h * fall, by_p + h * by_v + 0.5 * h * h * B[k]
+        v, by_v = v + h * fall, by_v + h * B[k]
+        e_p = p - np.concatenate([problem.orientations[k], problem.positions[k]])
+        e_v = v - np.concatenate([problem.angular_velocities[k], problem.velocities[k]])
+        H = H + by_p.T @ (W_p[:, None] * by_p) + by_v.T @ (W_v[:, None] * by_v)
+        g = g + by_p.T @ (W_p * e_p) + by_v.T @ (W_v * e_v)
+    normals = np.array([problem.normals[pair] for pair in at]).reshape(-1, 3)
+    return DenseForm(H, g, at, normals, problem.friction, problem.most)
+
+
+def clarabel_forces(problem: Problem) -> np.ndarray:
+    """Return the optimal forces, (N, n, 3), [N], world axes, by the interior-point method of Clarabel with cones."""
+    import clarabel
+
+    form, shape, weight = dense_form(problem), np.shape(problem.arms), problem.mass * GRAVITY
+    count = len(form.at)
+    if count == 0:
+        return np.zeros(shape)
+    b = np.zeros(4 * count)
+    b[::4] = form.most / weight
+    cones = [cone for _ in range(count) for cone in (clarabel.NonnegativeConeT(1), clarabel.SecondOrderConeT(3))]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    H = scipy.sparse.csc_matrix(np.triu(form.H * weight * weight))  # forces relative to the weight
+    solution = clarabel.DefaultSolver(H, form.g * weight, -form.cone_rows(), b, cones, settings).solve()
+    return form.forces(np.array(solution.x) * weight, shape)
