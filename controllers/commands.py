@@ -29,7 +29,7 @@ from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 
 Array = np.ndarray
-Command = Callable[[Any], Any]
+CommandSource = Callable[[Any], Any]
 """A function of time [s] that returns the command, (k,) or a number, in any unit."""
 
 
@@ -136,7 +136,7 @@ class _LiveReadings:
         return self._values[max(bisect_right(self._times, t) - 1, 0)]
 
 
-def _started(command: Command) -> Command:
+def _started(command: CommandSource) -> CommandSource:
     return _LiveReadings(command) if isinstance(command, LiveCommand) else command
 
 
@@ -151,7 +151,7 @@ class CommandedLaw:
     """
 
     law: Callable[[Any, Array, Array, Array, Any], Array]
-    command: Command
+    command: CommandSource
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
         """Return (law, memory) of a run, the memory (0,); arguments as in `GaitLaw.start`."""
@@ -179,7 +179,7 @@ class CommandedPosture:
         base_height: Initial height of the base's origin over the ground, [m].
     """
 
-    command: Command
+    command: CommandSource
     base_height: float = 0.0
 
     def reference(self, t: Numbers, phase: Numbers | None = None) -> tuple[Array, Array, Array]:
@@ -206,6 +206,6 @@ class CommandedPosture:
         return level_state(robot, np.array([0.0, 0.0, self.base_height]), np.zeros(3), position, rates)
 
 
-def _switches(command: Command, until: float) -> Any:
+def _switches(command: CommandSource, until: float) -> Any:
     switches = getattr(command, "switches", None)
     return () if switches is None else switches(until)

@@ -1,0 +1,210 @@
+"""Landing places of swinging feet from the divergent component of motion, and the ground that the robot stands on.
+
+The center of mass c over feet obeys c'' = omega^2 (c - p) with the center of pressure p, and its divergent component
+xi = c + c' / omega is where the robot has to step to come to rest. A gait defines a periodic motion of xi: in axes that
+move with the commanded velocity, feet stand at their places under the body, p is the mean of the feet that stand, and
+xi is the mean of all p to come, weighted by omega exp(-omega t) (`nominal_divergence`). It includes the sway of a
+biped, of a pace and of a bound. The deviation of xi that the feet on the ground cannot remove before the next
+touchdown moves the landing place (`FootstepLaw.landing`).
+
+Source:
+    J. Englsberger, C. Ott, A. Albu-Schaeffer, "Three-dimensional bipedal walking control based on divergent component
+    of motion", IEEE Transactions on Robotics 31(2), 2015; M. H. Raibert, "Legged robots that balance", 1986, for the
+    foot under the hip in the middle of its stance; the periodic motion for any schedule is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from controllers.balance.divergent_component import Support
+from controllers.locomotion.schedule import GaitState
+from legged.compiler.ir import where
+from legged.ground.terrain import Terrain
+from legged.spatial import Array, solve_symmetric, sum_of
+
+_SAMPLES = 20  # of a cycle, for the periodic motion of the divergent component
+_REACH = 0.6  # largest displacement of the center of pressure by control, relative to the extent of the support
+_EXTENSION = 0.97  # of a leg's length: its largest extension at touchdown and in the middle of the step
+_WIDTH = 0.5  # least lateral distance between the feet of a row, relative to that of standing
+_PLANE = 0.1  # of the hip height: spread of the feet below which the slope of the ground counts as unknown
+
+
+@dataclass(frozen=True, eq=False)
+class FootstepLaw:
+    """The landing places of the feet of one robot.
+
+    Attributes:
+        stances: Place of each foot under the standing robot relative to its center of mass, (n, 2), [m], heading axes.
+        hips: Position of each hip, (n, 3), [m], base axes.
+        lengths: Length of each leg from the hip, (n,), [m].
+        neighbors: Index of the foot on the other side of the same row, or None, (n,).
+        omega: sqrt(g / height of the center of mass), [1/s].
+    """
+
+    stances: Array
+    hips: Array
+    lengths: Array
+    neighbors: tuple[int | None, ...]
+    omega: float
+
+    def nominal_divergence(self, state: GaitState, velocity: Array, yaw_rate: Any) -> Array:
+        """Return the periodic divergent component of motion now, (2,), [m], heading axes.
+
+        It is relative to a point that moves with the commanded velocity, in whose axes the feet have their places.
+
+        Args:
+            state: State of the gait.
+            velocity: Commanded velocity, (2,), [m/s], heading axes.
+            yaw_rate: Commanded rate of the heading, [rad/s].
+        """
+        interval = state.period / _SAMPLES
+        decay = np.exp(-self.omega * interval)
+        pressures = []
+        for k in range(_SAMPLES):
+            phase = state.phase + (k + 0.5) / _SAMPLES
+            total, count = np.zeros(2), 0.0
+            for place, touchdown, duty in zip(self.stances, state.touchdowns, state.duty, strict=True):
+                s = phase - touchdown
+                s = s - np.floor(s)
+                stands = where(s < duty, 1.0, 0.0)
+                total = total + stands * (
+                    place + self._advance(place, velocity, yaw_rate, (0.5 * duty - s) * state.period)
+                )
+                count = count + stands
+            pressures.append((total / np.maximum(count, 1.0), where(count > 0.5, decay, 1.0)))
+        gain, offset = 1.0, np.zeros(2)
+        for p, e in reversed(pressures):  # xi_k = p_k + (xi_k+1 - p_k) e
+            gain, offset = gain * e, p * (1.0 - e) + offset * e
+        return offset / np.maximum(1.0 - gain, 1e-3)
+
+    def landing(
+        self, state: GaitState, feet: Array, xi: Array, heading: Array, velocity: Array, yaw_rate: Any
+    ) -> list[Array]:
+        """Return the next landing place of each foot, (n, 2), [m], world axes.
+
+        The feet that stand define where a robot without deviation would be now; the deviation of xi from the periodic
+        motion there, as far as the center of pressure cannot remove it, grows by exp(omega t) until touchdown.
+
+        Args:
+            state: State of the gait.
+            feet: Positions of the feet, (n, 3), [m], world axes.
+            xi: Divergent component of motion, (2,), [m], world axes.
+            heading: Forward and left unit vectors of the heading, (2, 2), world axes.
+            velocity: Commanded velocity, (2,), [m/s], heading axes.
+            yaw_rate: Commanded rate of the heading, [rad/s].
+        """
+        stance, to_world = state.stance, heading.T
+        walking = state.walking
+        nominal = self.nominal_divergence(state, velocity, yaw_rate)
+        count = sum_of(stance)
+        center = np.zeros(2)
+        for place, foot, stands, s, duty in zip(self.stances, feet, stance, state.local, state.duty, strict=True):
+            past = (0.5 * duty - np.minimum(s, duty)) * state.period * walking
+            own = place + self._advance(place, velocity, yaw_rate, past)
+            center = center + stands * (foot[:2] - to_world @ own)
+        free = xi - to_world @ (
+            nominal * walking + velocity / self.omega
+        )  # where the robot would be without a deviation
+        center = where(count > 0.5, center / np.maximum(count, 1.0), free)
+        error = free - center
+        support = Support.of(feet, [np.maximum(k, 1e-3) for k in stance])
+        along = support.project(error)
+        norm = support.norm(along)
+        found = []
+        for place, left, duty in zip(self.stances, state.time_to_touchdown, state.duty, strict=True):
+            growth = np.exp(self.omega * left)
+            remaining = np.maximum(norm - _REACH * (1.0 - 1.0 / growth), 0.0) / norm
+            deviation = (error - along + remaining * along) * growth
+            ahead = place + self._advance(place, velocity, yaw_rate, 0.5 * duty * state.period)
+            found.append(center + deviation + to_world @ (velocity * left + _turned(ahead, yaw_rate * left)))
+        return found
+
+    def within_reach(
+        self, landing: Array, i: int, hip: Array, feet: Array, stance: Sequence[Any], heading: Array, height: Any
+    ) -> Array:
+        """Return the nearest landing place, (2,), [m], world axes, that the leg reaches without crossing its neighbor.
+
+        Args:
+            landing: Desired landing place, (2,), [m], world axes.
+            i: Index of the foot.
+            hip: Position of its hip at touchdown, (3,), [m], world axes.
+            feet: Positions of all feet, (n, 3), [m], world axes.
+            stance: 1 for each foot that stands, (n,).
+            heading: As in `landing`, (2, 2).
+            height: Height of the ground at the landing place, [m], world z.
+        """
+        other = self.neighbors[i]
+        if other is not None:
+            apart = self.stances[i, 1] - self.stances[other, 1]
+            lateral = heading[1] @ (landing - feet[other][:2])
+            missing = np.maximum(_WIDTH * abs(apart) - np.sign(apart) * lateral, 0.0)
+            landing = landing + stance[other] * np.sign(apart) * missing * heading[1]
+        square = (_EXTENSION * self.lengths[i]) ** 2 - (hip[2] - height) ** 2
+        radius = np.sqrt(np.maximum(square, (0.1 * self.lengths[i]) ** 2))
+        arm = landing - hip[:2]
+        distance = np.sqrt(arm @ arm + 1e-12)
+        return hip[:2] + arm * np.minimum(1.0, radius / distance)
+
+    def _advance(self, place: Array, velocity: Array, yaw_rate: Any, time: Any) -> Array:
+        """Return how far a foot at a place of the body is ahead of it some time before the middle of its stance."""
+        return (velocity + yaw_rate * np.array([-place[1], place[0]])) * time
+
+
+class GroundPlane(NamedTuple):
+    """The plane through the feet, on which the robot stands.
+
+    Attributes:
+        point: A point of the plane, (3,), [m], world axes.
+        slope: Rise of the plane per meter along world x and y, (2,).
+    """
+
+    point: Array
+    slope: Array
+
+    def height(self, place: Array) -> Any:
+        """Return the height over a place, (2,), [m], world z."""
+        return self.point[2] + self.slope @ (place - self.point[:2])
+
+    @property
+    def normal(self) -> Array:
+        """The upward unit normal, (3,), world axes."""
+        up = 1.0 / np.sqrt(1.0 + self.slope @ self.slope)
+        return np.array([-self.slope[0] * up, -self.slope[1] * up, up])
+
+
+def plane_of(places: Sequence[Array], hip_height: float) -> GroundPlane:
+    """Return the plane through the last places of contact of all feet, by least squares.
+
+    Across directions in which the feet are close together the plane is level.
+
+    Args:
+        places: Last place of contact of each foot, (n, 3), [m], world axes.
+        hip_height: [m].
+    """
+    center = sum_of(places) / float(len(places))
+    arms = [place - center for place in places]
+    spread = sum_of(np.outer(arm[:2], arm[:2]) for arm in arms) + (_PLANE * hip_height) ** 2 * np.eye(2)
+    return GroundPlane(center, solve_symmetric(spread, sum_of(arm[:2] * arm[2] for arm in arms)))
+
+
+def terrain_heights(terrain: Terrain, start: Array, end: Array, count: int = 5) -> list[Any]:
+    """Return heights of a terrain at places between two places, (count,), [m], world z.
+
+    Args:
+        terrain: The terrain.
+        start: (2,), [m], world axes.
+        end: (2,), [m], world axes.
+        count: Number of places.
+    """
+    fractions = [(k + 1.0) / (count + 1.0) for k in range(count)]
+    return [terrain.height(*(start[:2] + f * (end[:2] - start[:2]))) for f in fractions]
+
+
+def _turned(place: Array, angle: Any) -> Array:
+    c, s = np.cos(angle), np.sin(angle)
+    return np.array([c * place[0] - s * place[1], s * place[0] + c * place[1]])

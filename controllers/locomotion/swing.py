@@ -1,0 +1,74 @@
+"""Paths of swinging feet: from the place of lift-off over the terrain between to the landing place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir import where
+from legged.spatial import Array
+
+
+class Swing(NamedTuple):
+    """Desired motion of a foot.
+
+    Attributes:
+        position: (3,), [m], world axes.
+        velocity: (3,), [m/s], world axes.
+        acceleration: (3,), [m/s^2], world axes.
+    """
+
+    position: Array
+    velocity: Array
+    acceleration: Array
+
+
+def swing_path(progress: Any, duration: Any, start: Array, end: Array, peak: Any) -> Swing:
+    """Return the motion of a foot that leaves the ground at rest, passes a height, and lands at rest.
+
+    With the polynomial S(x) = 10 x^3 - 15 x^4 + 6 x^5, whose first and second derivatives are zero at both ends, the
+    horizontal motion is start + (end - start) S(progress). The height rises by S(2 progress) to the peak and
+    falls by S(2 progress - 1) to the end, so that a foot clears the edge of a stair before it moves far forward.
+
+    Args:
+        progress: Fraction of the swing that has passed, from 0 to 1.
+        duration: Duration of the swing, [s].
+        start: Place of lift-off, (3,), [m], world axes.
+        end: Landing place, (3,), [m], world axes.
+        peak: Largest height, [m], world z.
+    """
+    rate = 1.0 / duration
+    s, ds, dds = _rise(progress, rate)
+    rises = progress < 0.5
+    half, dhalf, ddhalf = _rise(where(rises, 2.0 * progress, 2.0 * progress - 1.0), 2.0 * rate)
+    step, base = end[:2] - start[:2], where(rises, start[2], peak)
+    lift = where(rises, peak - start[2], end[2] - peak)
+    horizontal = start[:2] + step * s
+    return Swing(
+        np.array([horizontal[0], horizontal[1], base + lift * half]),
+        np.array([step[0] * ds, step[1] * ds, lift * dhalf]),
+        np.array([step[0] * dds, step[1] * dds, lift * ddhalf]),
+    )
+
+
+def swing_peak(start: Array, end: Array, clearance: Any, heights: Sequence[Any] = ()) -> Any:
+    """Return the largest height of a swing, [m], world z: the clearance over start, end and the terrain between.
+
+    Args:
+        start: Place of lift-off, (3,), [m], world axes.
+        end: Landing place, (3,), [m], world axes.
+        clearance: Height over the highest of these places, [m].
+        heights: Heights of the terrain between the two places, [m], world z; none for a robot that knows no terrain.
+    """
+    peak = np.maximum(start[2], end[2])
+    for height in heights:
+        peak = np.maximum(peak, height)
+    return peak + clearance
+
+
+def _rise(x: Any, rate: Any) -> tuple[Any, Any, Any]:
+    """Return S(x) and its first two derivatives with respect to time, for x that changes at a rate [1/s]."""
+    y = x * (1.0 - x)
+    return x * x * x * (10.0 - x * (15.0 - 6.0 * x)), 30.0 * y * y * rate, 60.0 * y * (1.0 - 2.0 * x) * rate * rate

@@ -1,0 +1,77 @@
+"""The velocity command of locomotion: values, functions of time, or live input."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from legged import arguments
+from legged.checked import checked
+from legged.errors import ShapeError
+from legged.spatial import Array
+
+Source = float | Callable[[Any], Any]
+
+
+@checked
+@dataclass(frozen=True, eq=False)
+class Command:
+    """Desired motion of a walking robot. Each entry is a number or a function of time [s].
+
+        Command(vx=0.8, yaw_rate=0.3)
+        Command(vx=lambda t: 0.5 * np.minimum(t, 2.0))
+
+    Attributes:
+        vx: Velocity forward along the heading, [m/s].
+        vy: Velocity to the left, [m/s].
+        yaw_rate: Rate of the heading, [rad/s], positive to the left.
+        height: Height of the base over that of the standing posture, [m].
+        pitch: Pitch of the base from the slope of the ground, [rad], positive with the nose down.
+    """
+
+    vx: Source = 0.0
+    vy: Source = 0.0
+    yaw_rate: Source = 0.0
+    height: Source = 0.0
+    pitch: Source = 0.0
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if not callable(getattr(self, field.name)):
+                arguments.number(field.name, getattr(self, field.name))
+
+    @property
+    def is_constant(self) -> bool:
+        """Whether all entries are numbers."""
+        return not any(callable(getattr(self, field.name)) for field in fields(self))
+
+    def __call__(self, t: Any) -> Array:
+        """Return [vx, vy, yaw_rate, height, pitch] at a time t, [s], (5,)."""
+        parts = (getattr(self, field.name) for field in fields(self))
+        return np.stack([part(t) if callable(part) else part + 0.0 * t for part in parts])
+
+    def switches(self, until: float) -> Array:
+        """Return the times before `until` at which an entry jumps, (n,), [s]."""
+        parts = (getattr(self, field.name) for field in fields(self))
+        known = [np.asarray(part.switches(until)) for part in parts if hasattr(part, "switches")]
+        return np.unique(np.concatenate([np.zeros(0), *known]))
+
+
+def read_command(command: Any) -> Array:
+    """Return the five entries of a command at one time, (5,), mixed units as in `Command`.
+
+    Args:
+        command: (5,) numbers or traced expressions.
+
+    Raises:
+        ShapeError: There are not five.
+    """
+    command = np.asanyarray(command)
+    if command.shape != (5,):
+        raise ShapeError(
+            f"a velocity command must be (5,): vx, vy, yaw rate, height and pitch, got shape {command.shape}"
+        )
+    return command

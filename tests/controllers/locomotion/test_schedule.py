@@ -1,0 +1,159 @@
+"""Contact schedules of named gaits for any number of legs, their state over a horizon, transitions, start and stop."""
+
+import numpy as np
+import pytest
+
+import legged
+from controllers.locomotion.schedule import GAITS, ContactSchedule, GaitState, contact_schedule
+from controllers.locomotion.velocity_command import Command
+from legged.errors import DefinitionError, NotFiniteError, ShapeError, UnknownNameError
+
+STEP = 0.002  # [s]
+QUADRUPED = np.array([[0.2, 0.1], [0.2, -0.1], [-0.2, 0.1], [-0.2, -0.1]])  # front left, front right, rear left, right
+
+
+def hips(n: int) -> np.ndarray:
+    """Return the hips of n legs in pairs, left before right, from the rear to the front, (n, 2), [m]."""
+    return np.array([[0.3 * (k // 2), 0.1 if k % 2 == 0 else -0.1] for k in range(n)])
+
+
+def evolve(state, parameters, until, walk=1.0, touched=None):
+    """Return the states at the ends of time steps of `STEP`."""
+    found = []
+    for _ in range(round(until / STEP)):
+        contact = np.zeros(len(state.planted)) if touched is None else touched(state)
+        state = state.advanced(STEP, walk, contact, parameters)
+        found.append(state)
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(GAITS))
+@pytest.mark.parametrize("n", [1, 2, 4, 6, 8])
+def test_each_foot_stands_for_its_duty_factor_in_every_cycle(name, n):
+    schedule = contact_schedule(name, hips(n), 0.2)
+    states = evolve(GaitState.standing(schedule), schedule.parameters, 4.0 * schedule.period)
+    count = round(schedule.period / STEP)  # samples of a cycle
+    stance = np.array([state.stance for state in states])
+    for cycle in (stance[-count:], stance[-2 * count : -count]):
+        assert cycle.mean(axis=0) == pytest.approx(np.array(schedule.duty), abs=2.0 / count)
+
+
+def test_feet_of_named_gaits_move_in_their_groups():
+    expected = {
+        "trot": [[0, 3], [1, 2]],
+        "pace": [[0, 2], [1, 3]],
+        "bound": [[0, 1], [2, 3]],
+        "pronk": [[0, 1, 2, 3]],
+    }
+    for name, groups in expected.items():
+        touchdowns = np.array(contact_schedule(name, QUADRUPED, 0.2).touchdowns)
+        assert [list(np.flatnonzero(touchdowns == t)) for t in dict.fromkeys(touchdowns)] == groups
+    order = np.argsort(contact_schedule("walk", QUADRUPED, 0.2).touchdowns)
+    assert list(order) == [2, 0, 3, 1]  # lateral sequence: rear left, front left, rear right, front right
+    tripods = np.array(contact_schedule("tripod", hips(6), 0.2).touchdowns)
+    assert list(np.flatnonzero(tripods == 0.0)) == [0, 3, 4]
+    assert contact_schedule("walk", hips(2), 0.2).touchdowns == (0.0, 0.5)
+
+
+@pytest.mark.parametrize("n", [4, 6])
+def test_a_crawl_lifts_one_foot_at_a_time(n):
+    schedule = contact_schedule("crawl", hips(n), 0.2)
+    states = evolve(GaitState.standing(schedule), schedule.parameters, 2.0 * schedule.period)
+    assert min(sum(state.stance) for state in states) == n - 1
+
+
+@pytest.mark.parametrize("walk", [1.0, 0.0])
+def test_the_forecast_agrees_with_what_follows(walk):
+    schedule = contact_schedule("gallop", QUADRUPED, 0.2)
+    states = evolve(GaitState.standing(schedule), schedule.parameters, 3.0 * schedule.period)
+    for start in (states[20], states[-40], states[-17]):
+        following = evolve(start, schedule.parameters, 0.6 * schedule.period, walk)
+        start = start._replace(walking=walk)
+        for k, state in list(enumerate(following))[::7]:
+            if walk or not all(state.stance):
+                ahead = (k + 1) * STEP
+                assert start.stance_after(ahead) == state.stance or start.stance_after(ahead - 1e-6) == state.stance
+
+
+def test_times_to_touchdown_and_lift_off_are_those_of_the_next_change():
+    schedule = contact_schedule("trot", QUADRUPED, 0.2)
+    states = evolve(GaitState.standing(schedule), schedule.parameters, 3.0 * schedule.period)
+    stance = np.array([state.stance for state in states])
+    start = len(states) // 2
+    for foot in range(4):
+        change = start + int(np.argmax(stance[start:, foot] != stance[start, foot]))
+        at = states[start]
+        expected = at.time_to_lift_off[foot] if stance[start, foot] else at.time_to_touchdown[foot]
+        assert (change - start) * STEP == pytest.approx(expected, abs=1.01 * STEP)
+
+
+def test_a_stopped_robot_puts_down_all_feet_and_starts_again():
+    schedule = contact_schedule("trot", QUADRUPED, 0.2)
+    moving = evolve(GaitState.standing(schedule), schedule.parameters, 2.3 * schedule.period)
+    stopping = evolve(moving[-1], schedule.parameters, 1.5 * schedule.period, walk=0.0)
+    assert not all(moving[-1].stance)
+    assert all(stopping[-1].stance) and stopping[-1].phase == stopping[-2].phase
+    lifted = np.array([state.stance for state in stopping])
+    assert (np.diff(lifted, axis=0) >= 0.0).all()  # no foot lifts off
+    again = evolve(stopping[-1], schedule.parameters, 1.0 * schedule.period)
+    first = next(k for k, state in enumerate(again) if not all(state.stance))
+    assert first * STEP == pytest.approx(0.2 * schedule.period, abs=2.0 * STEP)
+    assert again[first].stance.count(0.0) == 2  # a diagonal pair lifts off first
+
+
+def test_contact_in_the_second_half_of_a_swing_ends_it():
+    schedule = contact_schedule("trot", QUADRUPED, 0.2)
+
+    def touches_late(state):
+        return [1.0 if progress > 0.8 else 0.0 for progress in state.swing_progress]
+
+    states = evolve(GaitState.standing(schedule), schedule.parameters, 4.0 * schedule.period, touched=touches_late)
+    count = round(schedule.period / STEP)
+    stance = np.array([state.stance for state in states[-count:]]).mean(axis=0)
+    assert stance == pytest.approx(0.5 + 0.2 * 0.5, abs=2.0 / count)  # the last fifth of the swings becomes stance
+
+
+@pytest.mark.parametrize("after", ["walk", "bound", "pace"])
+def test_a_transition_reaches_the_new_gait_without_turning_back_a_phase(after):
+    first, second = (contact_schedule(name, QUADRUPED, 0.2) for name in ("trot", after))
+    states = evolve(evolve(GaitState.standing(first), first.parameters, 1.0)[-1], second.parameters, 5.0)
+    assert states[-1].flat()[-9:] == pytest.approx(second.parameters, abs=1e-9)
+    local = np.array([state.local for state in states])
+    advance = (np.diff(local, axis=0) + 0.5) % 1.0 - 0.5
+    assert (advance > 0.0).all()
+    stance = np.array([state.stance for state in states])
+    for foot in range(4):
+        swings = np.diff(np.flatnonzero(np.diff(stance[:, foot]) != 0)) * STEP
+        assert swings.min() > 0.1  # [s], no foot taps
+
+
+def test_a_traced_schedule_computes_the_same_numbers():
+    schedule = contact_schedule("walk", QUADRUPED, 0.2)
+
+    def law(flat, walk, parameters):
+        state = GaitState.of(flat).advanced(STEP, walk, np.zeros(4), parameters)
+        return np.concatenate([state.flat(), np.stack(state.stance_after(0.2)), np.stack(state.time_to_lift_off)])
+
+    kernel = legged.compile(law, flat=GaitState.size(4), walk=(), parameters=9)
+    flat = GaitState.standing(schedule).flat()
+    for k in range(300):
+        values = law(flat, float(k < 200), schedule.parameters)
+        assert kernel(flat, float(k < 200), schedule.parameters) == pytest.approx(values, abs=1e-12)
+        flat = values[: GaitState.size(4)]
+
+
+def test_impossible_schedules_are_refused():
+    with pytest.raises(DefinitionError, match="duty factors"):
+        ContactSchedule(0.5, 1.2, (0.0, 0.5))
+    with pytest.raises(ShapeError, match="one for each foot"):
+        ContactSchedule(0.5, (0.5, 0.5, 0.5), (0.0, 0.5))
+    with pytest.raises(UnknownNameError, match="trott"):
+        contact_schedule("trott", QUADRUPED, 0.2)
+
+
+def test_commands_are_numbers_or_functions_of_time():
+    command = Command(vx=lambda t: 0.5 * t, yaw_rate=0.3)
+    assert command(2.0) == pytest.approx([1.0, 0.0, 0.3, 0.0, 0.0])
+    assert not command.is_constant and Command(vx=1.0).is_constant
+    with pytest.raises(NotFiniteError):
+        Command(vx=np.nan)
