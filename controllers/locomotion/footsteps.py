@@ -72,9 +72,8 @@ class FootstepLaw:
                 s = phase - touchdown
                 s = s - np.floor(s)
                 stands = where(s < duty, 1.0, 0.0)
-                total = total + stands * (
-                    place + self._advance(place, velocity, yaw_rate, (0.5 * duty - s) * state.period)
-                )
+                ahead = self._advance(place, velocity, yaw_rate, (0.5 * duty - s) * state.period)
+                total = total + stands * (place + ahead)
                 count = count + stands
             pressures.append((total / np.maximum(count, 1.0), where(count > 0.5, decay, 1.0)))
         gain, offset = 1.0, np.zeros(2)
@@ -84,8 +83,8 @@ class FootstepLaw:
 
     def landing(
         self, state: GaitState, feet: Array, xi: Array, heading: Array, velocity: Array, yaw_rate: Any
-    ) -> list[Array]:
-        """Return the next landing place of each foot, (n, 2), [m], world axes.
+    ) -> tuple[list[Array], Array]:
+        """Return (next landing place of each foot, (n, 2); deviation of xi now, (2,)), [m], world axes.
 
         The feet that stand define where a robot without deviation would be now; the deviation of xi from the periodic
         motion there, as far as the center of pressure cannot remove it, grows by exp(omega t) until touchdown.
@@ -122,7 +121,7 @@ class FootstepLaw:
             deviation = (error - along + remaining * along) * growth
             ahead = place + self._advance(place, velocity, yaw_rate, 0.5 * duty * state.period)
             found.append(center + deviation + to_world @ (velocity * left + _turned(ahead, yaw_rate * left)))
-        return found
+        return found, error
 
     def within_reach(
         self, landing: Array, i: int, hip: Array, feet: Array, stance: Sequence[Any], heading: Array, height: Any

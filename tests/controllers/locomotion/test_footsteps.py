@@ -1,0 +1,137 @@
+"""Landing places on the linear inverted pendulum, the plane of the feet, and swing paths."""
+
+import numpy as np
+import pytest
+
+from controllers.locomotion.footsteps import FootstepLaw, plane_of, terrain_heights
+from controllers.locomotion.schedule import ContactSchedule, GaitState, contact_schedule, foot_rows
+from controllers.locomotion.swing import swing_path, swing_peak
+from legged.ground import Slope, Stairs
+
+OMEGA = 5.5  # [1/s], of a quadruped of 0.32 m
+STEP = 0.002  # [s]
+FEET = {
+    2: np.array([[0.0, 0.06], [0.0, -0.06]]),
+    4: np.array([[0.2, 0.14], [0.2, -0.14], [-0.2, 0.14], [-0.2, -0.14]]),
+    6: np.array([[x, y] for x in (-0.25, 0.0, 0.25) for y in (0.15, -0.15)]),
+}
+HEADING = np.eye(2)
+
+
+def law(n: int) -> FootstepLaw:
+    places = FEET[n]
+    rows = foot_rows(places)
+    neighbors = tuple(rows.index((row, 1 - side)) for row, side in rows)
+    hips = np.column_stack([places, np.zeros(n)])
+    return FootstepLaw(places, hips, np.full(n, 0.4), neighbors, OMEGA)
+
+
+def walked(name, n, velocity, yaw_rate=0.0, push=0.0, until=8.0):
+    """Return positions, velocities, headings and feet of an inverted pendulum over feet that follow the law.
+
+    The center of pressure is the mean of the feet that stand, so that only stepping balances. The push changes the
+    velocity sideways after the first half of the time.
+    """
+    steps, schedule = law(n), contact_schedule(name, FEET[n], 1.0 / OMEGA)
+    if name == "walk":  # no time with both feet on the ground, in which the law expects the center of pressure to act
+        schedule = ContactSchedule(schedule.period, 0.5, schedule.touchdowns)
+    state = GaitState.standing(schedule)
+    feet = np.column_stack([FEET[n], np.zeros(n)])
+    c, rate, turn, found = np.zeros(2), np.zeros(2), 0.0, []
+    for k in range(round(until / STEP)):
+        before = state.stance
+        state = state.advanced(STEP, 1.0, np.zeros(n), schedule.parameters)
+        forward = np.array([np.cos(turn), np.sin(turn)])
+        heading = np.array([forward, [-forward[1], forward[0]]])
+        landing, _ = steps.landing(state, feet, c + rate / OMEGA, heading, np.array(velocity), yaw_rate)
+        for i in range(n):
+            if before[i] < 0.5 < state.stance[i]:
+                feet[i, :2] = planned[i]  # noqa: F821  the landing places of the last time step
+        planned = landing  # noqa: F841
+        stance = np.array(state.stance)
+        pressure = stance @ feet[:, :2] / stance.sum() if stance.any() else c
+        rate = rate + STEP * OMEGA**2 * (c - pressure)
+        c, turn = c + STEP * rate, turn + STEP * yaw_rate
+        if k == round(until / STEP) // 2:
+            rate = rate + np.array([0.0, push])
+        found.append([*c, *rate, turn, *feet[:, :2].ravel()])
+    return np.array(found), schedule.period
+
+
+@pytest.mark.parametrize(
+    ("name", "n", "velocity"),
+    [
+        ("walk", 2, (0.3, 0.0)),
+        ("walk", 2, (0.0, 0.1)),
+        ("trot", 4, (1.0, 0.0)),
+        ("trot", 4, (0.3, 0.4)),
+        ("pace", 4, (0.5, 0.0)),
+        ("bound", 4, (0.8, 0.0)),
+        ("pronk", 4, (0.6, 0.0)),
+        ("tripod", 6, (0.4, 0.1)),
+    ],
+)
+def test_a_pendulum_that_steps_by_the_law_moves_at_the_commanded_velocity_after_a_push(name, n, velocity):
+    found, period = walked(name, n, velocity, push=0.15)
+    count = round(period / STEP)
+    cycles = found[: len(found) // count * count : count]
+    mean = (cycles[-1, :2] - cycles[-5, :2]) / (4.0 * count * STEP)
+    assert mean == pytest.approx(velocity, abs=0.05)  # [m/s]; the period is not a whole number of time steps
+
+
+def test_feet_of_a_turning_pendulum_stay_under_its_body():
+    found, _ = walked("trot", 4, (0.3, 0.0), yaw_rate=1.0)
+    for c, turn, feet in zip(found[-400:, :2], found[-400:, 4], found[-400:, 5:], strict=True):
+        R = np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+        assert np.abs((feet.reshape(-1, 2) - c) @ R - FEET[4]).max() < 0.2  # [m], half a stride and the turn
+
+
+def test_the_periodic_motion_of_a_trot_and_of_a_biped_is_that_of_the_closed_form():
+    v = 0.8
+    for n, name in ((2, "walk"), (4, "trot")):
+        schedule = contact_schedule(name, FEET[n], 1.0 / OMEGA)
+        schedule = ContactSchedule(schedule.period, 0.5, schedule.touchdowns)
+        T = 0.5 * schedule.period
+        state = GaitState.standing(schedule)._replace(phase=0.0, walking=1.0)  # the first foot touches down
+        x, y = law(n).nominal_divergence(state, np.array([v, 0.0]), 0.0)
+        ahead = v / OMEGA + x - v * T / 2.0  # xi minus the foot
+        assert ahead == pytest.approx(v * T / np.expm1(OMEGA * T), rel=0.02)  # error of 20 samples of a cycle
+        if n == 2:
+            assert FEET[2][0, 1] - y == pytest.approx(0.12 / (np.exp(OMEGA * T) + 1.0), rel=0.02)
+
+
+def test_landing_places_stay_within_reach_and_do_not_cross_the_other_foot():
+    steps, feet = law(2), np.column_stack([FEET[2], np.zeros(2)])
+    hip = np.array([0.0, 0.06, 0.32])
+    far = steps.within_reach(np.array([1.0, 0.06]), 0, hip, feet, [0.0, 1.0], HEADING, 0.0)
+    assert np.hypot(*(far - hip[:2])) == pytest.approx(np.sqrt((0.97 * 0.4) ** 2 - 0.32**2))
+    crossed = steps.within_reach(np.array([0.0, -0.1]), 0, hip, feet, [0.0, 1.0], HEADING, 0.0)
+    assert crossed[1] == pytest.approx(-0.06 + 0.06)  # half the distance of standing from the other foot
+    free = steps.within_reach(np.array([0.05, 0.1]), 0, hip, feet, [0.0, 1.0], HEADING, 0.0)
+    assert free == pytest.approx([0.05, 0.1])
+
+
+def test_the_plane_of_the_feet_is_the_slope_and_level_across_a_line_of_feet():
+    slope = Slope(0.2, heading=0.5)
+    places = [np.array([x, y, slope.height(x, y)]) for x, y in FEET[4] + [2.0, 1.0]]
+    plane = plane_of(places, 0.32)
+    assert plane.normal == pytest.approx(slope.normal(0.0, 0.0), abs=0.01)
+    line = plane_of([np.array([0.0, y, 0.1 * y]) for y in (0.1, -0.1)], 0.32)
+    assert line.slope[0] == 0.0
+
+
+def test_a_swing_leaves_and_lands_at_rest_and_clears_a_stair():
+    stairs = Stairs((0.1,), (0.1,))
+    start, end = np.zeros(3), np.array([0.25, 0.02, 0.1])
+    peak = swing_peak(start, end, 0.05, terrain_heights(stairs, start, end))
+    assert peak == pytest.approx(0.15)
+    times = np.linspace(0.0, 1.0, 201)
+    motion = [swing_path(t, 0.25, start, end, peak) for t in times]
+    place, velocity, acceleration = (np.array([getattr(m, k) for m in motion]) for k in motion[0]._fields)
+    assert place[0] == pytest.approx(start) and place[-1] == pytest.approx(end, abs=1e-12)
+    assert velocity[[0, -1]] == pytest.approx(np.zeros((2, 3)), abs=1e-9)
+    assert (place[:, 2] >= [stairs.height(x, y) for x, y, _ in place]).all()
+    assert place[:, 2].max() == pytest.approx(peak)
+    between = 0.25 * np.diff(times)[:, None]
+    assert np.diff(place, axis=0) / between == pytest.approx((velocity[1:] + velocity[:-1]) / 2, abs=5e-3)
+    assert np.diff(velocity, axis=0) / between == pytest.approx((acceleration[1:] + acceleration[:-1]) / 2, abs=0.2)
