@@ -1,9 +1,9 @@
 """Contact points of two boxes by the separating axis theorem, over any element and without branches.
 
 Of the 15 candidate axes, six face normals and nine cross products of edges, the one with the largest separation gives
-the contact normal. For a face normal, the contact points are corners of the overlap of both faces, with their own gaps.
-For a pair of edges, one point is in contact and three are far apart. Without overlap, the gaps are the separation,
-which does not exceed the distance of the boxes.
+the contact normal. For a face normal, the contact points are corners of the overlap of both faces, with their own
+gaps. For a pair of edges, one point is in contact and three are far apart; for parallel edges, two points and two.
+Without overlap, the gaps are the separation, which does not exceed the distance of the boxes.
 
 In this file, a and b are the half edges of the boxes A and B, C (3, 3) has B's axes as columns, and d is B's center, in
 A's axes and from A's center.
@@ -25,6 +25,7 @@ PARALLEL = 1e-3
 """Squared sine below which edges count as parallel; a face then separates as well."""
 FACE_PREFERENCE = 0.02
 """Separation by which an edge pair must exceed a face, relative to the shortest half edge."""
+_INCLINED = 3.9  # square of the sum of two unit normals that differ by 18 degrees
 _COS, _SIN = np.cos(0.3), np.sin(0.3)  # direction of the first corner, which is no axis of symmetry
 _ABSENT = -1e9  # [m], merit of a corner that does not exist
 _DEPTH_WEIGHT = 10.0  # weight of depth against distance, so that the deepest corner is selected
@@ -54,10 +55,57 @@ def box_box(a: Array, b: Array, C: Array, d: Array) -> BoxContact:
         C: Rotation from B's axes to A's axes, (3, 3). d: A's center to B's center, (3,), [m], A's axes.
     """
     face, edge = _faces(a, b, C, d), _edges(a, b, C, d)
-    crossed = edge.axis > face.axis + FACE_PREFERENCE * _shortest(a, b)
+    tolerance = FACE_PREFERENCE * _shortest(a, b)
+    crossed = edge.axis > face.axis + tolerance
     gaps = [where(crossed, edge.axis + (FAR if k else 0.0), gap) for k, gap in enumerate(face.gaps)]
     points = [where(crossed, edge.points[0], point) for point in face.points]
-    return BoxContact(where(crossed, edge.axis, face.axis), where(crossed, edge.n, face.n), gaps, points)
+    found = BoxContact(where(crossed, edge.axis, face.axis), where(crossed, edge.n, face.n), gaps, points)
+    is_parallel, along = _parallel_edges(a, b, C, d)
+    meets = is_parallel & (along.axis > found.axis - tolerance)
+    gaps = [where(meets, own, gap) for own, gap in zip(along.gaps, gaps, strict=True)]
+    points = [where(meets, own, point) for own, point in zip(along.points, points, strict=True)]
+    return BoxContact(where(meets, along.axis, found.axis), where(meets, along.n, found.n), gaps, points)
+
+
+def _parallel_edges(a: Array, b: Array, C: Array, d: Array) -> tuple[Any, BoxContact]:
+    """Return whether two parallel edges face each other, and their contact: both ends of the part that they share.
+
+    Such edges have no common normal: each direction between the normals of the faces at both edges separates the boxes
+    alike. The normal is the mean of the two best face normals, which for cards that lean on each other is horizontal.
+    """
+    e, size = C.T @ d, np.abs(C)
+    (first, second), _ = largest(np.abs(d) - a - size @ b)
+    (first_b, second_b), _ = largest(np.abs(e) - b - size.T @ a)
+    choice = _selector(first, second)
+    total = np.array([sign_of(x) * own for x, own in zip(d, choice, strict=True)])
+    choice = _selector(first_b, second_b)
+    total = total + C @ np.array([sign_of(x) * own for x, own in zip(e, choice, strict=True)])
+    square = total @ total
+    n = total / np.sqrt(where(square > 1.0, square, 1.0))
+    m = C.T @ n
+    (u, on_a), (w, on_b) = _facing_edge(a, n), _facing_edge(b, m)
+    apart = d - C @ on_b - on_a
+    axis, shift = apart @ n, apart @ u
+    half, half_b = u @ a, w @ b
+    low, high = np.maximum(-half, shift - half_b), np.minimum(half, shift + half_b)
+    cosine = u @ C @ w
+    is_parallel = (cosine * cosine > 1.0 - PARALLEL) & (square > 1.0) & (square < _INCLINED) & (low < high)
+    points = [on_a + 0.5 * axis * n + s * u for s in (low, high)]
+    return is_parallel, BoxContact(axis, n, [axis, axis, axis + FAR, axis + FAR], points + points)
+
+
+def _selector(first: Any, second: Any) -> list[Any]:
+    """Return a one at the largest of three numbers, and zeros, from the conditions of `largest`."""
+    x = where(first, 1.0, 0.0)
+    y = where(first, 0.0, where(second, 1.0, 0.0))
+    return [x, y, 1.0 - x - y]
+
+
+def _facing_edge(half: Array, n: Array) -> tuple[Array, Array]:
+    """Return the direction of the edge that lies farthest along n, and its middle, (3,) each, box axes."""
+    (first, second), _ = largest(-np.abs(n))
+    u = np.array(_selector(first, second))
+    return u, np.array([(1.0 - u[k]) * sign_of(n[k]) * half[k] for k in range(3)])
 
 
 def _faces(a: Array, b: Array, C: Array, d: Array) -> BoxContact:

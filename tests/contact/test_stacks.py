@@ -87,3 +87,34 @@ def test_a_box_slides_above_the_friction_angle(excess, slides):
         v = step(tilted, qs, [v]).v_next[0]
     expected = 3.0 * STEP * G * (np.sin(angle) - 0.6 * np.cos(angle)) if slides else 0.0
     assert abs(v[3] - expected) < 1e-5  # [m/s], the tolerance of the solver; for this excess it slides at 1.7e-4
+
+
+CARD, LEAN = (0.01, 0.3, 0.4), np.radians(25.0)  # [m], angle of the cards to the vertical, [rad]
+
+
+def card_house(friction):
+    """Return two cards that lean on each other along their upper inner edges, and their configurations."""
+    thick, _, high = CARD
+    along, across = np.array([np.sin(LEAN), 0.0, np.cos(LEAN)]), np.array([np.cos(LEAN), 0.0, -np.sin(LEAN)])
+    top, foot = 0.5 * (thick * across + high * along), 0.5 * (thick * across - high * along)  # of the left card
+    inertia, shape = legged.box_inertia(0.1, CARD), [Box(CARD)]
+    robot = legged.RobotBuilder("left", legged.Link("left", inertia, shapes=shape)).build()
+    q = robot.neutral()
+    q[:4], q[4:] = (np.cos(LEAN / 2), 0.0, np.sin(LEAN / 2), 0.0), (-top[0], 0.0, -foot[2])
+    place = (top[0], 0.0, -foot[2])
+    right = FreeBody(
+        "right", inertia, shape, position=place, quaternion=(np.cos(LEAN / 2), 0.0, -np.sin(LEAN / 2), 0.0)
+    )
+    pairs = ("left", "terrain"), ("right", "terrain"), ("left", "right")
+    critical = -foot[0] / (top[2] - foot[2])  # moments of the weight and of the other card about the foot
+    return Scene.of(robot, Rigid(friction * critical, pairs=pairs, tolerance=1e-8), [right]), [q, right.state()[0]]
+
+
+@pytest.mark.parametrize(("ratio", "stands"), [(1.01, True), (0.99, False)])
+def test_two_cards_stand_above_the_critical_friction(ratio, stands):
+    """Their edges are parallel and have no common normal; by symmetry the force between them is horizontal."""
+    scene, qs = card_house(ratio)
+    found = step(scene, qs, [np.zeros(6)] * 2)
+    assert found.residual < 1e-5
+    speed = max(np.abs(v).max() for v in found.v_next)
+    assert speed < 1e-6 if stands else speed > 1e-4  # [m/s], [rad/s] after a step of 1 ms
