@@ -21,10 +21,13 @@ import numpy as np
 from controllers.locomotion import second_order_cone as soc
 from controllers.locomotion.quasidefinite import Factors, factor
 from legged.compiler.ir import repeat_while, where
+from legged.compiler.ir.annotations import stage
 from legged.spatial import Array, is_finite, is_zero, sum_of
 
 TOLERANCE = 1e-6
 """Relative accuracy of the objective at which the iterations end."""
+FACTORIZATION, SUBSTITUTION, ITERATION = "factorization", "substitution", "other of an iteration"
+"""Stages of an iteration in operation counts."""
 _TO_BOUNDARY = 0.99  # of the step to the boundary of the cones
 _LEAST_SLACK = 1e-2  # of a start, in units of x and B x
 _LEAST_MULTIPLIER, _MOST_MULTIPLIER = 1e-2, 1e2  # of a start, relative to the unit of the objective
@@ -231,7 +234,8 @@ class _Method:
             for j, value in (self.B if kind == "bound" else self.E)[i].items():
                 K[j][node] = value
             K[node][node] = -1.0 / total[i] if kind == "bound" else -p.compliance[i]
-        return factor(K, len(self.hard)), total, weights
+        with stage(FACTORIZATION):
+            return factor(K, len(self.hard)), total, weights
 
     def _step(
         self,
@@ -262,7 +266,8 @@ class _Method:
             b[j] = b[j] + value * by_row[i]
         for (kind, i), node in self.node.items():
             b[node] = by_row[i] / total[i] if kind == "bound" else -now.equations[i]
-        found = factors.solve(b)
+        with stage(SUBSTITUTION):
+            found = factors.solve(b)
         dx = np.array(found[:n])
         dy = np.array([found[self.node["equation", i]] for i in range(len(p.e))])
         rates = {i: (found[self.node["bound", i]] + by_row[i]) / total[i] for i in self.bounded}

@@ -272,8 +272,8 @@ def posture(
     velocities: Any = 0.0,
     accelerations: Any = 0.0,
     gains: Gains = _GAINS,
-    weight: Any = 1e-2,
-    level: int = 0,
+    weight: Any = 0.1,
+    level: int = 1,
 ) -> Task:
     """Return the task that the joints follow a reference.
 
@@ -283,7 +283,7 @@ def posture(
         velocities: Desired joint velocities, (nj,) or a number, [rad/s] or [m/s], joint coordinates.
         accelerations: Desired joint accelerations, (nj,) or a number, [rad/s^2] or [m/s^2], joint coordinates.
         gains: (K_p, K_d): numbers, or one per joint, (nj,), [1/s^2] and [1/s].
-        weight: As in `Task`; smaller than that of other tasks by default. level: See `Task`.
+        weight, level: See `Task`; by default the posture yields to tasks of level 0.
     """
     robot, base = model.robot, model.robot.base
     b = accelerations + gains[0] * (positions - model.q[base.nq :]) + gains[1] * (velocities - model.v[base.nv :])

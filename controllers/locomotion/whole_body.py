@@ -24,7 +24,7 @@ FORCE_WEIGHT = 1e-4
 """Weight of the deviation of contact forces, per robot's mass, from their references."""
 ITERATIONS = 12
 """Largest number of iterations of a call: enough without a start; a start from the last time step needs 3 to 5."""
-_REGULARIZATION = 1e-6  # weight of all accelerations, which makes the solution unique
+_REGULARIZATION = 1e-8  # weight of all accelerations, which makes the solution unique
 _SOFTNESS = 1e-6  # of the bounds of joint accelerations, see `QuadraticProgram`
 _FALL = 9.81  # [m/s^2], unit of forces, times the robot's mass, without gravity
 
@@ -41,7 +41,8 @@ class JointLimits:
     torques where all together have no solution; torques do not.
 
     Attributes:
-        torque: Largest torque, (nj,), [N m] or [N], joint coordinates; infinite for no limit.
+        torque: Largest torque, (nj,), [N m] or [N], joint coordinates; infinite for no limit. It may be traced, as a
+            limit that depends on speed is.
         lower, upper: Range of positions, (nj,), [rad] or [m]; infinite for no limit.
         speed: Largest speed, (nj,), [rad/s] or [m/s]; infinite for no limit.
         acceleration: Largest acceleration of every joint, [rad/s^2] or [m/s^2].
@@ -66,13 +67,14 @@ class JointLimits:
             if not 0.0 < value < np.inf:
                 raise DefinitionError(f"the {name} of joint limits must be positive and finite, got {value}")
         for name in ("torque", "lower", "upper", "speed"):
-            limits = np.asarray(getattr(self, name), dtype=float)
+            limits = np.asarray(getattr(self, name))
             if limits.shape != np.shape(self.torque) or limits.ndim != 1:
                 raise ShapeError(f"{name} must be (nj,), one entry per joint coordinate, got shape {limits.shape}")
             object.__setattr__(self, name, limits)
-        if not (np.all(self.torque > 0.0) and np.all(self.speed > 0.0)):
-            raise DefinitionError("limits of torque and speed must be positive, infinite for no limit")
-        if not np.all(self.lower <= self.upper):
+        for name in ("torque", "speed"):
+            if any(not x > 0.0 for x in getattr(self, name) if isinstance(x, int | float)):
+                raise DefinitionError(f"limits of {name} must be positive, infinite for no limit")
+        if any(x > y for x, y in zip(self.lower, self.upper, strict=True) if isinstance(x, int | float)):
             raise DefinitionError("the lower end of a joint's range must not exceed the upper end")
 
     @classmethod

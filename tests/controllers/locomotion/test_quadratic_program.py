@@ -5,10 +5,15 @@ import daqp
 import numpy as np
 import pytest
 import scipy.sparse
+from oracles.urdfs import all_urdfs
 
+import controllers
 import legged
 from controllers.locomotion.quadratic_program import TOLERANCE, QuadraticProgram, solve
+from controllers.locomotion.tasks import WholeBodyModel, base_pose, posture
+from controllers.locomotion.whole_body import FORCE_WEIGHT, Contact, JointLimits, whole_body_program
 
+FILES = all_urdfs()
 ITERATIONS = 25  # enough for random problems far from their start
 
 
@@ -73,16 +78,66 @@ def test_objective_and_feasibility_are_those_of_clarabel(cones, soft):
         assert found.residual < 2 * TOLERANCE
 
 
+def by_daqp(problem: QuadraticProgram) -> np.ndarray:
+    """Return the solution of daqp of a program without cones."""
+    rows = np.vstack([problem.B, problem.E])
+    upper, lower = (np.concatenate([bounds, problem.e]) for bounds in (problem.upper, problem.lower))
+    sense = np.array([0] * len(problem.B) + [5] * len(problem.E), dtype=np.int32)
+    return daqp.solve(problem.H, problem.g, rows, upper, lower, sense, primal_tol=1e-9)[0]
+
+
 def test_objective_and_feasibility_are_those_of_daqp():
     for seed in range(10):
         problem = random_program(seed, 0)
         found = solve(problem, np.zeros(problem.iterate_size), ITERATIONS)
-        rows = np.vstack([problem.B, problem.E])
-        upper, lower = (np.concatenate([bounds, problem.e]) for bounds in (problem.upper, problem.lower))
-        sense = np.array([0] * len(problem.B) + [5] * len(problem.E), dtype=np.int32)
-        x, *_ = daqp.solve(problem.H, problem.g, rows, upper, lower, sense)
-        assert objective(problem, found.x) == pytest.approx(objective(problem, x), rel=20 * TOLERANCE)
+        assert objective(problem, found.x) == pytest.approx(objective(problem, by_daqp(problem)), rel=20 * TOLERANCE)
         assert found.residual < 2 * TOLERANCE
+
+
+def whole_body_problem(word: str, seed: int) -> QuadraticProgram:
+    """Return the program of a robot from a file that stands and moves, with desired accelerations out of reach."""
+    robot = legged.load(next(path for name, path in FILES.items() if word in name))
+    rng = np.random.default_rng(seed)
+    home = controllers.home_of(robot)
+    q, _ = controllers.Posture(tuple(home.angles), home.base_height).initial_state(robot)
+    model = WholeBodyModel(robot, q, 0.2 * rng.normal(size=robot.nv))
+    contacts = [Contact(c.link, c.position, 1.0, 0.4, most=20.0 * robot.mass) for c in robot.contacts]
+    base = model.point(0)
+    pose = base_pose(model, base.position, base.rotation, base.twist, 5.0 * rng.normal(size=6))
+    limits = JointLimits.of(robot, acceleration=300.0)
+    tasks = [pose, posture(model, q[robot.base.nq :])]
+    problem, _ = whole_body_program(model, contacts, tasks, limits, FORCE_WEIGHT)
+    mirrored = np.triu(problem.H) + np.triu(problem.H, 1).T
+    return problem._replace(H=mirrored, softness=[0.0] * len(problem.softness))
+
+
+def with_pyramids(problem: QuadraticProgram) -> QuadraticProgram:
+    """Return the program with |f_1|, |f_2| <= mu f_n / sqrt(2), f_n >= 0 for each cone."""
+    rows = []
+    for (one, two, normal), mu in zip(problem.cones, problem.friction, strict=True):
+        x, y, z = np.eye(len(problem.g))[[one, two, normal]]
+        rows += [mu / np.sqrt(2.0) * z + sign * t for t in (x, y) for sign in (1.0, -1.0)] + [z]
+    count = len(rows)
+    return problem._replace(
+        B=np.vstack([problem.B, rows]), lower=[*problem.lower, *([0.0] * count)], friction=(), cones=(),
+        upper=[*problem.upper, *([np.inf] * count)], softness=[*problem.softness, *([0.0] * count)],
+    )  # fmt: skip
+
+
+@pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+@pytest.mark.parametrize(
+    "word",
+    ["go2/", *(pytest.param(word, marks=pytest.mark.slow) for word in ("anymal_c", "g1/g1_29", "talos_reduced"))],
+)
+def test_whole_body_programs_have_the_objective_of_clarabel_and_daqp(word):
+    for seed in range(2):
+        problem = whole_body_problem(word, seed)
+        for program, reference in ((problem, by_clarabel), (with_pyramids(problem), by_daqp)):
+            found = solve(program, np.zeros(program.iterate_size), ITERATIONS)
+            expected = objective(program, reference(program))
+            # relative to 1 + |objective|: the iterations end at a gap of TOLERANCE of it
+            assert abs(objective(program, found.x) - expected) < 5 * TOLERANCE * (1.0 + abs(expected))
+            assert found.residual < 2 * TOLERANCE
 
 
 def test_a_start_from_the_solution_of_a_similar_problem_takes_fewer_iterations():
