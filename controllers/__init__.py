@@ -40,6 +40,7 @@ from controllers.gaits import (
 from controllers.hybrid_control import FaceContact, HybridControl
 from controllers.joint_servo import JointPD, JointPID
 from controllers.law import GaitLaw
+from controllers.locomotion import Command, ContactSchedule, Locomotion
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
 from controllers.suited_law import servo_gains, suited_law
 from controllers.wrappers import (
@@ -60,9 +61,11 @@ __all__ = [
     "Balanced",
     "BendSwivelBalance",
     "BendSwivelControl",
+    "Command",
     "CommandedLaw",
     "CommandedPosture",
     "ComputedTorque",
+    "ContactSchedule",
     "Crawl",
     "Delay",
     "FaceContact",
@@ -79,6 +82,7 @@ __all__ = [
     "Limits",
     "LinearQuadraticBalance",
     "LiveCommand",
+    "Locomotion",
     "NominalModel",
     "NumericalGait",
     "OpenLoop",

@@ -116,7 +116,7 @@ class FootstepLaw:
         norm = support.norm(along)
         found = []
         for place, left, duty in zip(self.stances, state.time_to_touchdown, state.duty, strict=True):
-            growth = np.exp(self.omega * left)
+            growth = np.exp(self.omega * np.minimum(left, (1.0 - duty) * state.period))
             remaining = np.maximum(norm - _REACH * (1.0 - 1.0 / growth), 0.0) / norm
             deviation = (error - along + remaining * along) * growth
             ahead = place + self._advance(place, velocity, yaw_rate, 0.5 * duty * state.period)

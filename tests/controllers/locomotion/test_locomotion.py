@@ -1,0 +1,91 @@
+"""Robots walk at commanded velocities on rigid ground, turn, stop and catch themselves."""
+
+from functools import cache
+
+import numpy as np
+import pytest
+from oracles.urdfs import all_urdfs
+
+import legged
+import robots
+from controllers import Command, ContactSchedule, Locomotion
+from legged.errors import DefinitionError
+from legged.ground import Slope
+
+FILES = all_urdfs()
+STEP = legged.TimeStepping(2e-3)
+needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
+
+
+@cache
+def simulation(name: str, gait: str, terrain=None):
+    """Return (robot, its initial state, a simulation whose steps take the command)."""
+    robot = legged.load(FILES[name]) if "/" in name else getattr(robots, name)()
+    law = Locomotion(gait, None, terrain=terrain)
+    state = law.initial_state(robot)
+    ground = legged.Rigid(friction=0.6) if terrain is None else legged.Rigid(friction=0.6, terrain=terrain)
+    return robot, state, legged.Simulation(robot, law, ground=ground, q=state[0], v=state[1], integrator=STEP)
+
+
+def walked(name, gait, command, until=3.0, terrain=None, after=1.5):
+    """Return (mean velocity in heading axes (2,), [m/s], yaw rate, [rad/s], base positions (T, 3), R of the end)."""
+    robot, state, sim = simulation(name, gait, terrain)
+    sim.reset(*state)
+    times, places, headings = [], [], []
+    while sim.t < until:
+        sim.step(np.array([*command, 0.0, 0.0]), n=10)
+        assert not sim.fallen, f"fell at {sim.t:.2f} s: {sim.reasons}"
+        R, origin = robot.base.pose(sim.q[: robot.base.nq])
+        times.append(float(sim.t))
+        places.append(origin)
+        headings.append(np.arctan2(R[1, 0], R[0, 0]))
+    turn, places, times = np.unwrap(headings), np.array(places), np.array(times)
+    rates = np.diff(places[:, :2], axis=0) / np.diff(times)[:, None]
+    c, s = np.cos(turn[1:]), np.sin(turn[1:])
+    local = np.stack([c * rates[:, 0] + s * rates[:, 1], c * rates[:, 1] - s * rates[:, 0]], axis=1)
+    late = times[1:] > after
+    return local[late].mean(axis=0), np.diff(turn)[late].mean() / np.diff(times).mean(), places, R
+
+
+def check(name, gait, command, **options):
+    velocity, yaw_rate, places, R = walked(name, gait, command, **options)
+    assert velocity == pytest.approx(command[:2], abs=0.05 + 0.05 * np.hypot(*command[:2]))
+    assert yaw_rate == pytest.approx(command[2], abs=0.05 + 0.05 * abs(command[2]))
+    return places, R
+
+
+@needs_files
+def test_go2_trots_forward_sideways_and_turns_as_commanded():
+    for command in ((0.8, 0.0, 0.0), (0.0, 0.4, 0.0), (0.3, 0.0, 1.0)):
+        places, R = check("go2/go2", "trot", command)
+        assert R[2, 2] > np.cos(0.15)  # the trunk stays level
+        assert np.ptp(places[:, 2]) < 0.04  # [m]
+
+
+@pytest.mark.slow
+@needs_files
+def test_a_commanded_robot_stops_with_all_feet_on_the_ground():
+    robot, state, sim = simulation("go2/go2", "trot")
+    sim.reset(*state)
+    sim.step(np.array([0.6, 0.0, 0.0, 0.0, 0.0]), n=600)
+    sim.step(np.zeros(5), n=800)
+    assert np.abs(sim.v).max() < 0.05 and sim.contacts.touching.all()
+
+
+@pytest.mark.slow
+@needs_files
+@pytest.mark.parametrize("degrees", [10.0, -10.0])
+def test_go2_trots_up_and_down_a_slope(degrees):
+    slope = Slope(float(np.radians(degrees)))
+    _, R = check("go2/go2", "trot", (0.5, 0.0, 0.0), terrain=slope)
+    assert np.degrees(np.arctan2(-R[2, 0], R[0, 0])) == pytest.approx(-degrees, abs=4.0)  # pitch follows the slope
+
+
+@needs_files
+def test_gaits_with_another_number_of_feet_and_fixed_bases_are_refused():
+    robot = legged.load(FILES["go2/go2"])
+    law = Locomotion(ContactSchedule(0.5, 0.5, (0.0, 0.5)), Command(vx=0.5))
+    with pytest.raises(DefinitionError, match="a gait has 2 feet"):
+        law.initial_state(robot)
+    with pytest.raises(DefinitionError, match="cannot walk"):
+        Locomotion().initial_state(robots.chain(3))
