@@ -241,9 +241,28 @@ def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
         hip_height: Annotated[
             float | None, typer.Option(help="Height of the hips, in meters.", callback=positive)
         ] = None,
+        velocity: Annotated[
+            tuple[float, float, float] | None,
+            typer.Option(
+                help="Walk by predictive and whole-body control on rigid ground: velocity forward and to the left in "
+                "meters per second, and yaw rate in radians per second, such as 0.8 0 0.3."
+            ),
+        ] = None,
+        schedule: Annotated[
+            str | None,
+            typer.Option(
+                "--gait", help="With --velocity: trot, walk, crawl, pace, bound, gallop, pronk, tripod or stand."
+            ),
+        ] = None,
         output: Output = None,
     ) -> None:
         given = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
+        if velocity is not None:
+            others = {**given, "controller": controller, "ground": ground}
+            _locomote(schedule or name, velocity, others, robot, duration, terrain, output)
+            return
+        if schedule is not None:
+            raise typer.BadParameter("needs --velocity", param_hint="--gait")
         _go(gait, given, robot, controller, duration, ground, terrain, output)
 
 
@@ -276,8 +295,34 @@ def _go(
     plan = selection.select_gait(gait, robot, controller, **given)
     law = selection.select_controller(controller, plan)
     _show(scenario.gait_table(plan, law).text(), str(floor))
+    _finish(lambda: scenario.Scenario(robot, plan, controller, floor, duration).run(), robot, plan, output)
+
+
+def _locomote(
+    gait: str,
+    velocity: tuple[float, float, float],
+    others: dict[str, Any],
+    name: str,
+    duration: float,
+    terrain: str,
+    output: Path | None,
+) -> None:
+    """Simulate a robot that walks at a commanded velocity."""
+    given = [f"--{option.replace('_', '-')}" for option, value in others.items() if value is not None]
+    if given:
+        raise typer.BadParameter(f"does not go with {', '.join(given)}", param_hint="--velocity")
+    from legged.app import scenario, selection
+
+    robot, floor = selection.select_robot(name), selection.parse_terrain(terrain)
+    _finish(lambda: scenario.locomotion(robot, gait, velocity, floor, duration), robot, None, output)
+
+
+def _finish(simulated: Callable[[], Any], robot: Any, plan: Any, output: Path | None) -> None:
+    """Show and write the run that a function returns, also after Ctrl-C."""
+    from legged.app import scenario
+
     try:
-        run = scenario.Scenario(robot, plan, controller, floor, duration).run()
+        run = simulated()
     except SimulationInterrupt as error:
         if error.run is None or len(error.run) < 2:
             raise

@@ -12,10 +12,11 @@ import numpy as np
 import controllers
 from controllers import Gait, NumericalGait
 from legged.app.selection import select_controller
+from legged.contact.rigid import Rigid
 from legged.errors import SimulationError
-from legged.ground import Ground
+from legged.ground import Ground, Terrain
 from legged.robot.robot import Robot
-from legged.simulation import Push, Run, simulate
+from legged.simulation import Push, Run, TimeStepping, simulate
 from legged.table import Table
 
 
@@ -42,12 +43,31 @@ class Scenario:
     def run(self, **options: Any) -> Run:
         """Return the run; its attribute `ended` gives the reason of an early end. Options as in `simulate`."""
         law = select_controller(self.controller, self.gait)
-        try:
-            return simulate(self.robot, law, ground=self.ground, until=self.duration, pushes=self.pushes, **options)
-        except SimulationError as error:
-            if isinstance(error.run, Run) and len(error.run) > 1:
-                return error.run
-            raise
+        return _simulated(self.robot, law, ground=self.ground, until=self.duration, pushes=self.pushes, **options)
+
+
+def locomotion(robot: Robot, gait: str, velocity: tuple[float, float, float], terrain: Terrain, duration: float) -> Run:
+    """Return the run of a robot that walks at a commanded velocity on rigid ground.
+
+    Args:
+        robot: The robot.
+        gait: Key of `controllers.locomotion.schedule.GAITS`.
+        velocity: Velocity forward and to the left, [m/s], and yaw rate, [rad/s].
+        terrain: The surface, which the controller knows.
+        duration: Simulated time, [s].
+    """
+    law = controllers.Locomotion(gait, controllers.Command(*velocity), terrain=terrain)
+    return _simulated(robot, law, ground=Rigid(terrain=terrain), until=duration, integrator=TimeStepping(2e-3))
+
+
+def _simulated(robot: Robot, law: Any, **options: Any) -> Run:
+    """Return the run; its attribute `ended` gives the reason of an early end. Options as in `simulate`."""
+    try:
+        return simulate(robot, law, **options)
+    except SimulationError as error:
+        if isinstance(error.run, Run) and len(error.run) > 1:
+            return error.run
+        raise
 
 
 def gait_table(gait: Gait | NumericalGait, law: Any) -> Table:

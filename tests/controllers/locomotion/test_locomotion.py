@@ -65,7 +65,7 @@ def test_go2_trots_forward_sideways_and_turns_as_commanded():
 @pytest.mark.slow
 @needs_files
 def test_a_commanded_robot_stops_with_all_feet_on_the_ground():
-    robot, state, sim = simulation("go2/go2", "trot")
+    _, state, sim = simulation("go2/go2", "trot")
     sim.reset(*state)
     sim.step(np.array([0.6, 0.0, 0.0, 0.0, 0.0]), n=600)
     sim.step(np.zeros(5), n=800)
