@@ -11,6 +11,7 @@ from legged.compiler.codegen.outlined import OutlinedKernelWriter
 from legged.compiler.codegen.slp import SLPKernelWriter
 from legged.compiler.codegen.streamed import StreamedKernelWriter
 from legged.compiler.ir.graph import Graph
+from legged.compiler.ir.operations import Loop
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
 from legged.compiler.passes.simplify import simplify
 
@@ -79,10 +80,24 @@ def _module(writer: scalar.KernelWriter, width: int, lines: Iterable[str]) -> st
     """Return the module of a kernel with its loops, and of the functions that call it; a declaration occurs once."""
     parts = [*writer.assembly().split("\n"), *lines]
     for loop in writer.graph.loops:
-        body = kernel_writer(simplify(loop.body), width, loops.body_symbol(loop))
-        parts += [*body.lines(), *loops.assembly(loop, width)]
+        parts += [*body_writer(loop, width).lines(), *loops.assembly(loop, width)]
     declared = dict.fromkeys(line for line in parts if line.startswith("declare "))
     return "\n".join([*declared, *(line for line in parts if line not in declared)])
+
+
+def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
+    """Return the writer of the body of a loop.
+
+    Factoring can make alike segments of a large graph differ, for example in signs. The graph is then not simplified if
+    that leaves less than three quarters of the operations to compile.
+    """
+    name = loops.body_symbol(loop)
+    writer = kernel_writer(simplify(loop.body), width, name)
+    if isinstance(writer, OutlinedKernelWriter):
+        plain = OutlinedKernelWriter(loop.body, width, llvm.vector_width(), name)
+        if 4 * plain.operation_count < 3 * writer.operation_count:
+            return plain
+    return writer
 
 
 def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:

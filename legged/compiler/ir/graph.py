@@ -68,7 +68,7 @@ class Graph:
         """Return the graph itself, which does not change."""
         return self
 
-    @property
+    @cached_property
     def input_size(self) -> int:
         """Number of scalars in the inputs."""
         return sum(math.prod(shape) for _, shape in self.inputs)
