@@ -28,9 +28,9 @@ from legged.compiler.ir.annotations import item
 from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, sum_of
 
 _TINY = 1e-300  # avoids 0 / 0 without tangential force
-_TRIALS = 3
+_TRIALS = 8
 """Step sizes that the line search tries besides 1."""
-_SMALL_SLOPE = 0.5
+_SMALL_SLOPE = 0.2
 """Slope of the dual cost at which the line search ends, relative to the one at its beginning."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -93,6 +94,7 @@ class DenseForm(NamedTuple):
         at: Step and contact point of each force, m pairs.
         normals: Normal of the ground of each force, unit vectors (m, 3), world axes.
         friction, most: As in `Problem`.
+        unit: The weight of the body, [N].
     """
 
     H: np.ndarray
@@ -101,6 +103,7 @@ class DenseForm(NamedTuple):
     normals: np.ndarray
     friction: float
     most: float
+    unit: float
 
     def forces(self, x: np.ndarray, shape: tuple[int, ...]) -> np.ndarray:
         """Return x as forces of all contact points, (N, n, 3), [N], world axes."""
@@ -154,23 +157,26 @@ def dense_form(problem: Problem) -> DenseForm:
         H = H + by_p.T @ (W_p[:, None] * by_p) + by_v.T @ (W_v[:, None] * by_v)
         g = g + by_p.T @ (W_p * e_p) + by_v.T @ (W_v * e_v)
     normals = np.array([problem.normals[pair] for pair in at]).reshape(-1, 3)
-    return DenseForm(H, g, at, normals, problem.friction, problem.most)
+    return DenseForm(H, g, at, normals, problem.friction, problem.most, problem.mass * GRAVITY)
 
 
 def clarabel_forces(problem: Problem) -> np.ndarray:
     """Return the optimal forces, (N, n, 3), [N], world axes, by the interior-point method of Clarabel with cones."""
+    form, shape = dense_form(problem), np.shape(problem.arms)
+    return form.forces(clarabel_solver(form, 1e-11)(), shape) if form.at else np.zeros(shape)
+
+
+def clarabel_solver(form: DenseForm, tolerance: float = 1e-8) -> Callable[[], np.ndarray]:
+    """Return a function that solves a problem by Clarabel and returns the forces x, [N]."""
     import clarabel
 
-    form, shape, weight = dense_form(problem), np.shape(problem.arms), problem.mass * GRAVITY
     count = len(form.at)
-    if count == 0:
-        return np.zeros(shape)
     b = np.zeros(4 * count)
-    b[::4] = form.most / weight
+    b[::4] = form.most / form.unit
     cones = [cone for _ in range(count) for cone in (clarabel.NonnegativeConeT(1), clarabel.SecondOrderConeT(3))]
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
-    H = scipy.sparse.csc_matrix(np.triu(form.H * weight * weight))  # forces relative to the weight
-    solution = clarabel.DefaultSolver(H, form.g * weight, -form.cone_rows(), b, cones, settings).solve()
-    return form.forces(np.array(solution.x) * weight, shape)
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = tolerance
+    H = scipy.sparse.csc_matrix(np.triu(form.H * form.unit**2))  # forces relative to the weight
+    data = H, form.g * form.unit, scipy.sparse.csc_matrix(-form.cone_rows()), b, cones, settings
+    return lambda: np.array(clarabel.DefaultSolver(*data).solve().x) * form.unit
