@@ -63,6 +63,7 @@ from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere,
 from legged.robot.state import State
 from legged.simulation import (
     Fall,
+    LinearlyImplicitEuler,
     Push,
     Rollouts,
     Run,
@@ -108,6 +109,7 @@ __all__ = [
     "Kernel",
     "Limb",
     "Linearization",
+    "LinearlyImplicitEuler",
     "Link",
     "Planar",
     "PlanarBase",

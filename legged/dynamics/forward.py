@@ -5,7 +5,7 @@ Source: Shah, Saha, Dutt 2012, section 4.2 and Appendix A.3.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from legged.arguments import known_name
 from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
-from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.inertia import augmented_inertia_matrix, mass_matrices
 from legged.dynamics.inverse import bias_forces, inverse_dynamics
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
 from legged.robot.articulated import JointFactors, eliminate, with_joint_rows
@@ -51,24 +51,36 @@ def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wre
     return accelerations(robot, q, v, tau, wrenches, np.zeros(robot.nv))
 
 
-def accelerations(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches, extra: Array) -> Array:
-    """Return vdot, (nv,), with (I + diag(extra)) vdot = tau - h: `forward_dynamics` with added joint inertia.
+def accelerations(
+    robot: Robot,
+    q: Array,
+    v: Array,
+    tau: Array,
+    wrenches: Wrenches,
+    extra: Array,
+    masses: Mapping[int, Array] | None = None,
+) -> Array:
+    """Return vdot, (nv,), with (I + diag(extra) + sum of J_k^T A_k J_k) vdot = tau - h.
 
-    Integrators that treat joint forces implicitly use it: `extra` is then the time step times the slope of the forces.
+    It is `forward_dynamics` with added inertia, for integrators that treat forces implicitly: `extra` and A_k are then
+    the time step times the decrease of joint forces, and of the wrench on a body, per velocity.
 
     Args:
         robot, q, v, tau, wrenches: As in `forward_dynamics`.
         extra: Inertia added to the joints, (nv,), [kg m^2] or [kg], zero in the base's rows.
+        masses: A_k by the index of the body, (6, 6), [kg m^2, kg m, kg], about the body's origin in body axes; J_k maps
+            v to the twist of the body.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     if robot.coupled_joints:
         b = tau - bias_forces(robot, q, v, wrenches)
-        return finite(robot, "the forward dynamics", _solved(robot, q, b, extra))
+        return finite(robot, "the forward dynamics", _solved(robot, q, b, extra, masses=masses))
     X = transforms(robot, q)
     with stage(STEP_1):
         w, f = outward_forces(robot, q, v, None, wrenches)
     with stage(STEP_2):
-        factors, phi_tilde = _inward(robot, q, X, w, f, tau, [rotor_inertia(body, extra) for body in robot.bodies])
+        rotors = [rotor_inertia(body, extra) for body in robot.bodies]
+        factors, phi_tilde = _inward(robot, q, X, w, f, tau, rotors, masses=masses)
     with stage(STEP_3):
         vdot = _outward(robot, q, X, factors, phi_tilde)
     return finite(robot, "the forward dynamics", vdot)
@@ -172,12 +184,20 @@ def rotor_inertia(body: Body, extra: Array) -> Array:
     return body.rotor_inertia + extra[body.v] * np.eye(body.nv)
 
 
-def _solved(robot: Robot, q: Array, b: Array, extra: Array, locked: Array | None = None) -> Array:
-    """Return (I + diag(extra))^-1 b, (nv,), from the inertia matrix; outer joints first, which preserves its zeros.
+def _solved(
+    robot: Robot,
+    q: Array,
+    b: Array,
+    extra: Array,
+    locked: Array | None = None,
+    masses: Mapping[int, Array] | None = None,
+) -> Array:
+    """Return vdot, (nv,), from the inertia matrix with added inertia; outer joints first, which preserves its zeros.
 
-    The entries where `locked`, (nv,), is true are zero, and their equations are omitted.
+    The entries where `locked`, (nv,), is true are zero, and their equations are omitted. `masses` as in
+    `accelerations`.
     """
-    inertia = inertia_matrix(robot, q) + extra * np.eye(robot.nv)
+    inertia = augmented_inertia_matrix(robot, q, masses) + extra * np.eye(robot.nv)
     columns = [i for body in robot.bodies if not body.follows for i in range(body.v.start, body.v.stop)][::-1]
     if locked is not None:
         columns = [i for i in columns if not locked[i]]
@@ -192,6 +212,7 @@ def articulate(
     X: list[Transform],
     rotors: list[Array] | None = None,
     prescribed: frozenset[int] = frozenset(),
+    masses: Mapping[int, Array] | None = None,
 ) -> tuple[list[JointFactors], list[Array]]:
     """Return the factors of each joint, and the articulated mass matrix M^ of each body, (6, 6), body axes.
 
@@ -200,10 +221,11 @@ def articulate(
 
     The rotors of a joint add H to Psi^ and H^T P + I_r to I^, see `Body.rotor_momentum`; `rotors` replaces the bodies'
     own H^T P + I_r. A joint of a body in `prescribed` is not eliminated: it transmits the whole M^ to its parent.
+    `masses` are added to the mass matrices of bodies, see `accelerations`.
 
     Source: Shah, Saha, Dutt 2012, Appendix A.1, link by link inside a module.
     """
-    M_hat = [body.regrouped.M for body in robot.bodies]
+    M_hat = mass_matrices(robot, masses)
     factors: list[JointFactors] = [JointFactors(np.zeros((6, 0)), ([], []))] * len(robot.bodies)
     for body in inward(robot):
         k = body.index
@@ -230,12 +252,13 @@ def _inward(
     tau: Array,
     rotors: list[Array],
     prescribed: frozenset[int] = frozenset(),
+    masses: Mapping[int, Array] | None = None,
 ) -> tuple[list[JointFactors], list[Array]]:
     """Return (factors, phi~ of each body): i) and ii) of equation (30), with the wrenches w accumulated inward.
 
     f holds each joint's passive forces, rotors its H^T P + I_r; phi~ of the bodies in `prescribed` is zero.
     """
-    factors, _ = articulate(robot, q, X, rotors, prescribed)
+    factors, _ = articulate(robot, q, X, rotors, prescribed, masses)
     phi_tilde: list[Array] = [np.zeros(0)] * len(robot.bodies)
     w = list(w)
     for body in inward(robot):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from legged.checked import checked
@@ -29,12 +31,32 @@ def inertia_matrix(robot: Robot, q: Array) -> Array:
     Source: Shah, Saha, Dutt 2012, eqs. (A.2), (A.3).
     """
     (q,) = read(robot, q=q)
+    return augmented_inertia_matrix(robot, q, None)
+
+
+def augmented_inertia_matrix(robot: Robot, q: Array, masses: Mapping[int, Array] | None) -> Array:
+    """Return the inertia matrix of a robot with inertia added to its bodies, (nv, nv), [kg m^2, kg m, kg].
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). masses: See `mass_matrices`.
+    """
     with stage("1 transforms"):
         X = transforms(robot, q)
     with stage("2 composite masses"):
-        M_tilde = composite_masses(robot, X)
+        M_tilde = composite_masses(robot, X, mass_matrices(robot, masses))
     with stage("3 entries"):
         return _entries(robot, q, X, M_tilde)
+
+
+def mass_matrices(robot: Robot, masses: Mapping[int, Array] | None = None) -> list[Array]:
+    """Return the regrouped mass matrix of each body with added inertia, (6, 6), [kg m^2, kg m, kg], body axes.
+
+    Args:
+        robot: The robot.
+        masses: Inertia to add by the index of the body, (6, 6), [kg m^2, kg m, kg], about its origin in body axes.
+    """
+    M, masses = [body.regrouped.M for body in robot.bodies], masses or {}
+    return [own + masses[k] if k in masses else own for k, own in enumerate(M)]
 
 
 def _entries(robot: Robot, q: Array, X, M_tilde: list[Array]) -> Array:
@@ -78,7 +100,7 @@ def composite_masses(robot: Robot, X: list[Transform], M: list[Array] | None = N
 
     Source: Shah, Saha, Dutt 2012, eq. (A.3), link by link.
     """
-    M_tilde = [body.regrouped.M for body in robot.bodies] if M is None else list(M)
+    M_tilde = mass_matrices(robot) if M is None else list(M)
     for body in inward(robot):
         if body.kind != "base":
             M_tilde[body.parent] = M_tilde[body.parent] + X[body.index].transform_inertia(M_tilde[body.index])

@@ -178,5 +178,23 @@ class BristleFriction:
         f = stick * where(size > limit, limit / size, 1.0)[..., None]
         return -f, (f - spring) / self.damping
 
+    def implicit(self, normal_force: Any, velocity: Array, memory: Array, h: Any) -> tuple[Array, Array]:
+        """Return the force at the end of a time step with constant velocity, and its decrease per change of velocity.
+
+        While the point sticks, the deflection grows to z + h v: the force is -(k z + (d + h k) v). Beyond the friction
+        cone all of it is scaled by the same factor. Both are (..., 2), [N] and [N s/m], along the tangent axes.
+
+        Args:
+            normal_force: Normal force, (...), [N].
+            velocity: Sliding velocity, (..., 2), [m/s], along the tangent axes.
+            memory: Deflection z, (..., 2), [m], along the tangent axes.
+            h: Time step, [s].
+        """
+        damping = self.damping + h * self.stiffness
+        stick = self.stiffness * memory + damping * velocity
+        limit, size = self.coefficient * np.abs(normal_force), _norm(stick)
+        scale = where(size > limit, limit / size, 1.0)[..., None]
+        return -scale * stick, scale * damping + 0.0 * stick
+
     def __str__(self) -> str:
         return f"bristle, mu = {self.coefficient:g}, k = {self.stiffness:g} N/m, d = {self.damping:g} N s/m"

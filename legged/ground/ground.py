@@ -56,11 +56,11 @@ class Ground:
         Returns:
             Forces, (..., n, 3), [N], world axes, and the time derivative of the memory, (..., m).
         """
-        points, velocities = _array(points), _array(velocities)
+        points, velocities = traceable(points), traceable(velocities)
         if points.ndim < 2:
             raise ShapeError(f"points must be (..., n, 3), got shape {points.shape}")
         lead, n, m = points.shape[:-2], points.shape[-2], self.friction.memory
-        memory = np.zeros((*lead, n * m)) if memory is None else _array(memory)
+        memory = np.zeros((*lead, n * m)) if memory is None else traceable(memory)
         _check("points", points, (*lead, n, 3))
         _check("velocities", velocities, (*lead, n, 3))
         _check("memory", memory, (*lead, n * m))
@@ -95,8 +95,12 @@ class Ground:
         return str(self)
 
 
-def _array(values: Array) -> Array:
-    """Return an array whose entries can be compared, also if they are traced expressions."""
+def traceable(values: Array) -> Array:
+    """Return an array, (...), any unit and frame, whose entries can be compared, also if they are traced expressions.
+
+    Args:
+        values: Numbers or expressions, (...), any unit and frame.
+    """
     array = np.asanyarray(values)
     return array.view(ExpressionArray) if array.dtype == object else array
 

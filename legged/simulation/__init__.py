@@ -3,7 +3,14 @@
 from legged.simulation.checks.fall import Fall
 from legged.simulation.closed_chains import loop_errors, loop_ranks
 from legged.simulation.forces import Push
-from legged.simulation.integrators import BDF, RungeKutta4, SemiImplicitEuler, Stiff, TimeStepping
+from legged.simulation.integrators import (
+    BDF,
+    LinearlyImplicitEuler,
+    RungeKutta4,
+    SemiImplicitEuler,
+    Stiff,
+    TimeStepping,
+)
 from legged.simulation.results.run import Run
 from legged.simulation.rollouts import Rollouts, rollout
 from legged.simulation.simulate import simulate
@@ -14,6 +21,7 @@ __all__ = [
     "BDF",
     "Contacts",
     "Fall",
+    "LinearlyImplicitEuler",
     "Push",
     "Rollouts",
     "Run",

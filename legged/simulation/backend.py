@@ -14,9 +14,10 @@ from legged.compiler import compile as compile_function
 from legged.compiler.ir.expression import Expression
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.simulation.chart import largest_rotation, normalized
-from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Observation, Outputs, StepActuation
+from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
+from legged.simulation.loop_results import ContactStep, ExternalForces, Observation, Outputs, StepActuation
 from legged.simulation.rigid_loop import RigidLoop
 
 Array = np.ndarray
@@ -70,6 +71,19 @@ class _CompiledPlant(ClosedLoop):
     def time_step(self, h: Any, q: Array, v: Array, tau: Array, damping: Array, wrenches: Array) -> tuple[Array, Array]:
         step = self._compiled("time_step", h=(), damping=self.robot.nv, **self._shapes)
         return step(float(h), q, v, tau, damping, wrenches)
+
+    @cached_property
+    def _contact_step(self) -> Callable[..., ContactStep]:
+        shapes = {"h": (), "ground_memory": self.ground_memory, "damping": self.robot.nv}
+        try:
+            return self._compiled("contact_step", **shapes, **self._shapes)
+        except Exception:  # a user's ground that cannot be traced may raise anything
+            return super().contact_step
+
+    def contact_step(
+        self, h: Any, q: Array, v: Array, ground_memory: Array, tau: Array, damping: Array, wrenches: Array
+    ) -> ContactStep:
+        return self._contact_step(float(h), q, v, ground_memory, tau, damping, wrenches)
 
     def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
         shapes = {"h": (), "q": self.robot.nq, "v": self.robot.nv, "v_next": self.robot.nv}
@@ -295,9 +309,9 @@ def advance(loop: ClosedLoop, rule: str, clock: Any, state: Array) -> Array:
     """Return the state [q; s] after one time step, (nq + n,).
 
     Args:
-        loop: The closed loop. rule: "semi_implicit", "runge_kutta" or "time_stepping".
+        loop: The closed loop. rule: Name of a method of it, `FixedStep.rule`.
         clock: [t [s], h [s], phase], (3,). state: State [q; s] before the step, (nq + n,).
     """
     t, h, phase = clock
     q, s = getattr(loop, rule)(t, h, phase, state[: loop.robot.nq], state[loop.robot.nq :])
-    return np.concatenate([normalized(loop.robot, q) if rule == "semi_implicit" else q, s])
+    return np.concatenate([normalized(loop.robot, q) if rule in ("semi_implicit", "linearly_implicit") else q, s])

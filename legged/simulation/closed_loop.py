@@ -13,11 +13,11 @@ The equations are separate methods (`configuration`, `external_forces`, `actuati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, point_positions, potential_energy
 from legged.dynamics.passive import friction_forces, friction_slopes
 from legged.ground.ground import Ground, contact_motion, contact_wrenches
+from legged.ground.implicit import contact_masses, implicit_forces
 from legged.robot.configuration import integrate, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import chart_rate, normalized, semi_implicit_euler
@@ -41,85 +42,17 @@ from legged.simulation.forces import (
     stop_forces,
     stops_of,
 )
+from legged.simulation.loop_results import (
+    ContactStep,
+    ExternalForces,
+    Observation,
+    Outputs,
+    StateParts,
+    StepActuation,
+)
 
 Array = np.ndarray
 _WORKS = 4  # entries of s: work of actuators, contacts, pushes, joints
-
-
-class StateParts(NamedTuple):
-    """Parts of s.
-
-    Attributes:
-        v: Velocity, (nv,).
-        memory: Memory of the controller, (m,).
-        ground_memory: Memory of the ground, (g,).
-        works: Work of actuators, contacts, pushes and joints since the start, (4,), [J].
-    """
-
-    v: Array
-    memory: Array
-    ground_memory: Array
-    works: Array
-
-
-class ExternalForces(NamedTuple):
-    """Forces of the ground and of pushes on the robot.
-
-    Attributes:
-        contact: Contact wrenches [n; f] on the links, (n_links, 6), about each link's origin in its axes.
-        wrenches: The same with the pushes, (n_links, 6).
-        points, forces: Contact points and the forces on them, (n, 3) each, [m], [N], world axes.
-        memory_rate: Time derivative of the ground's memory, (g,).
-        powers: Power of contacts and of pushes, (2,), [W].
-    """
-
-    contact: Array
-    wrenches: Array
-    points: Array
-    forces: Array
-    memory_rate: Array
-    powers: Array
-
-
-class Outputs(NamedTuple):
-    """Energies [J], pose of the base in the world, and positions of the nodes, (n, 3), [m], world."""
-
-    kinetic: Any
-    potential: Any
-    base_rotation: Array
-    base_position: Array
-    skeleton: Array
-
-
-class Observation(NamedTuple):
-    """The outputs of a state that a run stores besides q and v.
-
-    Attributes:
-        tau: Generalized forces of the actuators, (nv,), [N m] or [N].
-        points, forces: Contact points and the forces on them, (n, 3) each, [m], [N], world axes.
-        memory: Memory of the controller after its discrete update, (m,).
-        outputs: Energies and positions.
-    """
-
-    tau: Array
-    points: Array
-    forces: Array
-    memory: Array
-    outputs: Outputs
-
-
-class StepActuation(NamedTuple):
-    """Actuation of one time step.
-
-    Attributes:
-        tau: Generalized forces of the actuators within the motor limits, (nv,), for a velocity that stays.
-        damping: Decrease of tau per change of the velocity in the step, (nv,), [N m s/rad] or [N s/m].
-        memory_rate: Time derivative of the controller's memory, (m,).
-    """
-
-    tau: Array
-    damping: Array
-    memory_rate: Array
 
 
 BreakTimes = tuple[tuple[float, ...], tuple[float, ...]]
@@ -269,16 +202,24 @@ class ClosedLoop:
         damping = np.stack([where(limited == wanted, slope, 0.0) for limited, wanted, slope in slopes])
         return StepActuation(tau, damping, self.controller.rate(t, *arguments))
 
-    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
+    def acceleration(
+        self,
+        q: Array,
+        v: Array,
+        tau: Array,
+        wrenches: Array,
+        extra: Array,
+        masses: Mapping[int, Array] | None = None,
+    ) -> Array:
         """Return the generalized acceleration with joint stops, (nv,).
 
         Args:
             q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces of the actuators, (nv,).
-            wrenches: Wrenches on the links, (n_links, 6). extra: Inertia added to the diagonal of the inertia matrix at
-                the joints, (nv,), [kg m^2] or [kg], for implicit integration.
+            wrenches: Wrenches on the links, (n_links, 6).
+            extra, masses: Inertia added to joints and bodies for implicit integration; see `accelerations`.
         """
         tau = tau + stop_forces(self.robot, self._stops, q, v)
-        return accelerations(self.robot, q, v, tau, wrenches, extra)
+        return accelerations(self.robot, q, v, tau, wrenches, extra, masses)
 
     def motion_rate(self, xi: Array, q: Array, v: Array, tau: Array, wrenches: Array) -> Array:
         """Return the time derivatives of [xi; v], (2 nv,).
@@ -373,6 +314,56 @@ class ClosedLoop:
         applied = tau - damping * (v_next - s[:n])
         rates = self._memory_and_work_rates(s, applied, memory_rate, external, power)
         return q_next, np.concatenate([v_next, s[n:] + h * rates])
+
+    def linearly_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
+        """Return (q, s) after a step that is implicit in the forces of the ground and of joints; (nq,) and (size,).
+
+        The contact forces are those at the end of the step, linear in the change of the velocities of the contact
+        points, see `implicit_forces`; their work uses the mean velocity of the step. The controller receives the forces
+        at its start.
+
+        Args:
+            t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        if not (isinstance(self.ground, Ground) and self.robot.contacts):
+            return self.semi_implicit(t, h, phase, q, s)
+        n = self.robot.nv
+        external = self.external_forces(t, q, s)
+        s = self.controller_update(t, phase, q, s, external.contact)
+        tau, damping, memory_rate = self.step_actuation(t, h, phase, q, s, external.contact)
+        part = self.split(s)
+        pushed = external.wrenches - external.contact
+        after = self.contact_step(h, q, part.v, part.ground_memory, tau, damping, pushed)
+        powers = np.stack([after.power, external.powers[1]])
+        external = external._replace(memory_rate=after.memory_rate, powers=powers)
+        dissipation = self._dissipation(h, q, part.v, after.v)
+        applied = tau - damping * (after.v - part.v)
+        rates = self._memory_and_work_rates(s, applied, memory_rate, external, dissipation)
+        return after.q, np.concatenate([after.v, s[n:] + h * rates])
+
+    def contact_step(
+        self, h: Any, q: Array, v: Array, ground_memory: Array, tau: Array, damping: Array, wrenches: Array
+    ) -> ContactStep:
+        """Return the motion of a step with the contact forces at its end; see `linearly_implicit`.
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,). ground_memory: Memory of the ground, (g,).
+            tau, damping: See `StepActuation`, (nv,) each. wrenches: Wrenches of pushes on the links, (n_links, 6).
+        """
+        robot, ground = self.robot, self.ground
+        assert isinstance(ground, Ground)
+        points, before = contact_motion(robot, q, v)
+        linear = implicit_forces(ground, points, before, ground_memory, h)
+        wrenches = wrenches + contact_wrenches(robot, q, linear.forces)
+        masses = contact_masses(robot, q, h * linear.damping)
+        extra = h * (self.implicit_damping(h, q, v) + damping)
+        vdot = self.acceleration(q, v, tau, wrenches, extra, masses)
+        q_next, v_next = semi_implicit_euler(robot, q, v, vdot, h)
+        moved, after = contact_motion(robot, q_next, v_next)
+        change = (linear.damping * (after - before)[:, None, :]).sum(axis=-1)
+        power = 0.5 * ((linear.forces - change) * (before + after)).sum()
+        return ContactStep(q_next, v_next, ground.forces(moved, after, ground_memory)[1], power)
 
     def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q, s) after a step of the classical Runge-Kutta method in the chart around q; (nq,) and (size,).

@@ -255,6 +255,20 @@ class SemiImplicitEuler(FixedStep):
 
 @checked
 @dataclass(frozen=True)
+class LinearlyImplicitEuler(FixedStep):
+    """Semi-implicit Euler method with the contact forces of a compliant ground at the end of the step.
+
+    Order 1, one evaluation per step. Stiffness, damping and friction of contacts do not limit the step, nor do joint
+    friction, stops and the gains that a controller states; other feedback does. The forces are linear in the change of
+    velocity in a step, so that no equations are solved iteratively.
+    """
+
+    step: float = 1e-3
+    rule: ClassVar[str] = "linearly_implicit"
+
+
+@checked
+@dataclass(frozen=True)
 class RungeKutta4(FixedStep):
     """Classical Runge-Kutta method in a chart around the start of each step: order 4, four evaluations per step."""
 

@@ -36,9 +36,10 @@ from legged.ground.ground import Ground, refuse_round_feet
 from legged.robot.configuration import scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import drift, normalized, velocity_product
-from legged.simulation.closed_loop import ClosedLoop, ExternalForces, Outputs
+from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import Controller
 from legged.simulation.forces import Push, push_wrenches, stop_forces
+from legged.simulation.loop_results import ExternalForces, Outputs
 
 Array = np.ndarray
 Pair = tuple[Array, Array]

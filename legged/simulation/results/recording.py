@@ -8,8 +8,9 @@ import numpy as np
 
 from legged.errors import LeggedError
 from legged.simulation.backend import Backend
-from legged.simulation.closed_loop import ClosedLoop, Observation
+from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.integrators import Integrator, StateSample
+from legged.simulation.loop_results import Observation
 from legged.simulation.results.records import (
     GROUND,
     BaseRecord,

@@ -21,7 +21,7 @@ from legged.simulation.closed_chains import ClosedChainLoop, ClosedRigidLoop, ch
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import Controller
 from legged.simulation.forces import check_range
-from legged.simulation.integrators import FixedStep, Integrator, TimeStepping
+from legged.simulation.integrators import FixedStep, Integrator, LinearlyImplicitEuler, TimeStepping
 from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.stepping.parameters import Setup
 
@@ -36,7 +36,7 @@ def coarse_step_warning(loop: ClosedLoop, q: Array, s: Array, integrator: Any) -
         loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
         integrator: The integrator.
     """
-    if not isinstance(integrator, FixedStep) or integrator.rule == "time_stepping":
+    if not isinstance(integrator, FixedStep) or integrator.rule in ("time_stepping", "linearly_implicit"):
         return ""
     largest = stable_step_of_loop(loop, q, s, integrator)
     if integrator.step <= _MARGIN * largest:
@@ -129,4 +129,9 @@ def check_integrator(loop: ClosedLoop, integrator: Integrator) -> None:
     if loop.controller.has_update and not isinstance(integrator, FixedStep):
         raise DefinitionError(
             f"a controller with a discrete update needs an integrator with fixed steps, got {integrator}"
+        )
+    if isinstance(loop, ClosedChainLoop) and isinstance(integrator, LinearlyImplicitEuler):
+        raise DefinitionError(
+            f"robot {loop.robot.name!r} has closed loops, which LinearlyImplicitEuler does not support; use "
+            f"RungeKutta4 or SemiImplicitEuler"
         )
