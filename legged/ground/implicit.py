@@ -54,8 +54,9 @@ def implicit_forces(ground: Ground, points: Array, velocities: Array, memory: Ar
     increment = _INCREMENT * (1.0 + np.abs(rate))
     less, same, more = (ground.normal.force(depth + h * x, x) for x in (rate - increment, rate, rate + increment))
     slope = np.maximum((more - less) / (2.0 * increment), 0.0)
-    if hasattr(law, "implicit"):
-        f_t, d_t = law.implicit(same, sliding, memory.reshape(n, law.memory), h)
+    of_step = getattr(law, "implicit", None)
+    if of_step is not None:
+        f_t, d_t = of_step(same, sliding, memory.reshape(n, law.memory), h)
     elif law.memory:
         kind = type(law).__name__
         raise DefinitionError(f"friction law {kind} has a memory: LinearlyImplicitEuler needs its method `implicit`")
