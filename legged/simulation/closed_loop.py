@@ -348,7 +348,8 @@ class ClosedLoop:
         """Return the motion of a step with the contact forces at its end; see `linearly_implicit`.
 
         Args:
-            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,). ground_memory: Memory of the ground, (g,), [m].
+            h: Time step, [s]. q: Configuration, (nq,). v: Velocity, (nv,).
+            ground_memory: Memory of the ground, (g,), [m].
             tau, damping: See `StepActuation`, (nv,) each. wrenches: Wrenches of pushes on the links, (n_links, 6).
         """
         robot, ground = self.robot, self.ground
