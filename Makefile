@@ -3,6 +3,7 @@
 # make lint       check style, formatting, import layers and types; make format formats the code
 # make mutants    list single-line changes of the numerical code that no test detects; MUTANTS="--number 20"
 # make bench      measure speed and accuracy beside Pinocchio and MuJoCo; BENCH="--help" lists the options
+# make bench-contact  published tests of rigid contact beside MuJoCo and Drake; CONTACT="--help" lists them
 # make clean      delete .venv, results/ and build products
 #
 # Each target first installs its dependencies in .venv; nothing is installed outside of it.
@@ -52,6 +53,9 @@ format: $(VENV)/lint.stamp
 bench: $(VENV)/test.stamp
 	$(BIN)/python -m benchmarks --output $(RESULTS)/benchmarks $(BENCH)
 
+bench-contact: $(VENV)/bench.stamp
+	$(BIN)/python -m benchmarks.contact --output $(RESULTS)/contact $(CONTACT)
+
 clean:
 	rm -rf $(VENV) $(RESULTS) build dist *.egg-info
 
@@ -63,6 +67,10 @@ $(VENV)/run.stamp: pyproject.toml | $(VENV)/made
 $(VENV)/test.stamp: pyproject.toml | $(VENV)/made
 	$(INSTALL) --editable '.[test]'
 	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/bench.stamp: pyproject.toml | $(VENV)/made
+	$(INSTALL) --editable '.[bench]'
+	@touch $@ $(VENV)/run.stamp $(VENV)/test.stamp
 
 $(VENV)/lint.stamp: pyproject.toml | $(VENV)/made
 	$(INSTALL) --editable '.[lint,test]'

@@ -1,0 +1,74 @@
+"""The command `python -m benchmarks.contact [TEST ...] [--output FOLDER]`, `make bench-contact`: some twenty minutes.
+
+It prints a table of the tests, with the programs whose error is smaller than ours, and writes it as Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.contact import friction, motions, stacks
+from benchmarks.contact.rows import DRAKE, MUJOCO, OURS, Case, Row
+
+CASES: dict[str, Case] = {
+    "threshold": friction.threshold,
+    "stopping": friction.stopping,
+    "pinch": friction.pinch,
+    "slope": friction.slope,
+    "feet": stacks.feet,
+    "heavy-top": stacks.heavy_top,
+    "tower": stacks.tower,
+    "cards": stacks.card_house,
+    "arch": stacks.arch,
+    "painleve": motions.painleve,
+    "rocking": motions.rocking,
+    "disc": motions.disc,
+    "cradle": motions.cradle,
+    "balls": motions.falling_balls,
+    "flight": motions.flight,
+}
+"""Tests by name."""
+COLUMNS = (OURS, MUJOCO, DRAKE)
+
+
+def markdown(rows: list[Row]) -> str:
+    """Return the rows as a Markdown table."""
+    lines = [f"| test | quantity | exact | {' | '.join(COLUMNS)} | ours is |", f"| --- | --- |{' ---: |' * 4} --- |"]
+    for row in rows:
+        values = (_number(row.values.get(name, float("nan"))) for name in COLUMNS)
+        words = " | ".join([row.test, row.quantity, _number(row.exact), *values, row.verdict])
+        lines.append(f"| {words} |")
+    return "\n".join(lines) + "\n"
+
+
+def _number(x: float) -> str:
+    return "-" if np.isnan(x) else f"{x:.3g}"
+
+
+def main() -> None:
+    """Run the tests, print the table and write it."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.contact", description="Tests of rigid contact.")
+    parser.add_argument("tests", nargs="*", metavar="TEST", help=f"tests to run, of {', '.join(CASES)}; all by default")
+    parser.add_argument("--output", type=Path, default=Path("results/contact"), metavar="FOLDER")
+    parser.add_argument("--short", action="store_true", help="short versions, which show that the tests run")
+    options = parser.parse_args()
+    if unknown := set(options.tests) - set(CASES):
+        parser.error(f"unknown test: {', '.join(sorted(unknown))}; the tests are {', '.join(CASES)}")
+    rows: list[Row] = []
+    for name in options.tests or CASES:
+        start = time.perf_counter()
+        found = CASES[name](options.short)
+        rows += found
+        print(markdown(found), f"[{name}: {time.perf_counter() - start:.0f} s]\n", sep="", flush=True)
+    options.output.mkdir(parents=True, exist_ok=True)
+    path = options.output / "contact.md"
+    path.write_text(markdown(rows))
+    print("Written:", path)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,34 @@
+"""The tests of `make bench-contact` run, in short versions; their results are those of the long ones."""
+
+import numpy as np
+import pytest
+
+from benchmarks.contact.__main__ import CASES, markdown
+from benchmarks.contact.rows import DRAKE, MUJOCO, OURS, Row
+from benchmarks.contact.stacks import LEAN, critical_friction
+
+
+@pytest.mark.parametrize("name", ["feet", "arch"])
+def test_a_short_test_runs(name):
+    rows = CASES[name](True)
+    assert rows and all(MUJOCO in row.values for row in rows)
+    assert markdown(rows).count("\n") == len(rows) + 2
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(CASES))
+@pytest.mark.filterwarnings("ignore")
+def test_every_short_test_runs(name):
+    for row in CASES[name](True):
+        assert name == "arch" or np.isfinite(row.values[OURS])
+
+
+def test_a_row_names_the_programs_that_are_better():
+    row = Row("t", "q", {OURS: 1.2, MUJOCO: 1.1, DRAKE: float("nan")}, exact=1.0)
+    assert row.verdict == "worse than MuJoCo"
+    assert Row("t", "q", {OURS: 1.2, MUJOCO: 1.1}, exact=1.0, negligible=0.3).verdict == ""
+    assert Row("t", "q", {OURS: float("nan"), MUJOCO: 1.1}).verdict == "worse than MuJoCo"
+
+
+def test_critical_friction_of_thin_cards():
+    assert abs(critical_friction() / (0.5 * np.tan(np.radians(LEAN))) - 1.0) < 0.06  # cards without thickness
