@@ -4,6 +4,7 @@
 # make mutants    list single-line changes of the numerical code that no test detects; MUTANTS="--number 20"
 # make bench      measure speed and accuracy beside Pinocchio and MuJoCo; BENCH="--help" lists the options
 # make bench-contact  published tests of rigid contact beside MuJoCo and Drake; CONTACT="--help" lists them
+# make replay-page  bundle the program of replays, legged/viewer/web, with npm after a change of it
 # make clean      delete .venv, results/ and build products
 #
 # Each target first installs its dependencies in .venv; nothing is installed outside of it.
@@ -20,7 +21,7 @@ ifneq ($(shell $(BIN)/python -c 'print("fine")' 2>/dev/null),fine)
 $(shell rm -f $(VENV)/made $(VENV)/*.stamp)
 endif
 
-.PHONY: run test test-slow mutants lint types strict-types format bench clean
+.PHONY: run test test-slow mutants lint types strict-types format bench replay-page clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m legged report --output $(RESULTS)
@@ -55,6 +56,9 @@ bench: $(VENV)/test.stamp
 
 bench-contact: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks.contact --output $(RESULTS)/contact $(CONTACT)
+
+replay-page:
+	cd legged/viewer/web && npm ci --no-audit --no-fund && npm run build
 
 clean:
 	rm -rf $(VENV) $(RESULTS) build dist *.egg-info

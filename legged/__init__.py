@@ -79,6 +79,7 @@ from legged.simulation import (
 from legged.simulation.linearize import Linearization, linearize
 from legged.verification import verify
 from legged.version import __version__
+from legged.viewer import save_html, view
 
 __all__ = [
     "Base",
@@ -191,6 +192,7 @@ __all__ = [
     "rollout_parameters",
     "rotations",
     "rpy",
+    "save_html",
     "save_mjcf",
     "save_urdf",
     "simulate",
@@ -200,5 +202,6 @@ __all__ = [
     "taylor",
     "velocity_gains",
     "verify",
+    "view",
     "where",
 ]

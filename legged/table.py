@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
+
+_RIGHT = ' style="text-align: right"'
 
 
 @dataclass(frozen=True)
@@ -39,6 +42,16 @@ class Table:
         rows = ["| " + " | ".join(line) + " |" for line in (self.header, marks, *self.rows)]
         notes = ["", *[f"{note}  " for note in self.notes]] if self.notes else []
         return "\n".join([f"**{self.title}**", "", *rows, *notes])
+
+    def html(self) -> str:
+        """Return the table in HTML."""
+        cells = [[f"<td{_RIGHT * (k >= self.left)}>{escape(x)}</td>" for k, x in enumerate(row)] for row in self.rows]
+        heads = "".join(f"<th>{escape(word)}</th>" for word in self.header) if any(self.header) else ""
+        rows = "".join(f"<tr>{''.join(row)}</tr>" for row in cells)
+        notes = "".join(f"<p>{escape(note)}</p>" for note in self.notes)
+        return f"<table><caption>{escape(self.title)}</caption><tr>{heads}</tr>{rows}</table>{notes}"
+
+    _repr_html_ = html
 
     def _aligned(self, line: Sequence[str], widths: Sequence[int]) -> list[str]:
         return [

@@ -25,6 +25,7 @@ from legged.app.options import (
     positive,
     stop,
 )
+from legged.app.viewing import view_command
 from legged.errors import LeggedError, SimulationInterrupt
 from legged.version import __version__
 
@@ -255,15 +256,16 @@ def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
             ),
         ] = None,
         output: Output = None,
+        view: Annotated[bool, typer.Option("--view", help="Show the run in the browser until Ctrl-C.")] = False,
     ) -> None:
         given = {"period": period, "stride": stride, "clearance": clearance, "hip_height": hip_height}
         if velocity is not None:
             others = {**given, "controller": controller, "ground": ground}
-            _locomote(schedule or name, velocity, others, robot, duration, terrain, output)
+            _locomote(schedule or name, velocity, others, robot, duration, terrain, output, view)
             return
         if schedule is not None:
             raise typer.BadParameter("needs --velocity", param_hint="--gait")
-        _go(gait, given, robot, controller, duration, ground, terrain, output)
+        _go(gait, given, robot, controller, duration, ground, terrain, output, view)
 
 
 _gait_command("walk", "Walk", "planar_biped", "Let a robot walk on two legs in turn (the paper's Figures 11 to 14).")
@@ -284,6 +286,7 @@ def _go(
     ground: str | None,
     terrain: str,
     output: Path | None,
+    view: bool,
 ) -> None:
     from legged.app import scenario, selection
 
@@ -295,7 +298,7 @@ def _go(
     plan = selection.select_gait(gait, robot, controller, **given)
     law = selection.select_controller(controller, plan)
     _show(scenario.gait_table(plan, law).text(), str(floor))
-    _finish(lambda: scenario.Scenario(robot, plan, controller, floor, duration).run(), robot, plan, output)
+    _finish(lambda: scenario.Scenario(robot, plan, controller, floor, duration).run(), plan, output, view)
 
 
 def _locomote(
@@ -306,6 +309,7 @@ def _locomote(
     duration: float,
     terrain: str,
     output: Path | None,
+    view: bool,
 ) -> None:
     """Simulate a robot that walks at a commanded velocity."""
     given = [f"--{option.replace('_', '-')}" for option, value in others.items() if value is not None]
@@ -314,10 +318,10 @@ def _locomote(
     from legged.app import scenario, selection
 
     robot, floor = selection.select_robot(name), selection.parse_terrain(terrain)
-    _finish(lambda: scenario.locomotion(robot, gait, velocity, floor, duration), robot, None, output)
+    _finish(lambda: scenario.locomotion(robot, gait, velocity, floor, duration), None, output, view)
 
 
-def _finish(simulated: Callable[[], Any], robot: Any, plan: Any, output: Path | None) -> None:
+def _finish(simulated: Callable[[], Any], plan: Any, output: Path | None, view: bool) -> None:
     """Show and write the run that a function returns, also after Ctrl-C."""
     from legged.app import scenario
 
@@ -327,10 +331,14 @@ def _finish(simulated: Callable[[], Any], robot: Any, plan: Any, output: Path | 
         if error.run is None or len(error.run) < 2:
             raise
         run = error.run
-    _show(scenario.summary(run, robot, plan).text())
+    _show(scenario.summary(run, plan).text())
     if output is not None:
         for path in scenario.write(run, output):
             print(path)
+    if view:
+        from legged.viewer import view as show
+
+        show(run, wait=True)
     if run.ended:
         stop(run.ended)
 
@@ -365,6 +373,7 @@ def report(
     paper_report(output, duration)
 
 
+command(ROBOTS, "legged view go2.urdf", name="view")(view_command)
 command(BALANCE, "legged balance --mass 3 --velocity 4,0,0.2 --output results/balance")(balance)
 command(BALANCE, "legged disturbances spatial_quadruped --gait trot --directions 12 --sizes 6")(disturbances)
 command(BALANCE, "legged planar-balance --output results/planar-balance")(planar_balance)

@@ -64,10 +64,11 @@ def three_numbers(text: str) -> str:
     return text
 
 
-_ROBOT = (
+ROBOT = (
     "A robot of `robots`, such as planar_biped or 'chain(12)'; file.py:NAME, a function or robot; a URDF or MJCF file."
 )
-RobotName = Annotated[str, typer.Argument(help=_ROBOT, autocompletion=robot_names)]
+"""What may stand for a robot on the command line."""
+RobotName = Annotated[str, typer.Argument(help=ROBOT, autocompletion=robot_names)]
 WalkerName = Annotated[str, typer.Argument(help="A robot as in `legged info`.", autocompletion=robot_names)]
 BaseName = Annotated[
     str | None,

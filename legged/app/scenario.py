@@ -17,6 +17,7 @@ from legged.errors import SimulationError
 from legged.ground import Ground, Terrain
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, TimeStepping, simulate
+from legged.simulation.results.summary import run_table
 from legged.table import Table
 
 
@@ -112,52 +113,17 @@ def _gain(value: Any) -> str:
     return f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}"
 
 
-def summary(run: Run, robot: Robot, gait: Gait | NumericalGait | None = None) -> Table:
-    """Return the main results of a run as a table."""
-    weight = robot.mass * float(np.linalg.norm(robot.gravity))
-    rows = [
-        ("simulated time", f"{run.duration:.2f} s" + (f", {run.ended}" if run.ended else "")),
-        ("distance, sideways", f"{run.base.position[-1, 0] - run.base.position[0, 0]:.3f} m, {_sideways(run):.3f} m"),
-        ("mean speed", f"{run.mean_velocity[0]:.3f} m/s" + _planned(gait)),
-        ("height of the base", f"{run.base.position[:, 2].min():.4f} to {run.base.position[:, 2].max():.4f} m"),
-        ("largest lean of the base", f"{np.degrees(lean(run).max()):.2f} degrees"),
-        ("largest joint error", f"{np.degrees(joint_error(run).max()):.2g} degrees"),
-        ("vertical force, mean", f"{_mean_over_time(run, run.ground_force[:, 2]) / weight:.3f} of the weight"),
-        ("energy drift", f"{run.energy_drift:.1e} J"),
-    ]
-    return Table(f"{run.robot}, {run.backend}", ("", ""), tuple(rows), left=2)
-
-
-def _planned(gait: Gait | NumericalGait | None) -> str:
+def summary(run: Run, gait: Gait | NumericalGait | None = None) -> Table:
+    """Return the main results of a run as a table, beside the speed that a gait plans."""
     plan = gait.gait if isinstance(gait, NumericalGait) else gait
-    return f", planned {plan.stride / plan.period:.3f} m/s" if plan is not None else ""
-
-
-def _sideways(run: Run) -> float:
-    return float(np.abs(run.base.position[:, 1] - run.base.position[0, 1]).max())
-
-
-def lean(run: Run) -> np.ndarray:
-    """Return the angle between the initially vertical base axis and the vertical, (T,), [rad]."""
-    up = run.base.rotation[0, 2]
-    return np.arccos(np.clip(run.base.rotation[:, 2] @ up, -1.0, 1.0))
-
-
-def joint_error(run: Run) -> np.ndarray:
-    """Return the largest joint error of each sample, (T,), [rad] or [m]; zeros without a reference."""
-    if run.joints.reference.shape != run.joint_positions.shape:
-        return np.zeros(len(run))
-    return np.abs(run.joint_positions - run.joints.reference).max(axis=1)
-
-
-def _mean_over_time(run: Run, values: np.ndarray) -> float:
-    return float(np.diff(run.times) @ (values[1:] + values[:-1]) / 2 / run.duration)
+    return run_table(run, None if plan is None else plan.stride / plan.period)
 
 
 def write(run: Run, folder: Path) -> list[Path]:
-    """Write data, figures and animation of a run to a folder, and return the paths."""
+    """Write data, figures, animation and replay of a run to a folder, and return the paths."""
     from legged.simulation import plots  # imported here, since Matplotlib takes long to import
 
     folder.mkdir(parents=True, exist_ok=True)
     data = [run.save(folder / "run.npz"), run.to_csv(folder / "run.csv")]
-    return [*data, *plots.save_figures(run, folder), plots.animate(run, folder / "animation.gif")]
+    pages = [plots.animate(run, folder / "animation.gif"), run.save_html(folder / "replay.html")]
+    return [*data, *plots.save_figures(run, folder), *pages]

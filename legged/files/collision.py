@@ -70,14 +70,20 @@ def _mesh(shape: Shape, source: str) -> tuple[Array, str]:
     """Return the vertices of a mesh, (n, 3), [m], shape axes, and in words how it differs from its convex hull."""
     if shape.vertices is not None:
         return shape.vertices, ""
-    vertices, words = _opened(_located(shape.mesh, source), source)
+    vertices, words = _opened(located(shape.mesh, source), source)
     return vertices * shape.scale, words
 
 
-def _located(name: str, source: str) -> str:
+def located(name: str, source: str) -> str:
     """Return the path of a mesh that a robot file names by a path, file:// or package://.
 
     A package is sought in the folder of the robot file, in those around it and in those of ROS_PACKAGE_PATH.
+
+    Args:
+        name: The path of the mesh in the robot file. source: Path of the robot file.
+
+    Raises:
+        FileError: The mesh is not there.
     """
     plain = name.removeprefix("file://")
     is_package = name.startswith("package://")

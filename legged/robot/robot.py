@@ -18,6 +18,7 @@ from legged.robot.link import ContactPoint, PlacedLink
 from legged.robot.modules import Module
 from legged.robot.state import State, joint_rates, joint_values, named_state, state
 from legged.spatial import Array, sum_of
+from legged.table import Table
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -63,6 +64,12 @@ class Robot:
 
     def __repr__(self) -> str:
         return f"<Robot {self.name!r}: {len(self.links)} links, {self.nv} DoF, {self.base.kind} base>"
+
+    def _repr_html_(self) -> str:
+        """Return the joints of the robot as a table for a notebook."""
+        rows = tuple((j.name, j.kind, j.parent, j.child, _range(j)) for j in self.joints)
+        words = f"{self.name}: {len(self.links)} links, {self.nv} degrees of freedom, {self.base.kind} base"
+        return Table(words, ("joint", "kind", "parent", "child", "range [rad] or [m]"), rows, left=5).html()
 
     @cached_property
     def graph(self) -> nx.DiGraph:
@@ -228,6 +235,13 @@ class Robot:
             if body.kind == "ball":
                 q[body.q.start] = 1.0
         return q
+
+
+def _range(joint: PlacedJoint) -> str:
+    """Return the range of a joint in words; "" without limits, and for joints with several coordinates."""
+    lower, upper = (np.asarray(limit) for limit in (joint.definition.physics.lower, joint.definition.physics.upper))
+    is_limited = not lower.ndim and not upper.ndim and bool(np.isfinite([lower, upper]).any())
+    return f"{lower:.4g} to {upper:.4g}" if is_limited else ""
 
 
 def _by_name(what: str, items: Iterable[Named], name: str) -> Named:

@@ -96,10 +96,25 @@ def test_walk_writes_data_figures_and_an_animation(cli, tmp_path):
     status, out, _ = cli(f"walk --controller feed-forward --duration 0.5 --output {tmp_path / 'out'}")
     assert status == 0
     names = {path.name for path in (tmp_path / "out").iterdir()}
-    assert {"run.npz", "run.csv", "trunk.png", "joints.png", "animation.gif"} <= names
+    assert {"run.npz", "run.csv", "trunk.png", "joints.png", "animation.gif", "replay.html"} <= names
     assert str(tmp_path / "out" / "run.npz") in out
     run = legged.Run.load(tmp_path / "out" / "run.npz")
     assert run.robot == "planar biped" and run.duration == pytest.approx(0.5)
+    status, out, _ = cli(f"view {tmp_path / 'out' / 'run.npz'} --html {tmp_path / 'again.html'}")
+    assert status == 0 and (tmp_path / "again.html").is_file() and "again.html" in out
+    status, _, err = cli(f"view planar_biped --html {tmp_path / 'robot.html'}")
+    assert status == 2 and "a page needs a saved run" in err
+
+
+def test_view_shows_robots_and_runs_in_the_browser(cli, monkeypatch, tmp_path):
+    shown = []
+    monkeypatch.setattr("legged.view", lambda what, **options: shown.append((repr(what), options)))
+    assert cli("view planar_biped --port 8123")[0] == 0
+    monkeypatch.setattr("legged.viewer.view", lambda what, **options: shown.append((repr(what), options)))
+    assert cli("walk --duration 0.1 --view")[0] == 0
+    (robot, first), (run, second) = shown
+    assert robot.startswith("<Robot 'planar biped'") and first == {"port": 8123, "wait": True}
+    assert run.startswith("<Run of 'planar biped': 0.1 s") and second == {"wait": True}
 
 
 def test_a_fall_ends_with_status_1_after_the_results(cli, tmp_path):

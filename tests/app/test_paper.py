@@ -84,7 +84,7 @@ def test_a_fall_keeps_its_run_and_says_why():
     robot = robots.planar_biped()
     run = scenario.Scenario(robot, controllers.paper_walk(), "none", selection.select_ground("paper", robot), 3.0).run()
     assert run.ended.startswith("the trunk leaned over") and 1.5 < run.times[-1] < 2.5
-    rows = dict(scenario.summary(run, robot).rows)
+    rows = dict(scenario.summary(run).rows)
     assert "the trunk leaned over" in rows["simulated time"]
 
 

@@ -16,7 +16,18 @@ import pytest
 import legged
 
 ROOT = Path(__file__).parents[2]
-SLOW = ("importlib.metadata", "matplotlib", "mujoco", "networkx", "rich", "scipy", "typer", "yourdfpy")
+SLOW = (
+    "importlib.metadata",
+    "matplotlib",
+    "mujoco",
+    "networkx",
+    "rich",
+    "scipy",
+    "trimesh",
+    "typer",
+    "viser",
+    "yourdfpy",
+)
 """Libraries that take long to load and that only some uses need."""
 DISTRIBUTION = ("legged", "controllers", "robots")
 

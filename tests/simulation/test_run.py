@@ -25,12 +25,22 @@ from legged.errors import (
     TraceError,
     UnknownNameError,
 )
-from legged.ground import BristleFriction, Ground, KelvinVoigt, Slope, Stairs, paper_ground, realistic_ground
+from legged.ground import (
+    BristleFriction,
+    Flat,
+    Ground,
+    HeightMap,
+    KelvinVoigt,
+    Slope,
+    Stairs,
+    paper_ground,
+    realistic_ground,
+)
 from legged.ground.ground import contact_wrenches
 from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, simulate
 from legged.simulation.plots import animate, joints_figure, save_figures, snapshot
 from legged.simulation.results import run_files
-from legged.simulation.results.stick_figure import drawing_of, ground_lines
+from legged.simulation.results.stick_figure import drawing_of, ground_lines, ground_surface
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +153,9 @@ def leaves(record, prefix=""):
     """Yield (name, value) of the fields of a run and of its groups."""
     for field in dataclasses.fields(record):
         value = getattr(record, field.name)
-        if dataclasses.is_dataclass(value):
+        if field.name == "model":
+            yield "model", value and value.to_json()
+        elif dataclasses.is_dataclass(value):
             yield from leaves(value, f"{field.name}.")
         else:
             yield prefix + field.name, value
@@ -183,7 +195,7 @@ def test_files_contain_the_fields_of_a_run_and_a_version(run, tmp_path):
     with np.load(run.save(tmp_path / "run")) as file:
         assert int(file["version"]) == run_files.VERSION
     assert repr(Run.load(changed(run, tmp_path, version=None))) == repr(run)  # before versions were written
-    with pytest.raises(FileError, match="is a run of layout version 99; this version of the toolkit reads 1 to 5"):
+    with pytest.raises(FileError, match="is a run of layout version 99; this version of the toolkit reads 1 to 6"):
         Run.load(changed(run, tmp_path, version=np.array(99)))
 
 
@@ -195,8 +207,30 @@ def test_files_of_version_1_are_read(run, tmp_path):
     np.savez(tmp_path / "old.npz", **stored)
     again = Run.load(tmp_path / "old.npz")
     later = set(run_files._CONTACTS)
+    assert again.model is None and again.ground.surface.shape == (0, 0, 3)
     for (name, one), (_, two) in zip(leaves(run), leaves(again), strict=True):
+        if name in ("model", "ground.surface"):
+            continue
         np.testing.assert_array_equal(np.full_like(one, np.nan) if name in later else one, two, err_msg=name)
+
+
+def test_damaged_model_is_named(run, tmp_path):
+    with pytest.raises(FileError, match="is a damaged run: its model cannot be read"):
+        Run.load(changed(run, tmp_path, model=np.array('{"robot": {}}')))
+
+
+def test_surface_of_the_ground_follows_the_terrain():
+    nodes = np.array([[[0.0, -0.2, 0.4], [0.3, 0.2, 0.0]], [[1.0, -0.2, 0.4], [1.3, 0.2, 0.0]]])
+    flat, slope = (ground_surface(legged.Rigid(terrain=t), nodes) for t in (Flat(0.2), Slope(0.1)))
+    assert flat.shape == slope.shape == (2, 2, 3)
+    assert (flat[..., 2] == 0.2).all() and np.ptp(slope[..., 2]) > 0.1
+    stairs, heights = Stairs((0.5,), (0.1,)), HeightMap(np.random.default_rng(1).random((9, 9)), 0.25)
+    for terrain in (stairs, heights):
+        grid = ground_surface(legged.Rigid(terrain=terrain), nodes)
+        np.testing.assert_allclose(grid[..., 2], terrain.height(grid[..., 0], grid[..., 1]), atol=1e-12)
+        assert grid[..., :2].reshape(-1, 2).min(axis=0).max() < nodes[..., :2].reshape(-1, 2).min(axis=0).min()
+    assert ground_surface(legged.Rigid(terrain=stairs), nodes).shape == (4, 2, 3)  # the ends of one ramp
+    assert ground_surface(None, nodes).size == 0
 
 
 def test_tables_are_named_as_such(run, tmp_path):

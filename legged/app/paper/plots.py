@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 
 from controllers import Gait
 from legged.app import figures
-from legged.app.scenario import joint_error
 from legged.simulation import Run
+from legged.simulation.results.summary import joint_error
 
 Runs = Mapping[str, Run]
 """Name of the controller -> run."""

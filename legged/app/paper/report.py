@@ -22,11 +22,12 @@ from legged.app.figures import Page
 from legged.app.operations import counts
 from legged.app.operations.counts import figure_7
 from legged.app.paper import plots, stiff_ground, timing
-from legged.app.scenario import Scenario, joint_error, lean
+from legged.app.scenario import Scenario
 from legged.ground import paper_ground
 from legged.robot.robot import Robot
 from legged.simulation import Run
 from legged.simulation.plots import animate
+from legged.simulation.results.summary import joint_error, lean
 from legged.table import Table
 from legged.version import __version__
 

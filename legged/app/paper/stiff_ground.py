@@ -10,11 +10,12 @@ from matplotlib.figure import Figure
 import robots
 from controllers import Gait
 from legged.app import figures
-from legged.app.scenario import Scenario, lean
+from legged.app.scenario import Scenario
 from legged.app.selection import BALANCED_GAITS
 from legged.ground import Ground, realistic_ground
 from legged.robot.robot import Robot
 from legged.simulation import Push, Run, Stiff
+from legged.simulation.results.summary import lean
 from legged.table import Table
 
 LAWS = {"balanced": figures.BLUE, "computed-torque": figures.RED}

@@ -1,10 +1,11 @@
 """Files of the cache folder.
 
 The folder is the user's cache folder, or the one that the environment variable LEGGED_CACHE names. Machine code lies in
-files `.o`, traced graphs in files `.graph`. The name of a file is a hash of its key, which includes the environment:
-the sources of the compiler, the processor, and the versions of Python, NumPy and LLVM. A file contains its own name and
-a checksum; a file that is truncated, renamed or not written by this module is ignored and replaced. Files are written
-under a temporary name and then renamed, so that several processes can share the folder.
+files `.o`, traced graphs in files `.graph`, meshes of robot files in files `.mesh`. The name of a file is a hash of its
+key, which includes the environment: the sources of the compiler, the processor, and the versions of Python, NumPy and
+LLVM. A file contains its own name and a checksum; a file that is truncated, renamed or not written by this module is
+ignored and replaced. Files are written under a temporary name and then renamed, so that several processes can share the
+folder.
 
 Machine code is executed, so a folder that other users can write to is not used.
 """
@@ -30,8 +31,8 @@ from legged.compiler.cache import keys
 from legged.compiler.codegen import llvm
 from legged.version import __version__
 
-CODE, GRAPH, DRAFT = ".o", ".graph", ".draft"
-"""Suffixes of machine code, of graphs, and of files that are being written."""
+CODE, GRAPH, MESH, DRAFT = ".o", ".graph", ".mesh", ".draft"
+"""Suffixes of machine code, of graphs, of meshes for pictures, and of files that are being written."""
 _MAGIC = b"legged cache 3\n"
 _DRAFT_AGE = 24 * 3600.0
 """Age of a draft from which on the process that wrote it is taken to have ended, [s]."""
@@ -158,6 +159,7 @@ class Contents(NamedTuple):
         graphs: Number of traced graphs.
         size: Total size, [bytes].
         current: Number of files that belong to this version, processor and compiler.
+        meshes: Number of meshes of robot files.
     """
 
     folder: Path
@@ -165,12 +167,15 @@ class Contents(NamedTuple):
     graphs: int
     size: int
     current: int
+    meshes: int = 0
 
     def __str__(self) -> str:
-        if not self.code + self.graphs:
+        count = self.code + self.graphs + self.meshes
+        if not count:
             return f"{self.folder}: no compiled code"
         kinds = f"{self.code} pieces of compiled code, {self.graphs} traced functions"
-        current = f"{self.current} of {self.code + self.graphs} files current"
+        kinds += f", {self.meshes} meshes" if self.meshes else ""
+        current = f"{self.current} of {count} files current"
         return f"{self.folder}: {kinds} ({current}), {self.size / 1e6:.1f} MB"
 
 
@@ -181,8 +186,8 @@ def describe() -> Contents:
         with contextlib.suppress(OSError):  # another process has just deleted it
             sizes[path.name] = path.stat().st_size
     current = sum(name.startswith(_generation()) for name in sizes)
-    code = sum(name.endswith(CODE) for name in sizes)
-    return Contents(folder(), code, len(sizes) - code, sum(sizes.values()), current)
+    code, graphs, meshes = (sum(name.endswith(suffix) for name in sizes) for suffix in (CODE, GRAPH, MESH))
+    return Contents(folder(), code, graphs, sum(sizes.values()), current, meshes)
 
 
 def clear() -> int:
@@ -195,4 +200,4 @@ def clear() -> int:
 
 def _files() -> Iterator[Path]:
     if folder().is_dir():
-        yield from (path for path in folder().iterdir() if path.suffix in (CODE, GRAPH))
+        yield from (path for path in folder().iterdir() if path.suffix in (CODE, GRAPH, MESH))

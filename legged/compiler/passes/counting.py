@@ -9,6 +9,7 @@ from typing import Any
 
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import OPERATIONS, LoopResult
+from legged.table import Table
 
 Tally = Counter[str]
 
@@ -58,6 +59,12 @@ class Counts:
     lookups: int = 0
     by_stage: dict[str | None, Counts] = field(default_factory=dict, compare=False, repr=False)
     by_module: dict[Any, Counts] = field(default_factory=dict, compare=False, repr=False)
+
+    def _repr_html_(self) -> str:
+        """Return the counts of each stage and their sum as a table for a notebook."""
+        parts = {stage or "other": counts for stage, counts in self.by_stage.items()} | {"sum": self}
+        rows = tuple((name, *(str(getattr(c, kind)) for kind in KINDS)) for name, c in parts.items())
+        return Table("scalar operations", ("stage", *(kind.replace("_", " ") for kind in KINDS)), rows).html()
 
     @property
     def M(self) -> int:

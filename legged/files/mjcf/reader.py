@@ -212,16 +212,10 @@ class _Reader:
         for geom in range(first, first + int(model.body_geomnum[body])):
             kind = SHAPES.get(int(model.geom_type[geom]))
             if kind and (model.geom_contype[geom] or model.geom_conaffinity[geom]):
-                size = _size(kind, model.geom_size[geom])
+                size = shape_size(kind, model.geom_size[geom])
                 place = model.geom_pos[geom].copy(), _matrix(model.geom_quat[geom])
-                vertices = self._vertices(geom) if kind == "mesh" else None
+                vertices = geom_vertices(model, geom) if kind == "mesh" else None
                 yield Shape(kind, size, *place, vertices, material=geom_material(model, geom))
-
-    def _vertices(self, geom: int) -> Array:
-        """Return the vertices of the mesh of a geom, (n, 3), [m], geom axes."""
-        mesh = int(self.model.geom_dataid[geom])
-        first = int(self.model.mesh_vertadr[mesh])
-        return self.model.mesh_vert[first : first + int(self.model.mesh_vertnum[mesh])].astype(float)
 
     def _site(self, site: int) -> None:
         model = self.model
@@ -274,8 +268,20 @@ def _matrix(quaternion: Array) -> Array:
     return quaternion_matrix(quaternion / np.linalg.norm(quaternion))
 
 
-def _size(kind: str, size: Array) -> tuple[float, ...]:
-    """Return the size in the form of `Shape`; MuJoCo gives half lengths."""
+def geom_vertices(model: Any, geom: int) -> Array:
+    """Return the vertices of the mesh of a geom of a compiled model, (n, 3), [m], geom axes."""
+    mesh = int(model.geom_dataid[geom])
+    first = int(model.mesh_vertadr[mesh])
+    return model.mesh_vert[first : first + int(model.mesh_vertnum[mesh])].astype(float)
+
+
+def shape_size(kind: str, size: Array) -> tuple[float, ...]:
+    """Return the size of a geom in the form of `Shape`.
+
+    Args:
+        kind: Kind of shape.
+        size: Size of the geom in MuJoCo: half lengths along its axes, or radii, (3,), [m].
+    """
     if kind in ("box", "ellipsoid"):
         return tuple(float(2 * x if kind == "box" else x) for x in size)
     radius, half, _ = (float(x) for x in size)

@@ -135,7 +135,7 @@ def _link(link: Link) -> dict[str, Any]:
     if link.contacts:
         found["contacts"] = [_contact(name, at) for name, at in link.contacts.items()]
     if link.shapes:
-        found["shapes"] = [_shape(shape) for shape in link.shapes]
+        found["shapes"] = [describe_shape(shape) for shape in link.shapes]
     if link.material is not None:
         found["material"] = asdict(link.material)
     return found
@@ -148,7 +148,12 @@ def _contact(name: str, at: Any) -> dict[str, Any]:
     return {"name": name, "position": np.asarray(at).tolist()}
 
 
-def _shape(shape: Shape) -> dict[str, Any]:
+def describe_shape(shape: Shape) -> dict[str, Any]:
+    """Return a shape as plain data, from which `read_shape` builds it again.
+
+    Args:
+        shape: The shape.
+    """
     geometry = [entry.name for entry in fields(shape) if entry.name != "material"]
     values = {name: np.asarray(getattr(shape, name)).tolist() for name in geometry}
     material = {} if shape.material is None else {"material": asdict(shape.material)}
@@ -216,7 +221,7 @@ def _read_link(data: Any) -> Link:
         if contact in contacts:
             raise DefinitionError(f"{what} has two contact points named {contact!r}; names must differ")
         contacts[contact] = _read_contact(where, point)
-    shapes = [_read_shape(what, shape) for shape in _list(f"shapes of {what}", own.get("shapes", ()))]
+    shapes = [read_shape(what, shape) for shape in _list(f"shapes of {what}", own.get("shapes", ()))]
     with errors_of(what):
         return Link(name, Inertia(mass, center, tensor, checked), contacts, shapes, _read_material(what, own))
 
@@ -241,7 +246,15 @@ def _read_material(what: str, own: Mapping[str, Any]) -> Material | None:
         return Material(name, friction, restitution, priority)
 
 
-def _read_shape(what: str, data: Any) -> Shape:
+def read_shape(what: str, data: Any) -> Shape:
+    """Return the shape of plain data such as `describe_shape` returns.
+
+    Args:
+        what: Name of what has the shape, for messages. data: The data.
+
+    Raises:
+        DefinitionError, UnknownNameError, ArgumentError, ShapeError, NotFiniteError: As `from_description`.
+    """
     what = f"a shape of {what}"
     name = known_name("shape", instance(what, data, Mapping, "a mapping with a kind").get("kind"), SHAPES)
     names = [entry.name for entry in fields(SHAPES[name])]

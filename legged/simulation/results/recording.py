@@ -11,6 +11,7 @@ from legged.simulation.backend import Backend
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.integrators import Integrator, StateSample
 from legged.simulation.loop_results import Observation
+from legged.simulation.results.model import ModelRecord
 from legged.simulation.results.records import (
     GROUND,
     BaseRecord,
@@ -22,7 +23,7 @@ from legged.simulation.results.records import (
     StickFigure,
 )
 from legged.simulation.results.run import Run
-from legged.simulation.results.stick_figure import drawing_of, ground_lines
+from legged.simulation.results.stick_figure import drawing_of, ground_lines, ground_surface
 from legged.simulation.rigid_loop import ContactMemory, RigidLoop
 
 Array = np.ndarray
@@ -77,8 +78,9 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
             q=body_q,
             v=_body_states(loop, states, 1, 6),
         ),
-        ground=GroundRecord(*ground_lines(loop.ground, nodes)),
+        ground=GroundRecord(*ground_lines(loop.ground, nodes), ground_surface(loop.ground, nodes)),
         figure=StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape),
+        model=ModelRecord.of(robot, loop.ground, bodies),
     )
 
 
@@ -97,7 +99,7 @@ def _contact_record(loop: ClosedLoop, times: Array, seen: list[Observation], mem
         residual = worst = np.zeros(len(times))
         first_touch = np.where(peak[-1] > 0.0, times[(peak > 0.0).argmax(axis=0)], np.nan)
     impulse = np.concatenate([0.0 * forces[:1], impulse])
-    sides = contact_names(loop), *_contact_sides(loop)
+    sides = contact_names(loop), *contact_sides(loop)
     points = np.array([o.points for o in seen])
     return ContactRecord(*sides, points, forces, impulse, peak, first_touch, residual, worst, memory)
 
@@ -111,8 +113,12 @@ def contact_names(loop: ClosedLoop) -> tuple[str, ...]:
     return tuple(c.name for c in (loop.scene.candidates if isinstance(loop, RigidLoop) else loop.robot.contacts))
 
 
-def _contact_sides(loop: ClosedLoop) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the links or bodies that carry the contacts, and of those that they touch."""
+def contact_sides(loop: ClosedLoop) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the links or bodies that carry the contacts, and of those that they touch.
+
+    Args:
+        loop: The closed loop.
+    """
     robot = loop.robot
     if not isinstance(loop, RigidLoop):
         on = tuple(robot.links[contact.link].name for contact in robot.contacts)

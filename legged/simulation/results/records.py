@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -142,10 +142,13 @@ class GroundRecord:
     Attributes:
         lines: Polylines on the ground, (n, k, 3), [m], world; the first is the profile along x; n = 0 without ground.
         normal: Mean unit normal of the ground, (3,), world.
+        surface: Grid of points on the ground, (a, b, 3), [m], world: two by two for a plane, a = b = 0 without ground
+            and in files of older versions.
     """
 
     lines: Array
     normal: Array
+    surface: Array = field(default_factory=lambda: np.zeros((0, 0, 3)))
 
 
 @dataclass(frozen=True, eq=False)

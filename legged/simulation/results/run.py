@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+import html
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ from legged.errors import FileError, MissingError
 from legged.ground.ground import center_of_pressure
 from legged.rotations import quaternion_matrix
 from legged.simulation.results import run_files
+from legged.simulation.results.model import ModelRecord
 from legged.simulation.results.records import (
     GROUND,
     BaseRecord,
@@ -33,6 +35,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = np.ndarray
+PAGES: dict[str, Callable[..., Any]] = {}
+"""Functions that show a run in a browser, "save" and "frame"; `legged.viewer`, which needs this module, enters them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +62,8 @@ class Run:
         ground: Shape of the ground.
         figure: Stick figures.
         warnings: Texts of the `SimulationWarning`s about this run, such as joints that chatter.
+        model: The robot and its surroundings; None in files of older versions, and in files of runs of a robot that
+            plain data cannot contain (`Robot.describe`).
     """
 
     robot: str
@@ -79,6 +85,7 @@ class Run:
     ground: GroundRecord
     figure: StickFigure
     warnings: tuple[str, ...] = ()
+    model: ModelRecord | None = None
 
     def __len__(self) -> int:
         return len(self.times)
@@ -86,6 +93,9 @@ class Run:
     def __repr__(self) -> str:
         end = f", ended: {self.ended}" if self.ended else ""
         return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {self.backend}{end}>"
+
+    def _repr_html_(self) -> str:
+        return PAGES["frame"](self) if len(self) else f"<pre>{html.escape(repr(self))}</pre>"
 
     @property
     def duration(self) -> float:
@@ -201,6 +211,7 @@ class Run:
             FileError: The file is missing, damaged, too large, of a newer version of the toolkit, or no saved run.
         """
         stored = run_files.load(path)
+        stored["model"] = ModelRecord.from_json(stored["model"], path)
         groups = {
             group: kind(**{f.name: stored.pop(f"{group}.{f.name}") for f in fields(kind)})
             for group, kind in _GROUPS.items()
@@ -248,6 +259,14 @@ class Run:
         from legged.simulation.plots.figures import figures  # Matplotlib takes long to import
 
         return figures(self)
+
+    def save_html(self, path: str | Path, **options: Any) -> Path:
+        """Write a page that plays the run in any browser, without a network, and return its path.
+
+        Args:
+            path: The file; its suffix becomes .html. options: As in `legged.save_html`.
+        """
+        return PAGES["save"](self, path, **options)
 
     @property
     def _ground_contacts(self) -> list[int]:
@@ -316,6 +335,8 @@ def _get(run: Run, name: str) -> Any:
     value: Any = run
     for part in name.split("."):
         value = getattr(value, part)
+    if name == "model":
+        return "" if value is None else value.to_json()
     return np.asarray(value, dtype=str) if isinstance(value, tuple) else value
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.ground.ground import Ground
-from legged.ground.terrain import Stairs
+from legged.ground.terrain import Flat, Slope, Stairs, Terrain
 from legged.robot.inertia import Inertia
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
@@ -26,6 +26,8 @@ _MERGE_DISTANCE = 1e-6  # [m]: closer points are one node
 _GRID_SPACING = 0.25  # [m], between lines on the ground
 _MAX_LINES = 60  # lines of the ground grid in one direction
 _POINTS_PER_LINE = 300
+_MOST_POINTS = 120  # of the surface of the ground in one direction
+_LEAST_SPACING = 0.02  # [m], between these
 
 
 class Drawing(NamedTuple):
@@ -176,16 +178,9 @@ def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Ar
     if ground is None or not nodes.size:
         return np.zeros((0, _POINTS_PER_LINE, 3)), np.array([0.0, 0.0, 1.0])
     terrain = ground.terrain
-    heading, ramps = 0.0, np.zeros(0)
-    if isinstance(terrain, Stairs):
-        heading = terrain.heading
-        ramps = np.array([edge + side * terrain.ramp / 2 for edge in terrain.edges for side in (-1.0, 1.0)])
-    along = np.array([np.cos(heading), np.sin(heading)])
-    axes = np.array([along, [-along[1], along[0]]])
-    margin = 1.2 * float(np.linalg.norm(np.ptp(nodes[0], axis=0)))
-    places = nodes.reshape(-1, 3)[:, :2]
+    axes, ramps, low, high, margin = _extent(terrain, nodes)
+    along, places = axes[0], nodes.reshape(-1, 3)[:, :2]
     x, y = (places.min(axis=0) + places.max(axis=0)) / 2
-    low, high = (places @ axes.T).min(axis=0) - margin, (places @ axes.T).max(axis=0) + margin
     spacing = _GRID_SPACING * 2.0 ** np.ceil(np.log2(max((high - low).max() / (_MAX_LINES * _GRID_SPACING), 1.0)))
     stations, offsets = (np.arange(np.ceil(low[i] / spacing), high[i] / spacing) * spacing for i in range(2))
     stations = np.concatenate([stations, ramps[(ramps > low[0]) & (ramps < high[0])]])
@@ -197,6 +192,47 @@ def ground_lines(ground: Ground | Rigid | None, nodes: Array) -> tuple[Array, Ar
     heights = terrain.height(flat[..., 0], flat[..., 1])
     normal = terrain.normal(flat[..., 0], flat[..., 1]).reshape(-1, 3).mean(axis=0)
     return np.concatenate([flat, heights[..., None]], axis=-1), normal / np.linalg.norm(normal)
+
+
+def ground_surface(ground: Ground | Rigid | None, nodes: Array) -> Array:
+    """Return a grid of points on the ground around a motion, (a, b, 3), [m], world axes.
+
+    The grid is that of `ground_lines` in extent and heading; a plane has its corners alone, stairs have the beginnings
+    and ends of their ramps, other terrain has at most 120 points in a direction.
+
+    Args:
+        ground: The ground; None gives no points. nodes: Nodes of the stick figure over time, (T, k, 3), [m], world.
+    """
+    if ground is None or not nodes.size:
+        return np.zeros((0, 0, 3))
+    terrain = ground.terrain
+    axes, ramps, low, high, _ = _extent(terrain, nodes)
+    stations, offsets = (np.array([low[i], high[i]]) for i in range(2))
+    if isinstance(terrain, Stairs):
+        stations = np.sort(np.concatenate([stations, ramps[(ramps > low[0]) & (ramps < high[0])]]))
+    elif not isinstance(terrain, Flat | Slope):
+        spacing = max(float((high - low).max()) / (_MOST_POINTS - 1), _LEAST_SPACING)
+        stations, offsets = (np.linspace(a, b, int((b - a) / spacing) + 1) for a, b in zip(low, high, strict=True))
+    flat = stations[:, None, None] * axes[0] + offsets[:, None] * axes[1]
+    return np.concatenate([flat, terrain.height(flat[..., 0], flat[..., 1])[..., None]], axis=-1)
+
+
+def _extent(terrain: Terrain, nodes: Array) -> tuple[Array, Array, Array, Array, float]:
+    """Return the horizontal axes of a grid on the ground, (2, 2), positions of ramps along the first, the lower and
+    upper ends of the grid, (2,) each, and its margin around the motion; [m].
+
+    Args:
+        terrain: The terrain. nodes: Nodes of the stick figure over time, (T, k, 3), [m], world.
+    """
+    heading, ramps = 0.0, np.zeros(0)
+    if isinstance(terrain, Stairs):
+        heading = terrain.heading
+        ramps = np.array([edge + side * terrain.ramp / 2 for edge in terrain.edges for side in (-1.0, 1.0)])
+    along = np.array([np.cos(heading), np.sin(heading)])
+    axes = np.array([along, [-along[1], along[0]]])
+    margin = 1.2 * float(np.linalg.norm(np.ptp(nodes[0], axis=0)))
+    places = nodes.reshape(-1, 3)[:, :2] @ axes.T
+    return axes, ramps, places.min(axis=0) - margin, places.max(axis=0) + margin, margin
 
 
 def _line(start: Array, end: Array, along: Array, ramps: Array) -> Array:

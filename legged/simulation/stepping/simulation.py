@@ -37,6 +37,7 @@ from legged.simulation.checks.chatter import STEPS, amplitudes, message
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.fall import Fall
 from legged.simulation.closed_chains import check_closed
+from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push, beyond_range, check_range
 from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator, RungeKutta4, SemiImplicitEuler
@@ -215,6 +216,16 @@ class Simulation:
         return tuple(self._warnings)
 
     @property
+    def loop(self) -> ClosedLoop:
+        """The closed loop of the first robot, with its controller, ground and free bodies."""
+        return self._batch.first.loop
+
+    @property
+    def time_step(self) -> float:
+        """Time by which `step` advances, [s]."""
+        return self._grid.step
+
+    @property
     def backend(self) -> str:
         """Description of the code that computes the time steps: compiled or Python."""
         return "no step yet" if self._engine is None else self._engine.name
@@ -237,7 +248,7 @@ class Simulation:
                 f"the state of {len(rows)} robots with {rows.shape[1]} entries does not fit this simulation of {count} "
                 f"robots with {self._members.state.shape[1]} entries"
             )
-        self._members.state[:], self._outcome = rows, state.outcome
+        self._members.state[:], self._outcome[:] = rows, state.outcome
         self._ended = self._outcome != 0.0
         self._monitor.forget(slice(None))
         self._clock.restore(state._clock)

@@ -1,0 +1,34 @@
+"""The command `legged view`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from legged.app.options import ROBOT, BaseName, robot_names
+
+
+def view_command(
+    what: Annotated[str, typer.Argument(help=f"A saved run (.npz), or: {ROBOT}", autocompletion=robot_names)],
+    base: BaseName = None,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page.")] = 8080,
+    html: Annotated[
+        Path | None, typer.Option(help="Write a run to this page instead, which plays in any browser.", dir_okay=False)
+    ] = None,
+) -> None:
+    """Show a robot with sliders for its joints, or play a saved run, in the browser until Ctrl-C."""
+    import legged
+    from legged.app.selection import select_robot
+
+    if not what.lower().endswith(".npz"):
+        if html is not None:
+            raise typer.BadParameter("a page needs a saved run (.npz)", param_hint="--html")
+        legged.view(select_robot(what, base), port=port, wait=True)
+        return
+    run = legged.Run.load(what)
+    if html is not None:
+        print(run.save_html(html))
+    else:
+        legged.view(run, port=port, wait=True)

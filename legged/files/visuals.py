@@ -1,0 +1,216 @@
+"""Visual shapes of a robot file: shapes and meshes with their colors, by link, for pictures."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.cache import disk
+from legged.errors import FileError
+from legged.files import reading
+from legged.files.collision import MAX_BYTES, located
+from legged.files.description import Shape, tree_of
+from legged.files.load import describe
+from legged.files.mjcf.reader import SHAPES, body_names, compiled, geom_vertices, shape_size
+from legged.robot.construction.builder import rpy
+from legged.robot.placement import Placement
+from legged.robot.robot import Robot
+from legged.rotations import quaternion_matrix
+from legged.spatial import Array
+
+Color = tuple[float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Visual:
+    """A visual shape of a link.
+
+    Attributes:
+        shape: The shape. A mesh in a file has the path of this file as `mesh`, "" if the file is missing.
+        color: Red, green and blue from 0 to 1; None if the robot file gives no color.
+        faces: Triangles of a mesh with `shape.vertices`, (m, 3), as indices of vertices; None for other shapes.
+        named: The mesh as the robot file names it, for messages.
+    """
+
+    shape: Shape
+    color: Color | None = None
+    faces: Array | None = None
+    named: str = ""
+
+
+def visuals_of(robot: Robot, path: str | Path) -> dict[str, list[Visual]]:
+    """Return the visual shapes of the links of a robot, in the axes of these links.
+
+    Shapes of links of the file that the robot lacks belong to the link of the robot to which these are fixed.
+
+    Args:
+        robot: A robot of the file; links that the file lacks have no shapes.
+        path: A URDF or MJCF file.
+
+    Raises:
+        FileError: The file is missing or invalid.
+    """
+    content = reading.read_bytes(path)
+    is_mjcf = reading.root_tag(content) == "mujoco"
+    found = dict(_of_mjcf(path) if is_mjcf else _of_urdf(content, str(path)))
+    names = {link.name for link in robot.links}
+    if set(found) <= names:
+        return found
+    tree, placed = tree_of(describe(path)), dict[str, list[Visual]]()
+    for name, visuals in found.items():
+        carrier = name if name in names else tree.head.get(name, name)
+        if carrier in names:
+            place = None if carrier == name else tree.place[name]
+            placed.setdefault(carrier, []).extend(visuals if place is None else (_moved(v, place) for v in visuals))
+    return placed
+
+
+def _moved(visual: Visual, place: Placement) -> Visual:
+    moved = place @ Placement(visual.shape.rotation, visual.shape.position)
+    return replace(visual, shape=replace(visual.shape, position=moved.position, rotation=moved.rotation))
+
+
+# URDF
+
+
+def _of_urdf(content: bytes, source: str) -> Iterator[tuple[str, list[Visual]]]:
+    root = reading.parse(content, source)
+    materials = {m.get("name"): color for m in root.findall("material") if (color := _color(m)) is not None}
+    for link in root.findall("link"):
+        found = [_urdf_visual(each, materials, source) for each in link.findall("visual")]
+        if any(found):
+            yield link.get("name"), [visual for visual in found if visual is not None]
+
+
+def _urdf_visual(element: Any, materials: dict[str, Color], source: str) -> Visual | None:
+    """Return the shape of a <visual>; None for a shape that URDF does not define."""
+    material, origin = element.find("material"), element.find("origin")
+    color = None
+    if material is not None:
+        color = _color(material) or materials.get(material.get("name"))
+    angles, xyz = (_numbers(origin, name, "0 0 0", source) for name in ("rpy", "xyz"))
+    place: Any = xyz, rpy(*angles)
+    geometry = next(iter(element.find("geometry") if element.find("geometry") is not None else ()), None)
+    if geometry is None:
+        return None
+    if geometry.tag == "mesh":
+        scale = _numbers(geometry, "scale", "1 1 1", source)
+        named = geometry.get("filename") or ""
+        try:
+            file = located(named, source)
+        except FileError:
+            file = ""
+        return Visual(Shape("mesh", (), *place, mesh=file, scale=tuple(scale.tolist())), color, named=named)
+    sizes = {"sphere": ("radius",), "box": ("size",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
+    if geometry.tag not in sizes:
+        return None
+    size = [x for name in sizes[geometry.tag] for x in _numbers(geometry, name, "0", source).tolist()]
+    return Visual(Shape(geometry.tag, tuple(size), *place), color)
+
+
+def _numbers(element: Any, name: str, default: str, source: str) -> Array:
+    text = default if element is None else element.get(name) or default
+    try:
+        return np.array([float(word) for word in text.split()])
+    except ValueError:
+        where = f"{name!r} on line {element.sourceline}"
+        raise FileError(source, f"{where} must be finite numbers, got {text!r}") from None
+
+
+def _color(material: Any) -> Color | None:
+    """Return the color of a <material>; None without one."""
+    element = material.find("color")
+    words = [] if element is None else (element.get("rgba") or "").split()
+    try:
+        red, green, blue = (float(word) for word in words[:3])
+    except ValueError:
+        return None
+    return red, green, blue
+
+
+# MJCF
+
+
+def _of_mjcf(path: str | Path) -> Iterator[tuple[str, list[Visual]]]:
+    """Yield the shapes of each body: those that do not collide, or all of a body without such shapes."""
+    model, _ = compiled(path)
+    names = body_names(model)
+    for body in range(1, model.nbody):
+        first = int(model.body_geomadr[body])
+        geoms = [g for g in range(first, first + int(model.body_geomnum[body])) if int(model.geom_type[g]) in SHAPES]
+        seen = [g for g in geoms if not (model.geom_contype[g] or model.geom_conaffinity[g])] or geoms
+        if seen:
+            yield names[body], [_geom_visual(model, geom) for geom in seen]
+
+
+def _geom_visual(model: Any, geom: int) -> Visual:
+    kind, material = SHAPES[int(model.geom_type[geom])], int(model.geom_matid[geom])
+    rgba = model.geom_rgba[geom] if material < 0 else model.mat_rgba[material]
+    color: Any = tuple(map(float, rgba[:3]))
+    place = model.geom_pos[geom].copy(), quaternion_matrix(model.geom_quat[geom])
+    if kind != "mesh":
+        return Visual(Shape(kind, shape_size(kind, model.geom_size[geom]), *place), color)
+    mesh = int(model.geom_dataid[geom])
+    first, count = int(model.mesh_faceadr[mesh]), int(model.mesh_facenum[mesh])
+    return Visual(Shape("mesh", (), *place, geom_vertices(model, geom)), color, model.mesh_face[first : first + count])
+
+
+# Meshes
+
+
+def opened_mesh(path: str) -> list[tuple[Array, Array, Color | None]]:
+    """Return the parts of a mesh in a file: vertices (n, 3), faces (m, 3) as indices of vertices, and their color.
+
+    Reading a file takes long, so the result is stored in the cache folder. Vertices in the same place are merged. The
+    color is the mean one of a part; None if the file gives none. Lengths are in the unit of the file, except in Collada
+    (.dae), which states its unit: [m].
+
+    Args:
+        path: The file.
+
+    Raises:
+        FileError: trimesh is not installed, or the file is damaged or larger than 256 MiB.
+    """
+    reading.check_regular(path, MAX_BYTES, "meshes")
+    stored = disk.file_name(disk.MESH, hashlib.sha256(Path(path).read_bytes()).hexdigest(), Path(path).suffix)
+    content = disk.read(stored)
+    if content is not None:
+        return pickle.loads(content)
+    parts = _read_mesh(path)
+    disk.write(stored, pickle.dumps(parts))
+    return parts
+
+
+def _read_mesh(path: str) -> list[tuple[Array, Array, Color | None]]:
+    """Return the parts of a mesh as `opened_mesh`, read by trimesh."""
+    try:
+        import trimesh
+    except ImportError as error:
+        raise FileError(path, "opening meshes needs trimesh: pip install 'legged[view]'") from error
+    try:
+        scene: Any = trimesh.load_scene(path)
+        parts = [part for part in scene.dump() if isinstance(part, trimesh.Trimesh) and len(part.faces)]
+        found = []
+        for part in parts:
+            color = _mean_color(part)
+            part.merge_vertices(merge_tex=True, merge_norm=True)
+            found.append((np.array(part.vertices, np.float32), np.array(part.faces, np.int32), color))
+    except Exception as error:  # readers of a dozen formats raise errors of as many classes
+        words = f"the mesh cannot be read: {type(error).__name__}: {' '.join(str(error).split())}"
+        raise FileError(path, words) from error
+    return found
+
+
+def _mean_color(part: Any) -> Color | None:
+    """Return the mean color of a mesh of trimesh; None if it has none."""
+    if not part.visual.defined:
+        return None
+    colors = np.atleast_2d(part.visual.to_color().vertex_colors)[:, :3]
+    red, green, blue = (colors.mean(axis=0) / 255.0).tolist()
+    return red, green, blue

@@ -1,0 +1,70 @@
+"""The main figures of a run as a table."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from legged.simulation.results.run import Run
+from legged.table import Table
+
+Array = np.ndarray
+
+
+def run_table(run: Run, planned: float | None = None) -> Table:
+    """Return the main figures of a run: distance, speed, height, lean, joint error, forces and energy.
+
+    Args:
+        run: The run. planned: Speed beside which the mean speed is shown, [m/s].
+    """
+    moved = run.base.position - run.base.position[:1]
+    rows = [
+        ("simulated time", f"{run.duration:.2f} s" + (f", {run.ended}" if run.ended else "")),
+        ("distance, sideways", f"{moved[-1, 0]:.3f} m, {np.abs(moved[:, 1]).max():.3f} m"),
+    ]
+    if run.duration > 0.0:
+        words = "" if planned is None else f", planned {planned:.3f} m/s"
+        rows.append(("mean speed", f"{run.mean_velocity[0]:.3f} m/s" + words))
+    rows += [
+        ("height of the base", f"{run.base.position[:, 2].min():.4f} to {run.base.position[:, 2].max():.4f} m"),
+        ("largest lean of the base", f"{np.degrees(lean(run).max()):.2f} degrees"),
+        ("largest joint error", f"{np.degrees(joint_error(run).max()):.2g} degrees"),
+    ]
+    if run.contacts.names and run.duration > 0.0:
+        force = mean_over_time(run, run.ground_force[:, 2])
+        if run.model is not None:
+            weight = run.model.robot.mass * float(np.linalg.norm(run.model.robot.gravity))
+            rows.append(("vertical force, mean", f"{force / weight:.3f} of the weight"))
+        else:
+            rows.append(("vertical force, mean", f"{force:.4g} N"))
+    rows.append(("energy drift", f"{run.energy_drift:.1e} J"))
+    return Table(f"{run.robot}, {run.backend}", ("", ""), tuple(rows), left=2)
+
+
+def lean(run: Run) -> Array:
+    """Return the angle between the initially vertical base axis and the vertical, (T,), [rad].
+
+    Args:
+        run: The run.
+    """
+    up = run.base.rotation[0, 2]
+    return np.arccos(np.clip(run.base.rotation[:, 2] @ up, -1.0, 1.0))
+
+
+def joint_error(run: Run) -> Array:
+    """Return the largest joint error of each sample, (T,), [rad] or [m]; zeros without a reference.
+
+    Args:
+        run: The run.
+    """
+    if run.joints.reference.shape != run.joint_positions.shape or not run.joint_positions.size:
+        return np.zeros(len(run))
+    return np.abs(run.joint_positions - run.joints.reference).max(axis=1)
+
+
+def mean_over_time(run: Run, values: Array) -> float:
+    """Return the mean of a quantity over the time of a run, by trapezoids, in the unit of the quantity.
+
+    Args:
+        run: The run. values: The quantity, (T,), [any unit].
+    """
+    return float(np.diff(run.times) @ (values[1:] + values[:-1]) / 2 / run.duration)

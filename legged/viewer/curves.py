@@ -1,0 +1,160 @@
+"""The curves beside a scene and the table of figures of a run, for pages and for the viewer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from legged.simulation.results.run import Run
+from legged.simulation.results.summary import run_table
+from legged.table import Table
+
+Array = np.ndarray
+MOST_POINTS = 4000
+"""Points of a curve above which smallest and largest values of intervals stand for all."""
+_MOST_CURVES = 8
+_MOST_JOINT_PLOTS = 6
+
+
+@dataclass(frozen=True, eq=False)
+class Plot:
+    """Curves over time on common axes.
+
+    Attributes:
+        title: Quantity and unit.
+        labels: A label for each curve; those of the controller's reference begin with "reference".
+        times: (n,), [s].
+        values: (n, curves), in the unit of the title; NaN where a curve has none.
+        limits: Range of the vertical axis that shows all but rare peaks; None for the range of the values.
+    """
+
+    title: str
+    labels: tuple[str, ...]
+    times: Array
+    values: Array
+    limits: tuple[float, float] | None = None
+
+
+def plots_of_run(run: Run) -> list[Plot]:
+    """Return the curves of base, contact forces, energy, joints and torques of a run.
+
+    Args:
+        run: The run.
+    """
+    found = [
+        _plot(run, "position of the base [m]", ("x", "y", "z"), run.base.position),
+        _plot(run, "velocity of the base [m/s]", ("x", "y", "z"), _rate(run.times, run.base.position)),
+        _plot(run, "angles of the base [degree]", ("x", "y", "z"), _angles(run)),
+    ]
+    if run.contacts.names:
+        vertical, total = run.contacts.forces[..., 2], run.ground_force
+        names = run.contacts.names if len(run.contacts.names) < _MOST_CURVES else ()
+        forces = np.column_stack([*(vertical[:, k] for k in range(len(names))), total[:, 2]])
+        found.append(_plot(run, "vertical contact forces [N]", (*names, "total"), forces, _robust_limits(forces)))
+        found.append(_plot(run, "horizontal contact force [N]", ("x", "y"), total[:, :2], _robust_limits(total[:, :2])))
+    energy = run.energy
+    parts = np.column_stack([energy.kinetic, energy.potential - energy.potential[:1], energy.actuator_work])
+    found.append(_plot(run, "energy [J]", ("kinetic", "potential", "actuators' work"), parts))
+    return found + _joint_plots(run)
+
+
+def plots_of_runs(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
+    """Return the curves of several runs on common axes: those of the first, and the others' where titles are equal.
+
+    Args:
+        runs: The runs. names: A name for each, which precedes the labels.
+    """
+    own = [plots_of_run(run) for run in runs]
+    if len(runs) == 1:
+        return own[0]
+    found = []
+    for plot in own[0]:
+        same = [(n, p) for n, plots in zip(names, own, strict=True) for p in plots if p.title == plot.title]
+        columns = [np.interp(plot.times, p.times, c, np.nan, np.nan) for _, p in same for c in p.values.T]
+        labels = tuple(f"{name}: {label}" for name, p in same for label in p.labels)
+        found.append(Plot(plot.title, labels, plot.times, np.column_stack(columns), plot.limits))
+    return found
+
+
+def tables_of_run(run: Run) -> list[Table]:
+    """Return the tables of the figures of a run.
+
+    Args:
+        run: The run.
+    """
+    return [run_table(run)]
+
+
+def _joint_plots(run: Run) -> list[Plot]:
+    """Return plots of joint positions and torques; joints whose names end alike share axes."""
+    groups: dict[str, list[str]] = {}
+    for name in run.joints.names:
+        groups.setdefault(name.removesuffix("_joint").rsplit("_", 1)[-1], []).append(name)
+    if len(groups) > _MOST_JOINT_PLOTS or max(map(len, groups.values()), default=0) > _MOST_CURVES:
+        names = run.joints.names
+        parts = [names[k : k + _MOST_CURVES] for k in range(0, len(names), _MOST_CURVES)]
+        groups = {f"joints {k * _MOST_CURVES + 1} to {k * _MOST_CURVES + len(p)}": list(p) for k, p in enumerate(parts)}
+    positions, torques = [], []
+    for group, names in groups.items():
+        histories = [run.joint(name) for name in names]
+        columns = [("", h.position, n) for n, h in zip(names, histories, strict=True)]
+        columns += [
+            ("reference ", h.reference, n) for n, h in zip(names, histories, strict=True) if h.reference is not None
+        ]
+        positions.append(_joint_plot(run, f"{group} [rad]", columns))
+        torques.append(
+            _joint_plot(
+                run, f"{group}, torque [N m]", [("", h.torque, n) for n, h in zip(names, histories, strict=True)]
+            )
+        )
+    return positions + torques
+
+
+def _joint_plot(run: Run, title: str, columns: Sequence[tuple[str, Array, str]]) -> Plot:
+    labels, values = list[str](), list[Array]()
+    for before, array, name in columns:
+        several = array.reshape(len(run), -1)
+        count = several.shape[1]
+        labels += [f"{before}{name}" + (f"[{i}]" if count > 1 else "") for i in range(count)]
+        values += list(several.T)
+    return _plot(run, title, tuple(labels), np.column_stack(values))
+
+
+def _plot(
+    run: Run, title: str, labels: tuple[str, ...], values: Array, limits: tuple[float, float] | None = None
+) -> Plot:
+    times, values = decimated(run.times, values)
+    return Plot(title, labels, times, values, limits)
+
+
+def decimated(times: Array, values: Array, most: int = MOST_POINTS) -> tuple[Array, Array]:
+    """Return a curve with at most `most` points: the smallest and largest values of intervals of equal length.
+
+    Args:
+        times: (n,), [s]. values: (n, curves), [any unit]. most: Largest number of points.
+    """
+    if len(times) <= most:
+        return times, values
+    count = 2 * len(times) // most + 1
+    bins = len(times) // count
+    inside = values[: bins * count].reshape(bins, count, -1)
+    pairs = np.stack([inside.min(axis=1), inside.max(axis=1)], axis=1).reshape(2 * bins, -1)
+    starts = times[: bins * count : count]
+    return np.stack([starts, times[count // 2 : bins * count : count]], axis=1).ravel(), pairs
+
+
+def _angles(run: Run) -> Array:
+    return np.degrees(np.unwrap(run.base.angles(), axis=0))
+
+
+def _rate(times: Array, values: Array) -> Array:
+    return np.gradient(values, times, axis=0) if len(times) > 1 else np.zeros_like(values)
+
+
+def _robust_limits(values: Array) -> tuple[float, float]:
+    """Return limits that show all but the rarest peaks, such as those of touch-down."""
+    low, high = min(float(np.quantile(values, 0.002)), 0.0), float(np.quantile(values, 0.998))
+    margin = 0.08 * max(high - low, 1e-9)
+    return low - margin, high + margin

@@ -1,0 +1,178 @@
+"""A simulation in the viewer that goes on while it is watched: commands, pushes, pause, single steps and reset."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.kinematics import point_jacobian
+from legged.simulation.results.model import ModelRecord
+from legged.simulation.results.recording import contact_sides
+from legged.simulation.results.records import GROUND
+from legged.simulation.results.stick_figure import ground_lines, ground_surface
+from legged.simulation.rigid_loop import RigidLoop
+from legged.simulation.stepping.simulation import Simulation
+from legged.viewer.motion import Motion, capture_of, quaternions, states, support_of
+from legged.viewer.scene import scene_of
+from legged.viewer.server import RATE, Actor, Viewer
+
+Array = np.ndarray
+MOST_ROBOTS = 9
+"""Robots of a batch that are shown."""
+SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1")
+_PUSH = {"+x": (1.0, 0.0, 0.0), "-x": (-1.0, 0.0, 0.0), "+y": (0.0, 1.0, 0.0), "-y": (0.0, -1.0, 0.0)}
+_PUSH |= {"+z": (0.0, 0.0, 1.0)}
+_REACH = 12.0  # extent of the ground that is drawn, in sizes of the robot
+
+
+class Live:
+    """A simulation that a viewer advances in real time or slower.
+
+    Attributes:
+        simulation: The simulation, which a thread of the viewer advances; others pause it before they use it.
+        command: Command of the next step, (nu,), in the units of the controller; None without one.
+        pause: Check box that stops the motion. speed: Choice of the speed relative to real time.
+        sliders: Slider of each entry of the command, by name.
+        status: Text with the time, the speed reached, and why a robot has ended.
+    """
+
+    def __init__(
+        self, viewer: Viewer, simulation: Simulation, commands: Mapping[str, tuple[float, float, float]] | None
+    ):
+        self.simulation, self._viewer, self._lock = simulation, viewer, threading.Lock()
+        self._lag, self._clock, self._simulated = 0.0, 0.0, 0.0
+        loop, robot = simulation.loop, simulation.robot
+        bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
+        scene = self._scene = scene_of(ModelRecord.of(robot, loop.ground, bodies))
+        names, sides = {link.name for link in robot.links}, zip(*contact_sides(loop), strict=True)
+        self._own = np.array([on in names and against == GROUND for on, against in sides], bool)
+        base = states(robot)(*(np.atleast_2d(x) for x in (simulation.q, simulation.v))).origins[0, 0]
+        around = base + np.array([[[-1.0, -1.0, 0.0], [1.0, 1.0, 0.0]]]) * _REACH * scene.size / 2.0
+        lines, self._normal = ground_lines(loop.ground, around)
+        viewer.ground(ground_surface(loop.ground, around), lines)
+        count = len(np.atleast_1d(simulation.t)[:MOST_ROBOTS])
+        self._actors = [
+            Actor(viewer, f"robot {k}", scene, (0.0, 1.5 * scene.size * (k - (count - 1) / 2), 0.0), 1.0, self._normal)
+            for k in range(count)
+        ]
+        self._add_controls(commands)
+        viewer.overlay_boxes(self._actors)
+        for note in scene.notes:
+            viewer.server.gui.add_markdown(f"*{note}*")
+        self._show()
+        viewer.camera(base, scene.size * (1.0 + 0.8 * (count - 1)))
+        viewer.repeat(self._update)
+
+    def push(self, link: str, impulse: Any) -> None:
+        """Add an impulse at the origin of a link of all robots: v += M^-1 J^T p.
+
+        Args:
+            link: Name of the link. impulse: p, (3,), [N s], world axes.
+        """
+        with self._lock:
+            simulation, robot = self.simulation, self.simulation.robot
+            state = simulation.state
+            q, v = np.atleast_2d(state.q), np.atleast_2d(state.v).copy()
+            for i in range(len(q)):
+                J = point_jacobian(robot, q[i], link)[3:]
+                v[i] += np.linalg.solve(inertia_matrix(robot, q[i]), J.T @ np.asarray(impulse, float))
+            simulation.state = replace(state, v=v if simulation.num is not None else v[0])
+
+    def step(self) -> None:
+        """Pause, and advance by one time step."""
+        self.pause.value = True
+        with self._lock:
+            self.simulation.step(self.command)
+            self._show()
+
+    def reset(self) -> None:
+        """Start all robots again."""
+        with self._lock:
+            self.simulation.reset()
+            self._show()
+
+    def _add_controls(self, commands: Mapping[str, tuple[float, float, float]] | None) -> None:
+        gui, robot = self._viewer.server.gui, self.simulation.robot
+        self.status = gui.add_markdown("", order=-1.0)
+        with gui.add_folder("Time", order=0.0):
+            self.pause = gui.add_checkbox("pause", False)
+            self.speed = gui.add_dropdown("speed", SPEEDS, initial_value="1")
+            gui.add_button("single step").on_click(lambda _: self.step())
+            gui.add_button("reset").on_click(lambda _: self.reset())
+        self.sliders: dict[str, Any] = {}
+        self.command: Array | None = None
+        if commands:
+            self.command = np.array([start for _, _, start in commands.values()], float)
+            with gui.add_folder("Command", order=0.5):
+                for k, (name, (low, high, start)) in enumerate(commands.items()):
+                    slider = self.sliders[name] = gui.add_slider(name, low, high, (high - low) / 200.0, start)
+                    slider.on_update(lambda event, k=k: self._set_command(k, event.target.value))
+        with gui.add_folder("Push", order=0.8):
+            link = gui.add_dropdown("link", tuple(link.name for link in robot.links))
+            direction = gui.add_dropdown("direction", tuple(_PUSH), initial_value="+y")
+            typical = float(f"{0.3 * robot.mass:.2g}")
+            size = gui.add_slider("impulse [N s]", 0.0, 5.0 * typical, typical / 20.0, typical)
+            button = gui.add_button("push")
+        button.on_click(lambda _: self.push(link.value, size.value * np.array(_PUSH[direction.value])))
+
+    def _set_command(self, entry: int, value: float) -> None:
+        assert self.command is not None
+        self.command[entry] = value
+
+    def _update(self, passed: float) -> bool:
+        """Advance by the time since the last call, and show the robots."""
+        if self.pause.value or np.all(self.simulation.ended):
+            self._lag = 0.0
+            return False
+        with self._lock:
+            h = self.simulation.time_step
+            self._lag = min(self._lag + passed * float(self.speed.value), 4.0 / RATE)
+            count = int(self._lag / h)
+            if not count:
+                return False
+            self._lag -= count * h
+            self.simulation.step(self.command, n=count)
+            self._show()
+        self._clock, self._simulated = self._clock + passed, self._simulated + count * h
+        if self._clock > 0.5:
+            self._report()
+        return True
+
+    def _report(self) -> None:
+        t, reasons = float(np.max(self.simulation.t)), [text for text in self.simulation.reasons if text]
+        words = f"t = {t:.2f} s, {self._simulated / max(self._clock, 1e-9):.2f} of real time"
+        self.status.content = words + "".join(f"\n\n{text}" for text in reasons[:3])
+        self._clock = self._simulated = 0.0
+
+    def _show(self) -> None:
+        motions = self._motions()
+        for actor, motion in zip(self._actors, motions, strict=True):
+            actor.show(motion)
+        self._viewer.follow(motions[0].base[0])
+        if np.any(self.simulation.ended):
+            self._report()
+
+    def _motions(self) -> list[Motion]:
+        """Return what is shown of each robot."""
+        simulation, robot, scene = self.simulation, self.simulation.robot, self._scene
+        state, contacts = simulation.state, simulation.contacts
+        q, v, rest = (np.atleast_2d(x)[:MOST_ROBOTS] for x in (state.q, state.v, state.rest))
+        found = states(robot)(q, v)
+        several = (x if simulation.num is not None else x[None] for x in (contacts.positions, contacts.forces))
+        points, forces = (x[:MOST_ROBOTS] for x in several)
+        rotations, positions = quaternions(found.rotations[:, scene.links]), found.origins[:, scene.links]
+        if isinstance(simulation.loop, RigidLoop) and simulation.loop.bodies:
+            rows = zip(q, np.concatenate([v, rest], axis=1), strict=True)
+            bodies = np.array([[p for p, _ in simulation.loop.states(*row)[1:]] for row in rows])
+            rotations = np.concatenate([rotations, bodies[..., :4]], axis=1)
+            positions = np.concatenate([positions, bodies[..., 4:]], axis=1)
+        support = support_of(points, forces @ self._normal, self._own, scene.weight)
+        capture = capture_of(robot, found.center, found.velocity, points, support, self._normal)
+        base, times = found.origins[:, 0], np.zeros(len(q))
+        parts = (times, rotations, positions, base, points, forces, found.center, capture, support)
+        return [Motion(*(x[k : k + 1] for x in parts)) for k in range(len(q))]

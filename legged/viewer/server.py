@@ -1,0 +1,335 @@
+"""A viewer in the browser: the server (viser), and what draws a scene and its overlays on it."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from legged.errors import MissingError
+from legged.viewer.meshes import Color, grid_faces, revolved, rotation_to
+from legged.viewer.motion import Motion, quaternions
+from legged.viewer.scene import Scene
+
+Array = np.ndarray
+FORCE, CONE, CENTER, CAPTURE, SUPPORT, PATH = "#d2452d", "#b08a1e", "#1b7f5c", "#e08a00", "#2f6db5", "#6f9fd0"
+OVERLAYS = {
+    "forces": ("contact forces", True),
+    "feet": ("contact points", False),
+    "cones": ("friction cones", False),
+    "center": ("center of mass", False),
+    "capture": ("capture point", False),
+    "support": ("support polygon", True),
+}
+"""Overlays by name: their label, and whether they are shown at the start."""
+RATE = 60.0
+"""Largest number of pictures per second."""
+
+
+class Viewer:
+    """A server whose page shows a scene; it runs until `stop`, or until the process ends.
+
+    Attributes:
+        address: Address of the page.
+        server: The `viser.ViserServer`, for further elements.
+        frames: Number of pictures sent so far.
+        content: What the user operates: a `Timeline`, a `Poser` or a `Live` simulation.
+    """
+
+    content: Any = None
+
+    def __init__(self, port: int, host: str):
+        try:
+            import viser
+        except ImportError as error:
+            raise MissingError(
+                "viewing in the browser needs viser: pip install 'legged[view]'; run.save_html(path) needs nothing"
+            ) from error
+        self.server = viser.ViserServer(host=host, port=port, verbose=False)
+        self.server.scene.set_up_direction("+z")
+        self.server.gui.main_panel.dock_right()
+        self.address = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{self.server.get_port()}"
+        self.frames = 0
+        self._world = self.server.scene.add_frame("/world", show_axes=False)
+        self._follow: Any = None
+        self._start = np.zeros(3)
+        self._stopped = threading.Event()
+        self._threads: list[threading.Thread] = []
+
+    def __repr__(self) -> str:
+        return f"<Viewer at {self.address}{', stopped' if self._stopped.is_set() else ''}>"
+
+    def _repr_html_(self) -> str:
+        return f'<iframe src="{self.address}" style="width: 100%; height: 560px; border: 0"></iframe>'
+
+    def stop(self) -> None:
+        """End the server and the motion."""
+        self._stopped.set()
+        for thread in self._threads:
+            if thread is not threading.current_thread():
+                thread.join(5.0)
+        self.server.stop()
+
+    def wait(self) -> None:
+        """Return when the viewer is stopped, or after Ctrl-C, which stops it."""
+        try:
+            while not self._stopped.wait(0.2):
+                pass
+        except KeyboardInterrupt:
+            self.stop()
+
+    def repeat(self, update: Callable[[float], bool]) -> None:
+        """Call a function at most `RATE` times a second in a thread, until the viewer is stopped.
+
+        Args:
+            update: Takes the time since the last call, [s], and returns whether it has shown another picture.
+        """
+
+        def run() -> None:
+            last = time.perf_counter()
+            while not self._stopped.is_set():
+                now = time.perf_counter()
+                self.frames += update(now - last)
+                last = now
+                self._stopped.wait(max(1.0 / RATE - (time.perf_counter() - now), 1e-4))
+
+        self._threads.append(threading.Thread(target=run, name="legged viewer", daemon=True))
+        self._threads[-1].start()
+
+    def camera(self, target: Array, size: float) -> None:
+        """Put the camera of pages that are opened from now on beside a point.
+
+        Args:
+            target: (3,), [m], world axes. size: Extent of what is seen, [m].
+        """
+        self._start = np.array(target, float)
+        self.server.initial_camera.position = tuple(target + 1.7 * size * np.array([0.7, -1.0, 0.45]))
+        self.server.initial_camera.look_at = tuple(target)
+
+    def follow(self, target: Array) -> None:
+        """Move the world so that a point stays before the camera, if the user wants that.
+
+        Args:
+            target: (3,), [m], world axes; its height is left out.
+        """
+        if self._follow is not None:
+            moved = (target - self._start) * (self._follow.value, self._follow.value, 0.0)
+            self._world.position = tuple(-moved)
+
+    def ground(self, surface: Array, lines: Array) -> None:
+        """Draw the ground.
+
+        Args:
+            surface: Grid of points, (a, b, 3), [m], world axes. lines: Polylines, (n, k, 3), [m], world axes.
+        """
+        scene = self.server.scene
+        if surface.size:
+            faces = grid_faces(*surface.shape[:2])
+            scene.add_mesh_simple(
+                "/world/ground", surface.reshape(-1, 3), faces, color=(205, 201, 192), side="double", cast_shadow=False
+            )
+        if lines.size:
+            ends = np.stack([lines[:, :-1], lines[:, 1:]], axis=2).reshape(-1, 2, 3)
+            ends[..., 2] += 2e-3  # [m], above the surface
+            kept = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1) > 0.0
+            scene.add_line_segments(
+                "/world/lines", ends[kept], (170, 165, 155), thickness=1.0, thickness_units="screen"
+            )
+
+    def overlay_boxes(self, actors: Sequence[Actor]) -> None:
+        """Add a check box for each overlay.
+
+        Args:
+            actors: What has the overlays.
+        """
+        with self.server.gui.add_folder("Show", order=1.0):
+            self._follow = self.server.gui.add_checkbox("follow the robot", True)
+            for name, (label, shown) in OVERLAYS.items():
+                box = self.server.gui.add_checkbox(label, shown)
+
+                @box.on_update
+                def _(event: Any, name: str = name) -> None:
+                    for actor in actors:
+                        actor.toggle(name, event.target.value)
+
+
+class Actor:
+    """A scene on the server, with its overlays.
+
+    Args:
+        viewer: The viewer. name: Unique name. scene: The geometry.
+        offset: Where it is drawn, (3,), [m], world axes. opacity: Below 1 for a ghost.
+        normal: Normal of the ground, (3,), the axis of friction cones. obstacles: Whether to draw the obstacles.
+    """
+
+    def __init__(
+        self,
+        viewer: Viewer,
+        name: str,
+        scene: Scene,
+        offset: Sequence[float] = (0.0, 0.0, 0.0),
+        opacity: float = 1.0,
+        normal: Array | None = None,
+        obstacles: bool = True,
+    ):
+        self.scene, self._server, self._name = scene, viewer.server, f"/world/{name}"
+        self._shown = {overlay: shown for overlay, (_, shown) in OVERLAYS.items()}
+        self._last: Motion | None = None
+        self._handles: dict[str, Any] = {}
+        self._cones: list[Any] = []
+        self._axis = quaternions(rotation_to(np.array([0.0, 0.0, 1.0]) if normal is None else normal))
+        add = viewer.server.scene
+        self.root = add.add_frame(self._name, show_axes=False, position=np.array(offset, float))
+        self._frames = []
+        for k, part in enumerate(scene.parts):
+            self._frames.append(add.add_frame(f"{self._name}/{k}", show_axes=False))
+            for i, placed in enumerate(part.geometry):
+                add.add_mesh_simple(
+                    f"{self._name}/{k}/{i}",
+                    placed.mesh.vertices,
+                    placed.mesh.faces,
+                    color=_bytes(placed.mesh.color),
+                    opacity=None if opacity >= 1.0 else opacity,
+                    flat_shading=True,
+                    cast_shadow=opacity >= 1.0,
+                    wxyz=quaternions(placed.rotation),
+                    position=placed.position,
+                )
+        for k, mesh in enumerate(scene.obstacles if obstacles else ()):
+            add.add_mesh_simple(
+                f"{self._name}/obstacle {k}", mesh.vertices, mesh.faces, color=_bytes(mesh.color), flat_shading=True
+            )
+
+    def toggle(self, overlay: str, shown: bool) -> None:
+        """Show or hide an overlay.
+
+        Args:
+            overlay: Key of `OVERLAYS`. shown: Whether to show it.
+        """
+        self._shown[overlay] = shown
+        if self._last is not None:
+            with self._server.atomic():
+                self._show_overlays(self._last)
+
+    def show(self, motion: Motion) -> None:
+        """Show the only sample of a motion.
+
+        Args:
+            motion: A motion of one sample.
+        """
+        with self._server.atomic():
+            for frame, rotation, position in zip(self._frames, motion.rotations[0], motion.positions[0], strict=True):
+                frame.wxyz, frame.position = rotation, position
+            self._show_overlays(motion)
+        self._last = motion
+
+    def _show_overlays(self, motion: Motion) -> None:
+        size, points, forces = self.scene.size, motion.points[0], motion.forces[0]
+        lengths = np.linalg.norm(forces, axis=1) * 0.7 * size / (self.scene.weight or 1.0)
+        loaded = lengths > 1e-3 * size
+        ends = points + forces * 0.7 * size / (self.scene.weight or 1.0)
+        arrows = np.stack([points, ends], axis=1)[loaded]
+        self._set("forces", arrows if loaded.any() else None, self._new_arrows)
+        self._set("feet", points if len(points) else None, self._new_points)
+        self._show_cones(points, loaded)
+        center, capture = motion.center_of_mass[0], motion.capture_point[0]
+        self._set("center", None if np.isnan(center[0]) else center, self._new_center)
+        self._set("capture", None if np.isnan(capture[0]) else capture, self._new_capture)
+        corners = points[motion.support[0][motion.support[0] >= 0]]
+        edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1) if len(corners) > 1 else None
+        self._set("support", edges, self._new_support)
+
+    def _set(self, overlay: str, value: Array | None, new: Callable[[str, Array], Any]) -> None:
+        """Give an overlay its place, or hide it; it is made when it is shown for the first time."""
+        visible = self._shown[overlay] and value is not None
+        handle = self._handles.get(overlay)
+        if not visible or value is None:
+            if handle is not None and handle.visible:
+                handle.visible = False
+            return
+        if handle is None:
+            self._handles[overlay] = new(f"{self._name}/{overlay}", value)
+            return
+        if value.ndim == 1:
+            handle.position = value
+        else:
+            handle.points = np.asarray(value, np.float32)
+        if not handle.visible:
+            handle.visible = True
+
+    def _new_arrows(self, name: str, ends: Array) -> Any:
+        size = self.scene.size
+        shape: Any = {"shaft_radius": 0.012 * size, "head_radius": 0.032 * size, "head_length": 0.09 * size}
+        return self._server.scene.add_arrows(name, ends, color_bytes(FORCE), **shape)
+
+    def _new_points(self, name: str, points: Array) -> Any:
+        size = 0.03 * self.scene.size
+        return self._server.scene.add_point_cloud(
+            name, points, color_bytes(FORCE), point_size=size, point_shape="circle"
+        )
+
+    def _new_center(self, name: str, center: Array) -> Any:
+        radius = 0.035 * self.scene.size
+        return self._server.scene.add_icosphere(name, radius, color=color_bytes(CENTER), position=tuple(center))
+
+    def _new_capture(self, name: str, point: Array) -> Any:
+        size = self.scene.size
+        rim = [(0.035 * size, 0.004 * size), (0.05 * size, 0.004 * size), (0.05 * size, 0.0), (0.035 * size, 0.0)]
+        vertices, faces = revolved([*rim, rim[0]])
+        return self._server.scene.add_mesh_simple(
+            name, vertices, faces, color=color_bytes(CAPTURE), side="double", position=tuple(point)
+        )
+
+    def _new_support(self, name: str, edges: Array) -> Any:
+        return self._server.scene.add_line_segments(
+            name, edges, color_bytes(SUPPORT), thickness=3.0, thickness_units="screen"
+        )
+
+    def _show_cones(self, points: Array, loaded: Array) -> None:
+        shown = self._shown["cones"] and self.scene.friction > 0.0
+        if shown and not self._cones:
+            height = 0.22 * self.scene.size
+            vertices, faces = revolved([(self.scene.friction * height, height), (0.0, 0.0)])
+            for k in range(len(points)):
+                self._cones.append(
+                    self._server.scene.add_mesh_simple(
+                        f"{self._name}/cone {k}",
+                        vertices,
+                        faces,
+                        color=color_bytes(CONE),
+                        opacity=0.35,
+                        side="double",
+                        cast_shadow=False,
+                        wxyz=self._axis,
+                    )
+                )
+        for k, cone in enumerate(self._cones):
+            visible = bool(shown and loaded[k])
+            if cone.visible != visible:
+                cone.visible = visible
+            if visible:
+                cone.position = points[k]
+
+
+def is_interactive() -> bool:
+    """Return whether Python reads further statements after this one: a prompt or a notebook."""
+    return hasattr(sys, "ps1") or "ipykernel" in sys.modules
+
+
+def color_bytes(text: str) -> tuple[int, int, int]:
+    """Return red, green and blue, each from 0 to 255, of a color such as "#d2452d".
+
+    Args:
+        text: The color.
+    """
+    red, green, blue = (int(text[k : k + 2], 16) for k in (1, 3, 5))
+    return red, green, blue
+
+
+def _bytes(color: Color) -> tuple[int, int, int]:
+    red, green, blue = (round(255 * x) for x in color)
+    return red, green, blue

@@ -1,0 +1,127 @@
+// The page of a replay: reads its data, builds scene, plots and table, and runs the timeline.
+
+import { Actor } from "./actor.js";
+import { readArrays } from "./data.js";
+import { Plots } from "./plots.js";
+import { Stage } from "./stage.js";
+import "./style.css";
+
+const OVERLAYS = {
+  forces: ["contact forces", true],
+  feet: ["contact points", false],
+  cones: ["friction cones", false],
+  center: ["center of mass", false],
+  capture: ["capture point", false],
+  support: ["support polygon", true],
+  path: ["path of the base", false],
+};
+const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 4];
+
+const find = (name) => document.getElementById(name);
+
+function element(tag, attributes = {}, ...children) {
+  const made = Object.assign(document.createElement(tag), attributes);
+  made.append(...children);
+  return made;
+}
+
+class Replay {
+  constructor(page, arrays) {
+    this.actors = page.runs.map((run) => new Actor(run, arrays));
+    this.start = Math.min(...this.actors.map((actor) => actor.times[0]));
+    this.end = Math.max(...this.actors.map((actor) => actor.times.at(-1)));
+    this.stage = new Stage(find("canvas"), page, arrays, this.actors);
+    this.plots = new Plots(find("plots"), page.plots, arrays, (time) => this.seek(time));
+    Object.assign(this, { time: this.start, playing: false, speed: 1, frames: 0, shownAt: 0 });
+    this.fillPanel(page);
+    this.connect();
+    this.seek(this.start);
+    requestAnimationFrame((now) => this.frame(now));
+  }
+
+  fillPanel(page) {
+    document.title = page.title;
+    find("title").textContent = page.title;
+    for (const table of page.tables) {
+      const rows = table.rows.map((row) => element("tr", {}, ...row.map((cell) => element("td", { textContent: cell }))));
+      find("tables").append(element("h2", { textContent: table.title }), element("table", {}, ...rows));
+    }
+    find("notes").append(...page.notes.map((note) => element("p", { textContent: note })));
+    for (const [name, [label, on]] of Object.entries(OVERLAYS)) {
+      if (!this.actors.some((actor) => actor.overlays[name].children.length)) continue;
+      const box = element("input", { type: "checkbox", checked: on, id: `overlay-${name}` });
+      box.addEventListener("change", () => this.toggle(name, box.checked));
+      find("overlays").append(element("label", {}, box, label));
+      this.toggle(name, on);
+    }
+    const follow = element("input", { type: "checkbox", checked: true, id: "follow" });
+    follow.addEventListener("change", () => (this.stage.follow = follow.checked));
+    find("overlays").append(element("label", {}, follow, "follow the robot"));
+    find("speed").append(...SPEEDS.map((x) => element("option", { value: x, textContent: `${x} x`, selected: x === 1 })));
+  }
+
+  toggle(name, on) {
+    this.actors.forEach((actor) => (actor.overlays[name].visible = on));
+    this.stage.dirty = true;
+  }
+
+  connect() {
+    const bar = find("timeline");
+    Object.assign(bar, { min: this.start, max: this.end, step: (this.end - this.start) / 2000 || 1 });
+    bar.addEventListener("input", () => this.seek(Number(bar.value)));
+    find("play").addEventListener("click", () => this.play(!this.playing));
+    find("back").addEventListener("click", () => this.step(-1));
+    find("next").addEventListener("click", () => this.step(1));
+    find("speed").addEventListener("change", () => (this.speed = Number(find("speed").value)));
+    document.addEventListener("keydown", (event) => {
+      if (["SELECT", "INPUT"].includes(event.target.tagName) && event.target.type !== "range") return;
+      const keys = { " ": () => this.play(!this.playing), ArrowLeft: () => this.step(-1), ArrowRight: () => this.step(1) };
+      if (!keys[event.key]) return;
+      event.preventDefault();
+      keys[event.key]();
+    });
+  }
+
+  play(on) {
+    if (on && this.time >= this.end) this.seek(this.start);
+    this.playing = on;
+    find("play").textContent = on ? "❚❚" : "▶";
+    find("play").title = on ? "pause (space)" : "play (space)";
+  }
+
+  step(count) {
+    this.play(false);
+    const actor = this.actors[0];
+    const [k] = actor.sample(this.time + 1e-9);
+    this.seek(actor.times[Math.min(Math.max(k + count, 0), actor.times.length - 1)]);
+  }
+
+  seek(time) {
+    this.time = Math.min(Math.max(time, this.start), this.end);
+    this.stage.show(this.time);
+    this.plots.show(this.time);
+    find("timeline").value = this.time;
+    find("clock").textContent = `${this.time.toFixed(2)} s / ${this.end.toFixed(2)} s`;
+  }
+
+  frame(now) {
+    const passed = Math.min((now - (this.last ?? now)) / 1000, 0.1);
+    this.last = now;
+    if (this.playing) {
+      const time = this.time + passed * this.speed;
+      if (time >= this.end && !find("loop").checked) this.play(false);
+      this.seek(time < this.end ? time : find("loop").checked ? this.start : this.end);
+    }
+    this.stage.render();
+    this.frames += 1;
+    requestAnimationFrame((next) => this.frame(next));
+  }
+}
+
+const page = JSON.parse(find("page").textContent);
+readArrays(find("arrays").textContent, page.arrays)
+  .then((arrays) => (window.replay = new Replay(page, arrays)))
+  .catch((error) => {
+    find("notes").append(element("p", { textContent: `The replay cannot be shown: ${error.message}` }));
+    throw error;
+  });

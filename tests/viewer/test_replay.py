@@ -1,0 +1,112 @@
+"""Pages in a browser: the picture, the timeline, the curves, and that nothing is asked for from a network."""
+
+import re
+
+import pytest
+from oracles.browser import Browser
+
+import legged
+
+READY = "window.replay && window.replay.frames > 2"
+COLORS = """(() => {
+  const source = document.getElementById('canvas');
+  const copy = Object.assign(document.createElement('canvas'), { width: 200, height: 120 });
+  const context = copy.getContext('2d');
+  context.drawImage(source, 0, 0, 200, 120);
+  const data = context.getImageData(0, 0, 200, 120).data, seen = new Set();
+  const level = (i) => data[i] >> 3;
+  for (let i = 0; i < data.length; i += 4) seen.add((level(i) * 32 + level(i + 1)) * 32 + level(i + 2));
+  return seen.size;
+})()"""
+
+
+@pytest.fixture(scope="module")
+def browser():
+    opened = Browser(640, 420)  # small pictures: they are drawn without a graphics card
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def page(browser, trot, tmp_path_factory):
+    path = trot.save_html(tmp_path_factory.mktemp("page") / "trot.html")
+    browser.open(path.as_uri(), READY)
+    return browser
+
+
+@pytest.fixture
+def replay(page):
+    page.evaluate("replay.play(false); replay.seek(0)")
+    return page
+
+
+def place(browser):
+    return browser.evaluate("replay.actors[0].parts.map(part => part.position.toArray())")
+
+
+def cursor(browser):
+    found = browser.evaluate("document.querySelector('.u-cursor-x').style.transform")
+    return float(re.search(r"translate\(([-\d.]+)px", found)[1])
+
+
+def test_page_draws_the_scene_and_asks_for_nothing(replay):
+    assert replay.evaluate(COLORS) > 60  # a blank canvas has one color, the empty scene about ten
+    replay.evaluate("replay.actors[0].root.visible = false; replay.stage.dirty = true; replay.stage.render()")
+    bare = replay.evaluate(COLORS)
+    replay.evaluate("replay.actors[0].root.visible = true; replay.stage.dirty = true; replay.stage.render()")
+    assert replay.evaluate(COLORS) > bare + 20
+    assert replay.problems == []
+    assert all(request.startswith(("file:", "data:", "blob:")) for request in replay.requests)
+
+
+def test_play_moves_robot_and_cursors(replay):
+    start, left = place(replay), cursor(replay)
+    replay.click("#play")
+    replay.wait("replay.time > 0.25")
+    assert place(replay) != start
+    assert cursor(replay) > left + 20.0  # [pixel]
+    replay.click("#play")
+    stopped = replay.evaluate("replay.time")
+    replay.evaluate("new Promise(done => setTimeout(done, 150))")
+    assert replay.evaluate("replay.time") == stopped
+
+
+def test_timeline_steps_and_loops(replay, trot):
+    replay.click("#next")
+    assert replay.evaluate("replay.time") == pytest.approx(trot.times[1], abs=1e-6)
+    replay.click("#back")
+    assert replay.evaluate("replay.time") == 0.0
+    replay.click("#timeline", x=0.5)
+    assert replay.evaluate("replay.time") == pytest.approx(0.3, abs=0.02)
+    replay.evaluate("replay.seek(0.55); replay.play(true)")
+    replay.wait("replay.time < 0.3")  # it starts again at the end
+    replay.click("#loop")
+    replay.evaluate("replay.seek(0.55)")
+    replay.wait("!replay.playing")
+    assert replay.evaluate("replay.time") == pytest.approx(0.6)
+
+
+def test_click_on_a_curve_moves_the_timeline(replay):
+    replay.click(".u-over", x=0.5, y=0.5)
+    assert 0.2 < replay.evaluate("replay.time") < 0.45
+
+
+def test_check_boxes_show_overlays(replay):
+    replay.evaluate("replay.seek(0.2)")
+    for name in ("cones", "center", "capture", "feet"):
+        assert not replay.evaluate(f"replay.actors[0].overlays.{name}.visible")
+        replay.click(f"#overlay-{name}")
+        assert replay.evaluate(f"replay.actors[0].overlays.{name}.visible")
+    center = replay.evaluate("replay.actors[0].overlays.center.children[0].position.toArray()")
+    assert center == pytest.approx(replay.evaluate("replay.actors[0].basePosition.toArray()"), abs=0.3)
+
+
+def test_several_runs_free_bodies_and_planar_robots_are_shown(browser, trot, walk, drop, tmp_path):
+    for name, runs in (("pair", [walk, walk]), ("drop", [drop])):
+        path = legged.save_html(runs, tmp_path / f"{name}.html", beside=1.0)
+        browser.open(path.as_uri(), f"{READY} && document.title.includes({runs[0].robot!r})")
+        assert browser.evaluate("replay.actors.length") == len(runs)
+        assert browser.evaluate(COLORS) > 40
+    parts = browser.evaluate("replay.actors[0].run.parts.map(part => part.name)")
+    assert parts == ["plate", "ball"]
+    assert browser.problems == []

@@ -1,0 +1,135 @@
+"""The viewer: what it sends for runs, robots and simulations, its controls, and its errors."""
+
+import builtins
+import time
+
+import numpy as np
+import pytest
+
+import controllers
+import legged
+import robots
+from legged.errors import ArgumentError, MissingError
+from legged.ground import paper_ground
+from legged.rotations import quaternion_matrix
+from legged.viewer.motion import quaternions
+
+pytest.importorskip("viser", reason="viser, of the extra view, is not installed")
+
+
+@pytest.fixture
+def show():
+    """Open viewers without their own motion, and stop them after the test."""
+    opened = []
+
+    def show(what, **options):
+        opened.append(legged.view(what, port=8300, wait=False, **options))
+        return opened[-1]
+
+    yield show
+    for viewer in opened:
+        viewer.stop()
+
+
+def wait(condition):
+    end = time.monotonic() + 20.0
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def parts(viewer, actor):
+    return {name: handle for name, handle in viewer.server.scene._handle_from_node_name.items() if actor in name}
+
+
+def test_run_plays_and_stops_at_its_end(show, trot):
+    viewer = show(trot)
+    timeline, frame = viewer.content, parts(viewer, "/run 0/")["/world/run 0/0"]
+    timeline.loop.value, timeline.playing.value = False, True
+    wait(lambda: not timeline.playing.value)
+    assert timeline.time == pytest.approx(0.6)
+    wait(lambda: frame.position[0] == pytest.approx(trot.base.position[-1, 0], abs=1e-6))
+    timeline.step(-1)
+    wait(lambda: frame.position[0] == pytest.approx(trot.base.position[-2, 0], abs=1e-6))
+
+
+def test_runs_rollouts_and_files_are_shown(show, trot, drop, tmp_path):
+    pair = show([trot, trot], beside=2.0)
+    assert parts(pair, "/run 1")["/world/run 1"].position.tolist() == [0.0, -2.0, 0.0]
+    fan = show(legged.rollout(robots.planar_hopper(), until=0.1, vary={"robot.trunk.mass": [4.0, 5.0, 6.0]}))
+    assert len(parts(fan, "/path ")) == 3 and "/world/member 2" in parts(fan, "/member 2")
+    saved = show(drop.save(tmp_path / "drop"))
+    assert "/world/run 0/obstacle 0" in parts(saved, "/run 0")
+    assert np.allclose(parts(saved, "/run 0")["/world/run 0/1"].position, drop.bodies.q[0, 0, 4:])
+
+
+def test_sliders_and_handles_move_a_robot_within_its_limits(show):
+    poser = show(robots.spatial_quadruped()).content
+    assert list(poser.sliders)[:3] == ["leg1_hip[0]", "leg1_hip[1]", "leg1_knee"] and len(poser.sliders) == 12
+    name = next(iter(poser.handles))
+    wanted = poser._points([name])[0] + np.array([0.05, 0.02, 0.05])
+    assert poser.drag(name, wanted)
+    assert poser._points([name])[0] == pytest.approx(wanted, abs=2e-4)
+    assert np.allclose(poser.handles[name].position, wanted, atol=2e-4)
+    others = [contact for contact in poser.handles if contact != name]
+    before = poser._points(others)
+    assert not poser.drag(name, wanted + np.array([0.0, 0.0, 5.0]))  # out of reach
+    assert np.allclose(poser._points(others), before, atol=1e-9)
+    joints = np.concatenate([poser.q[joint.q] for joint in poser.robot.joints])
+    assert [slider.value for slider in poser.sliders.values()] == pytest.approx(joints.tolist(), abs=1e-9)
+
+
+def test_simulation_goes_on_pauses_steps_and_resets(show):
+    robot = robots.spatial_quadruped()
+    law = controllers.ComputedTorque(controllers.Trot(period=1.0, stride=0.3, clearance=0.08))
+    simulation = legged.Simulation(robot, law, ground=paper_ground(robot))
+    live = show(simulation).content
+    wait(lambda: simulation.t > 0.1)
+    live.pause.value = True
+    time.sleep(0.2)  # [s], more than a picture takes
+    t = simulation.t
+    time.sleep(0.1)
+    assert simulation.t == t
+    live.step()
+    assert simulation.t == pytest.approx(t + simulation.time_step)
+    before = legged.momentum(robot, simulation.q, simulation.v)[3:]
+    live.push(robot.links[0].name, (0.0, 2.0, 0.0))
+    after = legged.momentum(robot, simulation.q, simulation.v)[3:]
+    assert after - before == pytest.approx((0.0, 2.0, 0.0), abs=1e-9)  # [N s]: the impulse is the change of momentum
+    live.step()
+    live.reset()
+    assert simulation.t == 0.0
+
+
+def test_commands_have_sliders(show):
+    def law(t, q, v, wrenches, command):
+        return 10.0 * (command - q[0:1]) - v
+
+    simulation = legged.Simulation(robots.chain(1), law)
+    live = show(simulation, commands={"angle": (-1.0, 1.0, 0.5)}).content
+    wait(lambda: simulation.t > 0.05)
+    live._set_command(0, -0.5)
+    assert live.command.tolist() == [-0.5]
+
+
+def test_quaternions_give_the_rotations_back():
+    rng = np.random.default_rng(3)
+    p = rng.normal(size=(200, 4))
+    p[:4] = np.eye(4)
+    R = np.array([quaternion_matrix(x / np.linalg.norm(x)) for x in p])
+    assert np.array([quaternion_matrix(x) for x in quaternions(R)]) == pytest.approx(R, abs=1e-14)
+
+
+def test_wrong_arguments_and_missing_libraries_are_named(monkeypatch, trot):
+    with pytest.raises(ArgumentError, match="view shows a Run, runs, Rollouts, a Robot, a Simulation or a file, got 3"):
+        legged.view(3)
+    plain = builtins.__import__
+
+    def without_viser(name, *arguments, **options):
+        if name == "viser":
+            raise ImportError(name)
+        return plain(name, *arguments, **options)
+
+    monkeypatch.setattr(builtins, "__import__", without_viser)
+    with pytest.raises(MissingError, match=r"pip install 'legged\[view\]'"):
+        legged.view(trot)
