@@ -37,11 +37,17 @@ def call_batches(graph: Graph) -> Iterator[tuple[list[int], list[int]]]:
         this one.
     """
     inputs = graph.input_size
+    called = {operation for operation in {node[0] for node in graph.nodes} if is_call(operation)}
+    if not called:
+        return
     levels = [0] * inputs
     calls: dict[int, list[int]] = {}
     for i, (operation, arguments, _) in enumerate(graph.nodes, inputs):
-        level = max((levels[a] for a in arguments if isinstance(a, int)), default=0)
-        if is_call(operation):
+        level = 0
+        for a in arguments:
+            if type(a) is int and levels[a] > level:
+                level = levels[a]
+        if operation in called:
             calls.setdefault(level, []).append(i)
             level += 1
         levels.append(level)

@@ -24,6 +24,7 @@ _LEAF = -1
 """Key of a constant or of a value from outside of the module."""
 _ALIKE = 0.8
 """Fraction of formulas that two modules must have in common to share vectors."""
+_PACKABLE = frozenset({"add", "subtract", "multiply", "divide"})
 _MAX_NODES = 10_000
 """Size of the largest graph to vectorize; the memory for the dependences grows with the square of the size."""
 
@@ -131,31 +132,56 @@ class _Formula(NamedTuple):
     arguments: tuple[_Argument, ...] = ()
 
 
+_new = tuple.__new__
+"""Makes a named tuple in half the time of its own constructor."""
+
+
 def _formulas(graph: Graph) -> dict[int, _Formula]:
     """Return the formulas of all nodes that belong to a module: labeled with it, and dependent on its own inputs."""
-    own_inputs = _own_inputs(graph)
-    keys: dict[tuple[Any, ...], int] = {}
+    own_inputs, first = _own_inputs(graph), graph.input_size
+    modules: list[Any] = [None] * first
+    plain = [(i, 1) for i in range(first)]  # each value without its negations: an operand and a sign
+    numbers: dict[tuple[Any, ...], int] = {}
     formulas: dict[int, _Formula] = {}
-    for i, node in enumerate(graph.nodes, graph.input_size):
-        module = node.label.module
-        if module is None or node.operation == "negate":
+
+    def argument(module: Any, a: Operand, sign: int) -> _Argument:
+        if type(a) is int:
+            a, inner = plain[a]
+            sign *= inner
+            if a < first:
+                return _new(_Argument, (a, sign, own_inputs.get((module, a), _LEAF), 1))
+            if a in formulas and modules[a] == module:
+                key, formula_sign, _, _ = formulas[a]
+                return _new(_Argument, (a, sign * formula_sign, key, formula_sign))
+        return _new(_Argument, (a, sign, _LEAF, 1))
+
+    for i, (operation, operands, (_, module, _)) in enumerate(graph.nodes, first):
+        modules.append(module)
+        if operation == "negate":
+            operand, sign = plain[operands[0]]
+            plain.append((operand, -sign))
             continue
-        operation = "add" if node.operation == "subtract" else node.operation
-        arguments = [_argument(graph, formulas, own_inputs, module, a) for a in node.arguments]
-        if all(argument.key == _LEAF for argument in arguments):  # a value that several modules share
+        plain.append((i, 1))
+        if module is None:
             continue
-        if node.operation == "subtract":
-            arguments[1] = arguments[1]._replace(sign=-arguments[1].sign)
-        if operation in ("add", "multiply"):
-            arguments.sort(key=lambda argument: -argument.key)  # leaves last
-        sign = 1
-        if operation == "add":
-            sign = arguments[0].outer_sign
-        elif operation in ("multiply", "divide"):
-            sign = math.prod(argument.outer_sign for argument in arguments)
-        formula = (operation, *(argument.key for argument in arguments))
-        key = keys.setdefault(formula, len(keys) + len(own_inputs))
-        formulas[i] = _Formula(key, sign, operation, tuple(arguments))
+        if operation in _PACKABLE:
+            a = argument(module, operands[0], 1)
+            b = argument(module, operands[1], -1 if operation == "subtract" else 1)
+            if a.key == b.key == _LEAF:  # a value that several modules share
+                continue
+            if operation == "subtract":
+                operation = "add"
+            if operation != "divide" and b.key > a.key:  # leaves last
+                a, b = b, a
+            sign = a.outer_sign if operation == "add" else a.outer_sign * b.outer_sign
+            arguments, formula = (a, b), (operation, a.key, b.key)
+        else:
+            arguments, sign = tuple([argument(module, x, 1) for x in operands]), 1
+            if all([x.key == _LEAF for x in arguments]):
+                continue
+            formula = (operation, *[x.key for x in arguments])
+        key = numbers.setdefault(formula, len(numbers) + len(own_inputs))
+        formulas[i] = _new(_Formula, (key, sign, operation, arguments))
     return formulas
 
 
@@ -183,20 +209,6 @@ def _own_inputs(graph: Graph) -> dict[tuple[Any, int], int]:
                 keys[module, i] = names.setdefault((k, seen[module]), len(names))
                 seen[module] += 1
     return keys
-
-
-def _argument(
-    graph: Graph, formulas: dict[int, _Formula], own_inputs: dict[tuple[Any, int], int], module: Any, a: Operand
-) -> _Argument:
-    """Return an operand as a formula of a module, or as a leaf."""
-    sign, size = 1, graph.input_size
-    while isinstance(a, int) and a >= size and graph.nodes[a - size].operation == "negate":
-        (a,), sign = graph.nodes[a - size].arguments, -sign
-    if isinstance(a, int) and a < size:
-        return _Argument(a, sign, own_inputs.get((module, a), _LEAF), 1)
-    if isinstance(a, float) or a not in formulas or graph.nodes[a - size].label.module != module:
-        return _Argument(a, sign, _LEAF, 1)
-    return _Argument(a, sign * formulas[a].sign, formulas[a].key, formulas[a].sign)
 
 
 def _matching_nodes(graph: Graph, formulas: dict[int, _Formula], scheduled: set[int], max_lanes: int) -> list[Pack]:
@@ -250,19 +262,18 @@ def _pack(nodes: tuple[int, ...], formulas: dict[int, _Formula]) -> Pack:
 
 def _independent(graph: Graph, packs: list[Pack]) -> list[Pack]:
     """Return the packs in which no node depends on another, directly or indirectly."""
-    dependences = [0] * graph.input_size  # for each value a bit set of the nodes that it depends on
-    for node in graph.nodes:
+    bits = [0] * (graph.input_size + len(graph.nodes))  # for each value a bit set of one entry, its pack
+    for k, pack in enumerate(packs):
+        for node in pack.nodes:
+            bits[node] = 1 << k
+    dependences = [0] * graph.input_size  # for each value a bit set of the packs that it depends on
+    for _, arguments, _ in graph.nodes:
         mask = 0
-        for a in node.arguments:
-            if isinstance(a, int):
-                mask |= dependences[a] | (1 << a if a >= graph.input_size else 0)
+        for a in arguments:
+            if type(a) is int:
+                mask |= dependences[a] | bits[a]
         dependences.append(mask)
-    independent = []
-    for pack in packs:
-        members = sum(1 << node for node in pack.nodes)
-        if not any(dependences[node] & members for node in pack.nodes):
-            independent.append(pack)
-    return independent
+    return [pack for pack in packs if not any([dependences[node] & bits[node] for node in pack.nodes])]
 
 
 _WAITING, _DONE, _DISSOLVED = range(3)
