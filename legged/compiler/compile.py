@@ -9,6 +9,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, overload
 from legged.arguments import shown
 from legged.compiler.cache.graphs import cached_graph
 from legged.compiler.ir.graph import Graph, Shape, record
+from legged.compiler.ir.pass_times import CompilationReport
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.passes.simplify import simplify
@@ -44,13 +45,19 @@ ARGUMENTS: dict[str, StandardArgument] = {
 
 
 @overload
-def compile(function: Callable[P, R], robot: None = None, **shapes: Any) -> Kernel[P, R]: ...
+def compile(function: Callable[P, R], robot: None = None, *, report: bool = False, **shapes: Any) -> Kernel[P, R]: ...
 @overload
-def compile(function: Callable[..., R], robot: Any, *, parameters: Sequence[str], **shapes: Any) -> Kernel[..., R]: ...
+def compile(
+    function: Callable[..., R], robot: Any, *, parameters: Sequence[str], report: bool = False, **shapes: Any
+) -> Kernel[..., R]: ...
 @overload
-def compile(function: Callable[Concatenate[Robot, P], R], robot: Robot, **shapes: Any) -> Kernel[P, R]: ...
+def compile(
+    function: Callable[Concatenate[Robot, P], R], robot: Robot, *, report: bool = False, **shapes: Any
+) -> Kernel[P, R]: ...
 @gc_paused()
-def compile(function: Callable[..., Any], robot: Any = None, *, parameters: Any = None, **shapes: Any) -> Kernel:
+def compile(
+    function: Callable[..., Any], robot: Any = None, *, parameters: Any = None, report: bool = False, **shapes: Any
+) -> Kernel:
     """Return function(robot, *arrays) compiled to machine code, as a kernel that is called with the arrays.
 
         forward = legged.compile(legged.forward_dynamics, robot)
@@ -72,6 +79,7 @@ def compile(function: Callable[..., Any], robot: Any = None, *, parameters: Any 
         robot: Its first argument, a `legged.Robot` or `legged.loops.ClosedRobot`; None for a function of arrays alone.
         parameters: Names of numbers of the robot, see `Robot.parameters`. The kernel has a last argument `parameters`
             with their entries one after the other, (n,), and checks them at each call as the robot's definition does.
+        report: Print a table of the compiler's passes with their operations and processor times.
         shapes: Shapes that do not follow from names; () for a scalar, a number of entries for a vector.
 
     Raises:
@@ -80,6 +88,11 @@ def compile(function: Callable[..., Any], robot: Any = None, *, parameters: Any 
             parameter.
         DefinitionError: If a parameter is given twice.
     """
+    if report:
+        with CompilationReport() as times:
+            kernel = compile(function, robot, parameters=parameters, **shapes)
+        print(times)
+        return kernel
     names, shapes = _parameter_names(function, robot, parameters, shapes)
     shapes = _shapes(function, robot, shapes)
     if not names:

@@ -29,6 +29,7 @@ import numpy as np
 
 from legged.compiler.cache import keys
 from legged.compiler.codegen import llvm
+from legged.compiler.ir.pass_times import compiler_pass
 from legged.version import __version__
 
 CODE, GRAPH, MESH, DRAFT = ".o", ".graph", ".mesh", ".draft"
@@ -66,6 +67,7 @@ def _generation() -> str:
     return hashlib.sha256((_environment() or "").encode()).hexdigest()[:8]
 
 
+@compiler_pass("cache folder")
 def file_name(suffix: str, *key: str) -> str | None:
     """Return the name of the file for a key, None if there cannot be one since the running code is not known."""
     environment = _environment()
@@ -75,6 +77,7 @@ def file_name(suffix: str, *key: str) -> str | None:
     return f"{_generation()}-{digest[:40]}{suffix}"
 
 
+@compiler_pass("cache folder")
 def read(file: str | None) -> bytes | None:
     """Return the content of a file, None if it is missing, damaged or not safe to use."""
     if file is None or not is_private(folder()):
@@ -88,6 +91,7 @@ def read(file: str | None) -> bytes | None:
     return content if stored[: len(header) + 32] == header + _checksum(header, content) else None
 
 
+@compiler_pass("cache folder")
 def write(file: str | None, content: bytes) -> None:
     """Write the content of a file; other processes see the whole file or none."""
     if file is None:

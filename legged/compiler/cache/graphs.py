@@ -19,6 +19,7 @@ from legged.compiler.ir import pytree
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape, UnitQuaternion
 from legged.compiler.ir.operations import Lookup, Loop
+from legged.compiler.ir.pass_times import compiler_pass
 
 
 class CachedGraph(Graph):
@@ -74,6 +75,7 @@ def cached_graph(
     return graph
 
 
+@compiler_pass("cache folder")
 def _file_name(function: Callable[..., Any], robot: Any, shapes: Mapping[str, Shape]) -> str | None:
     named = keys.function_key(function)
     content = keys.data_key(robot) if named else None
@@ -91,6 +93,7 @@ def _read(file: str | None) -> Graph | None:
         return None
 
 
+@compiler_pass("cache folder")
 def _write(file: str, graph: Graph) -> None:
     """Store a graph, unless it holds values that would be read differently."""
     try:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import itertools
 import struct
 from collections.abc import Iterable
+from functools import cache
 
 Value = str
 """An operand in LLVM IR: the name of a value, such as %t7, or a literal."""
@@ -20,6 +21,12 @@ them. The stack is aligned to cache lines because spilling a vector across two l
 def float_literal(x: float) -> Value:
     """Return a double as a hexadecimal literal, which keeps every bit."""
     return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
+
+
+@cache
+def vector_type(element: str, width: int) -> str:
+    """Return the LLVM type of a vector of `width` elements, the type of the element itself for one."""
+    return element if width == 1 else f"<{width} x {element}>"
 
 
 class IRWriter:
@@ -38,7 +45,7 @@ class IRWriter:
     def __init__(self, width: int):
         self.width = width
         self.float_type, self.int_type, self.int32_type, self.bool_type = (
-            element if width == 1 else f"<{width} x {element}>" for element in ("double", "i64", "i32", "i1")
+            vector_type(element, width) for element in ("double", "i64", "i32", "i1")
         )
         self.suffix = "f64" if width == 1 else f"v{width}f64"
         self.lines: list[str] = []
@@ -56,8 +63,9 @@ class IRWriter:
 
     def assign(self, instruction: str, name: Value | None = None) -> Value:
         """Append an instruction and return the name of its result, a new one unless `name` is given."""
-        name = name or f"%t{next(self._numbers)}"
-        self.emit(f"{name} = {instruction}")
+        if name is None:
+            name = f"%t{next(self._numbers)}"
+        self.lines.append(f"  {name} = {instruction}")
         return name
 
     def label(self, name: str) -> None:

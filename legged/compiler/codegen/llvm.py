@@ -13,6 +13,7 @@ import numpy as np
 
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
+from legged.compiler.ir.pass_times import compiler_pass
 
 _OPTIMIZATION_LEVEL = 2
 _OPTION = "-enable-misched=false"
@@ -85,9 +86,19 @@ def target_description() -> str:
 def machine_code(ir: str) -> bytes:
     """Return an LLVM module in textual IR, compiled to an object file."""
     machine = _machine()
-    module = llvm.parse_assembly(ir)
+    module = _parsed(ir)
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
+    return _object_file(machine, module)
+
+
+@compiler_pass("parsing of LLVM IR")
+def _parsed(ir: str) -> llvm.ModuleRef:
+    return llvm.parse_assembly(ir)
+
+
+@compiler_pass("code generation by LLVM")
+def _object_file(machine: llvm.TargetMachine, module: llvm.ModuleRef) -> bytes:
     return machine.emit_object(module)
 
 
@@ -102,6 +113,7 @@ class LoadedCode:
     dependency: LoadedCode | None = None
     tables: Sequence[np.ndarray] = ()
 
+    @compiler_pass("loading")
     def __init__(self, object_file: bytes):
         machine = _machine()
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)

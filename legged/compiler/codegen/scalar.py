@@ -99,6 +99,7 @@ class KernelWriter:
         graph: The graph.
         native: Lanes of the processor's vectors.
         name: Name of the function.
+        batches: Batches of calls with the nodes that they need, see `passes.call_batching`.
         w: Writer of the function, whose width is the number of states.
         functions: Names of the vector functions of `elementary` that the kernel calls.
         work_size: Size of the working memory, in doubles.
@@ -107,6 +108,7 @@ class KernelWriter:
 
     def __init__(self, graph: Graph, width: int, native: int, name: str = KERNEL):
         self.graph, self.native, self.name = graph, native, name
+        self.batches = list(call_batches(graph))
         self.w = IRWriter(width)
         self.functions: set[str] = set()
         self.work_size = 0
@@ -143,7 +145,7 @@ class KernelWriter:
     def _body(self) -> list[str]:
         w, graph = self.w, self.graph
         self.load_array_pointers()
-        for calls, needed in call_batches(graph):
+        for calls, needed in self.batches:
             self.compute(needed)
             for function, calls_of_function in calls_by_function(graph, calls).items():
                 self._call(function, calls_of_function)
@@ -173,9 +175,10 @@ class KernelWriter:
 
     def compute(self, nodes: Iterable[int]) -> None:
         """Compute nodes in the given order, except those that are computed already."""
+        graph_nodes, first = self.graph.nodes, self.graph.input_size
         for i in nodes:
             if i not in self.computed:
-                self._compute_node(i, self.graph.nodes[i - self.graph.input_size])
+                self._compute_node(i, graph_nodes[i - first])
                 self.computed.add(i)
                 if i in self._unstored:
                     value = self.value(i)
@@ -193,13 +196,13 @@ class KernelWriter:
         return f"%v{operand}"
 
     def _compute_node(self, i: int, node: Node) -> None:
-        w, operation = self.w, node.operation
-        a = [self.value(x) for x in node.arguments]
-        if isinstance(operation, Lookup):
-            tables.load(w, operation, a[0], f"%v{i}")
-            return
+        w, (operation, arguments, _) = self.w, node
+        a = [self.value(x) for x in arguments]
         if operation in _ARITHMETIC:
             instruction = f"{_ARITHMETIC[operation]} contract {w.float_type} {a[0]}, {a[1]}"
+        elif isinstance(operation, Lookup):
+            tables.load(w, operation, a[0], f"%v{i}")
+            return
         elif operation in _INTRINSIC:
             if operation in NEGATED_ARGUMENT:
                 a[NEGATED_ARGUMENT[operation]] = w.assign(f"fneg {w.float_type} {a[NEGATED_ARGUMENT[operation]]}")

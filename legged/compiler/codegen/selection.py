@@ -12,6 +12,7 @@ from legged.compiler.codegen.slp import SLPKernelWriter
 from legged.compiler.codegen.streamed import StreamedKernelWriter
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import Loop
+from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
 from legged.compiler.passes.simplify import simplify
 
@@ -29,6 +30,7 @@ BATCH_WORK_SIZE = "legged_batch_work_size"
 """A constant in the module for batches: the result of `batch_work_size`."""
 
 
+@compiler_pass("writing of LLVM IR")
 def single_state_module(graph: Graph) -> str:
     """Return the LLVM module for one state, with the entry point for calls from Python if the graph can have one."""
     graph = add_quaternion_checks(graph)
@@ -43,6 +45,7 @@ def single_state_module(graph: Graph) -> str:
     return _module(kernel_writer(graph, 1), 1, lines)
 
 
+@compiler_pass("writing of LLVM IR")
 def batch_module(graph: Graph) -> str:
     """Return the LLVM module for a batch."""
     graph = add_quaternion_checks(graph)
@@ -62,11 +65,13 @@ def batch_work_size(graph: Graph) -> int:
     return batch_loop.work_size(graph, width, scalar.work_size(graph, width) + transposed)
 
 
+@compiler_pass("writing of LLVM IR")
 def time_loop_module(graph: Graph) -> str:
     """Return the LLVM module that repeats a step for one member at a time."""
     return _time_loop_module(graph, 1)
 
 
+@compiler_pass("writing of LLVM IR")
 def batch_time_loop_module(graph: Graph) -> str:
     """Return the LLVM module that repeats a step for as many members at a time as a vector has lanes."""
     return _time_loop_module(graph, llvm.vector_width())

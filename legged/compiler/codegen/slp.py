@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from legged.compiler.codegen.ir_writer import IRWriter, Value, float_literal
+from legged.compiler.codegen.ir_writer import Value, float_literal, vector_type
 from legged.compiler.codegen.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
-from legged.compiler.passes.call_batching import call_batches
-from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes, matching_pack, vectorize
+from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes, vectorize
 
 _INSTRUCTIONS = {"add": "fadd", "multiply": "fmul", "divide": "fdiv"}
 
@@ -16,10 +15,11 @@ class SLPKernelWriter(KernelWriter):
 
     def __init__(self, graph: Graph, native: int, name: str = KERNEL):
         super().__init__(graph, 1, native, name)
-        scheduled = {i for calls, needed in call_batches(graph) for i in (*calls, *needed)}
+        scheduled = {i for calls, needed in self.batches for i in (*calls, *needed)}
         self._vectorization = vectorize(graph, scheduled, native)
         self._packs = self._vectorization.packs if self._vectorization else []
         self._lanes_of_nodes = lanes_of_nodes(self._packs)
+        self._names_of_vectors = {pack.lanes: _name(pack) for pack in self._packs}
         self._gathered: dict[tuple[Lane, ...], Value] = {}
 
     def compute_remaining(self) -> None:
@@ -39,31 +39,29 @@ class SLPKernelWriter(KernelWriter):
             k, lane = self._lanes_of_nodes[operand]
             pack = self._packs[k]
             name = f"%v{operand}" if pack.result_signs[lane] > 0 else None
-            vector_type = IRWriter(len(pack.nodes)).float_type
-            extracted = self.w.assign(f"extractelement {vector_type} {_name(pack)}, i64 {lane}", name)
+            packed_type = vector_type("double", len(pack.nodes))
+            extracted = self.w.assign(f"extractelement {packed_type} {_name(pack)}, i64 {lane}", name)
             if name is None:
                 self.w.assign(f"fneg double {extracted}", f"%v{operand}")
         return super().value(operand)
 
     def _compute_pack(self, pack: Pack) -> None:
-        vector_type = IRWriter(len(pack.nodes)).float_type
+        packed_type = vector_type("double", len(pack.nodes))
         a, b = (self._vector(lanes) for lanes in pack.operands)
         instruction = _INSTRUCTIONS[pack.operation]
         if pack.operation == "add" and set(pack.operand_signs) == {-1}:
             instruction = "fsub"
         elif pack.operation == "add" and -1 in pack.operand_signs:
             signs = _constant_vector([float(s) for s in pack.operand_signs])
-            b = self.w.assign(f"fmul contract {vector_type} {b}, {signs}")
-        self.w.assign(f"{instruction} contract {vector_type} {a}, {b}", _name(pack))
+            b = self.w.assign(f"fmul contract {packed_type} {b}, {signs}")
+        self.w.assign(f"{instruction} contract {packed_type} {a}, {b}", _name(pack))
 
     def _vector(self, lanes: tuple[Lane, ...]) -> Value:
         """Return the vector with these lanes: the result of another pack, or one gathered lane by lane."""
-        k = matching_pack(lanes, self._lanes_of_nodes, self._packs)
-        if k is not None:
-            return _name(self._packs[k])
-        if lanes not in self._gathered:
-            self._gathered[lanes] = self._gather(lanes)
-        return self._gathered[lanes]
+        name = self._names_of_vectors.get(lanes) or self._gathered.get(lanes)
+        if name is None:
+            name = self._gathered[lanes] = self._gather(lanes)
+        return name
 
     def _gather(self, lanes: tuple[Lane, ...]) -> Value:
         v = self.w.with_width(len(lanes))

@@ -49,7 +49,7 @@ def negate(x: Number) -> Number:
     """Return -x."""
     if isinstance(x, float):
         return -x or 0.0
-    return x.arguments[0] if x.operation == "negate" else x.tracer.negation(x)
+    return x.tracer.negation(x) if x.opposite is None else x.opposite
 
 
 def _factor(x: Expression) -> tuple[float, Expression]:

@@ -31,9 +31,10 @@ class Expression:
         operation: A name from `operations.OPERATIONS`, or `input`.
         arguments: Expressions and floats.
         label: Stage, module and item that were current when the expression was made.
+        opposite: The expression of -x, None if there is none yet.
     """
 
-    __slots__ = ("arguments", "index", "label", "operation", "tracer")
+    __slots__ = ("arguments", "index", "label", "operation", "opposite", "tracer")
     __hash__ = object.__hash__
     shape: tuple[int, ...] = ()
     ndim, size = 0, 1
@@ -43,6 +44,7 @@ class Expression:
     operation: str
     arguments: tuple[Any, ...]
     label: Label
+    opposite: Expression | None
 
     def __repr__(self) -> str:
         shown = (f"#{a.index}" if isinstance(a, Expression) else f"{a:g}" for a in self.arguments)

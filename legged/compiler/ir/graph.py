@@ -17,6 +17,7 @@ from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.expression import Expression, as_operand
 from legged.compiler.ir.numpy_functions import ExpressionArray
 from legged.compiler.ir.operations import Lookup, Loop, LoopResult, evaluate
+from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.pytree import Rebuild, flatten
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import LeggedError, ShapeError, TraceError
@@ -162,6 +163,7 @@ class Graph:
         return max((depths[r] for r in self.results if isinstance(r, int)), default=0)
 
 
+@compiler_pass("tracing")
 def record(function: Callable[..., Any], shapes: Mapping[str, Shape], leading: Sequence[Any] = ()) -> Graph:
     """Return the graph of function(*leading, *arrays), traced.
 

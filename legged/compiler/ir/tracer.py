@@ -53,7 +53,9 @@ class Tracer:
 
     def __exit__(self, *error: object) -> None:
         annotations.current.tracer = self._outer
-        self.nodes, self.table = [], {}  # breaks the reference cycle, so that no garbage collection is due
+        for x in self.nodes:  # breaks the reference cycles, so that no garbage collection is due
+            x.opposite = None
+        self.nodes, self.table = [], {}
         self._gc_paused.__exit__(None, None, None)
 
     def input(self) -> Expression:
@@ -81,33 +83,33 @@ class Tracer:
             return table[key]
         made = table[key] = _new(Expression)
         made.tracer, made.operation, made.arguments, made.label = self, operation, (a, b), self.label
+        made.opposite = None
         nodes = self.nodes
         made.index = len(nodes)
         nodes.append(made)
         return made
 
     def negation(self, x: Expression) -> Expression:
-        """Return the same as `node` for -x; a special case for speed."""
-        key = ("negate", x.index)
-        found = self.table.get(key)
-        if found is None:
-            found = self.table[key] = self._append("negate", (x,))
-        return found
+        """Return the new expression -x of an expression without one; each of the two is the opposite of the other."""
+        made = x.opposite = self._append("negate", (x,))
+        made.opposite = x
+        return made
 
     def multiple(self, c: float, x: Expression) -> Expression:
         """Return c*x, as the negation of -c*x if that exists."""
         key = (c, x.index)
         found = self.table.get(key)
         if found is None:
-            opposite = self.table.get((-c, x.index))
-            if opposite is not None:
-                return self.negation(opposite)
+            negated = self.table.get((-c, x.index))
+            if negated is not None:
+                return self.negation(negated) if negated.opposite is None else negated.opposite
             found = self.table[key] = self._append("multiply", (c, x))
         return found
 
     def _append(self, operation: str, arguments: tuple[Expression | float, ...]) -> Expression:
         made = _new(Condition if operation in CONDITIONS else Expression)
         made.tracer, made.operation, made.arguments, made.label = self, operation, arguments, self.label
+        made.opposite = None
         made.index = len(self.nodes)
         self.nodes.append(made)
         return made

@@ -23,6 +23,7 @@ from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, record
 from legged.compiler.ir.numpy_functions import ExpressionArray
 from legged.compiler.ir.operations import CONDITIONS, Lookup
+from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import require_unit_norm
 from legged.errors import ArgumentError, SingularError, TraceError, UnknownNameError
 
@@ -222,6 +223,7 @@ def _partials(node: Node, value: Scalar, operands: list[Scalar]) -> tuple[Scalar
     return PARTIALS[node.operation](value, *operands)
 
 
+@compiler_pass("differentiation")
 def _forward(graph: Graph, values: list[Scalar], wanted: range) -> list[list[Scalar]]:
     """Return the rows of the Jacobian by forward mode: each value carries its derivatives by number of the input."""
     slopes: list[dict[int, Scalar]] = [{i - wanted.start: 1.0} if i in wanted else {} for i in range(graph.input_size)]
@@ -250,6 +252,7 @@ def _select_slopes(condition: Scalar, a: dict[int, Scalar], b: dict[int, Scalar]
     return {j: select(condition, a.get(j, 0.0), b.get(j, 0.0)) for j in a.keys() | b.keys()}
 
 
+@compiler_pass("differentiation")
 def _reverse(graph: Graph, values: list[Scalar], wanted: range) -> list[list[Scalar]]:
     """Return the rows of the Jacobian by reverse mode: one sweep over the graph for each result."""
     first = graph.input_size

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from legged.compiler.ir.graph import Graph, Node
+from legged.compiler.ir.pass_times import compiler_pass
 
 FUSED = ("fmadd", "fmsub", "fnmadd")
 """Operations of fused nodes with arguments (a, b, c): a*b + c, a*b - c and c - a*b."""
@@ -21,6 +22,7 @@ negated since argument 0 may be a constant."""
 _SUMS = ("add", "subtract")
 
 
+@compiler_pass("fusion of multiply-adds")
 def fuse_multiply_adds(graph: Graph) -> Graph:
     """Return the graph with fused nodes in place of sums.
 

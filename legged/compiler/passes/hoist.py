@@ -8,8 +8,10 @@ from dataclasses import replace
 
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import CONDITIONS
+from legged.compiler.ir.pass_times import compiler_pass
 
 
+@compiler_pass("loop-invariant code motion")
 def hoist(graph: Graph, invariant: Collection[str]) -> tuple[Graph, Graph]:
     """Return (preheader, body): the loop-invariant part of a graph, run once before a loop, and the rest.
 

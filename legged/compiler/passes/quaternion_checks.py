@@ -11,12 +11,14 @@ from dataclasses import replace
 
 from legged.arguments import SQUARED_NORM_TOLERANCE
 from legged.compiler.ir.graph import Graph, Node, Operand
+from legged.compiler.ir.pass_times import compiler_pass
 
 _TOLERANCE = SQUARED_NORM_TOLERANCE * (1.0 + 1e-6)
 """Slightly more than plain functions allow, so that these reject all values that the kernel rejects: rounding in the
 squared norm is below 1e-15."""
 
 
+@compiler_pass("checks of quaternions")
 def add_quaternion_checks(graph: Graph) -> Graph:
     """Return a graph whose first result is NaN unless all quaternions have norm 1; other results do not change."""
     if not graph.unit_quaternions or not graph.results:

@@ -12,6 +12,7 @@ import math
 from collections.abc import Sequence
 
 from legged.compiler.ir.graph import Graph
+from legged.compiler.ir.pass_times import compiler_pass
 
 _WINDOW, _WIDE_WINDOW = 16, 100
 """Operations from which the next one is chosen; the wide window counts if all of the first have long to wait. A larger
@@ -24,27 +25,35 @@ _ISSUE_INTERVAL = 0.5
 """Cycles between two operations, in the processor model."""
 
 
+@compiler_pass("scheduling")
 def depth_first_order(graph: Graph) -> list[int]:
     """Return the live nodes in depth-first order from the results, the deeper argument of a node first."""
     first = graph.input_size
     depths = [0] * first
-    for node in graph.nodes:
-        depths.append(1 + max((depths[a] for a in node.arguments if isinstance(a, int)), default=0))
+    for _, arguments, _ in graph.nodes:
+        depth = 0
+        for a in arguments:
+            if type(a) is int and depths[a] > depth:
+                depth = depths[a]
+        depths.append(depth + 1)
     order: list[int] = []
-    seen: set[int] = set()
-    stack: list[tuple[int, bool]] = [(r, False) for r in reversed(graph.results) if isinstance(r, int)]
+    seen = bytearray(len(depths))
+    stack = [r for r in reversed(graph.results) if type(r) is int]
     while stack:
-        i, arguments_done = stack.pop()
-        if arguments_done:
-            order.append(i)
-        elif i >= first and i not in seen:
-            seen.add(i)
-            stack.append((i, True))
-            arguments = [a for a in graph.nodes[i - first].arguments if isinstance(a, int)]
-            stack += [(a, False) for a in sorted(arguments, key=depths.__getitem__)]
+        i = stack.pop()
+        if i < 0:  # the arguments of ~i are done
+            order.append(~i)
+        elif i >= first and not seen[i]:
+            seen[i] = True
+            stack.append(~i)
+            operands = [a for a in graph.nodes[i - first][1] if type(a) is int and a >= first and not seen[a]]
+            if len(operands) > 1:
+                operands.sort(key=depths.__getitem__)
+            stack += operands
     return order
 
 
+@compiler_pass("scheduling")
 def list_schedule(graph: Graph, order: Sequence[int]) -> list[int]:
     """Return the given nodes reordered so that few of them wait for their arguments, by list scheduling.
 

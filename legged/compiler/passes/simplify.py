@@ -7,12 +7,14 @@ operations.
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 
 from legged.compiler.ir.constant_folding import CONSTRUCTORS, add, multiply
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, eliminate_dead_code
 from legged.compiler.ir.operations import OPERATIONS
+from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import Tracer
 
 _SUMS = frozenset({"add", "subtract"})
@@ -20,6 +22,7 @@ _Term = tuple[int, list[int]]
 """One summand: a sign and the factors of a product; factors >= 0 are values, negative ones denote constants."""
 
 
+@compiler_pass("simplification")
 def simplify(graph: Graph) -> Graph:
     """Return an equivalent graph with fewer operations, or the same graph if factoring saves none."""
     simplified = _Factoring(graph).result()
@@ -27,7 +30,8 @@ def simplify(graph: Graph) -> Graph:
 
 
 def _cost(graph: Graph) -> int:
-    return sum([OPERATIONS[node[0]].category is not None for node in graph.nodes])
+    counts = Counter([node[0] for node in graph.nodes])
+    return sum([n for operation, n in counts.items() if OPERATIONS[operation].category is not None])
 
 
 class _Factoring:
@@ -128,7 +132,10 @@ class _Factoring:
             terms = [term for term in terms if factor not in term[1]]
             total = add(total, multiply(self._factor(factor), self._sum(quotients)))
         for sign, factors in terms:
-            product: Expression | float = float(sign)  # constant folding merges the sign into a constant factor
+            if sign > 0 and factors:
+                product, factors = self._factor(factors[0]), factors[1:]
+            else:
+                product = float(sign)  # constant folding merges the sign into a constant factor
             for factor in factors:
                 product = multiply(product, self._factor(factor))
             total = add(total, product)
@@ -137,6 +144,9 @@ class _Factoring:
 
 def _most_frequent(terms: list[_Term]) -> tuple[int, int]:
     """Return (the factor that most terms contain, the number of these terms); the lowest number of equal ones."""
+    every = [factor for _, factors in terms for factor in factors]
+    if len(set(every)) == len(every):
+        return 0, 1
     times: dict[int, int] = {}
     for _, factors in terms:
         for factor in factors if len(factors) == 1 else set(factors):

@@ -19,6 +19,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from legged.compiler.ir.graph import Graph, Operand
+from legged.compiler.ir.pass_times import compiler_pass
 
 _LEAF = -1
 """Key of a constant or of a value from outside of the module."""
@@ -27,6 +28,9 @@ _ALIKE = 0.8
 _PACKABLE = frozenset({"add", "subtract", "multiply", "divide"})
 _MAX_NODES = 10_000
 """Size of the largest graph to vectorize; the memory for the dependences grows with the square of the size."""
+
+_new = tuple.__new__
+"""Makes a named tuple in half the time of its own constructor."""
 
 
 class Lane(NamedTuple):
@@ -67,7 +71,7 @@ class Pack(NamedTuple):
     @property
     def lanes(self) -> tuple[Lane, ...]:
         """The content of the vector."""
-        return tuple(map(Lane, self.nodes, self.result_signs))
+        return tuple([_new(Lane, lane) for lane in zip(self.nodes, self.result_signs, strict=True)])
 
 
 class Vectorization(NamedTuple):
@@ -77,6 +81,7 @@ class Vectorization(NamedTuple):
     order: list[Pack | int]
 
 
+@compiler_pass("packing into vectors")
 def vectorize(graph: Graph, scheduled: Iterable[int], max_lanes: int) -> Vectorization | None:
     """Return the packs of a graph, or None if it has no alike modules or is too large.
 
@@ -98,12 +103,6 @@ def lanes_of_nodes(packs: list[Pack]) -> dict[int, tuple[int, int]]:
     return {node: (k, lane) for k, pack in enumerate(packs) for lane, node in enumerate(pack.nodes)}
 
 
-def matching_pack(lanes: tuple[Lane, ...], packed: dict[int, tuple[int, int]], packs: list[Pack]) -> int | None:
-    """Return the number of the pack whose vector has exactly these lanes, or None."""
-    found = packed.get(lanes[0].operand) if isinstance(lanes[0].operand, int) else None
-    return found[0] if found is not None and packs[found[0]].lanes == lanes else None
-
-
 class _Argument(NamedTuple):
     """An operand without its negations: sign * formula(operand), where formula = formula_sign * value."""
 
@@ -115,7 +114,7 @@ class _Argument(NamedTuple):
     @property
     def lane(self) -> Lane:
         """The lane that holds the formula of the operand; the sign of a leaf belongs to the lane."""
-        return Lane(self.operand, self.sign if self.key == _LEAF else self.formula_sign)
+        return _new(Lane, (self.operand, self.sign if self.key == _LEAF else self.formula_sign))
 
     @property
     def outer_sign(self) -> int:
@@ -130,10 +129,6 @@ class _Formula(NamedTuple):
     sign: int
     operation: str = ""
     arguments: tuple[_Argument, ...] = ()
-
-
-_new = tuple.__new__
-"""Makes a named tuple in half the time of its own constructor."""
 
 
 def _formulas(graph: Graph) -> dict[int, _Formula]:
@@ -177,7 +172,7 @@ def _formulas(graph: Graph) -> dict[int, _Formula]:
             arguments, formula = (a, b), (operation, a.key, b.key)
         else:
             arguments, sign = tuple([argument(module, x, 1) for x in operands]), 1
-            if all([x.key == _LEAF for x in arguments]):
+            if all(x.key == _LEAF for x in arguments):
                 continue
             formula = (operation, *[x.key for x in arguments])
         key = numbers.setdefault(formula, len(numbers) + len(own_inputs))
@@ -244,20 +239,22 @@ def _alike_modules(by_module: dict[Any, dict[int, list[int]]]) -> list[list[Any]
 
 
 def _pack(nodes: tuple[int, ...], formulas: dict[int, _Formula]) -> Pack:
-    found = [formulas[i] for i in nodes]
-    first = tuple(formula.arguments[0].lane for formula in found)
-    second, signs = [], []
-    for formula in found:
-        a, b = formula.arguments
-        sign = a.outer_sign * b.outer_sign if formula.operation == "add" else 1
-        if b.key == _LEAF and formula.operation == "add":  # the lane of a leaf holds the sign of the sum
-            second.append(Lane(b.operand, a.outer_sign * b.sign))
-            sign = 1
+    first, second, signs, result_signs = [], [], [], []
+    operation = formulas[nodes[0]].operation
+    for i in nodes:
+        _, result_sign, _, (a, b) = formulas[i]
+        first.append(a.lane)
+        if operation != "add":
+            second.append(b.lane)
+            signs.append(1)
+        elif b.key == _LEAF:  # the lane of a leaf holds the sign of the sum
+            second.append(_new(Lane, (b.operand, a.outer_sign * b.sign)))
+            signs.append(1)
         else:
             second.append(b.lane)
-        signs.append(sign)
-    result_signs = tuple(formula.sign for formula in found)
-    return Pack(found[0].operation, nodes, result_signs, (first, tuple(second)), tuple(signs))
+            signs.append(a.outer_sign * b.outer_sign)
+        result_signs.append(result_sign)
+    return Pack(operation, nodes, tuple(result_signs), (tuple(first), tuple(second)), tuple(signs))
 
 
 def _independent(graph: Graph, packs: list[Pack]) -> list[Pack]:
@@ -273,7 +270,7 @@ def _independent(graph: Graph, packs: list[Pack]) -> list[Pack]:
             if type(a) is int:
                 mask |= dependences[a] | bits[a]
         dependences.append(mask)
-    return [pack for pack in packs if not any([dependences[node] & bits[node] for node in pack.nodes])]
+    return [pack for pack in packs if not any(dependences[node] & bits[node] for node in pack.nodes)]
 
 
 _WAITING, _DONE, _DISSOLVED = range(3)

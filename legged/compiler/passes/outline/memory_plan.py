@@ -16,6 +16,7 @@ import numpy as np
 
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import Loop, LoopResult
+from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, loop_memory, round_up
 from legged.compiler.passes.outline.templates import Bundle, BundleType, Section, Template
 
@@ -48,6 +49,7 @@ class MemoryPlan:
         size: Size of the memory.
     """
 
+    @compiler_pass("memory plan")
     def __init__(self, graph: Graph, sections: Sequence[Section], width: int, native: int):
         """Plan the memory.
 

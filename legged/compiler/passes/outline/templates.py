@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 
 from legged.compiler.ir.graph import Graph, Node
 from legged.compiler.ir.operations import CONDITIONS
+from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.call_batching import call_batches
 from legged.compiler.passes.outline.regions import MAX_REGION_SIZE, split_into_regions
@@ -104,6 +105,7 @@ class Section(NamedTuple):
     calls: list[int]
 
 
+@compiler_pass("outlining")
 def outline(graph: Graph, lanes: int) -> list[Section]:
     """Return a graph as sections of bundles with one lane or `lanes` lanes."""
     return [Section(pack_bundles(segments, lanes), calls) for segments, calls in _outlined(graph)]

@@ -1,0 +1,111 @@
+"""Processor times of the passes of the compiler.
+
+Passes are functions with the decorator `compiler_pass`. They are measured while a `CompilationReport` is open:
+
+    with CompilationReport() as report:
+        legged.simulate(robot, controller, ground=legged.Rigid())
+    print(report)
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+from legged.table import Table
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class PassTime(NamedTuple):
+    """What one pass took.
+
+    Attributes:
+        calls: Number of calls.
+        operations: Number of operations in the graphs that it returned, or received if it returns no graph; 0 for a
+            pass that handles no graph.
+        seconds: Processor time without that of other passes that it called, [s].
+    """
+
+    calls: int
+    operations: int
+    seconds: float
+
+
+class CompilationReport:
+    """The processor times of the passes that this thread runs while the report is open; its text is a table.
+
+    Attributes:
+        passes: The passes by name, in the order of their first ends.
+        total: Processor time of this thread while the report was open, [s].
+    """
+
+    def __init__(self) -> None:
+        self.passes: dict[str, PassTime] = {}
+        self.total = 0.0
+        self._inner = [0.0]  # for each pass that is running, the time of the passes that it called
+
+    def __enter__(self) -> CompilationReport:
+        self._outer, _current.report = _current.report, self
+        self._start = time.thread_time()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.total += time.thread_time() - self._start
+        _current.report = self._outer
+
+    def __str__(self) -> str:
+        return self.table().text()
+
+    def table(self) -> Table:
+        """Return a row for each pass: name, calls, operations and seconds."""
+        rows = [
+            (name, str(calls), str(operations) if operations else "", f"{seconds:.4f}")
+            for name, (calls, operations, seconds) in self.passes.items()
+        ]
+        rest = self.total - sum(measured.seconds for measured in self.passes.values())
+        rows += [("everything else", "", "", f"{rest:.4f}"), ("total", "", "", f"{self.total:.4f}")]
+        header = ("pass", "calls", "operations", "processor time [s]")
+        return Table("Compilation", header, tuple(rows))
+
+    def measure(self, name: str, run: Callable[[], R], graph: Any) -> R:
+        """Return the result of a pass and add its time; `graph` is the graph that it receives, or anything else."""
+        self._inner.append(0.0)
+        start = time.thread_time()
+        try:
+            result = run()
+        finally:
+            seconds = time.thread_time() - start
+            inner = self._inner.pop()
+            self._inner[-1] += seconds
+        nodes = getattr(result, "nodes", None) or getattr(graph, "nodes", ())
+        calls, operations, before = self.passes.get(name, PassTime(0, 0, 0.0))
+        self.passes[name] = PassTime(calls + 1, operations + len(nodes), before + seconds - inner)
+        return result
+
+
+class _Current(threading.local):
+    report: CompilationReport | None = None
+
+
+_current = _Current()
+
+
+def compiler_pass(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Return a decorator for a function that is one pass, measured under this name while a report is open."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def measured(*args: P.args, **kwargs: P.kwargs) -> R:
+            report = _current.report
+            if report is None:
+                return function(*args, **kwargs)
+            return report.measure(name, lambda: function(*args, **kwargs), args[0] if args else None)
+
+        return measured
+
+    return decorate
