@@ -21,7 +21,7 @@ from legged.table import Table
 WHOLE_BODY = "whole-body"
 ALONE, COLD, MATRICES = "whole_body", "whole_body, no start", "matrices alone"
 BACK_ENDS = ("daqp", "proxqp", "quadprog", "osqp", "clarabel")
-_CALLS, _BACK_END_CALLS = 10_000, 500
+_CALLS, _BACK_END_CALLS = 10_000, 200
 _INFINITE = 1e30
 _RATE = 500.0  # [1/s], calls per second of the motion
 _FRICTION, _AMPLITUDE = 0.4, 3.0  # [m/s^2], desired accelerations of the base, which reach the friction cones

@@ -5,18 +5,45 @@ from controllers.locomotion.locomotion import Locomotion
 from controllers.locomotion.predictive import Plan, nominal_wrenches, predictive_control
 from controllers.locomotion.rigid_body import Problem, Weights, suited_weights
 from controllers.locomotion.schedule import ContactSchedule, contact_schedule
+from controllers.locomotion.tasks import (
+    Point,
+    Task,
+    WholeBodyModel,
+    angular_momentum,
+    base_pose,
+    center_of_mass_position,
+    link_orientation,
+    link_pose,
+    point_position,
+    posture,
+)
 from controllers.locomotion.velocity_command import Command
+from controllers.locomotion.whole_body import Contact, JointLimits, Result, whole_body
 
 __all__ = [
     "Command",
+    "Contact",
     "ContactSchedule",
+    "JointLimits",
     "Locomotion",
     "Plan",
+    "Point",
     "Problem",
+    "Result",
+    "Task",
     "Weights",
+    "WholeBodyModel",
+    "angular_momentum",
+    "base_pose",
+    "center_of_mass_position",
     "contact_schedule",
+    "link_orientation",
+    "link_pose",
     "nominal_wrenches",
+    "point_position",
+    "posture",
     "predictive_control",
     "project_to_cone",
     "suited_weights",
+    "whole_body",
 ]

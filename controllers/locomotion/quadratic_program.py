@@ -29,8 +29,9 @@ TOLERANCE = 1e-6
 FACTORIZATION, SUBSTITUTION, ITERATION = "factorization", "substitution", "other of an iteration"
 """Stages of an iteration in operation counts."""
 _TO_BOUNDARY = 0.99  # of the step to the boundary of the cones
-_LEAST_SLACK = 1e-2  # of a start, in units of x and B x
-_LEAST_MULTIPLIER, _MOST_MULTIPLIER = 1e-2, 1e2  # of a start, relative to the unit of the objective
+_SLACKS = (1e-2, 1.0)  # range of the least slack of a start, in units of x and B x
+_MULTIPLIERS = (1e-2, 1e2)  # range of the least multiplier of a start
+_SHARE = 0.1  # of the error of stationarity of a start, which its least multiplier is
 
 
 class QuadraticProgram(NamedTuple):
@@ -105,7 +106,9 @@ def solve(problem: QuadraticProgram, start: Array, iterations: int, tolerance: f
     """
     with np.errstate(all="ignore"):
         method = _Method(problem, tolerance)
-        state = repeat_while(method.iterate, method.begin(start), iterations)
+        begin = method.begin(start)
+        with stage(ITERATION):
+            state = repeat_while(method.iterate, begin, iterations)
         return method.solution(state)
 
 
@@ -168,12 +171,12 @@ class _Method:
         z_cone = z_cone.reshape(-1, 3)
         point = _Point(x, y, np.zeros_like(z_cone), np.zeros(len(z)), z_cone, z)
         found = self._residuals(point)
-        error = _largest(found.stationarity)
-        margin = np.minimum(np.maximum(0.1 * error, _LEAST_MULTIPLIER), _MOST_MULTIPLIER)
+        margin = np.clip(_SHARE * self._error(found), *_MULTIPLIERS)
+        slack = np.clip(_largest([0.0, *np.abs(found.equations)]), *_SLACKS)
         z_cone = np.array([soc.interior(row, margin) for row in z_cone]).reshape(-1, 3)
         z = np.maximum(z, margin)
-        s_cone = np.array([soc.interior(row, _LEAST_SLACK) for row in self._cone_values(x)]).reshape(-1, 3)
-        s = np.maximum(self._margins(x) + self.softness * z, _LEAST_SLACK)
+        s_cone = np.array([soc.interior(row, slack) for row in self._cone_values(x)]).reshape(-1, 3)
+        s = np.maximum(self._margins(x) + self.softness * z, slack)
         point = _Point(x, y, s_cone, s, z_cone, z)
         return self._state(point, self._residuals(point))
 

@@ -115,3 +115,64 @@ def test_tasks_reach_their_desired_accelerations_together():
         rise.A @ result.vdot - rise.b, 0.0, atol=1e-3
     )  # of weights 1 and 1e-6, of some 10 rad/s^2
     assert result.forces[:, 2].sum() == pytest.approx(robot.mass * (9.81 + 0.5), rel=1e-3)
+
+
+def test_stretched_legs_have_bounded_accelerations_and_forces():
+    robot, q, v = standing()
+    q = robot.neutral() + np.array([0.0] * 6 + [q[6]] + [0.0] * robot.nj)
+    model = WholeBodyModel(robot, q, v)
+    limits = JointLimits.of(robot)
+    result = whole_body(model, contacts_of(robot, most=500.0), [base_task(model, np.full(6, 50.0))], limits)
+    assert np.abs(result.vdot[6:]).max() <= 1.001 * limits.acceleration  # which is soft
+    assert np.linalg.norm(result.forces, axis=1).max() <= 500.0 * np.hypot(1.0, 0.6)
+    assert np.abs(dense_residual(robot, q, v, result)).max() < 2 * ACCURACY * robot.mass * 9.81
+
+
+def test_results_are_finite_for_extreme_states_commands_and_contacts():
+    robot = robots.planar_biped()
+    rng, start = np.random.default_rng(0), None
+    limits = JointLimits(*(np.full(robot.nj, x) for x in (5.0, -0.5, 0.5, 3.0)))
+    for _ in range(10):
+        size = 10.0 ** rng.uniform(-3, 4)
+        q, v = legged.random_configuration(robot, rng), size * rng.normal(size=robot.nv)
+        model = WholeBodyModel(robot, q, v)
+        contacts = contacts_of(robot, active=float(rng.integers(2)), friction=rng.choice([1e-6, 0.5, 10.0]), most=100.0)
+        tasks = [base_task(model, 1e6 * rng.normal(size=6)), posture(model, np.zeros(robot.nj), gains=(1e5, 1e3))]
+        result = whole_body(model, contacts, tasks, limits, start)
+        start = result.iterate
+        assert all(np.isfinite(part).all() for part in result)
+        assert np.abs(result.tau).max() <= 5.0
+        assert result.forces[:, 2].max() <= 100.0
+
+
+def test_points_in_the_air_have_no_force_and_other_points_carry_the_weight():
+    robot, q, v = standing()
+    model = WholeBodyModel(robot, q, v)
+    contacts = contacts_of(robot)
+    contacts[0] = contacts[0]._replace(active=0.0)
+    foot = robot.contacts[0]
+    at = model.point(foot.link, foot.position)
+    up = np.array([0.0, 0.0, 2.0])
+    lift = task_functions.point_position(model, foot.link, foot.position, at.position, acceleration=up, weight=100.0)
+    tasks = [lift, base_task(model, np.zeros(6)), posture(model, q[7:])]
+    result = whole_body(model, contacts, tasks, JointLimits.of(robot))
+    np.testing.assert_array_equal(result.forces[0], np.zeros(3))
+    assert result.residual < 2 * ACCURACY
+    # the center of mass is at the edge of the support, and the task of the base, of weight 1, is not reached exactly
+    np.testing.assert_allclose((at.J @ result.vdot + at.bias)[3:], up, atol=5e-3)
+
+
+def test_forces_follow_their_references():
+    """Four feet have six internal forces: references within the cones that carry the weight are reached."""
+    robot, q, v = standing()
+    model = WholeBodyModel(robot, q, v)
+    shares = robot.mass * 9.81 * np.array([0.2, 0.3, 0.3, 0.2])
+    inward = [
+        np.array([0.0, -np.sign(model.point(c.link, c.position).position[1]) * 10.0, 0.0]) for c in robot.contacts
+    ]
+    forces = [np.array([0.0, 0.0, share]) + side for share, side in zip(shares, inward, strict=True)]
+    plain = whole_body(model, contacts_of(robot), [base_task(model, np.zeros(6))], JointLimits.of(robot))
+    contacts = [c._replace(force=f) for c, f in zip(contacts_of(robot), forces, strict=True)]
+    result = whole_body(model, contacts, [base_task(model, np.zeros(6))], JointLimits.of(robot), force_weight=1e-3)
+    assert np.abs(result.forces - forces)[:, 1].max() < 1.0  # [N], of 10 N
+    assert np.abs(plain.forces[:, 1]).max() < 1.0
