@@ -21,7 +21,7 @@ ifneq ($(shell $(BIN)/python -c 'print("fine")' 2>/dev/null),fine)
 $(shell rm -f $(VENV)/made $(VENV)/*.stamp)
 endif
 
-.PHONY: run test test-slow mutants lint types strict-types format bench replay-page clean
+.PHONY: run test test-slow mutants lint types strict-types format bench bench-contact replay-page clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m legged report --output $(RESULTS)
