@@ -2,6 +2,7 @@
 # make test       run the fast tests; make test-slow runs the slow ones
 # make lint       check style, formatting, import layers and types; make format formats the code
 # make mutants    list single-line changes of the numerical code that no test detects; MUTANTS="--number 20"
+# make docs       build the documentation site in results/site
 # make bench      measure speed and accuracy beside Pinocchio and MuJoCo; BENCH="--help" lists the options
 # make bench-contact  published tests of rigid contact beside MuJoCo and Drake; CONTACT="--help" lists them
 # make replay-page  bundle the program of replays, legged/viewer/web, with npm after a change of it
@@ -21,7 +22,7 @@ ifneq ($(shell $(BIN)/python -c 'print("fine")' 2>/dev/null),fine)
 $(shell rm -f $(VENV)/made $(VENV)/*.stamp)
 endif
 
-.PHONY: run test test-slow mutants lint types strict-types format bench bench-contact replay-page clean
+.PHONY: run test test-slow mutants docs lint types strict-types format bench bench-contact replay-page clean
 
 run: $(VENV)/run.stamp
 	$(BIN)/python -m legged report --output $(RESULTS)
@@ -51,6 +52,10 @@ format: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff check --fix --output-format concise
 	$(BIN)/python -m ruff format
 
+docs: $(VENV)/docs.stamp
+	$(BIN)/python -m sphinx -q -W --keep-going -d $(RESULTS)/site.doctrees docs $(RESULTS)/site
+	@echo "$(RESULTS)/site/index.html"
+
 bench: $(VENV)/test.stamp
 	$(BIN)/python -m benchmarks --output $(RESULTS)/benchmarks $(BENCH)
 
@@ -61,7 +66,7 @@ replay-page:
 	cd legged/viewer/web && npm ci --no-audit --no-fund && npm run build
 
 clean:
-	rm -rf $(VENV) $(RESULTS) build dist *.egg-info
+	rm -rf $(VENV) $(RESULTS) build dist docs/reference/api *.egg-info
 
 # One stamp file for each set of packages; a change of pyproject.toml installs them again.
 $(VENV)/run.stamp: pyproject.toml | $(VENV)/made
@@ -78,6 +83,10 @@ $(VENV)/bench.stamp: pyproject.toml | $(VENV)/made
 
 $(VENV)/lint.stamp: pyproject.toml | $(VENV)/made
 	$(INSTALL) --editable '.[lint,test]'
+	@touch $@ $(VENV)/run.stamp
+
+$(VENV)/docs.stamp: pyproject.toml | $(VENV)/made
+	$(INSTALL) --editable '.[docs]'
 	@touch $@ $(VENV)/run.stamp
 
 $(VENV)/made:

@@ -1,8 +1,8 @@
 """Wrappers that make the loop of any control law realistic: sensors, computing, actuators and an inexact model.
 
     law = controllers.SensorNoise(controllers.ComputedTorque(gait), velocity=0.05)       # [rad/s]
-    law = controllers.Delay(controllers.ZeroOrderHold(law, rate=500.0), delay=0.004, rate=1000.0)
-    law = controllers.ActuatorLag(controllers.ActuatorLimits(law, torque=40.0), time_constant=0.005)
+    law = controllers.Delay(controllers.ZeroOrderHold(law, rate=500.0), delay=0.004)
+    law = controllers.ActuatorLag(controllers.ActuatorLimits(law, torque_limit=40.0), time_constant=0.005)
 
 A wrapper is a controller around another one; wrappers nest in any order. Signals pass inward from the sensors and
 outward to the actuators, so the outermost wrapper of commands is next to the robot. The memory of a wrapper stands

@@ -1,7 +1,7 @@
 """Inverse kinematics: configurations with frames and the center of mass at given targets, within joint limits.
 
     ik = legged.InverseKinematics(robot, {"leg1_foot": "position", "trunk": "pose"})
-    solution = ik.solve(start, {"leg1_foot": (0.6, 0.25, 0.0), "trunk": (R, p)})
+    solution = ik.solve(start, {"leg1_foot": (-0.6, -0.25, 0.0), "trunk": (R, p)})
     solution.q, solution.residual, solution.converged
     many = ik.solve_batch(starts, {"leg1_foot": points, "trunk": (R, p)})
 

@@ -1,6 +1,6 @@
 """Velocity gains: how much the velocity of the center of mass changes per unit of joint action, on a given support.
 
-    gains = legged.velocity_gains(robot, q, contacts=["left_toe"], action={"left_hip": 1.0})
+    gains = legged.velocity_gains(robot, q, contacts=["a_toe"], action={"a_hip": 1.0})
     gains.linear[:, 0]        # change of the center of mass's velocity per unit of the hip's rate, (3,), world axes
 
 The motors change the rates of the active joints by an impulsive action. All other degrees of freedom, the base and the

@@ -1,8 +1,8 @@
 """`Simulation`: one robot or many that are advanced step by step, with their states in place between calls.
 
-    sim = legged.Simulation(robot, law, ground=ground, num=256)
+    sim = legged.Simulation(robot, ground=ground, num=64)
     sim.reset(q, v)
-    for _ in range(1000):
+    for _ in range(100):
         sim.step(torques, n=4)                     # four time steps with the same torques
         height = sim.observe(lambda q, contacts: q[6])
         sim.reset(where=sim.ended)

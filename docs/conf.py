@@ -1,0 +1,33 @@
+"""Settings of the documentation site, which `make docs` builds."""
+
+import sys
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent / "_extensions"), str(Path(__file__).parents[1])]
+
+from legged.version import __version__  # noqa: E402 (the path is set above)
+
+project = "legged"
+author = "the legged authors"
+release = version = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference"]
+exclude_patterns = ["_extensions"]
+default_role = "literal"
+
+html_theme = "furo"
+html_title = f"legged {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_copy_source = html_show_sourcelink = False
+
+myst_heading_anchors = 4
+
+autodoc_typehints = "signature"
+autodoc_member_order = "bysource"
+autodoc_class_signature = "mixed"
+autodoc_preserve_defaults = True
+python_maximum_signature_line_length = 80
+python_use_unqualified_type_names = True
+napoleon_custom_sections = [("Source", "notes_style")]
+napoleon_use_ivar = True
+napoleon_use_rtype = False
