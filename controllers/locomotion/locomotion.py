@@ -98,12 +98,19 @@ class Locomotion:
         return self._law(robot).started(q)
 
     def initial_state(self, robot: Robot) -> tuple[Array, Array]:
-        """Return (q, v) of the standing robot, (nq,) and (nv,), with its feet on the terrain around the origin."""
+        """Return (q, v) of the standing robot, (nq,) and (nv,), with its feet on the terrain around the origin.
+
+        The base is parallel to the plane through the terrain under the feet.
+        """
         law = self._law(robot)
-        height = law.home.base_height
+        height, rotation = law.home.base_height, np.eye(3)
         if self.terrain is not None:
-            height += float(np.max([self.terrain.height(x, y) for x, y in law.steps.stances]))
-        base = robot.base.configuration(np.array([0.0, 0.0, height]), np.eye(3))
+            places = [np.array([x, y, self.terrain.height(x, y)]) for x, y in law.steps.stances]
+            plane = plane_of(places, law.height)
+            rotation = tangent_axes(plane.normal, np.array([1.0, 0.0, 0.0]))
+            above = max(float(place[2] - plane.height(place[:2])) for place in places)
+            height = float(plane.height(np.zeros(2))) + above + height * float(np.sqrt(1.0 + plane.slope @ plane.slope))
+        base = robot.base.configuration(np.array([0.0, 0.0, height]), rotation)
         return np.concatenate([base, law.home.angles]), np.zeros(robot.nv)
 
     def _law(self, robot: Robot) -> StartedLocomotion:

@@ -258,18 +258,22 @@ def adapt(controller: Any) -> Controller:
 def independent_copy(controller: Any) -> Any:
     """Return a copy of a controller whose own state, such as a filter's attributes, is separate from the original's.
 
-    Robots, grounds and compiled kernels are shared. A function is not copied, nor is what it has captured. A controller
-    that cannot be copied is returned itself.
+    Robots, grounds, terrains and compiled kernels are shared. A function is not copied, nor is what it has
+    captured. A controller that cannot be copied is returned itself.
 
     Args:
         controller: Any controller.
     """
     kinds = (Robot, Kernel, Ground, Rigid)
-    shared = {id(part): part for part in _parts(controller) if isinstance(part, kinds)}
+    shared = {id(part): part for part in _parts(controller) if isinstance(part, kinds) or _is_terrain(part)}
     try:
         return copy.deepcopy(controller, shared)
     except Exception:  # a user's class may refuse to be copied in any way
         return controller
+
+
+def _is_terrain(part: Any) -> bool:
+    return not isinstance(part, type) and all(callable(getattr(part, name, None)) for name in ("height", "normal"))
 
 
 def check_stateless(controller: Any) -> None:

@@ -18,7 +18,7 @@ from legged.errors import (
     TraceError,
     UnknownNameError,
 )
-from legged.ground import KelvinVoigt, VectorFriction, paper_ground
+from legged.ground import KelvinVoigt, Slope, VectorFriction, paper_ground
 from legged.ground.ground import Ground
 
 EULER = legged.SemiImplicitEuler(1e-3)
@@ -466,3 +466,22 @@ def test_variable_steps_divide_at_switches_and_end_robots_without_a_solution():
         legged.Simulation(robot, Integral(), integrator=stiff)
     with pytest.raises(TraceError, match="runs in Python; use fixed steps"):
         legged.Simulation(robot, integrator=stiff, compiled=True).step()
+
+
+class UphillForce:
+    """A controller that knows the terrain."""
+
+    def __init__(self, terrain):
+        self.terrain = terrain
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return standing(t, q, v, wrenches) + 0.1 * self.terrain.height(q[0], 0.0 * q[1])
+
+
+def test_a_controller_that_shares_the_terrain_of_the_ground_is_compiled(hopper):
+    robot, q = hopper
+    slope = Slope(0.1)
+    ground = Rigid(terrain=slope)
+    sim = legged.Simulation(robot, UphillForce(slope), ground=ground, q=q[0], compiled=True)
+    sim.step(n=3)
+    assert sim.t == pytest.approx(3e-3)
