@@ -153,7 +153,7 @@ def _formulas(graph: Graph) -> dict[int, _Formula]:
     for i, (operation, operands, (_, module, _)) in enumerate(graph.nodes, first):
         modules.append(module)
         if operation == "negate":
-            operand, sign = plain[operands[0]]
+            operand, sign = plain[int(operands[0])]
             plain.append((operand, -sign))
             continue
         plain.append((i, 1))
