@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.simulation.results.records import BaseRecord
 from legged.simulation.results.run import Run
 from legged.simulation.results.summary import run_table
 from legged.table import Table
@@ -16,6 +17,7 @@ MOST_POINTS = 4000
 """Points of a curve above which smallest and largest values of intervals stand for all."""
 _MOST_CURVES = 8
 _MOST_JOINT_PLOTS = 6
+_MOST_ANGLES = 20_000  # samples at which angles are computed, one after the other
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,20 +45,23 @@ def plots_of_run(run: Run) -> list[Plot]:
     Args:
         run: The run.
     """
+    times, angles = _angles(run)
     found = [
-        _plot(run, "position of the base [m]", ("x", "y", "z"), run.base.position),
-        _plot(run, "velocity of the base [m/s]", ("x", "y", "z"), _rate(run.times, run.base.position)),
-        _plot(run, "angles of the base [degree]", ("x", "y", "z"), _angles(run)),
+        _plot(run.times, "position of the base [m]", ("x", "y", "z"), run.base.position),
+        _plot(run.times, "velocity of the base [m/s]", ("x", "y", "z"), _rate(run.times, run.base.position)),
+        _plot(times, "angles of the base [degree]", ("x", "y", "z"), angles),
     ]
     if run.contacts.names:
         vertical, total = run.contacts.forces[..., 2], run.ground_force
         names = run.contacts.names if len(run.contacts.names) < _MOST_CURVES else ()
         forces = np.column_stack([*(vertical[:, k] for k in range(len(names))), total[:, 2]])
-        found.append(_plot(run, "vertical contact forces [N]", (*names, "total"), forces, _robust_limits(forces)))
-        found.append(_plot(run, "horizontal contact force [N]", ("x", "y"), total[:, :2], _robust_limits(total[:, :2])))
+        found.append(_plot(run.times, "vertical contact forces [N]", (*names, "total"), forces, _robust_limits(forces)))
+        found.append(
+            _plot(run.times, "horizontal contact force [N]", ("x", "y"), total[:, :2], _robust_limits(total[:, :2]))
+        )
     energy = run.energy
     parts = np.column_stack([energy.kinetic, energy.potential - energy.potential[:1], energy.actuator_work])
-    found.append(_plot(run, "energy [J]", ("kinetic", "potential", "actuators' work"), parts))
+    found.append(_plot(run.times, "energy [J]", ("kinetic", "potential", "actuators' work"), parts))
     return found + _joint_plots(run)
 
 
@@ -119,13 +124,13 @@ def _joint_plot(run: Run, title: str, columns: Sequence[tuple[str, Array, str]])
         count = several.shape[1]
         labels += [f"{before}{name}" + (f"[{i}]" if count > 1 else "") for i in range(count)]
         values += list(several.T)
-    return _plot(run, title, tuple(labels), np.column_stack(values))
+    return _plot(run.times, title, tuple(labels), np.column_stack(values))
 
 
 def _plot(
-    run: Run, title: str, labels: tuple[str, ...], values: Array, limits: tuple[float, float] | None = None
+    times: Array, title: str, labels: tuple[str, ...], values: Array, limits: tuple[float, float] | None = None
 ) -> Plot:
-    times, values = decimated(run.times, values)
+    times, values = decimated(times, values)
     return Plot(title, labels, times, values, limits)
 
 
@@ -145,8 +150,11 @@ def decimated(times: Array, values: Array, most: int = MOST_POINTS) -> tuple[Arr
     return np.stack([starts, times[count // 2 : bins * count : count]], axis=1).ravel(), pairs
 
 
-def _angles(run: Run) -> Array:
-    return np.degrees(np.unwrap(run.base.angles(), axis=0))
+def _angles(run: Run) -> tuple[Array, Array]:
+    """Return at most `_MOST_ANGLES` times, (n,), [s], and the angles of the base at them, (n, 3), [degree]."""
+    rows = np.unique(np.linspace(0, len(run) - 1, min(len(run), _MOST_ANGLES)).round().astype(int))
+    base = BaseRecord(run.base.position[rows], run.base.rotation[rows])
+    return run.times[rows], np.degrees(np.unwrap(base.angles(), axis=0))
 
 
 def _rate(times: Array, values: Array) -> Array:
