@@ -180,7 +180,8 @@ def convert_docstring(app: Sphinx, what: str, name: str, value: Any, options: An
 
     Napoleon would read the words before a colon in the docstring of a property as its type; it is given none.
     """
-    lines[:] = restructured(lines)
+    inherited = what == "data" and "\n".join(lines).strip() == inspect.getdoc(type(value))
+    lines[:] = [] if inherited else restructured(lines)
     if what in ("attribute", "data", "property"):
         held[name] = lines[:]
         lines.clear()

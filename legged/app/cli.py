@@ -25,7 +25,7 @@ from legged.app.options import (
     positive,
     stop,
 )
-from legged.app.viewing import view_command
+from legged.app.viewing import demo_command, view_command
 from legged.errors import LeggedError, SimulationInterrupt
 from legged.version import __version__
 
@@ -89,7 +89,8 @@ def command(panel: str, example: str, **given: Any) -> Callable[[Callable[..., N
     return app.command(rich_help_panel=panel, epilog=f"Example: {example}", **given)
 
 
-ROBOTS, GAITS, BALANCE, REPORTS = "Robots", "Gaits", "Balance", "Report and cache"
+START, ROBOTS, GAITS, BALANCE, REPORTS = "Start", "Robots", "Gaits", "Balance", "Report and cache"
+command(START, "legged demo --html demo.html", name="demo")(demo_command)
 
 
 @command(ROBOTS, "legged info 'chain(12, twist=1.0)' --base fixed")

@@ -1,4 +1,4 @@
-"""The command `legged view`."""
+"""The commands `legged view` and `legged demo`."""
 
 from __future__ import annotations
 
@@ -7,13 +7,15 @@ from typing import Annotated
 
 import typer
 
-from legged.app.options import ROBOT, BaseName, robot_names
+from legged.app.options import ROBOT, BaseName, Duration, robot_names
+
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Port of the page.")]
 
 
 def view_command(
     what: Annotated[str, typer.Argument(help=f"A saved run (.npz), or: {ROBOT}", autocompletion=robot_names)],
     base: BaseName = None,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of the page.")] = 8080,
+    port: Port = 8080,
     html: Annotated[
         Path | None, typer.Option(help="Write a run to this page instead, which plays in any browser.", dir_okay=False)
     ] = None,
@@ -32,3 +34,29 @@ def view_command(
         print(run.save_html(html))
     else:
         legged.view(run, port=port, wait=True)
+
+
+def demo_command(
+    duration: Duration = 4.0,
+    port: Port = 8080,
+    html: Annotated[
+        Path | None, typer.Option(help="Write this page instead, which plays in any browser.", dir_okay=False)
+    ] = None,
+) -> None:
+    """Simulate a trotting quadruped and show it in the browser until Ctrl-C."""
+    import webbrowser
+
+    import controllers
+    import legged
+    import robots
+
+    robot = robots.spatial_quadruped()
+    law = controllers.ComputedTorque(controllers.Trot())
+    run = legged.simulate(robot, law, ground=legged.ground.paper_ground(robot), until=duration)
+    print(run)
+    if html is not None:
+        print(run.save_html(html))
+        return
+    viewer = legged.view(run, port=port, wait=False)
+    webbrowser.open(viewer.address)
+    viewer.wait()

@@ -1,5 +1,7 @@
 """The command line: printed output, written files and error messages."""
 
+import sys
+
 import pytest
 
 import legged
@@ -203,3 +205,27 @@ def test_verify_fails_after_its_table_when_a_program_asked_for_cannot_compare(cl
     assert status == 1
     assert "compiled inertia matrix" in out and "not compared" in out
     assert err.count("\n") == 1 and "inertia must be positive" in err
+
+
+def test_demo_shows_the_trot_in_the_browser_or_writes_a_page(cli, monkeypatch, tmp_path):
+    status, out, _ = cli(f"demo --duration 0.05 --html {tmp_path / 'demo.html'}")
+    assert status == 0 and "Run of 'spatial quadruped': 0.05 s" in out and (tmp_path / "demo.html").exists()
+    seen = []
+
+    class Shown:
+        address = "http://localhost:8123"
+
+        def wait(self) -> None:
+            seen.append("waited")
+
+    monkeypatch.setattr("legged.view", lambda run, port, wait: seen.append((run.duration, port, wait)) or Shown())
+    monkeypatch.setattr("webbrowser.open", seen.append)
+    assert cli("demo --duration 0.05 --port 8123")[0] == 0
+    assert seen == [(0.05, 8123, False), "http://localhost:8123", "waited"]
+
+
+def test_the_viewer_without_its_extra_is_one_line_and_status_1(cli, monkeypatch):
+    monkeypatch.setitem(sys.modules, "viser", None)
+    for line in ("demo --duration 0.05", "view planar_hopper"):
+        status, _, err = cli(line)
+        assert status == 1 and err.count("\n") == 1 and "pip install 'legged[view]'" in err

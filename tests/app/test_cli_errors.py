@@ -25,6 +25,7 @@ SHORT = {
     "disturbances": "--directions 3 --sizes 2 --duration 0.01",
     "verify": "--states 1",
     "report": "--duration 0.01",
+    "demo": "--duration 0.01",
 } | dict.fromkeys(("walk", "trot", "crawl", "tripod", "stand"), "--duration 0.02")
 WITH_ROBOT = [name for name in COMMANDS if "robot" in OPTIONS[name]]
 WRONG_ROBOTS = {
