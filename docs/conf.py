@@ -13,6 +13,7 @@ release = version = __version__
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference"]
 exclude_patterns = ["_extensions"]
 default_role = "literal"
+suppress_warnings = ["ref.python"]  # words such as nq in a signature name no object
 
 html_theme = "furo"
 html_title = f"legged {version}"

@@ -27,6 +27,8 @@ PACKAGES = (
     "legged.conversions", "legged.verification", "legged.viewer", "legged.rotations", "legged.taylor",
     "legged.moving_coordinates", "legged.spatial", "legged.errors",
 )  # fmt: skip
+ONE_FIELD = re.compile(r"(?<=[.;]) (?=[A-Za-z]\w*(?:, \w+)*: \S)")
+"""The place between two arguments that share a line of a docstring."""
 held: dict[str, list[str]] = {}
 """Docstrings of properties while napoleon runs: full name -> lines."""
 SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Source):$")
@@ -78,7 +80,7 @@ def page(package: str, seen: set[int]) -> str:
     for module, names in entries(package).items():
         if module != package:
             lines += [module, "-" * len(module), ""]
-        lines += [f".. automodule:: {module}", "   :no-members:", "   :no-index:", ""]
+        lines += [f".. automodule:: {module}", "   :no-members:", ""]
         for name, value in names.items():
             if id(value) in seen and not isinstance(value, int | float | str | tuple):
                 continue
@@ -152,7 +154,9 @@ def restructured(lines: list[str]) -> list[str]:
             elif not previous.strip() and not literal and not section:
                 literal = True
                 found += ["::", ""]
-            found.append(line if literal else escaped(line))
+            parts = ONE_FIELD.split(line) if section and not literal else [line]
+            lines_of_fields = [parts[0], *(f"    {part}" for part in parts[1:])]
+            found += lines_of_fields if literal else [escaped(part) for part in lines_of_fields]
         previous = line
     return found
 
