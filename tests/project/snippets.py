@@ -82,6 +82,8 @@ def run_python(block: Block, path: Path, names: dict[str, Any]) -> None:
     name = re.match(r"# ([\w/]+\.py)\n", block.code)
     if name:
         Path(name[1]).write_text(block.code, encoding="utf-8")
+    if "save_urdf" not in block.code:
+        link_robots(re.findall(r'load\("(\w+\.urdf)"', block.code))
     exec(compile("\n" * (block.line - 1) + block.code, str(path), "exec"), names)
 
 
