@@ -2,7 +2,7 @@
 
 The cost is the sum of the weighted squared errors at the ends of the steps and of the weighted squared differences of
 the contact forces from their nominal values. Its minimum under the friction cones is found by Newton's method in the
-costates of the motion (`costates`); the method is described in docs/locomotion.md.
+costates of the motion (`costates`); the method is described in docs/explanation/predictive_control.md.
 """
 
 from __future__ import annotations

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
 import scipy.sparse
 
-from controllers.locomotion.rigid_body import Problem, suited_weights
+import legged
+from controllers.locomotion.predictive import predictive_control
+from controllers.locomotion.rigid_body import Problem, Weights, suited_weights
 from legged.spatial import skew
 
 GRAVITY = 9.81  # [m/s^2]
@@ -84,6 +87,43 @@ def random_problem(rng: np.random.Generator, gait: str, n: int, N: int, disturba
         weights=suited_weights(mass, length, GRAVITY, n),
         time_step=h,
     )
+
+
+def control_shapes(N: int, n: int) -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the arguments of `control`."""
+    shapes = {"guess": (N, 6), "state": (4, 3), "goals": (4, N, 3), "inertia": (3, 3), "arms": (N, n, 3)}
+    return {**shapes, "normals": (N, n, 3), "active": (N, n), "numbers": (4,), "weights": (13,)}
+
+
+def control(
+    guess: Any, state: Any, goals: Any, inertia: Any, arms: Any, normals: Any, active: Any, numbers: Any, weights: Any
+) -> tuple[Any, ...]:
+    """Return the plan of a problem of which every number is an argument; see `control_arguments`."""
+    mass, friction, most, time_step = numbers
+    own = Weights(weights[:3], weights[3:6], weights[6:9], weights[9:12], weights[12])
+    body = mass, inertia, np.array([0.0, 0.0, -GRAVITY])
+    problem = Problem(*state, *goals, *body, arms, normals, active, friction, most, own, time_step)
+    return tuple(predictive_control(problem, guess))
+
+
+def control_kernel(N: int, n: int) -> legged.Kernel:
+    """Return `control` as a kernel."""
+    return legged.compile(control, **control_shapes(N, n))
+
+
+def control_arguments(problem: Problem, guess: np.ndarray) -> list[np.ndarray]:
+    """Return the arguments of `control`.
+
+    Args:
+        problem: The problem. guess: Initial wrenches, (N, 6), [N m, N], world axes.
+    """
+    state = [problem.position, problem.velocity, problem.orientation, problem.angular_velocity]
+    goals = [problem.positions, problem.velocities, problem.orientations, problem.angular_velocities]
+    numbers = [problem.mass, problem.friction, problem.most, problem.time_step]
+    own = problem.weights
+    weights = [*own.position, *own.velocity, *own.orientation, *own.angular_velocity, own.force]
+    lists = state, goals, problem.inertia, problem.arms, problem.normals, problem.active, numbers, weights
+    return [guess, *map(np.array, lists)]
 
 
 class DenseForm(NamedTuple):
@@ -168,8 +208,7 @@ def clarabel_forces(problem: Problem) -> np.ndarray:
 
 def clarabel_solver(form: DenseForm, tolerance: float = 1e-8) -> Callable[[], np.ndarray]:
     """Return a function that solves a problem by Clarabel and returns the forces x, [N]."""
-    import clarabel
-
+    clarabel: Any = importlib.import_module("clarabel")
     count = len(form.at)
     b = np.zeros(4 * count)
     b[::4] = form.most / form.unit
