@@ -86,7 +86,7 @@ def _problems(robot: legged.Robot) -> _Problems:
     return problems._replace(iterate_size=program.iterate_size)
 
 
-def _arguments(problems: _Problems, robot: legged.Robot, q: Any, v: Any, target: Any) -> tuple[Any, ...]:
+def _arguments(problems: _Problems, robot: legged.Robot, q: Any, v: Any, target: Any) -> tuple[Any, Any, Any, Any]:
     model = WholeBodyModel(robot, q, v)
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
     contacts = [Contact(point.link, point.position, 1.0, _FRICTION, most=2.0 * weight) for point in robot.contacts]
@@ -109,11 +109,10 @@ def _kernels(problems: _Problems) -> tuple[legged.Kernel, legged.Kernel, tuple[s
         upper = [x if is_finite(x) else _INFINITE for x in program.upper]
         return program.H, program.g, program.E, program.e, program.B, np.array(lower), np.array(upper)
 
-    shapes = {"target": (6,), "start": (size,)}
     begin = time.process_time()
-    counts = legged.count(control, robot, **shapes)
+    counts = legged.count(control, robot, target=(6,), start=(size,))
     traced = time.process_time()
-    kernel = legged.compile(control, robot, **shapes)
+    kernel = legged.compile(control, robot, target=(6,), start=(size,))
     compiled = time.process_time() - traced
     stages = {name: part.M + part.A for name, part in counts.by_stage.items()}
     iteration = sum(stages.get(name, 0) for name in (FACTORIZATION, SUBSTITUTION, ITERATION))

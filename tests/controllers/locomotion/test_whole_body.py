@@ -1,5 +1,8 @@
 """Whole-body control: equations of motion, friction cones, limits, priorities, and tasks of one's own."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,10 +10,12 @@ import controllers
 import legged
 import robots
 from controllers.locomotion import tasks as task_functions
-from controllers.locomotion.tasks import Task, WholeBodyModel, base_pose, posture
+from controllers.locomotion.tasks import WholeBodyModel, base_pose, posture
 from controllers.locomotion.whole_body import LEVEL_RATIO, Contact, JointLimits, whole_body
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates
+from robots.spatial_biped import crouch
 
+KNEES = ("left_shank_5", "right_shank_11")
 ACCURACY = 1e-6
 """Tolerance of the quadratic program in the equations of motion, relative to the robot's weight."""
 
@@ -75,18 +80,24 @@ def test_a_task_of_a_lower_level_yields_to_those_above_by_the_ratio_of_the_level
     assert achieved == pytest.approx(1.0 - 2.0 * LEVEL_RATIO, abs=0.5 * LEVEL_RATIO)
 
 
-def test_a_task_of_ones_own():
-    """The task that the left front hip does not accelerate, from its rows."""
-    robot, q, _ = standing()
-
-    def still(model: WholeBodyModel) -> Task:
-        at = model.point(robot.links[1].name)
-        return Task(at.J[3:], -10.0 * at.twist[3:] - at.bias[3:], weight=10.0)
-
-    model = WholeBodyModel(robot, q, 0.1 * np.ones(robot.nv))
-    result = whole_body(model, contacts_of(robot), [still(model)], JointLimits.of(robot))
-    acceleration = point_twist_rates(robot, q, model.v, result.vdot, [(robot.links[1].name, np.zeros(3))])[0, 3:]
-    np.testing.assert_allclose(acceleration, -10.0 * model.point(robot.links[1].name).twist[3:], atol=1e-2)
+def test_the_examples_of_the_documentation_run_and_their_task_is_reached():
+    page = (Path(__file__).parents[3] / "docs/explanation/locomotion.md").read_text(encoding="utf-8")
+    section = page.split("## Whole-body control", 1)[1].split("\n## ", 1)[0]
+    names: dict = {}
+    for code in re.findall(r"```python\n(.*?)```", section, re.DOTALL):
+        exec(code, names)
+    state = crouch(robot := robots.spatial_biped())
+    tau, _, residual = names["torques"](robot, state.q, state.v, state.q[7:], None)
+    assert tau.shape == (robot.nj,) and residual < 2 * ACCURACY
+    model = WholeBodyModel(robot, state.q, 0.1 * np.ones(robot.nv))
+    task = names["knees_apart"](model)
+    # feet in the air, since standing soles fix the knees; other accelerations have the weight 1e-8
+    result = whole_body(model, contacts_of(robot, active=0.0), [task], JointLimits.of(robot))
+    np.testing.assert_allclose(task.A @ result.vdot, task.b, atol=1e-3)
+    rates = [point_twist_rates(robot, state.q, model.v, result.vdot, [(n, np.zeros(3))])[0] for n in KNEES]
+    distance = (model.point(KNEES[0]).position - model.point(KNEES[1]).position)[1]
+    speed = (model.point(KNEES[0]).twist - model.point(KNEES[1]).twist)[4]
+    assert (rates[0] - rates[1])[4] == pytest.approx(100.0 * (0.4 - distance) - 20.0 * speed, abs=1e-3)
 
 
 def test_the_model_gives_jacobians_biases_and_twists_of_points():
