@@ -5,7 +5,7 @@
 # make docs       build the documentation site in results/site
 # make bench      measure speed and accuracy beside Pinocchio and MuJoCo; BENCH="--help" lists the options
 # make bench-contact  published tests of rigid contact beside MuJoCo and Drake; CONTACT="--help" lists them
-# make replay-page  bundle the program of replays, legged/viewer/web, with npm after a change of it
+# make replay-page  bundle the program of replays, legged/viewer/web, after a change of it
 # make clean      delete .venv, results/ and build products
 #
 # Each target first installs its dependencies in .venv; nothing is installed outside of it.
@@ -62,8 +62,8 @@ bench: $(VENV)/test.stamp
 bench-contact: $(VENV)/bench.stamp
 	$(BIN)/python -m benchmarks.contact --output $(RESULTS)/contact $(CONTACT)
 
-replay-page:
-	cd legged/viewer/web && npm ci --no-audit --no-fund && npm run build
+replay-page: $(VENV)/run.stamp
+	$(INSTALL) --no-deps --editable .
 
 clean:
 	rm -rf $(VENV) $(RESULTS) build dist docs/reference/api *.egg-info

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.errors import ArgumentError, FileError
+from legged.errors import ArgumentError, FileError, MissingError
 from legged.simulation.results.run import Run
 from legged.viewer.curves import Plot, plots_of_runs, tables_of_run
 from legged.viewer.meshes import Mesh
@@ -39,6 +39,9 @@ def page_of(
         names: A name for each run, for the curves and tables; by default the names of the robots and numbers.
         beside: Distance along y at which each run is drawn beside the one before, [m]; 0 for ghosts in one place.
         most: Samples of a run above which the page shows only as many, evenly spaced.
+
+    Raises:
+        ArgumentError: There is no run with samples. MissingError: The program of the page has not been bundled.
     """
     if not runs or not all(isinstance(run, Run) and len(run) for run in runs):
         raise ArgumentError("a page shows runs with samples; give a Run, or a list of them")
@@ -73,6 +76,11 @@ def page_of(
         "arrays": packer.entries,
     }
     web = files("legged.viewer") / "web"
+    if not (web / "replay.js").is_file():
+        raise MissingError(
+            "the program of replays has not been bundled: install legged from a wheel, or again from its sources with "
+            "access to the npm registry (`make replay-page`)"
+        )
     return _TEMPLATE.format(
         title=html.escape(data["title"]),
         style=(web / "replay.css").read_text(encoding="utf-8"),

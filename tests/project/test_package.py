@@ -17,7 +17,7 @@ import pytest
 from legged.version import __version__
 
 ROOT = Path(__file__).parents[2]
-PARTS = ("legged", "controllers", "robots", "pyproject.toml", "README.md", "LICENSE")
+PARTS = ("legged", "controllers", "robots", "pyproject.toml", "setup.py", "MANIFEST.in", "README.md", "LICENSE")
 PROGRAM = """
 import sys, legged, robots, controllers
 assert {paths!r} == [module.__path__[0] for module in (legged, controllers, robots)]

@@ -1,6 +1,6 @@
-// Bundles src/ with three.js and uPlot into replay.js and replay.css, which pages contain: npm ci && npm run build
+// Bundles src/ with three.js and uPlot into replay.js and replay.css, which pages contain; setup.py runs it
 import { createHash } from "node:crypto";
-import { readFileSync, readdirSync } from "node:fs";
+import { copyFileSync, readFileSync, readdirSync } from "node:fs";
 import { build } from "esbuild";
 
 const sources = readdirSync("src").sort().map((name) => readFileSync(`src/${name}`));
@@ -22,3 +22,4 @@ await build({
   outdir: ".",
   banner: { js: banner, css: banner },
 });
+for (const name of ["three", "uplot"]) copyFileSync(`node_modules/${name}/LICENSE`, `LICENSE-${name}.txt`);
