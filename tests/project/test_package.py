@@ -42,7 +42,7 @@ def distributions(tmp_path_factory) -> Path:
     sources, found = tmp_path_factory.mktemp("sources"), tmp_path_factory.mktemp("distributions")
     for name in PARTS:
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
+            shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__", "replay.*"))
         else:
             shutil.copy(ROOT / name, sources / name)
     run(sys.executable, "-m", "build", "--no-isolation", "--outdir", found, ".", folder=sources)
@@ -59,6 +59,7 @@ def test_the_distributions_hold_all_modules_the_types_and_no_large_file(distribu
     modules = {str(path.relative_to(ROOT)) for name in PARTS[:3] for path in (ROOT / name).rglob("*.py")}
     wanted = modules | {f"{name}/py.typed" for name in PARTS[:3]}
     assert wanted <= set(sizes) and wanted <= packed
+    assert {"legged/viewer/web/replay.js", "legged/viewer/web/LICENSE-three.txt"} <= set(sizes)
     assert {name.partition("/")[0] for name in sizes} == {*PARTS[:3], f"legged-{__version__}.dist-info"}
     assert max(sizes.values()) < 1e6 and wheel.stat().st_size < 2e6  # bytes
 
