@@ -166,7 +166,11 @@ class GroundPlane(NamedTuple):
     slope: Array
 
     def height(self, place: Array) -> Any:
-        """Return the height over a place, (2,), [m], world z."""
+        """Return the height over a place, [m], world z.
+
+        Args:
+            place: (2,), [m], world axes.
+        """
         return self.point[2] + self.slope @ (place - self.point[:2])
 
     @property

@@ -199,7 +199,11 @@ class StartedLocomotion:
         return ()
 
     def started(self, q: Array) -> tuple[StartedLocomotion, Array]:
-        """Return (law, memory): this law and its initial memory, (m,), for a robot at q, (nq,)."""
+        """Return (law, memory): this law and its initial memory, (m,).
+
+        Args:
+            q: Initial configuration, (nq,).
+        """
         robot, zero = self.robot, np.zeros(5)
         places, _ = point_motion(robot, q, np.zeros(robot.nv), [(foot.link, foot.sole) for foot in self.planner.feet])
         R, _ = robot.base.pose(q[: robot.base.nq])
@@ -226,7 +230,11 @@ class StartedLocomotion:
         return self, memory.flat()
 
     def memory(self, flat: Array) -> LocomotionMemory:
-        """Return the parts of a memory, (m,), mixed units, such as a row of `Run.memory`."""
+        """Return the parts of a memory.
+
+        Args:
+            flat: (m,), mixed units, such as a row of `Run.memory`.
+        """
         return LocomotionMemory.of(flat, self.robot.nv, len(self.planner.feet))
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:

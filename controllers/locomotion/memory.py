@@ -50,7 +50,12 @@ class LocomotionMemory(NamedTuple):
 
     @classmethod
     def of(cls, flat: Array, nv: int, n: int) -> LocomotionMemory:
-        """Return the parts of a flat memory, (m,), mixed units, for nv degrees of freedom and n feet."""
+        """Return the parts of a flat memory.
+
+        Args:
+            flat: (m,), mixed units.
+            nv: Number of degrees of freedom. n: Number of feet.
+        """
         sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(

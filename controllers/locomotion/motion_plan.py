@@ -130,9 +130,9 @@ class MotionPlanner:
             state: State of the gait.
             feet: Positions of the feet, (n, 3), [m], world axes.
             footsteps: Next landing place of each foot, (n, 3), [m], world axes.
-            normals: Normal of the ground at each foot, (n, 3), world axes.
+            normals: Unit normal of the ground at each foot, (n, 3), dimensionless, world axes.
             friction: Coefficient of friction.
-            guess: Wrenches of the last plan, (N, 6).
+            guess: Wrenches of the last plan, (N, 6), [N m, N], world axes.
         """
         h = _STEP * self.time_unit
         times = [(k + 1.0) * h for k in range(HORIZON)]
@@ -210,15 +210,19 @@ class MotionPlanner:
             swings: Desired motion of each foot in the air.
             plane: The ground under the robot.
             reference: The desired motion of the body.
-            normals: Normal of the ground at each foot, (n, 3), world axes.
+            normals: Unit normal of the ground at each foot, (n, 3), dimensionless, world axes.
             friction: Coefficient of friction.
-            start: Iterate of the last call.
+            start: Iterate of the last call, (m,), mixed units.
         """
         contacts, tasks = self._program(model, plan, contact, stance, swings, reference, normals, friction)
         return whole_body(model, contacts, tasks, self.limits, start)
 
     def iterate_size(self, q: Array) -> int:
-        """Return the length of the iterate of `torques`, for a configuration (nq,)."""
+        """Return the length of the iterate of `torques`.
+
+        Args:
+            q: A configuration, (nq,).
+        """
         n = sum(len(foot.contacts) for foot in self.feet)
         model = WholeBodyModel(self.robot, q, np.zeros(self.robot.nv))
         zero = np.zeros(3)
@@ -272,8 +276,8 @@ def tangent_axes(normal: Array, forward: Array) -> Array:
     """Return contact axes, (3, 3), columns forward, left and normal, world axes.
 
     Args:
-        normal: Unit normal of the ground, (3,), world axes.
-        forward: A direction that is not the normal's, (3,), world axes.
+        normal: Unit normal of the ground, (3,), dimensionless, world axes.
+        forward: A direction that is not the normal's, (3,), dimensionless, world axes.
     """
     along = forward - (forward @ normal) * normal
     along = along / np.sqrt(along @ along)

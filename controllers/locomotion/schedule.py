@@ -92,7 +92,11 @@ class GaitState(NamedTuple):
 
     @classmethod
     def of(cls, flat: Array) -> GaitState:
-        """Return the state from the vector that `flat` returns, (3 + 3 n,), mixed units."""
+        """Return the state from its vector.
+
+        Args:
+            flat: As the method `flat` returns it, (3 + 3 n,), mixed units.
+        """
         n = (len(flat) - 3) // 3
         return cls(flat[0], flat[1], flat[2 : 2 + n], flat[2 + n], flat[3 + n : 3 + 2 * n], flat[3 + 2 * n :])
 

@@ -50,7 +50,7 @@ class Command:
 
     def __call__(self, t: Any) -> Array:
         """Return [vx, vy, yaw_rate, height, pitch] at a time t, [s], (5,)."""
-        parts = (getattr(self, field.name) for field in fields(self))
+        parts: list[Any] = [getattr(self, field.name) for field in fields(self)]
         return np.stack([part(t) if callable(part) else part + 0.0 * t for part in parts])
 
     def switches(self, until: float) -> Array:
