@@ -338,7 +338,8 @@ def _stepping_workloads(count: int) -> dict[str, Workload]:
         q, v = semi_implicit_euler(robot, q, v, vdot, TIME_STEP)
         return normalized(robot, q), v, memory + TIME_STEP * rate
 
-    shapes = {"q": robot.nq, "v": robot.nv, "memory": len(ground.memory(len(robot.contacts))), "target": robot.nj}
+    memory = len(ground.memory(len(robot.contacts)))
+    shapes: dict[str, Any] = {"q": robot.nq, "v": robot.nv, "memory": memory, "target": robot.nj}
     kernel: Any = legged.compile(hand_step, None, **shapes)
     rows = (q, v, ground.memory(len(robot.contacts)))
     state = rows if count == 1 else tuple(np.tile(x, (count, 1)) for x in rows)

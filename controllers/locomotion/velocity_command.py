@@ -51,7 +51,8 @@ class Command:
     def __call__(self, t: Any) -> Array:
         """Return [vx, vy, yaw_rate, height, pitch] at a time t, [s], (5,)."""
         parts: list[Any] = [getattr(self, field.name) for field in fields(self)]
-        return np.stack([part(t) if callable(part) else part + 0.0 * t for part in parts])
+        values: list[Any] = [part(t) if callable(part) else part + 0.0 * t for part in parts]
+        return np.stack(values)
 
     def switches(self, until: float) -> Array:
         """Return the times before `until` at which an entry jumps, (n,), [s]."""

@@ -221,7 +221,8 @@ def test_a_saved_state_continues_as_before(hopper):
     sim.state = one.state
     np.testing.assert_array_equal(sim.q, np.tile(one.q, (11, 1)))
     one.state = one.state
-    sim.step(n=200), one.step(n=200)  # beyond a check for divergence
+    sim.step(n=200)  # beyond a check for divergence
+    one.step(n=200)
     close(sim.q[4], one.q)
 
 

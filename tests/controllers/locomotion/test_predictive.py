@@ -18,6 +18,7 @@ from oracles.predictive_problems import (
 from controllers.locomotion.predictive import nominal_wrenches, predictive_control
 from controllers.locomotion.rigid_body import Problem, suited_weights
 from legged.compiler.codegen import selection
+from legged.compiler.codegen.outlined import OutlinedKernelWriter
 from legged.compiler.ir.graph import record
 from legged.errors import ShapeError
 
@@ -170,7 +171,8 @@ def test_machine_code_agrees_with_python_for_one_state_and_batches():
 def test_the_steps_of_the_horizon_share_their_code():
     (loop,) = record(control, control_shapes(7, 4)).loops
     # The first two and the last two steps have code of their own, since zeros are folded there.
-    assert selection.body_writer(loop, 1).operation_count < 0.45 * len(loop.body.nodes)
+    writer = selection.body_writer(loop, 1)
+    assert isinstance(writer, OutlinedKernelWriter) and writer.operation_count < 0.45 * len(loop.body.nodes)
 
 
 def test_arrays_that_do_not_fit_are_refused():

@@ -13,6 +13,7 @@ import robots
 from controllers.locomotion.tasks import WholeBodyModel, base_pose, posture
 from controllers.locomotion.whole_body import Contact, JointLimits, whole_body
 from legged.contact.rigid import Rigid
+from legged.ground.ground import contact_motion
 from legged.ground.terrain import Slope
 from legged.rotations import axis_matrix
 
@@ -76,7 +77,7 @@ def upright_on_slope(robot, q):
     for joint in robot.joints:
         if "ankle_pitch" in joint.name:
             q[joint.q] += -ANGLE
-    points, _ = legged.ground.ground.contact_motion(robot, q, np.zeros(robot.nv))
+    points, _ = contact_motion(robot, q, np.zeros(robot.nv))
     q[6] -= np.mean(points[:, 2] - np.tan(ANGLE) * points[:, 0])
     return q
 
