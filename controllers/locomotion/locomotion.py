@@ -43,8 +43,9 @@ _YAW_ACCELERATION = 0.2  # [g / h]
 _TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on the period becomes shorter
 _CLEARANCE = 0.15  # [h], of swinging feet
 _STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
-_CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps
-_CAUGHT = 0.04  # [h], deviation below which it stops stepping
+_CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
+_CAPTURE_WITHIN = 0.6  # of the smaller half-extent of the standing feet
+_CAUGHT = 1.0 / 3.0  # of that deviation: stepping ends below it
 _TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foot that moves down presses
 _REPLAN = 0.1  # of a swing: time constant with which the target of a swinging foot moves
 _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
@@ -370,7 +371,9 @@ class StartedLocomotion:
         speed = np.sqrt(command[0] * command[0] + command[1] * command[1] + (self.height * command[2]) ** 2)
         moves = speed > _STILL * np.sqrt(self.gravity * self.height)
         walking = memory.gait[1] > 0.5
-        off = where(walking, _CAUGHT, _CAPTURE) * self.height
+        extent = float(np.min(np.ptp(self.steps.stances, axis=0))) / 2.0
+        most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
+        off = where(walking, _CAUGHT, 1.0) * most
         return where(moves | (memory.deviation > off), 1.0, 0.0)
 
     def _target(self, t: Any, first: Array) -> Array:

@@ -10,7 +10,6 @@ import pytest
 import controllers
 import legged
 import robots
-from legged import loops
 from legged.contact import Box, FreeBody, Rigid, Sphere
 from legged.errors import DefinitionError, SimulationError, TraceError, UnknownNameError
 from legged.ground import Flat, KelvinVoigt, VectorFriction
@@ -237,10 +236,6 @@ def test_what_does_not_go_together_is_refused():
         legged.rollout(bat(), swing, until=0.1, integrator=STEP)
     with pytest.raises(DefinitionError, match="free bodies need a rigid ground"):
         batted(ground=gives, integrator=None)
-    linkage = robots.four_bar()
-    q = loops.assemble(linkage, [1.0, -0.7, 1.5], hold=["crank joint"])
-    with pytest.raises(DefinitionError, match="closed loops"):
-        legged.simulate(linkage, q=q, until=0.1, ground=Rigid(), integrator=STEP)
     law = controllers.FeedForward(controllers.Trot(hip_height=0.5))
     with pytest.raises(DefinitionError, match="compliant ground"):
         legged.simulate(robots.spatial_quadruped(), law, ground=Rigid(), until=0.1)

@@ -3,7 +3,7 @@
 Passes are functions with the decorator `compiler_pass`. They are measured while a `CompilationReport` is open:
 
     with CompilationReport() as report:
-        legged.simulate(robot, controller, ground=legged.Rigid())
+        legged.simulate(robot, until=0.01)
     print(report)
 """
 

@@ -244,10 +244,10 @@ def test_clearing_removes_the_files(folder):
 
 
 def test_the_cache_is_described(folder, monkeypatch):
-    assert disk.describe() == (folder, 0, 0, 0, 0) and str(disk.describe()) == f"{folder}: no compiled code"
+    assert disk.describe() == (folder, 0, 0, 0, 0, 0) and str(disk.describe()) == f"{folder}: no compiled code"
     use_robot()
     size = sum(path.stat().st_size for path in folder.iterdir())
-    assert disk.describe() == (folder, 1, 1, size, 2)
+    assert disk.describe() == (folder, 1, 1, size, 2, 0)
     elsewhere(monkeypatch)
     use_robot()
     assert disk.describe()[1:3] == (2, 2) and disk.describe().current == 2

@@ -64,6 +64,23 @@ def test_go2_trots_forward_sideways_and_turns_as_commanded():
 
 @pytest.mark.slow
 @needs_files
+@pytest.mark.parametrize(
+    ("gait", "command"),
+    [
+        ("pace", (0.8, 0.0, 0.0)),
+        ("bound", (0.8, 0.0, 0.0)),
+        ("gallop", (0.8, 0.0, 0.0)),
+        ("pronk", (0.3, 0.0, 0.0)),
+        ("walk", (0.3, 0.0, 0.5)),
+        ("crawl", (0.1, 0.0, 0.0)),
+    ],
+)
+def test_go2_walks_by_every_gait(gait, command):
+    check("go2/go2", gait, command, until=4.0)
+
+
+@pytest.mark.slow
+@needs_files
 def test_a_commanded_robot_stops_with_all_feet_on_the_ground():
     _, state, sim = simulation("go2/go2", "trot")
     sim.reset(*state)

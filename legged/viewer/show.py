@@ -1,0 +1,143 @@
+"""Show runs, robots and simulations: in the browser while they move, and as pages that contain everything.
+
+`view` starts a server (viser, of the extra `view`); `Run.save_html` and the display of a run in a notebook need nothing
+besides the toolkit. Libraries are imported when they are needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from legged.arguments import Numbers, shown, whole
+from legged.checked import checked
+from legged.errors import ArgumentError
+from legged.robot.robot import Robot
+from legged.simulation.results.run import PAGES, Run
+from legged.simulation.rollouts.rollout import Rollouts
+from legged.simulation.stepping.simulation import Simulation
+
+if TYPE_CHECKING:
+    from legged.viewer.server import Viewer
+
+__all__ = ["save_html", "view"]
+
+
+@checked
+def view(
+    what: Any,
+    *,
+    port: int = 8080,
+    host: str = "127.0.0.1",
+    wait: bool | None = None,
+    names: Sequence[str] | None = None,
+    beside: float = 0.0,
+    q: Numbers | None = None,
+    commands: Mapping[str, tuple[float, float, float]] | None = None,
+) -> Viewer:
+    """Show a run, a robot or a simulation in the browser and return the viewer; needs the extra `view`.
+
+    A run, several runs or the members of a `Rollouts` are played with a timeline and curves. A robot has sliders for
+    its joints and handles that drag its feet by inverse kinematics. A `Simulation` goes on in real time or slower,
+    with sliders for commands, pushes, pause, single steps and reset.
+
+    Args:
+        what: A `Run`, a list of runs, `Rollouts`, a `Robot`, a `Simulation`, or the path of a robot file (URDF, MJCF)
+            or of a saved run (.npz).
+        port: Port of the server; the next free one if it is taken.
+        host: Address at which the server listens; "0.0.0.0" lets other machines in.
+        wait: Whether to return only after Ctrl-C; by default where Python ends after the last statement.
+        names: A name for each of several runs. beside: Distance along -y from each run to the next, [m]; 0 draws those
+            after the first as ghosts in one place.
+        q: Configuration of a robot at the start, (nq,), mixed units; by default every joint as near to zero as its
+            limits allow.
+        commands: For a simulation whose controller takes a command: for each entry of the command, in order, its name
+            -> smallest, largest and initial value, in the units of the controller.
+
+    Raises:
+        MissingError: viser is not installed. ArgumentError: `what` is none of these.
+        FileError: A file that cannot be read.
+    """
+    if isinstance(what, str | Path):
+        from legged.files.load import load
+
+        what = Run.load(what) if Path(what).suffix.lower() == ".npz" else load(what)
+    if (isinstance(what, Sequence) and not what) or not isinstance(
+        what, Run | Robot | Rollouts | Simulation | Sequence
+    ):
+        raise ArgumentError(f"view shows a Run, runs, Rollouts, a Robot, a Simulation or a file, got {shown(what)}")
+    from legged.viewer.server import Viewer, is_interactive
+
+    viewer = Viewer(whole("port", port, 0, 65535), host)
+    try:
+        viewer.content = _shown(viewer, what, names, beside, q, commands)
+    except BaseException:
+        viewer.stop()
+        raise
+    print(f"{viewer.address} shows the viewer" + ("; Ctrl-C ends it" if wait or wait is None else ""))
+    if wait if wait is not None else not is_interactive():
+        viewer.wait()
+    return viewer
+
+
+def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, commands: Any) -> Any:
+    """Return what a viewer shows and the user operates."""
+    if isinstance(what, Robot):
+        from legged.dynamics.arguments import read
+        from legged.viewer.poser import Poser
+
+        return Poser(viewer, what, None if q is None else read(what, q=q)[0])
+    if isinstance(what, Simulation):
+        from legged.viewer.live import Live
+
+        return Live(viewer, what, commands)
+    from legged.viewer.player import view_rollouts, view_runs
+
+    if isinstance(what, Rollouts):
+        return view_rollouts(viewer, what)
+    runs = [what] if isinstance(what, Run) else list(what)
+    if not runs or not all(isinstance(run, Run) and len(run) for run in runs):
+        raise ArgumentError("view shows lists of runs with samples")
+    return view_runs(viewer, runs, names, beside)
+
+
+@checked
+def save_html(
+    runs: Run | Sequence[Run],
+    path: str | Path,
+    names: Sequence[str] | None = None,
+    beside: float = 0.0,
+    samples: int = 20_000,
+) -> Path:
+    """Write runs to one HTML file that plays them in any browser, without a network, and return its path.
+
+    The page has the robots with their visual meshes, the ground, contact forces and other overlays, curves, the figures
+    of the run and a timeline.
+
+    Args:
+        runs: A run, or several; those after the first are drawn as ghosts, or beside it.
+        path: The file; its suffix becomes .html.
+        names: A name for each run, for its curves and figures; by default the name of its robot and a number.
+        beside: Distance along -y from each run to the next, [m]; 0 draws them in one place.
+        samples: Largest number of samples of a run; of a longer run as many are shown, evenly spaced in the run.
+
+    Raises:
+        FileError: The path is no name of a file. ArgumentError: there is no run with samples.
+    """
+    from legged.viewer.page import save_page
+
+    chosen = [runs] if isinstance(runs, Run) else list(runs)
+    if samples < 2:
+        raise ArgumentError(f"samples must be 2 or more, got {samples}")
+    return save_page(path, chosen, names=names, beside=beside, most=samples)
+
+
+def _frame(run: Run) -> str:
+    """Return the element that shows a run in a notebook."""
+    from legged.viewer.page import framed, page_of
+
+    return framed(page_of([run], most=5_000))
+
+
+PAGES.update(save=save_html, frame=_frame)
