@@ -130,6 +130,7 @@ def cradle(gap):
     return np.array([run.v[-1, 3], *(run.body(body.name).velocity[-1, 0] for body in bodies)])
 
 
+@pytest.mark.slow
 def test_a_cradle_with_gaps_passes_the_blow_on_to_its_last_ball():
     np.testing.assert_allclose(cradle(2e-3), [0.0, 0.0, 0.0, 0.0, 1.0], atol=1e-9)
 
