@@ -1,4 +1,4 @@
-"""The memory of locomotion: what the controller computed last, and the numbers in which runs differ."""
+"""The controller memory of `Locomotion`: results of the last evaluation, and parameters that may differ between runs."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from legged.spatial import Array
 
 
 class LocomotionMemory(NamedTuple):
-    """The memory of the controller: what it computed last, and the numbers in which runs differ.
+    """Results of the last evaluation of the controller, and parameters that may differ between runs.
 
     Attributes:
-        tau: Generalized forces until the next evaluation, (nv,).
-        gait: State of the gait, see `GaitState.flat`.
-        command: Commanded velocity, yaw rate, height and pitch, with bounded rates, (5,).
-        path: Desired x, y, [m], and heading, [rad], of the center of mass, (3,).
-        slope: Slope of the ground under the robot along world x and y, (2,).
+        tau: Generalized forces until the next evaluation, (nv,), [N m] or [N].
+        gait: State of the gait, (3 + 3 n,), mixed units, see `GaitState.flat`.
+        command: Commanded velocity, yaw rate, height and pitch, with bounded rates, (5,), units of `Command`.
+        path: Desired x, y, [m], and heading, [rad], of the center of mass, (3,), world axes.
+        slope: Slope of the ground under the robot along world x and y, (2,), dimensionless.
         places: Last place of contact of each foot, (n, 3), [m], world axes.
         footsteps: Planned landing place of each foot, (n, 3), [m], world axes.
-        contact: 1 for each foot that stands on the ground, falling to 0 without contact force, (n,).
+        contact: 1 for each foot that stands on the ground, falling to 0 without contact force, (n,), dimensionless.
         deviation: Deviation of the divergent component of motion, [m].
-        wrenches: Planned wrenches on the body, (N, 6), see `predictive.Plan`.
-        residuals: Residuals of predictive and of whole-body control, (2,).
-        target: Parameters of the first gait, see `ContactSchedule.parameters`.
-        constant_command: The command, if it is constant, (5,).
-        friction: Friction coefficient that the controller counts on.
-        iterate: Iterate of whole-body control.
+        wrenches: Planned wrenches on the body, (N, 6), mixed units, world axes, see `predictive.Plan`.
+        residuals: Residuals of predictive and of whole-body control, (2,), dimensionless.
+        target: Parameters of the first gait, (1 + 2 n,), mixed units, see `ContactSchedule.parameters`.
+        constant_command: The command, if it is constant, (5,), units of `Command`.
+        friction: Friction coefficient that the controller assumes.
+        iterate: Iterate of whole-body control, mixed units, see `whole_body`.
     """
 
     tau: Array

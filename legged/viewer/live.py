@@ -158,7 +158,7 @@ class Live:
             self._report()
 
     def _motions(self) -> list[Motion]:
-        """Return what is shown of each robot."""
+        """Return the present poses, contacts and balance points of each robot, one sample each."""
         simulation, robot, scene = self.simulation, self.simulation.robot, self._scene
         state, contacts = simulation.state, simulation.contacts
         q, v, rest = (np.atleast_2d(x)[:MOST_ROBOTS] for x in (state.q, state.v, state.rest))

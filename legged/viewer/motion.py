@@ -25,7 +25,7 @@ LOADED = 0.01
 
 @dataclass(frozen=True, eq=False)
 class Motion:
-    """Poses of the parts of a scene and what else is drawn, at T times; world axes.
+    """Poses of the parts of a scene, contacts, forces and balance points at T times, in world axes.
 
     Attributes:
         times: (T,), [s].
@@ -113,7 +113,7 @@ def motion_of_states(scene: Scene, robot: Robot, times: Array, q: Array, v: Arra
 
 
 class States(NamedTuple):
-    """What follows from the state of a robot, world axes.
+    """Poses of all links, and position and velocity of the center of mass, in world axes.
 
     Attributes:
         rotations: Rotation matrices of all links, (..., n, 3, 3).

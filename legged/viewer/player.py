@@ -162,7 +162,7 @@ def view_runs(viewer: Viewer, runs: Sequence[Run], names: Sequence[str] | None, 
 
 
 def view_rollouts(viewer: Viewer, rollouts: Rollouts) -> Timeline:
-    """Show the members of a batch: some as robots in one place, the others by the path of the base.
+    """Show the members of a batch: the path of each base, and a few members as robots.
 
     Args:
         viewer: The viewer. rollouts: The batch.

@@ -55,7 +55,7 @@ class Part:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What is drawn, without its motion.
+    """The geometry that a viewer draws: parts of the robot, free bodies and obstacles, without poses.
 
     Attributes:
         name: Title.
@@ -147,7 +147,7 @@ def scene_of_run(run: Run, faces: int = MOST_FACES) -> Scene:
 
 
 def _visuals(model: ModelRecord) -> tuple[dict[str, list[Visual]], list[str]]:
-    """Return the visual shapes of the robot's file by link, and what is missing, in sentences."""
+    """Return (visual shapes by link name, messages about missing files) of the robot file."""
     if not model.source:
         return {}, []
     if not Path(model.source).is_file():
@@ -161,7 +161,7 @@ def _visuals(model: ModelRecord) -> tuple[dict[str, list[Visual]], list[str]]:
 def _visual_geometry(
     link: PlacedLink, head: PlacedLink, visuals: dict[str, list[Visual]], budget: float, notes: list[str]
 ) -> list[Placed]:
-    """Return the visual shapes of a link in the axes of the first link of its part; add what is missing to notes."""
+    """Return the visual meshes of a link in the axes of the first link of its part; add messages about missing files."""
     found = []
     for visual in visuals.get(link.name, ()):
         shape = visual.shape

@@ -1,4 +1,4 @@
-"""A viewer in the browser: the server (viser), and what draws a scene and its overlays on it."""
+"""The viser server of the viewer, and the objects that draw scenes, contact forces and balance points with it."""
 
 from __future__ import annotations
 

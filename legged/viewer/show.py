@@ -82,7 +82,7 @@ def view(
 
 
 def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, commands: Any) -> Any:
-    """Return what a viewer shows and the user operates."""
+    """Return the player, joint sliders or live simulation that a viewer shows, by the type of `what`."""
     if isinstance(what, Robot):
         from legged.dynamics.arguments import read
         from legged.viewer.poser import Poser

@@ -22,7 +22,7 @@ R = TypeVar("R")
 
 
 class PassTime(NamedTuple):
-    """What one pass took.
+    """Calls, operations and processor time of a compiler pass.
 
     Attributes:
         calls: Number of calls.

@@ -1,4 +1,4 @@
-"""What a run was a simulation of: the robot, the shapes of free bodies and obstacles, and the friction; as JSON."""
+"""The model of a run, stored as JSON: robot, shapes of free bodies and obstacles, friction coefficient."""
 
 from __future__ import annotations
 
