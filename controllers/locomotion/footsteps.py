@@ -106,9 +106,8 @@ class FootstepLaw:
             past = (0.5 * duty - np.minimum(s, duty)) * state.period * walking
             own = place + self._advance(place, velocity, yaw_rate, past)
             center = center + stands * (foot[:2] - to_world @ own)
-        free = xi - to_world @ (
-            nominal * walking + velocity / self.omega
-        )  # where the robot would be without a deviation
+        # Where the robot would be without a deviation:
+        free = xi - to_world @ (nominal * walking + velocity / self.omega)
         center = where(count > 0.5, center / np.maximum(count, 1.0), free)
         error = free - center
         support = Support.of(feet, [np.maximum(k, 1e-3) for k in stance])

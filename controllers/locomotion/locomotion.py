@@ -318,7 +318,7 @@ class StartedLocomotion:
         body = BodyState(mass, rate, R, angular)
         plan = self.planner.plan(body, reference, state, feet, footsteps, normals, memory.friction, memory.wrenches)
         found = self.planner.torques(
-            model, plan, active, stance, swings, plane, reference, normals, memory.friction, memory.iterate
+            model, plan, active, stance, swings, reference, normals, memory.friction, memory.iterate
         )
         return memory._replace(
             tau=np.concatenate([np.zeros(robot.base.nv), found.tau]),

@@ -1,4 +1,4 @@
-"""The controller memory of `Locomotion`: results of the last evaluation, and parameters that may differ between runs."""
+"""The controller memory of `Locomotion`: results of the last evaluation, and parameters that may vary between runs."""
 
 from __future__ import annotations
 

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion.footsteps import GroundPlane
 from controllers.locomotion.predictive import Plan, nominal_wrenches, predictive_control
 from controllers.locomotion.rigid_body import Problem, suited_weights
 from controllers.locomotion.schedule import GaitState
@@ -194,7 +193,6 @@ class MotionPlanner:
         contact: Sequence[Any],
         stance: Sequence[Any],
         swings: Sequence[Swing],
-        plane: GroundPlane,
         reference: BodyReference,
         normals: Sequence[Array],
         friction: Any,
@@ -208,7 +206,6 @@ class MotionPlanner:
             contact: 1 for each foot that stands on the ground, (n,).
             stance: 1 for each foot that is to stand, (n,).
             swings: Desired motion of each foot in the air.
-            plane: The ground under the robot.
             reference: The desired motion of the body.
             normals: Unit normal of the ground at each foot, (n, 3), dimensionless, world axes.
             friction: Coefficient of friction.

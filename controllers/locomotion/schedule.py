@@ -26,9 +26,7 @@ from legged.compiler.ir import where
 from legged.errors import DefinitionError, ShapeError
 from legged.spatial import Array
 
-_SLEW = (
-    0.2  # largest change of phases and duty factors in transitions, cycles per cycle; below 1, so that phases advance
-)
+_SLEW = 0.2  # [cycles per cycle], largest change of phases and duty factors in transitions, below 1
 _START = 0.2  # cycles from the start of a walk to the first lift-off, in which the weight shifts to the other feet
 _EARLY = 0.5  # fraction of the swing after which contact ends it
 _FOREVER = 1e3  # [s], time to the lift-off of a foot that stays on the ground

@@ -161,7 +161,7 @@ def _visuals(model: ModelRecord) -> tuple[dict[str, list[Visual]], list[str]]:
 def _visual_geometry(
     link: PlacedLink, head: PlacedLink, visuals: dict[str, list[Visual]], budget: float, notes: list[str]
 ) -> list[Placed]:
-    """Return the visual meshes of a link in the axes of the first link of its part; add messages about missing files."""
+    """Return the visual meshes of a link in the axes of the first link of its part, and add messages to the notes."""
     found = []
     for visual in visuals.get(link.name, ()):
         shape = visual.shape
