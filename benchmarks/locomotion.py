@@ -12,9 +12,9 @@ import legged
 from benchmarks.harness.record import Record, quantity_table
 from benchmarks.harness.subjects import SUBJECTS, Settings, available_robots
 from benchmarks.harness.timing import Spread
-from controllers.locomotion.quadratic_program import FACTORIZATION, ITERATION, SUBSTITUTION, QuadraticProgram
-from controllers.locomotion.tasks import WholeBodyModel, base_pose, posture
-from controllers.locomotion.whole_body import FORCE_WEIGHT, Contact, JointLimits, whole_body, whole_body_program
+from controllers.locomotion.torques.quadratic_program import FACTORIZATION, ITERATION, SUBSTITUTION, QuadraticProgram
+from controllers.locomotion.torques.tasks import WholeBodyModel, base_pose, posture
+from controllers.locomotion.torques.whole_body import FORCE_WEIGHT, Contact, JointLimits, whole_body, whole_body_program
 from legged.spatial import is_finite
 from legged.table import Table
 

@@ -1,11 +1,11 @@
 """Locomotion by a commanded velocity: predictive control of the body, whole-body control, schedules and footsteps."""
 
-from controllers.locomotion.friction_cone import project_to_cone
+from controllers.locomotion.forces.friction_cone import project_to_cone
+from controllers.locomotion.forces.predictive import Plan, nominal_wrenches, predictive_control
+from controllers.locomotion.forces.rigid_body import Problem, Weights, suited_weights
+from controllers.locomotion.gait.schedule import ContactSchedule, contact_schedule
 from controllers.locomotion.locomotion import Locomotion
-from controllers.locomotion.predictive import Plan, nominal_wrenches, predictive_control
-from controllers.locomotion.rigid_body import Problem, Weights, suited_weights
-from controllers.locomotion.schedule import ContactSchedule, contact_schedule
-from controllers.locomotion.tasks import (
+from controllers.locomotion.torques.tasks import (
     Point,
     Task,
     WholeBodyModel,
@@ -17,8 +17,8 @@ from controllers.locomotion.tasks import (
     point_position,
     posture,
 )
+from controllers.locomotion.torques.whole_body import Contact, JointLimits, Result, whole_body
 from controllers.locomotion.velocity_command import Command
-from controllers.locomotion.whole_body import Contact, JointLimits, Result, whole_body
 
 __all__ = [
     "Command",

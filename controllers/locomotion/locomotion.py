@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from controllers.gaits.standing import Home, home_of
-from controllers.locomotion.footsteps import FootstepLaw, GroundPlane, plane_of, terrain_heights
+from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, plane_of, terrain_heights
+from controllers.locomotion.gait.schedule import ContactSchedule, GaitState, contact_schedule, foot_rows
+from controllers.locomotion.gait.swing import Swing, swing_path, swing_peak
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion_plan import (
     HORIZON,
@@ -19,11 +21,9 @@ from controllers.locomotion.motion_plan import (
     MotionPlanner,
     tangent_axes,
 )
-from controllers.locomotion.schedule import ContactSchedule, GaitState, contact_schedule, foot_rows
-from controllers.locomotion.swing import Swing, swing_path, swing_peak
-from controllers.locomotion.tasks import WholeBodyModel
+from controllers.locomotion.torques.tasks import WholeBodyModel
+from controllers.locomotion.torques.whole_body import JointLimits
 from controllers.locomotion.velocity_command import Command, read_command
-from controllers.locomotion.whole_body import JointLimits
 from controllers.zero_order_hold import is_sample_time, sample_times
 from legged import arguments
 from legged.checked import checked
@@ -62,8 +62,8 @@ class Locomotion:
         run = legged.simulate(robot, law, ground=legged.Rigid(), until=5.0, integrator=legged.TimeStepping(2e-3))
 
     Attributes:
-        gait: Name of a gait, see `controllers.locomotion.schedule.GAITS`, or a `ContactSchedule`, or a dictionary of
-            several with the times at which each begins, {0.0: "walk", 4.0: "trot"}, [s].
+        gait: Name of a gait, see `controllers.locomotion.gait.schedule.GAITS`, or a `ContactSchedule`, or several with
+            the times at which each begins, {0.0: "walk", 4.0: "trot"}, [s].
         command: A `Command` or another function of time with its five entries. None: the command of
             `legged.Simulation.step`, and zero without one.
         rate: Evaluations per second, [1/s].

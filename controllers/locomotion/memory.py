@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.motion_plan import HORIZON
-from controllers.locomotion.schedule import GaitState
 from legged.spatial import Array
 
 

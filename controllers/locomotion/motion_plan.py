@@ -8,13 +8,19 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion.predictive import Plan, nominal_wrenches, predictive_control
-from controllers.locomotion.rigid_body import Problem, suited_weights
-from controllers.locomotion.schedule import GaitState
-from controllers.locomotion.swing import Swing
-from controllers.locomotion.tasks import Task, WholeBodyModel, center_of_mass_position, link_orientation, point_position
-from controllers.locomotion.tasks import posture as posture_task
-from controllers.locomotion.whole_body import Contact, JointLimits, Result, whole_body, whole_body_program
+from controllers.locomotion.forces.predictive import Plan, nominal_wrenches, predictive_control
+from controllers.locomotion.forces.rigid_body import Problem, suited_weights
+from controllers.locomotion.gait.schedule import GaitState
+from controllers.locomotion.gait.swing import Swing
+from controllers.locomotion.torques.tasks import (
+    Task,
+    WholeBodyModel,
+    center_of_mass_position,
+    link_orientation,
+    point_position,
+)
+from controllers.locomotion.torques.tasks import posture as posture_task
+from controllers.locomotion.torques.whole_body import Contact, JointLimits, Result, whole_body, whole_body_program
 from legged.compiler.ir import where
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error

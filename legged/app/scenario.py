@@ -52,7 +52,7 @@ def locomotion(robot: Robot, gait: str, velocity: tuple[float, float, float], te
 
     Args:
         robot: The robot.
-        gait: Key of `controllers.locomotion.schedule.GAITS`.
+        gait: Key of `controllers.locomotion.gait.schedule.GAITS`.
         velocity: Velocity forward and to the left, [m/s], and yaw rate, [rad/s].
         terrain: The surface, which the controller knows.
         duration: Simulated time, [s].

@@ -11,8 +11,8 @@ import scipy.linalg
 import scipy.sparse
 
 import legged
-from controllers.locomotion.predictive import predictive_control
-from controllers.locomotion.rigid_body import Problem, Weights, suited_weights
+from controllers.locomotion.forces.predictive import predictive_control
+from controllers.locomotion.forces.rigid_body import Problem, Weights, suited_weights
 from legged.spatial import skew
 
 GRAVITY = 9.81  # [m/s^2]

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from controllers.locomotion.footsteps import FootstepLaw, plane_of, terrain_heights
-from controllers.locomotion.schedule import ContactSchedule, GaitState, contact_schedule, foot_rows
-from controllers.locomotion.swing import swing_path, swing_peak
+from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of, terrain_heights
+from controllers.locomotion.gait.schedule import ContactSchedule, GaitState, contact_schedule, foot_rows
+from controllers.locomotion.gait.swing import swing_path, swing_peak
 from legged.ground import Slope, Stairs
 
 OMEGA = 5.5  # [1/s], of a quadruped of 0.32 m

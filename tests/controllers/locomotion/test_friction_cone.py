@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import legged
-from controllers.locomotion.friction_cone import project_to_cone
+from controllers.locomotion.forces.friction_cone import project_to_cone
 
 ROUNDING = 1e-13
 """Relative to the size of the given force."""

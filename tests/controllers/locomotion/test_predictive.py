@@ -15,8 +15,8 @@ from oracles.predictive_problems import (
     random_problem,
 )
 
-from controllers.locomotion.predictive import nominal_wrenches, predictive_control
-from controllers.locomotion.rigid_body import Problem, suited_weights
+from controllers.locomotion.forces.predictive import nominal_wrenches, predictive_control
+from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 from legged.compiler.codegen import selection
 from legged.compiler.codegen.outlined import OutlinedKernelWriter
 from legged.compiler.ir.graph import record

@@ -5,8 +5,8 @@ import pytest
 from oracles.predictive_problems import GRAVITY, OFFSETS, activity, control_arguments, control_kernel
 from scipy.spatial.transform import Rotation
 
-from controllers.locomotion.predictive import Plan, nominal_wrenches
-from controllers.locomotion.rigid_body import Problem, suited_weights
+from controllers.locomotion.forces.predictive import Plan, nominal_wrenches
+from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 
 N, STEP, INTERVAL, DT = (
     6,

@@ -9,9 +9,9 @@ from oracles.urdfs import all_urdfs
 
 import controllers
 import legged
-from controllers.locomotion.quadratic_program import TOLERANCE, QuadraticProgram, solve
-from controllers.locomotion.tasks import WholeBodyModel, base_pose, posture
-from controllers.locomotion.whole_body import FORCE_WEIGHT, Contact, JointLimits, whole_body_program
+from controllers.locomotion.torques.quadratic_program import TOLERANCE, QuadraticProgram, solve
+from controllers.locomotion.torques.tasks import WholeBodyModel, base_pose, posture
+from controllers.locomotion.torques.whole_body import FORCE_WEIGHT, Contact, JointLimits, whole_body_program
 
 FILES = all_urdfs()
 ITERATIONS = 25  # enough for random problems far from their start

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import legged
-from controllers.locomotion.schedule import GAITS, ContactSchedule, GaitState, contact_schedule
+from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, GaitState, contact_schedule
 from controllers.locomotion.velocity_command import Command
 from legged.errors import DefinitionError, NotFiniteError, ShapeError, UnknownNameError
 

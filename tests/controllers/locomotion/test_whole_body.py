@@ -9,9 +9,9 @@ import pytest
 import controllers
 import legged
 import robots
-from controllers.locomotion import tasks as task_functions
-from controllers.locomotion.tasks import WholeBodyModel, base_pose, posture
-from controllers.locomotion.whole_body import LEVEL_RATIO, Contact, JointLimits, whole_body
+from controllers.locomotion.torques import tasks as task_functions
+from controllers.locomotion.torques.tasks import WholeBodyModel, base_pose, posture
+from controllers.locomotion.torques.whole_body import LEVEL_RATIO, Contact, JointLimits, whole_body
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates
 from robots.spatial_biped import crouch
 

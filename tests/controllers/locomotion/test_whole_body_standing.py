@@ -10,8 +10,8 @@ from oracles.urdfs import all_urdfs
 import controllers
 import legged
 import robots
-from controllers.locomotion.tasks import WholeBodyModel, base_pose, posture
-from controllers.locomotion.whole_body import Contact, JointLimits, whole_body
+from controllers.locomotion.torques.tasks import WholeBodyModel, base_pose, posture
+from controllers.locomotion.torques.whole_body import Contact, JointLimits, whole_body
 from legged.contact.rigid import Rigid
 from legged.ground.ground import contact_motion
 from legged.ground.terrain import Slope

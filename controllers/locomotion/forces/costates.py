@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion.friction_cone import cone_coordinates
+from controllers.locomotion.forces.friction_cone import cone_coordinates
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import item
 from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, sum_of

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers.gaits.standing import joint_limits
-from controllers.locomotion.friction_cone import project_to_cone
-from controllers.locomotion.quadratic_program import QuadraticProgram, solve
-from controllers.locomotion.tasks import Task, WholeBodyModel
+from controllers.locomotion.forces.friction_cone import project_to_cone
+from controllers.locomotion.torques.quadratic_program import QuadraticProgram, solve
+from controllers.locomotion.torques.tasks import Task, WholeBodyModel
 from legged.errors import DefinitionError, ShapeError
 from legged.robot.robot import Robot
 from legged.spatial import Array, is_finite, is_zero, sum_of
@@ -186,7 +186,7 @@ def whole_body(
     Args:
         model: The robot at its present state.
         contacts: Contact points that stand or may stand.
-        tasks: Tasks, from functions of `controllers.locomotion.tasks` or from rows of one's own.
+        tasks: Tasks, from functions of `controllers.locomotion` or from rows of one's own.
         limits: Limits of the joints.
         start: `iterate` of the last call, (m,), mixed units; None for zeros. The numbers of contacts and finite limits
             must be the same.

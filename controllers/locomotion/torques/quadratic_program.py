@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion import second_order_cone as soc
-from controllers.locomotion.quasidefinite import Factors, factor
+from controllers.locomotion.torques import second_order_cone as soc
+from controllers.locomotion.torques.quasidefinite import Factors, factor
 from legged.compiler.ir import repeat_while, where
 from legged.compiler.ir.annotations import stage
 from legged.spatial import Array, is_finite, is_zero, sum_of

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion.costates import ScaledProblem, contact_forces, costates_of, iterate, wrench_of
-from controllers.locomotion.rigid_body import Problem
+from controllers.locomotion.forces.costates import ScaledProblem, contact_forces, costates_of, iterate, wrench_of
+from controllers.locomotion.forces.rigid_body import Problem
 from legged.compiler.ir import repeat_while, where
 from legged.compiler.ir.annotations import item
 from legged.spatial import Array, cross, factor_symmetric, join, mirror, solve_factored, solve_symmetric, sum_of

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers.balance.divergent_component import Support
-from controllers.locomotion.schedule import GaitState
+from controllers.locomotion.gait.schedule import GaitState
 from legged.compiler.ir import where
 from legged.ground.terrain import Terrain
 from legged.spatial import Array, solve_symmetric, sum_of

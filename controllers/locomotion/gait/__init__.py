@@ -1,0 +1,1 @@
+"""Contact schedules of gaits, landing places and paths of swinging feet."""
