@@ -28,10 +28,10 @@ run: $(VENV)/run.stamp
 	$(BIN)/python -m legged report --output $(RESULTS)
 
 test: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --durations 15
 
 test-slow: $(VENV)/test.stamp
-	$(BIN)/python -m pytest -n 2 -m slow
+	$(BIN)/python -m pytest -n 2 -m slow --timeout 3600
 
 mutants: $(VENV)/test.stamp
 	$(BIN)/python tests/mutants.py --folder $(RESULTS)/mutants $(MUTANTS)
