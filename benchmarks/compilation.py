@@ -47,13 +47,18 @@ from legged.compiler.passes.simplify import simplify
 from legged.table import Table
 
 KIND = "compilation"
+IMPORTS, IMPORT_TIME = "imports", "processor time"
+STATEMENTS = ("import legged", "from legged import *", "import legged, controllers, robots")
 COLD, WARM = "cold", "warm"
 STARTS = 3
 """Number of starts of each kind; a start of Python takes longer than the compilation."""
 
 
 def measure_starts(record: Record, settings: Settings) -> list[Table]:
-    """Add the times of cold and warm starts, each in a new process, to the record, and return them as a table."""
+    """Add the times of imports and of cold and warm starts, each in a new process, to the record, and return tables."""
+    for statement in STATEMENTS:
+        times_of_import = Spread.of([_import_time(statement) for _ in range(STARTS)])
+        record.add((IMPORTS, statement, IMPORT_TIME), "s", times_of_import)
     for subject in available_robots():
         times: dict[str, list[float]] = {COLD: [], WARM: []}
         for _ in range(STARTS):
@@ -67,7 +72,16 @@ def measure_starts(record: Record, settings: Settings) -> list[Table]:
         "Warm: machine code in the cache on disk.",
     )
     title = "Compilation of forward dynamics, one state"
-    return [quantity_table(record, KIND, ("robot",), {COLD: COLD, WARM: WARM}, title, notes)]
+    start = f"Processor time in seconds of a new process, start of Python included, medians of {STARTS}."
+    imports = quantity_table(record, IMPORTS, ("program",), {"s": IMPORT_TIME}, "Imports", (start,))
+    return [imports, quantity_table(record, KIND, ("robot",), {COLD: COLD, WARM: WARM}, title, notes)]
+
+
+def _import_time(statement: str) -> float:
+    """Return the processor time of a new process that executes a statement, [s]."""
+    program = f"{statement}; import time; print(time.process_time())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return float(done.stdout)
 
 
 def _start_process(name: str, folder: str) -> float:

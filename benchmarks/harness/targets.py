@@ -87,6 +87,9 @@ TARGETS = (
         tuple((balance.KIND, balance.EXPERIMENT, step, balance.REAL_TIME) for step in balance.TIME_STEPS),
     ),
     Target("cold start included [s]", 60, ((balance.MAP, balance.THROWS, balance.COLD),), is_upper=True),
+    Target(
+        "import [s]", 0.3, ((compilation.IMPORTS, compilation.STATEMENTS[0], compilation.IMPORT_TIME),), is_upper=True
+    ),
     Target("cold start [s]", 0.5, _names("quadruped", _START, compilation.COLD), is_upper=True),
     Target("cold start [s]", 1.5, _names("humanoid", _START, compilation.COLD), is_upper=True),
     Target(

@@ -1,9 +1,10 @@
-"""The cost of `import legged`, and the graph of imports between packages."""
+"""What `import legged` loads, its public names, and the graph of imports between packages."""
 
 from __future__ import annotations
 
 import ast
 import os
+import pickle
 import subprocess
 import sys
 import tomllib
@@ -32,11 +33,39 @@ SLOW = (
 DISTRIBUTION = ("legged", "controllers", "robots")
 
 
-def test_importing_loads_no_library_before_it_is_needed():
-    program = f"import legged, controllers, robots, sys; print([m for m in {SLOW} if m in sys.modules])"
+def loaded_by(program: str) -> set[str]:
+    """Return the names of the modules that a program loads in a new process."""
     environment = {**os.environ, "PYTHONPATH": str(Path(legged.__file__).parents[1])}
-    command = [sys.executable, "-S", "-c", f"import sys; sys.path[:0] = {sys.path!r}; {program}"]
-    assert subprocess.run(command, env=environment, check=True, capture_output=True, text=True).stdout == "[]\n"
+    program = f"import sys; sys.path[:0] = {sys.path!r}; {program}; print(*sys.modules)"
+    command = [sys.executable, "-S", "-c", program]
+    done = subprocess.run(command, env=environment, check=True, capture_output=True, text=True)
+    return set(done.stdout.split())
+
+
+def test_importing_the_packages_loads_no_library_before_it_is_needed():
+    assert not loaded_by("import legged, controllers, robots") & set(SLOW)
+
+
+def test_importing_legged_loads_its_modules_when_their_names_are_used():
+    loaded = loaded_by("import legged")
+    assert {name for name in loaded if name.startswith("legged.")} == {"legged.version"}
+    assert not loaded & {*SLOW, "numpy", "llvmlite", "inspect", "dataclasses"}
+    assert "legged.robot.robot" in loaded_by("import legged; legged.Robot")
+    assert "legged.errors" in loaded_by("import legged; legged.errors.ArgumentError")
+
+
+def test_public_names_are_found_listed_and_pickled():
+    assert set(legged.__all__) <= set(dir(legged)) and legged.__all__ == sorted(legged.__all__)
+    for name in legged.__all__:
+        value = getattr(legged, name)
+        assert pickle.loads(pickle.dumps(value)) is value if isinstance(value, type) else value is not None
+    names: dict[str, object] = {}
+    exec("from legged import *", names)
+    assert set(legged.__all__) <= set(names)
+    with pytest.raises(AttributeError, match="module 'legged' has no attribute 'simulat'"):
+        legged.simulat  # noqa: B018
+    with pytest.raises(ImportError, match="cannot import name 'viwer'"):
+        exec("from legged import viwer")
 
 
 @pytest.mark.parametrize("parent", ["legged", "legged.compiler"])
@@ -61,8 +90,7 @@ def children(package: str) -> set[str]:
 def package_graph(parent: str) -> nx.DiGraph:
     """Return the graph of imports between the children of a package, and for "legged" the other two packages as well.
 
-    The public names in `legged/__init__.py` are left out: they import the whole framework, and no part of it imports
-    them.
+    The public names of `legged` are left out: they import the whole framework, and no part of it imports them.
     """
     nodes = children(parent) | ({"controllers", "robots"} if parent == "legged" else set())
     graph: nx.DiGraph = nx.DiGraph()

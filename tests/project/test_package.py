@@ -59,7 +59,7 @@ def test_the_distributions_hold_all_modules_the_types_and_no_large_file(distribu
     modules = {str(path.relative_to(ROOT)) for name in PARTS[:3] for path in (ROOT / name).rglob("*.py")}
     wanted = modules | {f"{name}/py.typed" for name in PARTS[:3]}
     assert wanted <= set(sizes) and wanted <= packed
-    assert {"legged/viewer/web/replay.js", "legged/viewer/web/LICENSE-three.txt"} <= set(sizes)
+    assert {"legged/__init__.pyi", "legged/viewer/web/replay.js", "legged/viewer/web/LICENSE-three.txt"} <= set(sizes)
     assert {name.partition("/")[0] for name in sizes} == {*PARTS[:3], f"legged-{__version__}.dist-info"}
     assert max(sizes.values()) < 1e6 and wheel.stat().st_size < 2e6  # bytes
 

@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PACKAGES = [path for root in ("legged", "controllers", "robots") for path in sorted((ROOT / root).rglob("__init__.py"))]
+PACKAGES = [
+    stub if (stub := path.with_suffix(".pyi")).exists() else path
+    for root in ("legged", "controllers", "robots")
+    for path in sorted((ROOT / root).rglob("__init__.py"))
+]
 MISTAKES = """
 import legged, robots
 from legged.dynamics.inertia import checked
