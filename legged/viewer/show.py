@@ -14,7 +14,7 @@ from legged.arguments import Numbers, shown, whole
 from legged.checked import checked
 from legged.errors import ArgumentError
 from legged.robot.robot import Robot
-from legged.simulation.results.run import PAGES, Run
+from legged.simulation.results.run import Run
 from legged.simulation.rollouts.rollout import Rollouts
 from legged.simulation.stepping.simulation import Simulation
 
@@ -133,11 +133,12 @@ def save_html(
     return save_page(path, chosen, names=names, beside=beside, most=samples)
 
 
-def _frame(run: Run) -> str:
-    """Return the element that shows a run in a notebook."""
+def frame(run: Run) -> str:
+    """Return the element that shows a run in a notebook.
+
+    Args:
+        run: The run.
+    """
     from legged.viewer.page import framed, page_of
 
     return framed(page_of([run], most=5_000))
-
-
-PAGES.update(save=save_html, frame=_frame)

@@ -46,12 +46,14 @@ def test_importing_the_packages_loads_no_library_before_it_is_needed():
     assert not loaded_by("import legged, controllers, robots") & set(SLOW)
 
 
-def test_importing_legged_loads_its_modules_when_their_names_are_used():
+def test_importing_legged_loads_its_modules_when_their_names_are_used(tmp_path):
     loaded = loaded_by("import legged")
     assert {name for name in loaded if name.startswith("legged.")} == {"legged.version"}
     assert not loaded & {*SLOW, "numpy", "llvmlite", "inspect", "dataclasses"}
     assert "legged.robot.robot" in loaded_by("import legged; legged.Robot")
     assert "legged.errors" in loaded_by("import legged; legged.errors.ArgumentError")
+    page = "import legged, robots; legged.simulate(robots.chain(1), until=0.01).save_html('{}')"
+    assert "legged.viewer.page" in loaded_by(page.format(tmp_path / "run.html"))
 
 
 def test_public_names_are_found_listed_and_pickled():

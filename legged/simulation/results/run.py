@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import html
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -35,8 +36,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Array = np.ndarray
-PAGES: dict[str, Callable[..., Any]] = {}
-"""Functions that show a run in a browser, "save" and "frame"; `legged.viewer`, which needs this module, enters them."""
+
+
+def _viewer() -> Any:
+    """Return the module that makes pages of runs. It needs this module and is imported when a page is made."""
+    return import_module("legged.viewer.show")
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +99,7 @@ class Run:
         return f"<Run of {self.robot!r}: {self.duration:g} s, {len(self)} samples, {self.backend}{end}>"
 
     def _repr_html_(self) -> str:
-        return PAGES["frame"](self) if len(self) else f"<pre>{html.escape(repr(self))}</pre>"
+        return _viewer().frame(self) if len(self) else f"<pre>{html.escape(repr(self))}</pre>"
 
     @property
     def duration(self) -> float:
@@ -266,7 +270,7 @@ class Run:
         Args:
             path: The file; its suffix becomes .html. options: As in `legged.save_html`.
         """
-        return PAGES["save"](self, path, **options)
+        return _viewer().save_html(self, path, **options)
 
     @property
     def _ground_contacts(self) -> list[int]:
