@@ -8,6 +8,7 @@ import inspect
 import math
 import numbers
 import os
+import re
 import sys
 import types
 import typing
@@ -35,13 +36,16 @@ def annotations_of(function: Any, owner: type | None = None) -> dict[str, Any]:
         function: The function, not decorated.
         owner: The class of which it is the initializer.
     """
-    names = dict(vars(sys.modules["legged"]))
+    names = dict[str, Any]()
     for kind in reversed(owner.__mro__) if owner else ():
         names.update(vars(sys.modules[kind.__module__]))
-    parameters = types.SimpleNamespace(
-        __annotations__={k: x for k, x in function.__annotations__.items() if k != "return"}
-    )
-    return typing.get_type_hints(parameters, {**names, **function.__globals__}, include_extras=True)
+    names.update(function.__globals__)
+    annotations = {name: hint for name, hint in function.__annotations__.items() if name != "return"}
+    toolkit = sys.modules["legged"]
+    words = {word for hint in annotations.values() if isinstance(hint, str) for word in re.findall(r"\w+", hint)}
+    names.update((word, getattr(toolkit, word)) for word in words & set(toolkit.__all__) - names.keys())
+    parameters = types.SimpleNamespace(__annotations__=annotations)
+    return typing.get_type_hints(parameters, names, include_extras=True)
 
 
 def parameter_checks(hints: dict[str, Any], signature: inspect.Signature) -> dict[str, Check]:

@@ -56,6 +56,11 @@ def test_importing_legged_loads_its_modules_when_their_names_are_used(tmp_path):
     assert "legged.viewer.page" in loaded_by(page.format(tmp_path / "run.html"))
 
 
+def test_arguments_are_checked_before_their_types_have_been_imported():
+    loaded = loaded_by("from legged.robot.construction.random_tree import random_tree; random_tree(0, 3)")
+    assert "legged.robot.robot" in loaded and "legged.simulation" not in loaded
+
+
 def test_public_names_are_found_listed_and_pickled():
     assert set(legged.__all__) <= set(dir(legged)) and legged.__all__ == sorted(legged.__all__)
     for name in legged.__all__:
