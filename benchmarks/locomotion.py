@@ -13,7 +13,7 @@ from benchmarks.harness.record import Record, quantity_table
 from benchmarks.harness.subjects import SUBJECTS, Settings, available_robots
 from benchmarks.harness.timing import Spread
 from controllers.locomotion.torques.quadratic_program import FACTORIZATION, ITERATION, SUBSTITUTION, QuadraticProgram
-from controllers.locomotion.torques.tasks import WholeBodyModel, base_pose, posture
+from controllers.locomotion.torques.tasks import Tracking, WholeBodyModel, link_pose, posture
 from controllers.locomotion.torques.whole_body import FORCE_WEIGHT, Contact, JointLimits, whole_body, whole_body_program
 from legged.spatial import is_finite
 from legged.table import Table
@@ -91,7 +91,7 @@ def _arguments(problems: _Problems, robot: legged.Robot, q: Any, v: Any, target:
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
     contacts = [Contact(point.link, point.position, 1.0, _FRICTION, most=2.0 * weight) for point in robot.contacts]
     base = model.point(0)
-    pose = base_pose(model, base.position, base.rotation, base.twist, target)
+    pose = link_pose(model, 0, base.position, base.rotation, Tracking(base.twist, target))
     return model, contacts, [pose, posture(model, problems.home[robot.base.nq :])], JointLimits.of(robot)
 
 

@@ -40,13 +40,7 @@ class GaitLaw:
     _robot: Robot | None = field(default=None, repr=False, kw_only=True)
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
-        """Return (law, memory): this law for a robot and its initial memory, (m,).
-
-        Args:
-            robot: The robot.
-            ground: The ground, or None.
-            q: Initial configuration, (nq,).
-            v: Initial velocity, (nv,).
+        """Return (law, memory): this law for a robot and its initial memory, (m,); see `Controller.start`.
 
         Raises:
             DefinitionError, ReachError: The gait does not fit the robot.

@@ -44,14 +44,7 @@ class ZeroOrderHold:
             raise DefinitionError("the law of a zero-order hold is itself a zero-order hold; use the inner law")
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[SampledLaw, Array]:
-        """Return (law, memory): the started law in discrete time, and zero torques with the law's memory, (m,).
-
-        Args:
-            robot: The robot.
-            ground: The ground, or None.
-            q: Initial configuration, (nq,).
-            v: Initial velocity, (nv,).
-        """
+        """Return (law, memory): the started law, and zero torques with its memory, (m,); see `Controller.start`."""
         controller, memory = adapt(self.law).start(robot, ground, q, v)
         return SampledLaw(robot, controller, self.rate), np.concatenate([np.zeros(robot.nv), memory])
 

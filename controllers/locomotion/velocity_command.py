@@ -13,6 +13,10 @@ from legged.checked import checked
 from legged.errors import ShapeError
 from legged.spatial import Array
 
+_ACCELERATION = 0.15  # [g], largest change of the commanded velocity
+_YAW_ACCELERATION = 0.2  # [g / h]
+_CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height and pitch
+
 Source = float | Callable[[Any], Any]
 
 
@@ -76,3 +80,20 @@ def read_command(command: Any) -> Array:
             f"a velocity command must be (5,): vx, vy, yaw rate, height and pitch, got shape {command.shape}"
         )
     return command
+
+
+def limited_command(wanted: Array, last: Array, height: float, gravity: float, dt: float) -> Array:
+    """Return a command with bounded rates, (5,), units of `Command`.
+
+    Args:
+        wanted: The command, (5,), units of `Command`.
+        last: The command a time step before, with bounded rates, (5,), units of `Command`.
+        height: Height h of the center of mass of the standing robot, [m].
+        gravity: Magnitude g, [m/s^2].
+        dt: Time step, [s].
+    """
+    g, h = gravity, height
+    rates = [_ACCELERATION * g, _ACCELERATION * g, _YAW_ACCELERATION * g / h]
+    rates += [_CLIMB * np.sqrt(g * h), _PITCH * np.sqrt(g / h)]
+    pairs = zip(wanted, last, rates, strict=True)
+    return np.stack([b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs])

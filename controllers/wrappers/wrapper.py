@@ -48,13 +48,7 @@ class Wrapper:
     _size: int = field(default=0, repr=False, kw_only=True)  # length of the wrapper's own memory
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[Self, Array]:
-        """Return (wrapper, memory): this wrapper around the started law, and the initial memory, (m,).
-
-        Args:
-            robot: The robot.
-            ground: The ground, or None.
-            q: Initial configuration, (nq,).
-            v: Initial velocity, (nv,).
+        """Return (wrapper, memory): this wrapper around the started law, and its memory; see `Controller.start`.
 
         Raises:
             LeggedError: A field does not fit the robot, or the law refuses it.

@@ -131,8 +131,17 @@ def point_jacobian(robot: Robot, q: Array, link: str | int, point: Array = (0.0,
     Source: the columns are A_(k,j) p_j of eq. (5), taken at the point.
     """
     (q,) = read(robot, q=q)
-    at = motion(robot, q)
     ((k, r),) = on_bodies(robot, [(link, np.asarray(point))])
+    return jacobian_at(robot, q, motion(robot, q), k, r)
+
+
+def jacobian_at(robot: Robot, q: Array, at: Motion, k: int, r: Array) -> Array:
+    """Return the Jacobian of `point_jacobian`, (6, nv), world axes, from known poses of the bodies.
+
+    Args:
+        robot: The robot. q: Configuration, (nq,). at: Poses at q.
+        k: Index of the body that carries the point. r: Position of the point, (3,), [m], body axes.
+    """
     where = at.origin[k] + at.rotation[k] @ r
     J = np.zeros((6, robot.nv), dtype=object if robot.is_traced or q.dtype == object else float)
     for index in items(robot.ancestors(k)):
@@ -160,11 +169,20 @@ def point_twist_rates(
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     R = motion(robot, q).rotation
     t, td = twists_and_rates(robot, q, v, vdot)
-    found = []
-    for k, r in items(on_bodies(robot, points)):
-        acceleration = td[k][3:] + angular_acceleration_tensor(t[k][:3], td[k][:3]) @ r
-        found.append(join(R[k] @ td[k][:3], R[k] @ acceleration + robot.gravity))
+    found = [twist_rate_at(robot, R[k], t[k], td[k], r) for k, r in items(on_bodies(robot, points))]
     return np.array(found).reshape(-1, 6)
+
+
+def twist_rate_at(robot: Robot, R: Array, t: Array, td: Array, r: Array) -> Array:
+    """Return the twist rate of `point_twist_rates`, (6,), world axes, from the known motion of the point's body.
+
+    Args:
+        robot: The robot. R: The rotation matrix, (3, 3), body to world axes.
+        t: Twist of the body, (6,), body axes. td: Its rate with gravity, (6,), body axes, see `twists_and_rates`.
+        r: Position of the point, (3,), [m], body axes.
+    """
+    acceleration = td[3:] + angular_acceleration_tensor(t[:3], td[:3]) @ r
+    return join(R @ td[:3], R @ acceleration + robot.gravity)
 
 
 @checked

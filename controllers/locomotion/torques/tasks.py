@@ -11,14 +11,19 @@ import numpy as np
 from legged.algorithms.centroidal import momentum_matrix
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
-from legged.dynamics.kinematics import Motion, center_of_mass, momentum_rate, motion, on_bodies
+from legged.dynamics.kinematics import (
+    Motion,
+    center_of_mass,
+    jacobian_at,
+    momentum_rate,
+    motion,
+    on_bodies,
+    twist_rate_at,
+)
 from legged.dynamics.sweeps import twists_and_rates
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
-from legged.spatial import Array, angular_acceleration_tensor, cross, join
-
-Gains = tuple[Any, Any]
-_GAINS = (100.0, 20.0)  # [1/s^2], [1/s]
+from legged.spatial import Array, cross, join
 
 
 class Task(NamedTuple):
@@ -36,6 +41,42 @@ class Task(NamedTuple):
     b: Array
     weight: Any = 1.0
     level: int = 0
+
+
+class Tracking(NamedTuple):
+    """How a task follows a reference,
+
+        acceleration_d = acceleration + K_p (position error) + K_d (velocity - actual velocity)
+
+    Attributes:
+        velocity: Velocity of the reference, a number or one per row.
+        acceleration: Acceleration of the reference, a number or one per row.
+        gains: (K_p, K_d): numbers, or one per row, [1/s^2] and [1/s].
+        weight: As in `Task`.
+        level: As in `Task`.
+    """
+
+    velocity: Any = 0.0
+    acceleration: Any = 0.0
+    gains: tuple[Any, Any] = (100.0, 20.0)
+    weight: Any = 1.0
+    level: int = 0
+
+    def task(self, J: Array, error: Array, rate: Array, bias: Array | float) -> Task:
+        """Return the task for rows of a Jacobian.
+
+        Args:
+            J: Jacobian, (k, nv), mixed units.
+            error: Reference minus actual position, (k,), mixed units.
+            rate: Actual velocity J v, (k,), mixed units.
+            bias: Jdot v, (k,) or a number, mixed units.
+        """
+        K_p, K_d = self.gains
+        desired = self.acceleration + K_p * error + K_d * (np.asarray(self.velocity) - rate)
+        return Task(J, desired - bias, self.weight, self.level)
+
+
+_DEFAULT = Tracking()
 
 
 class Point(NamedTuple):
@@ -84,27 +125,14 @@ class WholeBodyModel:
         robot, at = self.robot, self._motion
         ((k, r),) = on_bodies(robot, [(link, np.asarray(position))])
         index = robot.links.index(robot.link(link)) if isinstance(link, str) else link
-        where = at.origin[k] + at.rotation[k] @ r
-        J = np.zeros((6, robot.nv), dtype=at.rotation[-1].dtype if robot.nv else float)
-        for body, columns in self._columns(k):
-            for column, (omega, velocity) in zip(range(body.v.start, body.v.stop), columns, strict=True):
-                J[:, column] += join(omega, velocity + cross(omega, where - at.origin[body.index]))
-        t, td = self._rates
-        acceleration = td[k][3:] + angular_acceleration_tensor(t[k][:3], td[k][:3]) @ r
-        bias = join(at.rotation[k] @ td[k][:3], at.rotation[k] @ acceleration + robot.gravity)
-        twist = join(at.rotation[k] @ t[k][:3], at.rotation[k] @ (t[k][3:] + cross(t[k][:3], r)))
-        return Point(where, twist, J, bias, at.rotation[k] @ robot.links[index].rotation)
-
-    def _columns(self, end: int) -> list[tuple[Any, list[tuple[Array, Array]]]]:
-        """Return (body, (angular, linear) motion per unit rate of each of its coordinates) from a body to the base."""
-        found = []
-        for index in self.robot.ancestors(end):
-            body = self.robot.bodies[index]
-            if body.nv:
-                R = self._motion.rotation[index]
-                P = self.robot.base.motion_matrix(self.q) if body.kind == "base" else body.P
-                found.append((body, [(R @ column[:3], R @ column[3:]) for column in P.T]))
-        return found
+        R, (t, td) = at.rotation[k], self._rates
+        return Point(
+            at.origin[k] + R @ r,
+            join(R @ t[k][:3], R @ (t[k][3:] + cross(t[k][:3], r))),
+            jacobian_at(robot, self.q, at, k, r),
+            twist_rate_at(robot, R, t[k], td[k], r),
+            R @ robot.links[index].rotation,
+        )
 
     @cached_property
     def _motion(self) -> Motion:
@@ -115,136 +143,65 @@ class WholeBodyModel:
         return twists_and_rates(self.robot, self.q, self.v, None)
 
 
-def base_pose(
-    model: WholeBodyModel,
-    position: Array,
-    rotation: Array,
-    velocity: Array = (0.0,) * 6,  # type: ignore[assignment]
-    acceleration: Array = (0.0,) * 6,  # type: ignore[assignment]
-    gains: Gains = _GAINS,
-    weight: Any = 1.0,
-    level: int = 0,
-) -> Task:
-    """Return the task that the base's origin and orientation follow a reference.
-
-        vdot_d = a_ref + K_p (p_ref - p) + K_d (v_ref - v)
-
-    Args:
-        model: The robot's model.
-        position: Desired position of the origin, (3,), [m], world axes.
-        rotation: Desired rotation matrix, (3, 3), base to world axes.
-        velocity: Desired [angular velocity; velocity], (6,), [rad/s, m/s], world axes.
-        acceleration: Its rate, (6,), [rad/s^2, m/s^2], world axes.
-        gains: (K_p, K_d): numbers, or one per row, (6,), [1/s^2] and [1/s].
-        weight, level: See `Task`.
-    """
-    return link_pose(model, 0, position, rotation, velocity, acceleration, gains, weight, level)
-
-
 def link_pose(
-    model: WholeBodyModel,
-    link: str | int,
-    position: Array,
-    rotation: Array,
-    velocity: Array = (0.0,) * 6,  # type: ignore[assignment]
-    acceleration: Array = (0.0,) * 6,  # type: ignore[assignment]
-    gains: Gains = _GAINS,
-    weight: Any = 1.0,
-    level: int = 0,
+    model: WholeBodyModel, link: str | int, position: Array, rotation: Array, tracking: Tracking = _DEFAULT
 ) -> Task:
-    """Return the task that the frame of a link, such as a hand, follows a reference; arguments as in `base_pose`.
+    """Return the task that the frame of a link, such as a hand or the base, link 0, follows a reference.
 
     Args:
         model: The robot's model.
         link: Name or index of the link.
-        position: As in `base_pose`. rotation: As in `base_pose`. velocity: As in `base_pose`.
-        acceleration: As in `base_pose`.
-        gains: As in `base_pose`.
-        weight, level: See `Task`.
+        position: Desired position of the origin, (3,), [m], world axes.
+        rotation: Desired rotation matrix, (3, 3), link to world axes.
+        tracking: Velocities are twists, [angular velocity; velocity of the origin], (6,), [rad/s, m/s], world axes.
     """
     at = model.point(link)
     error = join(-rotation_error(at.rotation @ np.asarray(rotation).T), np.asarray(position) - at.position)
-    return Task(at.J, _desired(at, error, velocity, acceleration, gains), weight, level)
+    return tracking.task(at.J, error, at.twist, at.bias)
 
 
-def link_orientation(
-    model: WholeBodyModel,
-    link: str | int,
-    rotation: Array,
-    velocity: Array = (0.0,) * 3,  # type: ignore[assignment]
-    acceleration: Array = (0.0,) * 3,  # type: ignore[assignment]
-    gains: Gains = _GAINS,
-    weight: Any = 1.0,
-    level: int = 0,
-) -> Task:
+def link_orientation(model: WholeBodyModel, link: str | int, rotation: Array, tracking: Tracking = _DEFAULT) -> Task:
     """Return the task that the orientation of a link, such as a flat foot, follows a reference.
 
     Args:
         model: The robot's model.
         link: Name or index of the link.
         rotation: Desired rotation matrix, (3, 3), link to world axes.
-        velocity: Desired angular velocity, (3,), [rad/s], world axes.
-        acceleration: Its rate, (3,), [rad/s^2], world axes.
-        gains: (K_p, K_d), [1/s^2] and [1/s].
-        weight, level: See `Task`.
+        tracking: Velocities are angular velocities, (3,), [rad/s], world axes.
     """
     at = model.point(link)
     error = -rotation_error(at.rotation @ np.asarray(rotation).T)
-    b = _feedback(error, at.twist[:3], velocity, acceleration, gains) - at.bias[:3]
-    return Task(at.J[:3], b, weight, level)
+    return tracking.task(at.J[:3], error, at.twist[:3], at.bias[:3])
 
 
 def point_position(
-    model: WholeBodyModel,
-    link: str | int,
-    point: Array,
-    position: Array,
-    velocity: Array = (0.0,) * 3,  # type: ignore[assignment]
-    acceleration: Array = (0.0,) * 3,  # type: ignore[assignment]
-    gains: Gains = _GAINS,
-    weight: Any = 1.0,
-    level: int = 0,
+    model: WholeBodyModel, link: str | int, point: Array, position: Array, tracking: Tracking = _DEFAULT
 ) -> Task:
     """Return the task that a point of a link, such as a swinging foot, follows a reference.
 
     Args:
         model: The robot's model.
-        link: Name or index of the link. point: The point, (3,), [m], link axes.
+        link: Name or index of the link.
+        point: The point, (3,), [m], link axes.
         position: Desired position, (3,), [m], world axes.
-        velocity: Desired velocity, (3,), [m/s], world axes.
-        acceleration: Desired acceleration, (3,), [m/s^2], world axes.
-        gains: (K_p, K_d): numbers, or one per axis, (3,), [1/s^2] and [1/s].
-        weight, level: See `Task`.
+        tracking: Velocities are (3,), [m/s], world axes.
     """
     at = model.point(link, point)
-    b = _feedback(position - at.position, at.twist[3:], velocity, acceleration, gains) - at.bias[3:]
-    return Task(at.J[3:], b, weight, level)
+    return tracking.task(at.J[3:], position - at.position, at.twist[3:], at.bias[3:])
 
 
-def center_of_mass_position(
-    model: WholeBodyModel,
-    position: Array,
-    velocity: Array = (0.0,) * 3,  # type: ignore[assignment]
-    acceleration: Array = (0.0,) * 3,  # type: ignore[assignment]
-    gains: Gains = _GAINS,
-    weight: Any = 1.0,
-    level: int = 0,
-) -> Task:
+def center_of_mass_position(model: WholeBodyModel, position: Array, tracking: Tracking = _DEFAULT) -> Task:
     """Return the task that the center of mass follows a reference.
 
     Args:
         model: The robot's model.
         position: Desired position, (3,), [m], world axes.
-        velocity: Desired velocity, (3,), [m/s], world axes.
-        acceleration: Desired acceleration, (3,), [m/s^2], world axes.
-        gains: (K_p, K_d): numbers, or one per axis, (3,), [1/s^2] and [1/s].
-        weight, level: See `Task`.
+        tracking: Velocities are (3,), [m/s], world axes.
     """
     robot, q, v = model.robot, model.q, model.v
     J = momentum_matrix(robot, q)[3:] / robot.mass
     bias = momentum_rate(robot, q, v, np.zeros(robot.nv))[3:] / robot.mass
-    b = _feedback(position - center_of_mass(robot, q), J @ v, velocity, acceleration, gains) - bias
-    return Task(J, b, weight, level)
+    return tracking.task(J, position - center_of_mass(robot, q), J @ v, bias)
 
 
 def angular_momentum(
@@ -266,33 +223,16 @@ def angular_momentum(
     return Task(A / robot.mass, (-gain * (A @ v) - bias) / robot.mass, weight, level)
 
 
-def posture(
-    model: WholeBodyModel,
-    positions: Array,
-    velocities: Any = 0.0,
-    accelerations: Any = 0.0,
-    gains: Gains = _GAINS,
-    weight: Any = 0.1,
-    level: int = 1,
-) -> Task:
+def posture(model: WholeBodyModel, positions: Array, tracking: Tracking | None = None) -> Task:
     """Return the task that the joints follow a reference.
 
     Args:
         model: The robot's model.
         positions: Desired joint positions, (nj,), [rad] or [m], joint coordinates.
-        velocities: Desired joint velocities, (nj,) or a number, [rad/s] or [m/s], joint coordinates.
-        accelerations: Desired joint accelerations, (nj,) or a number, [rad/s^2] or [m/s^2], joint coordinates.
-        gains: (K_p, K_d): numbers, or one per joint, (nj,), [1/s^2] and [1/s].
-        weight, level: See `Task`; by default the posture yields to tasks of level 0.
+        tracking: Velocities are (nj,), [rad/s] or [m/s], joint coordinates. By default of weight 0.1 and level 1, so
+            that the posture yields to tasks of level 0.
     """
     robot, base = model.robot, model.robot.base
-    b = accelerations + gains[0] * (positions - model.q[base.nq :]) + gains[1] * (velocities - model.v[base.nv :])
-    return Task(np.eye(robot.nv)[base.nv :], b, weight, level)
-
-
-def _desired(at: Point, error: Array, velocity: Array, acceleration: Array, gains: Gains) -> Array:
-    return _feedback(error, at.twist, velocity, acceleration, gains) - at.bias
-
-
-def _feedback(error: Array, rate: Array, velocity: Array, acceleration: Array, gains: Gains) -> Array:
-    return np.asarray(acceleration) + gains[0] * error + gains[1] * (np.asarray(velocity) - rate)
+    error = positions - model.q[base.nq :]
+    tracking = Tracking(weight=0.1, level=1) if tracking is None else tracking
+    return tracking.task(np.eye(robot.nv)[base.nv :], error, model.v[base.nv :], 0.0)

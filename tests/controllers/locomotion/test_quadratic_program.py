@@ -10,7 +10,7 @@ from oracles.urdfs import all_urdfs
 import controllers
 import legged
 from controllers.locomotion.torques.quadratic_program import TOLERANCE, QuadraticProgram, solve
-from controllers.locomotion.torques.tasks import WholeBodyModel, base_pose, posture
+from controllers.locomotion.torques.tasks import Tracking, WholeBodyModel, link_pose, posture
 from controllers.locomotion.torques.whole_body import FORCE_WEIGHT, Contact, JointLimits, whole_body_program
 
 FILES = all_urdfs()
@@ -103,7 +103,7 @@ def whole_body_problem(word: str, seed: int) -> QuadraticProgram:
     model = WholeBodyModel(robot, q, 0.2 * rng.normal(size=robot.nv))
     contacts = [Contact(c.link, c.position, 1.0, 0.4, most=20.0 * robot.mass) for c in robot.contacts]
     base = model.point(0)
-    pose = base_pose(model, base.position, base.rotation, base.twist, 5.0 * rng.normal(size=6))
+    pose = link_pose(model, 0, base.position, base.rotation, Tracking(base.twist, 5.0 * rng.normal(size=6)))
     limits = JointLimits.of(robot, acceleration=300.0)
     tasks = [pose, posture(model, q[robot.base.nq :])]
     problem, _ = whole_body_program(model, contacts, tasks, limits, FORCE_WEIGHT)

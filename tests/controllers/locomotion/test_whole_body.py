@@ -10,7 +10,7 @@ import controllers
 import legged
 import robots
 from controllers.locomotion.torques import tasks as task_functions
-from controllers.locomotion.torques.tasks import WholeBodyModel, base_pose, posture
+from controllers.locomotion.torques.tasks import Tracking, WholeBodyModel, link_pose, posture
 from controllers.locomotion.torques.whole_body import LEVEL_RATIO, Contact, JointLimits, whole_body
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates
 from robots.spatial_biped import crouch
@@ -34,7 +34,7 @@ def contacts_of(robot, **given):
 def base_task(model, acceleration, **given):
     """Return the task that the base accelerates, (6,), from rest."""
     pose = model.point(0)
-    return base_pose(model, pose.position, pose.rotation, pose.twist, acceleration, **given)
+    return link_pose(model, 0, pose.position, pose.rotation, Tracking(pose.twist, acceleration, **given))
 
 
 def dense_residual(robot, q, v, result):
@@ -117,10 +117,13 @@ def test_tasks_reach_their_desired_accelerations_together():
     robot, q, v = standing()
     model = WholeBodyModel(robot, q, v)
     com = legged.center_of_mass(robot, q)
-    rise = task_functions.center_of_mass_position(model, com + np.array([0.0, 0.0, 0.005]), gains=(100.0, 20.0))
+    rise = task_functions.center_of_mass_position(model, com + np.array([0.0, 0.0, 0.005]))
     level = task_functions.link_orientation(model, 0, np.eye(3))
     result = whole_body(
-        model, contacts_of(robot), [rise, level, posture(model, q[7:], weight=1e-6)], JointLimits.of(robot)
+        model,
+        contacts_of(robot),
+        [rise, level, posture(model, q[7:], Tracking(weight=1e-6, level=1))],
+        JointLimits.of(robot),
     )
     np.testing.assert_allclose(
         rise.A @ result.vdot - rise.b, 0.0, atol=1e-3
@@ -148,7 +151,10 @@ def test_results_are_finite_for_extreme_states_commands_and_contacts():
         q, v = legged.random_configuration(robot, rng), size * rng.normal(size=robot.nv)
         model = WholeBodyModel(robot, q, v)
         contacts = contacts_of(robot, active=float(rng.integers(2)), friction=rng.choice([1e-6, 0.5, 10.0]), most=100.0)
-        tasks = [base_task(model, 1e6 * rng.normal(size=6)), posture(model, np.zeros(robot.nj), gains=(1e5, 1e3))]
+        tasks = [
+            base_task(model, 1e6 * rng.normal(size=6)),
+            posture(model, np.zeros(robot.nj), Tracking(gains=(1e5, 1e3), weight=0.1, level=1)),
+        ]
         result = whole_body(model, contacts, tasks, limits, start)
         start = result.iterate
         assert all(np.isfinite(part).all() for part in result)
@@ -164,7 +170,7 @@ def test_points_in_the_air_have_no_force_and_other_points_carry_the_weight():
     foot = robot.contacts[0]
     at = model.point(foot.link, foot.position)
     up = np.array([0.0, 0.0, 2.0])
-    lift = task_functions.point_position(model, foot.link, foot.position, at.position, acceleration=up, weight=100.0)
+    lift = task_functions.point_position(model, foot.link, foot.position, at.position, Tracking(0.0, up, weight=100.0))
     tasks = [lift, base_task(model, np.zeros(6)), posture(model, q[7:])]
     result = whole_body(model, contacts, tasks, JointLimits.of(robot))
     np.testing.assert_array_equal(result.forces[0], np.zeros(3))

@@ -10,7 +10,7 @@ from oracles.urdfs import all_urdfs
 import controllers
 import legged
 import robots
-from controllers.locomotion.torques.tasks import WholeBodyModel, base_pose, posture
+from controllers.locomotion.torques.tasks import Tracking, WholeBodyModel, link_pose, posture
 from controllers.locomotion.torques.whole_body import Contact, JointLimits, whole_body
 from legged.contact.rigid import Rigid
 from legged.ground.ground import contact_motion
@@ -61,7 +61,7 @@ class Standing:
         contacts = [Contact(c.link, c.position, 1.0, 0.6, axes, most=20.0 * robot.mass) for c in robot.contacts]
         R, origin = base.pose(self.home)
         move, pitch, velocity, acceleration = self.offset(t)
-        pose = base_pose(model, origin + move, R @ axis_matrix("y", pitch), velocity, acceleration)
+        pose = link_pose(model, 0, origin + move, R @ axis_matrix("y", pitch), Tracking(velocity, acceleration))
         result = whole_body(model, contacts, [pose, posture(model, self.home[base.nq :])], limits, start)
         return np.concatenate([result.tau, [result.residual], result.iterate])
 

@@ -1,0 +1,135 @@
+"""Present and desired motion of the body and the feet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from controllers.locomotion.gait.footsteps import GroundPlane
+from controllers.locomotion.gait.swing import Swing
+from legged.spatial import Array, cross
+
+
+@dataclass(frozen=True, eq=False)
+class Foot:
+    """A foot and its contact points.
+
+    Attributes:
+        link: Index of the link. sole: Mean of the contact points, (3,), [m], link axes.
+        contacts: Indices of the contact points in `robot.contacts`.
+        offsets: Contact points relative to the sole's center in the standing posture, (k, 3), [m], base axes.
+        rotation: Orientation of the link in the standing posture, (3, 3), link to base axes.
+    """
+
+    link: int
+    sole: Array
+    contacts: tuple[int, ...]
+    offsets: Array
+    rotation: Array
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether several contact points keep the foot level."""
+        return len(self.contacts) > 1
+
+
+class BodyState(NamedTuple):
+    """The robot as a rigid body.
+
+    Attributes:
+        position, velocity: Of the center of mass, (3,), [m], [m/s], world axes.
+        rotation: Of the base, (3, 3), base to world axes.
+        angular_velocity: Of the base, (3,), [rad/s], world axes.
+    """
+
+    position: Array
+    velocity: Array
+    rotation: Array
+    angular_velocity: Array
+
+
+class BodyReference(NamedTuple):
+    """The desired motion of the body.
+
+    Attributes:
+        position: Of the center of mass now, (3,), [m], world axes.
+        velocity: Of the center of mass, (3,), [m/s], world axes, now; it turns with the heading.
+        rotation: Orientation now, (3, 3), base to world axes.
+        yaw_rate: [rad/s].
+    """
+
+    position: Array
+    velocity: Array
+    rotation: Array
+    yaw_rate: Any
+
+
+class FeetMotion(NamedTuple):
+    """Present and desired motion of the feet.
+
+    Attributes:
+        positions: (n, 3), [m], world axes.
+        contact: 1 for each foot that stands on the ground, (n,).
+        stance: 1 for each foot that is to stand, (n,).
+        swings: Desired motion of each foot in the air, (n,).
+        footsteps: Next landing place of each foot, (n, 3), [m], world axes.
+        normals: Unit normal of the ground at each foot, (n, 3), dimensionless, world axes.
+    """
+
+    positions: Sequence[Array]
+    contact: Sequence[Any]
+    stance: Sequence[Any]
+    swings: Sequence[Swing]
+    footsteps: Sequence[Array]
+    normals: Sequence[Array]
+
+
+def body_reference(path: Array, command: Array, plane: GroundPlane, position: Array, height: float) -> BodyReference:
+    """Return the desired motion of the body over the ground.
+
+    Args:
+        path: Desired x, y, [m], and heading, [rad], of the center of mass, (3,), world axes.
+        command: Velocity, yaw rate, height and pitch, (5,), units of `Command`.
+        plane: The ground under the robot.
+        position: Center of mass, (3,), [m], world axes.
+        height: Height of the center of mass of the standing robot, [m].
+    """
+    c, s = np.cos(path[2]), np.sin(path[2])
+    velocity = np.array([c * command[0] - s * command[1], s * command[0] + c * command[1]])
+    axes = tangent_axes(plane.normal, np.array([c, s, 0.0 * c]))
+    cp, sp = np.cos(command[4]), np.sin(command[4])
+    rotation = axes @ np.array([[cp, 0.0, sp], [0.0, 1.0, 0.0], [-sp, 0.0, cp]])
+    desired = np.array([path[0], path[1], plane.height(position[:2]) + height + command[3]])
+    return BodyReference(desired, np.array([*velocity, plane.slope @ velocity]), rotation, command[2])
+
+
+def advanced_path(path: Array, command: Array, position: Array, most: float, dt: float) -> Array:
+    """Return the desired place and heading after a time step, (3,), [m] and [rad], world axes.
+
+    Args:
+        path: Desired place and heading before, (3,), [m] and [rad], world axes.
+        command: As in `body_reference`.
+        position: As in `body_reference`.
+        most: Largest distance of the desired place from the actual one, [m].
+        dt: Time step, [s].
+    """
+    c, s = np.cos(path[2]), np.sin(path[2])
+    x = path[0] + dt * (c * command[0] - s * command[1]) - position[0]
+    y = path[1] + dt * (s * command[0] + c * command[1]) - position[1]
+    share = np.minimum(1.0, most / np.sqrt(x * x + y * y + 1e-12))
+    return np.stack([position[0] + share * x, position[1] + share * y, path[2] + dt * command[2]])
+
+
+def tangent_axes(normal: Array, forward: Array) -> Array:
+    """Return contact axes, (3, 3), columns forward, left and normal, world axes.
+
+    Args:
+        normal: Unit normal of the ground, (3,), dimensionless, world axes.
+        forward: A direction that is not the normal's, (3,), dimensionless, world axes.
+    """
+    along = forward - (forward @ normal) * normal
+    along = along / np.sqrt(along @ along)
+    return np.array([along, cross(normal, along), normal]).T

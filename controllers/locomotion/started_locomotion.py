@@ -1,0 +1,302 @@
+"""Locomotion of one robot: the started controller, which joins command, schedule, footsteps, plan and torques."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from controllers.gaits.standing import Home
+from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, plane_of, terrain_heights
+from controllers.locomotion.gait.schedule import ContactSchedule, GaitState
+from controllers.locomotion.gait.swing import Swing, swing_path, swing_peak
+from controllers.locomotion.memory import LocomotionMemory
+from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
+from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
+from controllers.locomotion.torques.tasks import WholeBodyModel
+from controllers.locomotion.velocity_command import Command, limited_command, read_command
+from controllers.zero_order_hold import is_sample_time, sample_times
+from legged.compiler.ir import where
+from legged.compiler.ir.expression import Expression
+from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
+from legged.ground.terrain import Terrain
+from legged.robot.robot import Robot
+from legged.spatial import Array, join
+
+# Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
+_TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on the period becomes shorter
+_CLEARANCE = 0.15  # [h], of swinging feet
+_STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
+_CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
+_CAPTURE_WITHIN = 0.6  # of the smaller half-extent of the standing feet
+_CAUGHT = 1.0 / 3.0  # of that deviation: stepping ends below it
+_TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foot that moves down presses
+_REPLAN = 0.1  # of a swing: time constant with which the target of a swinging foot moves
+_CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
+_DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
+_SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
+
+
+@dataclass(frozen=True, eq=False)
+class StartedLocomotion:
+    """A started `Locomotion`.
+
+    Attributes:
+        robot: The robot.
+        home: Standing posture.
+        planner: Predictive and whole-body control.
+        steps: Landing places.
+        schedules: (beginning [s], gait) of each gait.
+        commands: As the attribute `command` of `Locomotion`.
+        sampling_rate: Evaluations per second, [1/s].
+        friction: As in `Locomotion`.
+        terrain: As in `Locomotion`.
+    """
+
+    robot: Robot
+    home: Home
+    planner: MotionPlanner
+    steps: FootstepLaw
+    schedules: tuple[tuple[float, ContactSchedule], ...]
+    commands: Any
+    sampling_rate: float
+    friction: float
+    terrain: Terrain | None
+
+    @property
+    def height(self) -> float:
+        """Height of the center of mass over the ground in the standing posture, [m]."""
+        return self.planner.height
+
+    @property
+    def gravity(self) -> float:
+        """Magnitude of gravity, [m/s^2]."""
+        return self.planner.gravity
+
+    @property
+    def has_clock(self) -> bool:
+        """Whether `update` must run at times of its own: always."""
+        return True
+
+    @property
+    def takes_command(self) -> bool:
+        """Whether the law takes the command of `legged.Simulation.step`."""
+        return self.commands is None
+
+    def update_times(self, until: float) -> Array:
+        """Return the times of evaluation between 0 and `until`, (n,), [s]."""
+        return sample_times(until, self.sampling_rate)
+
+    def switches(self, until: float) -> Any:
+        """Return no times: the reference is continuous."""
+        return ()
+
+    def started(self, q: Array) -> tuple[StartedLocomotion, Array]:
+        """Return (law, memory): this law and its initial memory, (m,).
+
+        Args:
+            q: Initial configuration, (nq,).
+        """
+        robot, zero = self.robot, np.zeros(5)
+        places, _ = point_motion(robot, q, np.zeros(robot.nv), [(foot.link, foot.sole) for foot in self.planner.feet])
+        R, _ = robot.base.pose(q[: robot.base.nq])
+        path = np.array([*center_of_mass(robot, q)[:2], np.arctan2(R[1, 0], R[0, 0])])
+        command = self.commands
+        constant = command(0.0) if isinstance(command, Command) and command.is_constant else zero
+        memory = LocomotionMemory(
+            np.zeros(robot.nv),
+            GaitState.standing(self.schedules[0][1]).flat(),
+            zero,
+            path,
+            plane_of(list(places), self.height).slope,
+            places,
+            places,
+            np.ones(len(places)),
+            0.0,
+            np.zeros((HORIZON, 6)),
+            np.zeros(2),
+            self.schedules[0][1].parameters,
+            constant,
+            self.friction,
+            np.zeros(self.planner.iterate_size(q)),
+        )
+        return self, memory.flat()
+
+    def memory(self, flat: Array) -> LocomotionMemory:
+        """Return the parts of a memory.
+
+        Args:
+            flat: (m,), mixed units, such as a row of `Run.memory`.
+        """
+        return LocomotionMemory.of(flat, self.robot.nv, len(self.planner.feet))
+
+    def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        """Return the current generalized forces, (nv,); arguments as in `Controller.torque`."""
+        return memory[: len(v)]
+
+    def update(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
+        """Return the memory at the start of a time step, (m,): a new evaluation at the times of evaluation.
+
+        Arguments as in `Controller.torque`; `command` is that of `legged.Simulation.step`, (5,).
+        """
+        due = is_sample_time(t, self.sampling_rate)
+        if not isinstance(due, Expression) and not due:
+            return memory
+        following = self.evaluated(t, q, v, wrenches, self.memory(memory), *command).flat()
+        return where(due, following, memory)
+
+    def evaluated(
+        self, t: Any, q: Array, v: Array, wrenches: Array, memory: LocomotionMemory, *command: Array
+    ) -> LocomotionMemory:
+        """Return the memory after an evaluation of the law.
+
+        Args:
+            t: Time, [s].
+            q: Configuration, (nq,).
+            v: Velocity, (nv,).
+            wrenches: Wrenches of the ground on the links, (n_links, 6), about each link's origin in its axes.
+            memory: Memory at the last evaluation.
+            command: The command of `legged.Simulation.step`, (5,).
+        """
+        robot, dt = self.robot, 1.0 / self.sampling_rate
+        R, origin = robot.base.pose(q[: robot.base.nq])
+        mass, rate = center_of_mass(robot, q), momentum(robot, q, v)[3:] / robot.mass
+        model = WholeBodyModel(robot, q, v)
+        body = BodyState(mass, rate, R, model.point(0).twist[:3])
+        feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
+        limited = limited_command(self._command(t, memory, command), memory.command, self.height, self.gravity, dt)
+        state, contact = self._gait(t, limited, wrenches, memory)
+        active = [where(c > 0.0, 1.0, 0.0) for c in contact]
+        places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
+        plane = self._plane(places, memory.slope, dt)
+        landings, error = self._landings(state, feet, body, origin, limited, plane)
+        footsteps, swings = self._swings(state, landings, places, memory.footsteps, plane)
+        path = advanced_path(memory.path, limited, mass, _DRIFT * self.height, dt)
+        reference = body_reference(path, limited, plane, mass, self.height)
+        normals = [self._normal(place, plane) for place in places]
+        motion = FeetMotion(feet, active, state.stance, swings, footsteps, normals)
+        plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
+        found = self.planner.torques(model, plan, reference, motion, memory.friction, memory.iterate)
+        return memory._replace(
+            tau=np.concatenate([np.zeros(robot.base.nv), found.tau]),
+            gait=state.flat(),
+            command=limited,
+            path=path,
+            slope=plane.slope,
+            places=np.array(places),
+            footsteps=np.array(footsteps),
+            contact=np.stack(contact),
+            deviation=np.sqrt(error @ error),
+            wrenches=plan.wrenches,
+            iterate=found.iterate,
+            residuals=np.stack([plan.residual, found.residual]),
+        )
+
+    def _gait(self, t: Any, command: Array, wrenches: Array, memory: LocomotionMemory) -> tuple[GaitState, list[Any]]:
+        """Return the state of the gait, and the contact of each foot as `LocomotionMemory.contact`, (n,)."""
+        dt = 1.0 / self.sampling_rate
+        touched = [self._touches(wrenches[foot.link]) for foot in self.planner.feet]
+        walk = self._walks(command, memory)
+        parameters = self._parameters(self._target(t, memory.target), command[:2], command[2])
+        state = GaitState.of(memory.gait).advanced(dt, walk, touched, parameters)
+        fade = dt / _CONTACT_TIME
+        contact = [
+            where(k > 0.5, np.maximum(c, np.maximum(old - fade, 0.0)), 0.0)
+            for k, c, old in zip(state.stance, touched, memory.contact, strict=True)
+        ]
+        return state, contact
+
+    def _plane(self, places: Sequence[Array], slope: Array, dt: float) -> GroundPlane:
+        """Return the plane through the last places of contact, whose slope follows them with a delay."""
+        share = np.minimum(1.0, dt / (_SLOPE_TIME * np.sqrt(self.height / self.gravity)))
+        fit = plane_of(places, self.height)
+        return GroundPlane(fit.point, slope + share * (fit.slope - slope))
+
+    def _landings(
+        self, state: GaitState, feet: Array, body: BodyState, origin: Array, command: Array, plane: GroundPlane
+    ) -> tuple[list[Array], Array]:
+        """Return (landing place of each foot on the ground, (n, 3); deviation as in `FootstepLaw.landing`, (2,))."""
+        R, stance, velocity = body.rotation, state.stance, body.velocity[:2]
+        level = np.sqrt(R[0, 0] * R[0, 0] + R[1, 0] * R[1, 0])
+        forward = np.array([R[0, 0], R[1, 0]]) / level
+        heading = np.array([forward, [-forward[1], forward[0]]])
+        xi = body.position[:2] + velocity / self.steps.omega
+        landings, error = self.steps.landing(state, feet, xi, heading, command[:2], command[2])
+        places = []
+        for i, landing in enumerate(landings):
+            hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
+            place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
+            places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
+        return places, error
+
+    def _swings(
+        self,
+        state: GaitState,
+        landings: Sequence[Array],
+        places: Sequence[Array],
+        footsteps: Array,
+        plane: GroundPlane,
+    ) -> tuple[list[Array], list[Swing]]:
+        """Return the landing places, (n, 3), which move slowly during a swing, and the paths of the feet to them."""
+        dt, targets, swings = 1.0 / self.sampling_rate, [], []
+        feet = zip(landings, footsteps, places, state.stance, state.swing_progress, state.duty, strict=True)
+        for landing, last, place, stands, progress, duty in feet:
+            duration = (1.0 - duty) * state.period
+            moved = last + (landing - last) * np.minimum(1.0, dt / (_REPLAN * duration + dt))
+            target = where(stands > 0.5, landing, moved)
+            targets.append(target)
+            swings.append(self._swing(progress, duration, place, target, plane))
+        return targets, swings
+
+    def _normal(self, place: Array, plane: GroundPlane) -> Array:
+        return plane.normal if self.terrain is None else self.terrain.normal(place[0], place[1])
+
+    def _command(self, t: Any, memory: LocomotionMemory, given: tuple[Array, ...]) -> Array:
+        """Return the command of this time, (5,)."""
+        own = self.commands
+        if given:
+            return read_command(given[0])
+        if own is None or (isinstance(own, Command) and own.is_constant):
+            return memory.constant_command
+        return read_command(own(t))
+
+    def _walks(self, command: Array, memory: LocomotionMemory) -> Any:
+        """Return 1 if the robot is to walk: if it has to move or to catch itself."""
+        speed = np.sqrt(command[0] * command[0] + command[1] * command[1] + (self.height * command[2]) ** 2)
+        moves = speed > _STILL * np.sqrt(self.gravity * self.height)
+        walking = memory.gait[1] > 0.5
+        extent = float(np.min(np.ptp(self.steps.stances, axis=0))) / 2.0
+        most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
+        off = where(walking, _CAUGHT, 1.0) * most
+        return where(moves | (memory.deviation > off), 1.0, 0.0)
+
+    def _target(self, t: Any, first: Array) -> Array:
+        """Return the parameters of the gait of this time, (1 + 2 n,), given those of the first gait."""
+        target = first
+        for start, schedule in self.schedules[1:]:
+            target = where(t >= start, schedule.parameters, target)
+        return target
+
+    def _parameters(self, target: Array, velocity: Array, yaw_rate: Any) -> Array:
+        """Return the parameters of the desired gait with a shorter period at high speed, (1 + 2 n,)."""
+        n = len(self.planner.feet)
+        radius = float(np.max(np.linalg.norm(self.steps.stances, axis=1)))
+        speed = np.sqrt(velocity @ velocity) + np.abs(yaw_rate) * radius
+        travel = speed * target[0] * target[1] / (_TRAVEL * self.height)
+        return np.concatenate([np.stack([target[0] / np.maximum(1.0, travel)]), target[1 : 1 + n], target[1 + n :]])
+
+    def _touches(self, wrench: Array) -> Any:
+        force = wrench[3:]
+        return where(force @ force > (_TOUCH * self.robot.mass * self.gravity) ** 2, 1.0, 0.0)
+
+    def _ground_height(self, place: Array, plane: GroundPlane) -> Any:
+        return plane.height(place) if self.terrain is None else self.terrain.height(place[0], place[1])
+
+    def _swing(self, progress: Any, duration: Any, start: Array, end: Array, plane: GroundPlane) -> Swing:
+        """Return the desired motion of a swinging foot."""
+        terrain = self.terrain
+        heights = [] if terrain is None else terrain_heights(terrain, start, end)
+        peak = swing_peak(start, end, _CLEARANCE * self.height, heights)
+        return swing_path(progress, duration, start, end, peak)
