@@ -80,6 +80,18 @@ TARGETS = (
             for case in (simulation.TROT, simulation.BALANCED)
         ),
     ),
+    Target(
+        "hand-built step / step of Simulation",
+        1 / 1.3,
+        (
+            (
+                simulation.STEPPING_KIND,
+                f"{simulation.STEPPING_ROBOTS} robots",
+                f"{simulation.HAND} / {simulation.SIMULATION}",
+            ),
+        ),
+    ),
+    Target("overhead of a call [us]", 20, ((simulation.STEPPING_KIND, "1 robot", simulation.OVERHEAD),), is_upper=True),
     Target("from Python [us]", 5, ((balance.KIND, balance.LAW, "us"),), is_upper=True),
     Target(
         "one robot, times real time",

@@ -22,7 +22,7 @@ from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.contact.rigid import Rigid
 from legged.errors import SimulationInterrupt
 from legged.ground import realistic_ground
-from legged.simulation.checks.divergence import DivergenceCheck
+from legged.simulation.checks.divergence import DivergenceMonitor
 from legged.simulation.simulate import ProgressBar
 
 LATENCY = 4.0
@@ -41,7 +41,7 @@ class Interrupted:
         self.delay, self.begun, self.sent = delay, threading.Event(), []
         self.ended, self.lock = threading.Event(), threading.Lock()
         self.thread = threading.Thread(target=self.send, daemon=True)
-        run, enter, check = TimeLoop.run, ProgressBar.__enter__, DivergenceCheck.all_too_slow_to_judge
+        run, enter, check = TimeLoop.run, ProgressBar.__enter__, DivergenceMonitor.all_are_slow
 
         def begun(loop, members, parameters, schedule, *rest, **named):
             if schedule.steps.sum() > 1:  # more than the comparison of compiled and plain steps
@@ -52,14 +52,14 @@ class Interrupted:
             self.start()
             return enter(bar)
 
-        def checked(bounds, s):
+        def checked(monitor, states):
             self.start()
-            return check(bounds, s)
+            return check(monitor, states)
 
         targets = {
             "loop": (TimeLoop, "run", begun),
             "bar": (ProgressBar, "__enter__", entered),
-            "sample": (DivergenceCheck, "all_too_slow_to_judge", checked),
+            "sample": (DivergenceMonitor, "all_are_slow", checked),
         }
         monkeypatch.setattr(*targets[at])
 

@@ -6,7 +6,8 @@ The function takes members first, ..., end - 1 of a batch through a schedule (`r
 time as a vector has lanes. `arrays` describes five arrays by the address of the first member's row and the stride from
 one row to the next, [bytes]: schedule, parameters, state, outcome, stored states. `samples` holds the number of
 intervals, and for each interval the index at which the state after it is stored, -1 or `CODES_ONLY`. The last block
-repeats the last member in unused lanes. Masks are integers with a bit for each lane.
+repeats the last member in unused lanes. Masks are integers with a bit for each lane. The result is the index of a
+member that has ended, or -1 if there is none.
 """
 
 from __future__ import annotations
@@ -29,17 +30,15 @@ class _Offsets(NamedTuple):
     """Offsets of blocks in the working memory, in doubles.
 
     A block holds some numbers of all lanes: the current interval [start, h, count, number]; the clock [t, h, number];
-    the parameters; the state and its termination code; the next state and its termination code, contiguous; the outcome
-    [code, time, samples]; and the working memory of the kernel.
+    the parameters; two states, each followed by its termination code, of which one is the present and the other the
+    next; the outcome [code, time, samples]; and the working memory of the kernel.
     """
 
     interval: int
     clock: int
     parameters: int
     state: int
-    code: int
-    next_state: int
-    next_code: int
+    other_state: int
     outcome: int
     kernel: int
 
@@ -47,7 +46,7 @@ class _Offsets(NamedTuple):
 def _offsets(graph: Graph, width: int) -> _Offsets:
     parameters, size = graph.inputs[1][1][0], graph.inputs[2][1][0]
     offsets, end = [], 0
-    for length in (4, 3, parameters, size, 1, size, 1, 3):
+    for length in (4, 3, parameters, size + 1, size + 1, 3):
         offsets.append(end)
         end += length * width
     return _Offsets(*offsets, kernel=round_up(end, 8))
@@ -61,7 +60,8 @@ def work_size(graph: Graph, width: int) -> int:
 def assembly(graph: Graph, width: int) -> Iterator[str]:
     """Yield the loop; the kernel that computes a step comes from one of the kernel writers."""
     yield "declare i64 @llvm.smin.i64(i64, i64)"
-    yield "declare i64 @llvm.smax.i64(i64, i64)"
+    if width > 1:
+        yield f"declare i64 @llvm.vector.reduce.smax.v{width}i64(<{width} x i64>)"
     for name in ("gather", "scatter"):
         yield from _copy_function(name, width)
     yield f"define i64 @{ENTRY_POINT}(i64 %first, i64 %end, ptr %arrays, ptr %samples, ptr %work) {ATTRIBUTES} {{"
@@ -126,7 +126,8 @@ class _LoopWriter:
     """Writes the body of the function.
 
     Counters and masks are variables in memory, which LLVM promotes to registers where it can: %k, first member of the
-    block; %p, interval; %i, step in the interval; %n, steps of the interval; %ended, mask of members that have ended.
+    block; %p, interval; %i, step in the interval; %n, steps of the interval; %ended, mask of members that have ended;
+    %result, the result. The kernel's table of arrays holds the pointers to the present and the next state.
     """
 
     def __init__(self, graph: Graph, width: int):
@@ -138,12 +139,14 @@ class _LoopWriter:
         """Return the instructions."""
         w, at = self.w, self.at
         w.label("start")
-        for name in ("k", "p", "i", "n", "ended"):
+        for name in ("k", "p", "i", "n", "ended", "result"):
             w.assign("alloca i64, align 8", f"%{name}_at")
         w.assign("alloca [5 x ptr], align 8", "%kernel_arrays")
-        for i, offset in enumerate((at.clock, at.parameters, at.state, at.next_state, at.next_code)):
+        for i, offset in enumerate((at.clock, at.parameters)):
             w.emit(f"store ptr {w.gep('%work', offset)}, ptr {w.gep('%kernel_arrays', i, 'ptr')}, align 8")
+        self._set_states(w.gep("%work", at.state), w.gep("%work", at.other_state))
         self._set("k", "%first")
+        self._set("result", "-1")
         w.assign("sub i64 %end, 1", "%last")
         w.assign("load i64, ptr %samples, align 8", "%intervals")
         w.jump("block")
@@ -158,10 +161,11 @@ class _LoopWriter:
         """Load the members of a block; members that ended before stay as they are."""
         w = self.w
         w.label("block")
-        self._copy_rows("gather", _PARAMETERS, self.at.parameters, self.parameters)
-        self._copy_rows("gather", _STATE, self.at.state, self.size)
-        self._copy_rows("gather", _OUTCOME, self.at.outcome, 3)
-        w.store(w.float_constant(0.0), "%work", self.at.code)
+        self._copy_rows("gather", _PARAMETERS, self._work(self.at.parameters), self.parameters)
+        state, _ = self._states()
+        self._copy_rows("gather", _STATE, state, self.size)
+        self._copy_rows("gather", _OUTCOME, self._work(self.at.outcome), 1)
+        w.store(w.float_constant(0.0), state, self.size * self.width)
         has_ended = w.fcmp("une", w.load("%work", self.at.outcome), w.float_constant(0.0))
         self._set("ended", self._mask(has_ended))
         self._set("p", "0")
@@ -174,14 +178,13 @@ class _LoopWriter:
         """Load an interval [start, h, count, number]; the lane with the most steps determines their number."""
         w, at, width = self.w, self.at, self.width
         w.label("interval")
-        self._copy_rows("gather", _SCHEDULE, at.interval, 4, w.assign(f"mul i64 {self._get('p')}, 32"))
+        self._copy_rows("gather", _SCHEDULE, self._work(at.interval), 4, w.assign(f"mul i64 {self._get('p')}, 32"))
         for source, target in ((1, 1), (3, 2)):  # h and number
             w.store(w.load("%work", at.interval + source * width), "%work", at.clock + target * width)
-        most = "0"
-        for lane in range(width):
-            count = w.assign(f"load double, ptr {w.gep('%work', at.interval + 2 * width + lane)}, align 8")
-            most = w.assign(f"call i64 @llvm.smax.i64(i64 {most}, i64 {w.assign(f'fptosi double {count} to i64')})")
-        self._set("n", most)
+        counts = w.assign(f"fptosi {w.float_type} {w.load('%work', at.interval + 2 * width)} to {w.int_type}")
+        if width > 1:
+            counts = w.assign(f"call i64 @llvm.vector.reduce.smax.v{width}i64({w.int_type} {counts})")
+        self._set("n", counts)
         self._set("i", "0")
         w.jump("next_step")
         w.label("next_step")
@@ -199,20 +202,29 @@ class _LoopWriter:
         not_finite = w.assign(f"call i64 @{scalar.KERNEL}(ptr %kernel_arrays{work})")
         stepping = self._and(self._mask(w.fcmp("olt", i, count)), self._active())
         failed = self._and(not_finite, stepping)
-        advancing = self._lanes(self._and(stepping, self._not(failed)))
+        advancing = self._and(stepping, self._not(failed))
+        state, following = self._states()
+        w.branch(w.assign(f"icmp eq i64 {advancing}, {self.all}"), "all_advance", "some_advance")
+        w.label("all_advance")
+        self._set_states(following, state)
+        w.jump("finite")
+        w.label("some_advance")
+        lanes = self._lanes(advancing)
         for j in range(self.size + 1):  # the state and its termination code
-            self._copy_lanes(advancing, at.next_state + j * width, at.state + j * width)
+            self._copy_lanes(lanes, following, state, j, j)
         w.branch(w.assign(f"icmp ne i64 {failed}, 0"), "failed", "finite")
         w.label("failed")
-        failed_lanes = self._lanes(failed)
-        w.store(w.float_constant(-1.0), "%work", at.next_code)
-        self._copy_lanes(failed_lanes, at.next_code, at.outcome)
-        self._copy_lanes(failed_lanes, at.clock, at.outcome + width)
+        failed_lanes, outcome = self._lanes(failed), self._work(at.outcome)
+        self._copy_rows("gather", _OUTCOME, outcome, 3)
+        w.store(w.float_constant(-1.0), following, self.size * width)
+        self._copy_lanes(failed_lanes, following, outcome, self.size, 0)
+        self._copy_lanes(failed_lanes, self._work(at.clock), outcome, 0, 1)
+        self._copy_rows("scatter", _OUTCOME, outcome, 3)
         # Restore the initial state: an ended lane whose arguments are out of the range of the elementary functions'
         # formulas would slow down the other lanes.
-        self._copy_rows("gather", _STATE, at.next_state, self.size)
+        self._copy_rows("gather", _STATE, following, self.size)
         for j in range(self.size):
-            self._copy_lanes(failed_lanes, at.next_state + j * width, at.state + j * width)
+            self._copy_lanes(failed_lanes, following, state, j, j)
         self._set("ended", w.assign(f"or i64 {self._get('ended')}, {failed}"))
         w.jump("finite")
         w.label("finite")
@@ -224,20 +236,26 @@ class _LoopWriter:
         w, at = self.w, self.at
         w.label("interval_end")
         sample = w.assign(f"load i64, ptr {w.gep(w.gep('%samples', 1, 'i64'), self._get('p'), 'i64')}, align 8")
-        w.branch(w.assign(f"icmp sge i64 {sample}, 0"), "store", "unstored")
-        w.label("unstored")
-        w.branch(w.assign(f"icmp eq i64 {sample}, {CODES_ONLY}"), "codes", "advance")
+        (state, _), active, outcome = self._states(), self._active(), self._work(at.outcome)
+        has_code = self._mask(w.fcmp("une", w.load(state, self.size * self.width), w.float_constant(0.0)))
+        ending = self._and(has_code, active)
+        is_stored = w.assign(f"icmp sge i64 {sample}, 0")
+        w.branch(is_stored, "store", "unstored")
         w.label("store")
-        self._copy_rows("scatter", _STORED, at.state, self.size, w.assign(f"mul i64 {sample}, {8 * self.size}"))
-        w.jump("codes")
-        w.label("codes")
-        active = self._active()
+        self._copy_rows("scatter", _STORED, state, self.size, w.assign(f"mul i64 {sample}, {8 * self.size}"))
+        w.jump("outcome")
+        w.label("unstored")
+        codes_only = w.assign(f"icmp eq i64 {sample}, {CODES_ONLY}")
+        is_ending = w.assign(f"icmp ne i64 {ending}, 0")
+        w.branch(w.assign(f"and i1 {codes_only}, {is_ending}"), "outcome", "advance")
+        w.label("outcome")
+        self._copy_rows("gather", _OUTCOME, outcome, 3)
+        self._copy_lanes(self._lanes(ending), state, outcome, self.size, 0)
+        counted = w.assign(f"select i1 {is_stored}, i64 {active}, i64 0")
         stored = w.broadcast(w.assign(f"sitofp i64 {w.assign(f'add i64 {sample}, 1')} to double"))
         w.store(stored, "%work", at.clock)  # scratch memory between steps
-        self._copy_lanes(self._lanes(active), at.clock, at.outcome + 2 * self.width)
-        has_code = self._mask(w.fcmp("une", w.load("%work", at.code), w.float_constant(0.0)))
-        ending = self._and(has_code, active)
-        self._copy_lanes(self._lanes(ending), at.code, at.outcome)
+        self._copy_lanes(self._lanes(counted), self._work(at.clock), outcome, 0, 2)
+        self._copy_rows("scatter", _OUTCOME, outcome, 3)
         self._set("ended", w.assign(f"or i64 {self._get('ended')}, {ending}"))
         w.jump("advance")
         w.label("advance")
@@ -247,13 +265,14 @@ class _LoopWriter:
     def _end_block(self) -> None:
         w = self.w
         w.label("finish")
-        self._copy_rows("scatter", _STATE, self.at.state, self.size)
-        self._copy_rows("scatter", _OUTCOME, self.at.outcome, 3)
+        self._copy_rows("scatter", _STATE, self._states()[0], self.size)
+        has_ended = w.assign(f"icmp ne i64 {self._get('ended')}, 0")
+        self._set("result", w.assign(f"select i1 {has_ended}, i64 {self._get('k')}, i64 {self._get('result')}"))
         k = w.assign(f"add i64 {self._get('k')}, {self.width}")
         self._set("k", k)
         w.branch(w.assign(f"icmp slt i64 {k}, %end"), "block", "done")
         w.label("done")
-        w.emit("ret i64 0")
+        w.emit(f"ret i64 {self._get('result')}")
 
     def _get(self, name: str) -> Value:
         return self.w.assign(f"load i64, ptr %{name}_at, align 8")
@@ -283,14 +302,29 @@ class _LoopWriter:
         bits = self.w.assign(f"trunc i64 {mask} to i{self.width}")
         return bits if self.width == 1 else self.w.assign(f"bitcast i{self.width} {bits} to {self.w.bool_type}")
 
-    def _copy_lanes(self, lanes: Value, source: int, target: int) -> None:
-        """Copy a number within the working memory in the lanes where a condition is true."""
-        w = self.w
-        w.store(w.select(lanes, w.load("%work", source), w.load("%work", target)), "%work", target)
+    def _work(self, offset: int) -> Value:
+        """Return the pointer to a block of the working memory."""
+        return self.w.gep("%work", offset)
 
-    def _copy_rows(self, name: str, array: int, block: int, size: int, offset: Value = "0") -> None:
+    def _states(self) -> list[Value]:
+        """Return the pointers to the present and the next state."""
+        return [self.w.assign(f"load ptr, ptr {self.w.gep('%kernel_arrays', i, 'ptr')}, align 8") for i in (2, 3)]
+
+    def _set_states(self, state: Value, following: Value) -> None:
+        """Make two blocks the present and the next state."""
+        w = self.w
+        for i, pointer in enumerate((state, following, w.gep(following, self.size * self.width)), 2):
+            w.emit(f"store ptr {pointer}, ptr {w.gep('%kernel_arrays', i, 'ptr')}, align 8")
+
+    def _copy_lanes(self, lanes: Value, source: Value, target: Value, i: int, j: int) -> None:
+        """Copy number i of a block to number j of another in the lanes where a condition is true."""
+        w = self.w
+        i, j = i * self.width, j * self.width
+        w.store(w.select(lanes, w.load(source, i), w.load(target, j)), target, j)
+
+    def _copy_rows(self, name: str, array: int, block: Value, size: int, offset: Value = "0") -> None:
         """Gather or scatter `size` numbers of the block's members."""
         if size:
             rows, k = self.w.gep("%arrays", 2 * array, "i64"), self._get("k")
-            rest = f"i64 %last, i64 {offset}, ptr {self.w.gep('%work', block)}, i64 {size}"
+            rest = f"i64 %last, i64 {offset}, ptr {block}, i64 {size}"
             self.w.emit(f"call void @legged_{name}(ptr {rows}, i64 {k}, {rest})")

@@ -217,22 +217,23 @@ class PreparedLoop:
         self._samples = np.concatenate([[len(samples)], samples]).astype(np.int64)
         self._work = np.empty(work_size)
         self._addresses = self._layouts.ctypes.data, self._samples.ctypes.data
-        self._alone = partial(function, 0, self._count, *self._addresses, _aligned(self._work))
+        numbers = [ctypes.c_int64(n) for n in (0, self._count)]  # converted once, which saves a quarter of a call
+        pointers = [ctypes.c_void_p(address) for address in (*self._addresses, _aligned(self._work))]
+        self._alone = partial(function, *numbers, *pointers)
 
-    def __call__(self, threads: int, most: int | None = None) -> None:
-        """Advance the members in place.
+    def __call__(self, threads: int, most: int | None = None) -> bool:
+        """Advance the members in place, and return whether any of them has ended.
 
         Args:
             threads: Maximal number of threads.
             most: Largest number of members of one call of machine code, which Ctrl-C cannot interrupt.
         """
         if threads == 1 and (most is None or most >= self._count):
-            self._alone()
-            return
+            return self._alone() >= 0
         step = max(-(-self._count // (4 * threads) // self.width) * self.width, self.width)
         step = min(step, most or step)
         chunks = [(first, min(first + step, self._count)) for first in range(0, self._count, step)]
-        run_chunks(chunks, min(threads, len(chunks)), self._run_chunk)
+        return run_chunks(chunks, min(threads, len(chunks)), self._run_chunk) >= 0
 
     def _run_chunk(self, first: int, end: int) -> int:
         work = np.empty(self._work_size)

@@ -73,6 +73,8 @@ class Clock:
         count = len(loops)
         self.integrator, self.free_steps = integrator, 0
         self._origin, self._ticks = np.zeros(count), np.zeros(count)
+        self._passed = 0  # time steps of all robots besides `_ticks`
+        self._common: tuple[float, float] | None = None  # origin and ticks if they are equal for all robots
         self.phase, self._next = np.zeros(count), np.zeros(count)
         self._written: Array | None = None  # the intervals that hold the phases, and their number of steps
         self._written_steps = 0
@@ -82,7 +84,16 @@ class Clock:
     @property
     def times(self) -> Array:
         """Time of each robot, (N,), [s]."""
+        self._count_passed()
         return self._origin + self.integrator.step * self._ticks
+
+    def _count_passed(self) -> None:
+        """Add the time steps of all robots to the ticks of each."""
+        if self._passed:
+            self._ticks += self._passed
+            if self._common is not None:
+                self._common = self._common[0], self._common[1] + self._passed
+            self._passed = 0
 
     def restart(self, robots: Sequence[int], loops: Sequence[ClosedLoop]) -> None:
         """Set the time of some robots to zero.
@@ -100,11 +111,13 @@ class Clock:
         Args:
             robots: Their indices, (k,), dimensionless. times: Their times, (k,), [s].
         """
+        self._count_passed()
         self._origin[robots], self._ticks[robots] = times, 0.0
         self._find_breaks(robots)
 
     def snapshot(self) -> tuple[Array, Array, list[ClosedLoop]]:
         """Return a copy of the clock's state: origins (N,), [s], numbers of steps (N,), and closed loops."""
+        self._count_passed()
         return self._origin.copy(), self._ticks.copy(), list(self._loops)
 
     def restore(self, saved: tuple[Array, Array, list[ClosedLoop]]) -> None:
@@ -114,6 +127,7 @@ class Clock:
             saved: The result of `snapshot`; for one robot, its time holds for all.
         """
         origin, ticks, loops = saved
+        self._passed = 0
         self._origin[:], self._ticks[:] = origin, ticks
         self._loops = list(loops) if len(loops) == len(self._loops) else list(loops) * len(self._loops)
         self._find_breaks(np.arange(len(self._loops)))
@@ -125,12 +139,11 @@ class Clock:
             intervals: Receives [start, h, count, phase] of each robot, (N, 1, 4), mixed units.
             steps: Number of steps.
         """
-        if len(intervals) == 1:  # several times faster than on arrays
-            intervals[0, 0, 0] = self._origin.item() + self.integrator.step * self._ticks.item()
+        if self._common is not None:  # several times faster than on arrays
+            origin, ticks = self._common
+            intervals[:, 0, 0] = origin + self.integrator.step * (ticks + self._passed)
         else:
-            start = intervals[:, 0, 0]
-            np.multiply(self._ticks, self.integrator.step, out=start)
-            start += self._origin
+            intervals[:, 0, 0] = self.times
         if self._written is not intervals or self._written_steps != steps:
             intervals[:, 0, 1], intervals[:, 0, 2], intervals[:, 0, 3] = self.integrator.step, steps, self.phase
             self._written, self._written_steps = intervals, steps
@@ -141,7 +154,7 @@ class Clock:
         Args:
             steps: Number of steps.
         """
-        h, start = self.integrator.step, self.times
+        h, start = self.integrator.step, self.times  # `times` brings the ticks up to date
         end = self._origin + h * (self._ticks + steps)
         plain = np.stack([start, np.full(len(start), h), np.full(len(start), float(steps)), self.phase], axis=1)
         divided = np.flatnonzero(self._next < end - _TOLERANCE * h)
@@ -191,8 +204,9 @@ class Clock:
             running: Mask of the robots that go on, (N,), dimensionless; None for all.
         """
         if passed is None:
-            self._ticks += steps
+            self._passed += steps
         else:
+            self._count_passed()
             self._ticks[passed] += steps
         self.free_steps -= steps
         if self.free_steps <= 0 or running is not None:
@@ -202,6 +216,9 @@ class Clock:
     def _find_breaks(self, robots: Array, running: Array | None = None) -> None:
         """Find phase and next break time of some robots, and the number of steps before the first break time."""
         h, times, self._written = self.integrator.step, self.times, None
+        origin, ticks = float(self._origin[0]), float(self._ticks[0])
+        are_equal = (self._origin == origin).all() and (self._ticks == ticks).all()
+        self._common = (origin, ticks) if are_equal else None
         found: dict[tuple[int, float, float], tuple[int, float]] = {}
         for i in robots.tolist():
             t, origin = float(times[i]), float(self._origin[i])

@@ -107,8 +107,8 @@ class StepEngine(Protocol):
         """
         ...
 
-    def run(self, schedule: Schedule | None, threads: int) -> None:
-        """Advance the robots in place, store the states of samples, and end robots.
+    def run(self, schedule: Schedule | None, threads: int) -> bool:
+        """Advance the robots in place, store the states of samples, and end robots; return whether any has ended.
 
         Args:
             schedule: The intervals [start, h, count, phase], (N, P, 4) or (1, P, 4), and samples; None for the
@@ -199,7 +199,7 @@ class CompiledEngine:
         self._operations = float(count * max(compiled.code.graph.size, 1))
 
     @cached_property
-    def _run(self) -> Callable[[int], None]:
+    def _run(self) -> Callable[[int], bool]:
         schedule = Schedule(self.intervals, np.array([CODES_ONLY]))
         return self.compiled.code.prepared(self._members, self._parameters, schedule)
 
@@ -219,15 +219,15 @@ class CompiledEngine:
             self.run(schedule.part(begin, end), threads)
             yield
 
-    def run(self, schedule: Schedule | None, threads: int) -> None:
+    def run(self, schedule: Schedule | None, threads: int) -> bool:
         """Advance the robots in place; see `StepEngine.run`."""
         if threads > 1:
             steps = self.intervals[0, 0, 2] if schedule is None else schedule.steps.sum()
             threads = min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
         if schedule is None:
-            self._run(threads)
-        else:
-            self.advance(self._members, schedule, threads)
+            return self._run(threads)
+        self.advance(self._members, schedule, threads)
+        return bool(self._members.outcome[:, 0].any())
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""
@@ -278,10 +278,11 @@ class SolverEngine:
                 self._take(members, i, solutions[i], k)
             yield
 
-    def run(self, schedule: Schedule | None, threads: int) -> None:
+    def run(self, schedule: Schedule | None, threads: int) -> bool:
         """Advance the robots in place; see `StepEngine.run`."""
         own = Schedule(self.intervals, np.array([CODES_ONLY])) if schedule is None else schedule
         self.advance(self._members, own, threads)
+        return bool(self._members.outcome[:, 0].any())
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""

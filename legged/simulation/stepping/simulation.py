@@ -154,6 +154,7 @@ class Simulation:
         self._members = Members.at(self._starts.states, 1)
         self._members.stored[:] = 0.0
         self._outcome, self._ended = self._members.outcome[:, 0], np.zeros(count, dtype=bool)
+        self._any_ended = False  # whether some robot may have ended
         self._clock = Clock(self._grid, self._starts.loops)
         self._check = DivergenceCheck.of(self._batch.first.loop, self.integrator)
         energies = Backend(self._batch.first.loop, False, "").energies
@@ -163,6 +164,7 @@ class Simulation:
         self._engine: StepEngine | None = None
         self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
         self._commands: Array | None = None
+        self._command_shape: tuple[int, ...] | None = None  # of the command in `step`
         self._steps, self._next_probe = 0, _FIRST_PROBE
         self._warnings: list[str] = []
         first = self._batch.first
@@ -249,7 +251,7 @@ class Simulation:
                 f"robots with {self._members.state.shape[1]} entries"
             )
         self._members.state[:], self._outcome[:] = rows, state.outcome
-        self._ended = self._outcome != 0.0
+        self._ended, self._any_ended = self._outcome != 0.0, True
         self._monitor.forget(slice(None))
         self._clock.restore(state._clock)
         if state._starts is not self._starts:
@@ -304,12 +306,12 @@ class Simulation:
         engine, clock = self._prepared(command), self._clock
         if n <= clock.free_steps:
             clock.write(engine.intervals, n)
-            engine.run(None, self._thread_count())
+            self._any_ended = engine.run(None, self._thread_count())
         else:
-            engine.run(_schedule(clock.schedule(n)), self._thread_count())
-        outcome = self._outcome
+            self._any_ended = engine.run(_schedule(clock.schedule(n)), self._thread_count())
         self._unchecked += n
-        if np.count_nonzero(outcome):
+        if self._any_ended:
+            outcome = self._outcome
             clock.advance(n, ~self._ended & (outcome != NOT_FINITE), outcome == 0.0)
             if (self._ended != (outcome != 0.0)).any():
                 self._unchecked = self._steps_per_check  # what seems to be a fall may be a divergence
@@ -336,7 +338,7 @@ class Simulation:
         before = clock.times
         if not (before < until).any():
             return
-        engine.run(_schedule(clock.until(until)), self._thread_count())
+        self._any_ended = engine.run(_schedule(clock.until(until)), self._thread_count())
         passed = np.flatnonzero(~self._ended & (self._outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
         self._check_divergence()
@@ -431,11 +433,14 @@ class Simulation:
     def _check_divergence(self) -> None:
         """End the robots whose motion has diverged, also those that have just fallen."""
         self._unchecked, outcome = 0, self._outcome
-        running = ~self._ended & (outcome != NOT_FINITE)
-        codes = self._monitor.codes(self._clock.times, self._members.state, running)
-        found = codes != 0.0
-        outcome[found] = codes[found]
-        self._ended = outcome != 0.0
+        if not self._monitor.all_are_slow(self._members.state):
+            running = ~self._ended & (outcome != NOT_FINITE)
+            codes = self._monitor.codes(self._clock.times, self._members.state, running)
+            found = codes != 0.0
+            if found.any():
+                outcome[found], self._any_ended = codes[found], True
+        if self._any_ended:
+            self._ended = outcome != 0.0
 
     def _reason(self, i: int, code: int) -> str:
         if code < 0:
@@ -521,15 +526,17 @@ class Simulation:
             return engine
         if type(command) is not np.ndarray or command.dtype is not _FLOAT:
             command = array("command", command)
-        known = self._commands
-        if known is None or command.shape != (known.shape if self.num is not None else known.shape[1:]):
+        if command.shape != self._command_shape:
             self._check_command(command)
-        if not math.isfinite(np.vdot(command, command)):
+        numbers = command.ravel()
+        if not math.isfinite(numbers.dot(numbers)):
             array("command", command)  # raises the error if an entry is not finite
         if engine is None or engine.command is None:
             engine = self._engine = self._new_engine(command.shape[-1])
-        self._commands = engine.commands
-        self._commands[:] = command
+        if engine.commands is not self._commands:
+            self._commands = engine.commands
+            self._command_shape = self._commands.shape if self.num is not None else self._commands.shape[1:]
+        engine.commands[:] = command
         return engine
 
     def _check_command(self, command: Array) -> None:
