@@ -170,4 +170,4 @@ def _processor() -> str:
         name = next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), name)
     except OSError:
         pass
-    return f"{name} ({llvm.target_description().split()[1]})"
+    return f"{name} ({llvm.default_target().cpu})"

@@ -45,18 +45,37 @@ ARGUMENTS: dict[str, StandardArgument] = {
 
 
 @overload
-def compile(function: Callable[P, R], robot: None = None, *, report: bool = False, **shapes: Any) -> Kernel[P, R]: ...
+def compile(
+    function: Callable[P, R], robot: None = None, *, target: str | None = None, report: bool = False, **shapes: Any
+) -> Kernel[P, R]: ...
 @overload
 def compile(
-    function: Callable[..., R], robot: Any, *, parameters: Sequence[str], report: bool = False, **shapes: Any
+    function: Callable[..., R],
+    robot: Any,
+    *,
+    parameters: Sequence[str],
+    target: str | None = None,
+    report: bool = False,
+    **shapes: Any,
 ) -> Kernel[..., R]: ...
 @overload
 def compile(
-    function: Callable[Concatenate[Robot, P], R], robot: Robot, *, report: bool = False, **shapes: Any
+    function: Callable[Concatenate[Robot, P], R],
+    robot: Robot,
+    *,
+    target: str | None = None,
+    report: bool = False,
+    **shapes: Any,
 ) -> Kernel[P, R]: ...
 @gc_paused()
 def compile(
-    function: Callable[..., Any], robot: Any = None, *, parameters: Any = None, report: bool = False, **shapes: Any
+    function: Callable[..., Any],
+    robot: Any = None,
+    *,
+    parameters: Any = None,
+    target: str | None = None,
+    report: bool = False,
+    **shapes: Any,
 ) -> Kernel:
     """Return function(robot, *arrays) compiled to machine code, as a kernel that is called with the arrays.
 
@@ -79,6 +98,9 @@ def compile(
         robot: Its first argument, a `legged.Robot` or `legged.loops.ClosedRobot`; None for a function of arrays alone.
         parameters: Names of numbers of the robot, see `Robot.parameters`. The kernel has a last argument `parameters`
             with their entries one after the other, (n,), and checks them at each call as the robot's definition does.
+        target: Processor for which to compile: "sse2", "avx2" (with FMA), "avx512" or "neon", or "native" for all
+            features of this one; by default what the environment variable LEGGED_TARGET names, or "native". Results of
+            different targets agree up to rounding.
         report: Print a table of the compiler's passes with their operations and processor times.
         shapes: Shapes that do not follow from names; () for a scalar, a number of entries for a vector.
 
@@ -87,21 +109,22 @@ def compile(
         UnknownNameError: If a shape is given for an argument that the function does not have, or for an unknown
             parameter.
         DefinitionError: If a parameter is given twice.
+        TargetError: If the target is unknown, or this processor does not have it.
     """
     if report:
         with CompilationReport() as times:
-            kernel = compile(function, robot, parameters=parameters, **shapes)
+            kernel = compile(function, robot, parameters=parameters, target=target, **shapes)
         print(times)
         return kernel
     names, shapes = _parameter_names(function, robot, parameters, shapes)
     shapes = _shapes(function, robot, shapes)
     if not names:
         graph = cached_graph(function, robot, shapes, lambda: _traced(function, robot, shapes))
-        return Kernel(graph, _name(function), _meanings(graph, robot))
+        return Kernel(graph, _name(function), _meanings(graph, robot), target)
     vector = robot.parameter_vector(names)
     graph = cached_graph(function, (robot, names), shapes, lambda: _traced(function, robot, shapes, vector))
     meanings = {**_meanings(graph, robot), PARAMETERS: f"the entries of {', '.join(names)}"}
-    return ParametricKernel(graph, _name(function), meanings, vector)
+    return ParametricKernel(graph, _name(function), meanings, vector, target)
 
 
 def _meanings(graph: Graph, robot: Any) -> dict[str, str]:

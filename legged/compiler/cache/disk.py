@@ -59,7 +59,8 @@ def _environment() -> str | None:
     if source is None:
         return None
     compiler = f"legged {__version__} {source}, object header {object.__basicsize__}, Python {sys.version}"
-    return f"{compiler}, NumPy {np.__version__}, llvmlite {llvmlite.__version__}, {llvm.target_description()}"
+    processor = llvm.target_description(llvm.target_named(llvm.NATIVE))
+    return f"{compiler}, NumPy {np.__version__}, llvmlite {llvmlite.__version__}, {processor}"
 
 
 def _generation() -> str:

@@ -14,27 +14,29 @@ from legged.compiler.ir.graph import Graph
 _MAX_UNUSED = 32
 """Number of modules of machine code that stay in memory without a kernel that uses them, the most recent ones."""
 
-_Key = tuple[str, str, str]
+_Key = tuple[str, ...]
 _lock = threading.Lock()
 _loaded: WeakValueDictionary[_Key, llvm.LoadedCode] = WeakValueDictionary()
 _recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
 
 
-def load(graph: Graph, program: Callable[[Graph], str]) -> llvm.LoadedCode:
+def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> llvm.LoadedCode:
     """Return a graph's machine code: from memory, else from the cache folder, else compiled and stored there.
 
     Args:
         graph: What to compute.
         program: Writes the LLVM IR of the graph; called only if the graph has to be compiled.
+        target: The processor.
     """
-    key = (program.__name__, f"single array: {graph.is_bare}", graph.digest)
+    key = (program.__name__, f"single array: {graph.is_bare}", graph.digest, llvm.target_description(target))
     with _lock:
         code = _loaded.get(key)
         if code is None:
             file = disk.file_name(disk.CODE, *key)
             content = disk.read(file)
             if content is None:
-                content = llvm.machine_code(program(graph))
+                with llvm.target_context(target):
+                    content = llvm.machine_code(program(graph))
                 disk.write(file, content)
             code = _loaded[key] = llvm.LoadedCode(content)
             tables.bind(code, graph)

@@ -1,19 +1,24 @@
-"""Compilation of LLVM IR to machine code for the processor of this computer, and loading of machine code."""
+"""Targets, compilation of LLVM IR to machine code for them, and loading of machine code."""
 
 from __future__ import annotations
 
 import ctypes
+import os
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import llvmlite.binding as llvm
 import numpy as np
 
+from legged.arguments import shown
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 from legged.compiler.ir.pass_times import compiler_pass
+from legged.errors import LeggedError
 
 _OPTIMIZATION_LEVEL = 2
 _OPTION = "-enable-misched=false"
@@ -33,30 +38,131 @@ def _initialize() -> None:
     _add_symbols()
 
 
-def _machine() -> llvm.TargetMachine:
-    """Return a new target machine for this computer; an execution engine takes ownership of the one it receives."""
-    _initialize()
-    target = llvm.Target.from_triple(llvm.get_process_triple())
-    reloc = "static" if target.name in ("x86", "x86-64") else "default"
-    return target.create_target_machine(
-        cpu=llvm.get_host_cpu_name(),
-        features=_features(),
-        opt=_OPTIMIZATION_LEVEL,
-        reloc=reloc,
-        codemodel="jitdefault",
-        jit=True,
-    )
+class TargetError(LeggedError, ValueError):
+    """A target that is unknown, or that this processor does not have."""
 
 
-def _features() -> str:
-    return llvm.get_host_cpu_features().flatten()
+class Target(NamedTuple):
+    """The processor for which machine code is compiled.
+
+    Attributes:
+        name: "native", or a key of `TARGETS`. cpu, features: The processor as LLVM names it.
+        width: Number of doubles in a vector.
+    """
+
+    name: str
+    cpu: str
+    features: str
+    width: int
+
+
+NATIVE = "native"
+"""Name of the target with all features of this processor."""
+TARGETS = {
+    "sse2": (Target("sse2", "x86-64", "", 2), "x86", ("sse2",)),
+    "avx2": (Target("avx2", "x86-64-v3", "+fast-gather", 4), "x86", ("avx2", "fma", "bmi2")),
+    "avx512": (Target("avx512", "x86-64-v4", "", 8), "x86", ("avx512f", "avx512bw", "avx512dq", "avx512vl")),
+    "neon": (Target("neon", "generic", "", 2), "aarch64", ()),
+}
+"""Targets by name, with their family of processors and the features that a processor must have."""
+
+
+def target_named(name: str) -> Target:
+    """Return a target of this processor.
+
+    Args:
+        name: "native", for all features of the processor, or a key of `TARGETS`.
+
+    Raises:
+        TargetError: The name is unknown, or the processor lacks a feature.
+    """
+    if name == NATIVE:
+        return _native()
+    if name not in TARGETS:
+        raise TargetError(f"target must be one of {', '.join((NATIVE, *TARGETS))}, got {shown(name)}")
+    target, family, needed = TARGETS[name]
+    if family != _family():
+        raise TargetError(f"target {name!r} needs {_FAMILIES[family]}; this is {llvm.get_process_triple()}")
+    features = llvm.get_host_cpu_features()
+    missing = [feature for feature in needed if not features.get(feature)]
+    if missing:
+        raise TargetError(f"target {name!r} needs the features {', '.join(missing)}, which this processor lacks")
+    return target
 
 
 @cache
-def vector_width() -> int:
-    """Return the number of doubles in a vector of this processor."""
+def default_target() -> Target:
+    """Return the target that the environment variable LEGGED_TARGET names, by default "native".
+
+    Raises:
+        TargetError: See `target_named`.
+    """
+    try:
+        return target_named(os.environ.get("LEGGED_TARGET") or NATIVE)
+    except TargetError as error:
+        raise TargetError(f"LEGGED_TARGET: {error}") from None
+
+
+@cache
+def _native() -> Target:
     features = llvm.get_host_cpu_features()
-    return 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+    width = 8 if features.get("avx512f") else 4 if features.get("avx") else 2
+    return Target(NATIVE, llvm.get_host_cpu_name(), features.flatten(), width)
+
+
+_FAMILIES = {"x86": "an x86-64 processor", "aarch64": "a 64-bit ARM processor"}
+
+
+def _family() -> str:
+    machine = llvm.get_process_triple().partition("-")[0]
+    return {"x86_64": "x86", "amd64": "x86", "aarch64": "aarch64", "arm64": "aarch64"}.get(machine, machine)
+
+
+class _Current(threading.local):
+    """The target of the code that this thread writes."""
+
+    target: Target | None = None
+
+
+_current = _Current()
+
+
+@contextmanager
+def target_context(target: Target) -> Iterator[None]:
+    """Write and compile code for a target inside the context.
+
+    Args:
+        target: The target.
+    """
+    before, _current.target = _current.target, target
+    try:
+        yield
+    finally:
+        _current.target = before
+
+
+def current_target() -> Target:
+    """Return the target of the code that this thread writes."""
+    return _current.target or default_target()
+
+
+def vector_width() -> int:
+    """Return the number of doubles in a vector of the current target."""
+    return current_target().width
+
+
+def _machine(target: Target, triple: str = "") -> llvm.TargetMachine:
+    """Return a new target machine; an execution engine takes ownership of the one it receives."""
+    _initialize()
+    found = llvm.Target.from_triple(triple or llvm.get_process_triple())
+    return found.create_target_machine(
+        cpu=target.cpu,
+        features=target.features,
+        opt=_OPTIMIZATION_LEVEL,
+        reloc="static" if found.name in ("x86", "x86-64") else "default",
+        codemodel="jitdefault",
+        jit=True,
+    )
 
 
 def _add_symbols() -> None:
@@ -76,19 +182,36 @@ def _address(function: Any) -> int:
     return ctypes.cast(function, ctypes.c_void_p).value or 0
 
 
-def target_description() -> str:
-    """Return everything that machine code depends on besides the IR: the processor, LLVM's version and its options."""
+def target_description(target: Target) -> str:
+    """Return everything that machine code depends on besides the IR: the processor, LLVM's version and its options.
+
+    Args:
+        target: The target.
+    """
     version = ".".join(map(str, llvm.llvm_version_info))
-    processor = f"{llvm.get_process_triple()} {llvm.get_host_cpu_name()} {_features()}"
+    processor = f"{llvm.get_process_triple()} {target.cpu} {target.features}"
     return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {_OPTION}"
 
 
 def machine_code(ir: str) -> bytes:
-    """Return an LLVM module in textual IR, compiled to an object file."""
-    machine = _machine()
+    """Return an LLVM module in textual IR, compiled to an object file for the current target."""
+    machine = _machine(current_target())
     module = _parsed(ir)
     module.triple = llvm.get_process_triple()
     module.data_layout = str(machine.target_data)
+    return _object_file(machine, module)
+
+
+def foreign_machine_code(ir: str, target: Target, triple: str) -> bytes:
+    """Return an LLVM module in textual IR, compiled to an object file for another family of processors.
+
+    Args:
+        ir: The module. target: The target. triple: LLVM's triple of the system, such as "aarch64-linux-gnu".
+    """
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    machine, module = _machine(target, triple), _parsed(ir)
+    module.triple, module.data_layout = triple, str(machine.target_data)
     return _object_file(machine, module)
 
 
@@ -115,7 +238,7 @@ class LoadedCode:
 
     @compiler_pass("loading")
     def __init__(self, object_file: bytes):
-        machine = _machine()
+        machine = _machine(default_target())
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), machine)
         self._engine.add_object_file(llvm.ObjectFileRef.from_data(object_file))
         self._engine.finalize_object()

@@ -58,6 +58,7 @@ class BatchCode:
         run_single: Runs the code for a single state, given the addresses of the arrays.
         on_load: Called with the code once it is loaded, its address, and the number of states up to which no threads
             are used.
+        target: The processor.
     """
 
     def __init__(
@@ -65,14 +66,15 @@ class BatchCode:
         graph: Graph,
         run_single: Callable[[Sequence[int]], int],
         on_load: Callable[[llvm.LoadedCode, int, int], object],
+        target: llvm.Target,
     ):
-        self.graph, self.run_single, self.on_load = graph, run_single, on_load
+        self.graph, self.run_single, self.on_load, self.target = graph, run_single, on_load, target
         self.shapes = [*(shape for _, shape in graph.inputs), *graph.outputs]
 
     @cached_property
     def code(self) -> llvm.LoadedCode:
         """The machine code."""
-        code = machine_code.load(self.graph, selection.batch_module)
+        code = machine_code.load(self.graph, selection.batch_module, self.target)
         self.on_load(code, code.address(batch_loop.ENTRY_POINT), 2 * _CHUNK_OPERATIONS // max(self.graph.size, 1))
         return code
 
@@ -122,10 +124,9 @@ class BatchCode:
     def _run_chunk(self, first: int, end: int, descriptors: int) -> int:
         return self._function(first, end, descriptors, _memory.address(self._work_size))
 
-    @staticmethod
-    def _chunks(count: int, chunk_count: int) -> list[tuple[int, int]]:
+    def _chunks(self, count: int, chunk_count: int) -> list[tuple[int, int]]:
         """Cut the states into chunks of whole blocks, if possible."""
-        width = llvm.vector_width()
+        width = self.target.width
         step = max(-(-count // chunk_count // width) * width, width)
         return [(first, min(first + step, count)) for first in range(0, count, step)]
 

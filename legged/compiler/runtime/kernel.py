@@ -14,7 +14,7 @@ import numpy as np
 
 from legged.arguments import real_array, shown
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import c99, selection
+from legged.compiler.codegen import c99, llvm, selection
 from legged.compiler.codegen.cpython import entry_point, layout
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.pytree import tuple_converter
@@ -85,6 +85,7 @@ class Kernel(Generic[P, R]):
         graph: The traced function.
         arguments: Names, shapes and meanings of the arguments.
         shapes: Shapes of the arguments for one state.
+        target: Name of the processor for which it is compiled, see `legged.compile`.
         code: The machine code for one state.
 
     Raises:
@@ -95,11 +96,19 @@ class Kernel(Generic[P, R]):
         SingularError: If a result is not finite because of a division by zero.
     """
 
-    def __init__(self, graph: Graph, name: str = "kernel", meanings: Mapping[str, str] | None = None):
+    def __init__(
+        self,
+        graph: Graph,
+        name: str = "kernel",
+        meanings: Mapping[str, str] | None = None,
+        target: str | None = None,
+    ):
         self.name, self.graph = name, graph
+        self._target = llvm.default_target() if target is None else llvm.target_named(target)
+        self.target = self._target.name
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
         self.shapes = tuple(a.shape for a in self.arguments)
-        self.code = machine_code.load(graph, selection.single_state_module)
+        self.code = machine_code.load(graph, selection.single_state_module, self._target)
         self._has_entry_point = entry_point.supports(graph) and layout.is_enabled()
         self._idle: list[_Workspace] = []
         if self._has_entry_point:
@@ -111,7 +120,7 @@ class Kernel(Generic[P, R]):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` and `copy` build the kernel from its graph; machine code comes from the cache or is compiled."""
-        return Kernel, (self.graph, self.name, {a.name: a.meaning for a in self.arguments})
+        return Kernel, (self.graph, self.name, {a.name: a.meaning for a in self.arguments}, self.target)
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
@@ -221,6 +230,7 @@ class Kernel(Generic[P, R]):
             self.graph,
             lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),
             partial(entry_point.attach_batch_loop, self.code) if self._has_entry_point else lambda *code: None,
+            self._target,
         )
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:

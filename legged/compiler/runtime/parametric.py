@@ -17,7 +17,7 @@ class ParametricKernel(Kernel[..., Any]):
     """A kernel whose last argument `parameters` holds numbers of the robot, which are checked at each call.
 
     Args:
-        graph, name, meanings: As in `Kernel`.
+        graph, name, meanings, target: As in `Kernel`.
         parameters: The robot's parameters, a `legged.robot.construction.parameters.ParameterVector`.
 
     Attributes:
@@ -27,16 +27,18 @@ class ParametricKernel(Kernel[..., Any]):
         InertiaError, DefinitionError, NotFiniteError: On a call with parameters that no robot has.
     """
 
-    def __init__(self, graph: Graph, name: str, meanings: Mapping[str, str] | None, parameters: Any):
+    def __init__(
+        self, graph: Graph, name: str, meanings: Mapping[str, str] | None, parameters: Any, target: str | None = None
+    ):
         self.parameters = parameters
-        super().__init__(graph, name, meanings)
+        super().__init__(graph, name, meanings, target)
         self._unchecked = type(self).__call__ if self._has_entry_point else self.general
         # `Kernel` has put its entry point in place of `__call__`.
         object.__setattr__(self, "__class__", ParametricKernel)
 
     def __reduce__(self) -> tuple[Any, ...]:
         meanings = {a.name: a.meaning for a in self.arguments}
-        return ParametricKernel, (self.graph, self.name, meanings, self.parameters)
+        return ParametricKernel, (self.graph, self.name, meanings, self.parameters, self.target)
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Return the result of the function; arguments as in `Kernel`.

@@ -146,7 +146,7 @@ class TimeLoop:
 
     def _function(self, module: Callable[[Graph], str]) -> Callable[..., int]:
         types = ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-        return machine_code.load(self.graph, module).function(time_loop.ENTRY_POINT, *types)
+        return machine_code.load(self.graph, module, llvm.default_target()).function(time_loop.ENTRY_POINT, *types)
 
     @cached_property
     def _work_sizes(self) -> dict[int, int]:

@@ -1,0 +1,176 @@
+"""Kernels for other processors: they agree with those for this one, and wrong targets are named."""
+
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import legged
+import robots
+from legged.compiler.codegen import llvm, selection
+from legged.compiler.codegen.elementary import library_symbol
+from legged.compiler.codegen.llvm import TargetError
+from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
+from legged.compiler.runtime.kernel import Kernel
+
+
+def available(name):
+    try:
+        llvm.target_named(name)
+    except TargetError:
+        return False
+    return True
+
+
+AVAILABLE = [name for name in llvm.TARGETS if available(name)]
+
+
+def functions(x):
+    """Elementary functions, divisions and square roots of (3,) numbers."""
+    a, b, c = x
+    d = 1.0 + a * a
+    return np.array([np.sin(a), np.cos(b), np.arctan2(a, c), np.exp(c), np.log(d), np.sqrt(d), a / d, np.tanh(b)])
+
+
+def states(robot, count, seed=0):
+    rng = np.random.default_rng(seed)
+    q = np.array([legged.random_configuration(robot, rng) for _ in range(count)])
+    return q, rng.normal(size=(count, robot.nv)), rng.normal(size=(count, robot.nv))
+
+
+@pytest.mark.parametrize("name", AVAILABLE)
+def test_targets_agree_with_the_native_one(name):
+    """Also batches whose length is no multiple of the lanes."""
+    robot = legged.random_tree(seed=1, links=4)
+    for count in (1, 13):
+        arguments = states(robot, count)
+        native = legged.compile(legged.forward_dynamics, robot, target="native")(*arguments)
+        found = legged.compile(legged.forward_dynamics, robot, target=name)(*arguments)
+        # the condition of the inertia matrix amplifies rounding errors, which fused operations change
+        np.testing.assert_allclose(found, native, rtol=0, atol=1e-9 * abs(native).max())
+    x = np.random.default_rng(1).normal(size=(101, 3)) * (1.0, 30.0, 3.0)
+    native = legged.compile(functions, x=3, target="native")(x)
+    np.testing.assert_allclose(legged.compile(functions, x=3, target=name)(x), native, rtol=4e-15, atol=1e-15)
+
+
+def test_kernels_of_targets_are_distinct_and_survive_pickling():
+    robot = robots.chain(1)
+    for name in (*AVAILABLE, "native"):
+        kernel = legged.compile(legged.inverse_dynamics, robot, target=name)
+        assert kernel.target == name == pickle.loads(pickle.dumps(kernel)).target
+    if len(AVAILABLE) > 1:
+        first, second = (legged.compile(legged.inverse_dynamics, robot, target=name).code for name in AVAILABLE[:2])
+        assert first is not second
+    masses = legged.compile(legged.inverse_dynamics, robot, parameters=["link1.mass"], target=AVAILABLE[0])
+    assert pickle.loads(pickle.dumps(masses)).target == AVAILABLE[0]
+
+
+def test_unknown_and_missing_targets_are_named(monkeypatch):
+    robot = robots.chain(1)
+    with pytest.raises(TargetError, match="target must be one of native, sse2, avx2, avx512, neon, got 'avx'"):
+        legged.compile(legged.inverse_dynamics, robot, target="avx")
+    other = "neon" if AVAILABLE != ["neon"] else "avx2"
+    with pytest.raises(TargetError, match=f"target '{other}' needs a"):
+        legged.compile(legged.inverse_dynamics, robot, target=other)
+    if "sse2" in AVAILABLE:
+        monkeypatch.setattr(llvm.llvm, "get_host_cpu_features", lambda: {"sse2": True})
+        with pytest.raises(TargetError, match="needs the features avx2, fma, bmi2, which this processor lacks"):
+            llvm.target_named("avx2")
+
+
+def test_environment_names_the_default():
+    """Time loops use it, too."""
+    program = """
+import legged, numpy as np
+from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
+print(legged.compile(lambda x: np.sin(x), x=3).target)
+loop = TimeLoop.of(lambda clock, parameters, state: (state + clock[1] * parameters * np.sin(state), 0.0), 1, 1)
+members = Members.at(np.ones((5, 1)), 1)
+loop.run(members, np.ones((1, 1)), Schedule(np.array([[[0.0, 1e-3, 1000.0, 0.0]]]), np.array([0])))
+print(*members.state[:, 0].tolist())
+"""
+
+    def run(target):
+        command = [sys.executable, "-c", program]
+        return subprocess.run(command, env={**os.environ, "LEGGED_TARGET": target}, capture_output=True, text=True)
+
+    named, native = run(AVAILABLE[0]).stdout.split(), run("").stdout.split()
+    assert (named[0], native[0]) == (AVAILABLE[0], "native")
+    np.testing.assert_allclose(np.array(named[1:], float), np.array(native[1:], float), rtol=1e-13)
+    assert "LEGGED_TARGET: target must be one of" in run("none").stderr
+
+
+MAIN = """
+#include <stdio.h>
+#include <stdint.h>
+int64_t legged_single_state(double *const *arrays);
+int64_t legged_batch_loop(int64_t first, int64_t end, const int64_t *arrays, double *work);
+extern const int64_t legged_batch_work_size;
+static const int64_t sizes[] = {SIZES};
+static double numbers[TOTAL], again[TOTAL], work[WORK] __attribute__((aligned(64)));
+int main(void) {
+    double *arrays[ARRAYS];
+    int64_t rows[3 * ARRAYS], at = 0, single = 0, bad;
+    if (fread(numbers, 8, INPUTS, stdin) != INPUTS) return 2;
+    for (int k = 0; k < ARRAYS; k++) {
+        rows[3 * k] = (int64_t)(numbers + at); rows[3 * k + 1] = 8 * sizes[k]; rows[3 * k + 2] = 0;
+        arrays[k] = numbers + at; at += COUNT * sizes[k];
+    }
+    for (int i = 0; i < COUNT; i++) {
+        single |= legged_single_state(arrays);
+        for (int k = 0; k < ARRAYS; k++) arrays[k] += sizes[k];
+    }
+    fwrite(numbers + INPUTS, 8, TOTAL - INPUTS, stdout);
+    bad = legged_batch_loop(0, COUNT, rows, work);
+    fwrite(numbers + INPUTS, 8, TOTAL - INPUTS, stdout);
+    return single != 0 || bad >= 0 || legged_batch_work_size > WORK;
+}
+"""
+
+
+def run_on_arm(kernel: Kernel, arguments, count, folder):
+    """Return the results of the kernel for single states and for a batch, computed by an emulated ARM processor."""
+    target, triple = llvm.TARGETS["neon"][0], "aarch64-linux-gnu"
+    objects = []
+    for program in (selection.single_state_module, selection.batch_module):
+        with llvm.target_context(target):
+            ir = program(kernel.graph)
+        objects.append(folder / f"{program.__name__}.o")
+        objects[-1].write_bytes(llvm.foreign_machine_code(ir, target, triple))
+    with llvm.target_context(target):
+        work = selection.batch_work_size(kernel.graph)
+    sizes = [int(np.prod(shape)) for shape in (*kernel.shapes, *kernel.graph.outputs)]
+    inputs = count * kernel.graph.input_size
+    numbers = {"SIZES": ", ".join(map(str, sizes)), "TOTAL": count * sum(sizes), "WORK": work + 8}
+    numbers |= {"ARRAYS": len(sizes), "INPUTS": inputs, "COUNT": count}
+    source, binary, main = folder / "main.c", folder / "main", MAIN
+    for name, value in numbers.items():
+        main = main.replace(name, str(value))
+    source.write_text(main)
+    # of the functions in both objects, the calls of Python take the first; the others have the same code
+    link = ["-static", "-Wl,--allow-multiple-definition", "-o", str(binary)]
+    link += [f"-Wl,-u,{name},--defsym={library_symbol(name)}={name}" for name in LIBRARY_FUNCTIONS.values()]
+    subprocess.run(["aarch64-linux-gnu-gcc", *link, str(source), *map(str, objects), "-lm"], check=True)
+    given = np.concatenate([np.ravel(a) for a in arguments]).tobytes()
+    done = subprocess.run(["qemu-aarch64", str(binary)], input=given, capture_output=True, check=True)
+    return np.frombuffer(done.stdout).reshape(2, -1)
+
+
+@pytest.mark.skipif(
+    not (shutil.which("qemu-aarch64") and shutil.which("aarch64-linux-gnu-gcc")),
+    reason="needs an emulator and a linker of ARM programs (Debian: qemu-user, gcc-aarch64-linux-gnu)",
+)
+def test_neon_kernels_agree_on_an_emulated_processor(tmp_path):
+    robot = legged.random_tree(seed=1, links=6)
+    kernel, arguments = legged.compile(legged.forward_dynamics, robot), states(robot, 7)
+    native = kernel(*arguments).ravel()
+    for found in run_on_arm(kernel, arguments, 7, tmp_path):
+        np.testing.assert_allclose(found, native, rtol=0, atol=1e-9 * abs(native).max())
+    x = np.random.default_rng(1).normal(size=(9, 3))
+    kernel = legged.compile(functions, x=3)
+    for found in run_on_arm(kernel, [x], 9, tmp_path):
+        np.testing.assert_allclose(found, kernel(x).ravel(), rtol=4e-15, atol=1e-15)
