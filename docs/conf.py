@@ -1,16 +1,19 @@
 """Settings of the documentation site, which `make docs` builds."""
 
+import os
 import sys
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).parent / "_extensions"), str(Path(__file__).parents[1])]
+ROOT = str(Path(__file__).parents[1])
+sys.path[:0] = [str(Path(__file__).parent / "_extensions"), ROOT]
+os.environ["PYTHONPATH"] = ROOT  # notebooks show this checkout
 
 from legged.version import __version__  # noqa: E402 (the path is set above)
 
 project = "legged"
 author = "the legged authors"
 release = version = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "reference", "replays"]
 exclude_patterns = ["_extensions"]
 default_role = "literal"
 suppress_warnings = ["ref.python"]  # words such as nq in a signature name no object
@@ -22,6 +25,10 @@ html_css_files = ["site.css"]
 html_copy_source = html_show_sourcelink = False
 
 myst_heading_anchors = 4
+nb_execution_in_temp = True
+nb_execution_raise_on_error = True
+nb_execution_timeout = 120  # [s]
+nb_merge_streams = True
 
 autodoc_typehints = "signature"
 autodoc_member_order = "bysource"

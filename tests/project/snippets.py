@@ -4,11 +4,12 @@ The blocks of a page form one program: they run in order in one folder, and Pyth
 `print(...)  # words` has to print these words; a block that is followed by a block `text` has to print this text. A
 Python block whose first line is `# NAME.py` is also written to this file. Commands run in this process: `legged` and
 `python`; of `pip install` and `make`, the extra and the target have to exist. A block after the line `<!-- slow -->`
-runs only in the slow tests.
+runs only in the slow tests. The cells of notebooks, `{code-cell}`, show their last value as a notebook does.
 """
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -22,14 +23,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+from matplotlib.figure import Figure
 from oracles.urdfs import all_urdfs
 
 from legged.app.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-EXECUTED = ("python", "sh")
-OTHERS = ("text", "xml", "json", "c", "asm", "{toctree}", "{include}")
+EXECUTED = ("python", "sh", "{code-cell}")
+OTHERS = ("text", "xml", "json", "c", "asm", "{toctree}", "{include}", "{replay}")
 """Languages of blocks that are no program. A block of any other language is an error."""
 BLOCK = re.compile(r"(<!-- slow -->\n+)?^( *)```([^\n]*)\n(.*?)^ *```$", flags=re.MULTILINE | re.DOTALL)
 SHOWN = ("git", "cd", ".", "source")
@@ -71,6 +73,8 @@ def run_page(path: Path, slow: bool) -> None:
         with contextlib.redirect_stdout(printed):
             if block.language == "python":
                 run_python(block, path, names)
+            elif block.language == "{code-cell}":
+                run_cell(block, path, names)
             else:
                 for command in block.code.splitlines():
                     run_command(command)
@@ -85,6 +89,17 @@ def run_python(block: Block, path: Path, names: dict[str, Any]) -> None:
     if "save_urdf" not in block.code:
         link_robots(re.findall(r'load\("(\w+\.urdf)"', block.code))
     exec(compile("\n" * (block.line - 1) + block.code, str(path), "exec"), names)
+
+
+def run_cell(block: Block, path: Path, names: dict[str, Any]) -> None:
+    """Execute a cell of a notebook, and show the value of its last expression."""
+    tree = ast.parse("\n" * (block.line - 1) + block.code, str(path))
+    last = tree.body.pop() if isinstance(tree.body[-1], ast.Expr) else None
+    exec(compile(tree, str(path), "exec"), names)
+    if isinstance(last, ast.Expr):
+        value = eval(compile(ast.Expression(last.value), str(path), "eval"), names)
+        shown = getattr(value, "_repr_html_", value.__repr__)
+        assert shown() or isinstance(value, Figure), f"{path.relative_to(ROOT)}, line {block.line}: nothing is shown"
 
 
 def check_output(block: Block, printed: str, place: str) -> None:
