@@ -132,6 +132,15 @@ class StartedLocomotion:
         """
         return LocomotionMemory.of(flat, self.robot.nv, len(self.planner.feet))
 
+    def planned_footsteps(self, memory: Array) -> Array:
+        """Return the planned landing places of the feet, (n, 3), [m], world axes; NaN for feet that stand.
+
+        Args:
+            memory: (m,), mixed units, such as a row of `Run.memory`.
+        """
+        parts = self.memory(memory)
+        return np.where(np.array(GaitState.of(parts.gait).stance)[:, None] > 0.5, np.nan, parts.footsteps)
+
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         """Return the current generalized forces, (nv,); arguments as in `Controller.torque`."""
         return memory[: len(v)]

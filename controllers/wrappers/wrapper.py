@@ -105,6 +105,12 @@ class Wrapper:
         """The law's `reference`, or None."""
         return getattr(self.law, "reference", None)
 
+    @property
+    def planned_footsteps(self) -> Any:
+        """The law's `planned_footsteps` as a function of the wrapper's memory, or None."""
+        planned = getattr(self.law, "planned_footsteps", None)
+        return planned and (lambda memory: planned(memory[self._size :]))
+
     def __getattr__(self, name: str) -> Any:
         """Return `initial_state` of the law, if it has one."""
         if name != "initial_state":

@@ -24,9 +24,10 @@ class Controller(Protocol):
     """Generalized forces as a function of time, state and contact wrenches, with an optional memory.
 
     Only `torque` is required. The functions should be traceable: plain NumPy on arrays of floats or expressions.
-    A controller with `update` needs an integrator with fixed steps. Two more methods are optional:
-    `initial_state(robot) -> (q, v)`, the start of runs without a given state, and
-    `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each, which runs record.
+    A controller with `update` needs an integrator with fixed steps. Three more methods are optional:
+    `initial_state(robot) -> (q, v)`, the start of runs without a given state;
+    `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each, which runs record; and
+    `planned_footsteps(memory) -> places`, (n, 3), [m], world axes, NaN for feet that stand, which runs record.
     A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
     `rate` and `update` if they need it; one that passes it on says so by a property `takes_command`.
     """
@@ -165,6 +166,10 @@ class _ControllerAdapter:
     @property
     def reference(self) -> Any:
         return getattr(self.controller, "reference", None)
+
+    @property
+    def planned_footsteps(self) -> Any:
+        return getattr(self.controller, "planned_footsteps", None)
 
 
 class _FunctionController(_ControllerAdapter):

@@ -1,4 +1,4 @@
-"""A simulation in the viewer that goes on while it is watched: commands, pushes, pause, single steps and reset."""
+"""A simulation in the viewer that goes on while it is watched: commands, gains, pushes, pause, steps and reset."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_jacobian
 from legged.simulation.results.model import ModelRecord
-from legged.simulation.results.recording import contact_sides
+from legged.simulation.results.recording import contact_sides, planned_footsteps
 from legged.simulation.results.records import GROUND
 from legged.simulation.results.stick_figure import ground_lines, ground_surface
 from legged.simulation.rigid_loop import RigidLoop
@@ -27,6 +28,8 @@ MOST_ROBOTS = 9
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1")
 _PUSH = {"+x": (1.0, 0.0, 0.0), "-x": (-1.0, 0.0, 0.0), "+y": (0.0, 1.0, 0.0), "-y": (0.0, -1.0, 0.0)}
 _PUSH |= {"+z": (0.0, 0.0, 1.0)}
+MOST_GAINS = 12
+"""Numbers of a controller that have sliders without being named."""
 _REACH = 12.0  # extent of the ground that is drawn, in sizes of the robot
 
 
@@ -38,11 +41,17 @@ class Live:
         command: Command of the next step, (nu,), in the units of the controller; None without one.
         pause: Check box that stops the motion. speed: Choice of the speed relative to real time.
         sliders: Slider of each entry of the command, by name.
+        gains: Slider of each number of the controller, or of the parameters that were named, by name.
         status: Text with the time, the speed reached, and why a robot has ended.
     """
 
     def __init__(
-        self, viewer: Viewer, simulation: Simulation, commands: Mapping[str, tuple[float, float, float]] | None
+        self,
+        viewer: Viewer,
+        simulation: Simulation,
+        commands: Mapping[str, tuple[float, float, float]] | None,
+        parameters: Mapping[str, tuple[float, float]] | None,
+        controllers: Mapping[str, Any] | None,
     ):
         self.simulation, self._viewer, self._lock = simulation, viewer, threading.Lock()
         self._lag, self._clock, self._simulated = 0.0, 0.0, 0.0
@@ -61,6 +70,11 @@ class Live:
             for k in range(count)
         ]
         self._add_controls(commands)
+        self.gains = self._add_gains(parameters)
+        if controllers:
+            with viewer.server.gui.add_folder("Controller", order=0.4):
+                choice = viewer.server.gui.add_dropdown("controller", tuple(controllers))
+            choice.on_update(lambda event: self.change_controller(controllers[event.target.value]))
         viewer.overlay_boxes(self._actors)
         for note in scene.notes:
             viewer.server.gui.add_markdown(f"*{note}*")
@@ -82,6 +96,24 @@ class Live:
                 J = point_jacobian(robot, q[i], link)[3:]
                 v[i] += np.linalg.solve(inertia_matrix(robot, q[i]), J.T @ np.asarray(impulse, float))
             simulation.state = replace(state, v=v if simulation.num is not None else v[0])
+
+    def change(self, name: str, value: float) -> None:
+        """Change a number of robot, controller or ground of all robots.
+
+        Args:
+            name: As in `Simulation.parameters`. value: The new value, in its unit.
+        """
+        with self._lock:
+            self.simulation.change({name: value})
+
+    def change_controller(self, controller: Any) -> None:
+        """Give all robots another controller; see `Simulation.change_controller`.
+
+        Args:
+            controller: The controller.
+        """
+        with self._lock:
+            self.simulation.change_controller(controller)
 
     def step(self) -> None:
         """Pause, and advance by one time step."""
@@ -119,6 +151,24 @@ class Live:
             size = gui.add_slider("impulse [N s]", 0.0, 5.0 * typical, typical / 20.0, typical)
             button = gui.add_button("push")
         button.on_click(lambda _: self.push(link.value, size.value * np.array(_PUSH[direction.value])))
+
+    def _add_gains(self, ranges: Mapping[str, tuple[float, float]] | None) -> dict[str, Any]:
+        """Add a slider for each named parameter; by default for the controller's numbers, up to twice their values."""
+        gui, present, sliders = self._viewer.server.gui, self.simulation.parameters, dict[str, Any]()
+        if ranges is None:
+            own = [n for n, x in present.items() if n.startswith(("controller.", "gait.")) and not np.ndim(x)]
+            low_high = {name: (2.0 * min(present[name], 0.0), 2.0 * max(present[name], 0.0)) for name in own}
+            ranges = {name: pair if any(pair) else (-1.0, 1.0) for name, pair in low_high.items()}
+            ranges = dict(list(ranges.items())[:MOST_GAINS])
+        if not ranges:
+            return {}
+        with gui.add_folder("Parameters", order=0.6, expand_by_default=False):
+            for name, (low, high) in ranges.items():
+                value = float(present[known_name("parameter", name, present)])
+                label = name.removeprefix("controller.")
+                slider = sliders[name] = gui.add_slider(label, low, high, (high - low) / 200.0, value)
+                slider.on_update(lambda event, name=name: self.change(name, event.target.value))
+        return sliders
 
     def _set_command(self, entry: int, value: float) -> None:
         assert self.command is not None
@@ -174,5 +224,11 @@ class Live:
         support = support_of(points, forces @ self._normal, self._own, scene.weight)
         capture = capture_of(robot, found.center, found.velocity, points, support, self._normal)
         base, times = found.origins[:, 0], np.zeros(len(q))
-        parts = (times, rotations, positions, base, points, forces, found.center, capture, support)
+        memory = np.atleast_2d(simulation.observe(_memory))[:MOST_ROBOTS]
+        steps = planned_footsteps(simulation.loop.controller, memory)
+        parts = (times, rotations, positions, base, points, forces, found.center, capture, support, steps)
         return [Motion(*(x[k : k + 1] for x in parts)) for k in range(len(q))]
+
+
+def _memory(memory: Array) -> Array:
+    return memory

@@ -37,6 +37,7 @@ class Motion:
         center_of_mass: (T, 3), [m]; NaN without a model of the robot.
         capture_point: Instantaneous capture point, (T, 3), [m]; NaN without a model, and in flight.
         support: Indices of the contacts at the corners of the support polygon, (T, c); -1 after the last corner.
+        footsteps: Planned landing places of the feet, (T, n, 3), [m]; NaN for feet that stand.
     """
 
     times: Array
@@ -48,6 +49,7 @@ class Motion:
     center_of_mass: Array
     capture_point: Array
     support: Array
+    footsteps: Array
 
     def __len__(self) -> int:
         return len(self.times)
@@ -95,6 +97,7 @@ def motion_of_run(scene: Scene, run: Run, rows: Any = slice(None)) -> Motion:
         center,
         capture,
         support,
+        run.footsteps[rows] if len(run.footsteps) else np.zeros((len(points), 0, 3)),
     )
 
 
@@ -109,7 +112,7 @@ def motion_of_states(scene: Scene, robot: Robot, times: Array, q: Array, v: Arra
     rotations, positions = _part_poses(scene, state)
     none = np.zeros((len(q), 0, 3))
     base, lost = state.origins[:, 0], np.full((len(q), 3), np.nan)
-    return Motion(times, rotations, positions, base, none, none, state.center, lost, np.zeros((len(q), 0), int))
+    return Motion(times, rotations, positions, base, none, none, state.center, lost, np.zeros((len(q), 0), int), none)
 
 
 class States(NamedTuple):

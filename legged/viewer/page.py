@@ -173,6 +173,7 @@ def _motion(packer: Packer, motion: Motion) -> dict[str, int]:
         "center": packer.add(motion.center_of_mass, _LENGTH),
         "capture": packer.add(motion.capture_point, _LENGTH),
         "support": packer.add(motion.support, 1.0),
+        "footsteps": packer.add(motion.footsteps, _LENGTH),
     }
 
 

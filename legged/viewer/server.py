@@ -17,6 +17,7 @@ from legged.viewer.scene import Scene
 
 Array = np.ndarray
 FORCE, CONE, CENTER, CAPTURE, SUPPORT, PATH = "#d2452d", "#b08a1e", "#1b7f5c", "#e08a00", "#2f6db5", "#6f9fd0"
+FOOTSTEP = "#8a3fb0"
 OVERLAYS = {
     "forces": ("contact forces", True),
     "feet": ("contact points", False),
@@ -24,6 +25,7 @@ OVERLAYS = {
     "center": ("center of mass", False),
     "capture": ("capture point", False),
     "support": ("support polygon", True),
+    "footsteps": ("planned footsteps", False),
 }
 """Overlays by name: their label, and whether they are shown at the start."""
 RATE = 60.0
@@ -38,6 +40,7 @@ class Viewer:
         server: The `viser.ViserServer`, for further elements.
         frames: Number of pictures sent so far.
         content: What the user operates: a `Timeline`, a `Poser` or a `Live` simulation.
+        overlays: Check box of each overlay, by its name in `OVERLAYS`.
     """
 
     content: Any = None
@@ -55,6 +58,7 @@ class Viewer:
         self.address = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{self.server.get_port()}"
         self.frames = 0
         self._world = self.server.scene.add_frame("/world", show_axes=False)
+        self.overlays: dict[str, Any] = {}
         self._follow: Any = None
         self._start = np.zeros(3)
         self._stopped = threading.Event()
@@ -149,7 +153,7 @@ class Viewer:
         with self.server.gui.add_folder("Show", order=1.0):
             self._follow = self.server.gui.add_checkbox("follow the robot", True)
             for name, (label, shown) in OVERLAYS.items():
-                box = self.server.gui.add_checkbox(label, shown)
+                box = self.overlays[name] = self.server.gui.add_checkbox(label, shown)
 
                 @box.on_update
                 def _(event: Any, name: str = name) -> None:
@@ -242,6 +246,8 @@ class Actor:
         corners = points[motion.support[0][motion.support[0] >= 0]]
         edges = np.stack([corners, np.roll(corners, -1, axis=0)], axis=1) if len(corners) > 1 else None
         self._set("support", edges, self._new_support)
+        planned = motion.footsteps[0][np.isfinite(motion.footsteps[0, :, 0])]
+        self._set("footsteps", planned if len(planned) else None, self._new_footsteps)
 
     def _set(self, overlay: str, value: Array | None, new: Callable[[str, Array], Any]) -> None:
         """Give an overlay its place, or hide it; it is made when it is shown for the first time."""
@@ -287,6 +293,11 @@ class Actor:
     def _new_support(self, name: str, edges: Array) -> Any:
         return self._server.scene.add_line_segments(
             name, edges, color_bytes(SUPPORT), thickness=3.0, thickness_units="screen"
+        )
+
+    def _new_footsteps(self, name: str, points: Array) -> Any:
+        return self._server.scene.add_point_cloud(
+            name, points, color_bytes(FOOTSTEP), point_size=0.06 * self.scene.size, point_shape="circle"
         )
 
     def _show_cones(self, points: Array, loaded: Array) -> None:

@@ -35,12 +35,14 @@ def view(
     beside: float = 0.0,
     q: Numbers | None = None,
     commands: Mapping[str, tuple[float, float, float]] | None = None,
+    parameters: Mapping[str, tuple[float, float]] | None = None,
+    controllers: Mapping[str, Any] | None = None,
 ) -> Viewer:
     """Show a run, a robot or a simulation in the browser and return the viewer; needs the extra `view`.
 
     A run, several runs or the members of a `Rollouts` are played with a timeline and curves. A robot has sliders for
     its joints and handles that drag its feet by inverse kinematics. A `Simulation` goes on in real time or slower,
-    with sliders for commands, pushes, pause, single steps and reset.
+    with sliders for commands and for numbers of the controller, pushes, pause, single steps and reset.
 
     Args:
         what: A `Run`, a list of runs, `Rollouts`, a `Robot`, a `Simulation`, or the path of a robot file (URDF, MJCF)
@@ -54,6 +56,9 @@ def view(
             limits allow.
         commands: For a simulation whose controller takes a command: for each entry of the command, in order, its name
             -> smallest, largest and initial value, in the units of the controller.
+        parameters: For a simulation: name of a number as in `Simulation.parameters` -> smallest and largest value of
+            its slider, in its unit; by default the first twelve numbers of the controller and its gait.
+        controllers: For a simulation: name -> controller, of which one can be chosen while it goes on.
 
     Raises:
         MissingError: viser is not installed. ArgumentError: `what` is none of these.
@@ -71,7 +76,7 @@ def view(
 
     viewer = Viewer(whole("port", port, 0, 65535), host)
     try:
-        viewer.content = _shown(viewer, what, names, beside, q, commands)
+        viewer.content = _shown(viewer, what, names, beside, q, (commands, parameters, controllers))
     except BaseException:
         viewer.stop()
         raise
@@ -81,7 +86,7 @@ def view(
     return viewer
 
 
-def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, commands: Any) -> Any:
+def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, controls: tuple[Any, Any, Any]) -> Any:
     """Return the player, joint sliders or live simulation that a viewer shows, by the type of `what`."""
     if isinstance(what, Robot):
         from legged.dynamics.arguments import read
@@ -91,7 +96,7 @@ def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, command
     if isinstance(what, Simulation):
         from legged.viewer.live import Live
 
-        return Live(viewer, what, commands)
+        return Live(viewer, what, *controls)
     from legged.viewer.player import view_rollouts, view_runs
 
     if isinstance(what, Rollouts):

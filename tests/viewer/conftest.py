@@ -1,5 +1,6 @@
 """Runs that the tests of the viewer share."""
 
+import numpy as np
 import pytest
 
 import controllers
@@ -22,6 +23,29 @@ def walk():
     law = controllers.ComputedTorque(controllers.Walk())
     robot = robots.planar_biped()
     return legged.simulate(robot, law, ground=paper_ground(robot), until=0.3)
+
+
+class Planner:
+    """A controller without torques that plans one foot's place, which moves at 1 m/s, beside a foot that stands."""
+
+    def start(self, robot, ground, q, v):
+        return self, np.array([0.5])
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return 0.0 * v
+
+    def rate(self, t, phase, q, v, wrenches, memory):
+        return 1.0 + 0.0 * memory
+
+    def planned_footsteps(self, memory):
+        return np.array([[memory[0], 0.1, 0.0], [np.nan, np.nan, np.nan]])
+
+
+@pytest.fixture(scope="session")
+def planned():
+    """A chain whose controller plans footsteps, behind a wrapper, 0.1 s."""
+    law = controllers.ActuatorLag(Planner(), time_constant=0.01)
+    return legged.simulate(robots.chain(1, base=legged.FixedBase()), law, until=0.1)
 
 
 @pytest.fixture(scope="session")

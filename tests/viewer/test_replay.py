@@ -101,6 +101,16 @@ def test_check_boxes_show_overlays(replay):
     assert center == pytest.approx(replay.evaluate("replay.actors[0].basePosition.toArray()"), abs=0.3)
 
 
+def test_planned_footsteps_are_shown_where_feet_swing(browser, planned, tmp_path):
+    browser.open(planned.save_html(tmp_path / "planned.html").as_uri(), f"{READY} && document.title.includes('chain')")
+    browser.evaluate("replay.seek(0.055)")  # between two samples
+    browser.click("#overlay-footsteps")
+    discs = "replay.actors[0].overlays.footsteps.children"
+    assert browser.evaluate(f"{discs}.map(disc => disc.visible)") == [True, False]
+    assert browser.evaluate(f"{discs}[0].position.x") == pytest.approx(0.55, abs=1e-4)
+    assert browser.problems == []
+
+
 def test_several_runs_free_bodies_and_planar_robots_are_shown(browser, trot, walk, drop, tmp_path):
     for name, runs in (("pair", [walk, walk]), ("drop", [drop])):
         path = legged.save_html(runs, tmp_path / f"{name}.html", beside=1.0)

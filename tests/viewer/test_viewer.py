@@ -9,7 +9,7 @@ import pytest
 import controllers
 import legged
 import robots
-from legged.errors import ArgumentError, MissingError
+from legged.errors import ArgumentError, MissingError, UnknownNameError
 from legged.ground import paper_ground
 from legged.rotations import quaternion_matrix
 from legged.viewer.motion import quaternions
@@ -101,6 +101,17 @@ def test_simulation_goes_on_pauses_steps_and_resets(show):
     assert simulation.t == 0.0
 
 
+def test_planned_footsteps_are_recorded_and_shown(show, planned, tmp_path):
+    assert planned.footsteps[:, 0, 0] == pytest.approx(0.5 + planned.times, abs=1e-9)
+    assert np.array_equal(legged.Run.load(planned.save(tmp_path / "run")).footsteps, planned.footsteps, equal_nan=True)
+    viewer = show(planned)
+    viewer.content.seek(0.05)
+    viewer.overlays["footsteps"].value = True
+    wait(lambda: parts(viewer, "/footsteps"))
+    (places,) = parts(viewer, "/footsteps").values()
+    wait(lambda: places.points.tolist() == [pytest.approx([0.55, 0.1, 0.0], abs=1e-3)])
+
+
 def test_commands_have_sliders(show):
     def law(t, q, v, wrenches, command):
         return 10.0 * (command - q[0:1]) - v
@@ -110,6 +121,25 @@ def test_commands_have_sliders(show):
     wait(lambda: simulation.t > 0.05)
     live._set_command(0, -0.5)
     assert live.command.tolist() == [-0.5]
+
+
+def test_gains_and_the_controller_change_while_a_simulation_goes_on(show):
+    gait = controllers.Trot(period=1.0, stride=0.3, clearance=0.08)
+    robot = robots.spatial_quadruped()
+    simulation = legged.Simulation(robot, controllers.FeedForward(gait, kp=49.0, kd=14.0), ground=paper_ground(robot))
+    other = controllers.ComputedTorque(gait)
+    live = show(simulation, controllers={"feed-forward": simulation.loop.controller, "computed torque": other}).content
+    assert {"controller.kp", "controller.kd", "gait.stride"} <= set(live.gains)
+    wait(lambda: simulation.t > 0.02)
+    live.gains["controller.kp"].value = 60.0
+    wait(lambda: simulation.parameters["controller.kp"] == 60.0)
+    t = simulation.t
+    wait(lambda: simulation.t > t + 0.02)
+    live.change_controller(other)
+    assert simulation.t > t and "controller.kd" not in simulation.parameters
+    live.pause.value = True
+    with pytest.raises(UnknownNameError, match="named 'kq'"):
+        live.change("controller.kq", 1.0)
 
 
 def test_quaternions_give_the_rotations_back():

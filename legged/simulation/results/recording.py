@@ -39,6 +39,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
     loop, robot = backend.loop, backend.loop.robot
     seen = [backend.observe(*state) for state in states]
     outputs = [o.outputs for o in seen]
+    memory = np.array([o.memory for o in seen])
     parts = loop.split(np.array([state.s for state in states]))
     bodies = loop.bodies if isinstance(loop, RigidLoop) else ()
     obstacles = loop.scene.ground.obstacles if isinstance(loop, RigidLoop) else ()
@@ -58,7 +59,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         v=parts.v,
         vdot=np.array([backend.acceleration(state, o.memory) for state, o in zip(states, seen, strict=True)]),
         tau=np.array([o.tau for o in seen]),
-        memory=np.array([o.memory for o in seen]),
+        memory=memory,
         base=BaseRecord(
             position=np.array([o.base_position for o in outputs]),
             rotation=np.array([o.base_rotation for o in outputs]),
@@ -81,6 +82,7 @@ def record_run(backend: Backend, integrator: Integrator | str, states: list[Stat
         ground=GroundRecord(*ground_lines(loop.ground, nodes), ground_surface(loop.ground, nodes)),
         figure=StickFigure(nodes, drawing.edges, drawing.modules, drawing.is_shape),
         model=ModelRecord.of(robot, loop.ground, bodies),
+        footsteps=planned_footsteps(loop.controller, memory),
     )
 
 
@@ -137,6 +139,18 @@ def _body_states(loop: Any, states: list[StateSample], part: int, size: int) -> 
     bodies = loop.states if isinstance(loop, RigidLoop) else lambda q, s: [()]
     found = [[pair[part] for pair in bodies(state.q, state.s)[1:]] for state in states]
     return np.array(found, dtype=float).reshape(len(states), -1, size)
+
+
+def planned_footsteps(controller: Any, memory: Array) -> Array:
+    """Return the landing places that a controller plans, (T, n, 3), [m], world axes; see `Run.footsteps`.
+
+    Args:
+        controller: The started controller. memory: Its states, (T, m), mixed units.
+    """
+    planned = getattr(controller, "planned_footsteps", None)
+    if planned is None or not len(memory):
+        return np.zeros((len(memory), 0, 3))
+    return np.array([planned(row) for row in memory])
 
 
 def _reference(controller: Any, states: list[StateSample]) -> Array:

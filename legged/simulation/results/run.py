@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import html
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,8 @@ class Run:
         warnings: Texts of the `SimulationWarning`s about this run, such as joints that chatter.
         model: The robot and its surroundings; None in files of older versions, and in files of runs of a robot that
             plain data cannot contain (`Robot.describe`).
+        footsteps: Landing places of the n feet that the controller plans, (T, n, 3), [m], world axes; NaN for feet that
+            stand. n is 0 for controllers without `planned_footsteps`.
     """
 
     robot: str
@@ -90,6 +92,7 @@ class Run:
     figure: StickFigure
     warnings: tuple[str, ...] = ()
     model: ModelRecord | None = None
+    footsteps: Array = field(default_factory=lambda: np.zeros((0, 0, 3)))
 
     def __len__(self) -> int:
         return len(self.times)

@@ -2,7 +2,8 @@
 
 The arrays of version 1 are named as in `_VERSION_1`, those of version 2 as the fields of a run; version 3 adds the
 warnings, version 4 the lines that belong to shapes, version 5 impulses, peaks and times of contacts, which are NaN for
-older files, version 6 the model and the surface of the ground. The array "version" states it; older files may lack it.
+older files, version 6 the model and the surface of the ground, version 7 the planned footsteps. The array "version"
+states it; older files may lack it.
 The header of each array is checked before memory is allocated for it.
 """
 
@@ -19,7 +20,7 @@ from legged.errors import FileError
 from legged.files.reading import check_regular
 
 Array = np.ndarray
-VERSION = 6
+VERSION = 7
 """Version of the layout of the files that `Run.save` writes."""
 MAX_BYTES = 2**31
 """Largest size of a saved run, compressed and of its arrays together, [byte]."""
@@ -87,6 +88,7 @@ FIELDS: dict[str, FieldRule] = {
     "contacts.worst_residual": FieldRule("real", ("T",), may_be_nan=True),
     "model": _TEXT,
     "ground.surface": FieldRule("real", ("rows", "columns", 3)),
+    "footsteps": FieldRule("real", ("T", "planned feet", 3), may_be_nan=True),
 }
 """The fields of a run, in their order."""
 _CONTACTS = ("contacts.impulse", "contacts.peak", "contacts.first_touch", "contacts.worst_residual")
@@ -96,6 +98,7 @@ _SINCE = {
     **dict.fromkeys(_CONTACTS, 5),
     "model": 6,
     "ground.surface": 6,
+    "footsteps": 7,
 }
 """The version that added a field, for those that version 1 lacks."""
 
@@ -157,6 +160,7 @@ def _read(archive: zipfile.ZipFile, source: str) -> dict[str, Any]:
         fields.setdefault(name, np.full(shape, np.nan))
     fields.setdefault("model", "")
     fields.setdefault("ground.surface", np.zeros((0, 0, 3)))
+    fields.setdefault("footsteps", np.zeros((lengths["T"], 0, 3)))
     for name, size in (("joints.q_range", "nq"), ("joints.v_range", "nv")):
         _check_indices(fields[name], lengths[size] + 1, name, source)
     _check_indices(fields["figure.edges"], lengths["nodes"], "figure.edges", source)

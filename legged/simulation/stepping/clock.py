@@ -115,6 +115,15 @@ class Clock:
         self._origin[robots], self._ticks[robots] = times, 0.0
         self._find_breaks(robots)
 
+    def follow(self, loops: Sequence[ClosedLoop]) -> None:
+        """Take the break times of other closed loops from now on.
+
+        Args:
+            loops: Closed loop of each robot.
+        """
+        self._loops = list(loops)
+        self._find_breaks(np.arange(len(loops)))
+
     def snapshot(self) -> tuple[Array, Array, list[ClosedLoop]]:
         """Return a copy of the clock's state: origins (N,), [s], numbers of steps (N,), and closed loops."""
         self._count_passed()

@@ -9,7 +9,7 @@ expressions of a traced function. No constructor runs.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
 from types import FunctionType, MethodType, ModuleType
@@ -116,6 +116,36 @@ class ParameterSweep:
                 raise
         return setup
 
+    def present(self, names: Iterable[str]) -> dict[str, Array]:
+        """Return the values of some fields for each member: name -> (B, ...), in the units of the fields.
+
+        Args:
+            names: Names of fields.
+
+        Raises:
+            UnknownNameError: A field does not exist. DefinitionError: it does not hold numbers.
+        """
+        return {name: self.values[name] if name in self.values else self._repeated(name) for name in names}
+
+    def _repeated(self, name: str) -> Array:
+        value = _find(self.nominal, name)
+        return _checked(name, [value] * self.count, value)
+
+    def changed(self, values: Mapping[str, Any]) -> ParameterSweep:
+        """Return the sweep with other values of some fields.
+
+        Args:
+            values: Name of a field -> its value for all members, (...), or for each, (B, ...), in its units.
+
+        Raises:
+            As `of`.
+        """
+        rows = dict(self.values)
+        for name, present in self.present(values).items():
+            shared = np.shape(values[name]) == present.shape[1:]
+            rows[name] = [values[name]] * self.count if shared else values[name]
+        return ParameterSweep.of(self.nominal, rows, {}, self.count)
+
     def robot_numbers(self, i: int) -> Array:
         """Return the entries of the robot's varying parameters, (n,), in the units of the parameters.
 
@@ -214,8 +244,16 @@ def rollout_parameters(
         robot: The robot. controller: The control law, or None. ground: The ground, or None.
         pushes: Pushes on links. bodies: Free bodies.
     """
-    found = {ROBOT + name: value for name, value in robot.parameters().items()}
-    setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
+    return numbers_of(Setup(robot, controller, ground, tuple(pushes), tuple(bodies)))
+
+
+def numbers_of(setup: Setup) -> dict[str, Any]:
+    """Return the numbers of a setup: name -> present value, a number or an array, (...); see `rollout_parameters`.
+
+    Args:
+        setup: The setup.
+    """
+    found = {ROBOT + name: value for name, value in setup.robot.parameters().items()}
     for part in setup._fields[1:]:
         _list_numbers(getattr(setup, part), part, found, set())
     return {name.replace("controller.gait.", "gait.", 1): value for name, value in found.items()}

@@ -46,7 +46,7 @@ from legged.simulation.stepping.batch import InitialStates, MemberTemplate, Roll
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, StepEngine, new_engine
 from legged.simulation.stepping.observation import Contacts, Observer, argument_names, depends_on_command, observed
-from legged.simulation.stepping.parameters import ParameterSweep, Setup
+from legged.simulation.stepping.parameters import ParameterSweep, Setup, flatten, numbers_of
 from legged.simulation.stepping.start import check_integrator, coarse_step_warning, select_integrator
 
 Array = np.ndarray
@@ -147,9 +147,14 @@ class Simulation:
         condition = fall if isinstance(fall, Fall) else Fall() if fall else None
         given = RolloutBatch(robot, sweep, q, v, condition, closed).starts.states
         self._initial = given[:, : robot.nq].copy(), given[:, robot.nq : robot.nq + robot.nv].copy()
-        self._batch = RolloutBatch(robot, sweep, *self._initial, condition, closed)
-        check_integrator(self._batch.first.loop, self.integrator)
-        self._starts = self._batch.starts
+        batch = RolloutBatch(robot, sweep, *self._initial, condition, closed)
+        self._warnings: list[str] = []
+        self._begin(batch, batch.starts)
+
+    def _begin(self, batch: RolloutBatch, starts: InitialStates) -> None:
+        """Start all robots at t = 0 with the controllers of a batch."""
+        check_integrator(batch.first.loop, self.integrator)
+        self._batch, self._starts, count = batch, starts, len(starts.states)
         self._takes_command = _takes_command(self._batch)
         self._members = Members.at(self._starts.states, 1)
         self._members.stored[:] = 0.0
@@ -166,9 +171,9 @@ class Simulation:
         self._commands: Array | None = None
         self._command_shape: tuple[int, ...] | None = None  # of the command in `step`
         self._steps, self._next_probe = 0, _FIRST_PROBE
-        self._warnings: list[str] = []
         first = self._batch.first
         self._warn(coarse_step_warning(first.loop, first.q, first.s, self.integrator))
+        self._originals: dict[str, Array] = {}  # values before `change` of the numbers that it has changed
         self._set_template()
 
     def __repr__(self) -> str:
@@ -216,6 +221,11 @@ class Simulation:
     def warnings(self) -> tuple[str, ...]:
         """Texts of the `SimulationWarning`s: a step too long for the ground, a joint that chatters; each given once."""
         return tuple(self._warnings)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Numbers that `change` takes: name -> present value for the first robot; see `rollout_parameters`."""
+        return numbers_of(self._batch.sweep.member(0))
 
     @property
     def loop(self) -> ClosedLoop:
@@ -283,6 +293,66 @@ class Simulation:
         self._monitor.forget(robots)
         self._clock.restart(robots.tolist(), starts.loops)
         self._restart(self._starts.replaced(robots, starts), robots)
+
+    def change(self, values: Mapping[str, Any]) -> None:
+        """Change numbers of robot, controller, ground or pushes while the robots go on.
+
+            sim.change({"controller.kp": 60.0})
+
+        The first change of a number compiles the time steps again; later changes replace the number in place. Entries
+        of the controllers' memories that depend on a changed number at the start, such as a constant command, get the
+        value that they have at the start; the others are kept.
+
+        Args:
+            values: Name as in `rollout_parameters` -> new value for all robots, (...), or for each, (N, ...), in the
+                units of the number.
+
+        Raises:
+            UnknownNameError: A number does not exist. ShapeError, NotFiniteError: a value has a wrong shape or is not
+                finite. DefinitionError: a number cannot change while the robots go on.
+        """
+        sweep, before = self._batch.sweep, self._starts
+        batch, after = self._restarted(sweep.changed(values))
+        if after.states.shape != before.states.shape:
+            raise DefinitionError(f"{', '.join(values)} cannot change while the robots go on: make a new Simulation")
+        self._originals = sweep.present(set(values) - set(self._originals)) | self._originals
+        known = set(values) <= set(sweep.values) and self._template.covers(after.numbers)
+        self._batch = batch
+        changed = after.states != before.states
+        self._members.state[changed] = after.states[changed]
+        self._clock.follow(after.loops)
+        if known:
+            self._restart(after, np.arange(len(after.loops)))
+        else:
+            self._starts, self._engine = after, None
+            self._set_template()
+
+    def change_controller(self, controller: ControllerLike | Any) -> None:
+        """Give the robots another controller while they go on, with its memory as at its start in the present states.
+
+        Args:
+            controller: As in the constructor.
+
+        Raises:
+            DefinitionError: Integrator or ground and controller are incompatible, or the controller the robot.
+        """
+        nominal, values = self._batch.sweep.nominal._replace(controller=controller), self._batch.sweep.values
+        kept = {name: x for name, x in values.items() if name.split(".")[0] not in ("controller", "gait")}
+        sweep = ParameterSweep(nominal, kept, self._batch.sweep.count)
+        batch = RolloutBatch(self.robot, sweep, *self._initial, self._batch.fall, self._batch.closed)
+        old, times, state, outcome = self._starts, self._clock.times, self._members.state, self._outcome
+        n = self.robot.nq + self.robot.nv
+        everyone = np.arange(len(state))
+        new = batch.started(everyone.tolist(), state[:, : self.robot.nq], state[:, self.robot.nq : n])
+        memories = self.loop.memory, batch.first.loop.memory
+        limits = len(flatten(batch.first.limits)[0])
+        if limits:  # those of the first states
+            new.numbers[:, -limits:] = old.numbers[:, -limits:]
+        new.states[:, n + memories[1] :] = state[:, n + memories[0] :]
+        self._begin(batch, new)
+        self._outcome[:] = outcome
+        self._ended = outcome != 0.0
+        self._clock.set(everyone, times)
 
     # Motion.
 
@@ -510,8 +580,18 @@ class Simulation:
             except LeggedError:  # an expression of the numbers is not finite
                 self._engine = None
 
+    def _restarted(self, sweep: ParameterSweep) -> tuple[RolloutBatch, InitialStates]:
+        """Return the robots with other numbers, from the states in which they have started."""
+        batch = RolloutBatch(self.robot, sweep, *self._initial, self._batch.fall, self._batch.closed)
+        q, v, _ = np.split(self._starts.states, [self.robot.nq, self.robot.nq + self.robot.nv], axis=1)
+        return batch, batch.started(range(len(q)), q, v)
+
     def _set_template(self) -> None:
-        self._template = MemberTemplate(self._batch, self._starts.numbers, self._batch.varying_at_reset)
+        varying = list(self._batch.varying_at_reset)
+        if self._originals:
+            _, original = self._restarted(self._batch.sweep.changed(self._originals))
+            varying += np.flatnonzero((original.numbers != self._starts.numbers).any(axis=0)).tolist()
+        self._template = MemberTemplate(self._batch, self._starts.numbers, varying)
         self._observer = Observer(self._template, self._members.state.shape[1])
 
     def _prepared(self, command: Any) -> StepEngine:

@@ -62,6 +62,19 @@ def test_go2_trots_forward_sideways_and_turns_as_commanded():
         assert np.ptp(places[:, 2]) < 0.04  # [m]
 
 
+@needs_files
+def test_planned_footsteps_lie_on_the_ground_ahead_of_swinging_feet():
+    _, state, sim = simulation("go2/go2", "trot")
+    sim.reset(*state)
+    for _ in range(50):
+        sim.step(np.array([0.8, 0.0, 0.0, 0.0, 0.0]), n=10)
+        planned = sim.loop.controller.planned_footsteps(sim.observe(lambda memory: memory))
+        swings = np.isfinite(planned[:, 0])
+        assert swings.sum() in (0, 2)
+        assert abs(planned[swings, 2]).max(initial=0.0) < 0.02  # [m]
+        assert (planned[swings, 0] > sim.contacts.positions[swings, 0] - 0.06).all()  # [m], near touchdown
+
+
 @pytest.mark.slow
 @needs_files
 @pytest.mark.parametrize(

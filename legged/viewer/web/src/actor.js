@@ -5,7 +5,7 @@ import { toCreasedNormals } from "three/addons/utils/BufferGeometryUtils.js";
 
 const UP = new THREE.Vector3(0, 0, 1);
 const FORCE = 0xd2452d;
-const COLORS = { center: 0x1b7f5c, capture: 0xe08a00, support: 0x2f6db5, cone: 0xb08a1e, path: 0x6f9fd0 };
+const COLORS = { center: 0x1b7f5c, capture: 0xe08a00, support: 0x2f6db5, cone: 0xb08a1e, path: 0x6f9fd0, footsteps: 0x8a3fb0 };
 
 export class Actor {
   /** `run` is an entry of the page's data with its arrays, `opacity` below 1 makes a ghost. */
@@ -15,10 +15,11 @@ export class Actor {
     this.root.position.fromArray(run.offset);
     const get = (name) => arrays[run.motion[name]];
     this.times = get("times").values;
-    for (const name of ["rotations", "positions", "base", "points", "forces", "center", "capture", "support"]) {
+    for (const name of ["rotations", "positions", "base", "points", "forces", "center", "capture", "support", "footsteps"]) {
       this[name] = get(name).values;
     }
     this.contacts = get("points").shape[1];
+    this.planned = get("footsteps").shape[1];
     this.parts = run.parts.map((part) => this.addPart(part, arrays));
     this.overlays = {};
     this.addOverlays();
@@ -79,6 +80,11 @@ export class Actor {
     support.add(new THREE.LineLoop(polygon.clone().setAttribute("position", corners), new THREE.LineBasicMaterial({ color: COLORS.support })));
     polygon.setIndex(Array.from({ length: Math.max(this.contacts - 2, 1) }, (_, k) => [0, k + 1, k + 2]).flat());
     support.children.forEach((child) => (child.frustumCulled = false));
+    const footsteps = overlay("footsteps");
+    for (let k = 0; k < this.planned; k++) {
+      footsteps.add(new THREE.Mesh(new THREE.CircleGeometry(0.03 * size, 24), flat(COLORS.footsteps, 0.75)));
+      footsteps.children[k].quaternion.setFromUnitVectors(UP, new THREE.Vector3(...this.run.normal));
+    }
     overlay("path").add(line(this.base, COLORS.path));
   }
 
@@ -110,6 +116,7 @@ export class Actor {
     });
     this.showContacts(k);
     this.showBalance(k);
+    this.showFootsteps(k);
     this.basePosition = new THREE.Vector3(...base).add(this.root.position);
   }
 
@@ -132,6 +139,15 @@ export class Actor {
       arrow.children[1].position.z = length;
       cones.children[c].visible = loaded && this.run.friction > 0;
       cones.children[c].position.fromArray(point);
+    }
+  }
+
+  showFootsteps(k) {
+    for (let i = 0; i < this.planned; i++) {
+      const at = 3 * (k * this.planned + i);
+      const disc = this.overlays.footsteps.children[i];
+      disc.visible = !Number.isNaN(this.footsteps[at]);
+      disc.position.set(this.footsteps[at], this.footsteps[at + 1], this.footsteps[at + 2] + 0.005 * this.run.size);
     }
   }
 

@@ -13,6 +13,7 @@ const OVERLAYS = {
   center: ["center of mass", false],
   capture: ["capture point", false],
   support: ["support polygon", true],
+  footsteps: ["planned footsteps", false],
   path: ["path of the base", false],
 };
 const SPEEDS = [0.05, 0.1, 0.25, 0.5, 1, 2, 4];
