@@ -26,6 +26,7 @@ KINDS: dict[str, tuple[Callable[[Record, Settings], list[Table]], str]] = {
     "accuracy": (accuracy.measure_accuracy, "largest deviations from reference results"),
     "one-state": (dynamics.measure_one_state, "dynamics of one state, called from Python and as machine code"),
     "batches": (dynamics.measure_batches, "dynamics of a batch of states"),
+    "results": (dynamics.measure_results, "new arrays for results beside arrays given as out="),
     "derivatives": (dynamics.measure_derivatives, "first derivatives of forward dynamics"),
     "functions": (functions.measure_functions, "inverse kinematics, automatic derivatives, kernels with parameters"),
     "flight": (simulation.measure_flight, "simulation of free flight"),

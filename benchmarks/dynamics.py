@@ -13,7 +13,7 @@ from benchmarks.harness.subjects import FORWARD, FUNCTIONS, INVERSE, Function, S
 from benchmarks.harness.timing import Spread, Workload, check_agreement, repeat, repeat_batch, time_in_turns
 from legged.algorithms import derivatives
 from legged.app.paper.timing import states
-from legged.compiler.runtime.threads import default_threads
+from legged.compiler.runtime.threads import default_threads, thread_limit
 from legged.table import Table
 
 # One state.
@@ -166,6 +166,44 @@ def _batch_table(record: Record, settings: Settings) -> Table:
         "per cent of it, with the operations inside of sines and cosines.",
     )
     return quantity_table(record, BATCH_KIND, ("robot", "function"), shown, "Batches", notes)
+
+
+# New arrays for the results of a batch, beside arrays given as `out`.
+
+RESULTS_KIND = "new results"
+NEW, GIVEN = "new arrays", "out="
+RESULTS_STATES = (10, 100, 1000, 3000, 10000)
+"""Numbers of states, whose inertia matrices take from some kilobytes to some hundreds of megabytes."""
+
+
+def measure_results(record: Record, settings: Settings) -> list[Table]:
+    """Add the times for one inertia matrix of a batch to the record, and return them as a table."""
+    subject, robot = list(available_robots().items())[-1]
+    kernel: Any = legged.compile(legged.inertia_matrix, robot)
+    for count in RESULTS_STATES:
+        q = states(robot, count)[0]
+        workloads = {
+            NEW: Workload(lambda times, q=q: _new_results(times, kernel, q), count),
+            GIVEN: Workload(repeat_batch(1, kernel, [q], np.empty((count, robot.nv, robot.nv))), count),
+        }
+        times = time_in_turns(workloads, settings.rounds)
+        for workload, measured in times.items():
+            record.add((RESULTS_KIND, f"{count} states", workload), "us", measured.spread(1e6))
+        record.add((RESULTS_KIND, f"{count} states", f"{NEW} / {GIVEN}"), RATIO, times[NEW].ratio_to(times[GIVEN]))
+    shown = {name: name for name in (NEW, GIVEN, f"{NEW} / {GIVEN}")}
+    notes = (
+        f"Microseconds for one inertia matrix of {subject.name}, {robot.nv} degrees of freedom, on one core.",
+        "Each call returns a new array while the result of the call before still exists, or fills a given array.",
+    )
+    return [quantity_table(record, RESULTS_KIND, ("states",), shown, "Results in new arrays", notes)]
+
+
+def _new_results(times: int, kernel: legged.Kernel, q: np.ndarray) -> None:
+    """Call a kernel repeatedly; each result exists until the next one."""
+    with thread_limit(1):
+        for _ in range(times):
+            result = kernel(q)
+    del result
 
 
 # First derivatives of forward dynamics.

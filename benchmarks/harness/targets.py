@@ -81,6 +81,15 @@ TARGETS = (
         ),
     ),
     Target(
+        "new arrays / out=",
+        1.3,
+        tuple(
+            (dynamics.RESULTS_KIND, f"{count} states", f"{dynamics.NEW} / {dynamics.GIVEN}")
+            for count in dynamics.RESULTS_STATES
+        ),
+        is_upper=True,
+    ),
+    Target(
         "hand-built step / step of Simulation",
         1 / 1.3,
         (

@@ -21,6 +21,7 @@ from legged.compiler.ir.pytree import tuple_converter
 from legged.compiler.passes.counting import Counts, count_graph
 from legged.compiler.runtime.batches import BatchCode, can_hold_results
 from legged.compiler.runtime.diagnosis import diagnose
+from legged.compiler.runtime.result_memory import new_array
 from legged.compiler.runtime.threads import thread_limit
 from legged.errors import ArgumentError, ShapeError
 
@@ -112,8 +113,9 @@ class Kernel(Generic[P, R]):
         self._has_entry_point = entry_point.supports(graph) and layout.is_enabled()
         self._idle: list[_Workspace] = []
         if self._has_entry_point:
+            rebuild = tuple_converter(graph.rebuild)
             call = entry_point.create(
-                name, self.code, self.general, self._batch.run_described, tuple_converter(graph.rebuild)
+                name, self.code, self.general, self._batch.run_described, rebuild, self._new_result
             )
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
             object.__setattr__(self, "__class__", kind)  # Python looks up __call__ in the class
@@ -209,7 +211,7 @@ class Kernel(Generic[P, R]):
         lead = self._leading(checked)
         shapes = [(*lead, *shape) for shape in self.graph.outputs]
         results = [
-            target if can_hold_results(target, checked, shape, len(shape) - len(lead)) else np.empty(shape)
+            target if can_hold_results(target, checked, shape, len(shape) - len(lead)) else new_array(shape)
             for target, shape in zip(_checked_out(out, shapes), shapes, strict=True)
         ]
         bad = self._batch.run(checked, results, lead)
@@ -232,6 +234,10 @@ class Kernel(Generic[P, R]):
             partial(entry_point.attach_batch_loop, self.code) if self._has_entry_point else lambda *code: None,
             self._target,
         )
+
+    def _new_result(self, k: int, count: int) -> np.ndarray:
+        """Return an array for result k of `count` states."""
+        return new_array((count, *self.graph.outputs[k]))
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
         checked = real_array(argument.name, array)

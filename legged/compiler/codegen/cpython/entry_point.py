@@ -5,9 +5,10 @@
 The function reads NumPy's arrays itself, which takes a fraction of the time of a call through ctypes. It handles the
 common case: every argument is a float64 array, C-contiguous and aligned, of the shape for one state or with one leading
 axis that all batched arguments share (or a float, for a scalar argument); the results are new arrays or go to such
-arrays given as `out`. All other calls, and results that are not finite, go to a Python function with the same
-arguments, the fallback, which converts arguments, broadcasts leading axes and raises errors. While no machine code for
-batches is loaded, batches of one and two states go to the fallback as well, which computes them state by state.
+arrays given as `out`; a Python function allocates large ones. All other calls, and results that are not finite, go to a
+Python function with the same arguments, the fallback, which converts arguments, broadcasts leading axes and raises
+errors. While no machine code for batches is loaded, batches of one and two states go to the fallback as well, which
+computes them state by state.
 
 `layout` holds the offsets of the fields that are read, and the self-test that must have confirmed them.
 """
@@ -42,6 +43,8 @@ _STACK_LIMIT = 8192
 """Largest working memory that is allocated on the stack, in doubles."""
 _MAX_RESULTS = 64
 """Largest number of results; the code of the entry point grows with it."""
+LARGE_RESULT = 1 << 22
+"""Size from which a function in Python allocates a result, [bytes]."""
 _MAX_OUT = 8
 """Largest number of results that a call writes to arrays given as `out`; the number of pairs to compare grows with its
 square. Calls with more go to the fallback."""
@@ -72,6 +75,7 @@ def create(
     fallback: Callable[..., Any],
     run_batch: Callable[[int, int], int],
     rebuild: Callable[[tuple[Any, ...]], Any] | None,
+    new_result: Callable[[int, int], Any],
 ) -> Any:
     """Return a built-in function that calls the entry point in loaded machine code.
 
@@ -83,6 +87,7 @@ def create(
             `batch_loop`; returns the first state without a finite result, or -1.
         rebuild: Converts the tuple of results to the structure that the traced function returns; None if that is a
             tuple of arrays or a single array.
+        new_result: Returns an array for a large result, given its number and the number of states.
     """
     table = _table(code)
     for k, address in enumerate(table_entries()):
@@ -91,7 +96,7 @@ def create(
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))  # read when the function is deleted at interpreter exit
     new_function = ctypes.pythonapi.PyCFunction_NewEx
     new_function.restype, new_function.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
-    return new_function(ctypes.addressof(definition), (fallback, run_batch, rebuild), None)
+    return new_function(ctypes.addressof(definition), (fallback, run_batch, rebuild, new_result), None)
 
 
 def attach_batch_loop(code: LoadedCode, batch: LoadedCode, address: int, limit: int) -> None:
@@ -266,7 +271,9 @@ class _EntryPointWriter(ObjectWriter):
             self.require_object(whole, f"{label}_pack", "fail")
         for k, shape in enumerate(self.results):
             if shape or leading_axes:
-                array = self.new_array(shape, leading_axes, count)
+                array = (
+                    self._new_result(f"{label}{k}", k, count, fail) if leading_axes else self.new_array(shape, 0, "1")
+                )
                 self.require_object(array, f"{label}{k}_made", fail)
                 data = self.field(array, DATA)
                 if self.is_bare:
@@ -277,6 +284,28 @@ class _EntryPointWriter(ObjectWriter):
                 data = w.gep("%scalars", k)
             self._set_array(self.n + k, data, str(8 * math.prod(shape)))
         return whole
+
+    def _new_result(self, label: str, k: int, count: Value, fail: str) -> Value:
+        """Return an array for result k of a batch, null if memory is exhausted; a large one from Python."""
+        w, shape = self.w, self.results[k]
+        size = 8 * math.prod(shape)
+        is_large = w.assign(f"icmp sge i64 {count}, {-(-LARGE_RESULT // size)}") if size else "false"
+        w.branch(is_large, f"{label}_large", f"{label}_small")
+        w.label(f"{label}_small")
+        small = self.new_array(shape, 1, count)
+        w.jump(f"{label}_new")
+        w.label(f"{label}_large")
+        numbers = [self.call("PyLong_FromLongLong", f"i64 {value}") for value in (k, count)]
+        for i, number in enumerate(numbers):
+            w.emit(f"store ptr {number}, ptr {w.gep('%call', i, 'ptr')}")
+        self.require_object(numbers[1], f"{label}_count", fail)
+        new_result = self.field("%self", ITEMS + 24)
+        large = self.call("PyObject_Vectorcall", f"ptr {new_result}, ptr %call, i64 2, ptr null")
+        for number in numbers:
+            self.decrement(number)
+        w.jump(f"{label}_new")
+        w.label(f"{label}_new")
+        return w.assign(f"phi ptr [{small}, %{label}_small], [{large}, %{label}_count]")
 
     def _return(self, label: str, whole: Value, is_finite: Value, is_new: bool, has_scalars: bool = False) -> None:
         """Return the results if they are finite; otherwise call the fallback, which raises the error."""
