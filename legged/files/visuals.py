@@ -175,15 +175,16 @@ def opened_mesh(path: str) -> list[tuple[Array, Array, Color | None]]:
         path: The file.
 
     Raises:
-        FileError: trimesh is not installed, or the file is damaged or larger than 256 MiB.
+        FileError: trimesh is not installed, or the file is damaged, without triangles, or larger than 256 MiB.
     """
     reading.check_regular(path, MAX_BYTES, "meshes")
     stored = disk.file_name(disk.MESH, hashlib.sha256(Path(path).read_bytes()).hexdigest(), Path(path).suffix)
     content = disk.read(stored)
-    if content is not None:
-        return pickle.loads(content)
-    parts = _read_mesh(path)
-    disk.write(stored, pickle.dumps(parts))
+    parts = _read_mesh(path) if content is None else pickle.loads(content)
+    if content is None:
+        disk.write(stored, pickle.dumps(parts))
+    if not parts:
+        raise FileError(path, "the mesh has no triangles, so that it is not shown")
     return parts
 
 

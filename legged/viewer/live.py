@@ -61,14 +61,14 @@ class Live:
         names, sides = {link.name for link in robot.links}, zip(*contact_sides(loop), strict=True)
         self._own = np.array([on in names and against == GROUND for on, against in sides], bool)
         base = states(robot)(*(np.atleast_2d(x) for x in (simulation.q, simulation.v))).origins[0, 0]
-        around = base + np.array([[[-1.0, -1.0, 0.0], [1.0, 1.0, 0.0]]]) * _REACH * scene.size / 2.0
-        lines, self._normal = ground_lines(loop.ground, around)
-        viewer.ground(ground_surface(loop.ground, around), lines)
         count = len(np.atleast_1d(simulation.t)[:MOST_ROBOTS])
-        self._actors = [
-            Actor(viewer, f"robot {k}", scene, (0.0, 1.5 * scene.size * (k - (count - 1) / 2), 0.0), 1.0, self._normal)
-            for k in range(count)
-        ]
+        width = _REACH if count == 1 else 1.5
+        around = base + np.array([[[-_REACH, -width, 0.0], [_REACH, width, 0.0]]]) * scene.size / 2.0
+        lines, self._normal = ground_lines(loop.ground, around)
+        offsets = [(0.0, 1.5 * scene.size * (k - (count - 1) / 2), 0.0) for k in range(count)]
+        self._actors = [Actor(viewer, f"robot {k}", scene, at, 1.0, self._normal) for k, at in enumerate(offsets)]
+        for offset in offsets:
+            viewer.ground(ground_surface(loop.ground, around), lines, offset)
         self._add_controls(commands)
         self.gains = self._add_gains(parameters)
         if controllers:

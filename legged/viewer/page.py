@@ -59,10 +59,15 @@ def page_of(
         for name, run in zip(names, runs, strict=True)
         for table in tables_of_run(run)
     ]
-    ground, first = None, runs[0].ground
-    if len(first.lines) or first.surface.size:
-        ground = {"surface": packer.add(first.surface, _LENGTH), "lines": packer.add(_thinned(first.lines), _LENGTH)}
-    obstacles = [_mesh(packer, mesh) for mesh in scenes[0].obstacles]
+    grounds, obstacles = list[dict[str, Any]](), list[dict[str, Any]]()
+    for k, (scene, run) in enumerate(zip(scenes, runs, strict=True)):
+        if k and not beside:
+            break  # ghosts move on the ground of the first run
+        place, own = {"offset": (0.0, -k * beside, 0.0)}, run.ground
+        if len(own.lines) or own.surface.size:
+            arrays = {"surface": packer.add(own.surface, _LENGTH), "lines": packer.add(_thinned(own.lines), _LENGTH)}
+            grounds.append(arrays | place)
+        obstacles += [_mesh(packer, mesh) | place for mesh in scene.obstacles]
     notes = list(dict.fromkeys(note for scene in scenes for note in scene.notes))
     data = {
         "title": " and ".join(dict.fromkeys(run.robot for run in runs)),
@@ -70,7 +75,7 @@ def page_of(
         "runs": shown,
         "plots": plots,
         "tables": tables,
-        "ground": ground,
+        "grounds": grounds,
         "obstacles": obstacles,
         "notes": notes,
         "arrays": packer.entries,

@@ -136,9 +136,11 @@ def view_runs(viewer: Viewer, runs: Sequence[Run], names: Sequence[str] | None, 
     actors = []
     for k, run in enumerate(runs):
         offset, opacity = (0.0, -k * beside, 0.0), 1.0 if beside or not k else _GHOST
-        actors.append(Actor(viewer, f"run {k}", scene_of_run(run), offset, opacity, run.ground.normal, not k))
+        own = bool(beside) or not k  # whether the run is drawn on a ground of its own
+        actors.append(Actor(viewer, f"run {k}", scene_of_run(run), offset, opacity, run.ground.normal, own))
         _add_path(viewer, f"/world/run {k}/path", run.base.position)
-    viewer.ground(runs[0].ground.surface, runs[0].ground.lines)
+        if own:
+            viewer.ground(run.ground.surface, run.ground.lines, offset)
     for note in dict.fromkeys(note for actor in actors for note in actor.scene.notes):
         viewer.server.gui.add_markdown(f"*{note}*")
     for name, run in zip(names, runs, strict=True):

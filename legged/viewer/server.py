@@ -56,7 +56,7 @@ class Viewer:
         self.server.scene.set_up_direction("+z")
         self.server.gui.main_panel.dock_right()
         self.address = f"http://{'localhost' if host in ('127.0.0.1', '0.0.0.0') else host}:{self.server.get_port()}"
-        self.frames = 0
+        self.frames, self._grounds = 0, 0
         self._world = self.server.scene.add_frame("/world", show_axes=False)
         self.overlays: dict[str, Any] = {}
         self._follow: Any = None
@@ -124,24 +124,32 @@ class Viewer:
             moved = (target - self._start) * (self._follow.value, self._follow.value, 0.0)
             self._world.position = tuple(-moved)
 
-    def ground(self, surface: Array, lines: Array) -> None:
-        """Draw the ground.
+    def ground(self, surface: Array, lines: Array, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
+        """Draw a ground, which stays beside those drawn before.
 
         Args:
             surface: Grid of points, (a, b, 3), [m], world axes. lines: Polylines, (n, k, 3), [m], world axes.
+            offset: Where it is drawn, (3,), [m], world axes.
         """
-        scene = self.server.scene
+        scene, self._grounds = self.server.scene, self._grounds + 1
+        name = f"/world/ground {self._grounds}"
+        scene.add_frame(name, show_axes=False, position=np.array(offset, float))
         if surface.size:
             faces = grid_faces(*surface.shape[:2])
             scene.add_mesh_simple(
-                "/world/ground", surface.reshape(-1, 3), faces, color=(205, 201, 192), side="double", cast_shadow=False
+                f"{name}/surface",
+                surface.reshape(-1, 3),
+                faces,
+                color=(205, 201, 192),
+                side="double",
+                cast_shadow=False,
             )
         if lines.size:
             ends = np.stack([lines[:, :-1], lines[:, 1:]], axis=2).reshape(-1, 2, 3)
             ends[..., 2] += 2e-3  # [m], above the surface
             kept = np.linalg.norm(ends[:, 1] - ends[:, 0], axis=1) > 0.0
             scene.add_line_segments(
-                "/world/lines", ends[kept], (170, 165, 155), thickness=1.0, thickness_units="screen"
+                f"{name}/lines", ends[kept], (170, 165, 155), thickness=1.0, thickness_units="screen"
             )
 
     def overlay_boxes(self, actors: Sequence[Actor]) -> None:

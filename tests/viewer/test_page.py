@@ -98,6 +98,7 @@ def test_runs_beside_each_other_share_meshes_and_axes(trot, walk):
     data, _ = data_of(page_of([trot, trot], ["one", "two"], beside=1.0))
     assert [run["offset"] for run in data["runs"]] == [[0, 0, 0], [0, -1, 0]]
     assert data["runs"][1]["opacity"] == 1.0
+    assert [ground["offset"] for ground in data["grounds"]] == [[0, 0, 0], [0, -1, 0]]
     assert data["plots"][0]["labels"] == ["one: x", "one: y", "one: z", "two: x", "two: y", "two: z"]
     assert data_of(page_of([trot, walk]))[0]["runs"][1]["opacity"] < 1.0
 

@@ -128,6 +128,21 @@ def test_run_without_a_model_shows_its_stick_figure(trot):
     assert motion.positions[t, k] + along == pytest.approx(figure.nodes[t, figure.edges[k, 1]], abs=1e-9)
 
 
+def test_a_mesh_without_triangles_is_noted(tmp_path):
+    pytest.importorskip("trimesh")
+    (tmp_path / "foot.obj").write_text("v 0 0 0\nv 1 0 0\nl 1 2\n")  # a line
+    (tmp_path / "foot.urdf").write_text(
+        '<robot name="foot"><link name="foot"><inertial><mass value="1"/><inertia ixx="1" ixy="0" ixz="0" iyy="1" '
+        'iyz="0" izz="1"/></inertial><visual><geometry><mesh filename="foot.obj"/></geometry></visual></link></robot>'
+    )
+    for _ in range(2):  # read from the file, then from the cache
+        scene = scene_of(ModelRecord.of(legged.load(tmp_path / "foot.urdf")))
+        assert len(scene.notes) == 1 and scene.notes[0].endswith(
+            "foot.obj: the mesh has no triangles, so that it is not shown"
+        )
+        assert scene.parts  # as a ball
+
+
 def test_many_triangles_are_simplified(tmp_path):
     pytest.importorskip("fast_simplification")
     trimesh = pytest.importorskip("trimesh")

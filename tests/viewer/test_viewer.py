@@ -56,6 +56,8 @@ def test_run_plays_and_stops_at_its_end(show, trot):
 def test_runs_rollouts_and_files_are_shown(show, trot, drop, tmp_path):
     pair = show([trot, trot], beside=2.0)
     assert parts(pair, "/run 1")["/world/run 1"].position.tolist() == [0.0, -2.0, 0.0]
+    grounds = [parts(pair, f"/ground {k}")[f"/world/ground {k}"].position.tolist() for k in (1, 2)]
+    assert grounds == [[0.0, 0.0, 0.0], [0.0, -2.0, 0.0]]
     fan = show(legged.rollout(robots.planar_hopper(), until=0.1, vary={"robot.trunk.mass": [4.0, 5.0, 6.0]}))
     assert len(parts(fan, "/path ")) == 3 and "/world/member 2" in parts(fan, "/member 2")
     saved = show(drop.save(tmp_path / "drop"))

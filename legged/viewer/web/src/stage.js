@@ -22,9 +22,15 @@ export class Stage {
     this.controls = new OrbitControls(this.camera, canvas);
     this.controls.addEventListener("change", () => (this.dirty = true));
     this.addLights();
-    if (page.ground) this.scene.add(...grid(page.ground, arrays, size));
+    for (const ground of page.grounds) {
+      for (const object of grid(ground, arrays, size)) {
+        object.position.fromArray(ground.offset);
+        this.scene.add(object);
+      }
+    }
     for (const mesh of page.obstacles) {
       const solid = new THREE.Mesh(meshGeometry(mesh, arrays), new THREE.MeshStandardMaterial({ color: srgb(mesh.color), roughness: 0.9 }));
+      solid.position.fromArray(mesh.offset);
       solid.castShadow = solid.receiveShadow = true;
       this.scene.add(solid);
     }
