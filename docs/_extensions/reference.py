@@ -29,6 +29,7 @@ PACKAGES = (
 )  # fmt: skip
 ONE_FIELD = re.compile(r"(?<=[.;]) (?=[A-Za-z]\w*(?:, \w+)*: \S)")
 """The place between two arguments that share a line of a docstring."""
+ANNOTATED = re.compile(r"(?:~?typing\.|~?types\.)?\bAnnotated\[")
 held: dict[str, list[str]] = {}
 """Docstrings of properties while napoleon runs: full name -> lines."""
 SECTION = re.compile(r"^(Args|Returns|Raises|Attributes|Source):$")
@@ -196,6 +197,37 @@ def restore_docstring(app: Sphinx, what: str, name: str, value: Any, options: An
     lines[:] = held.pop(name, lines)
 
 
+def readable(text: str) -> str:
+    """Return a signature without `Annotated`: arrays of shape (3, 3) as `ArrayLike[3, 3]`, of any shape as `ArrayLike`.
+
+    Of other annotations it shows the kind, or what the argument is read as if the kind is `Any`.
+    """
+    start = ANNOTATED.search(text)
+    if start is None:
+        return text
+    depth, comma, end = 1, 0, start.end()
+    while depth:
+        letter = text[end]
+        depth += (letter in "[(") - (letter in "])")
+        comma = comma or (end if letter == "," and depth == 1 else 0)
+        end += 1
+    kind, read = text[start.end() : comma], text[comma + 1 : end - 1].strip()
+    if read.startswith("("):
+        shown = f"ArrayLike[{read.strip('(),')}]"
+    elif read.endswith("ndarray"):
+        shown = "ArrayLike"
+    else:
+        shown = read if kind.endswith("Any") else kind
+    return readable(text[: start.start()] + shown + text[end:])
+
+
+def shorten_signature(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, signature: str | None, returned: str | None
+) -> tuple[str | None, str | None]:
+    """Return the signature of an entry and its return annotation as `readable` text."""
+    return signature and readable(signature), returned and readable(returned)
+
+
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:
     """Leave out the entries that named tuples make for their fields."""
     return True if (getattr(value, "__doc__", None) or "").startswith("Alias for field number") else None
@@ -222,6 +254,7 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", write_pages)
     app.connect("autodoc-process-docstring", convert_docstring, priority=100)
     app.connect("autodoc-process-docstring", restore_docstring, priority=900)
+    app.connect("autodoc-process-signature", shorten_signature)
     app.connect("autodoc-skip-member", skip)
     app.add_post_transform(NamesAreLinks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

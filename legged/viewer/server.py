@@ -94,12 +94,12 @@ class Viewer:
         """
 
         def run() -> None:
-            last = time.perf_counter()
+            last = due = time.perf_counter()
             while not self._stopped.is_set():
                 now = time.perf_counter()
                 self.frames += update(now - last)
-                last = now
-                self._stopped.wait(max(1.0 / RATE - (time.perf_counter() - now), 1e-4))
+                last, due = now, max(due, now - 1.0 / RATE) + 1.0 / RATE
+                self._stopped.wait(max(due - time.perf_counter(), 1e-4))
 
         self._threads.append(threading.Thread(target=run, name="legged viewer", daemon=True))
         self._threads[-1].start()
