@@ -5,9 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from functools import cache
+from queue import SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -57,39 +56,53 @@ def thread_limit(threads: int) -> Iterator[None]:
         _limit.threads = before
 
 
-_pools: dict[int, ThreadPoolExecutor] = {}
-_lock = threading.Lock()
+class _Pool:
+    """Helper threads that wait for work and stay until the process ends."""
+
+    def __init__(self) -> None:
+        self._tasks, self._lock, self._size = SimpleQueue[Callable[[], None]](), threading.Lock(), 0
+
+    def run(self, task: Callable[[], None], threads: int) -> None:
+        """Let a number of helper threads call a function, each once, as soon as they are free."""
+        if self._size < threads:
+            self._grow(threads)
+        for _ in range(threads):
+            self._tasks.put(task)
+
+    def _grow(self, threads: int) -> None:
+        with self._lock:
+            for k in range(self._size, threads):
+                threading.Thread(target=self._work, name=f"legged-{k}", daemon=True).start()
+            self._size = max(self._size, threads)
+
+    def _work(self) -> None:
+        while True:
+            self._tasks.get()()
 
 
-@cache
-def _register_fork_handler() -> None:
+_pool = _Pool()
+
+
+def _forget_pool() -> None:
     """Let a forked process start threads of its own, since it does not inherit those of its parent."""
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_child=_forget_pools)
+    global _pool
+    _pool = _Pool()
 
 
-def _forget_pools() -> None:
-    global _lock
-    _pools.clear()
-    _lock = threading.Lock()  # another thread of the parent may have held it
-
-
-def _pool(threads: int) -> ThreadPoolExecutor:
-    """Return a pool of at least this many helper threads."""
-    _register_fork_handler()
-    with _lock:
-        if not _pools or max(_pools) < threads:
-            _pools[threads] = ThreadPoolExecutor(threads, thread_name_prefix="legged")
-        return _pools[max(_pools)]
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
 
 
 def run_chunks(chunks: Sequence[tuple[int, int]], threads: int, run: Callable[[int, int], int]) -> int:
     """Return the smallest nonnegative result of run(first, end) over all chunks, -1 if there is none.
 
-    The calling thread works as well; each thread takes the next chunk when it has finished one. After an exception,
-    such as KeyboardInterrupt, all threads are idle, and some chunks have not been run.
+    The calling thread works as well; each thread takes the next chunk when it has finished one. Helper threads that are
+    not awake when the last chunk is taken are not waited for. After an exception, such as KeyboardInterrupt, no thread
+    works on a chunk any more, and some chunks have not been run.
     """
     waiting, results = list(reversed(chunks)), []
+    errors: list[BaseException] = []
+    idle, ended = [None] * (threads - 1), SimpleQueue[None]()  # helpers that have not begun, and those that have ended
 
     def work() -> None:
         while True:
@@ -99,14 +112,44 @@ def run_chunks(chunks: Sequence[tuple[int, int]], threads: int, run: Callable[[i
                 return
             results.append(run(*chunk))
 
-    helpers = [_pool(threads - 1).submit(work) for _ in range(threads - 1)]
+    def help_to_work() -> None:
+        try:
+            idle.pop()
+        except IndexError:  # the caller has finished
+            return
+        try:
+            work()
+        except BaseException as error:
+            waiting.clear()
+            errors.append(error)
+        finally:
+            ended.put(None)
+
     try:
+        _pool.run(help_to_work, threads - 1)
         work()
-        for helper in helpers:
-            helper.result()
-    except BaseException:  # such as Ctrl-C: the other threads finish their chunks and take no more
+    except BaseException as error:  # such as Ctrl-C: the other threads finish their chunks and take no more
         waiting.clear()
-        for helper in helpers:
-            helper.exception()
-        raise
+        errors.insert(0, error)
+    begun = threads - 1 - _drained(idle)
+    while begun:
+        try:
+            ended.get()
+            begun -= 1
+        except BaseException as error:
+            waiting.clear()
+            errors.insert(0, error)
+    if errors:
+        raise errors[0]
     return min((result for result in results if result >= 0), default=-1)
+
+
+def _drained(items: list[None]) -> int:
+    """Remove all items of a list from which other threads remove items too, and return the number removed here."""
+    count = 0
+    while True:
+        try:
+            items.pop()  # atomic
+        except IndexError:
+            return count
+        count += 1
