@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import accuracy, balance, compilation, dynamics, functions, locomotion, predictive, simulation
+from benchmarks import accuracy, balance, compilation, dynamics, functions, predictive, simulation, whole_body
 from benchmarks.harness import report, targets
 from benchmarks.harness.record import Record, RecordError, new_record
 from benchmarks.harness.subjects import Settings
@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[Callable[[Record, Settings], list[Table]], str]] = {
     "loops": (simulation.measure_loops, "closed loops of a quadruped on compliant ground"),
     "stepping": (simulation.measure_stepping, "a quadruped advanced step by step from Python"),
     "balance": (balance.measure_balance, "a biped that balances on rigid ground"),
-    "whole-body": (locomotion.measure_whole_body, "whole-body control beside other solvers of quadratic programs"),
+    "whole-body": (whole_body.measure_whole_body, "whole-body control beside other solvers of quadratic programs"),
     "predictive": (predictive.measure_predictive, "predictive control beside other solvers"),
     "compiling": (compilation.measure_starts, "imports, and start time with and without compiled code in the cache"),
     "growth": (growth.measure_growth, "times over the number of links, states and threads"),

@@ -59,13 +59,21 @@ FUNCTIONS = {
 }
 
 
-def _load(path: str) -> legged.Robot:
-    """Return a robot of the package `example-robot-data` with a floating base and without joint friction."""
+def robot_file(path: str) -> Path:
+    """Return a file of the package `example-robot-data`.
+
+    Raises:
+        NotInstalled: The package is not installed.
+    """
     try:
-        folder = Path(str(metadata.distribution(PACKAGE).locate_file(FOLDER)))
+        return Path(str(metadata.distribution(PACKAGE).locate_file(FOLDER))) / path
     except metadata.PackageNotFoundError:
         raise NotInstalled(f"the package {PACKAGE} is not installed") from None
-    return legged.load(folder / path, joint_physics=False)
+
+
+def _load(path: str) -> legged.Robot:
+    """Return a robot of the package `example-robot-data` with a floating base and without joint friction."""
+    return legged.load(robot_file(path), joint_physics=False)
 
 
 SUBJECTS = (

@@ -1,0 +1,1 @@
+"""Locomotion of many robots: commanded and reached velocities, disturbances, imperfections, MuJoCo, throughput."""

@@ -1,0 +1,169 @@
+"""Rollouts of the trials of a robot: one compiled closed loop for each kind of trial and each control law."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+import controllers
+import legged
+from benchmarks.locomotion.trials import ACTUATED, DELAYED, PLAIN, RATES, STAIRS, Trial
+from benchmarks.locomotion.walkers import Walker
+from legged.ground import Slope, Stairs
+from legged.spatial import Array
+
+DURATION = {PLAIN: 5.0, RATES: 4.0, DELAYED: 4.0, ACTUATED: 4.0, STAIRS: 8.0}  # [s]
+PUSHED_AT = 2.5  # [s], time of the earliest push
+SAMPLE = 0.01  # [s]
+_STEP = legged.TimeStepping(2e-3)
+_DELAY_PERIODS = 5
+_STEPS, _DEPTH, _FIRST = 6, 1.2, 1.5  # stairs: number of steps, depth of each and distance of the first one, [h]
+# Standard deviations of the noise of multiple 1:
+_TILT, _PLACE, _ANGLE = 0.005, 0.003, 0.001  # [rad], [m], [rad]: orientation and place of the base, joints
+_TURN, _DRIFT, _RATE = 0.05, 0.03, 0.1  # [rad/s], [m/s], [rad/s]: velocities of the base, joints
+
+
+@dataclass(frozen=True, eq=False)
+class Motions:
+    """The motions of trials.
+
+    Attributes:
+        trials: The trials.
+        runs: Their rollout.
+        tau: Generalized forces of the controller, (B, T, nv), [N m] or [N]; None if they are not in its memory.
+    """
+
+    trials: list[Trial]
+    runs: legged.Rollouts
+    tau: Array | None
+
+
+def simulate_locomotion(walker: Walker, trials: list[Trial]) -> Motions:
+    """Return the motions of trials of one kind under `Locomotion`."""
+    kind, robot = trials[0].kind, walker.robot
+    terrain = _terrain(walker, kind)
+    law = replace(walker.law(walker.schedule(walker.gait)), terrain=terrain)
+    loop, path = _wrapped(walker, law, kind)
+    gaits = [walker.schedule(trial.gait or walker.gait) for trial in trials]
+    names = ("vx", "vy", "yaw_rate")
+    units = np.array([walker.speed, walker.speed, walker.turning])
+    commands = units * np.array([trial.command for trial in trials])
+    vary = {f"{path}command.{name}": commands[:, i] for i, name in enumerate(names)}
+    vary |= {
+        f"{path}gait.period": np.array([gait.period for gait in gaits]),
+        f"{path}gait.duty": np.array([gait.duty for gait in gaits]),
+        f"{path}gait.touchdowns": np.array([gait.touchdowns for gait in gaits]),
+        f"{path}friction": np.array([trial.assumed for trial in trials]),
+        f"{path}rate": np.array([trial.rate for trial in trials]),
+    }
+    vary |= _terrain_values(walker, trials, f"{path}terrain.") | _plant_values(walker, trials)
+    starts = [replace(law, terrain=_terrain(walker, kind, trial)).initial_state(robot) for trial in trials]
+    runs = _rollout(walker, loop, trials, [gait.period for gait in gaits], np.array([q for q, _ in starts]), vary)
+    size, own = (len(x.start(robot, None, *starts[0])[1]) for x in (loop, law))
+    return Motions(trials, runs, runs.rest[:, :, size - own : size - own + robot.nv])
+
+
+def simulate_balanced(walker: Walker, trials: list[Trial]) -> Motions:
+    """Return the motions of trials of one kind under `Balanced`, whose gait has a stride in place of a command."""
+    robot, kind = walker.robot, trials[0].kind
+    motion = controllers.Walk if walker.feet == 2 else controllers.Tripod if walker.feet == 6 else controllers.Trot
+    gait = controllers.suited(motion, robot, home=walker.home)
+    law = controllers.suited_law(controllers.Balanced, gait)
+    loop, path = _wrapped(walker, law, kind)
+    period = gait.gait.period
+    strides = np.array([trial.command[0] * walker.speed * period for trial in trials])
+    q, _ = law.initial_state(robot)
+    starts = []
+    for trial in trials:
+        slope = Slope(trial.slope)
+        turned = replace(walker.law(), terrain=slope).initial_state(robot)[0] if trial.slope else q
+        starts.append(turned)
+    vary = {f"{path}gait.gait.stride": strides} | _terrain_values(walker, trials) | _plant_values(walker, trials)
+    runs = _rollout(walker, loop, trials, [2.0 * period] * len(trials), np.array(starts), vary)
+    return Motions(trials, runs, None)
+
+
+def _wrapped(walker: Walker, law: Any, kind: str) -> tuple[Any, str]:
+    """Return the law in the wrappers of a kind of trials, and the path to the law in the names of its parameters."""
+    if kind in (PLAIN, RATES):
+        zero = np.zeros(walker.robot.nv)
+        nominal = controllers.NominalModel(law, walker.robot)
+        return controllers.SensorNoise(nominal, zero, zero, frequency=500.0), "controller.law.law."
+    if kind == DELAYED:
+        return controllers.Delay(law, delay=0.005, frequency=_DELAY_PERIODS / 0.005), "controller.law."
+    if kind == ACTUATED:
+        lag = controllers.ActuatorLag(controllers.NominalModel(law, walker.robot), 0.004)
+        return lag, "controller.law.law."
+    return law, "controller."
+
+
+def _terrain(walker: Walker, kind: str, trial: Trial | None = None) -> Slope | Stairs:
+    if kind != STAIRS:
+        return Slope(trial.slope if trial else 0.0)
+    edges = tuple(walker.height * (_FIRST + _DEPTH * k) for k in range(_STEPS))
+    rise = walker.height * (trial.rise if trial else 0.0)
+    return Stairs(edges, (rise,) * _STEPS)
+
+
+def _terrain_values(walker: Walker, trials: list[Trial], *paths: str) -> dict[str, Any]:
+    """Return the varying parameters of the terrain, of the ground and of those at other paths."""
+    terrains = [_terrain(walker, trial.kind, trial) for trial in trials]
+    name = "rises" if trials[0].kind == STAIRS else "angle"
+    values = np.array([getattr(terrain, name) for terrain in terrains])
+    return {f"{path}{name}": values for path in ("ground.terrain.", *paths)}
+
+
+def _plant_values(walker: Walker, trials: list[Trial]) -> dict[str, Any]:
+    """Return the varying parameters of robot, ground, pushes and wrappers."""
+    robot, kind = walker.robot, trials[0].kind
+    found: dict[str, Any] = {"ground.friction": np.array([trial.friction for trial in trials])}
+    if kind in (PLAIN, RATES):
+        n = robot.nj
+        position = np.concatenate([np.full(3, _TILT), np.full(3, _PLACE), np.full(n, _ANGLE)])
+        velocity = np.concatenate([np.full(3, _TURN), np.full(3, _DRIFT), np.full(n, _RATE)])
+        noise = np.array([[trial.noise] for trial in trials])
+        found |= {"controller.position": noise * position, "controller.velocity": noise * velocity}
+        found["controller.seed"] = np.array([float(trial.seed) for trial in trials])
+        mass, name = robot.mass * np.array([trial.payload for trial in trials]), f"{walker.trunk}.mass"
+        found[f"robot.{name}"] = float(robot.parameters()[name]) + mass
+    if kind == DELAYED:
+        delays = np.array([trial.delay for trial in trials])
+        found |= {"controller.delay": delays, "controller.frequency": _DELAY_PERIODS / delays}
+    if kind == ACTUATED:
+        found["controller.time_constant"] = np.array([trial.lag for trial in trials])
+        unit = robot.mass * walker.gravity * walker.height
+        gears, known = unit * np.array([trial.gears for trial in trials]), robot.parameters()
+        for joint in robot.joints:
+            if f"{joint.name}.friction" in known:
+                found[f"robot.{joint.name}.friction"] = float(known[f"{joint.name}.friction"]) + gears
+    return found
+
+
+def _rollout(
+    walker: Walker, law: Any, trials: list[Trial], periods: list[float], q: Array, vary: dict[str, Any]
+) -> legged.Rollouts:
+    """Return the rollout of trials from states q, (B, nq), at rest."""
+    kind = trials[0].kind
+    pushes = []
+    if kind == PLAIN:
+        pushes = [legged.Push(walker.trunk, (0.0, 0.0, 0.0), at=PUSHED_AT)]
+        angles = np.array([trial.direction for trial in trials])
+        sizes = walker.robot.mass * walker.speed * np.array([trial.push for trial in trials])
+        at = [PUSHED_AT + trial.phase * period for trial, period in zip(trials, periods, strict=True)]
+        impulses = sizes[:, None] * np.stack([np.cos(angles), np.sin(angles), 0.0 * angles], axis=1)
+        vary = vary | {"pushes.0.impulse": impulses, "pushes.0.at": np.array(at)}
+    return legged.rollout(
+        walker.robot,
+        law,
+        ground=legged.Rigid(friction=0.6, terrain=_terrain(walker, kind)),
+        until=DURATION[kind],
+        q=q,
+        v=np.zeros(walker.robot.nv),
+        vary=vary,
+        pushes=pushes,
+        integrator=_STEP,
+        sample=SAMPLE,
+        progress=False,
+    )

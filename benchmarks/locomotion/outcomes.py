@@ -1,0 +1,157 @@
+"""What the trials show: reached velocities, falls, mechanical power and torques, and their tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+import numpy as np
+
+from benchmarks.locomotion.loops import SAMPLE, Motions
+from benchmarks.locomotion.trials import Trial
+from benchmarks.locomotion.walkers import Walker
+from legged.spatial import Array
+from legged.table import Table
+
+_LATE = 0.4  # of the duration, at the end, over which velocities and powers are means
+_RELATIVE, _ABSOLUTE = 0.15, 0.03  # of the command, and in units of speed: largest errors of the velocity
+LAWS = OURS, EARLIER = "Locomotion", "Balanced"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a trial has shown.
+
+    Attributes:
+        robot: Name of the robot.
+        law: Name of the control law.
+        trial: The trial.
+        unit: Units of (velocity forward, velocity to the left, yaw rate), (3,), [m/s], [m/s], [rad/s].
+        reached: Mean velocity in axes of the heading, (3,), in these units; NaN after a fall.
+        fallen_at: Time of the fall, [s]; NaN without one.
+        power: Mean positive mechanical power of the joints over m g sqrt(g h); NaN if it is not known.
+        torque: Largest root-mean-square torque of a joint over its effort limit; NaN if it is not known.
+    """
+
+    robot: str
+    law: str
+    trial: Trial
+    unit: tuple[float, float, float]
+    reached: tuple[float, float, float]
+    fallen_at: float
+    power: float = float("nan")
+    torque: float = float("nan")
+
+    @property
+    def survived(self) -> bool:
+        """Whether the robot has not fallen."""
+        return bool(np.isnan(self.fallen_at))
+
+    @property
+    def succeeded(self) -> bool:
+        """Whether the robot has not fallen and reaches the commanded velocity; for pushes, whether it has not fallen.
+
+        The largest error is 15 % of the command or 0.03 sqrt(g h), whichever is more.
+        """
+        if not self.survived or self.trial.push:
+            return self.survived
+        command = np.array(self.trial.command)
+        error = float(np.linalg.norm(np.array(self.reached) - command))
+        return error <= max(_RELATIVE * float(np.linalg.norm(command)), _ABSOLUTE)
+
+    @property
+    def cost_of_transport(self) -> float:
+        """Positive mechanical power over weight and speed, dimensionless."""
+        return self.power / float(np.hypot(*self.reached[:2]))
+
+    def record(self) -> dict[str, object]:
+        """Return the outcome as a dictionary for JSON."""
+        return {**asdict(self), "succeeded": self.succeeded}
+
+
+def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
+    """Return the outcomes of the motions of a robot under a law."""
+    runs, robot = motions.runs, walker.robot
+    unit = np.array([walker.speed, walker.speed, walker.turning])
+    late = slice(round((1.0 - _LATE) * len(runs.times)), None)
+    effort = walker.effort()
+    found = []
+    for i, trial in enumerate(motions.trials):
+        power = torque = float("nan")
+        reached = np.full(3, np.nan) if runs.fallen[i] else _velocity(walker, runs.q[i, late]) / unit
+        if motions.tau is not None and not runs.fallen[i]:
+            tau, rates = motions.tau[i, late, robot.base.nv :], runs.v[i, late, robot.base.nv :]
+            watts = float(np.maximum(tau * rates, 0.0).sum(axis=1).mean())
+            power = watts / (robot.mass * (1.0 + trial.payload) * walker.gravity * walker.speed)
+            torque = float((np.sqrt((tau**2).mean(axis=0)) / effort).max())
+        found.append(
+            Outcome(
+                walker.name,
+                law,
+                trial,
+                (float(unit[0]), float(unit[1]), float(unit[2])),
+                (float(reached[0]), float(reached[1]), float(reached[2])),
+                float(runs.when[i]),
+                power,
+                torque,
+            )
+        )
+    return found
+
+
+def _velocity(walker: Walker, q: Array) -> Array:
+    """Return the mean velocity of the base in axes of its heading and the mean yaw rate, (3,), [m/s] and [rad/s]."""
+    base = walker.robot.base
+    poses = [base.pose(row[: base.nq]) for row in q]
+    headings = np.unwrap([np.arctan2(R[1, 0], R[0, 0]) for R, _ in poses])
+    rates = np.diff([origin[:2] for _, origin in poses], axis=0) / SAMPLE
+    middle = 0.5 * (headings[1:] + headings[:-1])
+    c, s = np.cos(middle), np.sin(middle)
+    along, left = c * rates[:, 0] + s * rates[:, 1], c * rates[:, 1] - s * rates[:, 0]
+    return np.array([along.mean(), left.mean(), (headings[-1] - headings[0]) / (SAMPLE * len(rates))])
+
+
+def success_table(found: Sequence[Outcome]) -> Table:
+    """Return the numbers of successful trials of each row, robot and law."""
+    robots, rows = list(dict.fromkeys(x.robot for x in found)), list(dict.fromkeys(x.trial.row for x in found))
+    lines = []
+    for row in rows:
+        for law in LAWS:
+            own = [x for x in found if x.trial.row == row and x.law == law]
+            if own:
+                cells = [_count([x for x in own if x.robot == name]) for name in robots]
+                lines.append((row, law, *cells, _count(own)))
+    notes = (
+        "Successful trials of all. Success: no fall, and a mean velocity in the last 40 % within 15 % of the command or",
+        "0.03 sqrt(g h), whichever is more; in pushes, no fall.",
+    )
+    return Table("Locomotion, successful trials", ("row", "law", *robots, "all"), tuple(lines), notes, left=2)
+
+
+def velocity_table(found: Sequence[Outcome]) -> Table:
+    """Return commanded and reached velocities, cost of transport and torques of undisturbed trials."""
+    lines = []
+    for x in found:
+        undisturbed = not (x.trial.push or x.trial.noise or x.trial.payload)
+        if x.law == OURS and undisturbed and x.trial.row in ("forward", "sideways", "turning", "gaits"):
+            unit = np.array(x.unit)
+            words = x.trial.gait or x.trial.row
+            reached = _numbers(unit * x.reached) if x.survived else f"falls at {x.fallen_at:.1f} s"
+            moves = float(np.hypot(*x.trial.command[:2])) > 0.0 and x.survived
+            cost = f"{x.cost_of_transport:.2f}" if moves else "-"
+            torque = f"{100.0 * x.torque:.0f}" if 0.0 < x.torque < np.inf else "-"
+            lines.append((x.robot, words, _numbers(unit * x.trial.command), reached, cost, torque))
+    heads = ("robot", "trial", "commanded", "reached", "cost of transport", "torque, %")
+    notes = (
+        "Velocity forward and to the left, m/s, and yaw rate, rad/s. Cost of transport: positive mechanical power of all",
+        "joints over weight and speed. Torque: largest root-mean-square torque of a joint over its limit.",
+    )
+    return Table("Locomotion, velocities", heads, tuple(lines), notes, left=2)
+
+
+def _numbers(values: Array) -> str:
+    return ", ".join(f"{x:.2f}" for x in values)
+
+
+def _count(found: Sequence[Outcome]) -> str:
+    return f"{sum(x.succeeded for x in found)}/{len(found)}" if found else ""

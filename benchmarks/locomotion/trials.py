@@ -1,0 +1,180 @@
+"""The trials of each robot: commands, terrain, disturbances and imperfections, and what they are to show.
+
+Speeds are in units of sqrt(g h) and yaw rates in units of sqrt(g / h), where h is the height of the center of mass, so
+that robots of every size get the same trials. Robots with two feet get slower commands, smaller pushes and lower stairs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+PLAIN, RATES, DELAYED, ACTUATED, STAIRS = "plain", "rates", "delayed", "actuated", "stairs"
+"""Kinds of closed loops. All trials of one kind are members of one rollout of each robot."""
+GAITS = ("trot", "walk", "crawl", "pace", "bound", "gallop", "pronk")
+UPHILL = float(np.radians(15.0))
+DIRECTIONS, PHASES = 8, 4
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One simulation in closed loop.
+
+    Attributes:
+        row: Row of the table to which it belongs.
+        command: Velocity forward and to the left, [sqrt(g h)], and yaw rate, [sqrt(g / h)].
+        kind: Kind of closed loop.
+        gait: Name of the gait; "" for the usual one.
+        slope: Inclination of the ground, [rad], positive if it rises along x.
+        friction: Friction coefficient of the ground.
+        assumed: Friction coefficient on which the controller counts.
+        push: Change of velocity, [sqrt(g h)], by a push on the trunk; 0 for none.
+        direction: Direction of the push, [rad], from +x towards +y.
+        phase: Time of the push, as a fraction of a cycle of the gait.
+        noise: Multiple of the standard deviations of the sensor noise.
+        seed: Seed of the noise.
+        payload: Mass in the trunk that the controller does not know, as a fraction of the robot's mass.
+        rate: Evaluations of the controller per second, [1/s].
+        delay: Time from measurement to torque, [s].
+        lag: Time constant of the actuators, [s].
+        gears: Dry friction of each joint, as a fraction of m g h.
+        rise: Height of the steps of stairs, [h].
+    """
+
+    row: str
+    command: tuple[float, float, float] = (0.3, 0.0, 0.0)
+    kind: str = PLAIN
+    gait: str = ""
+    slope: float = 0.0
+    friction: float = 0.6
+    assumed: float = 0.5
+    push: float = 0.0
+    direction: float = 0.0
+    phase: float = 0.0
+    noise: float = 0.0
+    seed: int = 0
+    payload: float = 0.0
+    rate: float = 500.0
+    delay: float = 0.0
+    lag: float = 0.0
+    gears: float = 0.0
+    rise: float = 0.0
+
+
+Slow = Callable[[float], float]
+"""A function of a speed of a robot with more than two feet: the speed of this robot."""
+
+
+def _forward(slow: Slow, feet: int) -> list[Trial]:
+    return [Trial("forward", (slow(x), 0.0, 0.0)) for x in (-0.3, 0.15, 0.3, 0.6, 0.9, 1.2)]
+
+
+def _sideways(slow: Slow, feet: int) -> list[Trial]:
+    return [Trial("sideways", (0.0, slow(y), 0.0)) for y in (0.1, 0.2, 0.35)]
+
+
+def _turning(slow: Slow, feet: int) -> list[Trial]:
+    turns = ((0.0, 0.0, 0.13), (0.0, 0.0, 0.26), (slow(0.3), 0.0, 0.15), (slow(0.15), slow(0.1), -0.1))
+    return [Trial("turning", command) for command in turns]
+
+
+def _gaits(slow: Slow, feet: int) -> list[Trial]:
+    if feet == 2:
+        return []
+    names = (*GAITS, "tripod") if feet == 6 else GAITS
+    return [Trial("gaits", (0.05 if name == "crawl" else 0.15, 0.0, 0.0), gait=name) for name in names]
+
+
+def _slopes(slow: Slow, feet: int) -> list[Trial]:
+    ways = ((slow(0.3), 0.0, 0.0), (slow(-0.3), 0.0, 0.0), (0.0, slow(0.15), 0.0))
+    return [Trial("slopes of 15 degrees", way, slope=s * UPHILL) for way in ways for s in (1.0, -1.0)]
+
+
+def _friction(slow: Slow, feet: int) -> list[Trial]:
+    command = (slow(0.3), 0.0, 0.0)
+    unknown = [Trial("friction 0.3 to 0.8", command, friction=mu) for mu in (0.3, 0.4, 0.6, 0.8)]
+    known = [Trial("friction 0.3, 0.4, known", command, friction=mu, assumed=0.8 * mu) for mu in (0.3, 0.4)]
+    return unknown + known
+
+
+def _pushes(slow: Slow, feet: int) -> list[Trial]:
+    angles = 2.0 * np.pi * np.arange(DIRECTIONS) / DIRECTIONS
+    phases = np.arange(PHASES) / PHASES
+    sizes = (0.05, 0.11) if feet == 2 else (0.29, 0.58)
+    return [
+        Trial(f"{name} pushes", (slow(0.3), 0.0, 0.0), push=size, direction=float(angle), phase=float(phase))
+        for name, size in zip(("small", "large"), sizes, strict=True)
+        for angle in angles
+        for phase in phases
+    ]
+
+
+def _noise(slow: Slow, feet: int) -> list[Trial]:
+    return [Trial("sensor noise", (slow(0.3), 0.0, 0.0), noise=k, seed=seed) for k in (1.0, 2.0) for seed in (1, 2)]
+
+
+def _payload(slow: Slow, feet: int) -> list[Trial]:
+    return [Trial("unknown payload of 20 %", (slow(x), 0.0, 0.0), payload=0.2) for x in (0.15, 0.3, 0.6)]
+
+
+def _rates(slow: Slow, feet: int) -> list[Trial]:
+    command = (slow(0.3), 0.0, 0.0)
+    return [
+        Trial(f"control at {rate} Hz", command, kind=RATES, rate=float(rate)) for rate in (50, 100, 200, 500, 1000)
+    ]
+
+
+def _delays(slow: Slow, feet: int) -> list[Trial]:
+    return [
+        Trial(f"delay of {1e3 * delay:g} ms", (slow(x), 0.0, 0.0), kind=DELAYED, delay=delay)
+        for delay in (0.005, 0.01)
+        for x in (0.0, 0.15, 0.3)
+    ]
+
+
+def _actuators(slow: Slow, feet: int) -> list[Trial]:
+    return [
+        Trial(row, (slow(x), 0.0, 0.0), kind=ACTUATED, lag=lag, gears=gears)
+        for row, lag, gears in (
+            ("lag of 4 ms", 0.004, 0.0),
+            ("lag of 10 ms", 0.01, 0.0),
+            ("lag of 4 ms, gear friction", 0.004, 0.01),
+        )
+        for x in (0.0, 0.15, 0.3)
+    ]
+
+
+def _stairs(slow: Slow, feet: int) -> list[Trial]:
+    rises = (0.05, 0.1) if feet == 2 else (0.15, 0.33)
+    return [
+        Trial(f"stairs {way}, {rise:g} h", (slow(x), 0.0, 0.0), kind=STAIRS, rise=sign * rise)
+        for rise in rises
+        for way, sign in (("up", 1.0), ("down", -1.0))
+        for x in (0.15, 0.2, 0.25, 0.3)
+    ]
+
+
+ROWS: dict[str, Callable[[Slow, int], list[Trial]]] = {
+    "forward": _forward,
+    "sideways": _sideways,
+    "turning": _turning,
+    "gaits": _gaits,
+    "slopes": _slopes,
+    "stairs": _stairs,
+    "friction": _friction,
+    "pushes": _pushes,
+    "delay": _delays,
+    "noise": _noise,
+    "payload": _payload,
+    "actuators": _actuators,
+    "rates": _rates,
+}
+"""Groups of rows by name."""
+
+
+def trials(feet: int, groups: list[str]) -> list[Trial]:
+    """Return the trials of some groups of rows for a robot with a number of feet."""
+    share = 0.25 if feet == 2 else 1.0
+    return [trial for name in groups for trial in ROWS[name](lambda x: share * x, feet)]

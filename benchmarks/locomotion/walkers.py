@@ -1,0 +1,119 @@
+"""Walking robots of the measurements: those of the package example-robot-data, and those of the toolkit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+
+import numpy as np
+
+import controllers
+import legged
+import robots
+from benchmarks.harness.subjects import NotInstalled, robot_file
+from controllers.gaits.standing import Home
+from legged.spatial import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Walker:
+    """A robot that walks, with its units of speed.
+
+    Attributes:
+        name: Name in the tables.
+        robot: The robot.
+        home: Standing posture.
+    """
+
+    name: str
+    robot: legged.Robot
+    home: Home
+
+    @property
+    def feet(self) -> int:
+        """Number of feet."""
+        return len(self.home.legs)
+
+    @property
+    def gait(self) -> str:
+        """Name of the usual gait."""
+        return "walk" if self.feet == 2 else "trot"
+
+    @cached_property
+    def height(self) -> float:
+        """Height h of the center of mass in the standing posture, [m]."""
+        q, _ = self.law().initial_state(self.robot)
+        return float(legged.center_of_mass(self.robot, q)[2])
+
+    @property
+    def gravity(self) -> float:
+        """Magnitude g of gravity, [m/s^2]."""
+        return float(np.linalg.norm(self.robot.gravity))
+
+    @property
+    def speed(self) -> float:
+        """The unit of speed, sqrt(g h), [m/s]."""
+        return float(np.sqrt(self.gravity * self.height))
+
+    @property
+    def turning(self) -> float:
+        """The unit of yaw rates, sqrt(g / h), [rad/s]."""
+        return float(np.sqrt(self.gravity / self.height))
+
+    @property
+    def trunk(self) -> str:
+        """Name of the base link."""
+        return self.robot.links[0].name
+
+    def law(self, gait: str | controllers.ContactSchedule = "walk") -> controllers.Locomotion:
+        """Return the law for a gait, on level ground and with a zero command."""
+        return controllers.Locomotion(gait, home=self.home)
+
+    def schedule(self, gait: str) -> controllers.ContactSchedule:
+        """Return the contact schedule of a named gait."""
+        q, v = self.law().initial_state(self.robot)
+        started, _ = self.law(gait).start(self.robot, None, q, v)
+        return started.schedules[0][1]
+
+    def effort(self) -> Array:
+        """Return the largest torque of each joint, (nj,), [N m] or [N]; infinite without a limit."""
+        return np.asarray(controllers.locomotion.JointLimits.of(self.robot).torque, dtype=float)
+
+
+def _from_file(path: str) -> legged.Robot:
+    return legged.load(robot_file(path))
+
+
+ROBOTS: dict[str, Callable[[], legged.Robot]] = {
+    "Go2": partial(_from_file, "go2_description/urdf/go2.urdf"),
+    "Go1": partial(_from_file, "go1_description/urdf/go1.urdf"),
+    "A1": partial(_from_file, "a1_description/urdf/a1.urdf"),
+    "B1": partial(_from_file, "b1_description/urdf/b1.urdf"),
+    "Laikago": partial(_from_file, "laikago_description/urdf/laikago.urdf"),
+    "ANYmal B": partial(_from_file, "anymal_b_simple_description/robots/anymal.urdf"),
+    "ANYmal C": partial(_from_file, "anymal_c_simple_description/urdf/anymal.urdf"),
+    "HyQ": partial(_from_file, "hyq_description/robots/hyq_no_sensors.urdf"),
+    "Solo12": partial(_from_file, "solo_description/robots/solo12.urdf"),
+    "Solo8": partial(_from_file, "solo_description/robots/solo.urdf"),
+    "Centauro": partial(_from_file, "centauro_description/urdf/centauro.urdf"),
+    "G1": partial(_from_file, "g1_description/urdf/g1_29dof_rev_1_0.urdf"),
+    "Talos": partial(_from_file, "talos_data/robots/talos_reduced_box.urdf"),
+    "quadruped": robots.spatial_quadruped,
+    "hexapod": robots.hexapod,
+    "biped": robots.spatial_biped,
+}
+"""Robots by name; the last three are those of the toolkit."""
+
+
+def walkers(names: Iterable[str]) -> list[Walker]:
+    """Return the robots of some names whose files are installed, and print the names of the others."""
+    found = []
+    for name in names:
+        try:
+            robot = ROBOTS[name]()
+        except NotInstalled as error:
+            print(f"{name} is skipped: {error}.")
+            continue
+        found.append(Walker(name, replace(robot, name=name), controllers.home_of(robot)))
+    return found
