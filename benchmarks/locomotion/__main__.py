@@ -12,44 +12,62 @@ import argparse
 import json
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.locomotion.in_mujoco import mujoco_table
 from benchmarks.locomotion.loops import Motions, simulate_balanced, simulate_locomotion
-from benchmarks.locomotion.outcomes import EARLIER, LAWS, OURS, Outcome, outcomes, success_table, velocity_table
+from benchmarks.locomotion.outcomes import (
+    EARLIER,
+    LAWS,
+    OURS,
+    Outcome,
+    outcomes,
+    refused,
+    success_table,
+    velocity_table,
+)
+from benchmarks.locomotion.throughput import throughput_table
 from benchmarks.locomotion.trials import ROWS, Trial, trials
 from benchmarks.locomotion.walkers import ROBOTS, Walker, walkers
 from legged.errors import LeggedError
+from legged.table import Table
 
 _SIMULATE: dict[str, Callable[[Walker, list[Trial]], Motions]] = {
     OURS: simulate_locomotion,
     EARLIER: simulate_balanced,
 }
+_TABLES: dict[str, Callable[[list[Walker]], Table]] = {"mujoco": mujoco_table, "throughput": throughput_table}
+"""Rows with tables of their own."""
 
 
 def measure(walker: Walker, groups: list[str], laws: list[str]) -> list[Outcome]:
     """Return the outcomes of a robot's trials, and print how long each kind takes."""
     wanted, found = trials(walker.feet, groups), []
     for law in laws:
-        for kind in dict.fromkeys(trial.kind for trial in wanted):
-            chosen = [x for x in wanted if x.kind == kind and (law == OURS or _is_straight(x))]
-            if not chosen:
-                continue
+        chosen = wanted if law == OURS else [_slow(x) for x in wanted if _is_straight(x)]
+        for kind, command in dict.fromkeys((x.kind, None if law == OURS else x.command) for x in chosen):
+            batch = [x for x in chosen if x.kind == kind and command in (None, x.command)]
             start = time.perf_counter()
             try:
-                own = outcomes(walker, law, _SIMULATE[law](walker, chosen))
+                own = outcomes(walker, law, _SIMULATE[law](walker, batch))
             except LeggedError as error:
                 print(f"{walker.name}, {law}, {kind}: {error}", flush=True)
-                continue
+                own = refused(walker, law, batch)
             found += own
-            count = sum(x.succeeded for x in own)
-            seconds = time.perf_counter() - start
+            count, seconds = sum(x.succeeded for x in own), time.perf_counter() - start
             print(f"[{walker.name}, {law}, {kind}: {count} of {len(own)} in {seconds:.0f} s]", flush=True)
     return found
 
 
 def _is_straight(trial: Trial) -> bool:
     """Return whether a trial is one for `Balanced`, which walks forward in one gait."""
-    return trial.command[0] >= 0.0 and not any(trial.command[1:]) and not trial.gait
+    return trial.command[0] > 0.0 and not any(trial.command[1:]) and not trial.gait
+
+
+def _slow(trial: Trial) -> Trial:
+    """Return a trial for `Balanced`, which falls at higher speeds."""
+    return trial if trial.row == "forward" else replace(trial, command=(0.5 * trial.command[0], 0.0, 0.0))
 
 
 def main() -> None:
@@ -58,7 +76,8 @@ def main() -> None:
         prog="python -m benchmarks.locomotion", description="Locomotion of many robots at commanded velocities."
     )
     parser.add_argument("robots", nargs="*", metavar="ROBOT", help=f"of {', '.join(ROBOTS)}; all by default")
-    parser.add_argument("--rows", nargs="+", choices=list(ROWS), default=list(ROWS), help="all by default")
+    choices = [*ROWS, *_TABLES]
+    parser.add_argument("--rows", nargs="+", choices=choices, default=choices, help="all by default")
     parser.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS), help="both by default")
     parser.add_argument("--output", type=Path, default=Path("results/locomotion"), metavar="FOLDER")
     options = parser.parse_args()
@@ -66,10 +85,17 @@ def main() -> None:
         parser.error(f"unknown robot: {', '.join(sorted(unknown))}; the robots are {', '.join(ROBOTS)}")
     options.output.mkdir(parents=True, exist_ok=True)
     found: list[Outcome] = []
-    for walker in walkers(options.robots or ROBOTS):
-        found += measure(walker, options.rows, options.laws)
+    measured = walkers(options.robots or ROBOTS)
+    groups = [row for row in options.rows if row in ROWS]
+    for walker in measured if groups else ():
+        found += measure(walker, groups, options.laws)
         _write(found, options.output)
-    for table in (success_table(found), velocity_table(found)):
+    tables = [success_table(found), velocity_table(found)] if found else []
+    for name, table_of in _TABLES.items():
+        if name in options.rows:
+            tables.append(table_of(measured))
+            (options.output / f"{name}.md").write_text(tables[-1].markdown() + "\n")
+    for table in tables:
         print(table.text(), "\n")
 
 

@@ -60,29 +60,29 @@ def simulate_locomotion(walker: Walker, trials: list[Trial]) -> Motions:
     }
     vary |= _terrain_values(walker, trials, f"{path}terrain.") | _plant_values(walker, trials)
     starts = [replace(law, terrain=_terrain(walker, kind, trial)).initial_state(robot) for trial in trials]
-    runs = _rollout(walker, loop, trials, [gait.period for gait in gaits], np.array([q for q, _ in starts]), vary)
+    periods, q = [gait.period for gait in gaits], np.array([q for q, _ in starts])
+    runs = _rollout(walker, loop, trials, periods, q, np.zeros(robot.nv), vary)
     size, own = (len(x.start(robot, None, *starts[0])[1]) for x in (loop, law))
     return Motions(trials, runs, runs.rest[:, :, size - own : size - own + robot.nv])
 
 
 def simulate_balanced(walker: Walker, trials: list[Trial]) -> Motions:
-    """Return the motions of trials of one kind under `Balanced`, whose gait has a stride in place of a command."""
+    """Return the motions of trials of one kind and one speed under `Balanced`, whose gait has a stride, no command."""
     robot, kind = walker.robot, trials[0].kind
     motion = controllers.Walk if walker.feet == 2 else controllers.Tripod if walker.feet == 6 else controllers.Trot
-    gait = controllers.suited(motion, robot, home=walker.home)
+    usual = controllers.suited(motion, robot, home=walker.home)
+    period = usual.gait.period
+    gait = controllers.suited(motion, robot, home=walker.home, stride=trials[0].command[0] * walker.speed * period)
     law = controllers.suited_law(controllers.Balanced, gait)
-    loop, path = _wrapped(walker, law, kind)
-    period = gait.gait.period
-    strides = np.array([trial.command[0] * walker.speed * period for trial in trials])
-    q, _ = law.initial_state(robot)
-    starts = []
-    for trial in trials:
-        slope = Slope(trial.slope)
-        turned = replace(walker.law(), terrain=slope).initial_state(robot)[0] if trial.slope else q
-        starts.append(turned)
-    vary = {f"{path}gait.gait.stride": strides} | _terrain_values(walker, trials) | _plant_values(walker, trials)
-    runs = _rollout(walker, loop, trials, [2.0 * period] * len(trials), np.array(starts), vary)
-    return Motions(trials, runs, None)
+    loop, _ = _wrapped(walker, law, kind)
+    level, v = law.initial_state(robot)
+    starts = [
+        replace(walker.law(), terrain=Slope(trial.slope)).initial_state(robot)[0] if trial.slope else level
+        for trial in trials
+    ]
+    vary = _terrain_values(walker, trials) | _plant_values(walker, trials)
+    periods = [2.0 * period] * len(trials)
+    return Motions(trials, _rollout(walker, loop, trials, periods, np.array(starts), v, vary), None)
 
 
 def _wrapped(walker: Walker, law: Any, kind: str) -> tuple[Any, str]:
@@ -142,9 +142,9 @@ def _plant_values(walker: Walker, trials: list[Trial]) -> dict[str, Any]:
 
 
 def _rollout(
-    walker: Walker, law: Any, trials: list[Trial], periods: list[float], q: Array, vary: dict[str, Any]
+    walker: Walker, law: Any, trials: list[Trial], periods: list[float], q: Array, v: Array, vary: dict[str, Any]
 ) -> legged.Rollouts:
-    """Return the rollout of trials from states q, (B, nq), at rest."""
+    """Return the rollout of trials from states q, (B, nq), and v, (nv,)."""
     kind = trials[0].kind
     pushes = []
     if kind == PLAIN:
@@ -160,7 +160,7 @@ def _rollout(
         ground=legged.Rigid(friction=0.6, terrain=_terrain(walker, kind)),
         until=DURATION[kind],
         q=q,
-        v=np.zeros(walker.robot.nv),
+        v=v,
         vary=vary,
         pushes=pushes,
         integrator=_STEP,

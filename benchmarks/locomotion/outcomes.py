@@ -99,6 +99,12 @@ def outcomes(walker: Walker, law: str, motions: Motions) -> list[Outcome]:
     return found
 
 
+def refused(walker: Walker, law: str, trials: Sequence[Trial]) -> list[Outcome]:
+    """Return the outcomes of trials that a law refuses, as falls at the start."""
+    unit, nan = (walker.speed, walker.speed, walker.turning), float("nan")
+    return [Outcome(walker.name, law, trial, unit, (nan, nan, nan), 0.0) for trial in trials]
+
+
 def _velocity(walker: Walker, q: Array) -> Array:
     """Return the mean velocity of the base in axes of its heading and the mean yaw rate, (3,), [m/s] and [rad/s]."""
     base = walker.robot.base
@@ -122,8 +128,9 @@ def success_table(found: Sequence[Outcome]) -> Table:
                 cells = [_count([x for x in own if x.robot == name]) for name in robots]
                 lines.append((row, law, *cells, _count(own)))
     notes = (
-        "Successful trials of all. Success: no fall, and a mean velocity in the last 40 % within 15 % of the command or",
-        "0.03 sqrt(g h), whichever is more; in pushes, no fall.",
+        "Successful trials of all. Success: no fall, and a mean velocity in the last 40 % within 15 % of the command",
+        "or 0.03 sqrt(g h), whichever is more; in pushes, no fall. Balanced walks forward alone, in rows other than",
+        "forward at half the speed; speeds that it refuses count as failures.",
     )
     return Table("Locomotion, successful trials", ("row", "law", *robots, "all"), tuple(lines), notes, left=2)
 
@@ -143,8 +150,8 @@ def velocity_table(found: Sequence[Outcome]) -> Table:
             lines.append((x.robot, words, _numbers(unit * x.trial.command), reached, cost, torque))
     heads = ("robot", "trial", "commanded", "reached", "cost of transport", "torque, %")
     notes = (
-        "Velocity forward and to the left, m/s, and yaw rate, rad/s. Cost of transport: positive mechanical power of all",
-        "joints over weight and speed. Torque: largest root-mean-square torque of a joint over its limit.",
+        "Velocity forward and to the left, m/s, and yaw rate, rad/s. Cost of transport: positive mechanical power of",
+        "all joints over weight and speed. Torque: largest root-mean-square torque of a joint over its limit.",
     )
     return Table("Locomotion, velocities", heads, tuple(lines), notes, left=2)
 

@@ -1,7 +1,7 @@
 """The trials of each robot: commands, terrain, disturbances and imperfections, and what they are to show.
 
-Speeds are in units of sqrt(g h) and yaw rates in units of sqrt(g / h), where h is the height of the center of mass, so
-that robots of every size get the same trials. Robots with two feet get slower commands, smaller pushes and lower stairs.
+Speeds are in units of sqrt(g h) and yaw rates in units of sqrt(g / h), with h the height of the center of mass. Thus
+robots of every size get the same trials. Robots with two feet get slower commands, smaller pushes and lower stairs.
 """
 
 from __future__ import annotations
@@ -121,9 +121,7 @@ def _payload(slow: Slow, feet: int) -> list[Trial]:
 
 def _rates(slow: Slow, feet: int) -> list[Trial]:
     command = (slow(0.3), 0.0, 0.0)
-    return [
-        Trial(f"control at {rate} Hz", command, kind=RATES, rate=float(rate)) for rate in (50, 100, 200, 500, 1000)
-    ]
+    return [Trial(f"control at {rate} Hz", command, kind=RATES, rate=float(rate)) for rate in (50, 100, 200, 500, 1000)]
 
 
 def _delays(slow: Slow, feet: int) -> list[Trial]:

@@ -13,6 +13,7 @@ import legged
 import robots
 from benchmarks.harness.subjects import NotInstalled, robot_file
 from controllers.gaits.standing import Home
+from controllers.locomotion import JointLimits
 from legged.spatial import Array
 
 
@@ -78,7 +79,7 @@ class Walker:
 
     def effort(self) -> Array:
         """Return the largest torque of each joint, (nj,), [N m] or [N]; infinite without a limit."""
-        return np.asarray(controllers.locomotion.JointLimits.of(self.robot).torque, dtype=float)
+        return np.asarray(JointLimits.of(self.robot).torque, dtype=float)
 
 
 def _from_file(path: str) -> legged.Robot:

@@ -15,23 +15,41 @@ _BALL = 1e-4  # [m], radius of a contact point
 _STIFF = {"solref": "0.004 1", "solimp": "0.99 0.9999 0.0001", "condim": "3", "priority": "1"}
 
 
-def on_floor(robot: Robot, friction: float, step: float) -> mujoco.MjModel:
-    """Return a MuJoCo model of a robot with small spheres at its contact points over a floor at z = 0."""
+def on_floor(robot: Robot, friction: float, step: float, slope: float = 0.0) -> mujoco.MjModel:
+    """Return a MuJoCo model of a robot with small spheres at its contact points over a plane through the origin.
+
+    Args:
+        robot: The robot. friction: mu. step: Time step, [s]. slope: Inclination of the plane, rising along x, [rad].
+    """
     xml = to_mjcf(robot)
     option = xml.find("option")
     option = ElementTree.SubElement(xml, "option") if option is None else option
     option.set("timestep", str(step))
     option.set("cone", "elliptic")
     for k, contact in enumerate(robot.contacts):
-        (body,) = (b for b in xml.iter("body") if b.get("name") == robot.links[contact.link].name)
-        place = {"pos": " ".join(map(str, contact.position)), "size": str(_BALL)}
+        body, point = _point_of_body(xml, robot.links[contact.link].name, contact.position)
+        place = {"pos": " ".join(map(str, point)), "size": str(_BALL)}
         sides = {"contype": "1", "conaffinity": "2", "friction": f"{friction} 0 0"}
         ElementTree.SubElement(body, "geom", {"type": "sphere", "name": f"foot{k}", **place, **sides, **_STIFF})
     floor = {"contype": "2", "conaffinity": "1", "friction": f"{friction} 0 0", **_STIFF, "priority": "0"}
-    world = xml.find("worldbody")
+    world, normal = xml.find("worldbody"), np.array([-np.sin(slope), 0.0, np.cos(slope)])
     assert world is not None
-    ElementTree.SubElement(world, "geom", {"type": "plane", "size": "9 9 1", "pos": f"0 0 {-_BALL}", **floor})
+    place = {"pos": " ".join(map(str, -_BALL * normal)), "zaxis": " ".join(map(str, normal))}
+    ElementTree.SubElement(world, "geom", {"type": "plane", "size": "9 9 1", **place, **floor})
     return mujoco.MjModel.from_xml_string(ElementTree.tostring(xml, encoding="unicode"))
+
+
+def _point_of_body(xml: ElementTree.Element, link: str, point: Array) -> tuple[ElementTree.Element, Array]:
+    """Return the body that contains a link, and a point of the link in its axes, (3,); fixed links are sites."""
+    for body in xml.iter("body"):
+        if body.get("name") == link:
+            return body, point
+        for site in body.findall("site"):
+            if site.get("name") == link:
+                R, place = np.zeros(9), np.array(str(site.get("pos")).split(), dtype=float)
+                mujoco.mju_quat2Mat(R, np.array(str(site.get("quat")).split(), dtype=float))
+                return body, place + R.reshape(3, 3) @ point
+    raise ValueError(f"the MJCF has no link {link!r}")
 
 
 def standing(
@@ -51,11 +69,18 @@ def standing(
         data.qfrc_applied[:] = to.to_force(q, law(q, v))
         mujoco.mj_step(model, data)
     mujoco.mj_forward(model, data)
+    return to.from_configuration(data.qpos), contact_forces(robot, model, data)
+
+
+def contact_forces(robot: Robot, model: mujoco.MjModel, data: mujoco.MjData) -> Array:
+    """Return the forces on the contact points of a robot of `on_floor`, (n, 3), [N], world axes."""
     forces, wrench = np.zeros((len(robot.contacts), 3)), np.zeros(6)
     for i in range(data.ncon):
         contact = data.contact[i]
+        feet = [k for k in (contact.geom1, contact.geom2) if model.geom(k).name.startswith("foot")]
+        if not feet:
+            continue
         mujoco.mj_contactForce(model, data, i, wrench)
-        (foot,) = (g for g in (contact.geom1, contact.geom2) if model.geom_type[g] == mujoco.mjtGeom.mjGEOM_SPHERE)
-        away = 1.0 if contact.geom2 == foot else -1.0  # the frame's normal points from the first geom to the second
-        forces[int(model.geom(foot).name[4:])] += away * contact.frame.reshape(3, 3).T @ wrench[:3]
-    return to.from_configuration(data.qpos), forces
+        away = 1.0 if contact.geom2 == feet[0] else -1.0  # the frame's normal points from the first geom to the second
+        forces[int(model.geom(feet[0]).name[4:])] += away * contact.frame.reshape(3, 3).T @ wrench[:3]
+    return forces

@@ -1,0 +1,77 @@
+"""A walking robot stands delays, lag, noise, friction of gears, an unknown payload and low control rates."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.locomotion.loops import simulate_balanced, simulate_locomotion
+from benchmarks.locomotion.outcomes import EARLIER, OURS, Outcome, outcomes, success_table
+from benchmarks.locomotion.trials import ACTUATED, DELAYED, RATES, Trial, trials
+from benchmarks.locomotion.walkers import walkers
+
+pytestmark = pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
+
+
+def go2():
+    found = walkers(["Go2"])
+    if not found:
+        pytest.skip("example-robot-data is not installed")
+    return found[0]
+
+
+def check(selected: list[Trial]) -> list[Outcome]:
+    walker = go2()
+    found = outcomes(walker, OURS, simulate_locomotion(walker, selected))
+    assert [x.trial for x in found if not x.succeeded] == []
+    return found
+
+
+@pytest.mark.slow
+def test_a_trot_stands_delays_of_5_and_10_ms():
+    check([x for x in trials(4, ["delay"]) if x.kind == DELAYED])
+
+
+@pytest.mark.slow
+def test_a_trot_stands_lag_of_the_actuators_and_friction_of_gears():
+    check([x for x in trials(4, ["actuators"]) if x.kind == ACTUATED])
+
+
+@pytest.mark.slow
+def test_a_trot_stands_noise_and_a_payload_at_plausible_power():
+    found = check(trials(4, ["noise", "payload"]))
+    costs = [x.cost_of_transport for x in found if not x.trial.noise]
+    assert min(costs) > 0.1 and max(costs) < 1.5  # positive mechanical power; animals and robots of this size need more
+
+
+@pytest.mark.slow
+def test_a_trot_stands_control_at_50_to_1000_hz():
+    check([x for x in trials(4, ["rates"]) if x.kind == RATES])
+
+
+@pytest.mark.slow
+def test_the_earlier_law_is_measured_on_the_same_trials():
+    walker = go2()
+    selected = [x for x in trials(4, ["forward"]) if x.command[0] == 0.15]
+    found = outcomes(walker, EARLIER, simulate_balanced(walker, selected))
+    assert [x.succeeded for x in found] == [True]
+
+
+def test_a_trial_fails_by_a_fall_or_by_a_velocity_far_from_the_command():
+    trial = Trial("forward", (0.3, 0.0, 0.0))
+    good = Outcome("a", OURS, trial, (2.0, 2.0, 5.0), (0.31, 0.0, 0.01), float("nan"), power=0.1)
+    slow, fallen = replace(good, reached=(0.25, 0.0, 0.0)), replace(good, fallen_at=1.0)
+    turned = replace(good, reached=(0.3, 0.0, 0.06))
+    assert [x.succeeded for x in (good, slow, fallen, turned)] == [True, False, False, False]
+    assert replace(slow, trial=replace(trial, push=0.5)).succeeded  # a pushed robot need not be at its speed
+    assert good.cost_of_transport == pytest.approx(0.1 / 0.31)
+    ((row, law, *cells),) = success_table([good, slow]).rows
+    assert (row, law, cells) == ("forward", OURS, ["1/2", "1/2"])
+
+
+def test_two_feet_get_slower_commands_and_every_trial_is_distinct():
+    rows = ["forward", "sideways", "turning", "gaits", "slopes", "stairs", "friction", "pushes", "delay", "noise"]
+    biped, quadruped = trials(2, rows), trials(4, rows)
+    assert max(x.command[0] for x in biped) < max(x.command[0] for x in quadruped)
+    assert len(set(quadruped)) == len(quadruped) and len(set(biped)) == len(biped)
+    assert np.unique([x.direction for x in quadruped if x.push]).size == 8

@@ -1,0 +1,26 @@
+"""The controller moves the exported model of a robot in MuJoCo."""
+
+import numpy as np
+import pytest
+
+from benchmarks.locomotion.walkers import walkers
+
+pytest.importorskip("mujoco")
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::legged.errors.FileWarning")
+@pytest.mark.parametrize("degrees", [0.0, 12.0])
+def test_go2_trots_in_mujoco_for_twenty_seconds(degrees):
+    from benchmarks.locomotion.in_mujoco import walk
+
+    found = walkers(["Go2"])
+    if not found:
+        pytest.skip("example-robot-data is not installed")
+    times, rows = walk(found[0], (0.5, 0.0, 0.0), float(np.radians(degrees)), 20.0)
+    assert times[-1] > 19.9  # it has not fallen
+    late = times > 5.0
+    assert np.ptp(rows[late, 0]) / np.ptp(times[late]) == pytest.approx(0.5, rel=0.05)  # [m/s]
+    assert abs(rows[-1, 3]) < 0.1 and abs(rows[-1, 1]) < 0.3  # [rad], [m] after 10 m
+    tilt = np.degrees(np.arccos(rows[late, 4]))
+    assert tilt.mean() == pytest.approx(degrees, abs=4.0)  # the trunk follows the slope
