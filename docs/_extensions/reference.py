@@ -224,8 +224,9 @@ def readable(text: str) -> str:
 def shorten_signature(
     app: Sphinx, what: str, name: str, value: Any, options: Any, signature: str | None, returned: str | None
 ) -> tuple[str | None, str | None]:
-    """Return the signature of an entry and its return annotation as `readable` text."""
-    return signature and readable(signature), returned and readable(returned)
+    """Return the signature of an entry, which has to be valid Python, and its return annotation as `readable` text."""
+    shown = signature and readable(signature.replace("<factory>", "..."))
+    return shown, returned and readable(returned)
 
 
 def skip(app: Sphinx, what: str, name: str, value: Any, skipped: bool, options: Any) -> bool | None:

@@ -75,7 +75,7 @@ def _mesh(shape: Shape, source: str) -> tuple[Array, str]:
 
 
 def located(name: str, source: str) -> str:
-    """Return the path of a mesh that a robot file names by a path, file:// or package://.
+    """Return the path of a mesh that a robot file names by a path, `file://` or `package://`.
 
     A package is sought in the folder of the robot file, in those around it and in those of ROS_PACKAGE_PATH.
 

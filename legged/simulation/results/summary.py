@@ -19,16 +19,17 @@ def run_table(run: Run, planned: float | None = None) -> Table:
     moved = run.base.position - run.base.position[:1]
     rows = [
         ("simulated time", f"{run.duration:.2f} s" + (f", {run.ended}" if run.ended else "")),
-        ("distance, sideways", f"{moved[-1, 0]:.3f} m, {np.abs(moved[:, 1]).max():.3f} m"),
+        ("distance, sideways", f"{moved[-1, 0]:z.3f} m, {np.abs(moved[:, 1]).max():.3f} m"),
     ]
     if run.duration > 0.0:
         words = "" if planned is None else f", planned {planned:.3f} m/s"
-        rows.append(("mean speed", f"{run.mean_velocity[0]:.3f} m/s" + words))
+        rows.append(("mean speed", f"{run.mean_velocity[0]:z.3f} m/s" + words))
     rows += [
         ("height of the base", f"{run.base.position[:, 2].min():.4f} to {run.base.position[:, 2].max():.4f} m"),
         ("largest lean of the base", f"{np.degrees(lean(run).max()):.2f} degrees"),
-        ("largest joint error", f"{np.degrees(joint_error(run).max()):.2g} degrees"),
     ]
+    if run.joints.reference.size:
+        rows.append(("largest joint error", f"{np.degrees(joint_error(run).max()):.2g} degrees"))
     if run.contacts.names and run.duration > 0.0:
         force = mean_over_time(run, run.ground_force[:, 2])
         if run.model is not None:

@@ -45,7 +45,10 @@ function chart(folder, plot, arrays, seek, number) {
     height: HEIGHT,
     scales: { x: { time: false }, y: plot.range ? { range: plot.range } : {} },
     series: [{ label: "t", value: (_, x) => shown(x) + " s" }, ...series],
-    axes: [{ size: 28, font: "11px sans-serif" }, { size: 54, font: "11px sans-serif" }],
+    axes: [
+      { size: 28, font: "11px sans-serif" },
+      { size: 54, font: "11px sans-serif", values: (_, ticks) => ticks.map(shown) },
+    ],
     cursor: { y: false, points: { show: false }, drag: { x: true, y: false } },
     legend: { live: true },
   };
