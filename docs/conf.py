@@ -27,7 +27,7 @@ html_copy_source = html_show_sourcelink = False
 myst_heading_anchors = 4
 nb_execution_in_temp = True
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120  # [s]
+nb_execution_timeout = 900  # [s] for a cell, also on a busy machine
 nb_merge_streams = True
 
 autodoc_typehints = "signature"
