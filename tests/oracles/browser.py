@@ -52,9 +52,9 @@ class Browser:
         quiet: Any = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         self._process = subprocess.Popen([program, *_OPTIONS, *profile], **quiet)
         port_file = Path(self._folder.name) / "DevToolsActivePort"
-        self._wait(lambda: port_file.is_file() and port_file.read_text().count("\n") == 1, 30.0, "the browser to start")
+        self._wait(lambda: port_file.is_file() and port_file.read_text().count("\n") == 1, 120.0, "the browser")
         port = port_file.read_text().split()[0]
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list") as answer:
+        with urllib.request.urlopen(f"http://127.0.0.1:{port}/json/list", timeout=60.0) as answer:
             target = next(page for page in json.load(answer) if page["type"] == "page")
         self._socket: Any = client.connect(target["webSocketDebuggerUrl"], max_size=None)
         self._number = 0
@@ -81,7 +81,7 @@ class Browser:
                 return message["result"]
             self._note(message)
 
-    def open(self, address: str, ready: str = "true", timeout: float = 30.0) -> None:
+    def open(self, address: str, ready: str = "true", timeout: float = 120.0) -> None:
         """Open an address and wait until an expression holds."""
         self.call("Page.navigate", url=address)
         self.wait(ready, timeout)
@@ -92,7 +92,7 @@ class Browser:
         assert "exceptionDetails" not in found, found["exceptionDetails"]
         return found["result"].get("value")
 
-    def wait(self, condition: str, timeout: float = 30.0) -> None:
+    def wait(self, condition: str, timeout: float = 120.0) -> None:
         """Wait until an expression holds in the page."""
         expression = f"Boolean({condition})"
         self._wait(lambda: self._holds(expression), timeout, f"{condition!r}; problems: {self.problems}")

@@ -32,7 +32,7 @@ def show():
 
 
 def wait(condition):
-    end = time.monotonic() + 20.0
+    end = time.monotonic() + 60.0
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.02)

@@ -212,7 +212,7 @@ assert os.waitpid(child, 0)[1] == 0
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_forked_process_has_threads_of_its_own():
     environment = {**os.environ, "PYTHONPATH": str(Path(legged.__file__).parents[1])}
-    subprocess.run([sys.executable, "-W", "ignore", "-c", CHILD], env=environment, check=True, timeout=60)
+    subprocess.run([sys.executable, "-W", "ignore", "-c", CHILD], env=environment, check=True, timeout=300)
 
 
 def dynamics(robot: legged.Robot, rng: np.random.Generator, count: int) -> tuple[np.ndarray, ...]:
