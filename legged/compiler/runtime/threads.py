@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from queue import SimpleQueue
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,10 @@ def thread_limit(threads: int) -> Iterator[None]:
         _limit.threads = before
 
 
+_RECHECK = 0.1
+"""Time after which a caller looks again whether threads still help, in case an interrupt has taken the message, [s]."""
+
+
 class _Pool:
     """Helper threads that wait for work and stay until the process ends."""
 
@@ -102,7 +106,7 @@ def run_chunks(chunks: Sequence[tuple[int, int]], threads: int, run: Callable[[i
     """
     waiting, results = list(reversed(chunks)), []
     errors: list[BaseException] = []
-    idle, ended = [None] * (threads - 1), SimpleQueue[None]()  # helpers that have not begun, and those that have ended
+    is_open, helping, ended = True, set[int](), SimpleQueue[None]()
 
     def work() -> None:
         while True:
@@ -113,16 +117,16 @@ def run_chunks(chunks: Sequence[tuple[int, int]], threads: int, run: Callable[[i
             results.append(run(*chunk))
 
     def help_to_work() -> None:
+        # Either this thread finds that the caller has finished, or the caller finds this thread and waits for it.
+        helping.add(threading.get_ident())
         try:
-            idle.pop()
-        except IndexError:  # the caller has finished
-            return
-        try:
-            work()
+            if is_open:
+                work()
         except BaseException as error:
             waiting.clear()
             errors.append(error)
         finally:
+            helping.discard(threading.get_ident())
             ended.put(None)
 
     try:
@@ -131,25 +135,15 @@ def run_chunks(chunks: Sequence[tuple[int, int]], threads: int, run: Callable[[i
     except BaseException as error:  # such as Ctrl-C: the other threads finish their chunks and take no more
         waiting.clear()
         errors.insert(0, error)
-    begun = threads - 1 - _drained(idle)
-    while begun:
+    while is_open or helping:
         try:
-            ended.get()
-            begun -= 1
+            is_open = False
+            while helping:
+                with suppress(Empty):
+                    ended.get(timeout=_RECHECK)
         except BaseException as error:
             waiting.clear()
             errors.insert(0, error)
     if errors:
         raise errors[0]
     return min((result for result in results if result >= 0), default=-1)
-
-
-def _drained(items: list[None]) -> int:
-    """Remove all items of a list from which other threads remove items too, and return the number removed here."""
-    count = 0
-    while True:
-        try:
-            items.pop()  # atomic
-        except IndexError:
-            return count
-        count += 1
