@@ -42,6 +42,8 @@ class Locomotion:
             `legged.Simulation.step`, and zero without one.
         rate: Evaluations per second, [1/s].
         friction: Friction coefficient that the controller counts on.
+        clearance: Height of swinging feet over lift-off place, landing place and known terrain between, relative to the
+            height of the center of mass of the standing robot. A blind robot needs more than the height of a step.
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
             last places of its feet.
         home: Standing posture, by default that of `home_of`.
@@ -51,12 +53,14 @@ class Locomotion:
     command: Any = field(default_factory=Command)
     rate: float = 500.0
     friction: float = 0.5
+    clearance: float = 0.15
     terrain: Terrain | None = None
     home: Home | None = None
 
     def __post_init__(self) -> None:
         arguments.number("rate", self.rate, "1/s", above=0.0)
         arguments.number("friction", self.friction, above=0.0)
+        arguments.number("clearance", self.clearance, above=0.0)
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> tuple[StartedLocomotion, Array]:
         """Return (law, memory): the law for a robot and its initial memory, (m,); see `Controller.start`.
@@ -101,7 +105,7 @@ class Locomotion:
         planner = MotionPlanner(robot, feet, home.angles, inertia, height, gravity, JointLimits.of(robot))
         schedules = self._schedules(robot, stances, planner.time_unit)
         return StartedLocomotion(
-            robot, home, planner, steps, schedules, self.command, self.rate, self.friction, self.terrain
+            robot, home, planner, steps, schedules, self.command, self.rate, self.friction, self.clearance, self.terrain
         )
 
     def _schedules(self, robot: Robot, stances: Array, unit: float) -> tuple[tuple[float, ContactSchedule], ...]:

@@ -29,6 +29,7 @@ class LocomotionMemory(NamedTuple):
         target: Parameters of the first gait, (1 + 2 n,), mixed units, see `ContactSchedule.parameters`.
         constant_command: The command, if it is constant, (5,), units of `Command`.
         friction: Friction coefficient that the controller assumes.
+        clearance: Height of swinging feet over the ground, relative to that of the center of mass, dimensionless.
         iterate: Iterate of whole-body control, mixed units, see `whole_body`.
     """
 
@@ -46,6 +47,7 @@ class LocomotionMemory(NamedTuple):
     target: Array
     constant_command: Array
     friction: Any
+    clearance: Any
     iterate: Array
 
     @classmethod
@@ -56,7 +58,7 @@ class LocomotionMemory(NamedTuple):
             flat: (m,), mixed units.
             nv: Number of degrees of freedom. n: Number of feet.
         """
-        sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1]
+        sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1, 1]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(
             places=parts.places.reshape(n, 3),
@@ -64,6 +66,7 @@ class LocomotionMemory(NamedTuple):
             wrenches=parts.wrenches.reshape(HORIZON, 6),
             deviation=parts.deviation[0],
             friction=parts.friction[0],
+            clearance=parts.clearance[0],
         )
 
     def flat(self) -> Array:

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion.gait.footsteps import GroundPlane
+from controllers.locomotion.gait.footsteps import GroundPlane, Sway
 from controllers.locomotion.gait.swing import Swing
-from legged.spatial import Array, cross
+from legged.spatial import Array, cross, join
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,19 +52,39 @@ class BodyState(NamedTuple):
 
 
 class BodyReference(NamedTuple):
-    """The desired motion of the body.
+    """The desired motion of the body: a mean velocity that turns with the heading, and the sway of the gait.
 
     Attributes:
-        position: Of the center of mass now, (3,), [m], world axes.
-        velocity: Of the center of mass, (3,), [m/s], world axes, now; it turns with the heading.
+        position: Of the center of mass now without sway, (3,), [m], world axes.
+        velocity: Of the center of mass without sway, (3,), [m/s], world axes, now; it turns with the heading.
         rotation: Orientation now, (3, 3), base to world axes.
         yaw_rate: [rad/s].
+        heading: Cosine and sine of the heading now, (2,), dimensionless.
+        sway: Periodic motion of the center of mass.
     """
 
     position: Array
     velocity: Array
     rotation: Array
     yaw_rate: Any
+    heading: Array
+    sway: Sway
+
+    def after(self, time: Any) -> tuple[Array, Array]:
+        """Return (position, velocity) of the center of mass after a time from now, (3,) each, [m], [m/s], world axes.
+
+        Args:
+            time: [s].
+        """
+        angle = self.yaw_rate * time
+        c, s = np.cos(angle), np.sin(angle)
+        along = np.array([c * self.heading[0] - s * self.heading[1], s * self.heading[0] + c * self.heading[1]])
+        offset, rate = self.sway.after(time)
+        chord = turned(np.stack([np.cos(0.5 * angle), np.sin(0.5 * angle)]), time * self.velocity[:2])
+        place = self.position[:2] + chord + turned(along, offset)
+        speed = turned(np.stack([c, s]), self.velocity[:2]) + turned(along, rate)
+        climb = self.velocity[2]
+        return join(place, np.stack([self.position[2] + time * climb])), join(speed, np.stack([climb]))
 
 
 class FeetMotion(NamedTuple):
@@ -87,40 +107,55 @@ class FeetMotion(NamedTuple):
     normals: Sequence[Array]
 
 
-def body_reference(path: Array, command: Array, plane: GroundPlane, position: Array, height: float) -> BodyReference:
+def body_reference(
+    path: Array, command: Array, plane: GroundPlane, position: Array, height: float, sway: Sway
+) -> BodyReference:
     """Return the desired motion of the body over the ground.
 
     Args:
-        path: Desired x, y, [m], and heading, [rad], of the center of mass, (3,), world axes.
+        path: Desired x, y, [m], and heading, [rad], of the center of mass without sway, (3,), world axes.
         command: Velocity, yaw rate, height and pitch, (5,), units of `Command`.
         plane: The ground under the robot.
         position: Center of mass, (3,), [m], world axes.
         height: Height of the center of mass of the standing robot, [m].
+        sway: Periodic motion of the center of mass.
     """
-    c, s = np.cos(path[2]), np.sin(path[2])
-    velocity = np.array([c * command[0] - s * command[1], s * command[0] + c * command[1]])
-    axes = tangent_axes(plane.normal, np.array([c, s, 0.0 * c]))
+    heading = np.stack([np.cos(path[2]), np.sin(path[2])])
+    velocity = turned(heading, command[:2])
+    axes = tangent_axes(plane.normal, np.array([*heading, 0.0 * path[2]]))
     cp, sp = np.cos(command[4]), np.sin(command[4])
     rotation = axes @ np.array([[cp, 0.0, sp], [0.0, 1.0, 0.0], [-sp, 0.0, cp]])
     desired = np.array([path[0], path[1], plane.height(position[:2]) + height + command[3]])
-    return BodyReference(desired, np.array([*velocity, plane.slope @ velocity]), rotation, command[2])
+    return BodyReference(desired, np.array([*velocity, plane.slope @ velocity]), rotation, command[2], heading, sway)
 
 
-def advanced_path(path: Array, command: Array, position: Array, most: float, dt: float) -> Array:
-    """Return the desired place and heading after a time step, (3,), [m] and [rad], world axes.
+def advanced_path(path: Array, command: Array, position: Array, sway: Sway, most: float, dt: float) -> Array:
+    """Return the desired place and heading after a time step without sway, (3,), [m] and [rad], world axes.
 
     Args:
         path: Desired place and heading before, (3,), [m] and [rad], world axes.
         command: As in `body_reference`.
         position: As in `body_reference`.
+        sway: As in `body_reference`.
         most: Largest distance of the desired place from the actual one, [m].
         dt: Time step, [s].
     """
-    c, s = np.cos(path[2]), np.sin(path[2])
-    x = path[0] + dt * (c * command[0] - s * command[1]) - position[0]
-    y = path[1] + dt * (s * command[0] + c * command[1]) - position[1]
-    share = np.minimum(1.0, most / np.sqrt(x * x + y * y + 1e-12))
-    return np.stack([position[0] + share * x, position[1] + share * y, path[2] + dt * command[2]])
+    heading = np.stack([np.cos(path[2]), np.sin(path[2])])
+    actual = position[:2] - turned(heading, sway.after(0.0)[0])
+    ahead = path[:2] + dt * turned(heading, command[:2]) - actual
+    place = actual + np.minimum(1.0, most / np.sqrt(ahead @ ahead + 1e-12)) * ahead
+    return np.stack([place[0], place[1], path[2] + dt * command[2]])
+
+
+def turned(direction: Array, vector: Array) -> Array:
+    """Return a vector turned by the angle of a direction, (2,), any unit, world axes.
+
+    Args:
+        direction: Cosine and sine of the angle, (2,), dimensionless.
+        vector: (2,), any unit, world axes.
+    """
+    c, s = direction
+    return np.stack([c * vector[0] - s * vector[1], s * vector[0] + c * vector[1]])
 
 
 def tangent_axes(normal: Array, forward: Array) -> Array:

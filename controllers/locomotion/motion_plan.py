@@ -9,6 +9,7 @@ import numpy as np
 
 from controllers.locomotion.forces.predictive import Plan, nominal_wrenches, predictive_control
 from controllers.locomotion.forces.rigid_body import Problem, suited_weights
+from controllers.locomotion.gait.footsteps import Sway
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.gait.swing import Swing
 from controllers.locomotion.motion import BodyReference, BodyState, FeetMotion, Foot, tangent_axes
@@ -33,7 +34,7 @@ _STEP = 0.28  # [sqrt(h / g)], duration of a step
 _ITERATIONS = 6  # of predictive control, which starts from the last plan
 _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
-_SEARCH = 0.1  # [sqrt(g h)], speed at which a foot that misses the ground moves down
+_SEARCH = 0.2  # [sqrt(g h)], speed at which a foot that misses the ground moves down
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,19 +84,19 @@ class MotionPlanner:
             guess: Wrenches of the last plan, (N, 6), [N m, N], world axes.
         """
         h = _STEP * self.time_unit
-        positions, velocities, orientations = self._references(reference, h)
-        arms, active = self._contact_points(body, reference, velocities, state, feet, h)
+        ends = [reference.after((k + 1.0) * h) for k in range(HORIZON)]
+        arms, active = self._contact_points(body, reference, state, feet, h)
         points = [normal for foot, normal in zip(self.feet, feet.normals, strict=True) for _ in foot.contacts]
-        zero = 0.0 * reference.yaw_rate
+        turn, zero = reference.yaw_rate, 0.0 * reference.yaw_rate
         problem = Problem(
             position=body.position,
             velocity=body.velocity,
             orientation=rotation_error(body.rotation @ reference.rotation.T),
             angular_velocity=body.angular_velocity,
-            positions=positions,
-            velocities=velocities,
-            orientations=orientations,
-            angular_velocities=np.array([np.stack([zero, zero, reference.yaw_rate + zero])] * HORIZON),
+            positions=np.array([position for position, _ in ends]),
+            velocities=np.array([velocity for _, velocity in ends]),
+            orientations=np.array([np.stack([zero, zero, (k + 1.0) * h * turn]) for k in range(HORIZON)]),
+            angular_velocities=np.array([np.stack([zero, zero, turn + zero])] * HORIZON),
             mass=self.robot.mass,
             inertia=body.rotation @ self.inertia @ body.rotation.T,
             gravity=self.robot.gravity,
@@ -110,36 +111,21 @@ class MotionPlanner:
         start = where(guess[0, 5] > 0.0, guess, nominal_wrenches(problem))
         return predictive_control(problem, start, _ITERATIONS)
 
-    def _references(self, reference: BodyReference, h: float) -> tuple[Array, Array, Array]:
-        """Return positions, velocities and rotation vectors of the body at the ends of the steps, (N, 3) each."""
-        positions, velocities, turns = [], [], []
-        at, zero = reference.position, 0.0 * reference.yaw_rate
-        for _ in range(HORIZON):
-            turn = (turns[-1][2] if turns else zero) + reference.yaw_rate * h
-            c, s = np.cos(turn), np.sin(turn)
-            x, y, climb = reference.velocity
-            velocity = np.array([c * x - s * y, s * x + c * y, climb])
-            at = at + h * velocity
-            positions.append(at)
-            velocities.append(velocity)
-            turns.append(np.array([zero, zero, turn]))
-        return np.array(positions), np.array(velocities), np.array(turns)
-
     def _contact_points(
         self,
         body: BodyState,
         reference: BodyReference,
-        velocities: Array,
         state: GaitState,
         feet: FeetMotion,
         h: float,
     ) -> tuple[Array, Array]:
         """Return arms, (N, m, 3), and activity, (N, m), of the m contact points as in `Problem`."""
-        arms, active = [], []
+        arms, active, start = [], [], reference.after(0.0)[0]
         lift_offs, now = state.time_to_lift_off, state.stance
         for k in range(HORIZON):
             middle = (k + 0.5) * h
-            center = body.position + middle * np.array([*velocities[k][:2], 0.0])
+            moved = reference.after(middle)[0] - start
+            center = body.position + np.array([moved[0], moved[1], 0.0])
             early, late = state.stance_after((k + 0.25) * h), state.stance_after((k + 0.75) * h)
             row, fractions = [], []
             for i, foot in enumerate(self.feet):
@@ -184,7 +170,9 @@ class MotionPlanner:
         zero, one, up = np.zeros(3), [1.0] * count, [np.array([0.0, 0.0, 1.0])] * count
         plan = Plan(np.zeros((HORIZON, n, 3)), np.zeros((HORIZON, 6)), zero, zero, 0.0, 0.0)
         feet = FeetMotion([zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, up)
-        contacts, tasks = self._program(model, plan, BodyReference(zero, zero, np.eye(3), 0.0), feet, 0.5)
+        still = Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
+        reference = BodyReference(zero, zero, np.eye(3), 0.0, np.array([1.0, 0.0]), still)
+        contacts, tasks = self._program(model, plan, reference, feet, 0.5)
         return whole_body_program(model, contacts, tasks, self.limits, 1.0)[0].iterate_size
 
     def _program(
@@ -192,10 +180,12 @@ class MotionPlanner:
     ) -> tuple[list[Contact], list[Task]]:
         """Return the contacts and tasks of whole-body control."""
         w = 1.0 / self.time_unit
+        linear = Tracking(acceleration=plan.acceleration, gains=(0.0, 0.0))
+        angular = Tracking(acceleration=plan.angular_acceleration, gains=(0.0, 0.0), weight=self.height**2)
         contacts: list[Contact] = []
         tasks = [
-            center_of_mass_position(model, np.zeros(3), Tracking(0.0, plan.acceleration, gains=(0.0, 0.0))),
-            link_orientation(model, 0, np.eye(3), Tracking(0.0, plan.angular_acceleration, gains=(0.0, 0.0))),
+            center_of_mass_position(model, np.zeros(3), linear),
+            link_orientation(model, 0, np.eye(3), angular),
             posture(model, self.posture, Tracking(gains=(_POSTURE**2 * w * w, 2 * _POSTURE * w), weight=1e-3, level=1)),
         ]
         down = np.array([0.0, 0.0, -_SEARCH * np.sqrt(self.gravity * self.height)])

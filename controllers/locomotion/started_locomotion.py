@@ -27,7 +27,6 @@ from legged.spatial import Array, join
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
 _TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on the period becomes shorter
-_CLEARANCE = 0.15  # [h], of swinging feet
 _STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
 _CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
 _CAPTURE_WITHIN = 0.6  # of the smaller half-extent of the standing feet
@@ -52,6 +51,7 @@ class StartedLocomotion:
         commands: As the attribute `command` of `Locomotion`.
         sampling_rate: Evaluations per second, [1/s].
         friction: As in `Locomotion`.
+        clearance: As in `Locomotion`.
         terrain: As in `Locomotion`.
     """
 
@@ -63,6 +63,7 @@ class StartedLocomotion:
     commands: Any
     sampling_rate: float
     friction: float
+    clearance: float
     terrain: Terrain | None
 
     @property
@@ -120,6 +121,7 @@ class StartedLocomotion:
             self.schedules[0][1].parameters,
             constant,
             self.friction,
+            self.clearance,
             np.zeros(self.planner.iterate_size(q)),
         )
         return self, memory.flat()
@@ -181,9 +183,10 @@ class StartedLocomotion:
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = self._plane(places, memory.slope, dt)
         landings, error = self._landings(state, feet, body, origin, limited, plane)
-        footsteps, swings = self._swings(state, landings, places, memory.footsteps, plane)
-        path = advanced_path(memory.path, limited, mass, _DRIFT * self.height, dt)
-        reference = body_reference(path, limited, plane, mass, self.height)
+        footsteps, swings = self._swings(state, landings, places, memory, plane)
+        sway = self.steps.sway(state, limited[:2], limited[2])
+        path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
+        reference = body_reference(path, limited, plane, mass, self.height, sway)
         normals = [self._normal(place, plane) for place in places]
         motion = FeetMotion(feet, active, state.stance, swings, footsteps, normals)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
@@ -245,18 +248,18 @@ class StartedLocomotion:
         state: GaitState,
         landings: Sequence[Array],
         places: Sequence[Array],
-        footsteps: Array,
+        memory: LocomotionMemory,
         plane: GroundPlane,
     ) -> tuple[list[Array], list[Swing]]:
         """Return the landing places, (n, 3), which move slowly during a swing, and the paths of the feet to them."""
         dt, targets, swings = 1.0 / self.sampling_rate, [], []
-        feet = zip(landings, footsteps, places, state.stance, state.swing_progress, state.duty, strict=True)
+        feet = zip(landings, memory.footsteps, places, state.stance, state.swing_progress, state.duty, strict=True)
         for landing, last, place, stands, progress, duty in feet:
             duration = (1.0 - duty) * state.period
             moved = last + (landing - last) * np.minimum(1.0, dt / (_REPLAN * duration + dt))
             target = where(stands > 0.5, landing, moved)
             targets.append(target)
-            swings.append(self._swing(progress, duration, place, target, plane))
+            swings.append(self._swing(progress, duration, place, target, memory.clearance))
         return targets, swings
 
     def _normal(self, place: Array, plane: GroundPlane) -> Array:
@@ -303,9 +306,9 @@ class StartedLocomotion:
     def _ground_height(self, place: Array, plane: GroundPlane) -> Any:
         return plane.height(place) if self.terrain is None else self.terrain.height(place[0], place[1])
 
-    def _swing(self, progress: Any, duration: Any, start: Array, end: Array, plane: GroundPlane) -> Swing:
+    def _swing(self, progress: Any, duration: Any, start: Array, end: Array, clearance: Any) -> Swing:
         """Return the desired motion of a swinging foot."""
         terrain = self.terrain
         heights = [] if terrain is None else terrain_heights(terrain, start, end)
-        peak = swing_peak(start, end, _CLEARANCE * self.height, heights)
+        peak = swing_peak(start, end, clearance * self.height, heights)
         return swing_path(progress, duration, start, end, peak)

@@ -28,6 +28,7 @@ from legged.ground.terrain import Terrain
 from legged.spatial import Array, solve_symmetric, sum_of
 
 _SAMPLES = 20  # of a cycle, for the periodic motion of the divergent component
+_HARMONICS = 4  # of the sway
 _REACH = 0.6  # largest displacement of the center of pressure by control, relative to the extent of the support
 _EXTENSION = 0.97  # of a leg's length: its largest extension at touchdown and in the middle of the step
 _WIDTH = 0.5  # least lateral distance between the feet of a row, relative to that of standing
@@ -62,9 +63,38 @@ class FootstepLaw:
             velocity: Commanded velocity, (2,), [m/s], heading axes.
             yaw_rate: Commanded rate of the heading, [rad/s].
         """
-        interval = state.period / _SAMPLES
-        decay = np.exp(-self.omega * interval)
-        pressures = []
+        decay = np.exp(-self.omega * state.period / _SAMPLES)
+        gain, offset = 1.0, np.zeros(2)
+        for p, stands in reversed(self._pressures(state, velocity, yaw_rate)):  # xi_k = p_k + (xi_k+1 - p_k) e
+            e = where(stands, decay, 1.0)
+            gain, offset = gain * e, p * (1.0 - e) + offset * e
+        return offset / np.maximum(1.0 - gain, 1e-3)
+
+    def sway(self, state: GaitState, velocity: Array, yaw_rate: Any) -> Sway:
+        """Return the periodic motion of the center of mass over these feet, around its mean; zero for a robot at rest.
+
+        With the Fourier coefficients p_n of the center of pressure, those of c'' = omega^2 (c - p) are
+        c_n = p_n / (1 + (n w / omega)^2) at the frequency w of the gait. In flights p counts as zero.
+
+        Args:
+            state: State of the gait.
+            velocity: Commanded velocity, (2,), [m/s], heading axes.
+            yaw_rate: Commanded rate of the heading, [rad/s].
+        """
+        samples = [where(stands, 1.0, 0.0) * p for p, stands in self._pressures(state, velocity, yaw_rate)]
+        w = 2.0 * np.pi / state.period
+        cosines, sines = [], []
+        for n in range(1, _HARMONICS + 1):
+            angles = 2.0 * np.pi * n * (np.arange(_SAMPLES) + 0.5) / _SAMPLES
+            ratio = n * w / self.omega
+            gain = state.walking * (2.0 / _SAMPLES) / (1.0 + ratio * ratio)
+            cosines.append(gain * sum_of(x * p for x, p in zip(np.cos(angles).tolist(), samples, strict=True)))
+            sines.append(gain * sum_of(x * p for x, p in zip(np.sin(angles).tolist(), samples, strict=True)))
+        return Sway(w, np.array(cosines), np.array(sines))
+
+    def _pressures(self, state: GaitState, velocity: Array, yaw_rate: Any) -> list[tuple[Array, Any]]:
+        """Return (nominal center of pressure, (2,), heading axes; whether a foot stands) over a cycle from now on."""
+        found = []
         for k in range(_SAMPLES):
             phase = state.phase + (k + 0.5) / _SAMPLES
             total, count = np.zeros(2), 0.0
@@ -75,11 +105,8 @@ class FootstepLaw:
                 ahead = self._advance(place, velocity, yaw_rate, (0.5 * duty - s) * state.period)
                 total = total + stands * (place + ahead)
                 count = count + stands
-            pressures.append((total / np.maximum(count, 1.0), where(count > 0.5, decay, 1.0)))
-        gain, offset = 1.0, np.zeros(2)
-        for p, e in reversed(pressures):  # xi_k = p_k + (xi_k+1 - p_k) e
-            gain, offset = gain * e, p * (1.0 - e) + offset * e
-        return offset / np.maximum(1.0 - gain, 1e-3)
+            found.append((total / np.maximum(count, 1.0), count > 0.5))
+        return found
 
     def landing(
         self, state: GaitState, feet: Array, xi: Array, heading: Array, velocity: Array, yaw_rate: Any
@@ -151,6 +178,36 @@ class FootstepLaw:
     def _advance(self, place: Array, velocity: Array, yaw_rate: Any, time: Any) -> Array:
         """Return how far a foot at a place of the body is ahead of it some time before the middle of its stance."""
         return (velocity + yaw_rate * np.array([-place[1], place[0]])) * time
+
+
+class Sway(NamedTuple):
+    """A periodic motion of the center of mass, in axes that move with the commanded velocity.
+
+        c(t) = sum over n = 1, 2, ... of cosines_n cos(n w t) + sines_n sin(n w t)
+
+    Attributes:
+        frequency: w, [rad/s].
+        cosines: (N, 2), [m], heading axes.
+        sines: (N, 2), [m], heading axes.
+    """
+
+    frequency: Any
+    cosines: Array
+    sines: Array
+
+    def after(self, time: Any) -> tuple[Array, Array]:
+        """Return (position, velocity) after a time from now, (2,) each, [m] and [m/s], heading axes.
+
+        Args:
+            time: [s].
+        """
+        c1, s1 = np.cos(self.frequency * time), np.sin(self.frequency * time)
+        c, s, position, velocity = 1.0, 0.0, np.zeros(2), np.zeros(2)
+        for n, (a, b) in enumerate(zip(self.cosines, self.sines, strict=True), 1):
+            c, s = c * c1 - s * s1, s * c1 + c * s1  # cos(n w t), sin(n w t)
+            position = position + c * a + s * b
+            velocity = velocity + (n * self.frequency) * (c * b - s * a)
+        return position, velocity
 
 
 class GroundPlane(NamedTuple):

@@ -10,6 +10,8 @@ import numpy as np
 from legged.compiler.ir import where
 from legged.spatial import Array
 
+_RAMP = 1.0 / 3.0  # of the swing, in which a foot accelerates forward, and in which it decelerates
+
 
 class Swing(NamedTuple):
     """Desired motion of a foot.
@@ -28,9 +30,10 @@ class Swing(NamedTuple):
 def swing_path(progress: Any, duration: Any, start: Array, end: Array, peak: Any) -> Swing:
     """Return the motion of a foot that leaves the ground at rest, passes a height, and lands at rest.
 
-    With the polynomial S(x) = 10 x^3 - 15 x^4 + 6 x^5, whose first and second derivatives are zero at both ends, the
-    horizontal motion is start + (end - start) S(progress). The height rises by S(2 progress) to the peak and
-    falls by S(2 progress - 1) to the end, so that a foot clears the edge of a stair before it moves far forward.
+    The horizontal motion has constant acceleration in the first third of the swing, constant velocity in the second,
+    and constant deceleration in the last, so that its largest velocity is 1.5 times the mean. With the polynomial
+    S(x) = 10 x^3 - 15 x^4 + 6 x^5, whose first and second derivatives are zero at both ends, the height rises by
+    S(2 progress) to the peak and falls by S(2 progress - 1) to the end.
 
     Args:
         progress: Fraction of the swing that has passed, from 0 to 1.
@@ -40,7 +43,7 @@ def swing_path(progress: Any, duration: Any, start: Array, end: Array, peak: Any
         peak: Largest height, [m], world z.
     """
     rate = 1.0 / duration
-    s, ds, dds = _rise(progress, rate)
+    s, ds, dds = _trapezoid(progress, rate)
     rises = progress < 0.5
     half, dhalf, ddhalf = _rise(where(rises, 2.0 * progress, 2.0 * progress - 1.0), 2.0 * rate)
     step, base = end[:2] - start[:2], where(rises, start[2], peak)
@@ -72,3 +75,13 @@ def _rise(x: Any, rate: Any) -> tuple[Any, Any, Any]:
     """Return S(x) and its first two derivatives with respect to time, for x that changes at a rate [1/s]."""
     y = x * (1.0 - x)
     return x * x * x * (10.0 - x * (15.0 - 6.0 * x)), 30.0 * y * y * rate, 60.0 * y * (1.0 - 2.0 * x) * rate * rate
+
+
+def _trapezoid(x: Any, rate: Any) -> tuple[Any, Any, Any]:
+    """Return the distance from 0 to 1, velocity and acceleration of a trapezoidal velocity profile; as in `_rise`."""
+    peak = 1.0 / (1.0 - _RAMP)
+    late, near = x > 0.5, np.minimum(x, 1.0 - x)
+    ramps = near < _RAMP
+    s = where(ramps, 0.5 * peak / _RAMP * near * near, peak * (near - 0.5 * _RAMP))
+    acceleration = where(ramps, where(late, -peak / _RAMP, peak / _RAMP), 0.0)
+    return where(late, 1.0 - s, s), np.minimum(peak, peak / _RAMP * near) * rate, acceleration * rate * rate

@@ -113,6 +113,25 @@ def test_the_plane_of_the_feet_is_the_slope_and_level_across_a_line_of_feet():
     assert line.slope[0] == 0.0
 
 
+@pytest.mark.parametrize(
+    ("name", "n", "velocity"), [("walk", 2, (0.3, 0.1)), ("pace", 4, (0.0, 0.2)), ("trot", 4, (0.5, 0.0))]
+)
+def test_the_sway_of_a_gait_is_the_periodic_motion_of_the_pendulum_over_its_feet(name, n, velocity):
+    steps, schedule = law(n), contact_schedule(name, FEET[n], 1.0 / OMEGA)
+    state = GaitState.standing(schedule)._replace(walking=1.0)
+    sway = steps.sway(state, np.array(velocity), 0.2)
+    position, rate = sway.after(0.0)
+    divergence = steps.nominal_divergence(state, np.array(velocity), 0.2)  # exact for pressures constant in pieces
+    assert position + rate / OMEGA == pytest.approx(divergence, abs=0.006)  # [m], harmonics above the fourth
+    again, same = sway.after(schedule.period)
+    assert again == pytest.approx(position, abs=1e-12) and same == pytest.approx(rate, abs=1e-12)
+    later = state._replace(phase=state.phase + 0.3)
+    moved = np.concatenate(steps.sway(later, np.array(velocity), 0.2).after(0.0))
+    assert moved == pytest.approx(np.concatenate(sway.after(0.3 * schedule.period)), abs=1e-12)
+    still = steps.sway(state._replace(walking=0.0), np.array(velocity), 0.2)
+    assert np.concatenate(still.after(0.1)) == pytest.approx(np.zeros(4), abs=0.0)
+
+
 def test_a_swing_leaves_and_lands_at_rest_and_clears_a_stair():
     stairs = Stairs((0.1,), (0.1,))
     start, end = np.zeros(3), np.array([0.25, 0.02, 0.1])
@@ -127,4 +146,7 @@ def test_a_swing_leaves_and_lands_at_rest_and_clears_a_stair():
     assert place[:, 2].max() == pytest.approx(peak)
     between = 0.25 * np.diff(times)[:, None]
     assert np.diff(place, axis=0) / between == pytest.approx((velocity[1:] + velocity[:-1]) / 2, abs=5e-3)
-    assert np.diff(velocity, axis=0) / between == pytest.approx((acceleration[1:] + acceleration[:-1]) / 2, abs=0.2)
+    smooth = np.abs(np.diff(acceleration[:, 0])) < 1.0  # the acceleration jumps at one and two thirds of the swing
+    assert smooth.sum() == len(times) - 3
+    rate, mean = np.diff(velocity, axis=0) / between, (acceleration[1:] + acceleration[:-1]) / 2
+    assert rate[smooth] == pytest.approx(mean[smooth], abs=0.2)
