@@ -32,6 +32,8 @@ HORIZON = 10
 """Number of steps of predictive control."""
 _STEP = 0.28  # [sqrt(h / g)], duration of a step
 _ITERATIONS = 6  # of predictive control, which starts from the last plan
+_POSITION = 0.1  # [h], tolerated error of the center of mass
+_VELOCITY = 0.2  # [sqrt(g h)], tolerated error of its velocity
 _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
 _SEARCH = 0.2  # [sqrt(g h)], speed at which a foot that misses the ground moves down
@@ -105,7 +107,9 @@ class MotionPlanner:
             active=active,
             friction=friction,
             most=np.inf,
-            weights=suited_weights(self.robot.mass, self.height, self.gravity, len(points)),
+            weights=suited_weights(
+                self.robot.mass, self.height, self.gravity, len(points), position=_POSITION, velocity=_VELOCITY
+            ),
             time_step=h,
         )
         start = where(guess[0, 5] > 0.0, guess, nominal_wrenches(problem))

@@ -10,7 +10,7 @@ import legged
 import robots
 from controllers import Command, ContactSchedule, Locomotion
 from legged.errors import DefinitionError
-from legged.ground import Slope
+from legged.ground import Slope, Stairs
 
 FILES = all_urdfs()
 STEP = legged.TimeStepping(2e-3)
@@ -86,10 +86,47 @@ def test_planned_footsteps_lie_on_the_ground_ahead_of_swinging_feet():
         ("pronk", (0.3, 0.0, 0.0)),
         ("walk", (0.3, 0.0, 0.5)),
         ("crawl", (0.1, 0.0, 0.0)),
+        ("walk", (0.8, 0.0, 0.0)),
+        ("pace", (0.0, 0.2, 0.0)),
     ],
 )
 def test_go2_walks_by_every_gait(gait, command):
     check("go2/go2", gait, command, until=4.0)
+
+
+@pytest.mark.slow
+@needs_files
+def test_anymal_c_trots_at_one_meter_per_second_within_the_speed_limits_of_its_joints():
+    check("anymal_c_simple/anymal", "trot", (1.0, 0.0, 0.0), until=4.0, after=2.0)
+
+
+@pytest.mark.slow
+@needs_files
+@pytest.mark.parametrize("command", [(0.2, 0.0), (0.5, 0.0), (0.0, 0.1)])
+def test_g1_walks_at_the_commanded_velocity(command):
+    robot, state, sim = simulation("g1/g1_29dof_rev_1_0", "walk")
+    law, memory = Locomotion("walk", None).start(robot, None, *state)
+    period = law.memory(memory).target[0]
+    sim.reset(*state)
+    steps = round(2.0 * float(period) / STEP.step)  # two cycles, in which the sway has no mean
+    sim.step(np.array([*command, 0.0, 0.0, 0.0]), n=2 * steps)
+    start = sim.q[4:6]
+    sim.step(np.array([*command, 0.0, 0.0, 0.0]), n=steps)
+    assert not sim.fallen, f"fell at {sim.t:.2f} s: {sim.reasons}"
+    assert (sim.q[4:6] - start) / (steps * STEP.step) == pytest.approx(command, abs=0.005 + 0.05 * max(command))
+
+
+@pytest.mark.slow
+@needs_files
+def test_go2_climbs_stairs_that_it_does_not_know():
+    stairs = Stairs(tuple(0.5 + 0.35 * i for i in range(8)), (0.05,) * 8, ramp=0.02)
+    robot = legged.load(FILES["go2/go2"])
+    law, ground = Locomotion("trot", Command(vx=0.4), clearance=0.3), legged.Rigid(friction=0.6, terrain=stairs)
+    q, v = law.initial_state(robot)
+    run = legged.simulate(robot, law, ground=ground, q=q, v=v, until=5.0, integrator=STEP)
+    places = run.q[:, 4:7]
+    assert places[-1, 0] == pytest.approx(2.0, abs=0.3)
+    assert places[-1, 2] - places[0, 2] == pytest.approx(stairs.height(places[-1, 0], 0.0), abs=0.08)
 
 
 @pytest.mark.slow
