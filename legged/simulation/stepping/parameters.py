@@ -140,7 +140,7 @@ class ParameterSweep:
         Raises:
             As `of`.
         """
-        rows = dict(self.values)
+        rows = dict[str, Any](self.values)
         for name, present in self.present(values).items():
             shared = np.shape(values[name]) == present.shape[1:]
             rows[name] = [values[name]] * self.count if shared else values[name]

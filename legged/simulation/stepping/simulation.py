@@ -343,7 +343,7 @@ class Simulation:
         old, times, state, outcome = self._starts, self._clock.times, self._members.state, self._outcome
         n = self.robot.nq + self.robot.nv
         everyone = np.arange(len(state))
-        new = batch.started(everyone.tolist(), state[:, : self.robot.nq], state[:, self.robot.nq : n])
+        new = batch.started(everyone.tolist(), [*state[:, : self.robot.nq]], [*state[:, self.robot.nq : n]])
         memories = self.loop.memory, batch.first.loop.memory
         limits = len(flatten(batch.first.limits)[0])
         if limits:  # those of the first states
@@ -584,7 +584,7 @@ class Simulation:
         """Return the robots with other numbers, from the states in which they have started."""
         batch = RolloutBatch(self.robot, sweep, *self._initial, self._batch.fall, self._batch.closed)
         q, v, _ = np.split(self._starts.states, [self.robot.nq, self.robot.nq + self.robot.nv], axis=1)
-        return batch, batch.started(range(len(q)), q, v)
+        return batch, batch.started(range(len(q)), [*q], [*v])
 
     def _set_template(self) -> None:
         varying = list(self._batch.varying_at_reset)
