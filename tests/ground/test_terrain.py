@@ -32,6 +32,13 @@ def test_terrain_takes_arrays(terrain):
     np.testing.assert_allclose(n[2, 3], terrain.normal(x[2, 3], y[2, 3]))
 
 
+@pytest.mark.parametrize("elevation", [0.25, np.float64(-0.4), 0.0])
+def test_the_elevation_of_a_slope_is_its_height_at_the_origin(elevation):
+    slope, x, y = Slope(0.3, heading=0.7, elevation=elevation), np.array([0.0, 1.0]), np.array([0.0, -2.0])
+    assert slope.height(x, y)[0] == elevation
+    np.testing.assert_allclose(slope.height(x, y) - elevation, Slope(0.3, heading=0.7).height(x, y), atol=1e-15)
+
+
 def test_steps_add_up():
     stairs = Stairs(edges=(0.5, 1.0, 1.5), rises=(0.1, 0.1, 0.1))
     np.testing.assert_allclose(stairs.height(np.array([0.0, 0.7, 1.2, 9.0]), np.zeros(4)), [0.0, 0.1, 0.2, 0.3])

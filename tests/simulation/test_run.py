@@ -41,6 +41,7 @@ from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, s
 from legged.simulation.plots import animate, joints_figure, save_figures, snapshot
 from legged.simulation.results import run_files
 from legged.simulation.results.stick_figure import drawing_of, ground_lines, ground_surface
+from legged.simulation.results.summary import joint_error
 
 
 @pytest.fixture(scope="module")
@@ -120,6 +121,14 @@ def test_accelerations_tell_the_push(robot):
     for k in (5, 13, 15, 18):
         outside = legged.inverse_dynamics(robot, run.q[k], run.v[k], run.vdot[k])[3:6]
         np.testing.assert_allclose(run.base.rotation[k] @ outside, push.force(run.times[k]), atol=1e-8)
+
+
+def test_the_joint_error_is_the_largest_difference_to_the_reference_and_zero_without_one(robot, run):
+    errors = np.abs(run.joint_positions - run.joints.reference).max(axis=1)
+    assert errors.max() > 0.0
+    np.testing.assert_array_equal(joint_error(run), errors)
+    free = simulate(robot, until=0.02, q=standing(robot, 2.0))
+    assert joint_error(free).tolist() == [0.0] * len(free)
 
 
 def test_joints_and_contacts_are_found_by_name(robot, run):

@@ -35,6 +35,13 @@ def started(robot):
     return q, v, feet, legged.link_poses(robot, q)[1][0]
 
 
+def test_default_gains_damp_errors_critically():
+    """A velocity gain of 2 sqrt(position gain): errors decay as fast as they can without oscillation."""
+    pose = PoseTask("trunk", lambda t: np.zeros(3))
+    for k, d in (PointTask("foot", lambda t: np.zeros(3)).gains, pose.gains, pose.orientation_gains):
+        assert d == 2.0 * k**0.5
+
+
 def test_each_task_obeys_its_own_error_whatever_the_others_do():
     """edd + K_d ed + K_p e = 0 of foot and trunk, from any state, on a robot with an actuated base."""
     robot = robots.spatial_quadruped()
