@@ -59,11 +59,14 @@ PLACES = (
 )
 """Files and folders that are changed."""
 
-WITHOUT = ("tests/project", "tests/compiler", "tests/files", "tests/verification")
+FEW_FILES = 4
+"""Number of test files that are run first; collecting many files takes longer than their shortest tests."""
+
+WITHOUT = ("tests/app", "tests/project", "tests/compiler", "tests/files", "tests/verification", "tests/viewer")
 """Folders of tests that are not run: they test other parts than the numerical code, most of which they execute."""
 
-LONGEST = 4.0
-"""Longest computing time of a test that is used, [s]."""
+LONGEST = 1.0
+"""Longest computing time of a recorded test, [s]; longer ones are run with the other tests of their files."""
 
 SWAPS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,),
@@ -247,7 +250,9 @@ def run_pytest(copy: Path, arguments: Sequence[str], seconds: float, variables: 
     with open(copy.with_suffix(".log"), "w", encoding="utf-8") as log:
         os.dup2(log.fileno(), 1)
         os.dup2(log.fileno(), 2)
-    sys.exit(pytest.main(["-p", "mutants", "-p", "no:cacheprovider", *arguments]))
+    # Modules of pytest's plugins are imported before it starts, so it cannot rewrite their assertions.
+    ignored = ("-W", "ignore::pytest.PytestAssertRewriteWarning")
+    sys.exit(pytest.main(["-p", "mutants", "-p", "no:cacheprovider", *ignored, *arguments]))
 
 
 FORKS = multiprocessing.get_context("forkserver")
@@ -267,6 +272,12 @@ LIBRARIES = (
 """Modules that the tests import, and that the processes of the tests share."""
 
 
+def _not_copied(folder: str, names: list[str]) -> set[str]:
+    """Return the files and folders of a folder that are not part of the source."""
+    ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache")(folder, names)
+    return ignored | ({"results"} if Path(folder) == ROOT else set())
+
+
 class Study:
     """A copy of the checkout, the record of its tests, and the outcomes of the changes tried so far.
 
@@ -280,11 +291,10 @@ class Study:
         self.copies = [self.folder / f"copy-{i}" for i in range(processes)]
         self.record = self.folder / "record"
         self.record.mkdir(parents=True, exist_ok=True)
-        ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", "results", ".*_cache", folder.name)
         for copy in self.copies:
             if not copy.exists():
                 source = self.copies[0] if copy != self.copies[0] else ROOT
-                shutil.copytree(source, copy.with_suffix(".draft"), ignore=ignored)
+                shutil.copytree(source, copy.with_suffix(".draft"), ignore=_not_copied)
                 copy.with_suffix(".draft").rename(copy)
 
     def run(self, copy: Path, *arguments: str, seconds: float = 1e5, **variables: str) -> int:
@@ -349,9 +359,9 @@ class Study:
             found.append(data)
         return found
 
-    def tests(self, mutant: Mutant) -> list[str]:
-        """Return the recorded tests that execute the changed line, shortest first; for a line that is executed at
-        import, the tests that execute any line of its file."""
+    def tests(self, mutant: Mutant) -> tuple[list[str], list[str]]:
+        """Return the recorded tests that execute the changed line, shortest first, and all test files that execute it;
+        for a line that is executed at import, the tests and test files that execute any line of its file."""
         found: set[str] = set()
         of_file: set[str] = set()
         for copy in self.copies:
@@ -360,33 +370,39 @@ class Study:
                 found |= set(lines.get(mutant.line, ()))
                 of_file |= {test for names in lines.values() for test in names}
         tests = of_file if found == {""} else found
-        return sorted(tests & self.durations.keys(), key=self.durations.__getitem__)
+        recorded = sorted(tests & self.durations.keys(), key=self.durations.__getitem__)
+        others = sorted(tests - self.durations.keys() - {""})  # that fail or take too long
+        return recorded, list(dict.fromkeys(test.partition("::")[0] for test in [*recorded, *others]))
 
     def verdict(self, copy: Path, mutant: Mutant, seconds: float) -> str:
         """Return "killed", "survived" or "undecided" for one change."""
-        tests = self.tests(mutant)
+        tests, files = self.tests(mutant)
         totals = list(accumulate(self.durations[test] for test in tests))
-        first = tests[: bisect(totals, seconds)]
-        selection = copy / "tests-to-run.txt"
-        selection.write_text("\n".join(first), encoding="utf-8")
-        files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+        within = tests[: bisect(totals, seconds)]
+        few = [test for test in within if test.partition("::")[0] in files[:FEW_FILES]]
         target = copy / mutant.path
         source, status = target.read_text(encoding="utf-8"), target.stat()
         lines = source.splitlines(keepends=True)
         lines[mutant.line - 1] = mutant.after + "\n"
         target.write_text("".join(lines), encoding="utf-8")
         try:
-            if not tests:
+            if not files:
                 return "survived"
-            some = {test.partition("::")[0] for test in first}
-            limit = 60.0 + 5.0 * sum(self.durations[test] for test in first)
-            if first and self.run(copy, "-x", *some, seconds=limit, MUTANTS_TESTS=str(selection)) not in (0, 5):
+            if self._fails(copy, few) or (within != few and self._fails(copy, within)):
                 return "killed"
-            code = self.run(copy, "-x", *files, seconds=10.0 * seconds)
+            code = self.run(copy, "-x", *files, seconds=5.0 * seconds)
             return {0: "survived", -signal.SIGXCPU: "undecided"}.get(code, "killed")
         finally:
             target.write_text(source, encoding="utf-8")
             os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+
+    def _fails(self, copy: Path, tests: list[str]) -> bool:
+        """Return whether one of some recorded tests fails, or takes far longer than with the unchanged code."""
+        selection = copy / "tests-to-run.txt"
+        selection.write_text("\n".join(tests), encoding="utf-8")
+        files = dict.fromkeys(test.partition("::")[0] for test in tests)
+        limit = 30.0 + 5.0 * sum(self.durations[test] for test in tests)
+        return bool(tests) and self.run(copy, "-x", *files, seconds=limit, MUTANTS_TESTS=str(selection)) not in (0, 5)
 
     def outcomes(self, changes: list[Mutant], seconds: float) -> dict[str, list[Mutant]]:
         """Return the changes by their outcomes; known ones are read from a file, new ones added."""
