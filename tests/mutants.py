@@ -185,9 +185,9 @@ class LineRecorder:
 
     def __init__(self, name: Path):
         self.durations = name.with_suffix(".jsonl")
-        folders = [str(Path.cwd() / folder) for folder in ("legged", "controllers", "benchmarks", "examples")]
+        places = [str(Path.cwd() / place) + ("" if place.endswith(".py") else "/*") for place in PLACES]
         data_file = str(name.with_suffix(".coverage"))
-        self.coverage = coverage.Coverage(data_file=data_file, config_file=False, source=folders, messages=False)
+        self.coverage = coverage.Coverage(data_file=data_file, config_file=False, include=places, messages=False)
         self.failed: set[str] = set()
         self.coverage.start()
 
