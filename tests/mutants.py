@@ -3,7 +3,8 @@
 `make mutants` (or `python tests/mutants.py --number 300 --seed 1`) draws single-line changes of the files in `PLACES`
 and applies each to a copy of the checkout. A run of each test file in a process of its own first records which lines
 each test executes. For each change the tests that execute the changed line are run, shortest first, until one fails,
-and then the other tests of their files, which may use what an earlier test left in memory. A change is
+and then the other tests of their files, which may use what an earlier test left in memory. With `--no-record`, which
+saves the hour of the record, the test files are run that mention the changed function or module. A change is
 
 - killed if a test fails, or takes far longer than with the unchanged code;
 - a survivor if none does: a hole in the tests, or a change that leaves the function the same;
@@ -29,6 +30,7 @@ import time
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
@@ -67,6 +69,10 @@ WITHOUT = ("tests/app", "tests/project", "tests/compiler", "tests/files", "tests
 
 LONGEST = 1.0
 """Longest computing time of a recorded test, [s]; longer ones are run with the other tests of their files."""
+LONGEST_UNRECORDED = 5.0
+"""Longest computing time of a test without a record, [s]; longer ones are skipped."""
+MOST_RELEVANT, MORE_RELEVANT = 2, 8
+"""Numbers of test files that are run without a record: the most relevant ones first, then more of them."""
 
 SWAPS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,),
@@ -185,9 +191,10 @@ class LineRecorder:
 
     def __init__(self, name: Path):
         self.durations = name.with_suffix(".jsonl")
-        places = [str(Path.cwd() / place) + ("" if place.endswith(".py") else "/*") for place in PLACES]
-        data_file = str(name.with_suffix(".coverage"))
-        self.coverage = coverage.Coverage(data_file=data_file, config_file=False, include=places, messages=False)
+        folders = [str(Path.cwd() / folder) for folder in ("legged", "controllers", "benchmarks", "examples")]
+        options: dict[str, Any] = {"config_file": False, "source": folders, "messages": False}
+        options["omit"] = ["*/legged/compiler/*"]  # tracing it would take most of the time
+        self.coverage = coverage.Coverage(data_file=str(name.with_suffix(".coverage")), **options)
         self.failed: set[str] = set()
         self.coverage.start()
 
@@ -216,10 +223,26 @@ class LineRecorder:
         self.coverage.save()
 
 
+class TimeLimit:
+    """A pytest plugin that skips tests that take long."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_call(self) -> Iterator[None]:
+        """Skip a test that exceeds the computing time."""
+        signal.signal(signal.SIGPROF, lambda *_: pytest.skip("the test takes too long for the study"))
+        signal.setitimer(signal.ITIMER_PROF, LONGEST_UNRECORDED)
+        try:
+            return (yield)
+        finally:
+            signal.setitimer(signal.ITIMER_PROF, 0.0)
+
+
 def pytest_configure(config: Any) -> None:
-    """Register the recorder; `pytest -p mutants` loads this file as a plugin."""
+    """Register the recorder or the limit of time; `pytest -p mutants` loads this file as a plugin."""
     if name := os.environ.get("MUTANTS_RECORD"):
         config.pluginmanager.register(LineRecorder(Path(name)))
+    if "MUTANTS_LIMIT" in os.environ:
+        config.pluginmanager.register(TimeLimit())
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
@@ -276,6 +299,30 @@ def _not_copied(folder: str, names: list[str]) -> set[str]:
     """Return the files and folders of a folder that are not part of the source."""
     ignored = shutil.ignore_patterns(".git", ".venv", "__pycache__", ".*_cache")(folder, names)
     return ignored | ({"results"} if Path(folder) == ROOT else set())
+
+
+def _names(path: Path, line: int) -> tuple[set[str], set[str]]:
+    """Return the names of the functions and classes around a line, and those of the others in the file."""
+    inside, others = set(), set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            (inside if node.lineno <= line <= (node.end_lineno or 0) else others).add(node.name)
+    return inside, others
+
+
+@contextmanager
+def _changed(copy: Path, mutant: Mutant) -> Iterator[None]:
+    """Change one line of a copy of the checkout inside the context."""
+    target = copy / mutant.path
+    source, status = target.read_text(encoding="utf-8"), target.stat()
+    lines = source.splitlines(keepends=True)
+    lines[mutant.line - 1] = mutant.after + "\n"
+    target.write_text("".join(lines), encoding="utf-8")
+    try:
+        yield
+    finally:
+        target.write_text(source, encoding="utf-8")
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 class Study:
@@ -374,27 +421,54 @@ class Study:
         others = sorted(tests - self.durations.keys() - {""})  # that fail or take too long
         return recorded, list(dict.fromkeys(test.partition("::")[0] for test in [*recorded, *others]))
 
+    @cached_property
+    def texts(self) -> dict[str, str]:
+        """Text of each test file."""
+        paths = sorted((self.copies[0] / "tests").rglob("test_*.py"))
+        names = [str(path.relative_to(self.copies[0])) for path in paths]
+        texts = [path.read_text(encoding="utf-8") for path in paths]
+        return {name: text for name, text in zip(names, texts, strict=True) if not name.startswith(WITHOUT)}
+
+    def relevant_files(self, mutant: Mutant) -> list[str]:
+        """Return the test files that mention the changed function, its module or its package, the most relevant first.
+
+        A file in the folder of the package's tests, or named as the module, counts as relevant too.
+        """
+        inside, others = _names(self.copies[0] / mutant.path, mutant.line)
+        module, package = mutant.path.stem, mutant.path.parts[1]
+
+        def relevance(file: str) -> float:
+            text, folders = self.texts[file], Path(file).parts
+            score = sum(8.0 / len(inside) for name in inside if name in text)
+            score += sum(4.0 / len(others) for name in others if name in text)
+            return score + 3.0 * (module in text) + 4.0 * (module in folders[-1]) + 3.0 * (package in folders[:-1])
+
+        scores = {file: relevance(file) for file in self.texts}
+        return sorted((file for file in scores if scores[file] > 0.0), key=lambda file: -scores[file])
+
+    def verdict_by_files(self, copy: Path, mutant: Mutant, seconds: float) -> str:
+        """Return "killed", "survived" or "undecided" for one change, from the most relevant test files."""
+        files = self.relevant_files(mutant)
+        with _changed(copy, mutant):
+            for part in (files[:MOST_RELEVANT], files[MOST_RELEVANT:MORE_RELEVANT]):
+                code = self.run(copy, "-x", *part, seconds=3.0 * seconds, MUTANTS_LIMIT="") if part else 0
+                if code not in (0, 5, -signal.SIGXCPU):
+                    return "killed"
+        return "survived" if code in (0, 5) else "undecided"
+
     def verdict(self, copy: Path, mutant: Mutant, seconds: float) -> str:
         """Return "killed", "survived" or "undecided" for one change."""
         tests, files = self.tests(mutant)
         totals = list(accumulate(self.durations[test] for test in tests))
         within = tests[: bisect(totals, seconds)]
         few = [test for test in within if test.partition("::")[0] in files[:FEW_FILES]]
-        target = copy / mutant.path
-        source, status = target.read_text(encoding="utf-8"), target.stat()
-        lines = source.splitlines(keepends=True)
-        lines[mutant.line - 1] = mutant.after + "\n"
-        target.write_text("".join(lines), encoding="utf-8")
-        try:
-            if not files:
-                return "survived"
+        if not files:
+            return "survived"
+        with _changed(copy, mutant):
             if self._fails(copy, few) or (within != few and self._fails(copy, within)):
                 return "killed"
             code = self.run(copy, "-x", *files, seconds=5.0 * seconds)
-            return {0: "survived", -signal.SIGXCPU: "undecided"}.get(code, "killed")
-        finally:
-            target.write_text(source, encoding="utf-8")
-            os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+        return {0: "survived", -signal.SIGXCPU: "undecided"}.get(code, "killed")
 
     def _fails(self, copy: Path, tests: list[str]) -> bool:
         """Return whether one of some recorded tests fails, or takes far longer than with the unchanged code."""
@@ -411,7 +485,8 @@ class Study:
         known = {str(mutant): word for word, mutant in map(json.loads, lines)}
         found: dict[str, list[Mutant]] = {}
         missing = [mutant for mutant in changes if str(mutant) not in known]
-        words = self.parallel(lambda copy, mutant: (mutant, self.verdict(copy, mutant, seconds)), missing)
+        verdict = self.verdict if any(self.record.glob("*.done")) else self.verdict_by_files
+        words = self.parallel(lambda copy, mutant: (mutant, verdict(copy, mutant, seconds)), missing)
         for mutant, word in words:
             known[str(mutant)] = word
             with file.open("a", encoding="utf-8") as stream:
@@ -429,13 +504,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--only", default="", help="part of the paths of files to change")
     parser.add_argument("--seconds", type=float, default=20.0, help="time for the first tests of one change [s]")
+    parser.add_argument(
+        "--record", action=argparse.BooleanOptionalAction, default=True, help="record the tests; else guess by names"
+    )
     parser.add_argument("--processes", type=int, default=2, help="number of processes that run tests")
     parser.add_argument("--folder", type=Path, default=ROOT / "results" / "mutants", help="folder of the study")
     options = parser.parse_args()
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     FORKS.set_forkserver_preload(["__main__", *LIBRARIES])
     study = Study(options.folder, options.processes)
-    study.record_tests()
+    if options.record:
+        study.record_tests()
     changes = drawn(study.copies[0], options.number, options.seed, options.only)
     found = study.outcomes(changes, options.seconds)
     killed, undecided = len(found.pop("killed", [])), found.pop("undecided", [])
