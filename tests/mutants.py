@@ -1,10 +1,11 @@
 """Mutation study: change one line of the numerical code at a time, and list the changes that no test detects.
 
-`make mutants` (or `python tests/mutants.py --number 300 --seed 1`) draws single-line changes of the files in `PLACES`
-and applies each to a copy of the checkout. A run of each test file in a process of its own first records which lines
-each test executes. For each change the tests that execute the changed line are run, shortest first, until one fails,
-and then the other tests of their files, which may use what an earlier test left in memory. With `--no-record`, which
-saves the hour of the record, the test files are run that mention the changed function or module. A change is
+`make mutants` (or `python tests/mutants.py --number 300 --seed 1`) draws single-line changes of the numerical code
+(`mutations`) and applies each to a copy of the checkout. A run of each test file in a process of its own first records
+which lines each test executes. For each change the tests that execute the changed line are run, shortest first, until
+one fails, and then the other tests of their files, which may use what an earlier test left in memory. With
+`--no-record`, which saves the hour of the record, the test files are run that mention the changed function or module. A
+change is
 
 - killed if a test fails, or takes far longer than with the unchanged code;
 - a survivor if none does: a hole in the tests, or a change that leaves the function the same;
@@ -17,11 +18,9 @@ the first ended, with the code as it was; delete the folder to study the code as
 from __future__ import annotations
 
 import argparse
-import ast
 import json
 import multiprocessing
 import os
-import random
 import resource
 import shutil
 import signal
@@ -30,36 +29,17 @@ import time
 from bisect import bisect
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
 from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any
 
 import coverage
 import pytest
+from mutations import Mutant, changed, drawn, names_around
 
 ROOT = Path(__file__).parents[1]
-
-PLACES = (
-    "legged/spatial.py",
-    "legged/rotations.py",
-    "legged/moving_coordinates.py",
-    "legged/taylor.py",
-    "legged/robot",
-    "legged/dynamics",
-    "legged/denoc",
-    "legged/algorithms",
-    "legged/loops",
-    "legged/ground",
-    "legged/contact",
-    "legged/simulation",
-    "legged/sensors",
-    "legged/conversions",
-    "controllers",
-)
-"""Files and folders that are changed."""
 
 FEW_FILES = 4
 """Number of test files that are run first; collecting many files takes longer than their shortest tests."""
@@ -73,113 +53,6 @@ LONGEST_UNRECORDED = 5.0
 """Longest computing time of a test without a record, [s]; longer ones are skipped."""
 MOST_RELEVANT, MORE_RELEVANT = 2, 8
 """Numbers of test files that are run without a record: the most relevant ones first, then more of them."""
-
-SWAPS: dict[type, tuple[type, ...]] = {
-    ast.Add: (ast.Sub,),
-    ast.Sub: (ast.Add,),
-    ast.Mult: (ast.Div,),
-    ast.Div: (ast.Mult,),
-    ast.MatMult: (),
-    ast.Lt: (ast.LtE, ast.Gt),
-    ast.LtE: (ast.Lt, ast.Gt),
-    ast.Gt: (ast.GtE, ast.Lt),
-    ast.GtE: (ast.Gt, ast.Lt),
-    ast.Eq: (ast.NotEq,),
-    ast.NotEq: (ast.Eq,),
-    ast.And: (ast.Or,),
-    ast.Or: (ast.And,),
-}
-NAMES = {
-    "sin": "cos",
-    "cos": "sin",
-    "maximum": "minimum",
-    "minimum": "maximum",
-    "max": "min",
-    "min": "max",
-    "zeros": "ones",
-}
-SKIPPED = ("raise ", "warn", "f'", 'f"', "__repr__", "import ", "assert ")
-
-
-class Mutant(NamedTuple):
-    """One change: where, the line before and after."""
-
-    path: Path
-    line: int
-    before: str
-    after: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}\n    - {self.before.strip()}\n    + {self.after.strip()}"
-
-
-def mutants(root: Path, path: Path) -> Iterator[Mutant]:
-    """Yield every change of one file: operators, comparisons, numbers, function names, signs, and dropped terms."""
-    source = (root / path).read_text(encoding="utf-8")
-    lines = source.splitlines()
-    tree = ast.parse(source)
-    strings = {
-        line
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Constant) and isinstance(node.value, str)
-        for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
-    }
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.expr) or node.lineno != node.end_lineno or node.lineno in strings:
-            continue
-        text = lines[node.lineno - 1]
-        heading = text.lstrip().startswith(("def ", "class ", "@")) or "->" in text
-        if heading or any(word in text for word in SKIPPED):
-            continue
-        old = text.encode()[node.col_offset : node.end_col_offset].decode()
-        for new in _variants(node):
-            if new != old:
-                before, after = text.encode()[: node.col_offset].decode(), text.encode()[node.end_col_offset :].decode()
-                yield Mutant(path, node.lineno, text, before + new + after)
-
-
-def _variants(node: ast.expr) -> Iterator[str]:
-    if isinstance(node, ast.BinOp):
-        left, right = ast.unparse(node.left), ast.unparse(node.right)
-        for other in SWAPS.get(type(node.op), ()):
-            yield f"({ast.unparse(ast.BinOp(node.left, other(), node.right))})"
-        if isinstance(node.op, (ast.Add, ast.Sub)):
-            yield f"({left})"
-        if isinstance(node.op, ast.MatMult):
-            yield f"(({left}) @ ({right}) * 1.001)"
-    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
-        for other in SWAPS.get(type(node.ops[0]), ()):
-            yield f"({ast.unparse(ast.Compare(node.left, [other()], node.comparators))})"
-    elif isinstance(node, ast.BoolOp):
-        for other in SWAPS.get(type(node.op), ()):
-            yield f"({ast.unparse(ast.BoolOp(other(), node.values))})"
-    elif (isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)) or (
-        isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
-    ):
-        yield f"({ast.unparse(node.operand)})"
-    elif isinstance(node, ast.Constant) and type(node.value) in (int, float):
-        yield repr(node.value + 1)
-        if isinstance(node.value, float) and node.value:
-            yield repr(node.value * 1.01)
-    elif isinstance(node, ast.Attribute) and node.attr in NAMES:
-        yield f"{ast.unparse(node.value)}.{NAMES[node.attr]}"
-    elif isinstance(node, ast.Name) and node.id in NAMES:
-        yield NAMES[node.id]
-
-
-def drawn(root: Path, number: int, seed: int, only: str) -> list[Mutant]:
-    """Return changes drawn evenly over the packages by their numbers of lines."""
-    found = []
-    for place in PLACES:
-        files = [root / place] if place.endswith(".py") else sorted((root / place).rglob("*.py"))
-        for path in (file.relative_to(root) for file in files):
-            if only in str(path):
-                by_line: dict[int, list[Mutant]] = {}
-                for mutant in mutants(root, path):
-                    by_line.setdefault(mutant.line, []).append(mutant)
-                found += by_line.values()
-    rng = random.Random(seed)
-    return [rng.choice(choices) for choices in rng.sample(found, min(number, len(found)))]
 
 
 def _stop(*_: Any) -> None:
@@ -301,30 +174,6 @@ def _not_copied(folder: str, names: list[str]) -> set[str]:
     return ignored | ({"results"} if Path(folder) == ROOT else set())
 
 
-def _names(path: Path, line: int) -> tuple[set[str], set[str]]:
-    """Return the names of the functions and classes around a line, and those of the others in the file."""
-    inside, others = set(), set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            (inside if node.lineno <= line <= (node.end_lineno or 0) else others).add(node.name)
-    return inside, others
-
-
-@contextmanager
-def _changed(copy: Path, mutant: Mutant) -> Iterator[None]:
-    """Change one line of a copy of the checkout inside the context."""
-    target = copy / mutant.path
-    source, status = target.read_text(encoding="utf-8"), target.stat()
-    lines = source.splitlines(keepends=True)
-    lines[mutant.line - 1] = mutant.after + "\n"
-    target.write_text("".join(lines), encoding="utf-8")
-    try:
-        yield
-    finally:
-        target.write_text(source, encoding="utf-8")
-        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
-
-
 class Study:
     """A copy of the checkout, the record of its tests, and the outcomes of the changes tried so far.
 
@@ -434,7 +283,7 @@ class Study:
 
         A file in the folder of the package's tests, or named as the module, counts as relevant too.
         """
-        inside, others = _names(self.copies[0] / mutant.path, mutant.line)
+        inside, others = names_around(self.copies[0] / mutant.path, mutant.line)
         module, package = mutant.path.stem, mutant.path.parts[1]
 
         def relevance(file: str) -> float:
@@ -449,7 +298,7 @@ class Study:
     def verdict_by_files(self, copy: Path, mutant: Mutant, seconds: float) -> str:
         """Return "killed", "survived" or "undecided" for one change, from the most relevant test files."""
         files = self.relevant_files(mutant)
-        with _changed(copy, mutant):
+        with changed(copy, mutant):
             for part in (files[:MOST_RELEVANT], files[MOST_RELEVANT:MORE_RELEVANT]):
                 code = self.run(copy, "-x", *part, seconds=3.0 * seconds, MUTANTS_LIMIT="") if part else 0
                 if code not in (0, 5, -signal.SIGXCPU):
@@ -464,7 +313,7 @@ class Study:
         few = [test for test in within if test.partition("::")[0] in files[:FEW_FILES]]
         if not files:
             return "survived"
-        with _changed(copy, mutant):
+        with changed(copy, mutant):
             if self._fails(copy, few) or (within != few and self._fails(copy, within)):
                 return "killed"
             code = self.run(copy, "-x", *files, seconds=5.0 * seconds)
