@@ -3,7 +3,8 @@
 # make lint       check style, formatting, import layers and types; make format formats the code
 # make mutants    list single-line changes of the numerical code that no test detects; MUTANTS="--number 20"
 # make docs       build the documentation site in results/site
-# make bench      measure speed and accuracy beside Pinocchio and MuJoCo; BENCH="--help" lists the options
+# make bench      measure speed and accuracy beside Pinocchio and MuJoCo, and keep the record in benchmarks/history;
+#                 BENCH="--compare" compares with the last run, BENCH="--help" lists the options
 # make bench-contact  published tests of rigid contact beside MuJoCo and Drake; CONTACT="--help" lists them
 # make replay-page  bundle the program of replays, legged/viewer/web, after a change of it
 # make clean      delete .venv, results/ and build products

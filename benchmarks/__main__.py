@@ -1,6 +1,6 @@
 """The command `python -m benchmarks`: measure speed and accuracy beside Pinocchio and MuJoCo.
 
-    python -m benchmarks [KIND ...] [--output FOLDER] [--save FILE] [--compare FILE]
+    python -m benchmarks [KIND ...] [--output FOLDER] [--history FOLDER] [--save FILE] [--compare [FILE]]
 
 All programs run in one process. Their results are checked to agree before they are timed in turns, and the time ratios
 are the results: they carry over from one computer to another better than times do.
@@ -16,7 +16,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from benchmarks import accuracy, balance, compilation, dynamics, functions, predictive, simulation, whole_body
-from benchmarks.harness import report, targets
+from benchmarks.harness import history, report, targets
 from benchmarks.harness.record import Record, RecordError, new_record
 from benchmarks.harness.subjects import Settings
 from benchmarks.studies import growth
@@ -40,18 +40,32 @@ KINDS: dict[str, tuple[Callable[[Record, Settings], list[Table]], str]] = {
 }
 
 
+LAST = True
+"""Value of the option --compare without a file: the last run on this processor."""
+
+
 def main() -> None:
     """Measure, print the tables, save the record and the page, and compare with an older record."""
     options = _options()
     record, settings = new_record(), Settings(options.rounds, options.states, options.links)
+    older = options.compare
+    if older is LAST:
+        older = next(reversed(history.load(options.history).get(record.machine["processor"], [])), None)
     tables = _measure(options.kinds or list(KINDS), record, settings)
     print(targets.target_table(record).text())
     path = options.save or options.output / "latest.json"
     record.save(path)
     command = shlex.join(["python", "-m", "benchmarks", *sys.argv[1:]])
-    print("\nWritten:", path, *report.write_page(record, tables, command, options.output))
-    if options.compare:
-        print("\n" + report.comparison_table(record, options.compare).text())
+    written = [
+        path,
+        history.store(record, options.history),
+        *report.write_page(record, tables, command, options.output),
+    ]
+    print("\nWritten:", *written, *history.write_page(options.history, options.output))
+    if older:
+        print("\n" + report.comparison_table(record, older).text())
+    elif options.compare:
+        print(f"\nThe history has no older run on this processor: {record.machine['processor']}")
 
 
 def _measure(kinds: list[str], record: Record, settings: Settings) -> list[Table]:
@@ -100,7 +114,19 @@ def _options() -> argparse.Namespace:
         "--save", type=Path, metavar="FILE", help="file for the record (default: latest.json in the output folder)"
     )
     parser.add_argument(
-        "--compare", type=_record, metavar="FILE", help="older record whose ratios are printed beside the new ones"
+        "--history",
+        type=Path,
+        default=Path("benchmarks/history"),
+        metavar="FOLDER",
+        help="folder that keeps the record of each run by processor and commit (default: benchmarks/history)",
+    )
+    parser.add_argument(
+        "--compare",
+        type=_record,
+        nargs="?",
+        const=LAST,
+        metavar="FILE",
+        help="older record whose ratios are printed beside the new ones (default: the last run on this processor)",
     )
     options = parser.parse_args()
     if unknown := set(options.kinds) - set(KINDS):

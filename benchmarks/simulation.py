@@ -330,16 +330,16 @@ def _stepping_workloads(count: int) -> dict[str, Workload]:
     def servo(t: Any, q: Any, v: Any, wrenches: Any, command: Any) -> Any:
         return KP * (command - q[base.nq :]) - KD * v[base.nv :]
 
-    def hand_step(q: Any, v: Any, memory: Any, target: Any) -> Any:
+    def hand_step(q: Any, v: Any, memory: Any, angles: Any) -> Any:
         points, velocities = contact_motion(robot, q, v)
         forces, rate = ground.forces(points, velocities, memory)
-        tau = np.concatenate([np.zeros(base.nv), servo(0.0, q, v, None, target)])
+        tau = np.concatenate([np.zeros(base.nv), servo(0.0, q, v, None, angles)])
         vdot = legged.forward_dynamics(robot, q, v, tau, contact_wrenches(robot, q, forces))
         q, v = semi_implicit_euler(robot, q, v, vdot, TIME_STEP)
         return normalized(robot, q), v, memory + TIME_STEP * rate
 
     memory = len(ground.memory(len(robot.contacts)))
-    shapes: dict[str, Any] = {"q": robot.nq, "v": robot.nv, "memory": memory, "target": robot.nj}
+    shapes: dict[str, Any] = {"q": robot.nq, "v": robot.nv, "memory": memory, "angles": robot.nj}
     kernel: Any = legged.compile(hand_step, None, **shapes)
     rows = (q, v, ground.memory(len(robot.contacts)))
     state = rows if count == 1 else tuple(np.tile(x, (count, 1)) for x in rows)

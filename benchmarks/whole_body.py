@@ -99,26 +99,26 @@ def _kernels(problems: _Problems) -> tuple[legged.Kernel, legged.Kernel, tuple[s
     """Return the compiled control, the compiled matrices of its program, and cells of the table of operations."""
     robot, size = problems.robot, problems.iterate_size
 
-    def control(robot: Any, q: Any, v: Any, target: Any, start: Any) -> Any:
-        result = whole_body(*_arguments(problems, robot, q, v, target), start)
+    def control(robot: Any, q: Any, v: Any, pose: Any, start: Any) -> Any:
+        result = whole_body(*_arguments(problems, robot, q, v, pose), start)
         return np.concatenate([result.tau, result.iterate])
 
-    def matrices(robot: Any, q: Any, v: Any, target: Any) -> Any:
-        program, _ = whole_body_program(*_arguments(problems, robot, q, v, target), FORCE_WEIGHT)
+    def matrices(robot: Any, q: Any, v: Any, pose: Any) -> Any:
+        program, _ = whole_body_program(*_arguments(problems, robot, q, v, pose), FORCE_WEIGHT)
         lower = [x if is_finite(x) else -_INFINITE for x in program.lower]
         upper = [x if is_finite(x) else _INFINITE for x in program.upper]
         return program.H, program.g, program.E, program.e, program.B, np.array(lower), np.array(upper)
 
     begin = time.process_time()
-    counts = legged.count(control, robot, target=(6,), start=(size,))
+    counts = legged.count(control, robot, pose=(6,), start=(size,))
     traced = time.process_time()
-    kernel = legged.compile(control, robot, target=(6,), start=(size,))
+    kernel = legged.compile(control, robot, pose=(6,), start=(size,))
     compiled = time.process_time() - traced
     stages = {name: part.M + part.A for name, part in counts.by_stage.items()}
     iteration = sum(stages.get(name, 0) for name in (FACTORIZATION, SUBSTITUTION, ITERATION))
     cells = (str(counts.M + counts.A), str(iteration), str(stages[FACTORIZATION]))
     cells = (*cells, f"{traced - begin:.1f}", f"{compiled:.1f}")
-    return kernel, legged.compile(matrices, robot, target=(6,)), cells
+    return kernel, legged.compile(matrices, robot, pose=(6,)), cells
 
 
 def _time_calls(problems: _Problems, kernel: legged.Kernel, start: np.ndarray, follow: bool) -> np.ndarray:

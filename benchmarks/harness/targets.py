@@ -28,6 +28,10 @@ class Target(NamedTuple):
         """Return whether the median of a quantity satisfies the bound."""
         return quantity.median <= self.bound if self.is_upper else quantity.median >= self.bound
 
+    def margin(self, quantity: Quantity) -> float:
+        """Return the factor by which the median of a quantity is better than the bound; below 1 it is worse."""
+        return self.bound / quantity.median if self.is_upper else quantity.median / self.bound
+
 
 def _names(kind: str, first: str, *rest: str) -> tuple[tuple[str, ...], ...]:
     """Return the names of a quantity for all robots of a kind."""

@@ -1,6 +1,8 @@
 """Records, comparisons, targets and reference problems of the benchmarks; no test measures a time."""
 
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,8 +10,9 @@ import pytest
 import legged
 import robots
 from benchmarks import balance, compilation
-from benchmarks.harness import references, targets
-from benchmarks.harness.record import RATIO, Record, RecordError
+from benchmarks.__main__ import KINDS, main
+from benchmarks.harness import history, references, targets
+from benchmarks.harness.record import RATIO, Quantity, Record, RecordError, new_record
 from benchmarks.harness.report import changes, comparison_table
 from benchmarks.harness.subjects import FORWARD
 from benchmarks.harness.timing import Disagreement, Spread, Times, Workload, check_agreement, time_in_turns
@@ -78,6 +81,66 @@ def test_comparison_lists_other_conditions_and_ratios_of_only_one_run():
     notes = "\n".join(comparison_table(new, old).notes)
     assert "numpy was 1, is 2" in notes and "cores was 64, is 2" in notes and "1 ratios are new" in notes
     assert len(comparison_table(new, old).rows) == 1
+
+
+def test_the_history_keeps_runs_by_processor_and_commit_and_shows_each_target_over_time(tmp_path):
+    folder, target = tmp_path / "history", next(t for t in targets.TARGETS if NAME in t.names)
+    runs = [("2026-01-02T03:04:05+00:00", "abc", 2.0), ("2026-01-01T00:00:00+00:00", "def+", 0.5)]
+    for date, commit, factor in runs:
+        result = Record({"processor": "Fast (R) CPU (znver)", "cores": 2}, {}, date, commit, [])
+        result.add(NAME, RATIO, Spread(factor * target.bound, 1.0, 9.0))
+        path = history.store(result, folder)
+        assert path.parent.name == "fast-r-cpu-znver" and Record.load(path) == result
+    history.store(record(1.0, 1.0, 1.0), folder)
+    records = history.load(folder)
+    assert {name: [r.commit for r in of] for name, of in records.items()} == {
+        "a": ["abc"],
+        "Fast (R) CPU (znver)": ["def+", "abc"],
+    }
+    (line,) = history.series(records["Fast (R) CPU (znver)"])
+    assert line.margins == [0.5, 2.0]
+    ((*_, old, new),) = history.history_table("x", records["Fast (R) CPU (znver)"]).rows
+    assert (old, new) == (f"{0.5 * target.bound:.3g}*", f"{2.0 * target.bound:.3g}")
+    page, *figures = history.write_page(folder, tmp_path / "page")
+    assert page.name == "history.md" and len(figures) == 2
+    assert "2026-01-02 abc" in page.read_text()
+
+
+def test_the_margin_of_a_target_is_one_at_its_bound():
+    for target in targets.TARGETS:
+        better = Quantity(target.names[0], "", target.bound * (0.5 if target.is_upper else 2.0), 0.0, 0.0)
+        assert target.margin(better) == 2.0 and target.is_met(better)
+
+
+SMOKE = ("stepping",)
+
+
+@pytest.mark.filterwarnings("ignore::legged.errors.SimulationWarning")  # a robot that lands on stiff ground
+@pytest.mark.parametrize("kind", SMOKE)
+def test_a_benchmark_runs_and_its_results_agree(kind, monkeypatch, tmp_path, capsys):
+    """Times are not judged; a workload whose results disagree with those of another raises an error."""
+    history.store(replace(new_record(), commit="older", date="2020-01-01"), tmp_path / "history")
+    run(kind, monkeypatch, tmp_path)
+    out = capsys.readouterr().out
+    assert "history.md" in out and re.search(r"Ratios of .* beside those of 2020-01-01 \(older\)", out)
+    assert len(list((tmp_path / "history").glob("*/*.json"))) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore::legged.errors.SimulationWarning")
+@pytest.mark.parametrize("kind", sorted(KINDS.keys() - set(SMOKE)))
+def test_all_benchmarks_run_and_their_results_agree(kind, monkeypatch, tmp_path):
+    run(kind, monkeypatch, tmp_path)
+
+
+def run(kind, monkeypatch, folder):
+    options = ["--rounds", "1", "--states", "16", "--links", "8"]
+    options += ["--output", str(folder / "page"), "--history", str(folder / "history"), "--compare"]
+    monkeypatch.setattr("sys.argv", ["benchmarks", kind, *options])
+    monkeypatch.setenv("LEGGED_CACHE", str(folder / "cache"))  # restored after `main` has changed it
+    main()
+    record = Record.load(folder / "page" / "latest.json")
+    assert record.quantities and all(np.isfinite(q.median) for q in record.quantities)
 
 
 def test_times_are_not_compared_between_runs():
