@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
 from legged.contact.delassus import Contacts
-from legged.contact.newton import GeneralizedSystem, proximal_newton
+from legged.contact.newton import CONVERGED, GeneralizedSystem, proximal_newton
 from legged.contact.rigid import Rigid
 from legged.contact.solver import (
     ContactProblem,
@@ -70,7 +71,7 @@ def impact(
         friction, restitution = zip(*coefficients, strict=True)
         problem = ContactProblem(blocks, free, friction, groups, contacts.places(), restitution)
         system = GeneralizedSystem(contacts, v_free) if ground.iterations else None
-        target = [_target_velocity(ground, d, h) for d in gap]
+        target = [target_velocity(ground, d, h) for d in gap]
     with stage("contact solver"):
         p, u, residual = solve_impulses(ground, problem, target, before, h, gap, guess, system)
     with stage("contact response"):
@@ -88,14 +89,37 @@ def solve_impulses(
     guess: Array,
     system: GeneralizedSystem | None = None,
 ) -> Solution:
-    """Return the impulses of a step, with restitution after those without; the residual is the larger of both.
+    """Return the impulses of a step; see `with_restitution`.
 
     Args:
         ground: The contact law. problem: The contacts. target: Normal velocities without restitution, [m/s].
         before: Contact velocities before the step, (m, 3), [m/s], contact frames.
         h: The step, [s]. gap: As in `impact`. guess: As in `impact`. system: The bodies; None for Gauss-Seidel alone.
     """
-    plastic = _solved(ground, problem, target, guess, system)
+    solve = partial(_solved, ground, problem, system)
+    return with_restitution(ground, problem, target, before, h, gap, guess, solve)
+
+
+def with_restitution(
+    ground: Rigid,
+    problem: Any,
+    target: Any,
+    before: Array,
+    h: Any,
+    gap: Array,
+    guess: Array,
+    solve: Callable[..., Solution],
+) -> Solution:
+    """Return the impulses of a step, with restitution after those without; the residual is the larger of both.
+
+    Args:
+        ground: The contact law. problem: The contacts, with `restitution` and `u_free`.
+        target: Normal velocities without restitution, (m,), [m/s].
+        before: Contact velocities before the step, (m, 3), [m/s], contact frames.
+        h: The step, [s]. gap: As in `impact`. guess: As in `impact`.
+        solve: Function of targets, a guess, and whether a solution is needed at all (by default), that returns one.
+    """
+    plastic = solve(target, guess)
     if all(isinstance(e, float) and e == 0.0 for e in problem.restitution):
         return plastic
     bounced, any_bounces = [], np.bool_(False)
@@ -103,7 +127,9 @@ def solve_impulses(
         bounces = (d < h * u) & (u > ground.threshold)
         any_bounces = any_bounces | bounces
         bounced.append(where(bounces, np.maximum(e * u, velocity), velocity))
-    restituted = _solved(ground, problem, bounced, plastic.p, system, any_bounces)
+    if isinstance(any_bounces, np.bool_) and not any_bounces:
+        return plastic
+    restituted = solve(bounced, plastic.p, any_bounces)
     dp, du, u = restituted.p - plastic.p, restituted.u - plastic.u, plastic.u
     fraction = _restitution_fraction(plastic.p, before + u, dp, du, u + 0.5 * (before - problem.u_free))
     p, u = plastic.p + fraction * dp, u + fraction * du
@@ -113,17 +139,18 @@ def solve_impulses(
 def _solved(
     ground: Rigid,
     problem: ContactProblem,
+    system: GeneralizedSystem | None,
     target: list[Any],
     guess: Array,
-    system: GeneralizedSystem | None,
     needed: Any = True,
 ) -> Solution:
-    """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law; see `solve_impulses`."""
+    """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law."""
     p = spread(problem, gauss_seidel(problem, target, guess, ground.sweeps, needed=needed))
     found = solution_of(problem, target, p)
     if system is None:
         return found
-    return proximal_newton(problem, target, system, found, ground.iterations, ground.tolerance)
+    goal = CONVERGED * ground.tolerance
+    return proximal_newton(problem, target, system, found, ground.iterations, ground.tolerance, goal)
 
 
 def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rate: Array) -> Any:
@@ -143,6 +170,6 @@ def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rat
     return where(b + 0.5 * a <= dissipated, 1.0, 2.0 * dissipated / (b + root + _TINY))
 
 
-def _target_velocity(ground: Rigid, gap: Any, h: Any) -> Any:
+def target_velocity(ground: Rigid, gap: Any, h: Any) -> Any:
     """Return the normal velocity that closes a gap within the step or corrects a penetration, [m/s]."""
     return where(gap > 0.0, -gap / h, np.minimum(-RECOVERY_FRACTION * gap / h, ground.recovery))

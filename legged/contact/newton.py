@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
+from legged.compiler.ir.annotations import item, items
 from legged.contact.delassus import Contacts
 from legged.contact.solver import (
     MIN_MOBILITY,
@@ -40,10 +41,39 @@ from legged.spatial import Array, sum_of
 FIRST_STEP, LEAST_STEP, LARGEST_STEP = 1e-3, 1e-6, 1e-2
 """First, least and largest r, relative to the mobility of a contact."""
 _REDUCTION, _RAISE, _SHORT = 0.2, 2.0, 0.2  # of r; a step of the line search shorter than this is short
-_HALVINGS = 7
+STEPS = tuple(0.5**k for k in range(8))
+"""Steps of the line search."""
+BLOCK = 3
+"""Number of unknowns that are eliminated together."""
 CONVERGED = 1e-3
 """Residual at which the iterations end, relative to the one at which they begin."""
 _TINY = 1e-300  # avoids 0 / 0 without tangential impulse
+
+
+class ContactJacobian(NamedTuple):
+    """The Jacobian of m contact velocities with respect to n generalized velocities, without zero columns.
+
+    Attributes:
+        n: Number of generalized velocities.
+        columns: For each contact the generalized velocities on which its velocity depends.
+        blocks: Their columns of the Jacobian, (3, number of columns) for each contact, contact frames.
+    """
+
+    n: int
+    columns: Sequence[Sequence[int]]
+    blocks: Sequence[Array]
+
+    def velocities(self, v: Array) -> Array:
+        """Return the velocities of the contacts, (m, 3), [m/s], for generalized velocities, (n,)."""
+        pairs = items(zip(self.columns, self.blocks, strict=True))
+        return np.array([block @ v[columns] for columns, block in pairs]).reshape(-1, 3)
+
+    def momentum(self, p: Array) -> Array:
+        """Return the generalized momentum, (n,), of impulses on the contacts, (m, 3), [N s]."""
+        total = np.zeros(self.n, dtype=p.dtype)
+        for columns, block, impulse in items(zip(self.columns, self.blocks, p, strict=True)):
+            total[columns] += block.T @ impulse
+        return total
 
 
 class GeneralizedSystem(NamedTuple):
@@ -65,45 +95,107 @@ class GeneralizedSystem(NamedTuple):
         """
         return np.concatenate(self.contacts.after(self.v_free, p))
 
-    def matrices(self) -> tuple[Array, Array]:
-        """Return the inertia matrix of all robots, (n, n), and the Jacobian of the contact velocities, (3 m, n).
+    def matrices(self) -> tuple[Array, ContactJacobian]:
+        """Return the inertia matrix of all robots, (n, n), and the Jacobian of the contact velocities.
 
         The Jacobian of a robot with closed loops is projected, so that no constraints remain; see `Contacts.jacobian`.
         """
-        robots, sides = self.contacts.robots, self.contacts.sides
-        starts = np.cumsum([0, *(robot.nv for robot in robots)]).tolist()
+        contacts, starts = self.contacts, np.cumsum([0, *(robot.nv for robot in self.contacts.robots)]).tolist()
         n, kind = starts[-1], object if any(v.dtype == object for v in self.v_free) else float
-        M, J = np.zeros((n, n), dtype=kind), np.zeros((3 * len(sides), n), dtype=kind)
-        for robot, q, extra, start in zip(robots, self.contacts.qs, self.contacts.extra, starts, strict=False):
+        M = np.zeros((n, n), dtype=kind)
+        for robot, q, extra, start in items(zip(contacts.robots, contacts.qs, contacts.extra, starts, strict=False)):
             own = slice(start, start + robot.nv)
             M[own, own] = inertia_matrix(robot, q) + np.diag(extra)
-        bodies = [self.contacts.jacobian(body.robot, body.body, body.T) for body in self.contacts.bodies]
-        for i, both in enumerate(sides):
+        bodies = [contacts.jacobian(body.robot, body.body, body.T) for body in items(contacts.bodies)]
+        columns, blocks = [], []
+        for both in items(contacts.sides):
+            rows: dict[int, Array] = {}
             for k, C in both:
-                start = starts[self.contacts.bodies[k].robot]
-                J[3 * i : 3 * i + 3, start : start + bodies[k].shape[1]] += C @ bodies[k]
-        return M, J
+                found = C @ bodies[k]
+                for column, entries in enumerate(found.T, starts[contacts.bodies[k].robot]):
+                    if not all(map(_is_zero, entries)):
+                        rows[column] = rows.get(column, 0.0) + entries
+            columns.append(sorted(rows))
+            blocks.append(np.array([rows[column] for column in columns[-1]]).reshape(-1, 3).T)
+        return M, ContactJacobian(n, columns, blocks)
+
+    def mobilities(self, problem: ContactProblem) -> Array:
+        """Return the `mobility` of each contact, (m,), [1/kg]."""
+        return np.array([mobility(problem.A[i][i]) for i in range(len(problem.A))])  # type: ignore[arg-type]
+
+    def projected(
+        self, problem: ContactProblem, target: Sequence[Any], p_bar: Array, u: Array, r: Array
+    ) -> tuple[Array, list[Array]]:
+        """Return the `projection` of all contacts: p(u), (m, 3), and -dp / du, (3, 3) each."""
+        found = [projection(*numbers) for numbers in items(zip(p_bar, u, target, r, problem.mu, strict=True))]
+        return np.array([p for p, _ in found]), [slope for _, slope in found]
+
+    def direction(self, M: Array, J: ContactJacobian, slopes: Sequence[Array], b: Array) -> Array:
+        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,)."""
+        H = M.copy()
+        for columns, block, slope in items(zip(J.columns, J.blocks, slopes, strict=True)):
+            H[np.ix_(columns, columns)] = H[np.ix_(columns, columns)] + block.T @ (slope @ block)
+        return _solved(H, b)
+
+    def line_search(
+        self,
+        problem: ContactProblem,
+        target: Sequence[Any],
+        p_bar: Array,
+        r: Array,
+        J: ContactJacobian,
+        velocities: tuple[Array, Array],
+        momenta: tuple[Array, Array],
+        weights: Array,
+    ) -> Any:
+        """Return the step, of 1, 1/2, ..., at which momenta differ least from those of the projected impulses.
+
+        Args:
+            problem, target, p_bar, r: As in `projected`. J: The Jacobian.
+            velocities: Of the contacts, (m, 3), [m/s], without a step, and their change by a whole step.
+            momenta: Generalized momenta, (n,), without a step, and their change. weights: Of their squares, (n,).
+        """
+
+        def error(x: float) -> Any:
+            p, _ = self.projected(problem, target, p_bar, velocities[0] + x * velocities[1], r)
+            violation = momenta[0] + x * momenta[1] - J.momentum(p)
+            return (weights * violation * violation).sum()
+
+        step, least = 1.0, error(1.0)
+        for x in STEPS[1:]:
+            found = error(x)
+            better = found < least
+            step, least = where(better, x, step), where(better, found, least)
+        return step
+
+    def solution(self, problem: ContactProblem, target: Sequence[Any], p: Array) -> Solution:
+        """Return impulses p, spread over the contacts of each group, with their effect."""
+        return solution_of(problem, target, spread(problem, p))
 
 
 def proximal_newton(
-    problem: ContactProblem,
+    problem: Any,
     target: Sequence[Any],
-    system: GeneralizedSystem,
+    system: Any,
     start: Solution,
     iterations: int,
     tolerance: float,
+    goal: float,
 ) -> Solution:
     """Return the solution with the smallest residual of at most `iterations` iterations, or the start.
 
-    A start with a residual below the tolerance is returned without computation. Otherwise the iterations end at a much
-    smaller residual, since the last ones converge fast and Gauss-Seidel continues from there in the next step.
+    A start with a residual below the tolerance is returned without computation. Otherwise the iterations end at the
+    goal, which may be smaller, since the last ones converge fast and Gauss-Seidel continues from there in the next
+    step.
 
     Args:
-        problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s]. system: The bodies.
-        start: A first solution. iterations: Largest number of iterations. tolerance: Of the residual, [m/s].
+        problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+        system: The bodies, with the methods of `GeneralizedSystem`.
+        start: A first solution. iterations: Largest number of iterations.
+        tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
     """
     v_free = np.concatenate(system.v_free)
-    n, m = len(v_free), len(problem.A)
+    n, m = len(v_free), len(start.p)
     bounds = np.cumsum([n, 3 * m, 3 * m, 3 * m])
 
     def begin(state: Array) -> Array:
@@ -112,10 +204,8 @@ def proximal_newton(
     def step(state: Array) -> Array:
         v, p_bar, p, u, (residual, scale, _) = np.split(state, bounds)
         best = Solution(p.reshape(m, 3), u.reshape(m, 3), residual)
-        v, p_bar, found, scale = _iterate(
-            problem, target, system, v, p_bar.reshape(m, 3), best, scale, CONVERGED * tolerance
-        )
-        active = where(found.residual > CONVERGED * tolerance, 1.0, 0.0)
+        v, p_bar, found, scale = _iterate(problem, target, system, v, p_bar.reshape(m, 3), best, scale, goal)
+        active = where(found.residual > goal, 1.0, 0.0)
         numbers = np.stack([found.residual, scale, active])
         return np.concatenate([v, *(x.reshape(-1) for x in (p_bar, found.p, found.u)), numbers])
 
@@ -128,94 +218,106 @@ def proximal_newton(
 
 
 def _iterate(
-    problem: ContactProblem,
+    problem: Any,
     target: Sequence[Any],
-    system: GeneralizedSystem,
+    system: Any,
     v: Array,
     p_bar: Array,
     best: Solution,
     scale: Any,
-    tolerance: float,
+    goal: float,
 ) -> tuple[Array, Array, Solution, Any]:
     """Return v, p_bar, the best solution and the relative step of the projection after an iteration."""
     M, J = system.matrices()
-    r = [scale * _mobility(A) for A in np.array([problem.A[i][i] for i in range(len(p_bar))])]
-    weights = [1.0 / x for x in np.diag(M)]
-    momentum, u = M @ (v - np.concatenate(system.v_free)), (J @ v).reshape(-1, 3)
-    p, slopes = _projected(problem.mu, target, p_bar, u, r)
-    H = M.copy()
-    for i, slope in enumerate(slopes):
-        columns = [k for k in range(len(v)) if any(not _is_zero(x) for x in J[3 * i : 3 * i + 3, k])]
-        own = J[3 * i : 3 * i + 3, columns]
-        H[np.ix_(columns, columns)] = H[np.ix_(columns, columns)] + own.T @ (slope @ own)
-    dv = _solved(H, J.T @ p.reshape(-1) - momentum)
-    du, change = (J @ dv).reshape(-1, 3), M @ dv
+    r = scale * system.mobilities(problem)
+    momentum, u = M @ (v - np.concatenate(system.v_free)), J.velocities(v)
+    p, slopes = system.projected(problem, target, p_bar, u, r)
+    dv = system.direction(M, J, slopes, J.momentum(p) - momentum)
+    du, change = J.velocities(dv), M @ dv
 
-    def error(x: float) -> Any:
-        p, _ = _projected(problem.mu, target, p_bar, u + x * du, r)
-        return sum_of([w * f * f for w, f in zip(weights, momentum + x * change - J.T @ p.reshape(-1), strict=True)])
-
-    step, least = 1.0, error(1.0)
-    for x in (0.5**k for k in range(1, _HALVINGS + 1)):
-        found = error(x)
-        better = found < least
-        step, least = where(better, x, step), where(better, found, least)
+    step = system.line_search(problem, target, p_bar, r, J, (u, du), (momentum, change), 1.0 / M.diagonal())
     v, u = v + step * dv, u + step * du
-    p, _ = _projected(problem.mu, target, p_bar, u, r)
-    now = solution_of(problem, target, spread(problem, p))
+    p, _ = system.projected(problem, target, p_bar, u, r)
+    now = system.solution(problem, target, p)
     better = now.residual < best.residual
     solution = Solution(*(where(better, a, b) for a, b in zip(now, best, strict=True)))
-    moved = maximum_of(abs(x) * y for row, old, y in zip(now.p, p_bar, r, strict=True) for x in row - old)
-    solved = maximum_of(abs(x) for x in (now.u - u).reshape(-1)) < np.maximum(0.1 * tolerance, 0.1 * moved)
+    moved = maximum_of(np.abs(now.p - p_bar) * r[:, None])
+    solved = maximum_of(np.abs(now.u - u)) < np.maximum(0.1 * goal, 0.1 * moved)
     smaller, larger = np.maximum(_REDUCTION * scale, LEAST_STEP), np.minimum(_RAISE * scale, LARGEST_STEP)
     scale = where(solved, smaller, where(step < _SHORT, larger, scale))
     return v, where(solved, now.p, p_bar), solution, scale
 
 
-def _projected(
-    mu: Sequence[Any], target: Sequence[Any], p_bar: Array, u: Array, r: Sequence[Any]
-) -> tuple[Array, list[Array]]:
-    """Return p(v), (m, 3), [N s], and for each contact -dp / du, (3, 3), contact frames."""
-    impulses, slopes = [], []
-    for p, w, aim, step, coefficient in zip(p_bar, u, target, r, mu, strict=True):
-        inverse = where(step > 0.0, 1.0 / where(step > 0.0, step, 1.0), 0.0)
-        y_n, y_1, y_2 = p[0] - inverse * (w[0] - aim), p[1] - inverse * w[1], p[2] - inverse * w[2]
-        p_n = where(step > 0.0, np.maximum(y_n, 0.0), 0.0)
-        size = np.sqrt(y_1 * y_1 + y_2 * y_2 + _TINY)
-        radius = coefficient * p_n
-        impulses.append(np.array([p_n, *project_to_disc(y_1, y_2, radius)]))
-        closed, sticks = where(y_n > 0.0, inverse, 0.0), size <= radius
-        t_1, t_2, factor = y_1 / size, y_2 / size, inverse * np.minimum(1.0, radius / size)
-        cut, pull = where(sticks, 0.0, factor), where(sticks, 0.0, coefficient * closed)
-        row_1 = [pull * t_1, factor - cut * t_1 * t_1, -cut * t_1 * t_2]
-        row_2 = [pull * t_2, -cut * t_1 * t_2, factor - cut * t_2 * t_2]
-        slopes.append(np.array([[closed, 0.0, 0.0], row_1, row_2]))
-    return np.array(impulses), slopes
+def projection(p_bar: Array, u: Array, target: Any, r: Any, mu: Any) -> tuple[Array, Array]:
+    """Return the impulse p(u) of a contact, (3,), [N s], and -dp / du, (3, 3), contact frame.
+
+    Args:
+        p_bar: Impulse from which the projection starts, (3,), [N s]. u: Velocity, (3,), [m/s], contact frame.
+        target: Normal velocity of a closed contact, [m/s]. r: Step of the projection, [1/kg]; zero for no impulse.
+        mu: Coefficient of friction.
+    """
+    inverse = where(r > 0.0, 1.0 / where(r > 0.0, r, 1.0), 0.0)
+    y_n, y_1, y_2 = p_bar[0] - inverse * (u[0] - target), p_bar[1] - inverse * u[1], p_bar[2] - inverse * u[2]
+    p_n = where(r > 0.0, np.maximum(y_n, 0.0), 0.0)
+    size = np.sqrt(y_1 * y_1 + y_2 * y_2 + _TINY)
+    radius = mu * p_n
+    p = np.array([p_n, *project_to_disc(y_1, y_2, radius)])
+    closed, sticks = where(y_n > 0.0, inverse, 0.0), size <= radius
+    t_1, t_2, factor = y_1 / size, y_2 / size, inverse * np.minimum(1.0, radius / size)
+    cut, pull = where(sticks, 0.0, factor), where(sticks, 0.0, mu * closed)
+    row_1 = [pull * t_1, factor - cut * t_1 * t_1, -cut * t_1 * t_2]
+    row_2 = [pull * t_2, -cut * t_1 * t_2, factor - cut * t_2 * t_2]
+    return p, np.array([[closed, 0.0, 0.0], row_1, row_2])
 
 
-def _mobility(A: Array) -> Any:
+def mobility(A: Array) -> Any:
     """Return the mean mobility of a contact, [1/kg]; zero for a contact that nothing moves."""
     mean = (A[0, 0] + A[1, 1] + A[2, 2]) / 3.0
     return where(mean > MIN_MOBILITY, mean, 0.0)
 
 
 def _solved(H: Array, b: Array) -> Array:
-    """Return the solution x of H x = b by elimination from the last unknown to the first, without zero entries."""
+    """Return the solution x of H x = b by elimination from the last unknown to the first, without zero entries.
+
+    The unknowns are eliminated in blocks, so that the operations of alike blocks are alike.
+    """
     n, rows, rest = len(b), [list(row) for row in H], list(b)
-    for k in reversed(range(n)):
-        inverse = 1.0 / rows[k][k]
-        for i in range(k):
-            if not _is_zero(rows[i][k]):
-                factor = rows[i][k] * inverse
-                rest[i] = rest[i] - factor * rest[k]
-                for j in range(k):
-                    if not _is_zero(rows[k][j]):
-                        rows[i][j] = rows[i][j] - factor * rows[k][j]
+    blocks = [range(first, min(first + BLOCK, n)) for first in range(0, n, BLOCK)]
+    for K, pivots in reversed(list(enumerate(blocks))):
+        for I in reversed(range(K + 1)):
+            with item((K, I)):
+                factors = _eliminated(rows, rest, blocks[I], pivots)
+            for J in range(K):
+                with item((K, I, J)):
+                    for i, k, factor in factors:
+                        for j in blocks[J]:
+                            if not _is_zero(rows[k][j]):
+                                rows[i][j] = rows[i][j] - factor * rows[k][j]
     x: list[Any] = []
     for k in range(n):
-        terms = [rows[k][j] * x[j] for j in range(k) if not _is_zero(rows[k][j])]
-        x.append((rest[k] - sum_of(terms) if terms else rest[k]) / rows[k][k])
+        with item(("solution", k)):
+            terms = [rows[k][j] * x[j] for j in range(k) if not _is_zero(rows[k][j])]
+            x.append((rest[k] - sum_of(terms) if terms else rest[k]) / rows[k][k])
     return np.array(x)
+
+
+def _eliminated(rows: list[list[Any]], rest: list[Any], block: range, pivots: range) -> list[tuple[int, int, Any]]:
+    """Eliminate the unknowns of `pivots` from the rows of a block, in the columns of `pivots` and on the right side.
+
+    Returns:
+        (row, pivot, factor): subtract factor times the row of the pivot from the row, also in the other columns.
+    """
+    factors: list[tuple[int, int, Any]] = []
+    for k in reversed(pivots):
+        for i in block:
+            if i < k and not _is_zero(rows[i][k]):
+                factor = rows[i][k] * (1.0 / rows[k][k])
+                factors.append((i, k, factor))
+                rest[i] = rest[i] - factor * rest[k]
+                for j in range(pivots[0], k):
+                    if not _is_zero(rows[k][j]):
+                        rows[i][j] = rows[i][j] - factor * rows[k][j]
+    return factors
 
 
 def _is_zero(x: Any) -> bool:

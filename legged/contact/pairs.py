@@ -109,11 +109,7 @@ class SphereTerrain:
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
         """Return the contact; the gap is along the surface normal above or below the center."""
-        center = self.first.point(poses, self.center)
-        x, y, z = center
-        normal = terrain.normal(x, y)
-        gap = (z - terrain.height(x, y)) * normal[2] - self.radius
-        return [Contact(gap, frame_of(normal), center - self.radius * normal)]
+        return [sphere_on_terrain(self.radius, self.first.point(poses, self.center), terrain)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,13 +131,7 @@ class BoxTerrain:
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
         """Return the four contacts, one for each corner of the face."""
-        R, center = self.box.pose(poses)
-        along = R.T @ terrain.normal(center[0], center[1])
-        down, _ = largest(np.abs(along))
-        (h, *half), axes = bring_to_front(down, _half(self.box)), bring_to_front(down, R.T)
-        middle = center - (sign_of(bring_to_front(down, along)[0]) * h) * axes[0]
-        corners = [middle + s * half[0] * axes[1] + t * half[1] * axes[2] for s, t in _FACE_CORNERS]
-        return [_point_on_terrain(corner, terrain) for corner in corners]
+        return box_on_terrain(dimensions(self.box.shape), *self.box.pose(poses), terrain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,18 +153,7 @@ class SupportTerrain:
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
         """Return a contact for each point of `support_points`."""
-        R, center = self.solid.pose(poses)
-        found = []
-        for point, extra in support_points(self.solid.shape, R.T @ terrain.normal(center[0], center[1])):  # type: ignore[arg-type]
-            contact = _point_on_terrain(center + R @ point, terrain)
-            found.append(contact._replace(gap=contact.gap + extra))
-        return found
-
-
-def _point_on_terrain(at: Array, terrain: Terrain) -> Contact:
-    x, y, z = at
-    normal = terrain.normal(x, y)
-    return Contact((z - terrain.height(x, y)) * normal[2], frame_of(normal), at)
+        return support_on_terrain(self.solid.shape, *self.solid.pose(poses), terrain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,29 +179,9 @@ class ShapePair:
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
         """Return the contacts; see `candidate_count`."""
-        (Q, c), (R, o), one, other = self.one.pose(poses), self.other.pose(poses), self.one.shape, self.other.shape
-        if isinstance(one, Capsule):
-            own = one.radius, one.length / 2.0
-            if isinstance(other, Capsule):
-                spots = capsule_capsule(*own, Q[:, 2], other.radius, other.length / 2.0, R[:, 2], c - o)
-                return [Contact(gap, _frame(n), o + point) for gap, n, point in spots]
-            spots = capsule_box(*own, R.T @ Q[:, 2], _half(self.other), R.T @ (c - o))
-            return [Contact(gap, _frame(R @ n), o + R @ point) for gap, n, point in spots]
-        if isinstance(one, Box):
-            contact = box_box(_half(self.other), _half(self.one), R.T @ Q, R.T @ (c - o))
-            frame = _frame(R @ contact.n)
-            return [Contact(gap, frame, o + R @ point) for gap, point in zip(contact.gaps, contact.points, strict=True)]
-        assert isinstance(one, Sphere | Ball)
-        radius = one.radius
-        if isinstance(other, Capsule):
-            gap, n, point = sphere_capsule(radius, other.radius, other.length / 2.0, R.T @ (c - o))
-            return [Contact(gap, _frame(R @ n), o + R @ point)]
-        if isinstance(other, Box):
-            gap, n, point = sphere_box(radius, _half(self.other), R.T @ (c - o))
-            return [Contact(gap, _frame(R @ n), o + R @ point)]
-        assert isinstance(other, Sphere)
-        gap, n, point = sphere_sphere(radius, other.radius, c - o)
-        return [Contact(gap, _frame(n), o + point)]
+        one, other = self.one, self.other
+        first, second = (kind_of(one.shape), dimensions(one.shape)), (kind_of(other.shape), dimensions(other.shape))
+        return shape_contacts(*first, *one.pose(poses), *second, *other.pose(poses))
 
 
 Pair: TypeAlias = SphereTerrain | BoxTerrain | SupportTerrain | ShapePair
@@ -255,9 +214,94 @@ def candidate_count(one: Shape | Ball, other: Shape | Ball | None) -> int:
     return 4 if isinstance(one, Box) else support_count(one)
 
 
-def _half(solid: BodyShape) -> Array:
-    assert isinstance(solid.shape, Box)
-    return solid.shape.half
+def kind_of(shape: Shape | Ball) -> type[Any]:
+    """Return the class of a shape for `shape_contacts`; contact points are spheres."""
+    return Sphere if isinstance(shape, Ball) else type(shape)
+
+
+def dimensions(shape: Shape | Ball) -> Array:
+    """Return the numbers that define a sphere, capsule or box without its place, (1,), (2,) or (3,), [m].
+
+    They are the radius; the radius and half the length of the axis; the half edges.
+    """
+    if isinstance(shape, Box):
+        return shape.half
+    return np.array([shape.radius, shape.length / 2.0] if isinstance(shape, Capsule) else [shape.radius])  # type: ignore[union-attr]
+
+
+def sphere_on_terrain(radius: Any, center: Array, terrain: Terrain) -> Contact:
+    """Return the contact of a sphere and a terrain; the gap is along the surface normal above or below the center.
+
+    Args:
+        radius: [m]. center: (3,), [m], world axes. terrain: The terrain.
+    """
+    x, y, z = center
+    normal = terrain.normal(x, y)
+    gap = (z - terrain.height(x, y)) * normal[2] - radius
+    return Contact(gap, frame_of(normal), center - radius * normal)
+
+
+def box_on_terrain(half: Array, R: Array, center: Array, terrain: Terrain) -> list[Contact]:
+    """Return the four contacts of a box and a terrain, one for each corner of its lowest face.
+
+    Args:
+        half: Half edges, (3,), [m]. R: Box axes to world axes, (3, 3). center: (3,), [m], world axes.
+        terrain: The terrain.
+    """
+    along = R.T @ terrain.normal(center[0], center[1])
+    down, _ = largest(np.abs(along))
+    (h, *half), axes = bring_to_front(down, half), bring_to_front(down, R.T)
+    middle = center - (sign_of(bring_to_front(down, along)[0]) * h) * axes[0]
+    corners = [middle + s * half[0] * axes[1] + t * half[1] * axes[2] for s, t in _FACE_CORNERS]
+    return [_point_on_terrain(corner, terrain) for corner in corners]
+
+
+def support_on_terrain(shape: Any, R: Array, center: Array, terrain: Terrain) -> list[Contact]:
+    """Return the contacts of a cylinder, an ellipsoid or a hull and a terrain, one for each of its `support_points`.
+
+    Args:
+        shape: The shape. R: Shape axes to world axes, (3, 3). center: (3,), [m], world axes. terrain: The terrain.
+    """
+    found = []
+    for point, extra in support_points(shape, R.T @ terrain.normal(center[0], center[1])):
+        contact = _point_on_terrain(center + R @ point, terrain)
+        found.append(contact._replace(gap=contact.gap + extra))
+    return found
+
+
+def _point_on_terrain(at: Array, terrain: Terrain) -> Contact:
+    x, y, z = at
+    normal = terrain.normal(x, y)
+    return Contact((z - terrain.height(x, y)) * normal[2], frame_of(normal), at)
+
+
+def shape_contacts(
+    one: type[Any], a: Any, Q: Array, c: Array, other: type[Any], b: Any, R: Array, o: Array
+) -> list[Contact]:
+    """Return the contacts of two shapes in the order of `ShapePair`; see `candidate_count`.
+
+    Args:
+        one, other: Their classes. a, b: Their `dimensions`, [m].
+        Q, R: Shape axes to world axes, (3, 3). c, o: Centers, (3,), [m], world axes.
+    """
+    if one is Capsule and other is Capsule:
+        spots = capsule_capsule(a[0], a[1], Q[:, 2], b[0], b[1], R[:, 2], c - o)
+        return [Contact(gap, _frame(n), o + point) for gap, n, point in spots]
+    if one is Capsule:
+        spots = capsule_box(a[0], a[1], R.T @ Q[:, 2], b, R.T @ (c - o))
+        return [Contact(gap, _frame(R @ n), o + R @ point) for gap, n, point in spots]
+    if one is Box:
+        contact = box_box(b, a, R.T @ Q, R.T @ (c - o))
+        frame = _frame(R @ contact.n)
+        return [Contact(gap, frame, o + R @ point) for gap, point in zip(contact.gaps, contact.points, strict=True)]
+    if other is Sphere:
+        gap, n, point = sphere_sphere(a[0], b[0], c - o)
+        return [Contact(gap, _frame(n), o + point)]
+    if other is Capsule:
+        gap, n, point = sphere_capsule(a[0], b[0], b[1], R.T @ (c - o))
+    else:
+        gap, n, point = sphere_box(a[0], b, R.T @ (c - o))
+    return [Contact(gap, _frame(R @ n), o + R @ point)]
 
 
 def _frame(normal: Array) -> Array:

@@ -56,6 +56,20 @@ class ContactProblem(NamedTuple):
         """Contacts in the order of the sweeps, group by group."""
         return self.groups.members or [range(len(self.A))]
 
+    @property
+    def diagonal(self) -> Sequence[Any]:
+        """The blocks of A of each contact with itself, (3, 3) each, [1/kg]."""
+        return [row[i] for i, row in enumerate(self.A)]
+
+    def swept(self, target: Sequence[Any], start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
+        """Return the impulses after a sweep of `gauss_seidel` from `start`, (m, 3), [N s], contact frames.
+
+        Args:
+            target: As in `gauss_seidel`. start: Impulses, (m, 3), [N s], contact frames.
+            scales: Inverse mobilities of each contact along the normal and the tangents, [kg].
+        """
+        return _swept(self, target, start, scales)
+
 
 def velocities(problem: ContactProblem, p: Array) -> Array:
     """Return u = A p + u_free, (m, 3), [m/s], contact frames.
@@ -92,7 +106,7 @@ def solution_of(problem: ContactProblem, target: Sequence[Any], p: Array) -> Sol
 
 
 def gauss_seidel(
-    problem: ContactProblem,
+    problem: Any,
     target: Sequence[Any],
     guess: Array,
     sweeps: int,
@@ -106,7 +120,8 @@ def gauss_seidel(
     accelerated by Anderson mixing. They end when a sweep changes no velocity by more than `change`.
 
     Args:
-        problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s], contact frames.
+        problem: The contacts, with `diagonal` and `swept` of `ContactProblem`.
+        target: Normal velocities of closed contacts, (m,), [m/s], contact frames.
         guess: Initial impulses, (m, 3), [N s], contact frames.
         sweeps: Largest number of sweeps. change: Smallest change of a velocity, [m/s], after which sweeps continue.
         needed: Whether to sweep at all; otherwise the guess is returned.
@@ -114,14 +129,14 @@ def gauss_seidel(
     Source: Anderson mixing of depth one, Walker, Ni, "Anderson acceleration for fixed-point iterations", SIAM Journal
         on Numerical Analysis 49(4), 2011.
     """
-    m = len(problem.A)
-    mobilities = [_mobility(row[i]) for i, row in enumerate(problem.A)]  # type: ignore[arg-type]
+    m = len(guess)
+    mobilities = [_mobility(A) for A in problem.diagonal]
     scales = [(_inverse(n), _inverse(t)) for n, t in mobilities]
     weights = np.array([[n, t, t] for n, t in mobilities]).reshape(-1, 3)
 
     def sweep(state: Array) -> Array:
         start, before, change_before = state[:-1].reshape(3, m, 3)
-        p = _swept(problem, target, start, scales)
+        p = problem.swept(target, start, scales)
         moved, difference = weights * (p - start), weights * (p - start - change_before)
         t = (difference * moved).sum() / ((difference * difference).sum() + _TINY)
         mixed = p - np.minimum(np.maximum(t, -MAX_EXTRAPOLATION), 0.0) * (p - before)
@@ -163,11 +178,17 @@ def natural_map_residual(problem: ContactProblem, target: Sequence[Any], p: Arra
         velocity: u = A p + u_free, (m, 3), [m/s], contact frames.
     """
     rows = enumerate(zip(velocity, problem.A, strict=True))
-    found = (_natural_map(u, row[i], target[i], p[i], problem.mu[i]) for i, (u, row) in rows)  # type: ignore[arg-type]
+    found = (natural_map(u, row[i], target[i], p[i], problem.mu[i]) for i, (u, row) in rows)  # type: ignore[arg-type]
     return maximum_of(np.abs(violation) for violations in found for violation in violations)
 
 
-def _natural_map(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]:
+def natural_map(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]:
+    """Return the natural map of a contact, three numbers, [m/s].
+
+    Args:
+        u: Velocity, (3,), [m/s], contact frame. A: Its block of the Delassus operator, (3, 3), [1/kg].
+        target: Normal velocity of a closed contact, [m/s]. p: Impulse, (3,), [N s]. mu: Coefficient of friction.
+    """
     a = 0.5 * (A[1, 1] + A[2, 2])
     t_1, t_2 = project_to_disc(a * p[1] - u[1], a * p[2] - u[2], a * mu * p[0])
     normal = np.minimum(u[0] - target, A[0, 0] * p[0])
@@ -192,13 +213,13 @@ def spread(problem: ContactProblem, p: Array) -> Array:
         if len(group) > 1:
             with item((g, 2)):
                 mu = [problem.mu[i] for i in group]
-                own = _spread_group(p[list(group)], problem.places[list(group)], mu)
+                own = spread_group(p[list(group)], problem.places[list(group)], mu)
             for i, row in zip(group, own, strict=True):
                 rows[i] = row
     return np.array(rows).reshape(-1, 3)
 
 
-def _spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
+def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     """Return the impulses of a group, (k, 3), [N s], at places (k, 2), [m], in the plane of the contacts."""
     limits = [(1.0 - STICKING) * x for x in mu]
     sticks = _all(x @ x <= (limit * n) * (limit * n) for limit, n, x in zip(limits, p[:, 0], p[:, 1:], strict=True))
@@ -228,6 +249,8 @@ def _spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
 
 def maximum_of(values: Any) -> Any:
     """Return the largest of some values, or zero."""
+    if isinstance(values, np.ndarray) and values.dtype == float:
+        return values.max(initial=0.0)
     return reduce(np.maximum, np.ravel(values) if isinstance(values, np.ndarray) else values, 0.0)
 
 
@@ -276,10 +299,21 @@ def _updated(
     """Return the new impulse of contact i, (3,)."""
     u, A = _velocity_from_others(problem, free, p, group, i), problem.A[i][i]
     assert A is not None
-    _, a, b = p[i]
+    return updated_impulse(A, u, p[i], target, problem.mu[i], scale)
+
+
+def updated_impulse(A: Array, u: Array, p: Array, target: Any, mu: Any, scale: tuple[Any, Any]) -> Array:
+    """Return the new impulse of a contact in a sweep, (3,), [N s].
+
+    Args:
+        A: Its block of the Delassus operator, (3, 3), [1/kg]. u: Velocity without its impulse, (3,), [m/s].
+        p: Present impulse, (3,), [N s]. target: As in `gauss_seidel`. mu: Coefficient of friction.
+        scale: Inverse mobilities along the normal and the tangents, [kg].
+    """
+    _, a, b = p
     p_n = np.maximum(scale[0] * (target - A[0, 1] * a - A[0, 2] * b - u[0]), 0.0)
-    x, y = (p[i][k] - scale[1] * (A[k, 1] * a + A[k, 2] * b + u[k] + A[k, 0] * p_n) for k in (1, 2))
-    return np.array([p_n, *project_to_disc(x, y, problem.mu[i] * p_n)])
+    x, y = (p[k] - scale[1] * (A[k, 1] * a + A[k, 2] * b + u[k] + A[k, 0] * p_n) for k in (1, 2))
+    return np.array([p_n, *project_to_disc(x, y, mu * p_n)])
 
 
 def project_to_disc(x: Any, y: Any, radius: Any) -> tuple[Any, Any]:

@@ -18,6 +18,7 @@ from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
 from legged.simulation.loop_results import ContactStep, ExternalForces, Observation, Outputs, StepActuation
+from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
 from legged.simulation.rigid_loop import RigidLoop
 
 Array = np.ndarray
@@ -125,6 +126,11 @@ class _CompiledScene(_CompiledPlant, RigidLoop):
         return self._impact_step(float(t), float(h), q, s, tau, damping, memory_rate)
 
 
+@dataclass(frozen=True, eq=False)
+class _CompiledParts(SceneInParts, _CompiledPlant, RigidLoop):
+    """A closed loop with many contact candidates: compiled parts of the scene; the controller runs in Python."""
+
+
 _PLANTS: dict[type[ClosedLoop], type[ClosedLoop]] = {ClosedLoop: _CompiledPlant, RigidLoop: _CompiledScene}
 
 
@@ -203,6 +209,8 @@ class Backend:
     @cached_property
     def _energies(self) -> Callable[..., Array]:
         loop = self.loop
+        if isinstance(loop, SceneInParts):
+            return loop.energies
         kind: Any = RigidLoop if isinstance(loop, RigidLoop) else ClosedLoop  # `outputs` of a plant may be a kernel
 
         def energies(q: Array, s: Array) -> Array:
@@ -253,8 +261,9 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     Args:
         loop: The closed loop. q: Initial configuration, (nq,). s: Rest of the initial state, (n,).
         compiled: True requires one kernel for the whole loop, False runs the controller in Python, None compiles the
-            loop if possible. It is not possible if controller or ground cannot be traced, or if compiled results
-            differ from those in Python, as they do for a controller with a hidden state.
+            loop if possible, except for a scene of more than `MANY_CONTACTS` contact candidates. It is not possible if
+            controller or ground cannot be traced, or if compiled results differ from those in Python, as they do for a
+            controller with a hidden state.
 
     Raises:
         TraceError: If compiled is True and the loop cannot be compiled.
@@ -263,6 +272,10 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     object.__setattr__(traced, "controller", independent_copy(loop.controller))
     kind = _PLANTS.get(type(loop))  # other classes have their own equations, which have no compiled parts
     plant = loop if kind is None else kind(**{f.name: getattr(loop, f.name) for f in fields(loop)})
+    parts = None if compiled else _in_parts(loop, q, s)
+    if parts is not None:
+        reason = f"{len(parts.scene.candidates)} contact candidates"
+        return Backend(parts, False, f"compiled parts of the scene, controller in Python ({reason})")
     if compiled is False:
         return Backend(plant, False, "compiled robot, controller in Python (as asked)")
     try:
@@ -285,6 +298,18 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
         if compiled:
             raise TraceError(f"the closed loop cannot be compiled: {reason}")
     return Backend(plant, False, f"compiled robot, controller in Python ({reason})")
+
+
+def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> _CompiledParts | None:
+    """Return a closed loop with many contact candidates in compiled parts; None for others."""
+    if type(loop) is not RigidLoop or not loop.bodies or len(loop.scene.candidates) <= MANY_CONTACTS:
+        return None
+    parts = _CompiledParts(**{f.name: getattr(loop, f.name) for f in fields(loop)})
+    try:
+        parts.external_forces(0.0, q, s)
+    except Exception:  # a user's terrain that cannot be traced may raise anything
+        return None
+    return parts
 
 
 def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:

@@ -107,6 +107,19 @@ class ContactMemory(NamedTuple):
             np.maximum(self.worst, impact.residual),
         )
 
+    def after_some(self, rows: Array, t: Any, h: Any, frames: Array, impact: Impact) -> ContactMemory:
+        """Return the memory after a step in which all contacts but k have no impulse; numbers only.
+
+        Args:
+            rows: Numbers of the k contacts.
+            t, h, frames, impact: As in `after`, for these contacts.
+        """
+        some = ContactMemory(*(part[rows] for part in self[:4]), self.drift, self.worst).after(t, h, frames, impact)
+        found = ContactMemory(np.zeros_like(self.forces), *(part.copy() for part in self[1:4]), some.drift, some.worst)
+        for whole, part in zip(found[:4], some[:4], strict=True):
+            whole[rows] = part
+        return found
+
 
 @dataclass(frozen=True, eq=False)
 class RigidLoop(ClosedLoop):

@@ -1,0 +1,58 @@
+"""`BatchKernel`: a function that is called with many states only, with half the code of a `Kernel`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir.graph import Graph, Shape, record
+from legged.compiler.ir.tracer import gc_paused
+from legged.compiler.passes.simplify import simplify
+from legged.compiler.runtime.batches import BatchCode
+from legged.errors import NotFiniteError
+
+
+class BatchKernel:
+    """A traced function of arrays with a leading axis of n states, compiled for vector lanes at the first call.
+
+    Attributes:
+        name: Name of the function. graph: The traced function.
+    """
+
+    def __init__(self, function: Callable[..., Any], shapes: Mapping[str, Shape]):
+        """Trace a function.
+
+        Args:
+            function: Plain NumPy code that does not branch on values, except by `legged.where`.
+            shapes: Name and shape of each argument of one state, in order.
+        """
+        self.name = getattr(function, "__name__", "function")
+        with gc_paused():
+            self.graph: Graph = simplify(record(function, shapes))
+        self._code = BatchCode(self.graph, _no_single_state, lambda *code: None)
+
+    def __call__(self, *arrays: Any) -> Any:
+        """Return the results for all states, in the function's own structure of arrays (n, ...).
+
+        Args:
+            arrays: The arguments, (n, ...) or without the leading axis if equal for all states, any unit and frame.
+
+        Raises:
+            NotFiniteError: A result is not finite.
+        """
+        pairs = zip(arrays, self.graph.inputs, strict=True)
+        checked = [(np.asarray(array, dtype=float), len(shape)) for array, (_, shape) in pairs]
+        lead = np.broadcast_shapes(*(a.shape[: a.ndim - own] for a, own in checked))
+        results = [np.empty((*lead, *shape)) for shape in self.graph.outputs]
+        if 0 not in lead:
+            _ = self._code.code  # loaded for a batch of any size
+            bad = self._code.run([array for array, _ in checked], results, lead)
+            if bad >= 0:
+                raise NotFiniteError(f"a result of {self.name} is not finite for state {bad}")
+        return self.graph.rebuild(iter(results))
+
+
+def _no_single_state(addresses: Sequence[int]) -> int:
+    raise AssertionError("a batch kernel has no code for a single state")
