@@ -64,12 +64,20 @@ class ContactJacobian(NamedTuple):
     blocks: Sequence[Array]
 
     def velocities(self, v: Array) -> Array:
-        """Return the velocities of the contacts, (m, 3), [m/s], for generalized velocities, (n,)."""
+        """Return the velocities of the contacts, (m, 3), [m/s], contact frames.
+
+        Args:
+            v: Generalized velocities, (n,), mixed units.
+        """
         pairs = items(zip(self.columns, self.blocks, strict=True))
         return np.array([block @ v[columns] for columns, block in pairs]).reshape(-1, 3)
 
     def momentum(self, p: Array) -> Array:
-        """Return the generalized momentum, (n,), of impulses on the contacts, (m, 3), [N s]."""
+        """Return the generalized momentum of impulses on the contacts, (n,).
+
+        Args:
+            p: Impulses, (m, 3), [N s], contact frames.
+        """
         total = np.zeros(self.n, dtype=p.dtype)
         for columns, block, impulse in items(zip(self.columns, self.blocks, p, strict=True)):
             total[columns] += block.T @ impulse
@@ -126,12 +134,23 @@ class GeneralizedSystem(NamedTuple):
     def projected(
         self, problem: ContactProblem, target: Sequence[Any], p_bar: Array, u: Array, r: Array
     ) -> tuple[Array, list[Array]]:
-        """Return the `projection` of all contacts: p(u), (m, 3), and -dp / du, (3, 3) each."""
+        """Return the `projection` of all contacts: p(u), (m, 3), and -dp / du, (3, 3) each.
+
+        Args:
+            problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+            p_bar: Impulses from which the projections start, (m, 3), [N s], contact frames.
+            u: Velocities, (m, 3), [m/s], contact frames. r: Steps of the projections, (m,), [1/kg].
+        """
         found = [projection(*numbers) for numbers in items(zip(p_bar, u, target, r, problem.mu, strict=True))]
         return np.array([p for p, _ in found]), [slope for _, slope in found]
 
     def direction(self, M: Array, J: ContactJacobian, slopes: Sequence[Array], b: Array) -> Array:
-        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,)."""
+        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
+
+        Args:
+            M: Inertia matrix, (n, n), mixed units. J: The Jacobian.
+            slopes: Of the projections, (3, 3) each, [kg], contact frames. b: Generalized momentum, (n,), mixed units.
+        """
         H = M.copy()
         for columns, block, slope in items(zip(J.columns, J.blocks, slopes, strict=True)):
             H[np.ix_(columns, columns)] = H[np.ix_(columns, columns)] + block.T @ (slope @ block)
@@ -152,8 +171,9 @@ class GeneralizedSystem(NamedTuple):
 
         Args:
             problem, target, p_bar, r: As in `projected`. J: The Jacobian.
-            velocities: Of the contacts, (m, 3), [m/s], without a step, and their change by a whole step.
-            momenta: Generalized momenta, (n,), without a step, and their change. weights: Of their squares, (n,).
+            velocities: Of the contacts, (m, 3), [m/s], contact frames, without a step, and their change by a whole step.
+            momenta: Generalized momenta, (n,), mixed units, without a step, and their change.
+            weights: Of their squares, (n,), mixed units.
         """
 
         def error(x: float) -> Any:
@@ -169,7 +189,12 @@ class GeneralizedSystem(NamedTuple):
         return step
 
     def solution(self, problem: ContactProblem, target: Sequence[Any], p: Array) -> Solution:
-        """Return impulses p, spread over the contacts of each group, with their effect."""
+        """Return impulses, spread over the contacts of each group, with their effect.
+
+        Args:
+            problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+            p: Impulses, (m, 3), [N s], contact frames.
+        """
         return solution_of(problem, target, spread(problem, p))
 
 
@@ -271,7 +296,11 @@ def projection(p_bar: Array, u: Array, target: Any, r: Any, mu: Any) -> tuple[Ar
 
 
 def mobility(A: Array) -> Any:
-    """Return the mean mobility of a contact, [1/kg]; zero for a contact that nothing moves."""
+    """Return the mean mobility of a contact, [1/kg]; zero for a contact that nothing moves.
+
+    Args:
+        A: Its block of the Delassus operator, (3, 3), [1/kg], contact frame.
+    """
     mean = (A[0, 0] + A[1, 1] + A[2, 2]) / 3.0
     return where(mean > MIN_MOBILITY, mean, 0.0)
 

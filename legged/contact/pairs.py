@@ -250,9 +250,9 @@ def box_on_terrain(half: Array, R: Array, center: Array, terrain: Terrain) -> li
     """
     along = R.T @ terrain.normal(center[0], center[1])
     down, _ = largest(np.abs(along))
-    (h, *half), axes = bring_to_front(down, half), bring_to_front(down, R.T)
+    (h, a, b), axes = bring_to_front(down, half), bring_to_front(down, R.T)
     middle = center - (sign_of(bring_to_front(down, along)[0]) * h) * axes[0]
-    corners = [middle + s * half[0] * axes[1] + t * half[1] * axes[2] for s, t in _FACE_CORNERS]
+    corners = [middle + s * a * axes[1] + t * b * axes[2] for s, t in _FACE_CORNERS]
     return [_point_on_terrain(corner, terrain) for corner in corners]
 
 

@@ -187,7 +187,8 @@ def natural_map(u: Array, A: Array, target: Any, p: Array, mu: Any) -> list[Any]
 
     Args:
         u: Velocity, (3,), [m/s], contact frame. A: Its block of the Delassus operator, (3, 3), [1/kg].
-        target: Normal velocity of a closed contact, [m/s]. p: Impulse, (3,), [N s]. mu: Coefficient of friction.
+        target: Normal velocity of a closed contact, [m/s]. p: Impulse, (3,), [N s], contact frame.
+        mu: Coefficient of friction.
     """
     a = 0.5 * (A[1, 1] + A[2, 2])
     t_1, t_2 = project_to_disc(a * p[1] - u[1], a * p[2] - u[2], a * mu * p[0])
@@ -220,7 +221,12 @@ def spread(problem: ContactProblem, p: Array) -> Array:
 
 
 def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
-    """Return the impulses of a group, (k, 3), [N s], at places (k, 2), [m], in the plane of the contacts."""
+    """Return the impulses of a group, (k, 3), [N s], contact frames; see `spread`.
+
+    Args:
+        p: Impulses, (k, 3), [N s], contact frames. at: Places in the plane of the contacts, (k, 2), [m], tangents.
+        mu: Coefficient of friction of each contact.
+    """
     limits = [(1.0 - STICKING) * x for x in mu]
     sticks = _all(x @ x <= (limit * n) * (limit * n) for limit, n, x in zip(limits, p[:, 0], p[:, 1:], strict=True))
     normal, total = list(p[:, 0]), sum_of(p[:, 1:])
@@ -306,8 +312,9 @@ def updated_impulse(A: Array, u: Array, p: Array, target: Any, mu: Any, scale: t
     """Return the new impulse of a contact in a sweep, (3,), [N s].
 
     Args:
-        A: Its block of the Delassus operator, (3, 3), [1/kg]. u: Velocity without its impulse, (3,), [m/s].
-        p: Present impulse, (3,), [N s]. target: As in `gauss_seidel`. mu: Coefficient of friction.
+        A: Its block of the Delassus operator, (3, 3), [1/kg], contact frame.
+        u: Velocity without its impulse, (3,), [m/s], contact frame.
+        p: Present impulse, (3,), [N s], contact frame. target: As in `gauss_seidel`. mu: Coefficient of friction.
         scale: Inverse mobilities along the normal and the tangents, [kg].
     """
     _, a, b = p

@@ -104,11 +104,19 @@ class TouchingSystem:
         self.u_free = self._J.velocities(np.concatenate(bodies.v_free))
 
     def velocities(self, v: Array) -> Array:
-        """Return the velocities of the contacts, (k, 3), [m/s], for generalized velocities (n,)."""
+        """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
+
+        Args:
+            v: Generalized velocities, (n,), mixed units.
+        """
         return self._J.velocities(v)
 
     def after(self, p: Array) -> Array:
-        """Return the generalized velocities after impulses, (n,)."""
+        """Return the generalized velocities after impulses, (n,).
+
+        Args:
+            p: Impulses, (k, 3), [N s], contact frames.
+        """
         return np.concatenate(self.v_free) + self._mobility @ self._J.momentum(p)
 
     def matrices(self) -> tuple[Any, _Jacobian]:
@@ -149,11 +157,22 @@ class TouchingSystem:
         return np.where((mean := np.trace(self._blocks, axis1=1, axis2=2) / 3.0) > 1e-9, mean, 0.0)
 
     def projected(self, problem: Any, target: Array, p_bar: Array, u: Array, r: Array) -> tuple[Array, Array]:
-        """Return the `newton.projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3)."""
+        """Return the `newton.projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
+
+        Args:
+            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s].
+            p_bar: Impulses from which the projections start, (k, 3), [N s], contact frames.
+            u: Velocities, (..., k, 3), [m/s], contact frames. r: Steps of the projections, (k,), [1/kg].
+        """
         return _projection()(p_bar, u, target, r, self.mu)
 
     def direction(self, M: Any, J: _Jacobian, slopes: Array, b: Array) -> Array:
-        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,)."""
+        """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
+
+        Args:
+            M: Inertia matrix, sparse, (n, n), mixed units. J: The Jacobian.
+            slopes: Of the projections, (k, 3, 3), [kg], contact frames. b: Generalized momentum, (n,), mixed units.
+        """
         k = len(slopes)
         diagonal = sparse.bsr_matrix((slopes, np.arange(k), np.arange(k + 1)), shape=(3 * k, 3 * k))
         return splu((M + J.transposed @ (diagonal @ J.matrix)).tocsc()).solve(b)
@@ -169,14 +188,28 @@ class TouchingSystem:
         momenta: tuple[Array, Array],
         weights: Array,
     ) -> float:
-        """Return the step as `GeneralizedSystem.line_search` does, from one call for all steps."""
+        """Return the step as `GeneralizedSystem.line_search` does, from one call for all steps.
+
+        Args:
+            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s].
+            p_bar: Impulses from which the projections start, (k, 3), [N s], contact frames.
+            r: Steps of the projections, (k,), [1/kg]. J: The Jacobian.
+            velocities: Of the contacts, (k, 3), [m/s], contact frames, without a step, and their change by a whole step.
+            momenta: Generalized momenta, (n,), mixed units, without a step, and their change.
+            weights: Of their squares, (n,), mixed units.
+        """
         x = np.array(STEPS)[:, None]
         p, _ = self.projected(problem, target, p_bar, velocities[0] + x[..., None] * velocities[1], r)
         violation = momenta[0] + x * momenta[1] - (J.transposed @ p.reshape(len(x), -1).T).T
         return STEPS[int(np.argmin((weights * violation * violation).sum(axis=1)))]
 
     def solution(self, problem: Any, target: Array, p: Array) -> Solution:
-        """Return impulses p, spread over the contacts of each group, with their effect."""
+        """Return impulses, spread over the contacts of each group, with their effect.
+
+        Args:
+            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s].
+            p: Impulses, (k, 3), [N s], contact frames.
+        """
         p = self._spread(p)
         u = self._J.velocities(self.after(p))
         violations = _law()(u, self._blocks, target, p, self.mu)
@@ -219,7 +252,7 @@ def impulses(
 
     Args:
         ground: The contact law. bodies: The bodies. detected: Candidates of near pairs.
-        coefficients: Friction and restitution of each, (m, 2). v: Generalized velocities before the step, (n,).
+        coefficients: Friction and restitution of each, (m, 2), dimensionless. v: Generalized velocities before the step, (n,).
         h: The step, [s]. guess: Initial impulses, (m, 3), [N s], contact frames.
     """
     reach = bodies.reach(h)

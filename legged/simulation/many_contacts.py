@@ -242,6 +242,12 @@ class SceneInParts(RigidLoop):
         return found
 
     def dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
+        """Return the mean power of joint friction and stops, [W]; see `ClosedLoop.dissipation`.
+
+        Args:
+            h: Time step, [s]. q: Configuration, (nq,).
+            v: Velocity before the step, (nv,), mixed units. v_next: Velocity after it, (nv,), mixed units.
+        """
         return ClosedLoop.dissipation(self, h, q, v, v_next)  # part of the kernels of a step
 
     def outputs(self, q: Array, s: Array) -> Outputs:
