@@ -171,7 +171,8 @@ class GeneralizedSystem(NamedTuple):
 
         Args:
             problem, target, p_bar, r: As in `projected`. J: The Jacobian.
-            velocities: Of the contacts, (m, 3), [m/s], contact frames, without a step, and their change by a whole step.
+            velocities: Of the contacts, (m, 3), [m/s], contact frames, without a step, and their change by a
+                whole step.
             momenta: Generalized momenta, (n,), mixed units, without a step, and their change.
             weights: Of their squares, (n,), mixed units.
         """

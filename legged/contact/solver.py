@@ -224,7 +224,7 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     """Return the impulses of a group, (k, 3), [N s], contact frames; see `spread`.
 
     Args:
-        p: Impulses, (k, 3), [N s], contact frames. at: Places in the plane of the contacts, (k, 2), [m], tangents.
+        p: Impulses, (k, 3), [N s], contact frames. at: Places in the plane of the contacts, (k, 2), [m], contact axes.
         mu: Coefficient of friction of each contact.
     """
     limits = [(1.0 - STICKING) * x for x in mu]

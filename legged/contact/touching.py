@@ -160,7 +160,7 @@ class TouchingSystem:
         """Return the `newton.projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
 
         Args:
-            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s].
+            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
             p_bar: Impulses from which the projections start, (k, 3), [N s], contact frames.
             u: Velocities, (..., k, 3), [m/s], contact frames. r: Steps of the projections, (k,), [1/kg].
         """
@@ -191,10 +191,11 @@ class TouchingSystem:
         """Return the step as `GeneralizedSystem.line_search` does, from one call for all steps.
 
         Args:
-            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s].
+            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
             p_bar: Impulses from which the projections start, (k, 3), [N s], contact frames.
             r: Steps of the projections, (k,), [1/kg]. J: The Jacobian.
-            velocities: Of the contacts, (k, 3), [m/s], contact frames, without a step, and their change by a whole step.
+            velocities: Of the contacts, (k, 3), [m/s], contact frames, without a step, and their change by a
+                whole step.
             momenta: Generalized momenta, (n,), mixed units, without a step, and their change.
             weights: Of their squares, (n,), mixed units.
         """
@@ -207,7 +208,7 @@ class TouchingSystem:
         """Return impulses, spread over the contacts of each group, with their effect.
 
         Args:
-            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s].
+            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
             p: Impulses, (k, 3), [N s], contact frames.
         """
         p = self._spread(p)
@@ -252,7 +253,8 @@ def impulses(
 
     Args:
         ground: The contact law. bodies: The bodies. detected: Candidates of near pairs.
-        coefficients: Friction and restitution of each, (m, 2), dimensionless. v: Generalized velocities before the step, (n,).
+        coefficients: Friction and restitution of each, (m, 2), dimensionless.
+        v: Generalized velocities before the step, (n,), mixed units.
         h: The step, [s]. guess: Initial impulses, (m, 3), [N s], contact frames.
     """
     reach = bodies.reach(h)

@@ -111,7 +111,7 @@ class ContactMemory(NamedTuple):
         """Return the memory after a step in which all contacts but k have no impulse; numbers only.
 
         Args:
-            rows: Numbers of the k contacts, (k,).
+            rows: Numbers of the k contacts, (k,), dimensionless.
             t, h, frames, impact: As in `after`, for these contacts.
         """
         some = ContactMemory(*(part[rows] for part in self[:4]), self.drift, self.worst).after(t, h, frames, impact)
