@@ -62,6 +62,18 @@ def test_point_mass_has_the_limit_of_its_spring_and_damper():
     assert largest_stable_step(robot, None, robot.neutral(), legged.SemiImplicitEuler) == np.inf
 
 
+def test_steps_are_warned_about_from_a_fifth_beyond_the_estimate_on():
+    link = legged.Link("m", legged.box_inertia(2.0, (0.1, 0.1, 0.1)), contacts={"p": (0.0, 0.0, 0.0)})
+    robot = legged.RobotBuilder("point", link).build()
+    ground = legged.ground.Ground(legged.ground.KelvinVoigt(5e4, 300.0), legged.ground.Frictionless())
+    h = largest_stable_step(robot, ground, robot.neutral(), legged.SemiImplicitEuler)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        legged.Simulation(robot, ground=ground, integrator=legged.SemiImplicitEuler(1.15 * h))
+    with pytest.warns(SimulationWarning, match="is too long for this ground"):
+        legged.Simulation(robot, ground=ground, integrator=legged.SemiImplicitEuler(1.25 * h))
+
+
 def test_coarse_steps_are_warned_about():
     robot, q = standing()
     options = {"q": q, "until": 0.01, "ground": realistic_ground(robot)}
