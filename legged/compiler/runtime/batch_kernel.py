@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.codegen import llvm
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.simplify import simplify
@@ -31,7 +32,7 @@ class BatchKernel:
         self.name = getattr(function, "__name__", "function")
         with gc_paused():
             self.graph: Graph = simplify(record(function, shapes))
-        self._code = BatchCode(self.graph, _no_single_state, lambda *code: None)
+        self._code = BatchCode(self.graph, _no_single_state, lambda *code: None, llvm.default_target())
 
     def __call__(self, *arrays: Any) -> Any:
         """Return the results for all states, in the function's own structure of arrays (n, ...).
