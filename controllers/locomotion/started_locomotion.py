@@ -188,7 +188,7 @@ class StartedLocomotion:
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
         reference = body_reference(path, limited, plane, mass, self.height, sway)
         normals = [self._normal(place, plane) for place in places]
-        motion = FeetMotion(feet, active, state.stance, swings, footsteps, normals)
+        motion = FeetMotion(list(feet), active, state.stance, swings, footsteps, normals)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
         found = self.planner.torques(model, plan, reference, motion, memory.friction, memory.iterate)
         return memory._replace(
