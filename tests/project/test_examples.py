@@ -18,6 +18,7 @@ WORDS = {  # the example -> what it must print
         "they agree to integration accuracy",
         "first to part: 'base moved' at t = 0.021 s",
     ),
+    "commanded_walk": ("8 of 8 stand after the stop", "8 of 8 have walked in their direction"),
     "disturbance_map": ("compiled time steps", "1104 runs of 4 s", "wrote disturbance_map.png"),
     "feet_as_loops": (
         "| double support | 0.1 | 0.089 | 0.03 | 0.033 |",
@@ -48,7 +49,7 @@ def test_every_example_is_tested():
     assert {path.stem for path in FOLDER.glob("*.py")} == set(WORDS)
 
 
-LONG = ("feet_as_loops", "other_throws", "real_robots")
+LONG = ("commanded_walk", "feet_as_loops", "other_throws", "real_robots")
 
 
 @pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in sorted(WORDS)])
