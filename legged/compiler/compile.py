@@ -46,7 +46,7 @@ ARGUMENTS: dict[str, StandardArgument] = {
 
 @overload
 def compile(
-    function: Callable[P, R], robot: None = None, *, target: str | None = None, report: bool = False, **shapes: Any
+    function: Callable[P, R], robot: None = None, *, target: Any = None, report: bool = False, **shapes: Any
 ) -> Kernel[P, R]: ...
 @overload
 def compile(
@@ -54,7 +54,7 @@ def compile(
     robot: Any,
     *,
     parameters: Sequence[str],
-    target: str | None = None,
+    target: Any = None,
     report: bool = False,
     **shapes: Any,
 ) -> Kernel[..., R]: ...
@@ -63,7 +63,7 @@ def compile(
     function: Callable[Concatenate[Robot, P], R],
     robot: Robot,
     *,
-    target: str | None = None,
+    target: Any = None,
     report: bool = False,
     **shapes: Any,
 ) -> Kernel[P, R]: ...
@@ -73,7 +73,7 @@ def compile(
     robot: Any = None,
     *,
     parameters: Any = None,
-    target: str | None = None,
+    target: Any = None,
     report: bool = False,
     **shapes: Any,
 ) -> Kernel:
@@ -100,7 +100,7 @@ def compile(
             with their entries one after the other, (n,), and checks them at each call as the robot's definition does.
         target: Processor for which to compile: "sse2", "avx2" (with FMA), "avx512" or "neon", or "native" for all
             features of this one; by default what the environment variable LEGGED_TARGET names, or "native". Results of
-            different targets agree up to rounding.
+            different targets agree up to rounding. Anything but a text is the shape of an argument of this name.
         report: Print a table of the compiler's passes with their operations and processor times.
         shapes: Shapes that do not follow from names; () for a scalar, a number of entries for a vector.
 
@@ -111,6 +111,8 @@ def compile(
         DefinitionError: If a parameter is given twice.
         TargetError: If the target is unknown, or this processor does not have it.
     """
+    if target is not None and not isinstance(target, str):
+        shapes, target = {**shapes, "target": target}, None
     if report:
         with CompilationReport() as times:
             kernel = compile(function, robot, parameters=parameters, target=target, **shapes)

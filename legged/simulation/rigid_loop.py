@@ -114,11 +114,13 @@ class ContactMemory(NamedTuple):
             rows: Numbers of the k contacts, (k,), dimensionless.
             t, h, frames, impact: As in `after`, for these contacts.
         """
-        some = ContactMemory(*(part[rows] for part in self[:4]), self.drift, self.worst).after(t, h, frames, impact)
-        found = ContactMemory(np.zeros_like(self.forces), *(part.copy() for part in self[1:4]), some.drift, some.worst)
-        for whole, part in zip(found[:4], some[:4], strict=True):
+        forces, impulse, peak, first_touch = (part[rows] for part in self[:4])
+        some = ContactMemory(forces, impulse, peak, first_touch, self.drift, self.worst).after(t, h, frames, impact)
+        found = [np.zeros_like(self.forces), *(part.copy() for part in self[1:4])]
+        for whole, part in zip(found, some[:4], strict=True):
             whole[rows] = part
-        return found
+        forces, impulse, peak, first_touch = found
+        return ContactMemory(forces, impulse, peak, first_touch, some.drift, some.worst)
 
 
 @dataclass(frozen=True, eq=False)

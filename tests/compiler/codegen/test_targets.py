@@ -82,6 +82,11 @@ def test_unknown_and_missing_targets_are_named(monkeypatch):
             llvm.target_named("avx2")
 
 
+def test_a_function_can_have_an_argument_named_target():
+    kernel = legged.compile(lambda target, gain: gain * target, target=(3,), gain=())
+    np.testing.assert_array_equal(kernel(np.array([1.0, 2.0, 3.0]), 2.0), [2.0, 4.0, 6.0])
+
+
 def test_environment_names_the_default():
     """Time loops use it, too."""
     program = """

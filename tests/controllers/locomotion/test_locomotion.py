@@ -1,6 +1,7 @@
 """Robots walk at commanded velocities on rigid ground, turn, stop and catch themselves."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
@@ -65,10 +66,11 @@ def test_go2_trots_forward_sideways_and_turns_as_commanded():
 @needs_files
 def test_planned_footsteps_lie_on_the_ground_ahead_of_swinging_feet():
     _, state, sim = simulation("go2/go2", "trot")
+    controller: Any = sim.loop.controller
     sim.reset(*state)
     for _ in range(50):
         sim.step(np.array([0.8, 0.0, 0.0, 0.0, 0.0]), n=10)
-        planned = sim.loop.controller.planned_footsteps(sim.observe(lambda memory: memory))
+        planned = controller.planned_footsteps(sim.observe(lambda memory: memory))
         swings = np.isfinite(planned[:, 0])
         assert swings.sum() in (0, 2)
         assert abs(planned[swings, 2]).max(initial=0.0) < 0.02  # [m]
