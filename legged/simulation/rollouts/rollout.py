@@ -27,7 +27,7 @@ from legged.simulation.checks.fall import Fall
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push
-from legged.simulation.integrators import FixedStep, RungeKutta4, SemiImplicitEuler
+from legged.simulation.integrators import FixedStep
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
@@ -38,7 +38,13 @@ from legged.simulation.stepping.batch import CompiledBatch, InitialStates, Membe
 from legged.simulation.stepping.engines import CompiledEngine, Plan, PythonEngine, SolverEngine, StepEngine, new_engine
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
-from legged.simulation.stepping.start import check_integrator, coarse_step_warning, select_integrator
+from legged.simulation.stepping.start import (
+    check_integrator,
+    coarse_step_warning,
+    default_fixed_step,
+    select_fall,
+    select_integrator,
+)
 
 Array = np.ndarray
 INTERRUPTED = "interrupted"
@@ -153,14 +159,11 @@ def rollout(
     """
     times = sample_times(until, sample)
     closed, robot = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
-    default = SemiImplicitEuler() if closed is None else RungeKutta4(step=1e-3)
-    steps = select_integrator(integrator, ground, bodies, default)
+    steps = select_integrator(integrator, ground, bodies, default_fixed_step(closed))
     assert isinstance(steps, FixedStep)
     nominal = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
     sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
-    if fall is None:
-        fall = ground is not None and robot.base.kind != "fixed"
-    condition = fall if isinstance(fall, Fall) else Fall() if fall else None
+    condition = select_fall(fall, robot, ground)
     task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, closed), steps, times)
     check_integrator(task.batch.first.loop, steps)
     with ProgressBar(robot.name, until, progress) as bar:

@@ -19,35 +19,39 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import SQUARED_NORM_TOLERANCE, Numbers, array, instance, number, shown, whole
+from legged.arguments import Numbers, array, instance, number, shown, whole
 from legged.checked import checked, reads_arguments
 from legged.compiler.codegen.time_loop import CODES_ONLY
 from legged.compiler.ir.pytree import flatten as flatten_result
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
-from legged.dynamics.arguments import read
 from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
-from legged.simulation.chart import quaternion_blocks
 from legged.simulation.checks.chatter import STEPS, amplitudes, message
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.fall import Fall
-from legged.simulation.closed_chains import check_closed
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
-from legged.simulation.forces import Push, beyond_range, check_range
-from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator, RungeKutta4, SemiImplicitEuler
+from legged.simulation.forces import Push
+from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
 from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import InitialStates, MemberTemplate, RolloutBatch, commanded
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, StepEngine, new_engine
 from legged.simulation.stepping.observation import Contacts, Observer, argument_names, depends_on_command, observed
 from legged.simulation.stepping.parameters import ParameterSweep, Setup, flatten, numbers_of
-from legged.simulation.stepping.start import check_integrator, coarse_step_warning, select_integrator
+from legged.simulation.stepping.requests import check_command_shape, check_states, rows_of, selected_robots
+from legged.simulation.stepping.start import (
+    check_integrator,
+    coarse_step_warning,
+    default_fixed_step,
+    select_fall,
+    select_integrator,
+)
 
 Array = np.ndarray
 _FLOAT = np.dtype(float)
@@ -135,16 +139,13 @@ class Simulation:
     ):
         closed, robot = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
         count = 1 if num is None else whole("num", num, 1)
-        default = SemiImplicitEuler() if closed is None else RungeKutta4(step=1e-3)
-        self.integrator = select_integrator(integrator, ground, bodies, default)
+        self.integrator = select_integrator(integrator, ground, bodies, default_fixed_step(closed))
         self._grid = _grid(self.integrator, period)
         self.robot, self.num = robot, num
         self._compiled, self._threads = compiled, None if threads is None else check_threads(threads)
         setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
         sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)}, count)
-        if fall is None:
-            fall = ground is not None and robot.base.kind != "fixed"
-        condition = fall if isinstance(fall, Fall) else Fall() if fall else None
+        condition = select_fall(fall, robot, ground)
         given = RolloutBatch(robot, sweep, q, v, condition, closed).starts.states
         self._initial = given[:, : robot.nq].copy(), given[:, robot.nq : robot.nq + robot.nv].copy()
         batch = RolloutBatch(robot, sweep, *self._initial, condition, closed)
@@ -279,14 +280,15 @@ class Simulation:
         Raises:
             ShapeError, NotFiniteError, StateError: A state has the wrong shape, is not finite or out of range.
         """
-        robots = self._selected(where)
+        robots = selected_robots(where, self.num)
         if not len(robots):
             return
         nq, nv = self.robot.nq, self.robot.nv
         v_default = self._initial[1] if q is None else np.zeros(nv)
-        q = self._rows("q", self._initial[0] if q is None else q, nq)[robots]
-        v = self._rows("v", v_default if v is None else v, nv)[robots]
-        self._check_states(q, v)
+        count = len(self._members.state)
+        q = rows_of("q", self._initial[0] if q is None else q, count, nq)[robots]
+        v = rows_of("v", v_default if v is None else v, count, nv)[robots]
+        check_states(self.robot, self._batch.closed, q, v)
         starts = self._batch.started(robots.tolist(), q, v)
         self._members.state[robots], self._members.outcome[robots] = starts.states, 0.0
         self._ended[robots] = False
@@ -529,44 +531,6 @@ class Simulation:
             return 1
         return default_threads() if self._threads is None else self._threads
 
-    def _selected(self, where: Any) -> Array:
-        """Return the indices of robots."""
-        count = len(self._members.state)
-        if where is None:
-            return np.arange(count)
-        try:
-            chosen = np.asarray(where)
-        except ValueError:
-            raise ArgumentError(f"where must be a mask or indices of robots, got {shown(where)}") from None
-        if chosen.dtype == bool:
-            if chosen.shape != (() if self.num is None else (count,)):
-                raise ShapeError(f"where must be a mask ({count},), an entry per robot, got shape {chosen.shape}")
-            return np.flatnonzero(chosen)
-        if chosen.dtype.kind not in "iu" or chosen.ndim != 1:
-            raise ArgumentError(f"where must be a mask or indices of robots, got {shown(where)}")
-        if ((chosen < 0) | (chosen >= count)).any():
-            raise ArgumentError(f"where names robot {int(chosen[(chosen < 0) | (chosen >= count)][0])} of {count}")
-        return np.unique(chosen)
-
-    def _rows(self, name: str, value: Any, size: int) -> Array:
-        """Return an argument as a row for each robot, (N, size)."""
-        found, count = array(name, value), len(self._members.state)
-        if found.dtype == object or found.shape not in ((size,), (count, size)):
-            raise ShapeError(f"{name} must be ({size},), or ({count}, {size}) with a row per robot, got {found.shape}")
-        return np.broadcast_to(found, (count, size))
-
-    def _check_states(self, q: Array, v: Array) -> None:
-        """Raise the error of the first state that is not valid."""
-        bad = beyond_range(self.robot, q)
-        for entries, _ in quaternion_blocks(self.robot):
-            bad |= np.abs((q[:, entries] ** 2).sum(axis=1) - 1.0) > SQUARED_NORM_TOLERANCE
-        for i in np.flatnonzero(bad).tolist():
-            read(self.robot, q=q[i], v=v[i])
-            check_range(self.robot, q[i])
-        if self._batch.closed is not None:
-            for q_i, v_i in zip(q, v, strict=True):
-                check_closed(self._batch.closed, q_i, v_i)
-
     def _restart(self, starts: InitialStates, robots: Array) -> None:
         """Use other controllers and numbers of some robots from now on."""
         same = starts.numbers.shape == self._starts.numbers.shape and (starts.numbers == self._starts.numbers).all()
@@ -621,19 +585,13 @@ class Simulation:
 
     def _check_command(self, command: Array) -> None:
         """Raise an error if the command has a wrong shape, or the controller takes none."""
-        robot, count = self.robot, len(self._members.state)
         if not self._takes_command:
             raise ArgumentError(
                 "the controller takes no command; give it an argument `command`, as in law(t, q, v, wrenches, command)"
             )
-        sizes: tuple[int, ...] = (robot.nj, robot.nv) if self._batch.sweep.nominal.controller is None else ()
-        if self._commands is not None:
-            sizes = self._commands.shape[1:]
-        size = command.shape[-1] if command.ndim else 0
-        leads = [()] if self.num is None else [(), (count,)]
-        if command.shape not in [(*lead, size) for lead in leads] or (sizes and size not in sizes):
-            wanted = " or ".join(str((*lead, n)) for lead in leads for n in dict.fromkeys(sizes or ("nu",)))
-            raise ShapeError(f"the command must be {wanted.replace(chr(39), '')}, got shape {command.shape}")
+        has_controller = self._batch.sweep.nominal.controller is not None
+        sizes: tuple[int, ...] = () if has_controller else (self.robot.nj, self.robot.nv)
+        check_command_shape(command.shape, sizes if self._commands is None else self._commands.shape[1:], self.num)
 
     def _new_engine(self, command: int | None) -> StepEngine:
         starts = self._starts._replace(states=self._members.state.copy())

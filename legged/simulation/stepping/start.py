@@ -16,12 +16,20 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
+from legged.simulation.checks.fall import Fall
 from legged.simulation.checks.stable_step import stable_step_of_loop
 from legged.simulation.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import Controller
 from legged.simulation.forces import check_range
-from legged.simulation.integrators import FixedStep, Integrator, LinearlyImplicitEuler, TimeStepping
+from legged.simulation.integrators import (
+    FixedStep,
+    Integrator,
+    LinearlyImplicitEuler,
+    RungeKutta4,
+    SemiImplicitEuler,
+    TimeStepping,
+)
 from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.stepping.parameters import Setup
 
@@ -68,6 +76,27 @@ def select_integrator(
         wanted = "a Rigid ground needs TimeStepping(...)" if rigid else "TimeStepping(...) needs a Rigid ground"
         raise DefinitionError(f"{wanted}, got {integrator} on {type(ground).__name__ if ground else 'no ground'}")
     return integrator
+
+
+def default_fixed_step(closed: ClosedRobot | None) -> FixedStep:
+    """Return the default integrator with fixed steps, without ground or on compliant ground.
+
+    Args:
+        closed: The robot with closed loops, if it has some.
+    """
+    return SemiImplicitEuler() if closed is None else RungeKutta4(step=1e-3)
+
+
+def select_fall(fall: Fall | bool | None, robot: Robot, ground: Ground | Rigid | None) -> Fall | None:
+    """Return the condition under which a robot has fallen, None if it never falls.
+
+    Args:
+        fall: As the user gave it; None selects `Fall()` for a robot with a free base on a ground.
+        robot: The robot. ground: The ground.
+    """
+    if fall is None:
+        fall = ground is not None and robot.base.kind != "fixed"
+    return fall if isinstance(fall, Fall) else Fall() if fall else None
 
 
 def initial_state(robot: Robot | ClosedRobot, controller: Any, q: Any, v: Any) -> tuple[Array, Array]:
