@@ -12,8 +12,6 @@ from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import sparse
-from scipy.sparse.linalg import splu
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.contact.impact import Impact, target_velocity, with_restitution
@@ -98,6 +96,8 @@ class TouchingSystem:
         self._bodies, self._detected = bodies, detected
         self.v_free = bodies.v_free
         self.mu, self.restitution = coefficients.T
+        from scipy import sparse  # imported where it is used: the import takes long
+
         self._M = sparse.block_diag(bodies.inertia, format="csc")
         self._mobility = sparse.block_diag([np.linalg.inv(M) for M in bodies.inertia], format="csr")
         self._J = _Jacobian.of(_contact_jacobian(bodies, detected))
@@ -174,6 +174,9 @@ class TouchingSystem:
             slopes: Of the projections, (k, 3, 3), [kg], contact frames. b: Generalized momentum, (n,), mixed units.
         """
         k = len(slopes)
+        from scipy import sparse
+        from scipy.sparse.linalg import splu
+
         diagonal = sparse.bsr_matrix((slopes, np.arange(k), np.arange(k + 1)), shape=(3 * k, 3 * k))
         return splu((M + J.transposed @ (diagonal @ J.matrix)).tocsc()).solve(b)
 
@@ -319,6 +322,8 @@ def _contact_jacobian(bodies: Bodies, detected: Detected) -> Any:
             columns.append(np.broadcast_to(column[:, None], block.shape).ravel())
             values.append(block.ravel())
     entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
+    from scipy import sparse
+
     return sparse.coo_matrix(entries, shape=(3 * k, n)).tocsr()
 
 

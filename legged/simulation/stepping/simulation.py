@@ -299,7 +299,7 @@ class Simulation:
     def change(self, values: Mapping[str, Any]) -> None:
         """Change numbers of robot, controller, ground or pushes while the robots go on.
 
-            sim.change({"controller.kp": 60.0})
+            sim.change({"robot.trunk.mass": 4.5})  # [kg]
 
         The first change of a number compiles the time steps again; later changes replace the number in place. Entries
         of the controllers' memories that depend on a changed number at the start, such as a constant command, get the
