@@ -54,7 +54,7 @@ format: $(VENV)/lint.stamp
 	$(BIN)/python -m ruff format
 
 docs: $(VENV)/docs.stamp
-	$(BIN)/python -m sphinx -q -W --keep-going -d $(RESULTS)/site.doctrees docs $(RESULTS)/site
+	$(BIN)/python -m sphinx -q -W --keep-going -j 2 -d $(RESULTS)/site.doctrees docs $(RESULTS)/site
 	@echo "$(RESULTS)/site/index.html"
 
 bench: $(VENV)/test.stamp
