@@ -1,4 +1,4 @@
-"""What the trials show: reached velocities, falls, mechanical power and torques, and their tables."""
+"""Results of the trials: reached velocities, falls, mechanical power and joint torques, and tables of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LAWS = OURS, EARLIER = "Locomotion", "Balanced"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a trial has shown.
+    """The result of a trial.
 
     Attributes:
         robot: Name of the robot.

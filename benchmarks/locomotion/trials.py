@@ -1,4 +1,4 @@
-"""The trials of each robot: commands, terrain, disturbances and imperfections, and what they are to show.
+"""The trials of each robot: command, gait, terrain, disturbance, and imperfections of sensors and actuators.
 
 Speeds are in units of sqrt(g h) and yaw rates in units of sqrt(g / h), with h the height of the center of mass. Thus
 robots of every size get the same trials. Robots with two feet get slower commands, smaller pushes and lower stairs.

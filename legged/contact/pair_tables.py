@@ -170,7 +170,7 @@ class PairTables:
 
 
 def _kind(pair: Pair) -> Any:
-    """Return what the code of a pair's detection depends on."""
+    """Return the kind of a pair, equal for all pairs whose contacts the same kernel detects."""
     if isinstance(pair, ShapePair):
         return kind_of(pair.one.shape), kind_of(pair.other.shape)
     return (SupportTerrain, id(pair.solid.shape)) if isinstance(pair, SupportTerrain) else type(pair)

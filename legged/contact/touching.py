@@ -15,7 +15,7 @@ import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.contact.impact import Impact, target_velocity, with_restitution
-from legged.contact.newton import CONVERGED, STEPS, projection, proximal_newton
+from legged.contact.newton import CONVERGED, STEPS, mobility, projection, proximal_newton
 from legged.contact.pair_tables import WORLD, Detected, Poses
 from legged.contact.rigid import Rigid
 from legged.contact.solver import Solution, gauss_seidel, natural_map, spread_group, updated_impulse
@@ -27,7 +27,6 @@ ATTEMPT = 15
 """Newton iterations from the impulses of the last step, before Gauss-Seidel gives another start."""
 SWEEPS = 20
 """Largest number of sweeps of this Gauss-Seidel, in multiples of `Rigid.sweeps`."""
-_ROUNDS = 4
 
 
 class Bodies(NamedTuple):
@@ -124,8 +123,8 @@ class TouchingSystem:
         return self._M, self._J
 
     @cached_property
-    def _blocks(self) -> Array:
-        """Blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg]."""
+    def diagonal(self) -> Array:
+        """The blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg]."""
         J, k = self._J.matrix, len(self.mu)
         response = (J @ self._mobility).tocsr()
         found = np.zeros((k, 3, 3))
@@ -133,11 +132,6 @@ class TouchingSystem:
             for b in range(3):
                 found[:, a, b] = np.asarray(response[a::3].multiply(J[b::3]).sum(axis=1)).ravel()
         return found
-
-    @property
-    def diagonal(self) -> Array:
-        """The blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg]."""
-        return self._blocks
 
     @cached_property
     def _delassus(self) -> Array:
@@ -147,14 +141,14 @@ class TouchingSystem:
         """Return the impulses after a sweep, (k, 3), [N s]; see `solver.gauss_seidel`."""
         p = start.copy()
         flat, rows = p.reshape(-1), self._delassus.reshape(len(p), 3, -1)
-        for i, (row, A) in enumerate(zip(rows, self._blocks, strict=True)):
+        for i, (row, A) in enumerate(zip(rows, self.diagonal, strict=True)):
             u = row @ flat - A @ p[i] + self.u_free[i]
             p[i] = updated_impulse(A, u, p[i], target[i], self.mu[i], scales[i])
         return p
 
     def mobilities(self, problem: Any) -> Array:
         """Return the `newton.mobility` of each contact, (k,), [1/kg]."""
-        return np.where((mean := np.trace(self._blocks, axis1=1, axis2=2) / 3.0) > 1e-9, mean, 0.0)
+        return mobility(np.moveaxis(self.diagonal, 0, -1))
 
     def projected(self, problem: Any, target: Array, p_bar: Array, u: Array, r: Array) -> tuple[Array, Array]:
         """Return the `newton.projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
@@ -216,7 +210,7 @@ class TouchingSystem:
         """
         p = self._spread(p)
         u = self._J.velocities(self.after(p))
-        violations = _law()(u, self._blocks, target, p, self.mu)
+        violations = _law()(u, self.diagonal, target, p, self.mu)
         return Solution(p, u, np.abs(violations).max(initial=0.0))
 
     def _spread(self, p: Array) -> Array:
@@ -263,7 +257,7 @@ def impulses(
     reach = bodies.reach(h)
     taken = detected.gap <= reach[detected.first] + reach[detected.second]
     v_free = np.concatenate(bodies.v_free)
-    for _ in range(_ROUNDS):
+    while True:  # ends, because every repetition takes further contacts
         rows = np.flatnonzero(taken)
         own = Detected(*(array[rows] for array in detected))
         impact = _impulses(ground, bodies, own, coefficients[rows], v, h, guess[rows])

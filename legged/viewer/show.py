@@ -87,7 +87,7 @@ def view(
 
 
 def _shown(viewer: Viewer, what: Any, names: Any, beside: float, q: Any, controls: tuple[Any, Any, Any]) -> Any:
-    """Return the player, joint sliders or live simulation that a viewer shows, by the type of `what`."""
+    """Add an object to a viewer and return what operates it: a `Timeline`, a `Poser` or a `Live` simulation."""
     if isinstance(what, Robot):
         from legged.dynamics.arguments import read
         from legged.viewer.poser import Poser

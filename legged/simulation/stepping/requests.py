@@ -1,4 +1,4 @@
-"""What users give to the methods of a `Simulation`: choices of robots, states and commands."""
+"""Checks of the arguments of the methods of a `Simulation`: choices of robots, states and commands."""
 
 from __future__ import annotations
 
