@@ -10,6 +10,7 @@ import numpy as np
 import legged
 from benchmarks.harness.timing import Workload
 from legged.compiler.codegen import elementary, llvm, selection
+from legged.compiler.codegen.element_type import FLOAT64
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.operations import VECTOR_FUNCTION_OF
 
@@ -79,7 +80,7 @@ def _loop(name: str, sizes: Sequence[int], is_dependent: bool) -> list[str]:
         sizes: Sizes of the arguments.
         is_dependent: Whether arguments are written again from `given` after every run.
     """
-    w = IRWriter(1)
+    w = IRWriter(1, FLOAT64)
     w.label("start")
     w.jump("again")
     w.label("again")
@@ -134,7 +135,7 @@ def floating_point_operations(kernel: legged.Kernel) -> int:
 
 def _formula_operations(function: str) -> int:
     formula, argument_count = elementary.FORMULAS[function]
-    w = IRWriter(8)
+    w = IRWriter(8, FLOAT64)
     formula(w, *["%x", "%y"][:argument_count])
     costs = {" = fadd": 1, " = fsub": 1, " = fmul": 1, " = fdiv": 1, "@llvm.fma": 2}
     return sum(cost for line in w.lines for instruction, cost in costs.items() if instruction in line)
@@ -142,7 +143,7 @@ def _formula_operations(function: str) -> int:
 
 def _multiply_adds(width: int) -> Iterator[str]:
     """Yield the assembly of a loop of fused multiply-adds."""
-    w = IRWriter(width)
+    w = IRWriter(width, FLOAT64)
     chains = range(_CHAINS)
     w.label("start")
     x = w.load("%numbers")

@@ -6,6 +6,8 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, overload
 
+import numpy as np
+
 from legged.arguments import shown
 from legged.compiler.cache.graphs import cached_graph
 from legged.compiler.ir.graph import Graph, Shape, record
@@ -46,7 +48,13 @@ ARGUMENTS: dict[str, StandardArgument] = {
 
 @overload
 def compile(
-    function: Callable[P, R], robot: None = None, *, target: Any = None, report: bool = False, **shapes: Any
+    function: Callable[P, R],
+    robot: None = None,
+    *,
+    target: Any = None,
+    dtype: Any = None,
+    report: bool = False,
+    **shapes: Any,
 ) -> Kernel[P, R]: ...
 @overload
 def compile(
@@ -55,6 +63,7 @@ def compile(
     *,
     parameters: Sequence[str],
     target: Any = None,
+    dtype: Any = None,
     report: bool = False,
     **shapes: Any,
 ) -> Kernel[..., R]: ...
@@ -64,6 +73,7 @@ def compile(
     robot: Robot,
     *,
     target: Any = None,
+    dtype: Any = None,
     report: bool = False,
     **shapes: Any,
 ) -> Kernel[P, R]: ...
@@ -74,6 +84,7 @@ def compile(
     *,
     parameters: Any = None,
     target: Any = None,
+    dtype: Any = None,
     report: bool = False,
     **shapes: Any,
 ) -> Kernel:
@@ -101,6 +112,9 @@ def compile(
         target: Processor for which to compile: "sse2", "avx2" (with FMA), "avx512" or "neon", or "native" for all
             features of this one; by default what the environment variable LEGGED_TARGET names, or "native". Results of
             different targets agree up to rounding. Anything but a text is the shape of an argument of this name.
+        dtype: Type of the numbers that the code computes with and returns: "float64", the default, or "float32", for
+            batches of about twice the speed with 7 digits (docs/howto/speed.md). Arguments of another type are rounded
+            to it, which takes a copy. Anything but a text or a type is the shape of an argument of this name.
         report: Print a table of the compiler's passes with their operations and processor times.
         shapes: Shapes that do not follow from names; () for a scalar, a number of entries for a vector.
 
@@ -110,23 +124,26 @@ def compile(
             parameter.
         DefinitionError: If a parameter is given twice.
         TargetError: If the target is unknown, or this processor does not have it.
+        PrecisionError: If the type is another one, or has too few digits for the index of a table of the function.
     """
+    if dtype is not None and not isinstance(dtype, (str, type, np.dtype)):
+        shapes, dtype = {**shapes, "dtype": dtype}, None
     if target is not None and not isinstance(target, str):
         shapes, target = {**shapes, "target": target}, None
     if report:
         with CompilationReport() as times:
-            kernel = compile(function, robot, parameters=parameters, target=target, **shapes)
+            kernel = compile(function, robot, parameters=parameters, target=target, dtype=dtype, **shapes)
         print(times)
         return kernel
     names, shapes = _parameter_names(function, robot, parameters, shapes)
     shapes = _shapes(function, robot, shapes)
     if not names:
         graph = cached_graph(function, robot, shapes, lambda: _traced(function, robot, shapes))
-        return Kernel(graph, _name(function), _meanings(graph, robot), target)
+        return Kernel(graph, _name(function), _meanings(graph, robot), target, dtype)
     vector = robot.parameter_vector(names)
     graph = cached_graph(function, (robot, names), shapes, lambda: _traced(function, robot, shapes, vector))
     meanings = {**_meanings(graph, robot), PARAMETERS: f"the entries of {', '.join(names)}"}
-    return ParametricKernel(graph, _name(function), meanings, vector, target)
+    return ParametricKernel(graph, _name(function), meanings, vector, target, dtype)
 
 
 def _meanings(graph: Graph, robot: Any) -> dict[str, str]:

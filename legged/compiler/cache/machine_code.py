@@ -26,7 +26,7 @@ def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> 
     Args:
         graph: What to compute.
         program: Writes the LLVM IR of the graph; called only if the graph has to be compiled.
-        target: The processor.
+        target: The processor and the type of the numbers.
     """
     key = (program.__name__, f"single array: {graph.is_bare}", graph.digest, llvm.target_description(target))
     with _lock:
@@ -39,7 +39,7 @@ def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> 
                     content = llvm.machine_code(program(graph))
                 disk.write(file, content)
             code = _loaded[key] = llvm.LoadedCode(content)
-            tables.bind(code, graph)
+            tables.bind(code, graph, target.element)
         _recent[key] = code
         _recent.move_to_end(key)
         if len(_recent) > _MAX_UNUSED:

@@ -1,6 +1,6 @@
 """The loop over the states of a batch, one block of as many states as a vector has lanes after the other.
 
-    int64 legged_batch_loop(int64 first, int64 end, const Array *arrays, double *work)
+    int64 legged_batch_loop(int64 first, int64 end, const Array *arrays, real *work)
 
 The function evaluates states first, ..., end - 1 and returns the first state with a result that is not finite, or -1.
 `arrays` describes the arguments and then the results by three 64-bit numbers each: the address of the first state's
@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.transpose import ROW_KERNEL, array_sizes
 from legged.compiler.ir.graph import Graph
@@ -43,14 +44,14 @@ class _Array(NamedTuple):
     buffer: Value
 
 
-def work_size(graph: Graph, width: int, kernel_work_size: int) -> int:
-    """Return the size of the working memory of loop and kernel, in doubles."""
-    return round_up(width * sum(array_sizes(graph)), 8) + kernel_work_size
+def work_size(graph: Graph, width: int, element: ElementType, kernel_work_size: int) -> int:
+    """Return the size of the working memory of loop and kernel, in numbers."""
+    return round_up(width * sum(array_sizes(graph)), element.per_cache_line) + kernel_work_size
 
 
-def assembly(graph: Graph, width: int) -> Iterator[str]:
+def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
     """Yield the loop; the kernel on rows comes from `streamed` or `transpose`."""
-    w, sizes = IRWriter(width), array_sizes(graph)
+    w, sizes = IRWriter(width, element), array_sizes(graph)
     w.label("start")
     w.assign("sub i64 %end, %first", "%count")
     w.branch(w.assign("icmp sgt i64 %count, 0"), "any", "done")
@@ -60,7 +61,8 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     w.assign(f"icmp slt i64 %count, {width}", "%is_partial")
     w.assign(f"call i64 @llvm.smax.i64(i64 {w.assign(f'sub i64 %end, {width}')}, i64 %first)", "%final")
     arrays = [_load_array(w, k, size, width * sum(sizes[:k])) for k, size in enumerate(sizes) if size]
-    w.assign(f"getelementptr inbounds double, ptr %work, i64 {round_up(width * sum(sizes), 8)}", "%kernel_work")
+    buffers = round_up(width * sum(sizes), element.per_cache_line)
+    w.assign(f"getelementptr inbounds {element.llvm}, ptr %work, i64 {buffers}", "%kernel_work")
     w.jump("block")
     w.label("block")
     w.assign("phi i64 [%first, %any], [%k_next, %finite]", "%k")
@@ -87,7 +89,7 @@ def assembly(graph: Graph, width: int) -> Iterator[str]:
     for name in ("smin", "smax"):
         yield f"declare i64 @llvm.{name}.i64(i64, i64)"
     yield "declare i64 @llvm.cttz.i64(i64, i1)"
-    yield from _copy_function(width)
+    yield from _copy_function(width, element)
     yield f"define i64 @{ENTRY_POINT}(i64 %first, i64 %end, ptr %arrays, ptr %work) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
@@ -98,9 +100,9 @@ def _load_array(w: IRWriter, k: int, size: int, offset: int) -> _Array:
     base = w.assign(f"load ptr, ptr {w.gep('%arrays', 3 * k, 'i64')}, align 8")
     stride, table = (w.assign(f"load i64, ptr {w.gep('%arrays', 3 * k + i, 'i64')}, align 8") for i in (1, 2))
     is_copied = w.assign(f"or i1 %is_partial, {w.assign(f'icmp ne i64 {table}, 0')}")
-    kernel_stride = w.assign(f"select i1 {is_copied}, i64 {8 * size}, i64 {stride}")
+    kernel_stride = w.assign(f"select i1 {is_copied}, i64 {w.element.size * size}, i64 {stride}")
     w.emit(f"store i64 {kernel_stride}, ptr {w.gep('%rows', 2 * k + 1, 'i64')}, align 8")
-    buffer = w.assign(f"getelementptr inbounds double, ptr %work, i64 {offset}")
+    buffer = w.assign(f"getelementptr inbounds {w.element.llvm}, ptr %work, i64 {offset}")
     return _Array(k, size, base, stride, is_copied, buffer)
 
 
@@ -115,9 +117,9 @@ def _copy_if_needed(w: IRWriter, array: _Array, is_input: bool) -> None:
     w.label(f"copied{k}")
 
 
-def _copy_function(width: int) -> Iterator[str]:
-    """Yield the function that copies a block's rows of n doubles into a contiguous buffer, or back."""
-    w = IRWriter(1)
+def _copy_function(width: int, element: ElementType) -> Iterator[str]:
+    """Yield the function that copies a block's rows of n numbers into a contiguous buffer, or back."""
+    w = IRWriter(1, element)
     w.label("start")
     base = w.assign("load ptr, ptr %array, align 8")
     stride, offsets = (w.assign(f"load i64, ptr {w.gep('%array', i, 'i64')}, align 8") for i in (1, 2))
@@ -151,7 +153,7 @@ def _copy_function(width: int) -> Iterator[str]:
 
 
 def _copy_row(w: IRWriter, name: str, source: Value, target: Value) -> None:
-    """Copy n doubles vector by vector; the last vector overlaps the one before if necessary."""
+    """Copy n numbers vector by vector; the last vector overlaps the one before if necessary."""
     w.label(name)
     final = w.assign(f"sub i64 %n, {w.width}")
     w.jump(f"{name}_next")

@@ -17,10 +17,11 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from legged.compiler.codegen.element_type import ELEMENT_TYPES, PrecisionError
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS, Lookup
 from legged.compiler.passes.quaternion_checks import add_quaternion_checks
-from legged.errors import LeggedError, TraceError
+from legged.errors import TraceError
 from legged.version import __version__
 
 _INFIX = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "and": "&&", "or": "||"}
@@ -36,12 +37,7 @@ _RESERVED = {*_KEYWORDS.split(), *(name + suffix for name in _FUNCTIONS.values()
 """Keywords of C and C++, and the library functions that are called; none of them may name an argument."""
 
 
-_LONGEST = {"double": 2**31, "float": 2**24}
-"""Precision -> length of the longest table whose indices are exact."""
-
-
-class PrecisionError(LeggedError, ValueError):
-    """A precision other than "double" and "float", or one that is too low for the length of a table."""
+_PRECISIONS = {element.llvm: element for element in ELEMENT_TYPES.values()}
 
 
 class Source(NamedTuple):
@@ -69,10 +65,10 @@ def write(
     """
     if graph.loops:
         raise TraceError("a function with a loop, such as a time step on rigid ground, cannot be written as C")
-    if precision not in _LONGEST:
+    if precision not in _PRECISIONS:
         raise PrecisionError(f"precision must be 'double' or 'float', got {precision!r}")
     longest = max((len(lookup.table) for lookup in graph.lookups), default=0)
-    if longest > _LONGEST[precision]:
+    if longest > _PRECISIONS[precision].most_indices:
         raise PrecisionError(f"a table of {longest} entries needs precision 'double': a float cannot index it exactly")
     path = Path(path)
     stem = path.with_suffix("") if path.suffix in (".c", ".h") else path
@@ -93,7 +89,8 @@ def identifier(name: str) -> str:
 
 class _Exporter:
     def __init__(self, graph: Graph, name: str, real: str, meanings: Mapping[str, str]):
-        self.graph, self.name, self.real, self.meanings = add_quaternion_checks(graph), name, real, meanings
+        self.name, self.real, self.meanings, self.element = name, real, meanings, _PRECISIONS[real]
+        self.graph = add_quaternion_checks(graph, self.element.epsilon)
         self._tables = {lookup: f"{name}_table{k}" for k, lookup in enumerate(graph.lookups)}
         self.inputs = self._distinct([identifier(argument) for argument, _ in graph.inputs])
         self._norms = " or a quaternion does not have norm 1" if graph.unit_quaternions else ""
@@ -196,7 +193,7 @@ class _Exporter:
         if operation in _INFIX or operation in _COMPARISONS:
             return f"{a[0]} {_INFIX.get(operation) or _COMPARISONS[operation]} {a[1]}"
         if operation in _FUNCTIONS:
-            return f"{_FUNCTIONS[operation]}{'f' if self.real == 'float' else ''}({', '.join(a)})"
+            return f"{_FUNCTIONS[operation]}{self.element.library_suffix}({', '.join(a)})"
         if operation == "negate":
             return f"-({a[0]})"
         if operation == "not":
@@ -212,5 +209,5 @@ class _Exporter:
     def _constant(self, x: float) -> str:
         if not math.isfinite(x):
             return "NAN" if math.isnan(x) else "INFINITY" if x > 0.0 else "(-INFINITY)"
-        text = f"{x!r}{'f' if self.real == 'float' else ''}"
+        text = f"{self.element.in_range(x)!r}{self.element.library_suffix}"
         return f"({text})" if x < 0.0 else text

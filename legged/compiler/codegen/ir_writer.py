@@ -1,14 +1,16 @@
 """`IRWriter` builds the body of a function in LLVM's textual intermediate representation, instruction by instruction.
 
-All floating-point values of one writer are vectors of the same number of lanes; with one lane they are plain doubles.
+All floating-point values of one writer are vectors of the same element type and number of lanes; with one lane they are
+plain numbers.
 """
 
 from __future__ import annotations
 
 import itertools
-import struct
 from collections.abc import Iterable
 from functools import cache
+
+from legged.compiler.codegen.element_type import FLOAT64, ElementType
 
 Value = str
 """An operand in LLVM IR: the name of a value, such as %t7, or a literal."""
@@ -16,11 +18,6 @@ Value = str
 ATTRIBUTES = 'nounwind alignstack(64) "prefer-vector-width"="512" "min-legal-vector-width"="512"'
 """Attributes of every generated function. LLVM avoids 512-bit vectors on some processors unless it is asked to use
 them. The stack is aligned to cache lines because spilling a vector across two lines takes twice as long."""
-
-
-def float_literal(x: float) -> Value:
-    """Return a double as a hexadecimal literal, which keeps every bit."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', x))[0]:016X}"
 
 
 @cache
@@ -36,24 +33,25 @@ class IRWriter:
 
     Attributes:
         width: Number of lanes; 1 for scalars.
-        float_type, int_type, int32_type, bool_type: LLVM types of doubles, 64-bit and 32-bit integers, and truth
-            values of this width.
+        element: The element type.
+        float_type, int_type, int32_type, bool_type: LLVM types of floating-point numbers, integers of the same size,
+            32-bit integers, and truth values of this width.
         suffix: Suffix of the names of LLVM's intrinsic functions on `float_type`.
         lines: The instructions so far.
     """
 
-    def __init__(self, width: int):
-        self.width = width
+    def __init__(self, width: int, element: ElementType):
+        self.width, self.element = width, element
         self.float_type, self.int_type, self.int32_type, self.bool_type = (
-            vector_type(element, width) for element in ("double", "i64", "i32", "i1")
+            vector_type(scalar, width) for scalar in (element.llvm, element.int_type, "i32", "i1")
         )
-        self.suffix = "f64" if width == 1 else f"v{width}f64"
+        self.suffix = element.suffix if width == 1 else f"v{width}{element.suffix}"
         self.lines: list[str] = []
         self._numbers = itertools.count()
 
     def with_width(self, width: int) -> IRWriter:
         """Return a writer of another width that appends to the same function."""
-        other = IRWriter(width)
+        other = IRWriter(width, self.element)
         other.lines, other._numbers = self.lines, self._numbers
         return other
 
@@ -81,19 +79,20 @@ class IRWriter:
         self.emit(f"br i1 {condition}, label %{then}, label %{otherwise}")
 
     def float_constant(self, x: float) -> Value:
-        """Return a double constant in every lane."""
-        return float_literal(x) if self.width == 1 else f"splat (double {float_literal(x)})"
+        """Return a constant in every lane, rounded to the element type."""
+        literal = self.element.literal(x)
+        return literal if self.width == 1 else f"splat ({self.element.llvm} {literal})"
 
     def int_constant(self, n: int) -> Value:
-        """Return a 64-bit integer constant in every lane."""
-        return str(n) if self.width == 1 else f"splat (i64 {n})"
+        """Return an integer constant of the size of a number in every lane."""
+        return str(n) if self.width == 1 else f"splat ({self.element.int_type} {n})"
 
     def float_op(self, name: str, a: Value, b: Value) -> Value:
         """Return a binary floating-point operation: fadd, fsub, fmul or fdiv."""
         return self.assign(f"{name} {self.float_type} {a}, {b}")
 
     def int_op(self, name: str, a: Value, b: Value) -> Value:
-        """Return a binary operation on 64-bit integers."""
+        """Return a binary operation on integers of the size of a number."""
         return self.assign(f"{name} {self.int_type} {a}, {b}")
 
     def intrinsic(self, name: str, *values: Value) -> Value:
@@ -102,8 +101,17 @@ class IRWriter:
         return self.assign(f"call {self.float_type} @llvm.{name}.{self.suffix}({arguments})")
 
     def fma(self, a: Value, b: Value, c: Value) -> Value:
-        """Return a*b + c with a single rounding."""
-        return self.intrinsic("fma", a, b, c)
+        """Return a*b + c with a single rounding.
+
+        Where the processor has no instruction for it, LLVM calls a function of the C library for each lane. Floats are
+        then multiplied and added in doubles, in which their product is exact.
+        """
+        if self.element.has_fma or self.element == FLOAT64:
+            return self.intrinsic("fma", a, b, c)
+        double = vector_type("double", self.width)
+        a, b, c = (self.assign(f"fpext {self.float_type} {x} to {double}") for x in (a, b, c))
+        total = self.assign(f"fadd {double} {self.assign(f'fmul {double} {a}, {b}')}, {c}")
+        return self.assign(f"fptrunc {double} {total} to {self.float_type}")
 
     def fmuladd(self, a: Value, b: Value, c: Value) -> Value:
         """Return a*b + c, fused where the processor has the instruction."""
@@ -130,11 +138,11 @@ class IRWriter:
         return condition if self.width == 1 else self.assign(f"bitcast {self.bool_type} {condition} to i{self.width}")
 
     def bitcast_to_int(self, a: Value) -> Value:
-        """Return the bits of a double as an integer."""
+        """Return the bits of a number as an integer."""
         return self.assign(f"bitcast {self.float_type} {a} to {self.int_type}")
 
     def bitcast_to_float(self, a: Value) -> Value:
-        """Return the double with the bits of an integer."""
+        """Return the number with the bits of an integer."""
         return self.assign(f"bitcast {self.int_type} {a} to {self.float_type}")
 
     def horner(self, x: Value, coefficients: Iterable[float]) -> Value:
@@ -153,29 +161,45 @@ class IRWriter:
             x = self.float_op("fmul", x, x) if len(terms) > 1 else x
         return terms[0]
 
-    def gep(self, pointer: Value, offset: int | Value, element: str = "double") -> Value:
-        """Return a pointer advanced by `offset` elements (getelementptr)."""
+    def gep(self, pointer: Value, offset: int | Value, element: str = "") -> Value:
+        """Return a pointer advanced by `offset` elements (getelementptr), by default floating-point numbers."""
         if offset == 0:
             return pointer
-        return self.assign(f"getelementptr inbounds {element}, ptr {pointer}, i64 {offset}")
+        return self.assign(f"getelementptr inbounds {element or self.element.llvm}, ptr {pointer}, i64 {offset}")
 
     def load(self, pointer: Value, offset: int | Value = 0, name: Value | None = None) -> Value:
-        """Return the `width` doubles that begin `offset` doubles after a pointer."""
-        return self.assign(f"load {self.float_type}, ptr {self.gep(pointer, offset)}, align 8", name)
+        """Return the `width` numbers that begin `offset` numbers after a pointer."""
+        return self.assign(f"load {self.float_type}, ptr {self.gep(pointer, offset)}, align {self.element.size}", name)
+
+    def load_number(self, pointer: Value, name: Value | None = None) -> Value:
+        """Return the single number at a pointer."""
+        return self.assign(f"load {self.element.llvm}, ptr {pointer}, align {self.element.size}", name)
+
+    def store_number(self, number: Value, pointer: Value) -> None:
+        """Store a single number at a pointer."""
+        self.emit(f"store {self.element.llvm} {number}, ptr {pointer}, align {self.element.size}")
+
+    def insert(self, vector: Value, number: Value, lane: int, name: Value | None = None) -> Value:
+        """Return a vector with another number in one lane."""
+        return self.assign(f"insertelement {self.float_type} {vector}, {self.element.llvm} {number}, i64 {lane}", name)
+
+    def extract(self, vector: Value, lane: int, name: Value | None = None) -> Value:
+        """Return the number in one lane of a vector."""
+        return self.assign(f"extractelement {self.float_type} {vector}, i64 {lane}", name)
 
     def load_broadcast(self, pointer: Value, offset: int, name: Value) -> Value:
-        """Return the double that lies `offset` doubles after a pointer, broadcast to every lane."""
-        number = f"load double, ptr {self.gep(pointer, offset)}, align 8"
-        return self.assign(number, name) if self.width == 1 else self.broadcast(self.assign(number), name)
+        """Return the number that lies `offset` numbers after a pointer, broadcast to every lane."""
+        at = self.gep(pointer, offset)
+        return self.load_number(at, name) if self.width == 1 else self.broadcast(self.load_number(at), name)
 
     def broadcast(self, number: Value, name: Value | None = None) -> Value:
-        """Return a double in every lane."""
+        """Return a number in every lane."""
         if self.width == 1:
             return number
-        first = self.assign(f"insertelement {self.float_type} poison, double {number}, i64 0")
+        first = self.insert("poison", number, 0)
         zeros = f"<{self.width} x i32> zeroinitializer"
         return self.assign(f"shufflevector {self.float_type} {first}, {self.float_type} poison, {zeros}", name)
 
     def store(self, value: Value, pointer: Value, offset: int | Value = 0) -> None:
-        """Store the lanes of a value `offset` doubles after a pointer."""
-        self.emit(f"store {self.float_type} {value}, ptr {self.gep(pointer, offset)}, align 8")
+        """Store the lanes of a value `offset` numbers after a pointer."""
+        self.emit(f"store {self.float_type} {value}, ptr {self.gep(pointer, offset)}, align {self.element.size}")

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from legged.arguments import shown
+from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT64, ElementType
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
 from legged.compiler.ir.pass_times import compiler_pass
@@ -43,17 +45,33 @@ class TargetError(LeggedError, ValueError):
 
 
 class Target(NamedTuple):
-    """The processor for which machine code is compiled.
+    """The processor for which machine code is compiled, and the numbers that the code computes with.
 
     Attributes:
         name: "native", or a key of `TARGETS`. cpu, features: The processor as LLVM names it.
-        width: Number of doubles in a vector.
+        width: Number of numbers in a vector.
+        element: Type of the numbers.
     """
 
     name: str
     cpu: str
     features: str
     width: int
+    element: ElementType = FLOAT64
+
+    def with_element(self, element: ElementType) -> Target:
+        """Return the same processor for numbers of another type, of which a vector of the same size holds more or less.
+
+        Args:
+            element: Type of the numbers.
+        """
+        width = self.width * self.element.size // element.size
+        return self._replace(width=width, element=replace(element, has_fma=self._has_fma()))
+
+    def _has_fma(self) -> bool:
+        if self.name == NATIVE and _family() == "x86":
+            return "+fma" in self.features.split(",")
+        return self.name != "sse2"
 
 
 NATIVE = "native"
@@ -147,7 +165,7 @@ def current_target() -> Target:
 
 
 def vector_width() -> int:
-    """Return the number of doubles in a vector of the current target."""
+    """Return the number of numbers in a vector of the current target."""
     return current_target().width
 
 
@@ -169,9 +187,10 @@ def _add_symbols() -> None:
     """Register the addresses of functions of the C library with the linker; they depend on the operating system."""
     windows = sys.platform == "win32"
     library = ctypes.CDLL("ucrtbase" if windows else None)
-    for name in LIBRARY_FUNCTIONS.values():
-        llvm.add_symbol(library_symbol(name), _address(getattr(library, name)))
-    llvm.add_symbol("fma", _address(library.fma))  # for processors without the instruction
+    for suffix in [element.library_suffix for element in ELEMENT_TYPES.values()]:
+        for name in LIBRARY_FUNCTIONS.values():
+            llvm.add_symbol(library_symbol(name + suffix), _address(getattr(library, name + suffix)))
+        llvm.add_symbol(f"fma{suffix}", _address(getattr(library, f"fma{suffix}")))  # for processors without it
     llvm.add_symbol("legged_malloc", _address(library.malloc))
     llvm.add_symbol("legged_free", _address(library.free))
     if windows:  # called by functions with large stack frames
@@ -183,13 +202,13 @@ def _address(function: Any) -> int:
 
 
 def target_description(target: Target) -> str:
-    """Return everything that machine code depends on besides the IR: the processor, LLVM's version and its options.
+    """Return everything that machine code depends on besides the graph: processor, numbers, LLVM's version and options.
 
     Args:
         target: The target.
     """
     version = ".".join(map(str, llvm.llvm_version_info))
-    processor = f"{llvm.get_process_triple()} {target.cpu} {target.features}"
+    processor = f"{llvm.get_process_triple()} {target.cpu} {target.features} {target.element}"
     return f"{processor} LLVM {version} {_OPTIMIZATION_LEVEL} {_OPTION}"
 
 

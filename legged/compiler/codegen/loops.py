@@ -1,6 +1,6 @@
 """The function of a loop, which calls the kernel of its body; see `ir.repeat`.
 
-    void legged_<loop>(double *memory)
+    void legged_<loop>(real *memory)
 
 `memory` holds the state, which the final state replaces, the captured values, and room for the next state, each number
 for all lanes. A lane whose last entry of the state is not positive keeps its state; the loop ends when this holds for
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter
 from legged.compiler.ir.operations import Loop
 
@@ -25,9 +26,9 @@ def body_symbol(loop: Loop) -> str:
     return f"legged_{loop}_body"
 
 
-def assembly(loop: Loop, width: int) -> Iterator[str]:
+def assembly(loop: Loop, width: int, element: ElementType) -> Iterator[str]:
     """Yield the function of a loop on states in `width` lanes."""
-    w, n = IRWriter(width), loop.size
+    w, n = IRWriter(width, element), loop.size
     captured, following = n * width, loop.body.input_size * width
     w.label("start")
     w.assign("alloca [3 x ptr], align 8", "%arrays")

@@ -4,9 +4,9 @@ The code is as long as the templates together. A table holds a row for each bund
 working memory, [bytes], and its constants. Offsets and constants that are equal in all rows are part of the code. The
 kernel executes *runs*: bundles of one type, in consecutive rows of its table.
 
-    void <kernel>_bundles_K(double *work, int32 *rows, double *constants, int64 count)    `count` bundles of type K
-    void <kernel>_run(double *work, int64 first, int64 end)                               runs first, ..., end - 1
-    int64 <kernel>_gather_values(double *work, int32 *offsets, int64 count, double *target)
+    void <kernel>_bundles_K(real *work, int32 *rows, real *constants, int64 count)    `count` bundles of type K
+    void <kernel>_run(real *work, int64 first, int64 end)                           runs first, ..., end - 1
+    int64 <kernel>_gather_values(real *work, int32 *offsets, int64 count, real *target)
                                                 copies values to contiguous memory; sets a bit for each lane with one
                                                 that is not finite
 """
@@ -20,12 +20,13 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from legged.compiler.codegen import elementary, loops
-from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value, float_literal
+from legged.compiler.codegen.element_type import ElementType
+from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import Loop
 from legged.compiler.passes.call_batching import round_up
-from legged.compiler.passes.outline.memory_plan import WORD, Address, BundleTable, CallBatch, MemoryPlan
+from legged.compiler.passes.outline.memory_plan import Address, BundleTable, CallBatch, MemoryPlan
 from legged.compiler.passes.outline.templates import Bundle, BundleType, outline
 from legged.compiler.passes.scheduling import depth_first_order
 
@@ -33,8 +34,9 @@ from legged.compiler.passes.scheduling import depth_first_order
 class _BundleWriter(KernelWriter):
     """Writes the function that computes bundles of one type in a loop over the rows of their table."""
 
-    def __init__(self, bundle_type: BundleType, table: BundleTable, width: int, native: int):
-        super().__init__(bundle_type.template.to_graph(table.uniform_constants), width * bundle_type.lanes, native)
+    def __init__(self, bundle_type: BundleType, table: BundleTable, width: int, native: int, element: ElementType):
+        graph = bundle_type.template.to_graph(table.uniform_constants)
+        super().__init__(graph, width * bundle_type.lanes, native, element)
         self.type, self.table = bundle_type, table
         self._pointers: dict[int, Value] = {-1: "%work"}
 
@@ -50,7 +52,7 @@ class _BundleWriter(KernelWriter):
         w.assign("add i64 %k, 1", "%k_next")
         w.assign(f"getelementptr inbounds i32, ptr %row, i64 {self.table.offsets.shape[1]}", "%row_next")
         columns = self.table.constants.shape[1]
-        w.assign(f"getelementptr inbounds double, ptr %constant, i64 {columns}", "%constant_next")
+        w.assign(f"getelementptr inbounds {w.element.llvm}, ptr %constant, i64 {columns}", "%constant_next")
         outputs = {
             first + node: (address, index)
             for address, block in zip(self.table.outputs, output_blocks, strict=True)
@@ -60,7 +62,8 @@ class _BundleWriter(KernelWriter):
             self.compute([i])
             if i in outputs:
                 address, index = outputs[i]
-                w.store(self.value(i), self._pointer(address.entry), address.displacement // WORD + index * w.width)
+                at = address.displacement // w.element.size + index * w.width
+                w.store(self.value(i), self._pointer(address.entry), at)
         w.branch(w.assign("icmp slt i64 %k_next, %count"), "loop", "end")
         w.label("end")
         w.emit("ret void")
@@ -82,16 +85,15 @@ class _BundleWriter(KernelWriter):
 
     def _load(self, address: Address, name: Value) -> Value:
         """Load an operand."""
-        w, displacement = self.w, address.displacement // WORD
+        w, displacement = self.w, address.displacement // self.w.element.size
         if address.layout == "contiguous":
             return w.load(self._pointer(address.entry), displacement, name)
         if address.layout == "broadcast":
             return w.load_broadcast(self._pointer(address.entry), displacement, name)
         vector = "poison"
         for lane in range(w.width):
-            number = w.assign(f"load double, ptr {w.gep(self._pointer(address.entry + lane), displacement)}, align 8")
-            last = name if lane == w.width - 1 else None
-            vector = w.assign(f"insertelement {w.float_type} {vector}, double {number}, i64 {lane}", last)
+            number = w.load_number(w.gep(self._pointer(address.entry + lane), displacement))
+            vector = w.insert(vector, number, lane, name if lane == w.width - 1 else None)
         return vector
 
     def _pointer(self, entry: int) -> Value:
@@ -110,30 +112,30 @@ class OutlinedKernelWriter(KernelWriter):
         operation_count: Number of operations in the code.
     """
 
-    def __init__(self, graph: Graph, width: int, native: int, name: str = KERNEL):
-        super().__init__(graph, width, native, name)
+    def __init__(self, graph: Graph, width: int, native: int, element: ElementType, name: str = KERNEL):
+        super().__init__(graph, width, native, element, name)
         self._sections = outline(graph, native if width == 1 else 1)
         self._bundles: dict[BundleType, list[Bundle]] = {}
         for section in self._sections:
             for bundle in section.bundles:
                 self._bundles.setdefault(bundle.type, []).append(bundle)
         self.operation_count = sum(len(bundle_type.template.nodes) for bundle_type in self._bundles)
-        self._memory = MemoryPlan(graph, self._sections, width, native)
+        self._memory = MemoryPlan(graph, self._sections, width, native, element.size)
         self._offsets: list[int] = []
         self._constants: list[float] = []
         self._runs: list[tuple[int, int, int, int]] = []
 
     def lines(self) -> Iterator[str]:
-        width = self.w.width
+        width, element = self.w.width, self.w.element
         tables = {kind: BundleTable(kind, bundles, self._memory, width) for kind, bundles in self._bundles.items()}
         for k, (kind, table) in enumerate(tables.items()):
-            writer = _BundleWriter(kind, table, width, self.native)
+            writer = _BundleWriter(kind, table, width, self.native, element)
             yield from writer.function(f"{self.name}_bundles_{k}", self._memory.output_blocks[kind.template])
         body = self._kernel_body(self._lay_out_runs(tables))
-        yield from _run_function(self.name, len(tables))
-        yield from _gather_function(self.name, width)
+        yield from _run_function(self.name, len(tables), element)
+        yield from _gather_function(self.name, IRWriter(width, element))
         yield _data(f"{self.name}_offsets", np.array(self._offsets, dtype=np.int32))
-        yield _data(f"{self.name}_constants", np.array(self._constants, dtype=float))
+        yield _data(f"{self.name}_constants", element.rounded(self._constants))
         yield _data(f"{self.name}_runs", np.array(self._runs, dtype=np.int32))
         yield "declare ptr @legged_malloc(i64)"
         yield "declare void @legged_free(ptr)"
@@ -170,7 +172,7 @@ class OutlinedKernelWriter(KernelWriter):
         """Return the instructions of the kernel; if memory is exhausted, the results count as not finite."""
         w, memory = self.w, self._memory
         self.load_array_pointers()
-        size = memory.size * WORD * w.width
+        size = memory.size * w.element.size * w.width
         allocated = w.assign(f"call ptr @legged_malloc(i64 {size + 128})")
         w.branch(w.assign(f"icmp eq ptr {allocated}, null"), "no_memory", "run")
         w.label("no_memory")
@@ -195,8 +197,9 @@ class OutlinedKernelWriter(KernelWriter):
         for k, (_, shape) in enumerate(self.graph.inputs):
             count = math.prod(shape)
             target = w.gep("%work", start * w.width)
-            size = count * WORD * w.width
-            w.emit(f"call void @llvm.memcpy.p0.p0.i64(ptr align 8 {target}, ptr align 8 %a{k}, i64 {size}, i1 false)")
+            word, size = w.element.size, count * w.element.size * w.width
+            pointers = f"ptr align {word} {target}, ptr align {word} %a{k}"
+            w.emit(f"call void @llvm.memcpy.p0.p0.i64({pointers}, i64 {size}, i1 false)")
             start += count
         for x, offset in self._memory.constant_offsets.items():
             w.store(w.float_constant(x), "%work", offset * w.width)
@@ -217,7 +220,7 @@ class OutlinedKernelWriter(KernelWriter):
             operands = [call.arguments[k] for call in batch.calls]
             self._gather(operands, w.gep("%work", offset * w.width))
             for extra in range(size, padded):
-                w.emit(f"store double {float_literal(1.0)}, ptr {w.gep('%work', offset * w.width + extra)}, align 8")
+                w.store_number(w.element.literal(1.0), w.gep("%work", offset * w.width + extra))
         offsets = (*batch.input_offsets, *batch.output_offsets)
         pointers = [f"ptr {w.gep('%work', offset * w.width)}" for offset in offsets]
         count = padded if batch.function in elementary.FORMULAS else size
@@ -226,7 +229,7 @@ class OutlinedKernelWriter(KernelWriter):
     def _gather(self, operands: Sequence[Operand], target: Value) -> Value:
         """Copy values to contiguous memory; return a mask of the lanes with one that is not finite."""
         offsets = self.w.gep(f"@{self.name}_offsets", len(self._offsets), "i32")
-        self._offsets += [self._memory.offset(x) * WORD * self.w.width for x in operands]
+        self._offsets += [self._memory.offset(x) * self.w.element.size * self.w.width for x in operands]
         arguments = f"ptr %work, ptr {offsets}, i64 {len(operands)}, ptr {target}"
         return self.w.assign(f"call i64 @{self.name}_gather_values({arguments})")
 
@@ -240,9 +243,9 @@ class OutlinedKernelWriter(KernelWriter):
         return not_finite
 
 
-def _run_function(name: str, types: int) -> Iterator[str]:
+def _run_function(name: str, types: int, element: ElementType) -> Iterator[str]:
     """Yield the function that executes runs in order."""
-    w = IRWriter(1)
+    w = IRWriter(1, element)
     w.label("start")
     w.jump("loop")
     w.label("loop")
@@ -266,9 +269,8 @@ def _run_function(name: str, types: int) -> Iterator[str]:
     yield "}"
 
 
-def _gather_function(name: str, width: int) -> Iterator[str]:
+def _gather_function(name: str, w: IRWriter) -> Iterator[str]:
     """Yield the function that copies values to contiguous memory; the bits of x - x are all zero only for finite x."""
-    w = IRWriter(width)
     w.label("start")
     w.jump("loop")
     w.label("loop")
@@ -276,14 +278,16 @@ def _gather_function(name: str, width: int) -> Iterator[str]:
     w.assign(f"phi {w.int_type} [{w.int_constant(0)}, %start], [%bits_next, %loop]", "%bits")
     offset = w.assign(f"load i32, ptr {w.gep('%offsets', '%k', 'i32')}, align 4")
     value = w.load(w.gep("%work", w.assign(f"sext i32 {offset} to i64"), "i8"))
-    w.emit(f"store {w.float_type} {value}, ptr {w.gep('%target', '%k', w.float_type)}, align 8")
+    w.store(value, w.gep("%target", "%k", w.float_type))
     bits = w.bitcast_to_int(w.float_op("fsub", value, value))
     w.assign(f"or {w.int_type} %bits, {bits}", "%bits_next")
     w.assign("add i64 %k, 1", "%k_next")
     w.branch(w.assign("icmp slt i64 %k_next, %count"), "loop", "end")
     w.label("end")
-    not_finite = w.assign(f"icmp ne {w.int_type} %bits_next, {w.int_constant(0) if width == 1 else 'zeroinitializer'}")
-    w.emit(f"ret i64 {w.assign(f'zext i{width} {w.lane_mask(not_finite)} to i64')}")
+    not_finite = w.assign(
+        f"icmp ne {w.int_type} %bits_next, {w.int_constant(0) if w.width == 1 else 'zeroinitializer'}"
+    )
+    w.emit(f"ret i64 {w.assign(f'zext i{w.width} {w.lane_mask(not_finite)} to i64')}")
     parameters = "ptr %work, ptr %offsets, i64 %count, ptr %target"
     yield f"define internal i64 @{name}_gather_values({parameters}) {ATTRIBUTES} {{"
     yield from w.lines

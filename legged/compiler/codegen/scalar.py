@@ -1,6 +1,6 @@
 """`KernelWriter` writes a graph as an LLVM function, the kernel, for one state or for several states in vector lanes.
 
-    int64 legged_kernel(double *const *arrays, double *work)
+    int64 legged_kernel(real *const *arrays, real *work)
 
 `arrays` points to the arguments and then to the results. With `width` lanes, entry i of an array is a vector: numbers
 i*width to i*width + width - 1 in memory are the values of that entry for each state. The result has a bit for each
@@ -18,6 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from legged.compiler.codegen import elementary, loops, tables
+from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import Lookup, Loop, LoopResult, is_call
@@ -79,16 +80,16 @@ def distinct_outputs(graph: Graph) -> list[Output]:
     return list(outputs.values())
 
 
-def work_size(graph: Graph, width: int) -> int:
-    """Return the size of a kernel's working memory for `width` states on vectors of that width, in doubles."""
+def work_size(graph: Graph, width: int, element: ElementType) -> int:
+    """Return the size of a kernel's working memory for `width` states on vectors of that width, in numbers."""
     total = 0
     for batch, _ in call_batches(graph):
         for function, calls in calls_by_function(graph, batch).items():
             if isinstance(function, Loop):
-                total += len(calls) * round_up(loop_memory(function) * width, 8)
+                total += len(calls) * round_up(loop_memory(function) * width, element.per_cache_line)
                 continue
             arrays = len(calls[0].arguments) + len(function_results(function))
-            total += arrays * round_up(len(calls) * width, 8)
+            total += arrays * round_up(len(calls) * width, element.per_cache_line)
     return total
 
 
@@ -102,21 +103,21 @@ class KernelWriter:
         batches: Batches of calls with the nodes that they need, see `passes.call_batching`.
         w: Writer of the function, whose width is the number of states.
         functions: Names of the vector functions of `elementary` that the kernel calls.
-        work_size: Size of the working memory, in doubles.
+        work_size: Size of the working memory, in numbers.
         computed: Values that have a name in the function so far.
     """
 
-    def __init__(self, graph: Graph, width: int, native: int, name: str = KERNEL):
+    def __init__(self, graph: Graph, width: int, native: int, element: ElementType, name: str = KERNEL):
         self.graph, self.native, self.name = graph, native, name
         self.batches = list(call_batches(graph))
-        self.w = IRWriter(width)
+        self.w = IRWriter(width, element)
         self.functions: set[str] = set()
         self.work_size = 0
         self.computed: set[int] = set()
         self._labels = itertools.count()
         self._finite_sums: list[Value] = []
         self._unstored: dict[int, list[Entry]] = {}  # results of a block of states, stored as soon as computed
-        self._addresses: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in doubles
+        self._addresses: dict[int, tuple[Value, int]] = {}  # values in memory: pointer, offset in numbers
         first = 0
         for k, (_, shape) in enumerate(graph.inputs):
             size = math.prod(shape)
@@ -127,9 +128,9 @@ class KernelWriter:
         """Return the kernel together with all functions that it calls."""
         lines = list(self.lines())
         widths = sorted({self.w.width, self.native})
-        declarations = [line for width in widths for line in _intrinsic_declarations(width)]
+        declarations = [line for width in widths for line in _intrinsic_declarations(self.w.with_width(width))]
         declarations += tables.declarations(self.graph)
-        return "\n".join([*declarations, *elementary.assembly(self.functions, self.native), *lines])
+        return "\n".join([*declarations, *elementary.assembly(self.functions, self.native, self.w.element), *lines])
 
     def lines(self) -> Iterator[str]:
         """Yield the function, line by line."""
@@ -138,7 +139,7 @@ class KernelWriter:
         work = "" if is_single else ", ptr noalias %work"
         yield f"define internal i64 @{self.name}(ptr %arrays{work}) {ATTRIBUTES} {{"
         if is_single and self.work_size:
-            yield f"  %work = alloca [{self.work_size} x double], align 64"
+            yield f"  %work = alloca [{self.work_size} x {self.w.element.llvm}], align 64"
         yield from body
         yield "}"
 
@@ -191,8 +192,7 @@ class KernelWriter:
             return self.w.float_constant(operand)
         if operand in self._addresses and operand not in self.computed:
             self.computed.add(operand)
-            pointer = self.w.gep(*self._addresses[operand])
-            self.w.assign(f"load {self.w.float_type}, ptr {pointer}, align 8", f"%v{operand}")
+            self.w.load(*self._addresses[operand], f"%v{operand}")
         return f"%v{operand}"
 
     def _compute_node(self, i: int, node: Node) -> None:
@@ -282,13 +282,13 @@ class KernelWriter:
         values = [self.value(x) for x in operands]
         if self.w.width == self.native:
             return values
-        n, vector_type = self.native, IRWriter(self.native).float_type
+        n, v = self.native, self.w.with_width(self.native)
         values += [self.w.float_constant(1.0)] * (padded - len(values))
         vectors = []
         for start in range(0, padded, n):
             vector = "poison"
             for lane, value in enumerate(values[start : start + n]):
-                vector = self.w.assign(f"insertelement {vector_type} {vector}, double {value}, i64 {lane}")
+                vector = v.insert(vector, value, lane)
             vectors.append(vector)
         return vectors
 
@@ -301,7 +301,7 @@ class KernelWriter:
 
     def _allocate(self, size: int) -> int:
         """Return the offset of a new array in the working memory."""
-        offset, self.work_size = self.work_size, self.work_size + round_up(size, 8)
+        offset, self.work_size = self.work_size, self.work_size + round_up(size, self.w.element.per_cache_line)
         return offset
 
     def _store_results(self) -> Value:
@@ -336,7 +336,6 @@ class KernelWriter:
             self.w.store(value, f"%a{entry.array}", entry.index * self.w.width)
 
 
-def _intrinsic_declarations(width: int) -> Iterator[str]:
-    w = IRWriter(width)
+def _intrinsic_declarations(w: IRWriter) -> Iterator[str]:
     for name, n in _INTRINSIC_ARGUMENTS.items():
         yield f"declare {w.float_type} @llvm.{name}.{w.suffix}({', '.join([w.float_type] * n)})"

@@ -25,7 +25,7 @@ OUTLINE_BATCH_NODES = 20_000
 slower by up to a tenth, and far above it is faster."""
 
 SINGLE_STATE = "legged_single_state"
-"""`int64 legged_single_state(double *const *arrays)` runs the kernel for one state, see `scalar`."""
+"""`int64 legged_single_state(real *const *arrays)` runs the kernel for one state, see `scalar`."""
 BATCH_WORK_SIZE = "legged_batch_work_size"
 """A constant in the module for batches: the result of `batch_work_size`."""
 
@@ -33,7 +33,8 @@ BATCH_WORK_SIZE = "legged_batch_work_size"
 @compiler_pass("writing of LLVM IR")
 def single_state_module(graph: Graph) -> str:
     """Return the LLVM module for one state, with the entry point for calls from Python if the graph can have one."""
-    graph = add_quaternion_checks(graph)
+    element = llvm.current_target().element
+    graph = add_quaternion_checks(graph, element.epsilon)
     lines = [
         f"define i64 @{SINGLE_STATE}(ptr %arrays) {ATTRIBUTES} {{",
         f"  %not_finite = call i64 @{scalar.KERNEL}(ptr %arrays)",
@@ -41,28 +42,30 @@ def single_state_module(graph: Graph) -> str:
         "}",
     ]
     if entry_point.supports(graph):
-        lines += entry_point.assembly(graph, batch_work_size(graph))
+        lines += entry_point.assembly(graph, element, batch_work_size(graph))
     return _module(kernel_writer(graph, 1), 1, lines)
 
 
 @compiler_pass("writing of LLVM IR")
 def batch_module(graph: Graph) -> str:
     """Return the LLVM module for a batch."""
-    graph = add_quaternion_checks(graph)
-    width = llvm.vector_width()
+    target = llvm.current_target()
+    width, element = target.width, target.element
+    graph = add_quaternion_checks(graph, element.epsilon)
     if _is_batch_outlined(graph):
-        writer, rows = kernel_writer(graph, width), list(transpose.assembly(graph, width))
+        writer, rows = kernel_writer(graph, width), list(transpose.assembly(graph, width, element))
     else:
-        writer, rows = StreamedKernelWriter(graph, width), []
+        writer, rows = StreamedKernelWriter(graph, width, element), []
     work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
-    return _module(writer, width, [*rows, *batch_loop.assembly(graph, width), work_size])
+    return _module(writer, width, [*rows, *batch_loop.assembly(graph, width, element), work_size])
 
 
 def batch_work_size(graph: Graph) -> int:
-    """Return the size of the working memory for a batch, in doubles."""
-    width = llvm.vector_width()
-    transposed = transpose.work_size(graph, width) if _is_batch_outlined(graph) else 0
-    return batch_loop.work_size(graph, width, scalar.work_size(graph, width) + transposed)
+    """Return the size of the working memory for a batch, in numbers."""
+    target = llvm.current_target()
+    vectors = target.width, target.element
+    transposed = transpose.work_size(graph, *vectors) if _is_batch_outlined(graph) else 0
+    return batch_loop.work_size(graph, *vectors, scalar.work_size(graph, *vectors) + transposed)
 
 
 @compiler_pass("writing of LLVM IR")
@@ -78,14 +81,14 @@ def batch_time_loop_module(graph: Graph) -> str:
 
 
 def _time_loop_module(graph: Graph, width: int) -> str:
-    return _module(kernel_writer(graph, width), width, time_loop.assembly(graph, width))
+    return _module(kernel_writer(graph, width), width, time_loop.assembly(graph, width, llvm.current_target().element))
 
 
 def _module(writer: scalar.KernelWriter, width: int, lines: Iterable[str]) -> str:
     """Return the module of a kernel with its loops, and of the functions that call it; a declaration occurs once."""
     parts = [*writer.assembly().split("\n"), *lines]
     for loop in writer.graph.loops:
-        parts += [*body_writer(loop, width).lines(), *loops.assembly(loop, width)]
+        parts += [*body_writer(loop, width).lines(), *loops.assembly(loop, width, writer.w.element)]
     declared = dict.fromkeys(line for line in parts if line.startswith("declare "))
     return "\n".join([*declared, *(line for line in parts if line not in declared)])
 
@@ -99,7 +102,8 @@ def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
     name = loops.body_symbol(loop)
     writer = kernel_writer(simplify(loop.body), width, name)
     if isinstance(writer, OutlinedKernelWriter):
-        plain = OutlinedKernelWriter(loop.body, width, llvm.vector_width(), name)
+        target = llvm.current_target()
+        plain = OutlinedKernelWriter(loop.body, width, target.width, target.element, name)
         if 4 * plain.operation_count < 3 * writer.operation_count:
             return plain
     return writer
@@ -107,15 +111,16 @@ def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
 
 def kernel_writer(graph: Graph, width: int, name: str = scalar.KERNEL) -> scalar.KernelWriter:
     """Return the writer of the kernel that suits a graph, for `width` states, as a function of this name."""
-    native, nodes = llvm.vector_width(), len(graph.nodes)
+    target, nodes = llvm.current_target(), len(graph.nodes)
+    native, element = target.width, target.element
     if width > 1:
         is_outlined = _is_batch_outlined(graph)
         kind = OutlinedKernelWriter if is_outlined else scalar.KernelWriter
-        return kind(graph, width, native, name)
-    outlined = OutlinedKernelWriter(graph, 1, native, name) if nodes > OUTLINE_NODES else None
+        return kind(graph, width, native, element, name)
+    outlined = OutlinedKernelWriter(graph, 1, native, element, name) if nodes > OUTLINE_NODES else None
     if outlined and (nodes > OUTLINE_ALWAYS_NODES or 4 * outlined.operation_count < 3 * nodes):
         return outlined
-    return SLPKernelWriter(graph, native, name)
+    return SLPKernelWriter(graph, native, element, name)
 
 
 def _is_batch_outlined(graph: Graph) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from legged.compiler.codegen.ir_writer import Value, float_literal, vector_type
+from legged.compiler.codegen.element_type import ElementType
+from legged.compiler.codegen.ir_writer import Value, vector_type
 from legged.compiler.codegen.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes, vectorize
@@ -13,8 +14,8 @@ _INSTRUCTIONS = {"add": "fadd", "multiply": "fmul", "divide": "fdiv"}
 class SLPKernelWriter(KernelWriter):
     """Writes a kernel for one state that computes each pack of operations as one vector operation."""
 
-    def __init__(self, graph: Graph, native: int, name: str = KERNEL):
-        super().__init__(graph, 1, native, name)
+    def __init__(self, graph: Graph, native: int, element: ElementType, name: str = KERNEL):
+        super().__init__(graph, 1, native, element, name)
         scheduled = {i for calls, needed in self.batches for i in (*calls, *needed)}
         self._vectorization = vectorize(graph, scheduled, native)
         self._packs = self._vectorization.packs if self._vectorization else []
@@ -39,20 +40,20 @@ class SLPKernelWriter(KernelWriter):
             k, lane = self._lanes_of_nodes[operand]
             pack = self._packs[k]
             name = f"%v{operand}" if pack.result_signs[lane] > 0 else None
-            packed_type = vector_type("double", len(pack.nodes))
+            packed_type = vector_type(self.w.element.llvm, len(pack.nodes))
             extracted = self.w.assign(f"extractelement {packed_type} {_name(pack)}, i64 {lane}", name)
             if name is None:
-                self.w.assign(f"fneg double {extracted}", f"%v{operand}")
+                self.w.assign(f"fneg {self.w.float_type} {extracted}", f"%v{operand}")
         return super().value(operand)
 
     def _compute_pack(self, pack: Pack) -> None:
-        packed_type = vector_type("double", len(pack.nodes))
+        packed_type = vector_type(self.w.element.llvm, len(pack.nodes))
         a, b = (self._vector(lanes) for lanes in pack.operands)
         instruction = _INSTRUCTIONS[pack.operation]
         if pack.operation == "add" and set(pack.operand_signs) == {-1}:
             instruction = "fsub"
         elif pack.operation == "add" and -1 in pack.operand_signs:
-            signs = _constant_vector([float(s) for s in pack.operand_signs])
+            signs = self._constant_vector([float(s) for s in pack.operand_signs])
             b = self.w.assign(f"fmul contract {packed_type} {b}, {signs}")
         self.w.assign(f"{instruction} contract {packed_type} {a}, {b}", _name(pack))
 
@@ -66,25 +67,25 @@ class SLPKernelWriter(KernelWriter):
     def _gather(self, lanes: tuple[Lane, ...]) -> Value:
         v = self.w.with_width(len(lanes))
         if all(isinstance(lane.operand, float) for lane in lanes):
-            return _constant_vector([float(lane.sign * lane.operand) for lane in lanes])
+            return self._constant_vector([float(lane.sign * lane.operand) for lane in lanes])
         if len(set(lanes)) == 1:
             return v.broadcast(self._scalar(lanes[0]))
         vector = "poison"
         for k, lane in enumerate(lanes):
-            vector = v.assign(f"insertelement {v.float_type} {vector}, double {self._scalar(lane)}, i64 {k}")
+            vector = v.insert(vector, self._scalar(lane), k)
         return vector
 
     def _scalar(self, lane: Lane) -> Value:
         """Return the content of one lane."""
         if isinstance(lane.operand, float):
-            return float_literal(lane.sign * lane.operand)
+            return self.w.float_constant(lane.sign * lane.operand)
         value = self.value(lane.operand)
-        return value if lane.sign > 0 else self.w.assign(f"fneg double {value}")
+        return value if lane.sign > 0 else self.w.assign(f"fneg {self.w.float_type} {value}")
+
+    def _constant_vector(self, numbers: list[float]) -> Value:
+        element = self.w.element
+        return f"<{', '.join(f'{element.llvm} {element.literal(x)}' for x in numbers)}>"
 
 
 def _name(pack: Pack) -> Value:
     return f"%p{pack.nodes[0]}"
-
-
-def _constant_vector(numbers: list[float]) -> Value:
-    return f"<{', '.join(f'double {float_literal(x)}' for x in numbers)}>"

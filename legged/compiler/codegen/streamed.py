@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import Value
 from legged.compiler.codegen.scalar import Entry, KernelWriter, distinct_outputs
 from legged.compiler.codegen.transpose import (
@@ -23,9 +24,6 @@ from legged.compiler.codegen.transpose import (
 )
 from legged.compiler.ir.graph import Graph, Operand
 
-_CACHE_LINE = 8
-"""Doubles in a cache line."""
-
 Group = tuple[Entry, ...]
 """Neighboring entries of a result that are stored together."""
 
@@ -33,8 +31,8 @@ Group = tuple[Entry, ...]
 class StreamedKernelWriter(KernelWriter):
     """Writes a kernel on rows; see `transpose.ROW_KERNEL` for its arguments."""
 
-    def __init__(self, graph: Graph, width: int):
-        super().__init__(graph, width, width, ROW_KERNEL)
+    def __init__(self, graph: Graph, width: int, element: ElementType):
+        super().__init__(graph, width, width, element, ROW_KERNEL)
         self._addresses.clear()  # no argument is in memory as a column
         self._rows: list[Rows] = []
         self._columns: dict[int, Value] = {}
@@ -73,7 +71,7 @@ class StreamedKernelWriter(KernelWriter):
         del self.w.lines[begin:]
         for rows, size in zip(self._rows, array_sizes(self.graph), strict=True):
             end = rows.end(self.w)
-            prefetches += [(end, offset) for offset in range(0, size * self.w.width, _CACHE_LINE)]
+            prefetches += [(end, offset) for offset in range(0, size * self.w.width, self.w.element.per_cache_line)]
         for n, line in enumerate(lines):
             self.w.lines.append(line)
             first, last = (m * len(prefetches) // len(lines) for m in (n, n + 1))

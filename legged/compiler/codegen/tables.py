@@ -9,7 +9,11 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Iterator
+from weakref import WeakKeyDictionary
 
+import numpy as np
+
+from legged.compiler.codegen.element_type import ElementType, PrecisionError
 from legged.compiler.codegen.ir_writer import IRWriter, Value
 from legged.compiler.codegen.llvm import LoadedCode
 from legged.compiler.ir.graph import Graph
@@ -22,12 +26,30 @@ def declarations(graph: Graph) -> Iterator[str]:
         yield f"@{_symbol(lookup)} = global ptr null"
 
 
-def bind(code: LoadedCode, graph: Graph) -> None:
-    """Set the pointers of loaded code to the tables of its graph, which stay in memory as long as the code."""
-    for lookup in graph.lookups:
-        pointer = ctypes.c_void_p.from_address(code.address(_symbol(lookup)))
-        pointer.value = lookup.table.ctypes.data
-    code.tables = [lookup.table for lookup in graph.lookups]
+def bind(code: LoadedCode, graph: Graph, element: ElementType) -> None:
+    """Set the pointers of loaded code to the tables of its graph, which stay in memory as long as the code.
+
+    Raises:
+        PrecisionError: A table is too long for exact indices of the element type.
+    """
+    code.tables = [_numbers(lookup, element) for lookup in graph.lookups]
+    for lookup, table in zip(graph.lookups, code.tables, strict=True):
+        ctypes.c_void_p.from_address(code.address(_symbol(lookup))).value = table.ctypes.data
+
+
+_rounded: WeakKeyDictionary[Lookup, np.ndarray] = WeakKeyDictionary()
+"""Tables of float32."""
+
+
+def _numbers(lookup: Lookup, element: ElementType) -> np.ndarray:
+    """Return the numbers of a table, rounded to the element type; kernels of equal tables share them."""
+    if len(lookup.table) > element.most_indices:
+        raise PrecisionError(f"a table of {len(lookup.table)} entries needs dtype 'float64': {element} cannot index it")
+    if lookup.table.dtype == element.dtype:
+        return lookup.table
+    if lookup not in _rounded:
+        _rounded[lookup] = lookup.table.astype(element.dtype)
+    return _rounded[lookup]
 
 
 def _symbol(lookup: Lookup) -> str:
@@ -50,7 +72,6 @@ def load(w: IRWriter, lookup: Lookup, x: Value, name: Value) -> Value:
         found = "poison"
         for lane in range(w.width):
             index = w.assign(f"zext i32 {w.assign(f'extractelement {w.int32_type} {indices}, i64 {lane}')} to i64")
-            number = w.assign(f"load double, ptr {w.gep(table, index)}, align 8")
-            found = w.assign(f"insertelement {w.float_type} {found}, double {number}, i64 {lane}")
+            found = w.insert(found, w.load_number(w.gep(table, index)), lane)
     is_nan = w.fcmp("uno", x, x)
     return w.assign(f"select {w.bool_type} {is_nan}, {w.float_type} {x}, {w.float_type} {found}", name)

@@ -1,6 +1,6 @@
 """The time loop of a fixed-step simulation: blocks of members, intervals of the schedule, steps.
 
-    int64 legged_time_loop(int64 first, int64 end, const Array *arrays, const int64 *samples, double *work)
+    int64 legged_time_loop(int64 first, int64 end, const Array *arrays, const int64 *samples, real *work)
 
 The function takes members first, ..., end - 1 of a batch through a schedule (`runtime.time_loop`), as many members at a
 time as a vector has lanes. `arrays` describes five arrays by the address of the first member's row and the stride from
@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from legged.compiler.codegen import scalar, transpose
+from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
@@ -27,7 +28,7 @@ _SCHEDULE, _PARAMETERS, _STATE, _OUTCOME, _STORED = range(5)
 
 
 class _Offsets(NamedTuple):
-    """Offsets of blocks in the working memory, in doubles.
+    """Offsets of blocks in the working memory, in numbers.
 
     A block holds some numbers of all lanes: the current interval [start, h, count, number]; the clock [t, h, number];
     the parameters; two states, each followed by its termination code, of which one is the present and the other the
@@ -43,29 +44,31 @@ class _Offsets(NamedTuple):
     kernel: int
 
 
-def _offsets(graph: Graph, width: int) -> _Offsets:
+def _offsets(graph: Graph, width: int, element: ElementType) -> _Offsets:
     parameters, size = graph.inputs[1][1][0], graph.inputs[2][1][0]
     offsets, end = [], 0
     for length in (4, 3, parameters, size + 1, size + 1, 3):
         offsets.append(end)
         end += length * width
-    return _Offsets(*offsets, kernel=round_up(end, 8))
+    return _Offsets(*offsets, kernel=round_up(end, element.per_cache_line))
 
 
-def work_size(graph: Graph, width: int) -> int:
-    """Return the size of the working memory, in doubles."""
-    return _offsets(graph, width).kernel + (scalar.work_size(graph, width) if width > 1 else 0)
+def work_size(graph: Graph, width: int, element: ElementType) -> int:
+    """Return the size of the working memory, in numbers."""
+    own = scalar.work_size(graph, width, element) if width > 1 else 0
+    return _offsets(graph, width, element).kernel + own
 
 
-def assembly(graph: Graph, width: int) -> Iterator[str]:
+def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
     """Yield the loop; the kernel that computes a step comes from one of the kernel writers."""
     yield "declare i64 @llvm.smin.i64(i64, i64)"
     if width > 1:
-        yield f"declare i64 @llvm.vector.reduce.smax.v{width}i64(<{width} x i64>)"
+        integers = IRWriter(width, element).int_type
+        yield f"declare {element.int_type} @llvm.vector.reduce.smax.v{width}{element.int_type}({integers})"
     for name in ("gather", "scatter"):
-        yield from _copy_function(name, width)
+        yield from _copy_function(name, IRWriter(width, element))
     yield f"define i64 @{ENTRY_POINT}(i64 %first, i64 %end, ptr %arrays, ptr %samples, ptr %work) {ATTRIBUTES} {{"
-    yield from _LoopWriter(graph, width).lines()
+    yield from _LoopWriter(graph, IRWriter(width, element)).lines()
     yield "}"
 
 
@@ -79,13 +82,13 @@ class _MemberRows(NamedTuple):
         return [w.gep(row, column) for row in self.rows]
 
 
-def _copy_function(name: str, width: int) -> Iterator[str]:
+def _copy_function(name: str, w: IRWriter) -> Iterator[str]:
     """Yield the function that copies n numbers per member from rows to a block (gather) or back (scatter).
 
     The numbers begin `offset` bytes after the beginning of each row. Groups of columns are transposed in registers; the
     last group overlaps the one before. Rows that are shorter than a group are copied column by column.
     """
-    w = IRWriter(width)
+    width = w.width
     w.label("start")
     base = w.assign("load ptr, ptr %array, align 8")
     stride = w.assign(f"load i64, ptr {w.gep('%array', 1, 'i64')}, align 8")
@@ -105,7 +108,7 @@ def _copy_function(name: str, width: int) -> Iterator[str]:
         block = w.gep("%block", w.assign(f"mul i64 {column}, {width}"))
         if width == 1:
             source, target = (w.gep(rows[0], column), block) if name == "gather" else (block, w.gep(rows[0], column))
-            w.emit(f"store double {w.assign(f'load double, ptr {source}, align 8')}, ptr {target}, align 8")
+            w.store(w.load(source), target)
         elif name == "gather":
             for i, vector in enumerate(transpose.load_columns(w, members, column, count)):
                 w.store(vector, block, i * width)
@@ -130,10 +133,10 @@ class _LoopWriter:
     %result, the result. The kernel's table of arrays holds the pointers to the present and the next state.
     """
 
-    def __init__(self, graph: Graph, width: int):
-        self.w, self.width, self.at = IRWriter(width), width, _offsets(graph, width)
+    def __init__(self, graph: Graph, w: IRWriter):
+        self.w, self.width, self.at = w, w.width, _offsets(graph, w.width, w.element)
         self.parameters, self.size = graph.inputs[1][1][0], graph.inputs[2][1][0]
-        self.all = (1 << width) - 1
+        self.all = (1 << w.width) - 1
 
     def lines(self) -> list[str]:
         """Return the instructions."""
@@ -178,12 +181,17 @@ class _LoopWriter:
         """Load an interval [start, h, count, number]; the lane with the most steps determines their number."""
         w, at, width = self.w, self.at, self.width
         w.label("interval")
-        self._copy_rows("gather", _SCHEDULE, self._work(at.interval), 4, w.assign(f"mul i64 {self._get('p')}, 32"))
+        self._copy_rows(
+            "gather", _SCHEDULE, self._work(at.interval), 4, w.assign(f"mul i64 {self._get('p')}, {4 * w.element.size}")
+        )
         for source, target in ((1, 1), (3, 2)):  # h and number
             w.store(w.load("%work", at.interval + source * width), "%work", at.clock + target * width)
         counts = w.assign(f"fptosi {w.float_type} {w.load('%work', at.interval + 2 * width)} to {w.int_type}")
         if width > 1:
-            counts = w.assign(f"call i64 @llvm.vector.reduce.smax.v{width}i64({w.int_type} {counts})")
+            integer = w.element.int_type
+            counts = w.assign(f"call {integer} @llvm.vector.reduce.smax.v{width}{integer}({w.int_type} {counts})")
+        if w.element.bits < 64:
+            counts = w.assign(f"sext {w.element.int_type} {counts} to i64")
         self._set("n", counts)
         self._set("i", "0")
         w.jump("next_step")
@@ -195,7 +203,7 @@ class _LoopWriter:
         """Compute a step of all lanes; lanes that are active and have a finite next state advance to it."""
         w, at, width = self.w, self.at, self.width
         w.label("step")
-        i = w.broadcast(w.assign(f"sitofp i64 {self._get('i')} to double"))
+        i = w.broadcast(w.assign(f"sitofp i64 {self._get('i')} to {w.element.llvm}"))
         start, h, count = (w.load("%work", at.interval + j * width) for j in range(3))
         w.store(w.float_op("fadd", start, w.float_op("fmul", i, h)), "%work", at.clock)
         work = "" if width == 1 else f", ptr {w.gep('%work', at.kernel)}"
@@ -242,7 +250,9 @@ class _LoopWriter:
         is_stored = w.assign(f"icmp sge i64 {sample}, 0")
         w.branch(is_stored, "store", "unstored")
         w.label("store")
-        self._copy_rows("scatter", _STORED, state, self.size, w.assign(f"mul i64 {sample}, {8 * self.size}"))
+        self._copy_rows(
+            "scatter", _STORED, state, self.size, w.assign(f"mul i64 {sample}, {w.element.size * self.size}")
+        )
         w.jump("outcome")
         w.label("unstored")
         codes_only = w.assign(f"icmp eq i64 {sample}, {CODES_ONLY}")
@@ -252,7 +262,7 @@ class _LoopWriter:
         self._copy_rows("gather", _OUTCOME, outcome, 3)
         self._copy_lanes(self._lanes(ending), state, outcome, self.size, 0)
         counted = w.assign(f"select i1 {is_stored}, i64 {active}, i64 0")
-        stored = w.broadcast(w.assign(f"sitofp i64 {w.assign(f'add i64 {sample}, 1')} to double"))
+        stored = w.broadcast(w.assign(f"sitofp i64 {w.assign(f'add i64 {sample}, 1')} to {w.element.llvm}"))
         w.store(stored, "%work", at.clock)  # scratch memory between steps
         self._copy_lanes(self._lanes(counted), self._work(at.clock), outcome, 0, 2)
         self._copy_rows("scatter", _OUTCOME, outcome, 3)

@@ -14,13 +14,14 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
+from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.scalar import KERNEL
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
 
 ROW_KERNEL = "legged_row_kernel"
-"""`int64 legged_row_kernel(const int64 *rows, double *work)` evaluates a graph for one state in each lane of a vector.
+"""`int64 legged_row_kernel(const int64 *rows, real *work)` evaluates a graph for one state in each lane of a vector.
 
 `rows` holds two numbers for each argument and then for each result: the address of the first state's row, and the
 stride from one row to the next, [bytes]. The result has a bit for each state, as that of the kernel on columns.
@@ -100,11 +101,10 @@ def load_columns(w: IRWriter, rows: HasPointers, start: int | Value, count: int)
     if count == 1:
         vector = "poison"
         for lane, pointer in enumerate(pointers):
-            number = w.assign(f"load double, ptr {pointer}, align 8")
-            vector = w.assign(f"insertelement {w.float_type} {vector}, double {number}, i64 {lane}")
+            vector = w.insert(vector, w.load_number(pointer), lane)
         return [vector]
-    part_type, all_lanes = f"<{half} x double>", _lanes(range(w.width))
-    parts = [w.assign(f"load {part_type}, ptr {pointer}, align 8") for pointer in pointers]
+    part, all_lanes = w.with_width(half), _lanes(range(w.width))
+    part_type, parts = part.float_type, [part.load(pointer) for pointer in pointers]
     pairs = zip(parts[:half], parts[half:], strict=True)
     joined = [w.assign(f"shufflevector {part_type} {a}, {part_type} {b}, {all_lanes}") for a, b in pairs]
     return _transpose_halves(w, joined)
@@ -115,14 +115,13 @@ def store_columns(w: IRWriter, columns: Sequence[Value], rows: HasPointers, star
     pointers, half = rows.pointers(w, start), w.width // 2
     if len(columns) == 1:
         for lane, pointer in enumerate(pointers):
-            number = w.assign(f"extractelement {w.float_type} {columns[0]}, i64 {lane}")
-            w.emit(f"store double {number}, ptr {pointer}, align 8")
+            w.store_number(w.extract(columns[0], lane), pointer)
         return
     square = _transpose_halves(w, [*columns])
     for lane, pointer in enumerate(pointers):
         lanes = _lanes(range(lane // half * half, lane // half * half + half))
         part = w.assign(f"shufflevector {w.float_type} {square[lane % half]}, {w.float_type} poison, {lanes}")
-        w.emit(f"store <{half} x double> {part}, ptr {pointer}, align 8")
+        w.with_width(half).store(part, pointer)
 
 
 def _transpose_halves(w: IRWriter, square: list[Value]) -> list[Value]:
@@ -149,21 +148,21 @@ def _lanes(order: Sequence[int]) -> str:
     return f"<{len(order)} x i32> <{', '.join(f'i32 {j}' for j in order)}>"
 
 
-def work_size(graph: Graph, width: int) -> int:
-    """Return the size of the working memory for transposed arrays, before that of the kernel, in doubles."""
-    return sum(round_up(size * width, 8) for size in array_sizes(graph))
+def work_size(graph: Graph, width: int, element: ElementType) -> int:
+    """Return the size of the working memory for transposed arrays, before that of the kernel, in numbers."""
+    return sum(round_up(size * width, element.per_cache_line) for size in array_sizes(graph))
 
 
-def assembly(graph: Graph, width: int) -> Iterator[str]:
+def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
     """Yield a kernel on rows that calls a kernel on columns."""
-    w, offset = IRWriter(width), 0
+    w, offset = IRWriter(width, element), 0
     sizes = array_sizes(graph)
     w.label("start")
     w.assign(f"alloca [{max(len(sizes), 1)} x ptr], align 8", "%blocks")
     for k, size in enumerate(sizes):
-        w.assign(f"getelementptr inbounds double, ptr %work, i64 {offset}", f"%block{k}")
+        w.assign(f"getelementptr inbounds {element.llvm}, ptr %work, i64 {offset}", f"%block{k}")
         w.emit(f"store ptr %block{k}, ptr {w.gep('%blocks', k, 'ptr')}, align 8")
-        offset += round_up(size * width, 8)
+        offset += round_up(size * width, element.per_cache_line)
     for k, size in enumerate(sizes):
         if k == len(graph.inputs):
             w.assign(f"call i64 @{KERNEL}(ptr %blocks, ptr {w.gep('%work', offset)})", "%not_finite")

@@ -1,8 +1,8 @@
 """Batches: many states in one call, with broadcasting and threads.
 
 The machine code reads the rows of the arguments and writes the rows of the results in place, see `codegen.batch_loop`;
-this module passes their addresses and strides. An argument is copied only if its numbers are not doubles or those of
-one state are not contiguous, before it is broadcast.
+this module passes their addresses and strides. An argument is copied only if its numbers are not of the element type or
+those of one state are not contiguous, before it is broadcast.
 
 A batch is cut into chunks, which several threads process with the GIL released. Small batches stay in the calling
 thread. The result of a state depends neither on the batch and the position in it nor on the threads: the operations are
@@ -26,7 +26,6 @@ from legged.compiler.codegen import batch_loop, llvm, selection
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.runtime.threads import default_threads, run_chunks
 
-_FLOAT = np.dtype(float)
 _CHUNK_OPERATIONS = 2_000_000
 """Operations in a chunk at least, about 50 us of work."""
 _SMALL_BATCH = 2
@@ -40,9 +39,9 @@ class _Memory(threading.local):
         self._size, self._address = -1, 0
 
     def address(self, size: int) -> int:
-        """Return the address of memory for `size` doubles, aligned to a cache line for fast access to vectors."""
+        """Return the address of memory of a size, [bytes], aligned to a cache line for fast access to vectors."""
         if size > self._size:
-            self._array = np.empty(size + 8)
+            self._array = np.empty(size + 64, dtype=np.uint8)
             self._size, self._address = size, -(-_address(self._array) // 64) * 64
         return self._address
 
@@ -58,7 +57,7 @@ class BatchCode:
         run_single: Runs the code for a single state, given the addresses of the arrays.
         on_load: Called with the code once it is loaded, its address, and the number of states up to which no threads
             are used.
-        target: The processor.
+        target: The processor and the type of the numbers.
     """
 
     def __init__(
@@ -86,7 +85,8 @@ class BatchCode:
 
     @cached_property
     def _work_size(self) -> int:
-        return ctypes.c_int64.from_address(self.code.address(selection.BATCH_WORK_SIZE)).value
+        size = ctypes.c_int64.from_address(self.code.address(selection.BATCH_WORK_SIZE)).value
+        return size * self.target.element.size
 
     def run(self, arrays: Sequence[np.ndarray], results: Sequence[np.ndarray], lead: Shape) -> int:
         """Compute all states; return the index of the first one with a result that is not finite, or -1.
@@ -99,7 +99,8 @@ class BatchCode:
             lead: Lengths of the leading axes.
         """
         count = math.prod(lead)
-        arrays = [_contiguous(a, len(shape)) for a, shape in zip(arrays, self.shapes, strict=False)]
+        dtype = self.target.element.dtype
+        arrays = [_contiguous(a, len(shape), dtype) for a, shape in zip(arrays, self.shapes, strict=False)]
         rows = [_Rows(a, lead, len(s)) for a, s in zip([*arrays, *results], self.shapes, strict=True)]
         if count <= _SMALL_BATCH and "code" not in self.__dict__:
             return next((k for k in range(count) if self.run_single([array.row_address(k) for array in rows])), -1)
@@ -168,21 +169,21 @@ def _address(array: np.ndarray) -> int:
     return array.__array_interface__["data"][0]  # twice as fast as array.ctypes.data
 
 
-def _has_contiguous_rows(array: np.ndarray, own: int) -> bool:
-    """Return whether an array holds aligned doubles whose last `own` axes are contiguous."""
-    step = 8
+def _has_contiguous_rows(array: np.ndarray, own: int, dtype: np.dtype) -> bool:
+    """Return whether an array holds aligned numbers of a data type whose last `own` axes are contiguous."""
+    step = dtype.itemsize
     for n, stride in zip(reversed(array.shape[array.ndim - own :]), reversed(array.strides), strict=False):
         if n != 1 and stride != step:
             return False
         step *= n
-    return array.dtype == _FLOAT and array.dtype.isnative and array.flags.aligned
+    return array.dtype == dtype and array.dtype.isnative and array.flags.aligned
 
 
-def _contiguous(array: np.ndarray, own: int) -> np.ndarray:
-    return array if _has_contiguous_rows(array, own) else np.array(array, dtype=float, order="C", ndmin=0)
+def _contiguous(array: np.ndarray, own: int, dtype: np.dtype) -> np.ndarray:
+    return array if _has_contiguous_rows(array, own, dtype) else np.array(array, dtype=dtype, order="C", ndmin=0)
 
 
-def can_hold_results(array: object, arguments: Sequence[np.ndarray], shape: Shape, own: int) -> bool:
+def can_hold_results(array: object, arguments: Sequence[np.ndarray], shape: Shape, own: int, dtype: np.dtype) -> bool:
     """Return whether machine code can write results into an array directly while it reads the arguments.
 
     Args:
@@ -190,11 +191,12 @@ def can_hold_results(array: object, arguments: Sequence[np.ndarray], shape: Shap
         arguments: Arrays (..., *shape) that must not share memory with it, any unit and frame.
         shape: Shape of the results.
         own: Number of axes that belong to one state.
+        dtype: Data type of the results.
     """
     return (
         isinstance(array, np.ndarray)
         and array.shape == shape
         and array.flags.writeable
-        and _has_contiguous_rows(array, own)
+        and _has_contiguous_rows(array, own, dtype)
         and not any(np.may_share_memory(array, other) for other in arguments)
     )

@@ -16,6 +16,7 @@ from legged.arguments import real_array, shown
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import c99, llvm, selection
 from legged.compiler.codegen.cpython import entry_point, layout
+from legged.compiler.codegen.element_type import element_type
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.ir.pytree import tuple_converter
 from legged.compiler.passes.counting import Counts, count_graph
@@ -27,7 +28,6 @@ from legged.errors import ArgumentError, ShapeError
 
 P = ParamSpec("P")
 R = TypeVar("R")
-_FLOAT = np.dtype(float)
 
 
 class Argument(NamedTuple):
@@ -48,7 +48,7 @@ class _Workspace:
 
     def __init__(self, kernel: Kernel[..., Any]):
         graph = kernel.graph
-        self.input, self.output = np.zeros(graph.input_size), np.zeros(graph.output_size)
+        self.input, self.output = (np.zeros(size, kernel.dtype) for size in (graph.input_size, graph.output_size))
         self.inputs = tuple(views(self.input, kernel.shapes))
         self.outputs = tuple(views(self.output, graph.outputs))
         addresses = [array.ctypes.data for array in (*self.inputs, *self.outputs)]
@@ -87,6 +87,7 @@ class Kernel(Generic[P, R]):
         arguments: Names, shapes and meanings of the arguments.
         shapes: Shapes of the arguments for one state.
         target: Name of the processor for which it is compiled, see `legged.compile`.
+        dtype: NumPy's data type of the results, which code computes with; arguments of another one are converted.
         code: The machine code for one state.
 
     Raises:
@@ -103,10 +104,13 @@ class Kernel(Generic[P, R]):
         name: str = "kernel",
         meanings: Mapping[str, str] | None = None,
         target: str | None = None,
+        dtype: Any = None,
     ):
         self.name, self.graph = name, graph
-        self._target = llvm.default_target() if target is None else llvm.target_named(target)
-        self.target = self._target.name
+        element = element_type(dtype)
+        processor = llvm.default_target() if target is None else llvm.target_named(target)
+        self._target = processor.with_element(element)
+        self.target, self.dtype = processor.name, element.dtype
         self.arguments = tuple(Argument(n, shape, (meanings or {}).get(n, "")) for n, shape in graph.inputs)
         self.shapes = tuple(a.shape for a in self.arguments)
         self.code = machine_code.load(graph, selection.single_state_module, self._target)
@@ -115,17 +119,24 @@ class Kernel(Generic[P, R]):
         if self._has_entry_point:
             rebuild = tuple_converter(graph.rebuild)
             call = entry_point.create(
-                name, self.code, self.general, self._batch.run_described, rebuild, self._new_result
+                name, self.code, element, self.general, self._batch.run_described, rebuild, self._new_result
             )
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
             object.__setattr__(self, "__class__", kind)  # Python looks up __call__ in the class
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Let `pickle` and `copy` build the kernel from its graph; machine code comes from the cache or is compiled."""
-        return Kernel, (self.graph, self.name, {a.name: a.meaning for a in self.arguments}, self.target)
+        return Kernel, (
+            self.graph,
+            self.name,
+            {a.name: a.meaning for a in self.arguments},
+            self.target,
+            self.dtype.name,
+        )
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)})>"
+        type_name = "" if self.dtype == float else f", {self.dtype}"
+        return f"<Kernel {self.name}({', '.join(f'{a.name}: {a.shape}' for a in self.arguments)}){type_name}>"
 
     @cached_property
     def counts(self) -> Counts:
@@ -143,7 +154,8 @@ class Kernel(Generic[P, R]):
 
         Args:
             arrays: The arguments, (..., *shape), any unit and frame, in order or by name.
-            out: An array, or a tuple of arrays, that receives the results and is returned; of floating-point numbers.
+            out: An array, or a tuple of arrays, that receives the results and is returned; of floating-point numbers,
+                to which results are converted.
                 It may share memory with the arguments, but its arrays may not share memory with each other.
             threads: Maximal number of threads for a batch; by default the number of processors, see `threads`.
         """
@@ -174,16 +186,16 @@ class Kernel(Generic[P, R]):
         finally:
             self._idle.append(work)
 
-    def to_c(self, path: str | Path, precision: str = "double", name: str | None = None) -> c99.Source:
+    def to_c(self, path: str | Path, precision: str | None = None, name: str | None = None) -> c99.Source:
         """Write the function as C99, path.c and path.h, for computers without Python; return the paths.
 
         Args:
             path: Path of the files, with or without a suffix.
-            precision: "double" or "float".
+            precision: "double" or "float"; by default that of the kernel.
             name: Name of the C function; by default the name of this kernel.
         """
         meanings = {a.name: a.meaning for a in self.arguments}
-        return c99.write(self.graph, name or self.name, path, precision, meanings)
+        return c99.write(self.graph, name or self.name, path, precision or self._target.element.llvm, meanings)
 
     def _workspace(self) -> _Workspace:
         try:
@@ -196,7 +208,7 @@ class Kernel(Generic[P, R]):
         if len(arrays) != len(self.shapes):
             return False
         for view, shape, array in zip(work.inputs, self.shapes, arrays, strict=True):
-            fits = type(array) is np.ndarray and array.dtype is _FLOAT and array.shape == shape
+            fits = type(array) is np.ndarray and array.dtype is self.dtype and array.shape == shape
             if not fits and (shape or not isinstance(array, float)):
                 return False
             view[...] = array
@@ -211,7 +223,9 @@ class Kernel(Generic[P, R]):
         lead = self._leading(checked)
         shapes = [(*lead, *shape) for shape in self.graph.outputs]
         results = [
-            target if can_hold_results(target, checked, shape, len(shape) - len(lead)) else new_array(shape)
+            target
+            if can_hold_results(target, checked, shape, len(shape) - len(lead), self.dtype)
+            else new_array(shape, self.dtype)
             for target, shape in zip(_checked_out(out, shapes), shapes, strict=True)
         ]
         bad = self._batch.run(checked, results, lead)
@@ -237,7 +251,7 @@ class Kernel(Generic[P, R]):
 
     def _new_result(self, k: int, count: int) -> np.ndarray:
         """Return an array for result k of `count` states."""
-        return new_array((count, *self.graph.outputs[k]))
+        return new_array((count, *self.graph.outputs[k]), self.dtype)
 
     def _checked(self, argument: Argument, array: Any) -> np.ndarray:
         checked = real_array(argument.name, array)

@@ -17,7 +17,7 @@ class ParametricKernel(Kernel[..., Any]):
     """A kernel whose last argument `parameters` holds numbers of the robot, which are checked at each call.
 
     Args:
-        graph, name, meanings, target: As in `Kernel`.
+        graph, name, meanings, target, dtype: As in `Kernel`.
         parameters: The robot's parameters, a `legged.robot.construction.parameters.ParameterVector`.
 
     Attributes:
@@ -28,17 +28,23 @@ class ParametricKernel(Kernel[..., Any]):
     """
 
     def __init__(
-        self, graph: Graph, name: str, meanings: Mapping[str, str] | None, parameters: Any, target: str | None = None
+        self,
+        graph: Graph,
+        name: str,
+        meanings: Mapping[str, str] | None,
+        parameters: Any,
+        target: str | None = None,
+        dtype: Any = None,
     ):
         self.parameters = parameters
-        super().__init__(graph, name, meanings, target)
+        super().__init__(graph, name, meanings, target, dtype)
         self._unchecked = type(self).__call__ if self._has_entry_point else self.general
         # `Kernel` has put its entry point in place of `__call__`.
         object.__setattr__(self, "__class__", ParametricKernel)
 
     def __reduce__(self) -> tuple[Any, ...]:
         meanings = {a.name: a.meaning for a in self.arguments}
-        return ParametricKernel, (self.graph, self.name, meanings, self.parameters, self.target)
+        return ParametricKernel, (self.graph, self.name, meanings, self.parameters, self.target, self.dtype.name)
 
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Return the result of the function; arguments as in `Kernel`.

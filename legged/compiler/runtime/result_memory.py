@@ -49,15 +49,18 @@ class _Block:
         _idle[self.__array_interface__["data"][0]] = memory
 
 
-def new_array(shape: Sequence[int]) -> np.ndarray:
+def new_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
     """Return an array (...) of undefined numbers, in memory that no other array uses.
 
     Args:
         shape: Its shape.
+        dtype: Its data type.
     """
-    size = math.prod(shape)
-    if 8 * size < LARGE_RESULT:
-        return np.empty(shape)
+    count = math.prod(shape)
+    if dtype.itemsize * count < LARGE_RESULT:
+        return np.empty(shape, dtype)
+    size = -(-count * dtype.itemsize // 8)
     fitting = [(m.size, address) for address, m in tuple(_idle.items()) if size <= m.size <= _MOST_UNUSED * size]
     memory = _idle.pop(min(fitting)[1], None) if fitting else None
-    return np.asarray(_Block(np.empty(size) if memory is None else memory))[:size].reshape(shape)
+    block = np.asarray(_Block(np.empty(size) if memory is None else memory))
+    return block.view(dtype)[:count].reshape(shape)

@@ -24,6 +24,7 @@ import numpy as np
 
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import llvm, selection, time_loop
+from legged.compiler.codegen.element_type import FLOAT64, ElementType
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.threads import check_threads, default_threads, run_chunks
@@ -99,15 +100,17 @@ class Members:
     stored: Array
 
     @classmethod
-    def at(cls, state: Array, samples: int) -> Members:
+    def at(cls, state: Array, samples: int, dtype: np.dtype = FLOAT64.dtype) -> Members:
         """Return members at the start.
 
         Args:
             state: Initial states, (B, n), in the units and frames of the simulated system.
             samples: Number of states to store for each member.
+            dtype: Data type of all arrays.
         """
-        state = np.array(state, dtype=float, order="C")
-        return cls(state, np.zeros((len(state), 3)), np.empty((len(state), samples, state.shape[1])))
+        state = np.array(state, dtype=dtype, order="C")
+        stored = np.empty((len(state), samples, state.shape[1]), dtype)
+        return cls(state, np.zeros((len(state), 3), dtype), stored)
 
     @property
     def live(self) -> bool:
@@ -122,19 +125,23 @@ class TimeLoop:
         graph: The step.
         parameters: Number of a member's parameters.
         size: Number of a member's state variables.
+        element: Type of the numbers in all arrays.
     """
 
-    def __init__(self, graph: Graph):
+    def __init__(self, graph: Graph, element: ElementType = FLOAT64):
         (_, clock), (_, parameters), (_, state) = graph.inputs
         if clock != (3,) or graph.outputs != (state, ()) or len(parameters) != 1 or len(state) != 1:
             raise TraceError("a step takes clock (3,), parameters (p,) and state (n,) and returns (state, code)")
-        self.graph, self.parameters, self.size = graph, parameters[0], state[0]
+        self.graph, self.parameters, self.size, self.element = graph, parameters[0], state[0], element
+        self._target = llvm.default_target().with_element(element)
 
     @classmethod
-    def of(cls, step: Callable[[Any, Any, Any], Any], parameters: int, size: int) -> TimeLoop:
+    def of(
+        cls, step: Callable[[Any, Any, Any], Any], parameters: int, size: int, element: ElementType = FLOAT64
+    ) -> TimeLoop:
         """Return the time loop of a step that is given as plain NumPy code."""
         shapes = {"clock": (3,), "parameters": (parameters,), "state": (size,)}
-        return cls(simplify(record(step, shapes)))
+        return cls(simplify(record(step, shapes)), element)
 
     @cached_property
     def _run_single(self) -> Callable[..., int]:
@@ -146,16 +153,16 @@ class TimeLoop:
 
     def _function(self, module: Callable[[Graph], str]) -> Callable[..., int]:
         types = ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-        return machine_code.load(self.graph, module, llvm.default_target()).function(time_loop.ENTRY_POINT, *types)
+        return machine_code.load(self.graph, module, self._target).function(time_loop.ENTRY_POINT, *types)
 
     @cached_property
     def _work_sizes(self) -> dict[int, int]:
         return {}
 
     def _work_size(self, width: int) -> int:
-        """Return the size of the working memory for `width` members, in doubles; stored, since it takes long."""
+        """Return the size of the working memory for `width` members, [bytes]; stored, since it takes long."""
         if width not in self._work_sizes:
-            self._work_sizes[width] = time_loop.work_size(self.graph, width)
+            self._work_sizes[width] = self.element.size * time_loop.work_size(self.graph, width, self.element)
         return self._work_sizes[width]
 
     def run(self, members: Members, parameters: Array, schedule: Schedule, threads: int | None = None) -> None:
@@ -175,8 +182,8 @@ class TimeLoop:
             for part in schedule.split(most):
                 self.run(members, parameters, part, threads)
             return
-        count, parameters = len(members.state), np.ascontiguousarray(parameters, dtype=float)
-        schedule = Schedule(np.ascontiguousarray(schedule.intervals, dtype=float), schedule.samples)
+        count, parameters = len(members.state), np.ascontiguousarray(parameters, dtype=self.element.dtype)
+        schedule = Schedule(np.ascontiguousarray(schedule.intervals, dtype=self.element.dtype), schedule.samples)
         threads = default_threads() if threads is None else check_threads(threads)
         call = self.prepared(members, parameters, schedule)
         call(threads if count > 1 else 1, max(int(most // max(steps, 1.0)), 1) * call.width)
@@ -194,8 +201,10 @@ class TimeLoop:
             if array.shape[1:] != shape or len(array) not in (1, count):
                 raise ValueError(f"expected (1 or {count}, {', '.join(map(str, shape))}), got {array.shape}")
         arrays = [intervals, parameters, members.state, members.outcome, members.stored]
-        function, width = (self._run_batch, llvm.vector_width()) if count > 1 else (self._run_single, 1)
-        return PreparedLoop(function, width, self._work_size(width) + 8, arrays, schedule.samples)
+        if any(array.dtype != self.element.dtype for array in arrays):
+            raise ValueError(f"expected arrays of {self.element}, got {', '.join(str(a.dtype) for a in arrays)}")
+        function, width = (self._run_batch, self._target.width) if count > 1 else (self._run_single, 1)
+        return PreparedLoop(function, width, self._work_size(width) + 64, arrays, schedule.samples)
 
 
 class PreparedLoop:
@@ -203,7 +212,7 @@ class PreparedLoop:
 
     Args:
         function: The machine code. width: Number of members that it advances at a time.
-        work_size: Size of its working memory, in doubles.
+        work_size: Size of its working memory, [bytes].
         arrays: Intervals, parameters, states, outcomes and stored states, each with a row per member or a single row.
         samples: Index of the stored state at the end of each interval, (P,), -1 if none is stored.
     """
@@ -215,7 +224,7 @@ class PreparedLoop:
         self._arrays, self._count = arrays, len(arrays[2])  # keeps the memory alive
         self._layouts = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
         self._samples = np.concatenate([[len(samples)], samples]).astype(np.int64)
-        self._work = np.empty(work_size)
+        self._work = np.empty(work_size, dtype=np.uint8)
         self._addresses = self._layouts.ctypes.data, self._samples.ctypes.data
         numbers = [ctypes.c_int64(n) for n in (0, self._count)]  # converted once, which saves a quarter of a call
         pointers = [ctypes.c_void_p(address) for address in (*self._addresses, _aligned(self._work))]
@@ -236,7 +245,7 @@ class PreparedLoop:
         return run_chunks(chunks, min(threads, len(chunks)), self._run_chunk) >= 0
 
     def _run_chunk(self, first: int, end: int) -> int:
-        work = np.empty(self._work_size)
+        work = np.empty(self._work_size, dtype=np.uint8)
         return self._function(first, end, *self._addresses, _aligned(work))
 
 

@@ -15,6 +15,7 @@ import legged
 import robots
 from legged.compiler import Kernel, LookupTable, compile
 from legged.compiler.codegen import c99
+from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.ir import where
 
 COMPILER = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
@@ -93,7 +94,8 @@ def test_tables_are_exported_as_constant_arrays(tmp_path, precision):
 
 
 def test_a_float_cannot_index_a_long_table(tmp_path, monkeypatch):
-    monkeypatch.setitem(c99._LONGEST, "float", 4)
+    lengths = property(lambda element: 4 if element.name == "float32" else 5)
+    monkeypatch.setattr(ElementType, "most_indices", lengths)
     kernel = compile(LookupTable(np.zeros(5)), x=())
     kernel.to_c(tmp_path / "code", "double")
     with pytest.raises(c99.PrecisionError, match="double"):

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import sysconfig
 import weakref
+from dataclasses import replace
 from fractions import Fraction
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -24,6 +25,7 @@ import pytest
 import legged.arguments
 from legged.compiler import Kernel, compile
 from legged.compiler.codegen.cpython import entry_point, layout
+from legged.compiler.codegen.element_type import ELEMENT_TYPES
 from legged.compiler.ir.pytree import flatten
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, SingularError
 
@@ -469,9 +471,16 @@ def test_the_self_test_detects_every_wrong_offset(monkeypatch, name, shift):
 
 
 @pytest.mark.skipif(not layout.is_confirmed(), reason="the layout of this interpreter is not confirmed")
-@pytest.mark.parametrize("name", ["C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "ALIGNED", "WRITEABLE", "DOUBLE"])
-def test_the_self_test_detects_wrong_flags_and_types(monkeypatch, name):
-    monkeypatch.setattr(layout, name, 11 if name == "DOUBLE" else 0x200)  # float32; NumPy's NOTSWAPPED
+@pytest.mark.parametrize("name", ["C_CONTIGUOUS", "F_CONTIGUOUS", "OWNDATA", "ALIGNED", "WRITEABLE"])
+def test_the_self_test_detects_wrong_flags(monkeypatch, name):
+    monkeypatch.setattr(layout, name, 0x200)  # NumPy's NOTSWAPPED
+    assert not is_confirmed()
+
+
+@pytest.mark.skipif(not layout.is_confirmed(), reason="the layout of this interpreter is not confirmed")
+@pytest.mark.parametrize("element", ELEMENT_TYPES.values(), ids=str)
+def test_the_self_test_detects_wrong_types(monkeypatch, element):
+    monkeypatch.setitem(layout.ELEMENT_TYPES, element.name, replace(element, type_number=23 - element.type_number))
     assert not is_confirmed()
 
 

@@ -3,12 +3,12 @@
     PyObject *legged_entry_point(PyObject *self, PyObject *const *args, Py_ssize_t nargs, PyObject *names)
 
 The function reads NumPy's arrays itself, which takes a fraction of the time of a call through ctypes. It handles the
-common case: every argument is a float64 array, C-contiguous and aligned, of the shape for one state or with one leading
-axis that all batched arguments share (or a float, for a scalar argument); the results are new arrays or go to such
-arrays given as `out`; a Python function allocates large ones. All other calls, and results that are not finite, go to a
-Python function with the same arguments, the fallback, which converts arguments, broadcasts leading axes and raises
-errors. While no machine code for batches is loaded, batches of one and two states go to the fallback as well, which
-computes them state by state.
+common case: every argument is an array of the kernel's element type, C-contiguous and aligned, of the shape for one
+state or with one leading axis that all batched arguments share (or a float, for a scalar argument); the results are new
+arrays or go to such arrays given as `out`; a Python function allocates large ones. All other calls, and results that
+are not finite, go to a Python function with the same arguments, the fallback, which converts arguments, broadcasts
+leading axes and raises errors. While no machine code for batches is loaded, batches of one and two states go to the
+fallback as well, which computes them state by state.
 
 `layout` holds the offsets of the fields that are read, and the self-test that must have confirmed them.
 """
@@ -33,6 +33,7 @@ from legged.compiler.codegen.cpython.layout import (
     ObjectWriter,
     table_entries,
 )
+from legged.compiler.codegen.element_type import FLOAT64, ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value
 from legged.compiler.codegen.llvm import LoadedCode
 from legged.compiler.codegen.scalar import KERNEL
@@ -40,7 +41,7 @@ from legged.compiler.ir.graph import Graph, Shape
 
 ENTRY_POINT = "legged_entry_point"
 _STACK_LIMIT = 8192
-"""Largest working memory that is allocated on the stack, in doubles."""
+"""Largest working memory that is allocated on the stack, in numbers."""
 _MAX_RESULTS = 64
 """Largest number of results; the code of the entry point grows with it."""
 LARGE_RESULT = 1 << 22
@@ -72,6 +73,7 @@ def supports(graph: Graph) -> bool:
 def create(
     name: str,
     code: LoadedCode,
+    element: ElementType,
     fallback: Callable[..., Any],
     run_batch: Callable[[int, int], int],
     rebuild: Callable[[tuple[Any, ...]], Any] | None,
@@ -82,6 +84,7 @@ def create(
     Args:
         name: Name of the function.
         code: Machine code that contains `assembly`.
+        element: Element type of the arrays.
         fallback: Receives the calls that the entry point does not handle.
         run_batch: Runs a large batch, given the number of states and the address of the array descriptors of
             `batch_loop`; returns the first state without a finite result, or -1.
@@ -90,7 +93,7 @@ def create(
         new_result: Returns an array for a large result, given its number and the number of states.
     """
     table = _table(code)
-    for k, address in enumerate(table_entries()):
+    for k, address in enumerate(table_entries(element)):
         table[k] = address
     definition = _MethodDef(name.encode(), code.address(ENTRY_POINT), _METH_FASTCALL | _METH_KEYWORDS, None)
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))  # read when the function is deleted at interpreter exit
@@ -111,16 +114,17 @@ def _table(code: LoadedCode) -> Any:
     return (ctypes.c_void_p * len(ENTRIES)).from_address(code.address(TABLE))
 
 
-def assembly(graph: Graph, batch_work_size: int) -> Iterator[str]:
+def assembly(graph: Graph, element: ElementType, batch_work_size: int) -> Iterator[str]:
     """Yield the LLVM IR of the entry point.
 
     Args:
         graph: What the kernel computes; `scalar` writes the function that evaluates it.
-        batch_work_size: Working memory of the function for batches, in doubles.
+        element: Element type of the arrays.
+        batch_work_size: Working memory of the function for batches, in numbers.
     """
     yield f"@{TABLE} = global [{len(ENTRIES)} x ptr] zeroinitializer, align 8"
     yield f"define ptr @{ENTRY_POINT}(ptr %self, ptr %args, i64 %nargs, ptr %names) {ATTRIBUTES} {{"
-    yield from _EntryPointWriter(graph, batch_work_size).lines()
+    yield from _EntryPointWriter(graph, element, batch_work_size).lines()
     yield "}"
 
 
@@ -128,12 +132,12 @@ class _EntryPointWriter(ObjectWriter):
     """Writes the body of an entry point.
 
     Local memory of the function: `%pointers`, data pointers of arguments and results; `%descriptors`, the array
-    descriptors of `batch_loop`; `%shape`, dimensions of a new array; `%scalars`, results that are scalars; `%call`,
-    arguments of a call to Python.
+    descriptors of `batch_loop`; `%shape`, dimensions of a new array; `%numbers`, arguments that are rounded numbers;
+    `%scalars`, results that are scalars; `%call`, arguments of a call to Python.
     """
 
-    def __init__(self, graph: Graph, batch_work_size: int):
-        super().__init__()
+    def __init__(self, graph: Graph, element: ElementType, batch_work_size: int):
+        super().__init__(element)
         self.batch_work_size = batch_work_size
         self.shapes, self.results = [shape for _, shape in graph.inputs], graph.outputs
         self.n, self.is_bare = len(self.shapes), graph.is_bare
@@ -146,7 +150,9 @@ class _EntryPointWriter(ObjectWriter):
         w.assign(f"alloca [{arrays} x ptr], align 8", "%pointers")
         w.assign(f"alloca [{3 * arrays} x i64], align 8", "%descriptors")
         w.assign(f"alloca [{max(map(len, self.results)) + 1} x i64], align 8", "%shape")
-        w.assign(f"alloca [{len(self.results)} x double], align 8", "%scalars")
+        w.assign(f"alloca [{len(self.results)} x {self.element.llvm}], align 8", "%scalars")
+        if self.element != FLOAT64:
+            w.assign(f"alloca [{max(n, 1)} x {self.element.llvm}], align 8", "%numbers")
         w.assign("alloca [2 x ptr], align 8", "%call")
         self.load_table()
         w.branch(w.assign(f"icmp eq i64 %nargs, {n}"), "argument0", "fallback")
@@ -179,7 +185,7 @@ class _EntryPointWriter(ObjectWriter):
         w.branch(is_single, f"{label}_single", f"{label}_batched")
         w.label(f"{label}_single")
         self.require(self.has_shape(given, shape, 0), f"{label}_one")
-        single = self.field(given, DATA) if shape else w.gep(given, NUMBER, "i8")
+        single = self.field(given, DATA) if shape else self._number(given, k)
         w.jump(f"{label}_read")
         w.label(f"{label}_batched")
         self.require(is_batched, f"{label}_states")
@@ -193,11 +199,20 @@ class _EntryPointWriter(ObjectWriter):
         w.label(f"{label}_read")
         sources = f"%{label}_one], [{{}}, %{label}_many]"
         data = w.assign(f"phi ptr [{single}, {sources.format(batched)}")
-        stride = w.assign(f"phi i64 [0, {sources.format(8 * math.prod(shape))}")
+        stride = w.assign(f"phi i64 [0, {sources.format(self.element.size * math.prod(shape))}")
         total = w.assign(f"phi i64 [{count}, {sources.format(length)}")
         self._set_array(k, data, stride)
         w.jump(f"argument{k + 1}")
         return total
+
+    def _number(self, given: Value, k: int) -> Value:
+        """Return the pointer to the value of argument k, a Python float, rounded to the element type."""
+        w = self.w
+        if self.element == FLOAT64:
+            return w.gep(given, NUMBER, "i8")
+        number = w.assign(f"fptrunc double {self.field(given, NUMBER, 'double')} to {self.element.llvm}")
+        w.store_number(number, w.gep("%numbers", k))
+        return w.gep("%numbers", k)
 
     def _set_array(self, k: int, data: Value, stride: Value) -> None:
         """Set pointer and descriptor of array k; arguments come before results."""
@@ -240,7 +255,7 @@ class _EntryPointWriter(ObjectWriter):
                 conditions.append(w.assign(f"icmp eq i64 {self.first_length(target)}, {count}"))
             self.require(self.all(conditions), f"{label}{k}_fits")
             data = self.field(target, DATA)
-            self._set_array(self.n + k, data, str(8 * math.prod(shape)))
+            self._set_array(self.n + k, data, str(self.element.size * math.prod(shape)))
             others = range(0 if leading_axes else self.n, self.n + k)
             if others:
                 states = count if leading_axes else "1"
@@ -253,7 +268,7 @@ class _EntryPointWriter(ObjectWriter):
 
         def bounds(k: int) -> tuple[Value, Value]:
             begin = w.assign(f"load ptr, ptr {w.gep('%pointers', k, 'ptr')}")
-            return begin, w.gep(begin, w.assign(f"mul i64 {count}, {8 * math.prod(shapes[k])}"), "i8")
+            return begin, w.gep(begin, w.assign(f"mul i64 {count}, {self.element.size * math.prod(shapes[k])}"), "i8")
 
         data, end = bounds(array)
         conditions = []
@@ -282,13 +297,13 @@ class _EntryPointWriter(ObjectWriter):
                     self.set_item(whole, k, array)
             else:
                 data = w.gep("%scalars", k)
-            self._set_array(self.n + k, data, str(8 * math.prod(shape)))
+            self._set_array(self.n + k, data, str(self.element.size * math.prod(shape)))
         return whole
 
     def _new_result(self, label: str, k: int, count: Value, fail: str) -> Value:
         """Return an array for result k of a batch, null if memory is exhausted; a large one from Python."""
         w, shape = self.w, self.results[k]
-        size = 8 * math.prod(shape)
+        size = self.element.size * math.prod(shape)
         is_large = w.assign(f"icmp sge i64 {count}, {-(-LARGE_RESULT // size)}") if size else "false"
         w.branch(is_large, f"{label}_large", f"{label}_small")
         w.label(f"{label}_small")
@@ -330,7 +345,7 @@ class _EntryPointWriter(ObjectWriter):
             self.w.jump("fail")
 
     def _with_scalars(self, label: str, whole: Value) -> Value:
-        """Return the results with scalars as NumPy's float64 objects among them."""
+        """Return the results with scalars as NumPy's objects among them."""
         for k, shape in enumerate(self.results):
             if not shape:
                 arguments = f"ptr {self.w.gep('%scalars', k)}, ptr {self.table['dtype']}, ptr null"
@@ -382,7 +397,7 @@ class _EntryPointWriter(ObjectWriter):
         is_direct = w.assign(f"and i1 {is_loaded}, {is_small}") if self.batch_work_size <= _STACK_LIMIT else "false"
         w.branch(is_direct, "batch_direct", "batch_python")
         w.label("batch_direct")
-        work = w.assign(f"alloca [{min(self.batch_work_size, _STACK_LIMIT)} x double], align 64")
+        work = w.assign(f"alloca [{min(self.batch_work_size, _STACK_LIMIT)} x {self.element.llvm}], align 64")
         first_direct = self.call("batch_loop", f"i64 0, i64 {count}, ptr %descriptors, ptr {work}", "i64")
         w.jump("batch_done")
         w.label("batch_python")

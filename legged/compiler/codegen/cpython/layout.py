@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.compiler.codegen.element_type import ELEMENT_TYPES, ElementType
 from legged.compiler.codegen.ir_writer import IRWriter, Value
 from legged.compiler.ir.graph import Shape
 from legged.errors import LeggedError
@@ -35,13 +36,10 @@ DATA, NDIM, DIMENSIONS, STRIDES, BASE, DESCR, FLAGS = (HEADER + offset for offse
 """Fields of NumPy's arrays (`PyArrayObject_fields` of its C interface)."""
 C_CONTIGUOUS, F_CONTIGUOUS, OWNDATA, ALIGNED, WRITEABLE = 0x1, 0x2, 0x4, 0x100, 0x400
 """Bits of an array's flags."""
-DOUBLE = 12
-"""NumPy's type number of float64."""
 
 TABLE = "legged_object_table"
 _OBJECTS = {
     "ndarray": np.ndarray,
-    "dtype": np.dtype(float),
     "float": float,
     "float64": np.float64,
     "tuple": tuple,
@@ -52,9 +50,10 @@ _FUNCTIONS = (
     *("PyArray_New", "PyArray_Scalar", "PyTuple_New", "Py_IncRef", "Py_DecRef"),
     *("PyObject_Vectorcall", "PyLong_FromLongLong", "PyLong_AsLongLong"),
 )
-ENTRIES = (*_OBJECTS, *_FUNCTIONS, "batch_loop", "batch_limit")
-"""Entries of the table through which an entry point finds objects and functions of this process. The last two are the
-function for batches, null until it is loaded, and the largest batch to run in the calling thread with the GIL held."""
+ENTRIES = ("dtype", *_OBJECTS, *_FUNCTIONS, "batch_loop", "batch_limit")
+"""Entries of the table through which an entry point finds objects and functions of this process. The first is NumPy's
+data type of the element type. The last two are the function for batches, null until it is loaded, and the largest batch
+to run in the calling thread with the GIL held."""
 _PYTHON_VERSIONS = ((3, 11), (3, 14))
 """First and last version of CPython with this layout."""
 _NUMPY_ABI_VERSIONS = (0x01000009, 0x02000000)
@@ -240,19 +239,22 @@ def _functions_match() -> bool:
 
     new_types = (pointer, ctypes.c_int, pointer, ctypes.c_int, pointer, pointer, ctypes.c_int, ctypes.c_int, pointer)
     new = _function("PyArray_New", thing, *new_types)
-    for shape in ((), (4,), (3, 5), (0, 2)):
-        lengths = (size * 3)(*shape)
-        made = new(id(np.ndarray), len(shape), ctypes.addressof(lengths), DOUBLE, None, None, 0, 0, None)
-        if type(made) is not np.ndarray or (made.shape, made.dtype) != (shape, np.dtype(float)):
-            return False
-        if not (made.flags.carray and made.flags.owndata and sys.getrefcount(made) == once and _array_matches(made)):
-            return False
+    for element in ELEMENT_TYPES.values():
+        for shape in ((), (4,), (3, 5), (0, 2)):
+            lengths, number = (size * 3)(*shape), element.type_number
+            made = new(id(np.ndarray), len(shape), ctypes.addressof(lengths), number, None, None, 0, 0, None)
+            if type(made) is not np.ndarray or (made.shape, made.dtype) != (shape, element.dtype):
+                return False
+            is_whole = made.flags.carray and made.flags.owndata
+            if not (is_whole and sys.getrefcount(made) == once and _array_matches(made)):
+                return False
 
-    value = ctypes.c_double(0.75)
-    scalar = _function("PyArray_Scalar", thing, pointer, thing, pointer)(ctypes.addressof(value), np.dtype(float), None)
-    value.value = 0.0
-    if type(scalar) is not np.float64 or scalar != 0.75 or sys.getrefcount(scalar) != once:
-        return False
+        value = np.array([0.75], element.dtype)
+        address = value.ctypes.data
+        scalar = _function("PyArray_Scalar", thing, pointer, thing, pointer)(address, element.dtype, None)
+        value[0] = 0.0
+        if type(scalar) is not element.dtype.type or scalar != 0.75 or sys.getrefcount(scalar) != once:
+            return False
 
     number = _function("PyLong_FromLongLong", thing, ctypes.c_longlong)(-(1 << 40))
     back = _function("PyLong_AsLongLong", ctypes.c_longlong, thing)(number)
@@ -264,9 +266,9 @@ def _functions_match() -> bool:
 
 
 @cache
-def table_entries() -> list[int]:
+def table_entries(element: ElementType) -> list[int]:
     """Return the addresses of the table's objects and functions in this process."""
-    return [*map(id, _OBJECTS.values()), *map(address_of, _FUNCTIONS)]
+    return [id(element.dtype), *map(id, _OBJECTS.values()), *map(address_of, _FUNCTIONS)]
 
 
 class ObjectWriter:
@@ -274,11 +276,12 @@ class ObjectWriter:
 
     Attributes:
         w: Writer of the function.
+        element: Element type of the arrays.
         table: Entries of the object table, loaded at the beginning of the function.
     """
 
-    def __init__(self) -> None:
-        self.w = IRWriter(1)
+    def __init__(self, element: ElementType) -> None:
+        self.w, self.element = IRWriter(1, element), element
         self.table: dict[str, Value] = {}
 
     def load_table(self) -> None:
@@ -325,13 +328,13 @@ class ObjectWriter:
         return self.w.assign(f"icmp eq ptr {self.field(thing, TYPE)}, {self.table[name]}")
 
     def require_array(self, thing: Value, label: str, flags: int) -> Value:
-        """Require an object to be a float64 array with these flags set; return its number of axes."""
+        """Require an object to be an array of the element type with these flags set; return its number of axes."""
         w = self.w
         self.require(self.has_type(thing, "ndarray"), f"{label}_array")
         found = w.assign(f"and i32 {self.field(thing, FLAGS, 'i32')}, {flags}")
         has_flags = w.assign(f"icmp eq i32 {found}, {flags}")
-        is_double = w.assign(f"icmp eq ptr {self.field(thing, DESCR)}, {self.table['dtype']}")
-        self.require(self.all([has_flags, is_double]), f"{label}_double")
+        has_type = w.assign(f"icmp eq ptr {self.field(thing, DESCR)}, {self.table['dtype']}")
+        self.require(self.all([has_flags, has_type]), f"{label}_type")
         return self.field(thing, NDIM, "i32")
 
     def has_shape(self, array: Value, shape: Shape, skip: int) -> Value:
@@ -349,11 +352,11 @@ class ObjectWriter:
         return self.field(self.field(array, DIMENSIONS), 0, "i64")
 
     def new_array(self, shape: Shape, leading_axes: int, count: Value) -> Value:
-        """Return a new float64 array, null if memory is exhausted. Overwrites `%shape`."""
+        """Return a new array of the element type, null if memory is exhausted. Overwrites `%shape`."""
         w = self.w
         for i, n in enumerate((count, *shape) if leading_axes else shape):
             w.emit(f"store i64 {n}, ptr {w.gep('%shape', i, 'i64')}")
-        lengths = f"i32 {len(shape) + leading_axes}, ptr %shape, i32 {DOUBLE}"
+        lengths = f"i32 {len(shape) + leading_axes}, ptr %shape, i32 {self.element.type_number}"
         options = "ptr null, ptr null, i32 0, i32 0, ptr null"
         return self.call("PyArray_New", f"ptr {self.table['ndarray']}, {lengths}, {options}")
 

@@ -20,9 +20,6 @@ from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.passes.call_batching import Call, calls_by_function, function_results, loop_memory, round_up
 from legged.compiler.passes.outline.templates import Bundle, BundleType, Section, Template
 
-WORD = 8
-"""Size of a number, [bytes]."""
-
 _FOREVER = 1 << 60
 _ALIGNMENT = 8
 """The arrays of calls begin at multiples of this many numbers."""
@@ -47,10 +44,11 @@ class MemoryPlan:
         output_blocks: For each template its outputs, those of one block together.
         block_offsets: Offset of each block of the outputs of a bundle.
         size: Size of the memory.
+        word: Size of a number, [bytes].
     """
 
     @compiler_pass("memory plan")
-    def __init__(self, graph: Graph, sections: Sequence[Section], width: int, native: int):
+    def __init__(self, graph: Graph, sections: Sequence[Section], width: int, native: int, word: int):
         """Plan the memory.
 
         Args:
@@ -58,8 +56,9 @@ class MemoryPlan:
             sections: All its nodes.
             width: Number of states that are computed together.
             native: Numbers in a vector of the processor.
+            word: Size of a number, [bytes].
         """
-        self.graph, self._width, self._native = graph, width, native
+        self.graph, self._width, self._native, self.word = graph, width, native, word
         self._values: dict[int, int] = {i: i for i in range(graph.input_size)}
         self.constant_offsets: dict[float, int] = {}
         self.calls: list[list[CallBatch]] = []
@@ -208,16 +207,17 @@ class BundleTable:
 
     def __init__(self, bundle_type: BundleType, bundles: Sequence[Bundle], plan: MemoryPlan, width: int):
         """Make the table of all bundles of a type, `width` states being computed together."""
-        lanes = self._lanes = bundle_type.lanes
+        lanes, word = bundle_type.lanes, plan.word
+        self._lanes, self._word = lanes, word
         self._columns: list[np.ndarray] = []
         self._entries: dict[tuple[bool, bytes], tuple[int, int]] = {}
         self._is_used = np.array([[lane < len(bundle.segments) for lane in range(lanes)] for bundle in bundles])
         rows = [[bundle.segments[min(k, len(bundle.segments) - 1)] for k in range(lanes)] for bundle in bundles]
         operands = np.array([[[plan.offset(x) for x in s.operands] for s in row] for row in rows], dtype=np.int64)
         blocks = np.array([plan.block_offsets[bundle] for bundle in bundles], dtype=np.int64)
-        self.operands = [self._operand(offsets * (WORD * width)) for offsets in np.moveaxis(operands, 2, 0)]
+        self.operands = [self._operand(offsets * (word * width)) for offsets in np.moveaxis(operands, 2, 0)]
         blocks = blocks.reshape(len(bundles), -1)
-        self.outputs = [self._address(offsets[:, None] * (WORD * width), "contiguous") for offsets in blocks.T]
+        self.outputs = [self._address(offsets[:, None] * (word * width), "contiguous") for offsets in blocks.T]
         self.offsets = _stacked(self._columns, len(bundles))
         constants = np.array([[s.constants for s in row] for row in rows]).reshape(*self._is_used.shape, -1)
         self.uniform_constants: dict[int, float] = {}
@@ -236,7 +236,7 @@ class BundleTable:
         first = offsets[:, :1]
         if np.all(offsets == first) and self._lanes > 1:
             return self._address(first, "broadcast")
-        if np.all((offsets == first + WORD * np.arange(self._lanes)) | ~self._is_used):
+        if np.all((offsets == first + self._word * np.arange(self._lanes)) | ~self._is_used):
             return self._address(first, "contiguous")
         return self._address(offsets, "gathered")
 
