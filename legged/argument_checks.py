@@ -278,12 +278,13 @@ def _union_check(members: list[tuple[Check, str] | None]) -> tuple[Check, str] |
     plain = [x for x, _ in known if isinstance(x, functools.partial) and x.func is _instance_check]
     kinds = tuple(member.args[0] for member in plain)
     others = [member for member, _ in known if member not in plain]
+    arrays_first = sorted(others, key=lambda x: not (isinstance(x, functools.partial) and x.func is _array_check))
 
     def check(name: str, value: Any) -> None:
         if isinstance(value, kinds):
             return
         errors = []
-        for member in others:
+        for member in arrays_first if isinstance(value, np.ndarray) else others:  # the text of an error takes long
             try:
                 member(name, value)
             except (ArgumentError, ShapeError, NotFiniteError) as error:

@@ -65,7 +65,7 @@ def inertias(robots, qs, extra):
     return M
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_delassus_operator_equals_dense_matrices(seed):
     robots, qs, extra, contacts, J, _ = case(seed)
     M, m = inertias(robots, qs, extra), len(contacts.sides)
@@ -83,7 +83,7 @@ def test_delassus_operator_equals_dense_matrices(seed):
     assert np.abs(A - expected).max() <= max(rounding, 1e-12) * max(np.abs(expected).max(), 1.0)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(15))
 def test_velocity_jumps_equal_dense_matrices(seed):
     robots, qs, extra, contacts, J, rng = case(seed)
     vs = [rng.normal(size=robot.nv) for robot in robots]

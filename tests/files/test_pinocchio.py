@@ -40,7 +40,7 @@ def agrees(path, base, states=20, **options):
 
 
 @pytest.mark.parametrize("base", ["floating", "fixed"])
-@pytest.mark.parametrize("seeds", [range(0, 6), range(6, 12), range(12, 18)])
+@pytest.mark.parametrize("seeds", [range(0, 6), pytest.param(range(6, 18), marks=pytest.mark.slow)])
 def test_random_files_have_pinocchios_dynamics(base, seeds, tmp_path):
     for seed in seeds:
         path = tmp_path / f"random{seed}.urdf"

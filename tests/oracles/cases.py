@@ -10,7 +10,7 @@ import legged
 from legged import denoc
 from legged.spatial import Array
 
-COUNT, DAILY, BATCH = 300, 60, 10  # seeds 0 to 299; those from 60 on are slow tests
+COUNT, DAILY, BATCH = 300, 30, 10  # seeds 0 to 299; those from 30 on are slow tests
 DAILY_BATCHES = [range(start, start + BATCH) for start in range(0, DAILY, BATCH)]
 _SLOW_BATCHES = [range(start, start + BATCH) for start in range(DAILY, COUNT, BATCH)]
 BATCHES = [*DAILY_BATCHES, *(pytest.param(seeds, marks=pytest.mark.slow) for seeds in _SLOW_BATCHES)]

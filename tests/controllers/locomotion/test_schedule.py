@@ -8,7 +8,7 @@ from controllers.locomotion.gait.schedule import GAITS, ContactSchedule, GaitSta
 from controllers.locomotion.velocity_command import Command
 from legged.errors import DefinitionError, NotFiniteError, ShapeError, UnknownNameError
 
-STEP = 0.002  # [s]
+STEP = 0.004  # [s]
 QUADRUPED = np.array([[0.2, 0.1], [0.2, -0.1], [-0.2, 0.1], [-0.2, -0.1]])  # front left, front right, rear left, right
 
 
@@ -17,12 +17,12 @@ def hips(n: int) -> np.ndarray:
     return np.array([[0.3 * (k // 2), 0.1 if k % 2 == 0 else -0.1] for k in range(n)])
 
 
-def evolve(state, parameters, until, walk=1.0, touched=None):
-    """Return the states at the ends of time steps of `STEP`."""
+def evolve(state, parameters, until, walk=1.0, touched=None, step=STEP):
+    """Return the states at the ends of time steps."""
     found = []
-    for _ in range(round(until / STEP)):
+    for _ in range(round(until / step)):
         contact = np.zeros(len(state.planted)) if touched is None else touched(state)
-        state = state.advanced(STEP, walk, contact, parameters)
+        state = state.advanced(step, walk, contact, parameters)
         found.append(state)
     return found
 
@@ -31,8 +31,9 @@ def evolve(state, parameters, until, walk=1.0, touched=None):
 @pytest.mark.parametrize("n", [1, 2, 4, 6, 8])
 def test_each_foot_stands_for_its_duty_factor_in_every_cycle(name, n):
     schedule = contact_schedule(name, hips(n), 0.2)
-    states = evolve(GaitState.standing(schedule), schedule.parameters, 4.0 * schedule.period)
-    count = round(schedule.period / STEP)  # samples of a cycle
+    count = 60  # samples of a cycle
+    step = schedule.period / count
+    states = evolve(GaitState.standing(schedule), schedule.parameters, 4.0 * schedule.period, step=step)
     stance = np.array([state.stance for state in states])
     for cycle in (stance[-count:], stance[-2 * count : -count]):
         assert cycle.mean(axis=0) == pytest.approx(np.array(schedule.duty), abs=2.0 / count)
