@@ -45,20 +45,23 @@ def _single(kind: str, function: str, bound: float) -> Target:
     )
 
 
-def _batch(function: str, other: str, bound: float) -> Target:
+def _batch(kind: str, function: str, other: str, bound: float) -> Target:
     ratio = f"{other} / {dynamics.ONE_CORE}"
-    return Target(f"{other} / ours, one core", bound, _names("quadruped", dynamics.BATCH_KIND, function, ratio))
+    return Target(f"{other} / ours, one core", bound, _names(kind, dynamics.BATCH_KIND, function, ratio))
 
 
 _CODE = f"{dynamics.PINOCCHIO} / {dynamics.CODE}"
 _DERIVATIVES = dynamics.DERIVATIVES_KIND
 _START = compilation.KIND
 TARGETS = (
-    *(_single("quadruped", function, bound) for function, bound in ((FORWARD, 6), (INVERSE, 4), (INERTIA, 2))),
-    *(_single("humanoid", function, bound) for function, bound in ((FORWARD, 3), (INVERSE, 3), (INERTIA, 2))),
-    Target("Pinocchio from Python / machine code", 20, _names("quadruped", dynamics.ONE_STATE_KIND, FORWARD, _CODE)),
-    *(_batch(function, dynamics.PINOCCHIO_LOOP, 30) for function in (FORWARD, INVERSE)),
-    *(_batch(function, dynamics.PINOCCHIO_BATCH, 20) for function in (FORWARD, INVERSE)),
+    *(_single("quadruped", function, bound) for function, bound in ((FORWARD, 18), (INVERSE, 10), (INERTIA, 5))),
+    *(_single("humanoid", function, bound) for function, bound in ((FORWARD, 12), (INVERSE, 10), (INERTIA, 5))),
+    Target("Pinocchio from Python / machine code", 25, _names("quadruped", dynamics.ONE_STATE_KIND, FORWARD, _CODE)),
+    Target("Pinocchio from Python / machine code", 15, _names("humanoid", dynamics.ONE_STATE_KIND, FORWARD, _CODE)),
+    _batch("quadruped", FORWARD, dynamics.PINOCCHIO_LOOP, 65),
+    _batch("humanoid", FORWARD, dynamics.PINOCCHIO_LOOP, 45),
+    _batch("quadruped", INVERSE, dynamics.PINOCCHIO_LOOP, 30),
+    *(_batch("quadruped", function, dynamics.PINOCCHIO_BATCH, 20) for function in (FORWARD, INVERSE)),
     Target(
         "derivatives: Pinocchio / ours, one state from Python",
         1,
@@ -71,7 +74,7 @@ TARGETS = (
     ),
     Target(
         "mj_step / ours, one core",
-        20,
+        40,
         tuple(
             (simulation.LOOP_KIND, case, simulation.MJ_STEP_BATCH) for case in (simulation.TROT, simulation.BALANCED)
         ),
@@ -115,15 +118,15 @@ TARGETS = (
     Target(
         "import [s]", 0.3, ((compilation.IMPORTS, compilation.STATEMENTS[0], compilation.IMPORT_TIME),), is_upper=True
     ),
-    Target("cold start [s]", 0.5, _names("quadruped", _START, compilation.COLD), is_upper=True),
-    Target("cold start [s]", 1.5, _names("humanoid", _START, compilation.COLD), is_upper=True),
+    Target("cold start [s]", 0.12, _names("quadruped", _START, compilation.COLD), is_upper=True),
+    Target("cold start [s]", 0.25, _names("humanoid", _START, compilation.COLD), is_upper=True),
     Target(
         "warm start [s]",
         0.03,
         _names("quadruped", _START, compilation.WARM) + _names("humanoid", _START, compilation.WARM),
         is_upper=True,
     ),
-    Target("fraction of the core's peak [%]", 40, _names("quadruped", dynamics.BATCH_KIND, FORWARD, dynamics.OF_PEAK)),
+    Target("fraction of the core's peak [%]", 50, _names("quadruped", dynamics.BATCH_KIND, FORWARD, dynamics.OF_PEAK)),
 )
 
 
