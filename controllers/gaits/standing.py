@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -129,10 +130,25 @@ def home_of(robot: Robot, hip_height: float | None = None) -> Home:
         hip_height: Height of the lowest hip over the ground, [m]; by default 0.75 of its leg's length, and 0.9 for
             robots with up to two legs.
 
+    Returns:
+        The posture. It is computed once for each robot and hip height; its array is read-only.
+
     Raises:
         DefinitionError: The robot has no legs, or has ball joints.
         ReachError: No posture within the joint limits has this hip height.
     """
+    known = _HOMES.setdefault(robot, {})
+    if hip_height not in known:
+        known[hip_height] = _searched_home(robot, hip_height)
+    return known[hip_height]
+
+
+_HOMES: WeakKeyDictionary[Robot, dict[float | None, Home]] = WeakKeyDictionary()
+"""The results of `home_of`: a search takes half a second, and a controller needs one at each start."""
+
+
+def _searched_home(robot: Robot, hip_height: float | None) -> Home:
+    """Return the standing posture of `home_of`."""
     legs = leg_chains(robot)
     bend = 0.9 if len(legs) <= 2 else 0.75
     depth = min((hip_height or bend * leg.length) - float(leg.hip[2]) for leg in legs)
@@ -145,7 +161,9 @@ def home_of(robot: Robot, hip_height: float | None = None) -> Home:
         shift += float(mass[0] - np.mean([search.soles(leg, angles)[:, 0].mean() for leg in legs]))
     points = search.feet.positions(angles)
     points[:, 2] = -depth
-    return Home(search.feet.solve(points, angles, _SOLVED), depth, legs)
+    solved = search.feet.solve(points, angles, _SOLVED)
+    solved.setflags(write=False)
+    return Home(solved, depth, legs)
 
 
 @checked_arguments

@@ -313,20 +313,27 @@ def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> _CompiledParts | None:
 
 
 def _difference(one: Backend, other: Backend, q: Array, s: Array) -> float:
-    """Return the largest relative difference between the rates of two backends near a state, at a few times.
+    """Return the largest relative difference between the outputs of two backends near a state, at a few times.
 
-    For a controller with a discrete update, memories are compared as well. The states are perturbed, because feet that
-    just touch the ground make the result sensitive to rounding where a ground law takes the square root of the depth.
+    Rates are compared if a memory has one; without it they follow from torques and forces, and compiling them takes as
+    long as all else before the first step. The states are perturbed, because feet that just touch the ground make the
+    result sensitive to rounding where a ground law takes the square root of the depth.
     """
     rng = np.random.default_rng(0)
     worst = 0.0
+    has_rates = one.loop.memory > 0 or (one.loop.ground_memory > 0 and not isinstance(one.loop, RigidLoop))
     for t in (0.0, 0.1, 0.37, 0.0):
         noise = 1e-3 * rng.standard_normal(one.nv + len(s))
         y = np.concatenate([noise[: one.nv], one.loop.perturbed(s, noise[one.nv :])])
-        pairs = [(one.rate(t, 0, y, q), other.rate(t, 0, y, q))]
-        if one.loop.controller.has_update:
-            pairs.append((one.observe(t, 0, q, y[one.nv :]).memory, other.observe(t, 0, q, y[one.nv :]).memory))
-        worst = max(worst, *(float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs))
+        near = other.configuration(q, y[: one.nv])
+        try:
+            seen = [backend.observe(t, 0, near, y[one.nv :]) for backend in (one, other)]
+        except NO_SOLUTION:  # outside of the controller's domain
+            continue
+        pairs = list(zip(*([each.tau, each.forces, each.memory] for each in seen), strict=True))
+        if has_rates:
+            pairs.append((one.rate(t, 0, y, q), other.rate(t, 0, y, q)))
+        worst = max(worst, *(float(np.abs(a - b).max() / (1.0 + np.abs(b).max())) for a, b in pairs if b.size))
     return worst
 
 

@@ -67,6 +67,7 @@ def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
         yield f"declare {element.int_type} @llvm.vector.reduce.smax.v{width}{element.int_type}({integers})"
     for name in ("gather", "scatter"):
         yield from _copy_function(name, IRWriter(width, element))
+    yield from _copy_lanes_function(IRWriter(width, element))
     yield f"define i64 @{ENTRY_POINT}(i64 %first, i64 %end, ptr %arrays, ptr %samples, ptr %work) {ATTRIBUTES} {{"
     yield from _LoopWriter(graph, IRWriter(width, element)).lines()
     yield "}"
@@ -123,6 +124,34 @@ def _copy_function(name: str, w: IRWriter) -> Iterator[str]:
     yield f"define internal void @legged_{name}({parameters}) {ATTRIBUTES} {{"
     yield from w.lines
     yield "}"
+
+
+def _copy_lanes_function(w: IRWriter) -> Iterator[str]:
+    """Yield the function that copies the first n numbers of a block to another in the lanes of a mask."""
+    w.label("start")
+    lanes = _lanes(w, "%mask")
+    w.branch(w.assign("icmp sgt i64 %n, 0"), "next", "end")
+    w.label("next")
+    w.assign("phi i64 [0, %start], [%i_next, %next]", "%i")
+    offset = w.assign(f"mul i64 %i, {w.width}")
+    source, target = w.gep("%source", offset), w.gep("%target", offset)
+    w.store(w.select(lanes, w.load(source), w.load(target)), target)
+    w.assign("add i64 %i, 1", "%i_next")
+    w.branch(w.assign("icmp slt i64 %i_next, %n"), "next", "end")
+    w.label("end")
+    w.emit("ret void")
+    yield (
+        "define internal void @legged_copy_lanes(i64 %mask, ptr noalias %source, ptr noalias %target, i64 %n) "
+        f"noinline {ATTRIBUTES} {{"
+    )
+    yield from w.lines
+    yield "}"
+
+
+def _lanes(w: IRWriter, mask: Value) -> Value:
+    """Return a mask as a condition."""
+    bits = w.assign(f"trunc i64 {mask} to i{w.width}")
+    return bits if w.width == 1 else w.assign(f"bitcast i{w.width} {bits} to {w.bool_type}")
 
 
 class _LoopWriter:
@@ -217,9 +246,7 @@ class _LoopWriter:
         self._set_states(following, state)
         w.jump("finite")
         w.label("some_advance")
-        lanes = self._lanes(advancing)
-        for j in range(self.size + 1):  # the state and its termination code
-            self._copy_lanes(lanes, following, state, j, j)
+        self._copy_members(advancing, following, state, self.size + 1)  # the state and its termination code
         w.branch(w.assign(f"icmp ne i64 {failed}, 0"), "failed", "finite")
         w.label("failed")
         failed_lanes, outcome = self._lanes(failed), self._work(at.outcome)
@@ -231,8 +258,7 @@ class _LoopWriter:
         # Restore the initial state: an ended lane whose arguments are out of the range of the elementary functions'
         # formulas would slow down the other lanes.
         self._copy_rows("gather", _STATE, following, self.size)
-        for j in range(self.size):
-            self._copy_lanes(failed_lanes, following, state, j, j)
+        self._copy_members(failed, following, state, self.size)
         self._set("ended", w.assign(f"or i64 {self._get('ended')}, {failed}"))
         w.jump("finite")
         w.label("finite")
@@ -308,9 +334,7 @@ class _LoopWriter:
         return self.w.assign(f"zext i{self.width} {self.w.lane_mask(condition)} to i64")
 
     def _lanes(self, mask: Value) -> Value:
-        """Return a mask as a condition."""
-        bits = self.w.assign(f"trunc i64 {mask} to i{self.width}")
-        return bits if self.width == 1 else self.w.assign(f"bitcast i{self.width} {bits} to {self.w.bool_type}")
+        return _lanes(self.w, mask)
 
     def _work(self, offset: int) -> Value:
         """Return the pointer to a block of the working memory."""
@@ -331,6 +355,10 @@ class _LoopWriter:
         w = self.w
         i, j = i * self.width, j * self.width
         w.store(w.select(lanes, w.load(source, i), w.load(target, j)), target, j)
+
+    def _copy_members(self, mask: Value, source: Value, target: Value, size: int) -> None:
+        """Copy the first `size` numbers of a block to another in the lanes of a mask."""
+        self.w.emit(f"call void @legged_copy_lanes(i64 {mask}, ptr {source}, ptr {target}, i64 {size})")
 
     def _copy_rows(self, name: str, array: int, block: Value, size: int, offset: Value = "0") -> None:
         """Gather or scatter `size` numbers of the block's members."""

@@ -216,31 +216,36 @@ def eliminate_dead_code(
     tracer: Tracer, results: Sequence[Expression | float]
 ) -> tuple[tuple[Node, ...], tuple[Operand, ...]]:
     """Return the nodes that the results depend on, and the results, with the values numbered as in `Graph`."""
-    alive = bytearray(len(tracer.nodes))
+    made = tracer.nodes  # the index of an expression is its place in this list
+    alive = bytearray(len(made))
     for x in results:
         if isinstance(x, Expression):
             alive[x.index] = True
-    for x in reversed(tracer.nodes):
-        if alive[x.index]:
-            for a in x.arguments:
+    for k in range(len(made) - 1, -1, -1):
+        if alive[k]:
+            for a in made[k].arguments:
                 if type(a) is not float:
                     alive[a.index] = True
-    numbers = [0] * len(tracer.nodes)
-    inputs = [x for x in tracer.nodes if x.operation == "input"]
-    for i, x in enumerate(inputs):
-        numbers[x.index] = i
+    numbers = [0] * len(made)
+    inputs = [k for k, x in enumerate(made) if x.operation == "input"]
+    for number, k in enumerate(inputs):
+        numbers[k] = number
+        alive[k] = False
     nodes: list[Node] = []
     new = tuple.__new__  # twice as fast as the named tuple's own
-    for x in tracer.nodes:
-        if alive[x.index] and x.operation != "input":
-            numbers[x.index] = len(inputs) + len(nodes)
-            if len(x.arguments) == 2:  # most operations, without the cost of a comprehension
-                a, b = x.arguments
+    number = len(inputs)
+    for k, x in enumerate(made):
+        if alive[k]:
+            numbers[k] = number
+            number += 1
+            arguments = x.arguments
+            if len(arguments) == 2:  # most operations, without the cost of a comprehension
+                a, b = arguments
                 operands: tuple[Operand, ...] = (
                     a if type(a) is float else numbers[a.index],
                     b if type(b) is float else numbers[b.index],
                 )
             else:
-                operands = tuple([a if type(a) is float else numbers[a.index] for a in x.arguments])
+                operands = tuple([a if type(a) is float else numbers[a.index] for a in arguments])
             nodes.append(new(Node, (x.operation, operands, x.label)))
     return tuple(nodes), tuple([numbers[r.index] if isinstance(r, Expression) else r for r in results])

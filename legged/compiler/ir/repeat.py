@@ -66,22 +66,25 @@ def _body(state: list[Expression], results: list[Any]) -> tuple[Graph, list[Expr
     pending = [x for x in results if isinstance(x, Expression)]
     while pending:
         x = pending.pop()
-        if x.index < first and x.operation not in CONDITIONS:
-            captured[x.index] = x
-        elif (x.index not in found and x.index >= first + len(state)) or x.operation in CONDITIONS:
-            if is_call(x.operation):
-                raise TraceError(f"the step of a loop cannot contain the operation {x.operation!r}")
-            found[x.index] = x
-            pending += [a for a in x.arguments if isinstance(a, Expression)]
+        i = x.index
+        if i in found:
+            continue
+        if i < first and x.operation not in CONDITIONS:
+            captured[i] = x
+        elif i >= first + len(state) or x.operation in CONDITIONS:
+            found[i] = x
+            pending += [a for a in x.arguments if type(a) is not float]
+    for operation in {x.operation for x in found.values()}:
+        if is_call(operation):
+            raise TraceError(f"the step of a loop cannot contain the operation {operation!r}")
     outside = [captured[i] for i in sorted(captured)]
     numbers = {x.index: k for k, x in enumerate([*state, *outside])}
     nodes: list[Node] = []
-
-    def operand(a: Any) -> Operand:
-        return numbers[a.index] if isinstance(a, Expression) else a
-
     for k, i in enumerate(sorted(found), len(numbers)):
-        nodes.append(Node(found[i].operation, tuple([operand(a) for a in found[i].arguments]), found[i].label))
+        x = found[i]
+        operands = tuple([a if type(a) is float else numbers[a.index] for a in x.arguments])
+        nodes.append(Node(x.operation, operands, x.label))
         numbers[i] = k
     inputs = ("state", (len(state),)), ("captured", (len(outside),))
-    return Graph(inputs, tuple(nodes), ((len(state),),), tuple([operand(x) for x in results]), next), outside
+    last: tuple[Operand, ...] = tuple([numbers[x.index] if isinstance(x, Expression) else x for x in results])
+    return Graph(inputs, tuple(nodes), ((len(state),),), last, next), outside

@@ -46,8 +46,11 @@ def _ranges(graph: Graph) -> dict[str, range]:
 def _invariant_values(graph: Graph, invariant: Collection[str]) -> set[int]:
     """Return the values that depend on the invariant inputs alone."""
     values = {i for name, numbers in _ranges(graph).items() if name in invariant for i in numbers}
-    for i, node in enumerate(graph.nodes, graph.input_size):
-        if all(isinstance(a, float) or a in values for a in node.arguments):
+    for i, (_, arguments, _) in enumerate(graph.nodes, graph.input_size):
+        for a in arguments:
+            if type(a) is int and a not in values:
+                break
+        else:
             values.add(i)
     return values
 
@@ -59,7 +62,7 @@ def _variant_values(graph: Graph, invariant: set[int]) -> set[int]:
     for i in reversed(range(first, end)):
         if i in variant:
             for a in graph.nodes[i - first].arguments:
-                if isinstance(a, int) and a in invariant and _is_condition(graph, a):
+                if type(a) is int and a in invariant and _is_condition(graph, a):
                     variant.add(a)
     return variant
 
@@ -73,7 +76,7 @@ def _preheader(graph: Graph, invariant: Collection[str], live_out: list[int]) ->
     first, needed = graph.input_size, set(live_out)
     for i in reversed(range(first, first + len(graph.nodes))):
         if i in needed:
-            needed.update(a for a in graph.nodes[i - first].arguments if isinstance(a, int))
+            needed.update([a for a in graph.nodes[i - first].arguments if type(a) is int])
     ranges, inputs = _ranges(graph), tuple(entry for entry in graph.inputs if entry[0] in invariant)
     numbers = {i: k for k, i in enumerate(i for name, _ in inputs for i in ranges[name])}
     nodes = _renumbered(graph, sorted(i for i in needed if i >= first), numbers, len(numbers))
@@ -112,8 +115,8 @@ def _renumbered(graph: Graph, values: list[int], numbers: dict[int, int], end: i
     """Return some nodes in the numbering of another graph, and add them to `numbers`, counting from `end`."""
     nodes = []
     for k, i in enumerate(values, end):
-        node = graph.nodes[i - graph.input_size]
-        nodes.append(node._replace(arguments=tuple(_operand(a, numbers) for a in node.arguments)))
+        operation, arguments, label = graph.nodes[i - graph.input_size]
+        nodes.append(Node(operation, tuple([numbers[a] if type(a) is int else a for a in arguments]), label))
         numbers[i] = k
     return tuple(nodes)
 

@@ -131,7 +131,7 @@ def _rigid_part(
     head = links[0].index
     own = {link.name: link.index for link in links}
     index_of = {link.name: link.index for link in robot.links}
-    carried = [index_of[child] for name in own for child in robot.graph.successors(name) if child not in own]
+    carried = [index_of[c.child] for name in own for c in robot.connections if c.parent == name and c.child not in own]
     places = [origins[child] for child in carried]
     places += [origins[c.link] + rotations[c.link] @ c.position for c in robot.contacts if c.link in own.values()]
     places = [rotations[head].T @ (place - origins[head]) for place in places]

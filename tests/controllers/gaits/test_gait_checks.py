@@ -99,6 +99,15 @@ def test_default_standing_postures_bend_the_knees(make):
     assert min(knees) > 0.5  # [rad]
 
 
+def test_a_standing_posture_is_computed_once_for_each_robot_and_hip_height():
+    robot = robots.planar_biped()
+    home = controllers.home_of(robot)
+    assert controllers.home_of(robot) is home is not controllers.home_of(robots.planar_biped())
+    assert controllers.home_of(robot, 0.7).hip_height == pytest.approx(0.7)
+    with pytest.raises(ValueError, match="read-only"):
+        home.angles[0] = 0.0
+
+
 def test_a_foot_that_is_missed_is_reported_with_the_distance_allowed():
     feet = controllers.FootKinematics(robot := many_legs(4), [c.name for c in many_legs(4).contacts])
     far = feet.positions(np.zeros(robot.nj)) - [0.0, 0.0, 1.0]

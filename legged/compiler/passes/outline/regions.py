@@ -34,7 +34,10 @@ def split_into_regions(graph: Graph, nodes: Sequence[int]) -> list[list[int]]:
     users: list[list[int]] = [[] for _ in labels]
     for i, run in run_of.items():
         runs[run].append(i)
-        needs[run].update([run_of[a] for a in graph.nodes[i - first].arguments if isinstance(a, int) and a in run_of])
+        others = needs[run]
+        for a in graph.nodes[i - first].arguments:
+            if type(a) is int and a in run_of:
+                others.add(run_of[a])
     for run, others in enumerate(needs):
         others.discard(run)
         for other in others:
@@ -53,21 +56,30 @@ def _assign_runs(graph: Graph, nodes: Sequence[int]) -> tuple[dict[int, int], li
     first, (run_of, labels) = graph.input_size, _runs(graph, nodes)
     numbers: dict[Label, int] = {}
     label_numbers = [numbers.setdefault(label, len(numbers)) for label in labels]
+    calls = {operation for operation in {node[0] for node in graph.nodes} if is_call(operation)}
     earliest: dict[int, int] = {}
     for i, run in run_of.items():
         operation, arguments, label = graph.nodes[i - first]
-        source = max([earliest.get(a, run) if isinstance(a, int) else run for a in arguments])
-        movable = not is_call(operation) and labels[source].stage == label.stage
-        earliest[i] = source if movable else run
+        source = max([earliest.get(a, run) if type(a) is int else run for a in arguments])
+        if source != run and (operation in calls or labels[source].stage != label.stage):
+            source = run
+        earliest[i] = source
     assigned = dict.fromkeys(run_of, 0)
     using_runs: dict[int, set[int]] = {}
     for i, run in reversed(run_of.items()):
-        using, source = using_runs.get(i, {run}), earliest[i]
-        is_used_there = label_numbers[source] in {label_numbers[k] for k in using}
-        assigned[i] = source if is_used_there else min(run, *using)
+        using, source = using_runs.get(i), earliest[i]
+        if using is None:
+            assigned[i] = own = source if label_numbers[source] == label_numbers[run] else run
+        else:
+            number = label_numbers[source]
+            assigned[i] = own = source if number in [label_numbers[k] for k in using] else min(run, *using)
         for a in graph.nodes[i - first].arguments:
-            if isinstance(a, int):
-                using_runs.setdefault(a, set()).add(assigned[i])
+            if type(a) is int:
+                users = using_runs.get(a)
+                if users is None:
+                    using_runs[a] = {own}
+                else:
+                    users.add(own)
     return assigned, labels
 
 

@@ -27,6 +27,9 @@ from legged.compiler.ir.tracer import gc_paused
 from legged.compiler.passes.call_batching import call_batches
 from legged.compiler.passes.outline.regions import MAX_REGION_SIZE, split_into_regions
 
+_OF_CONDITIONS = frozenset({"select", "and", "or", "not"})
+"""The operations with conditions among their arguments."""
+
 
 @dataclass(eq=False)
 class Template:
@@ -162,11 +165,12 @@ def _segment(graph: Graph, run: Iterable[int], templates: dict[Any, Template]) -
     def add(i: int) -> None:
         operation, arguments, _ = graph.nodes[i - first]
         numbers: list[int | None] = []
+        if operation in _OF_CONDITIONS:
+            for a in arguments:
+                if type(a) is int and a >= first and a not in local and graph.nodes[a - first].operation in CONDITIONS:
+                    add(a)
         for a in arguments:
-            if isinstance(a, int) and a >= first and a not in local and graph.nodes[a - first].operation in CONDITIONS:
-                add(a)
-        for a in arguments:
-            if isinstance(a, float):
+            if type(a) is not int:
                 constants.append(a)
                 numbers.append(None)
             elif a in local:
