@@ -211,8 +211,11 @@ class StartedLocomotion:
         dt = 1.0 / self.sampling_rate
         touched = [self._touches(wrenches[foot.link]) for foot in self.planner.feet]
         walk = self._walks(command, memory)
+        before = GaitState.of(memory.gait)
         parameters = self._parameters(self._target(t, memory.target), command[:2], command[2])
-        state = GaitState.of(memory.gait).advanced(dt, walk, touched, parameters)
+        cadence = self.steps.relative_cadence(before, parameters[0], memory.deviation)
+        cadence = where(before.walking > 0.5, cadence, 1.0)
+        state = before.advanced(dt, walk, touched, np.concatenate([parameters[:1] / cadence, parameters[1:]]))
         fade = dt / _CONTACT_TIME
         contact = [
             where(k > 0.5, np.maximum(c, np.maximum(old - fade, 0.0)), 0.0)

@@ -5,18 +5,22 @@ xi = c + c' / omega is where the robot has to step to come to rest. A gait defin
 move with the commanded velocity, feet stand at their places under the body, p is the mean of the feet that stand, and
 xi is the mean of all p to come, weighted by omega exp(-omega t) (`nominal_divergence`). It includes the sway of a
 biped, of a pace and of a bound. The deviation of xi that the feet on the ground cannot remove before the next
-touchdown moves the landing place (`FootstepLaw.landing`).
+touchdown moves the landing place (`FootstepLaw.landing`), and the touchdown comes earlier if it would be out of reach
+(`FootstepLaw.relative_cadence`).
 
 Source:
     J. Englsberger, C. Ott, A. Albu-Schaeffer, "Three-dimensional bipedal walking control based on divergent component
     of motion", IEEE Transactions on Robotics 31(2), 2015; M. H. Raibert, "Legged robots that balance", 1986, for the
-    foot under the hip in the middle of its stance; the periodic motion for any schedule is ours.
+    foot under the hip in the middle of its stance; M. Khadiv, A. Herzog, S. A. A. Moosavian, L. Righetti, "Walking
+    control based on step timing adaptation", IEEE Transactions on Robotics 36(3), 2020, for the time of touchdown, here
+    in closed form; the periodic motion for any schedule is ours.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -30,6 +34,8 @@ from legged.spatial import Array, solve_symmetric, sum_of
 _SAMPLES = 20  # of a cycle, for the periodic motion of the divergent component
 _HARMONICS = 4  # of the sway
 _REACH = 0.6  # largest displacement of the center of pressure by control, relative to the extent of the support
+_STEP = 0.55  # of a leg's length: displacement of a landing place from which on touchdowns come earlier
+_CADENCE = 2.0  # largest cadence, relative to that of the schedule
 _EXTENSION = 0.97  # of a leg's length: its largest extension at touchdown and in the middle of the step
 _WIDTH = 0.5  # least lateral distance between the feet of a row, relative to that of standing
 _PLANE = 0.1  # of the hip height: spread of the feet below which the slope of the ground counts as unknown
@@ -148,6 +154,22 @@ class FootstepLaw:
             ahead = place + self._advance(place, velocity, yaw_rate, 0.5 * duty * state.period)
             found.append(center + deviation + to_world @ (velocity * left + _turned(ahead, yaw_rate * left)))
         return found, error
+
+    def relative_cadence(self, state: GaitState, period: Any, deviation: Any) -> Any:
+        """Return the number of steps per time, relative to that of the schedule, from 1 to 2, that catches the robot.
+
+        A deviation of the divergent component grows by exp(omega t). The next foot touches down before it exceeds 0.55
+        of the length of a leg.
+
+        Args:
+            state: State of the gait.
+            period: Scheduled duration of a cycle, [s].
+            deviation: Magnitude of the deviation of xi now, [m].
+        """
+        left = period * reduce(np.minimum, [1.0 - s for s in state.local])
+        most = _STEP * float(np.min(self.lengths))
+        available = np.log(most / np.maximum(deviation, 1e-3 * most)) / self.omega
+        return np.minimum(np.maximum(left / np.maximum(available, 1e-3 * period), 1.0), _CADENCE)
 
     def within_reach(
         self, landing: Array, i: int, hip: Array, feet: Array, stance: Sequence[Any], heading: Array, height: Any

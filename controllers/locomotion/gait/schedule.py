@@ -27,6 +27,7 @@ from legged.errors import DefinitionError, ShapeError
 from legged.spatial import Array
 
 _SLEW = 0.2  # [cycles per cycle], largest change of phases and duty factors in transitions, below 1
+_SHORTENING, _LENGTHENING = 10.0, 0.5  # [s/s], largest rates of the period; steps that catch a robot must come at once
 _START = 0.2  # cycles from the start of a walk to the first lift-off, in which the weight shifts to the other feet
 _EARLY = 0.5  # fraction of the swing after which contact ends it
 _FOREVER = 1e3  # [s], time to the lift-off of a foot that stays on the ground
@@ -168,10 +169,10 @@ class GaitState(NamedTuple):
     def advanced(self, time: Any, walk: Any, touched: Sequence[Any], parameters: Array) -> GaitState:
         """Return the state after a short time.
 
-        Phases, duty factors and period move towards the parameters of the desired gait by at most a fifth of a cycle
-        per cycle. A foot stays on the ground at its lift-off if the robot is to stand, and ends its swing early if it
-        touches the ground in the second half. When all feet of a robot that is to stand are on the ground, the phase
-        stops before the lift-off of the first foot.
+        Phases and duty factors move towards the parameters of the desired gait by at most a fifth of a cycle per cycle,
+        and the period at once to a shorter one and slowly to a longer one. A foot stays on the ground at its lift-off
+        if the robot is to stand, and ends its swing early if it touches the ground in the second half. When all feet of
+        a robot that is to stand are on the ground, the phase stops before the lift-off of the first foot.
 
         Args:
             time: Duration, [s], much shorter than a swing.
@@ -185,7 +186,7 @@ class GaitState(NamedTuple):
             _fraction(b + _bounded(_nearest(a - b), most)) for a, b in zip(touchdowns, self.touchdowns, strict=True)
         ]
         factors = [b + _bounded(a - b, most) for a, b in zip(duty, self.duty, strict=True)]
-        length = self.period + _bounded(period - self.period, most * self.period)
+        length = np.minimum(np.maximum(period, self.period - _SHORTENING * time), self.period + _LENGTHENING * time)
         state = self._replace(period=length, duty=np.stack(factors), touchdowns=np.stack(moved), walking=walk)
         phase = _fraction(self.phase + time / length)
         all_stand = 1.0

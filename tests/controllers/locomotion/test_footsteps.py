@@ -93,6 +93,23 @@ def test_the_periodic_motion_of_a_trot_and_of_a_biped_is_that_of_the_closed_form
             assert FEET[2][0, 1] - y == pytest.approx(0.12 / (np.exp(OMEGA * T) + 1.0), rel=0.02)
 
 
+def test_touchdowns_come_earlier_if_the_deviation_would_be_out_of_reach_until_then():
+    steps, schedule = law(4), contact_schedule("trot", FEET[4], 1.0 / OMEGA)
+    state = GaitState.standing(schedule)._replace(
+        phase=0.0, walking=1.0
+    )  # the other feet touch down after half a cycle
+    left, most = 0.5 * schedule.period, 0.55 * 0.4  # [s], [m]
+
+    def cadence(deviation):
+        return float(steps.relative_cadence(state, schedule.period, deviation))
+
+    assert cadence(0.0) == 1.0 and cadence(0.99 * most * np.exp(-OMEGA * left)) == 1.0
+    deviation = most * np.exp(-OMEGA * left / 1.5)
+    assert cadence(deviation) == pytest.approx(1.5)
+    assert deviation * np.exp(OMEGA * left / cadence(deviation)) == pytest.approx(most)
+    assert cadence(0.9 * most) == cadence(10.0) == 2.0
+
+
 def test_landing_places_stay_within_reach_and_do_not_cross_the_other_foot():
     steps, feet = law(2), np.column_stack([FEET[2], np.zeros(2)])
     hip = np.array([0.0, 0.06, 0.32])

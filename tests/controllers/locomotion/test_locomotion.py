@@ -1,5 +1,6 @@
 """Robots walk at commanded velocities on rigid ground, turn, stop and catch themselves."""
 
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -61,6 +62,21 @@ def test_go2_trots_forward_sideways_and_turns_as_commanded():
         places, R = check("go2/go2", "trot", command)
         assert R[2, 2] > np.cos(0.15)  # the trunk stays level
         assert np.ptp(places[:, 2]) < 0.04  # [m]
+
+
+@needs_files
+def test_go2_catches_itself_after_changes_of_velocity_that_a_fixed_step_time_does_not_survive():
+    _, state, sim = simulation("go2/go2", "trot")
+    command = np.array([0.5, 0.0, 0.0, 0.0, 0.0])
+    for after, speed, angle in ((561, 1.4, -0.25), (683, 1.2, 0.75), (683, 1.4, 0.75)):  # time steps, [m/s], [pi]
+        sim.reset(*state)
+        sim.step(command, n=after)
+        before = sim.state
+        v = before.v.copy()
+        v[3:5] += speed * np.array([np.cos(np.pi * angle), np.sin(np.pi * angle)])
+        sim.state = replace(before, v=v)
+        sim.step(command, n=600)
+        assert not sim.fallen, f"fell after {speed} m/s at step {after}: {sim.reasons}"
 
 
 @needs_files

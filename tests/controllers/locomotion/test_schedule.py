@@ -128,6 +128,16 @@ def test_a_transition_reaches_the_new_gait_without_turning_back_a_phase(after):
         assert swings.min() > 0.1  # [s], no foot taps
 
 
+def test_the_period_becomes_shorter_at_once_and_longer_slowly():
+    schedule = contact_schedule("trot", QUADRUPED, 0.2)
+    fast = np.concatenate([[0.5 * schedule.period], schedule.parameters[1:]])
+    state = evolve(GaitState.standing(schedule), schedule.parameters, schedule.period)[-1]
+    short = evolve(state, fast, 0.05)[-1]
+    assert short.period == pytest.approx(0.5 * schedule.period)
+    longer = evolve(short, schedule.parameters, 0.2)[-1]
+    assert longer.period == pytest.approx(0.5 * schedule.period + 0.1)  # [s], at 0.5 s/s
+
+
 def test_a_traced_schedule_computes_the_same_numbers():
     schedule = contact_schedule("walk", QUADRUPED, 0.2)
 
