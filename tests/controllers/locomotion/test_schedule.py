@@ -114,6 +114,18 @@ def test_contact_in_the_second_half_of_a_swing_ends_it():
     assert stance == pytest.approx(0.5 + 0.2 * 0.5, abs=2.0 / count)  # the last fifth of the swings becomes stance
 
 
+def test_contact_in_the_first_half_of_a_swing_does_not_end_it():
+    schedule = contact_schedule("trot", QUADRUPED, 0.2)
+
+    def scuffs(state):
+        return [1.0 if 0.0 < progress < 0.48 else 0.0 for progress in state.swing_progress]
+
+    start = GaitState.standing(schedule)
+    touched, free = (evolve(start, schedule.parameters, schedule.period * 2.0, touched=x) for x in (scuffs, None))
+    assert [state.stance for state in touched] == [state.stance for state in free]
+    assert any(max(scuffs(state)) for state in touched)
+
+
 @pytest.mark.parametrize("after", ["walk", "bound", "pace"])
 def test_a_transition_reaches_the_new_gait_without_turning_back_a_phase(after):
     first, second = (contact_schedule(name, QUADRUPED, 0.2) for name in ("trot", after))
