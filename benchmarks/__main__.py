@@ -15,7 +15,17 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from benchmarks import accuracy, balance, compilation, dynamics, functions, predictive, simulation, whole_body
+from benchmarks import (
+    accuracy,
+    balance,
+    compilation,
+    dynamics,
+    functions,
+    precision,
+    predictive,
+    simulation,
+    whole_body,
+)
 from benchmarks.harness import history, report, targets
 from benchmarks.harness.record import Record, RecordError, new_record
 from benchmarks.harness.subjects import Settings
@@ -27,6 +37,7 @@ KINDS: dict[str, tuple[Callable[[Record, Settings], list[Table]], str]] = {
     "one-state": (dynamics.measure_one_state, "dynamics of one state, called from Python and as machine code"),
     "batches": (dynamics.measure_batches, "dynamics of a batch of states"),
     "results": (dynamics.measure_results, "new arrays for results beside arrays given as out="),
+    "float32": (precision.measure_precision, "batches and rollouts with float32 numbers beside float64"),
     "derivatives": (dynamics.measure_derivatives, "first derivatives of forward dynamics"),
     "functions": (functions.measure_functions, "inverse kinematics, automatic derivatives, kernels with parameters"),
     "flight": (simulation.measure_flight, "simulation of free flight"),

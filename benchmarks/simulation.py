@@ -13,6 +13,7 @@ from benchmarks.harness.record import RATIO, Record, quantity_table
 from benchmarks.harness.references import MujocoRobot, Servos, mujoco, mujoco_rollout
 from benchmarks.harness.subjects import Settings, available_robots
 from benchmarks.harness.timing import Disagreement, Spread, Workload, check_agreement, repeat, time_in_turns
+from legged.compiler.codegen.element_type import FLOAT64, ElementType
 from legged.compiler.runtime.threads import default_threads, thread_limit
 from legged.compiler.runtime.time_loop import Members
 from legged.contact import FreeBody, Rigid
@@ -40,6 +41,7 @@ def compiled_rollout(
     q: np.ndarray | None = None,
     vary: Mapping[str, Any] | None = None,
     bodies: Sequence[FreeBody] = (),
+    element: ElementType = FLOAT64,
 ) -> Callable[[int], Members]:
     """Return a function of the number of threads that simulates all members and returns their final states.
 
@@ -48,14 +50,16 @@ def compiled_rollout(
         v: Initial velocities, (B, nv).
         steps: Number of time steps.
         time_step: Length of a time step, [s].
+        element: Type of the numbers.
     """
     setup = Setup(robot, controller, ground, (), tuple(bodies))
     sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
     integrator = legged.TimeStepping(time_step) if isinstance(ground, Rigid) else legged.SemiImplicitEuler(time_step)
     fall = None if ground is None else legged.Fall()
-    batch = RolloutBatch(robot, sweep, q, v, fall)
+    batch = RolloutBatch(robot, sweep, q, v, fall, element=element)
     times, starts = np.array([0.0, steps * time_step]), batch.starts
-    plan, members = Plan.of_break_times(times, starts.break_times(steps * time_step)), Members.at(starts.states, 2)
+    plan = Plan.of_break_times(times, starts.break_times(steps * time_step))
+    members = Members.at(starts.states, 2, element.dtype)
     engine = new_engine(MemberTemplate(batch, starts.numbers), starts, members, integrator, True)
 
     def run(threads: int) -> Members:
@@ -198,7 +202,7 @@ LOOP_RATIOS = {
 REAL_TIME = "times real time"
 
 
-def _laws() -> dict[str, Any]:
+def laws() -> dict[str, Any]:
     """Return the controllers of the closed loops."""
     gait = controllers.Trot(period=0.4, stride=0.15, clearance=0.06)  # [s], [m], [m]
     return {
@@ -210,21 +214,21 @@ def _laws() -> dict[str, Any]:
 
 def measure_loops(record: Record, settings: Settings) -> list[Table]:
     """Add the time steps per second of closed loops to the record, and return them as a table."""
-    robot, laws = robots.spatial_quadruped(), _laws()
+    robot, cases = robots.spatial_quadruped(), laws()
     workloads = {}
-    for case, law in laws.items():
-        one, many = _closed_loop(robot, law, 1, STEPS), _closed_loop(robot, law, settings.states, STEPS)
+    for case, law in cases.items():
+        one, many = closed_loop(robot, law, 1, STEPS), closed_loop(robot, law, settings.states, STEPS)
         check_all_finished(many(default_threads()))
         workloads[case, ONE] = Workload(repeat(one, 1), STEPS)
         workloads[case, BATCH] = Workload(repeat(many, 1), STEPS * settings.states)
         workloads[case, ALL_CORES] = Workload(repeat(many, default_threads()), STEPS * settings.states, True)
     if mujoco():
-        workloads |= _mujoco_workloads(robot, laws[STANDING])
+        workloads |= _mujoco_workloads(robot, cases[STANDING])
     times = time_in_turns(workloads, settings.rounds)
     for name, measured in times.items():
         record.add((LOOP_KIND, *name), "steps/s", measured.rate())
         record.add((LOOP_KIND, *name[:-1], f"{name[-1]}, {REAL_TIME}"), RATIO, measured.rate(TIME_STEP))
-    for case in laws if mujoco() else ():
+    for case in cases if mujoco() else ():
         for name, (theirs, ours) in LOOP_RATIOS.items():
             record.add((LOOP_KIND, case, name), RATIO, times[MUJOCO, theirs].ratio_to(times[case, ours]))
     shown = {name: name for name in (ONE, BATCH, ALL_CORES, *LOOP_RATIOS)}
@@ -235,22 +239,24 @@ def measure_loops(record: Record, settings: Settings) -> list[Table]:
     return [quantity_table(record, LOOP_KIND, ("motion",), shown, "Closed loop with contact", notes)]
 
 
-def _closed_loop(robot: legged.Robot, law: Any, members: int, steps: int) -> Callable[[int], Members]:
+def closed_loop(
+    robot: legged.Robot, law: Any, members: int, steps: int, element: ElementType = FLOAT64
+) -> Callable[[int], Members]:
     """Return the simulation of members whose initial velocities differ."""
     _, v = law.initial_state(robot)
     v = v + np.pad(0.02 * np.random.default_rng(0).standard_normal((members, 6)), ((0, 0), (0, robot.nj)))
-    return compiled_rollout(robot, law, realistic_ground(robot, penetration=5e-3), v, steps, TIME_STEP)
+    return compiled_rollout(robot, law, realistic_ground(robot, penetration=5e-3), v, steps, TIME_STEP, element=element)
 
 
-def trot(robot: legged.Robot, members: int) -> Callable[[int], Members]:
+def trot(robot: legged.Robot, members: int, element: ElementType = FLOAT64) -> Callable[[int], Members]:
     """Return the trot under computed torque as a function of the number of threads."""
-    return _closed_loop(robot, _laws()[TROT], members, STEPS)
+    return closed_loop(robot, laws()[TROT], members, STEPS, element)
 
 
 def _standing_mujoco_robot(robot: legged.Robot) -> MujocoRobot:
     """Return the robot in MuJoCo once it stands still."""
     model = MujocoRobot(robot, TIME_STEP, Servos(KP, KD))
-    model.set_state(*_laws()[STANDING].initial_state(robot))
+    model.set_state(*laws()[STANDING].initial_state(robot))
     model.data.ctrl[:] = LEG_ANGLES * 4
     mujoco().mj_step(model.model, model.data, _SETTLING_STEPS)
     return model
@@ -267,7 +273,7 @@ def standing_in_mujoco(robot: legged.Robot, threads: int) -> Workload:
 def _mujoco_workloads(robot: legged.Robot, law: Any) -> dict[tuple[str, str], Workload]:
     """Return MuJoCo's workloads, after checking that its robot stands as ours does."""
     model, angles = _standing_mujoco_robot(robot), np.array(LEG_ANGLES * 4)
-    ours = _closed_loop(robot, law, 1, _SETTLING_STEPS)(1).state[0, robot.base.nq : robot.nq]
+    ours = closed_loop(robot, law, 1, _SETTLING_STEPS)(1).state[0, robot.base.nq : robot.nq]
     theirs = model.from_mujoco(model.state)[0][robot.base.nq :]
     # Friction determines how the legs share the load, so the sums over the legs are compared.
     deflections = [(a - angles).reshape(4, 3).sum(axis=0)[1:] for a in (ours, theirs)]
@@ -324,7 +330,7 @@ def _stepping_workloads(count: int) -> dict[str, Workload]:
     """Return the workloads, after checking that their results agree."""
     robot, base = robots.spatial_quadruped(), robots.spatial_quadruped().base
     ground = realistic_ground(robot, penetration=5e-3)
-    q, v = _laws()[STANDING].initial_state(robot)
+    q, v = laws()[STANDING].initial_state(robot)
     targets = np.array(LEG_ANGLES * 4) + 0.01 * np.random.default_rng(0).standard_normal((count, robot.nj))
 
     def servo(t: Any, q: Any, v: Any, wrenches: Any, command: Any) -> Any:
@@ -383,4 +389,4 @@ def _features(q: Any, v: Any, contacts: Any) -> Any:
 
 def _rollouts(times: int, robot: legged.Robot, options: dict[str, Any]) -> None:
     for _ in range(times):
-        legged.rollout(robot, _laws()[STANDING], **options)
+        legged.rollout(robot, laws()[STANDING], **options)

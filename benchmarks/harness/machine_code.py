@@ -9,8 +9,9 @@ import numpy as np
 
 import legged
 from benchmarks.harness.timing import Workload
-from legged.compiler.codegen import elementary, llvm, selection
+from legged.compiler.codegen import llvm, selection
 from legged.compiler.codegen.element_type import FLOAT64
+from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.operations import VECTOR_FUNCTION_OF
 
@@ -134,7 +135,7 @@ def floating_point_operations(kernel: legged.Kernel) -> int:
 
 
 def _formula_operations(function: str) -> int:
-    formula, argument_count = elementary.FORMULAS[function]
+    formula, argument_count = FORMULAS[FLOAT64][function]
     w = IRWriter(8, FLOAT64)
     formula(w, *["%x", "%y"][:argument_count])
     costs = {" = fadd": 1, " = fsub": 1, " = fmul": 1, " = fdiv": 1, "@llvm.fma": 2}

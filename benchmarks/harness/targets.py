@@ -3,9 +3,10 @@
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from benchmarks import balance, compilation, dynamics, simulation
+from benchmarks import balance, compilation, dynamics, precision, simulation
 from benchmarks.harness.record import Quantity, Record
 from benchmarks.harness.subjects import FORWARD, INERTIA, INVERSE, SUBJECTS
+from legged.compiler.codegen.llvm import TARGETS as PROCESSORS
 from legged.table import Table
 
 
@@ -85,6 +86,18 @@ TARGETS = (
         tuple(
             (simulation.LOOP_KIND, case, f"{simulation.ONE}, {simulation.REAL_TIME}")
             for case in (simulation.TROT, simulation.BALANCED)
+        ),
+    ),
+    Target(
+        "float64 / float32, one core",
+        1.7,
+        (
+            *(
+                (precision.KIND, robot, target, precision.SPEEDUP)
+                for robot in precision.ROBOTS
+                for target in PROCESSORS
+            ),
+            *((precision.KIND, precision.ROLLOUTS, case, precision.SPEEDUP) for case in precision.CASES),
         ),
     ),
     Target(

@@ -21,6 +21,7 @@ import numpy as np
 
 from legged.compiler.codegen import elementary, loops
 from legged.compiler.codegen.element_type import ElementType
+from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.codegen.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
@@ -223,7 +224,7 @@ class OutlinedKernelWriter(KernelWriter):
                 w.store_number(w.element.literal(1.0), w.gep("%work", offset * w.width + extra))
         offsets = (*batch.input_offsets, *batch.output_offsets)
         pointers = [f"ptr {w.gep('%work', offset * w.width)}" for offset in offsets]
-        count = padded if batch.function in elementary.FORMULAS else size
+        count = padded if batch.function in FORMULAS[w.element] else size
         w.emit(f"call void @{elementary.symbol(batch.function)}({', '.join(pointers)}, i64 {count})")
 
     def _gather(self, operands: Sequence[Operand], target: Value) -> Value:

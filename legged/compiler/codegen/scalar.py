@@ -19,6 +19,7 @@ from typing import NamedTuple
 
 from legged.compiler.codegen import elementary, loops, tables
 from legged.compiler.codegen.element_type import ElementType
+from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import Lookup, Loop, LoopResult, is_call
@@ -225,7 +226,7 @@ class KernelWriter:
         if isinstance(function, Loop):
             self._call_loop(function, calls)
             return
-        w, has_formula = self.w, function in elementary.FORMULAS
+        w, has_formula = self.w, function in FORMULAS[self.w.element]
         self.functions.add(function)
         size = len(calls) * w.width
         padded = round_up(size, self.native)
@@ -261,7 +262,7 @@ class KernelWriter:
     def _inline(self, function: str, arguments: list[list[Value]], pointers: list[Value], call: str) -> None:
         """Apply a formula vector by vector; call the function for all if an argument is out of the formula's range."""
         v = self.w.with_width(self.native)
-        formula, argument_count = elementary.FORMULAS[function]
+        formula, argument_count = FORMULAS[v.element][function]
         all_valid = None
         for k, vectors in enumerate(zip(*arguments, strict=True)):
             values, is_valid = formula(v, *vectors)

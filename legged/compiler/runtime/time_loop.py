@@ -165,6 +165,10 @@ class TimeLoop:
             self._work_sizes[width] = self.element.size * time_loop.work_size(self.graph, width, self.element)
         return self._work_sizes[width]
 
+    def lanes(self, count: int) -> int:
+        """Return the number of members that are advanced at a time, of a batch of `count` members."""
+        return self._target.width if count > 1 else 1
+
     def run(self, members: Members, parameters: Array, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the members through a schedule, in place.
 
@@ -176,7 +180,7 @@ class TimeLoop:
             schedule: The intervals.
             threads: Maximal number of threads, see `threads`.
         """
-        most = max(int(OPERATIONS_PER_CALL / max(self.graph.size, 1)), 1)
+        most = min(max(int(OPERATIONS_PER_CALL / max(self.graph.size, 1)), 1), self.element.most_indices)
         steps = float(schedule.steps.sum())
         if steps > most:
             for part in schedule.split(most):
@@ -203,7 +207,7 @@ class TimeLoop:
         arrays = [intervals, parameters, members.state, members.outcome, members.stored]
         if any(array.dtype != self.element.dtype for array in arrays):
             raise ValueError(f"expected arrays of {self.element}, got {', '.join(str(a.dtype) for a in arrays)}")
-        function, width = (self._run_batch, self._target.width) if count > 1 else (self._run_single, 1)
+        function, width = self._run_batch if count > 1 else self._run_single, self.lanes(count)
         return PreparedLoop(function, width, self._work_size(width) + 64, arrays, schedule.samples)
 
 

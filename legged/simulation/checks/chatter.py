@@ -95,7 +95,7 @@ def _probe(robot: Robot, advance: Advance, states: Array, intervals: Array) -> A
     offsets, ones = np.arange(STEPS), np.ones(STEPS)
     start, h, phase = (x[:, None] for x in intervals.T)
     steps = np.stack([start + offsets * h, h * ones, 0.0 * h + ones, phase * ones], axis=-1)
-    probe = Members.at(states, STEPS)
+    probe = Members.at(states, STEPS, states.dtype)
     advance(probe, Schedule(steps, offsets))
     v = slice(robot.nq, robot.nq + robot.nv)
     found = amplitudes(robot, np.concatenate([states[None, :, v], np.moveaxis(probe.stored[..., v], 1, 0)]))

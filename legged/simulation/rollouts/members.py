@@ -103,4 +103,7 @@ class MemberBackend(Backend):
         Args:
             members: Their states. schedule: The intervals.
         """
-        self._compiled.code.run(members, self._parameters, schedule, threads=1)
+        own = Members.at(members.state, members.stored.shape[1], self._compiled.code.element.dtype)
+        own.outcome[:] = members.outcome
+        self._compiled.code.run(own, self._parameters, schedule, threads=1)
+        members.state[:], members.outcome[:], members.stored[:] = own.state, own.outcome, own.stored

@@ -12,6 +12,7 @@ import numpy as np
 from legged.arguments import Numbers, whole
 from legged.checked import checked
 from legged.compiler import compile as compile_function
+from legged.compiler.codegen.element_type import FLOAT64, element_type
 from legged.compiler.runtime.threads import check_threads, default_threads
 from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.contact.rigid import FreeBody, Rigid
@@ -60,7 +61,7 @@ class Rollouts:
         backend: What evaluated the equations of motion, in words.
         integrator: The integrator and its settings.
         times: Sample times, (T,), [s].
-        q, v: Configurations (B, T, nq) and velocities (B, T, nv).
+        q, v: Configurations (B, T, nq) and velocities (B, T, nv), of the type `dtype`.
         rest: Rest of the states, (B, T, n): memories of controller and ground, work of actuators, contacts, pushes and
             joints [J], configuration (7,) and velocity (6,) of each free body.
         base_position: Positions of the base origin, (B, T, 3), [m], world axes.
@@ -121,6 +122,7 @@ def rollout(
     compiled: bool | None = None,
     threads: int | None = None,
     progress: bool | None = None,
+    dtype: Any = None,
 ) -> Rollouts:
     """Return the motions of one robot from different initial states and with different parameters.
 
@@ -148,12 +150,16 @@ def rollout(
             if possible; see `Rollouts.backend`.
         threads: Number of threads; by default the number of processors.
         progress: As in `simulate`.
+        dtype: Type of the numbers with which time steps are computed and of the results: "float64", the default, or
+            "float32", which is about twice as fast and less accurate; see docs/howto/speed.md. Controllers, robots and
+            grounds are started with float64 numbers.
 
     Raises:
         UnknownNameError: A name in `vary` does not exist.
         ShapeError: The numbers of members or the shapes of values disagree.
         NotFiniteError: A state, a value or a time is not finite.
         DefinitionError: A value is not valid for its field.
+        PrecisionError: dtype is another type. TraceError: the time steps cannot be compiled as it is required.
         SimulationInterrupt: Ctrl-C, a KeyboardInterrupt; `error.run` holds the `Rollouts` up to there, where the reason
             of unfinished members is "interrupted".
     """
@@ -163,8 +169,8 @@ def rollout(
     assert isinstance(steps, FixedStep)
     nominal = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
     sweep = ParameterSweep.of(nominal, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)})
-    condition = select_fall(fall, robot, ground)
-    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, closed), steps, times)
+    condition, element = select_fall(fall, robot, ground), element_type(dtype)
+    task = RolloutTask(RolloutBatch(robot, sweep, q, v, condition, closed, element), steps, times)
     check_integrator(task.batch.first.loop, steps)
     with ProgressBar(robot.name, until, progress) as bar:
         runs = task.simulate(compiled, threads, bar.update)
@@ -195,7 +201,7 @@ class RolloutTask:
             compiled, threads: As in `rollout`. update: Called with the simulated time, [s], as it progresses.
         """
         starts, refused = self._starts(compiled)
-        members = Members.at(starts.states, len(self.times))
+        members = Members.at(starts.states, len(self.times), self.batch.element.dtype)
         if refused:
             engine: StepEngine = PythonEngine(self.batch, starts, members, self.integrator, None, refused)
         else:
@@ -218,7 +224,7 @@ class RolloutTask:
         try:
             return self.batch.starts, ""
         except TraceError as error:  # members differ in more than numbers
-            if compiled:
+            if compiled or self.batch.element != FLOAT64:
                 raise TraceError(f"the rollout cannot be compiled: {error}") from error
             return self.batch.separate_starts, str(error) if compiled is None else "as asked"
 
@@ -286,7 +292,7 @@ class RolloutTask:
         """
         loop = self.batch.member(i, drawing_of(self.batch.sweep.robot(i)).points).loop
         plan = Plan.of_break_times(self.times, [loop.break_times(float(self.times[-1]))])
-        rows = np.concatenate([runs.q[i], runs.v[i], runs.rest[i]], axis=1)
+        rows = np.concatenate([runs.q[i], runs.v[i], runs.rest[i]], axis=1, dtype=float)
         reached = int(np.isfinite(rows).all(axis=1).sum())
         members = Members(rows[:1], np.array([[0.0, 0.0, reached]]), rows[None])
         states = plan.states(members, self.batch.robot.nq)
@@ -331,9 +337,10 @@ def _energies(loop: ClosedLoop) -> Callable[[Array, Array], Array]:
 def _base_positions(robot: Robot, q: Array, valid: Array) -> Array:
     """Return the positions of the base origin in the world, (B, T, 3), [m]; NaN where a state is not valid."""
     n = robot.base.nq
-    positions = np.full((*valid.shape, 3), np.nan)
+    positions = np.full((*valid.shape, 3), np.nan, q.dtype)
     if not n:
         positions[valid] = robot.base.pose(np.zeros(0))[1]
     else:
-        positions[valid] = compile_function(lambda base: robot.base.pose(base)[1], None, base=n)(q[valid][:, :n])
+        position = compile_function(lambda base: robot.base.pose(base)[1], None, base=n, dtype=q.dtype)
+        positions[valid] = position(q[valid][:, :n])
     return positions

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.compiler.codegen.element_type import FLOAT64, ElementType
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.passes.hoist import hoist
@@ -110,6 +111,7 @@ class RolloutBatch:
         q, v: Initial states as given: None, one for all members, (nq,) and (nv,), or one for each, (B, nq) and (B, nv).
         fall: When a member has fallen; None for never.
         closed: The robot with its closed kinematic loops, if it has any.
+        element: Type of the numbers with which time steps are computed.
 
     Raises:
         DefinitionError: Parameters of a robot with closed loops vary.
@@ -121,6 +123,7 @@ class RolloutBatch:
     v: Any
     fall: Fall | None
     closed: ClosedRobot | None = None
+    element: ElementType = FLOAT64
 
     def __post_init__(self) -> None:
         if self.closed is not None and self.sweep.robot_parameters.names:
@@ -381,7 +384,7 @@ class CompiledBatch:
         finally:
             check_stateless(batch.first.loop.controller)
         self._preheader: Kernel | None = None
-        self.code, self.parameters = TimeLoop(_merged(graph)), own if own.shape[1] else np.zeros((1, 0))
+        self.code, self.parameters = TimeLoop(_merged(graph), batch.element), own if own.shape[1] else np.zeros((1, 0))
         if own.shape[1]:
             preheader, body = hoist(graph, {"parameters"})
             try:
@@ -389,7 +392,8 @@ class CompiledBatch:
                 parameters = np.zeros((1, 0)) if hoisted is None else np.asarray(hoisted(own))
             except (NotFiniteError, SingularError):  # for one member, or in a branch that is never selected
                 return
-            self.code, self.parameters, self._preheader = TimeLoop(_merged(body)), parameters, hoisted
+            self.code, self._preheader = TimeLoop(_merged(body), batch.element), hoisted
+            self.parameters = parameters
 
     def loop_parameters(self, numbers: Array) -> Array:
         """Return the parameters of the time loop for other numbers of the members, (B, p), or (1, 0).
@@ -419,11 +423,13 @@ class CompiledBatch:
         rng, count, worst, h = np.random.default_rng(0), len(all_states), 0.0, 1e-4
         chosen = sorted({0, count // 2, count - 1})
         loops = [self._plain_loop(i) for i in chosen]  # each for all times, which shows a state of its controller
+        dtype = self.batch.element.dtype
         nq, times = self.batch.robot.nq, min(count, 2)  # selects the code of the rollout: for one member, or for many
         for t in (0.0, 0.1, 0.37):
             noise = 1e-3 * rng.standard_normal((len(chosen), all_states.shape[1]))
             states = np.array([self._perturbed(*pair) for pair in zip(all_states[chosen], noise, strict=True)])
-            members = Members.at(np.repeat(states, times, axis=0), 1)
+            states = states.astype(dtype).astype(float)
+            members = Members.at(np.repeat(states, times, axis=0), 1, dtype)
             schedule = Schedule(np.array([[[t, h, 1.0, 0.0]]]), np.array([0]))
             own = self.parameters if len(self.parameters) == 1 else np.repeat(self.parameters[chosen], times, axis=0)
             parameters = np.pad(own, ((0, 0), (0, size)))

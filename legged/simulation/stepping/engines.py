@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from legged.compiler.codegen import llvm
+from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
 from legged.compiler.codegen.time_loop import CODES_ONLY
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
 from legged.compiler.runtime.time_loop import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
@@ -41,7 +41,9 @@ _OPERATIONS_PER_THREAD = 2_000_000
 """Operations for which a thread pays, about 50 us of work."""
 OPERATIONS_PER_CALL = 1.5e9
 """Operations of a batch between two examinations of its samples: some tenths of a second."""
-_AGREEMENT = 1e-6  # relative: compiled and plain steps differ by rounding, or by a hidden state of the controller
+_AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
+"""Relative difference of rates in compiled and plain steps of 0.1 ms, which differ by rounding of the states after a
+step, or by a hidden state of the controller."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,9 +192,11 @@ class CompiledEngine:
     def __init__(self, compiled: CompiledSteps, members: Members, integrator: FixedStep, command: int | None = None):
         self.compiled, self.command, self._members, self._integrator = compiled, command, members, integrator
         count, parameters = len(members.state), compiled.code.parameters
-        lanes = llvm.vector_width() if count > 1 else 1
-        self.name = f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}"
-        self.intervals, self._parameters = np.zeros((count, 1, 4)), np.zeros((count, parameters))
+        lanes, element = compiled.code.lanes(count), compiled.code.element
+        kind = "" if element == FLOAT64 else f" of {element}"
+        self.name = f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}"
+        self.intervals = np.zeros((count, 1, 4), element.dtype)
+        self._parameters = np.zeros((count, parameters), element.dtype)
         self._own = parameters - (command or 0)
         self.commands = self._parameters[:, self._own :]
         self._parameters[:, : self._own] = compiled.parameters
@@ -467,9 +471,9 @@ def new_engine(
         compiled: As in `simulate`. command: Length of the command; None without one.
 
     Raises:
-        TraceError: If compiled is True and the time step cannot be compiled.
+        TraceError: If compiled is True, or the numbers are not doubles, and the time step cannot be compiled.
     """
-    reason = "as asked"
+    reason, element = "as asked", template.batch.element
     if not isinstance(integrator, FixedStep):
         reason = "variable steps"
         if compiled:
@@ -478,11 +482,13 @@ def new_engine(
         try:
             compiled_batch = CompiledBatch(template.batch, starts, integrator.rule, command, template)
             difference = compiled_batch.largest_difference()
-            if difference < _AGREEMENT:
+            if difference < _AGREEMENT[element]:
                 return CompiledEngine(compiled_batch, members, integrator, command)
             reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
         except Exception as error:  # tracing runs the user's code, which may raise anything
             reason = f"{type(error).__name__}: {error}"
         if compiled:
             raise TraceError(f"the time step cannot be compiled: {reason}")
+    if element != FLOAT64:
+        raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
     return PythonEngine(template.batch, starts, members, integrator, command, reason)

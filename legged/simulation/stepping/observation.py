@@ -133,8 +133,9 @@ class Observer:
         key = function, None if commands is None else commands.shape[-1]
         if key not in self._kernels:
             self._kernels[key] = self._traced(*key)
-        commands = np.zeros(0) if commands is None else commands
-        return self._kernels[key](t, phase, numbers[..., self.template.varying], commands, states)
+        given = t, phase, numbers[..., self.template.varying], np.zeros(0) if commands is None else commands, states
+        dtype = self.template.batch.element.dtype
+        return self._kernels[key](*(x.astype(dtype, copy=False) if isinstance(x, np.ndarray) else x for x in given))
 
     def _traced(self, function: Callable[..., Any], command: int | None) -> Kernel:
         template, nq = self.template, self.template.batch.robot.nq
@@ -146,4 +147,4 @@ class Observer:
 
         shapes = {"t": (), "phase": (), "parameters": (len(template.varying),), "command": (command or 0,)}
         graph = simplify(record(values, {**shapes, "state": (self._size,)}))
-        return Kernel(graph, getattr(function, "__name__", "observation"))
+        return Kernel(graph, getattr(function, "__name__", "observation"), dtype=template.batch.element.dtype)

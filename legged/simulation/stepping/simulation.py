@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from legged.arguments import Numbers, array, instance, number, shown, whole
 from legged.checked import checked, reads_arguments
+from legged.compiler.codegen.element_type import element_type
 from legged.compiler.codegen.time_loop import CODES_ONLY
 from legged.compiler.ir.pytree import flatten as flatten_result
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
@@ -111,12 +112,14 @@ class Simulation:
         compiled: True requires machine code, False runs the controller in Python, None compiles if possible; see
             `backend`.
         threads: Number of threads; by default the number of processors, where it pays.
+        dtype: Type of the numbers with which time steps are computed, of states and of observations, as in `rollout`.
 
     Raises:
         ArgumentError, ShapeError, NotFiniteError: An argument has a wrong type or shape, or is not finite.
         DefinitionError: Ground, integrator, bodies and controller are incompatible.
         StateError: A joint is beyond its stop.
-        TraceError: If compiled is True and the closed loop cannot be traced.
+        TraceError: If compiled is True, or the type is float32, and the closed loop cannot be traced.
+        PrecisionError: If dtype is another type.
     """
 
     def __init__(
@@ -136,6 +139,7 @@ class Simulation:
         fall: Fall | bool | None = None,
         compiled: bool | None = None,
         threads: int | None = None,
+        dtype: Any = None,
     ):
         closed, robot = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
         count = 1 if num is None else whole("num", num, 1)
@@ -145,10 +149,10 @@ class Simulation:
         self._compiled, self._threads = compiled, None if threads is None else check_threads(threads)
         setup = Setup(robot, controller, ground, tuple(pushes), tuple(bodies))
         sweep = ParameterSweep.of(setup, vary or {}, {"q": (q, robot.nq), "v": (v, robot.nv)}, count)
-        condition = select_fall(fall, robot, ground)
-        given = RolloutBatch(robot, sweep, q, v, condition, closed).starts.states
+        condition, element = select_fall(fall, robot, ground), element_type(dtype)
+        given = RolloutBatch(robot, sweep, q, v, condition, closed, element).starts.states
         self._initial = given[:, : robot.nq].copy(), given[:, robot.nq : robot.nq + robot.nv].copy()
-        batch = RolloutBatch(robot, sweep, *self._initial, condition, closed)
+        batch = RolloutBatch(robot, sweep, *self._initial, condition, closed, element)
         self._warnings: list[str] = []
         self._begin(batch, batch.starts)
 
@@ -157,7 +161,8 @@ class Simulation:
         check_integrator(batch.first.loop, self.integrator)
         self._batch, self._starts, count = batch, starts, len(starts.states)
         self._takes_command = _takes_command(self._batch)
-        self._members = Members.at(self._starts.states, 1)
+        self._dtype = batch.element.dtype
+        self._members = Members.at(self._starts.states, 1, self._dtype)
         self._members.stored[:] = 0.0
         self._outcome, self._ended = self._members.outcome[:, 0], np.zeros(count, dtype=bool)
         self._any_ended = False  # whether some robot may have ended
@@ -341,7 +346,7 @@ class Simulation:
         nominal, values = self._batch.sweep.nominal._replace(controller=controller), self._batch.sweep.values
         kept = {name: x for name, x in values.items() if name.split(".")[0] not in ("controller", "gait")}
         sweep = ParameterSweep(nominal, kept, self._batch.sweep.count)
-        batch = RolloutBatch(self.robot, sweep, *self._initial, self._batch.fall, self._batch.closed)
+        batch = replace(self._batch, sweep=sweep, q=self._initial[0], v=self._initial[1])
         old, times, state, outcome = self._starts, self._clock.times, self._members.state, self._outcome
         n = self.robot.nq + self.robot.nv
         everyone = np.arange(len(state))
@@ -492,7 +497,7 @@ class Simulation:
             if self.num is None:
                 return found
             arrays, rebuild = flatten_result(found)
-            return rebuild(np.asarray(x, dtype=float)[None] for x in arrays)
+            return rebuild(np.asarray(x, dtype=self._dtype)[None] for x in arrays)
         with thread_limit(self._thread_count()):
             return self._observer.observe(function, t, phase, numbers, commands, states)
 
@@ -546,7 +551,7 @@ class Simulation:
 
     def _restarted(self, sweep: ParameterSweep) -> tuple[RolloutBatch, InitialStates]:
         """Return the robots with other numbers, from the states in which they have started."""
-        batch = RolloutBatch(self.robot, sweep, *self._initial, self._batch.fall, self._batch.closed)
+        batch = replace(self._batch, sweep=sweep, q=self._initial[0], v=self._initial[1])
         q, v, _ = np.split(self._starts.states, [self.robot.nq, self.robot.nq + self.robot.nv], axis=1)
         return batch, batch.started(range(len(q)), [*q], [*v])
 
@@ -568,7 +573,7 @@ class Simulation:
                 engine = self._engine = self._new_engine(None if self._commands is None else self._commands.shape[1])
             engine.commands[:] = 0.0
             return engine
-        if type(command) is not np.ndarray or command.dtype is not _FLOAT:
+        if type(command) is not np.ndarray or (command.dtype is not _FLOAT and command.dtype is not self._dtype):
             command = array("command", command)
         if command.shape != self._command_shape:
             self._check_command(command)

@@ -11,7 +11,7 @@ import legged
 import robots
 from legged.compiler import LookupTable, compile
 from legged.compiler.codegen.element_type import FLOAT32, FLOAT64, ElementType, PrecisionError
-from legged.compiler.codegen.elementary import CONSTANTS
+from legged.compiler.codegen.formulas import CONSTANTS
 from legged.compiler.ir import repeat_while, where
 from legged.errors import NotFiniteError, ShapeError
 from tests.compiler.codegen.test_targets import AVAILABLE, functions, states
@@ -53,6 +53,11 @@ RANGES = [
     (np.arccos, -1.0, 1.0),
     (np.sinh, -20.0, 20.0),
     (np.cosh, -20.0, 20.0),
+    (np.sinh, -88.5, 88.5),
+    (np.cosh, -88.5, 88.5),
+    (np.tanh, -20.0, 20.0),
+    (np.log, 1e-40, 1e38),
+    (np.log, 0.5, 2.0),
 ]
 
 

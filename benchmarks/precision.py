@@ -1,0 +1,74 @@
+"""Speed of batches and rollouts with float32 numbers beside float64, for all targets of this processor."""
+
+from collections.abc import Iterator
+
+import legged
+import robots
+from benchmarks.harness.record import RATIO, Record, quantity_table
+from benchmarks.harness.subjects import FORWARD, FUNCTIONS, SUBJECTS, Settings, available_robots
+from benchmarks.harness.timing import Workload, check_agreement, repeat, repeat_batch, time_in_turns
+from benchmarks.simulation import BALANCED, STANDING, STEPS, TROT, check_all_finished, closed_loop, laws
+from legged.app.paper.timing import states
+from legged.compiler.codegen import llvm
+from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT32, FLOAT64
+from legged.table import Table
+
+KIND = "float32"
+ROBOTS = ("Go2", "G1")
+CASES = (STANDING, TROT, BALANCED)
+ROLLOUTS = "spatial quadruped, rollout"
+SPEEDUP = f"{FLOAT64} / {FLOAT32}"
+_TOLERANCE = 1e-3
+"""Of accelerations: the condition of the inertia matrix of some random states is 1e5, the rounding of floats 6e-8."""
+
+
+def measure_precision(record: Record, settings: Settings) -> list[Table]:
+    """Add the times of both types to the record, and return them as a table."""
+    workloads = {}
+    for subject, robot in available_robots(tuple(s for s in SUBJECTS if s.name in ROBOTS)).items():
+        for target in available_targets():
+            both = _batches(robot, target, settings.states)
+            workloads |= {(subject.name, target, kind): workload for kind, workload in both}
+    for case, law in laws().items():
+        workloads |= {(ROLLOUTS, case, kind): workload for kind, workload in _rollouts(law, settings.states)}
+    times = time_in_turns(workloads, settings.rounds)
+    for name, measured in times.items():
+        record.add((KIND, *name), "us", measured.spread(1e6))
+    for subject, case, _ in list(workloads)[::2]:
+        ratio = times[subject, case, FLOAT64.name].ratio_to(times[subject, case, FLOAT32.name])
+        record.add((KIND, subject, case, SPEEDUP), RATIO, ratio)
+    shown = {name: name for name in (*ELEMENT_TYPES, SPEEDUP)}
+    notes = (
+        f"Microseconds on one core, batches of {settings.states}: forward dynamics of a state, and steps of closed loops",
+        "on compliant ground.",
+    )
+    return [quantity_table(record, KIND, ("robot", "target or motion"), shown, "Float32 beside float64", notes)]
+
+
+def available_targets() -> Iterator[str]:
+    """Yield the names of the targets that this processor has."""
+    for name in llvm.TARGETS:
+        try:
+            llvm.target_named(name)
+        except llvm.TargetError:
+            continue
+        yield name
+
+
+def _batches(robot: legged.Robot, target: str, count: int) -> Iterator[tuple[str, Workload]]:
+    """Yield the workloads of forward dynamics, after checking that their results agree."""
+    samples, results = states(robot, count), []
+    for element in ELEMENT_TYPES.values():
+        kernel = legged.compile(FUNCTIONS[FORWARD].plain, robot, target=target, dtype=element.dtype)
+        given = [array.astype(element.dtype) for array in samples]
+        results.append(kernel(*given))
+        yield element.name, Workload(repeat_batch(1, kernel, given, results[-1]), count)
+    check_agreement(f"{robot.name}, {target}, both types", results[1], results[0], _TOLERANCE)
+
+
+def _rollouts(law: object, count: int) -> Iterator[tuple[str, Workload]]:
+    """Yield the workloads of closed loops, after checking that no robot falls."""
+    for element in ELEMENT_TYPES.values():
+        run = closed_loop(robots.spatial_quadruped(), law, count, STEPS, element)
+        check_all_finished(run(1))
+        yield element.name, Workload(repeat(run, 1), count * STEPS)
