@@ -39,8 +39,8 @@ def measure_precision(record: Record, settings: Settings) -> list[Table]:
         record.add((KIND, subject, case, SPEEDUP), RATIO, ratio)
     shown = {name: name for name in (*ELEMENT_TYPES, SPEEDUP)}
     notes = (
-        f"Microseconds on one core, batches of {settings.states}: forward dynamics of a state, and steps of closed loops",
-        "on compliant ground.",
+        f"Microseconds on one core, batches of {settings.states}: forward dynamics of a state, and steps of closed",
+        "loops on compliant ground.",
     )
     return [quantity_table(record, KIND, ("robot", "target or motion"), shown, "Float32 beside float64", notes)]
 
