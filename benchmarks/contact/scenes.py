@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import legged
-from legged.contact import Box, Capsule, Cylinder, FreeBody, Rigid, Sphere
+from legged.contact import Box, Capsule, Cylinder, FreeBody, Hull, Rigid, Sphere
 from legged.robot.shapes import Shape
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array
@@ -48,8 +48,24 @@ class Solid:
             return legged.sphere_inertia(mass, shape.radius)
         if isinstance(shape, Box):
             return legged.box_inertia(mass, shape.size)
+        if isinstance(shape, Hull):
+            return _hull_inertia(mass, shape)
         half = np.array([0.0, 0.0, 0.5 * shape.length])
         return legged.cylinder_inertia(mass, shape.radius, -half, half)
+
+
+def _hull_inertia(mass: float, hull: Hull) -> legged.Inertia:
+    """Return the inertia of a hull of uniform density: the sum over tetrahedra from its center to its faces."""
+    from scipy.spatial import ConvexHull
+
+    corners = hull.vertices[ConvexHull(hull.vertices).simplices] - hull.center
+    weights = np.abs(np.linalg.det(corners))
+    weights *= mass / weights.sum()
+    first = np.einsum("t,tki->i", weights, corners) / 4.0 / mass
+    sums = corners.sum(axis=1)
+    second = np.einsum("t,tki,tkj->ij", weights, corners, corners) + np.einsum("t,ti,tj->ij", weights, sums, sums)
+    second = second / 20.0 - mass * np.outer(first, first)
+    return legged.Inertia(mass, hull.center + first, np.trace(second) * np.eye(3) - second)
 
 
 @dataclass(frozen=True, eq=False)

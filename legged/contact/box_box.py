@@ -228,7 +228,15 @@ def overlap_corners(r: Array, f: Array, e_1: Array, e_2: Array, empty: Any) -> l
         empty: Height to report without overlap, [m].
     """
     corners = [*_clipped_edges(r, f, e_1, e_2), *_clipped_edges(r, f, e_2, e_1), *_covered_corners(r, f, e_1, e_2)]
-    per_size = 1.0 / (r[0] + r[1])
+    return extreme_corners(corners, 1.0 / (r[0] + r[1]), empty)
+
+
+def extreme_corners(corners: list[Corner], per_size: Any, empty: Any) -> list[Corner]:
+    """Return four of the given corners; see `overlap_corners`.
+
+    Args:
+        corners: The corners. per_size: 1 over the size of the faces, [1/m]. empty: Height without corners, [m].
+    """
     one = _extreme_corner(corners, [_COS * c.y + _SIN * c.z for c in corners], empty)
     off = [(c.y - one.y, c.z - one.z) for c in corners]
     two = _extreme_corner(corners, [per_size * (y * y + z * z) for y, z in off], empty)

@@ -32,7 +32,7 @@ from legged.contact.pairs import (
 )
 from legged.contact.scene import Scene
 from legged.ground.terrain import Terrain
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Sphere
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull
 from legged.spatial import Array
 
 MARGIN = 0.25
@@ -205,9 +205,17 @@ def _shapes(solids: list[BodyShape], starts: list[int]) -> _Shapes:
         for solid in solids
     ]
     bodies = [WORLD if solid.side is None else starts[solid.side.robot] + solid.side.body for solid in solids]
-    sizes = [dimensions(s.shape) if kind_of(s.shape) in (Sphere, Capsule, Box) else np.zeros(0) for s in solids]
+    sizes = [dimensions(solid.shape) for solid in solids]
     centers = [np.asarray(solid.shape.center, float) for solid in solids]
-    radii = [
-        float(np.linalg.norm(x) if isinstance(s.shape, Box) else x.sum()) for s, x in zip(solids, sizes, strict=True)
-    ]
+    radii = [_bounding_radius(solid.shape) for solid in solids]
     return _Shapes(*map(np.array, (bodies, turned, centers, sizes, radii)))
+
+
+def _bounding_radius(shape: Any) -> float:
+    """Return the radius of a sphere about the center of a shape that contains the shape, [m]."""
+    if isinstance(shape, Hull):
+        return float(np.linalg.norm(shape.vertices - shape.center, axis=1).max())
+    size = dimensions(shape)
+    if isinstance(shape, Ellipsoid):
+        return float(size.max())
+    return float(np.linalg.norm(size) if isinstance(shape, Box | Cylinder) else size.sum())

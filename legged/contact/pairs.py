@@ -19,13 +19,14 @@ import numpy as np
 
 from legged.contact.box_box import box_box, bring_to_front, largest, sign_of
 from legged.contact.capsules import capsule_box, capsule_capsule, sphere_capsule
+from legged.contact.convex import Solid, hull_size
+from legged.contact.patches import contact_count, convex_contacts
 from legged.contact.spheres import sphere_box, sphere_sphere
 from legged.contact.support import support_count, support_points
 from legged.dynamics.kinematics import Motion
-from legged.errors import DefinitionError
 from legged.ground.terrain import Terrain
 from legged.robot.material import Material
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Shape, Sphere
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Shape, Sphere
 from legged.spatial import Array
 
 _FACE_CORNERS = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))
@@ -158,7 +159,7 @@ class SupportTerrain:
 
 @dataclass(frozen=True, eq=False)
 class ShapePair:
-    """Two shapes of different bodies, each a sphere, a capsule or a box, in this order, or a shape and an obstacle."""
+    """Two shapes of different bodies in the order of `ordered`, or a shape and an obstacle."""
 
     one: BodyShape
     other: BodyShape
@@ -186,47 +187,52 @@ class ShapePair:
 
 Pair: TypeAlias = SphereTerrain | BoxTerrain | SupportTerrain | ShapePair
 _TURNED = (Box, Capsule, Cylinder, Ellipsoid)  # shapes with a rotation
-_RANKS: dict[type[Any], int] = {Sphere: 0, Capsule: 1, Box: 2}
+_RANKS: dict[type[Any], int] = {Sphere: 0, Capsule: 1, Box: 2, Cylinder: 3, Ellipsoid: 4, Hull: 5}
 _COUNTS = {(Capsule, Capsule): 3, (Capsule, Box): 3, (Box, Box): 4}
+_CONVEX = {Cylinder, Ellipsoid, Hull}
+
+Kind: TypeAlias = tuple[type[Any], int]
+"""Class of a shape and the number of its vertices, which is zero for shapes other than hulls."""
 
 
 def ordered(one: BodyShape, other: BodyShape) -> tuple[BodyShape, BodyShape]:
-    """Return two shapes in the order of `ShapePair`.
-
-    Raises:
-        DefinitionError: A shape that collides with the terrain only.
-    """
-    for shape in (one.shape, other.shape):
-        if type(shape) not in _RANKS:
-            raise DefinitionError(
-                f"a {type(shape).__name__} collides with the terrain only; for contact with other bodies, represent it "
-                f"by spheres, capsules or boxes"
-            )
-    return (other, one) if _RANKS[type(one.shape)] > _RANKS[type(other.shape)] else (one, other)
+    """Return two shapes in the order sphere, capsule, box, cylinder, ellipsoid, hull; an obstacle is the second."""
+    swapped = other.side is not None and _RANKS[type(one.shape)] > _RANKS[type(other.shape)]
+    return (other, one) if swapped else (one, other)
 
 
 def candidate_count(one: Shape | Ball, other: Shape | Ball | None) -> int:
     """Return the number of contact candidates of a shape with another, in the order of `ShapePair`, or the terrain."""
     if other is not None:
-        return _COUNTS.get((type(one), type(other)), 1)
+        classes = kind_of(one)[0], kind_of(other)[0]
+        return _COUNTS.get(classes, 1) if _CONVEX.isdisjoint(classes) else contact_count(*classes)
     if isinstance(one, Sphere | Ball | Capsule):
         return 2 if isinstance(one, Capsule) else 1
     return 4 if isinstance(one, Box) else support_count(one)
 
 
-def kind_of(shape: Shape | Ball) -> type[Any]:
-    """Return the class of a shape for `shape_contacts`; contact points are spheres."""
+def kind_of(shape: Shape | Ball) -> Kind:
+    """Return the kind of a shape for `shape_contacts`; contact points are spheres."""
+    return (Hull, len(shape.vertices)) if isinstance(shape, Hull) else (_class_of(shape), 0)
+
+
+def _class_of(shape: Shape | Ball) -> type[Any]:
     return Sphere if isinstance(shape, Ball) else type(shape)
 
 
 def dimensions(shape: Shape | Ball) -> Array:
-    """Return the numbers that define a sphere, capsule or box without its place, (1,), (2,) or (3,), [m].
+    """Return the numbers that define a shape without its place, (d,), [m].
 
-    They are the radius; the radius and half the length of the axis; the half edges.
+    They are the radius of a sphere; the radius and half the length of a capsule or a cylinder; the half edges of a box;
+    the half axes of an ellipsoid; vertices and faces of a hull, see `legged.contact.convex.Solid`.
     """
     if isinstance(shape, Box):
         return shape.half
-    return np.array([shape.radius, shape.length / 2.0] if isinstance(shape, Capsule) else [shape.radius])  # type: ignore[union-attr]
+    if isinstance(shape, Ellipsoid):
+        return np.asarray(shape.radii)
+    if isinstance(shape, Hull):
+        return hull_size(shape)
+    return np.array([shape.radius, shape.length / 2.0] if isinstance(shape, Capsule | Cylinder) else [shape.radius])
 
 
 def sphere_on_terrain(radius: Any, center: Array, terrain: Terrain) -> Contact:
@@ -276,14 +282,20 @@ def _point_on_terrain(at: Array, terrain: Terrain) -> Contact:
 
 
 def shape_contacts(
-    one: type[Any], a: Any, Q: Array, c: Array, other: type[Any], b: Any, R: Array, o: Array
+    kind: Kind, a: Any, Q: Array, c: Array, other_kind: Kind, b: Any, R: Array, o: Array
 ) -> list[Contact]:
     """Return the contacts of two shapes in the order of `ShapePair`; see `candidate_count`.
 
     Args:
-        one, other: Their classes. a, b: Their `dimensions`, [m].
+        kind, other_kind: Of the shapes. a, b: Their `dimensions`, [m].
         Q, R: Shape axes to world axes, (3, 3). c, o: Centers, (3,), [m], world axes.
     """
+    one, other = kind[0], other_kind[0]
+    if not _CONVEX.isdisjoint((one, other)):
+        first, second = Solid(*kind, np.asarray(a)), Solid(*other_kind, np.asarray(b))
+        n, spots = convex_contacts(first, second, R.T @ Q, R.T @ (c - o), contact_count(one, other))
+        frame = _frame(R @ n)
+        return [Contact(gap, frame, o + R @ point) for gap, point in spots]
     if one is Capsule and other is Capsule:
         spots = capsule_capsule(a[0], a[1], Q[:, 2], b[0], b[1], R[:, 2], c - o)
         return [Contact(gap, _frame(n), o + point) for gap, n, point in spots]

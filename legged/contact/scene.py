@@ -213,11 +213,7 @@ def pairs_of(
 
 
 def self_pairs(robot: Robot) -> tuple[Pair, ...]:
-    """Return the pairs of shapes of different links of a robot; see `Rigid.self_collision`.
-
-    Raises:
-        DefinitionError: A shape that collides with the terrain only.
-    """
+    """Return the pairs of shapes of different links of a robot; see `Rigid.self_collision`."""
     poses = [motion(robot, robot.neutral())]
     carriers = {link.body for link in robot.links}
     found: list[Pair] = []

@@ -308,7 +308,7 @@ def _contact_jacobian(bodies: Bodies, detected: Detected) -> Any:
         skew = np.cross(np.eye(3), d[:, None, :])  # row i is e_i x d, so that skew @ x = d x x
         twist = sign * (detected.frame @ np.concatenate([-skew @ R, R], axis=2))
         parts = [(np.flatnonzero(body_of == body), J) for body, J in bodies.jacobians.items()]
-        free = np.flatnonzero(bodies.first[body_of] >= len(bodies.v_free[0]))
+        free = np.flatnonzero((body_of != WORLD) & (bodies.first[body_of] >= len(bodies.v_free[0])))
         for own, J in [*parts, (free, None)]:
             block = twist[own] if J is None else twist[own] @ J
             column = bodies.first[body_of[own]][:, None] + np.arange(block.shape[2])

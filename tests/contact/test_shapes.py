@@ -374,14 +374,6 @@ def test_solids_come_to_rest_on_the_ground_and_on_a_box():
     assert np.abs(run.bodies.v[-1]).max() < 1e-3  # [rad/s] and [m/s]
 
 
-def test_shapes_that_cannot_collide_are_named():
-    inertia = legged.box_inertia(1.0, (0.1, 0.1, 0.1))
-    one, two = FreeBody("one", inertia, [Cylinder(0.1, 0.1)]), FreeBody("two", inertia, [Sphere(0.1)])
-    robot = legged.RobotBuilder("stand", legged.Link("base", inertia)).build()
-    with pytest.raises(DefinitionError, match="a Cylinder collides with the terrain only"):
-        Scene.of(robot, Rigid(), [one, two])
-
-
 def scene_of_all(terrain):
     """Return a scene of bodies of all shapes on a terrain, with a sphere against a capsule, and its configurations."""
     rng = np.random.default_rng(3)

@@ -1,0 +1,183 @@
+"""Normal and distance of any two convex shapes from their support functions, over any element and without branches.
+
+The Minkowski difference A - B of two shapes contains the origin if the shapes overlap. A ray from one of its interior
+points through the origin leaves it at one of its faces, whose normal is that of the contact. Portal refinement finds
+the face by a triangle of points of A - B that the ray crosses: each iteration replaces one of them by the point that
+lies farthest along the triangle's normal. The sign of the gap is exact. Contact points of whole faces are in
+`legged.contact.patches`.
+
+Vectors are in the axes of B and from B's center, unless stated otherwise.
+
+Source: G. Snethen, "XenoCollide: complex collision made simple", Game Programming Gems 7, 2008. Here the first triangle
+lies far below the surface, so that no search of a first portal is needed.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir import repeat_while, where
+from legged.contact.box_box import sign_of
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
+from legged.spatial import Array, cross
+
+ITERATIONS = 100
+"""Largest number of iterations; polytopes take some ten, smooth shapes some forty."""
+ACCURACY = 1e-12
+"""Distance relative to that of the centers and the size of the shapes at which a triangle is on the surface."""
+FACET = 5
+"""Rows of a face of a hull: its normal and four corners."""
+_STEEP = 1e4  # depth of the first triangle relative to its size
+_ASIDE = np.array([0.0061, -0.0073, 0.0031])  # of the ray's start, relative to the smallest radius: avoids symmetry
+_TINY = 1e-300
+
+
+class Solid(NamedTuple):
+    """A convex shape in its own axes.
+
+    Attributes:
+        kind: Its class. vertices: Number of vertices of a hull.
+        size: Its dimensions, see `legged.contact.pairs.dimensions`.
+    """
+
+    kind: type[Any]
+    vertices: int
+    size: Array
+
+    def corners(self) -> Array:
+        """Return the vertices of a hull, (n, 3), [m]."""
+        return self.size[: 3 * self.vertices].reshape(-1, 3)
+
+    def facets(self) -> Array:
+        """Return the faces of a hull, (f, 5, 3): outward normals, and four corners each, [m]."""
+        return self.size[3 * self.vertices :].reshape(-1, FACET, 3)
+
+
+class Crossing(NamedTuple):
+    """Where the ray leaves A - B.
+
+    Attributes:
+        gap: Separation along the normal, [m], negative for penetration; of shapes apart at most their distance.
+        normal: Unit normal from B to A, (3,). point: Half way between the surfaces, (3,), [m].
+    """
+
+    gap: Any
+    normal: Array
+    point: Array
+
+
+def hull_size(hull: Hull) -> Array:
+    """Return vertices and faces of a hull relative to its center as one vector, (d,), [m], link axes; see `Solid`."""
+    points = hull.vertices - hull.center
+    return np.concatenate([points.ravel(), *(facet.ravel() for facet in _facets(hull, points))])
+
+
+def _facets(hull: Hull, points: Array) -> list[Array]:
+    """Return (normal, four corners), (5, 3), of each face; those of a large quadrilateral if it has more corners."""
+    found = []
+    for normal in hull.faces[0]:
+        height = points @ normal
+        own = points[height > height.max() - 1e-7 * np.ptp(height)]
+        far = ((own[:, None] - own[None]) ** 2).sum(axis=2)
+        i, j = np.unravel_index(np.argmax(far), far.shape)
+        beside = np.cross(normal, own[j] - own[i]) @ (own - own[i]).T
+        found.append(np.array([normal, own[i], own[np.argmin(beside)], own[j], own[np.argmax(beside)]]))
+    return found
+
+
+def inner_radius(solid: Solid) -> Any:
+    """Return the radius of a ball about the center inside of a shape, [m].
+
+    Args:
+        solid: The shape.
+    """
+    if solid.kind in (Sphere, Capsule):
+        return solid.size[0]
+    if solid.kind is Hull:
+        return reduce(np.minimum, [facet[0] @ facet[1] for facet in solid.facets()])
+    return reduce(np.minimum, list(solid.size))
+
+
+def support(solid: Solid, n: Array) -> Array:
+    """Return the point of a shape that lies farthest along a direction, (3,), [m].
+
+    Args:
+        solid: The shape. n: The direction, (3,), unit vector, shape axes.
+    """
+    a = solid.size
+    if solid.kind is Sphere:
+        return a[0] * n
+    if solid.kind is Box:
+        return np.array([sign_of(x) * half for x, half in zip(n, a, strict=True)])
+    if solid.kind is Capsule:
+        return a[0] * n + np.array([0.0, 0.0, 1.0]) * (sign_of(n[2]) * a[1])
+    if solid.kind is Ellipsoid:
+        scaled = a * n
+        return a * scaled / np.sqrt(scaled @ scaled)
+    if solid.kind is Cylinder:
+        x, y, z = n
+        scale = a[0] / np.sqrt(x * x + y * y + _TINY)
+        return np.array([x * scale, y * scale, sign_of(z) * a[1]])
+    corners = solid.corners()
+    best, point = corners[0] @ n, corners[0]
+    for corner in corners[1:]:
+        reach = corner @ n
+        farther = reach > best
+        best, point = where(farther, reach, best), where(farther, corner, point)
+    return point
+
+
+def crossing(one: Solid, other: Solid, C: Array, d: Array) -> Crossing:
+    """Return where the ray from the difference of the centers through the origin leaves A - B.
+
+    Args:
+        one, other: A and B. C: A rotation matrix, (3, 3), from A's axes to B's axes.
+        d: B's center to A's center, (3,), [m], B's axes.
+    """
+    start = d + (inner_radius(one) + inner_radius(other)) * _ASIDE
+    distance = np.sqrt(start @ start)
+    ray = -start / distance
+    reach = distance + _outer(one) + _outer(other)
+    x, y, z = ray
+    sign = sign_of(z)  # tangents of the ray as in `frame_of`
+    h = -1.0 / (sign + z)
+    e = np.array([1.0 + sign * x * x * h, sign * x * y * h, -sign * x])
+    f = np.array([x * y * h, sign + y * y * h, -y])
+    low = -_STEEP * reach * ray
+    lateral = [e, -0.5 * e + np.sqrt(0.75) * f, -0.5 * e - np.sqrt(0.75) * f]  # counterclockwise about the ray
+    first = [low + reach * direction for direction in lateral]
+    zero = np.zeros(3)
+
+    def refine(state: Array) -> Array:
+        p, a = state[:9].reshape(3, 3), state[9:18].reshape(3, 3)
+        n = cross(p[1] - p[0], p[2] - p[0])
+        n = n / np.sqrt(n @ n + _TINY)
+        of_one = d + C @ support(one, C.T @ n)
+        new = of_one - support(other, -n) - start
+        sides = [cross(new, point) @ ray for point in p]
+        third = (sides[0] >= 0.0) & (sides[1] <= 0.0)
+        first = (sides[1] >= 0.0) & (sides[2] <= 0.0)
+        replaced = [where(third, 0.0, where(first, 1.0, 0.0)), where(third | first, 0.0, 1.0), where(third, 1.0, 0.0)]
+        step = (new - p[0]) @ n
+        p_next = [where(k > 0.5, new, point) for k, point in zip(replaced, p, strict=True)]
+        a_next = [where(k > 0.5, of_one, point) for k, point in zip(replaced, a, strict=True)]
+        more = step - ACCURACY * reach
+        return np.concatenate([*p_next, *a_next, n, np.stack([(new + start) @ n, more])])
+
+    begin = np.concatenate([*first, zero, zero, zero, ray, np.stack([distance, distance])])
+    end = repeat_while(refine, begin, ITERATIONS)
+    p, a, n = end[:9].reshape(3, 3), end[9:18].reshape(3, 3), end[18:21]
+    weights = [cross(p[(k + 1) % 3], p[(k + 2) % 3]) @ ray for k in range(3)]
+    total = weights[0] + weights[1] + weights[2]
+    at, on_one = (sum((w / total) * x for w, x in zip(weights, points, strict=True)) for points in (p, a))
+    return Crossing(-end[21], -n, on_one - 0.5 * (at + start))
+
+
+def _outer(solid: Solid) -> Any:
+    """Return the radius of a ball about the center around a shape, [m]."""
+    if solid.kind is Hull:
+        return np.sqrt(reduce(np.maximum, [corner @ corner for corner in solid.corners()]))
+    return reduce(lambda x, y: x + y, list(solid.size))
