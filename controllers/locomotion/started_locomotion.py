@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 
 from controllers.gaits.standing import Home
-from controllers.locomotion.gait.footsteps import FootstepLaw, GroundPlane, plane_of, terrain_heights
+from controllers.locomotion.gait.footsteps import (
+    UNEVEN,
+    FootstepLaw,
+    GroundPlane,
+    away_from_edges,
+    plane_of,
+    terrain_heights,
+)
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState
-from controllers.locomotion.gait.swing import Swing, swing_path, swing_peak
+from controllers.locomotion.gait.swing import Swing, moved_target, swing_path, swing_peak
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
 from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
@@ -32,7 +39,6 @@ _CAPTURE = 0.12  # [h], deviation of the divergent component from which on a sta
 _CAPTURE_WITHIN = 0.6  # of the smaller half-extent of the standing feet
 _CAUGHT = 1.0 / 3.0  # of that deviation: stepping ends below it
 _TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foot that moves down presses
-_REPLAN = 0.1  # of a swing: time constant with which the target of a swinging foot moves
 _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
 _DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
 _SLOPE_TIME = 1.0  # [sqrt(h / g)], time constant of the slope of the ground under the robot
@@ -241,6 +247,8 @@ class StartedLocomotion:
         landings, error = self.steps.landing(state, feet, xi, heading, command[:2], command[2])
         places = []
         for i, landing in enumerate(landings):
+            if self.terrain is not None:
+                landing = away_from_edges(self.terrain, landing, forward, self.height)
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
             places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
@@ -259,7 +267,7 @@ class StartedLocomotion:
         feet = zip(landings, memory.footsteps, places, state.stance, state.swing_progress, state.duty, strict=True)
         for landing, last, place, stands, progress, duty in feet:
             duration = (1.0 - duty) * state.period
-            moved = last + (landing - last) * np.minimum(1.0, dt / (_REPLAN * duration + dt))
+            moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt)
             target = where(stands > 0.5, landing, moved)
             targets.append(target)
             swings.append(self._swing(progress, duration, place, target, memory.clearance))

@@ -38,6 +38,10 @@ _STEP = 0.55  # of a leg's length: displacement of a landing place from which on
 _CADENCE = 2.0  # largest cadence, relative to that of the schedule
 _EXTENSION = 0.97  # of a leg's length: its largest extension at touchdown and in the middle of the step
 _WIDTH = 0.5  # least lateral distance between the feet of a row, relative to that of standing
+UNEVEN = 0.05
+"""Change of the rise between neighboring places beyond which the terrain has an edge, in the unit h of `_EDGE`."""
+_EDGE = 0.075  # [h], with the height h of the center of mass: half the distance of a foot from edges of the terrain
+_SHIFTS = 4  # largest shift of a landing place away from an edge, in that length
 _PLANE = 0.1  # of the hip height: spread of the feet below which the slope of the ground counts as unknown
 
 
@@ -284,6 +288,30 @@ def terrain_heights(terrain: Terrain, start: Array, end: Array, count: int = 5) 
     """
     fractions = [(k + 1.0) / (count + 1.0) for k in range(count)]
     return [terrain.height(*(start[:2] + f * (end[:2] - start[:2]))) for f in fractions]
+
+
+def away_from_edges(terrain: Terrain, place: Array, heading: Array, height: float) -> Array:
+    """Return the nearest of nine places along the heading without an edge of the terrain beside it, (2,), [m].
+
+    The rises between neighbors of places 0.075 h apart differ at an edge, and are equal on a slope. A place counts as
+    even if those within 0.15 h do not differ by more than 0.05 h. Without an even place the desired place is returned.
+
+    Args:
+        terrain: The terrain.
+        place: Desired place, (2,), [m], world axes.
+        heading: Unit vector, (2,), dimensionless, world axes.
+        height: Height h of the center of mass of the standing robot, [m].
+    """
+    length = _EDGE * height
+    reach = range(-_SHIFTS - 2, _SHIFTS + 3)
+    heights = {k: terrain.height(*(place + k * length * heading)) for k in reach}
+    bends = {k: np.abs(heights[k + 1] - 2.0 * heights[k] + heights[k - 1]) for k in reach[1:-1]}
+    shift, free = 0.0, False
+    for k in sorted(reach[2:-2], key=abs):
+        even = reduce(np.maximum, [bends[k - 1], bends[k], bends[k + 1]]) <= UNEVEN * height
+        shift = where(free, shift, where(even, float(k), 0.0))
+        free = even | free
+    return place + shift * length * heading
 
 
 def _turned(place: Array, angle: Any) -> Array:

@@ -11,6 +11,8 @@ from legged.compiler.ir import where
 from legged.spatial import Array
 
 _RAMP = 1.0 / 3.0  # of the swing, in which a foot accelerates forward, and in which it decelerates
+_REPLAN = 0.1  # of a swing: time constant with which the landing place of a swinging foot moves
+_DECIDED = 0.3  # of a swing: time after which the landing place stays on its tread of stairs
 
 
 class Swing(NamedTuple):
@@ -54,6 +56,29 @@ def swing_path(progress: Any, duration: Any, start: Array, end: Array, peak: Any
         np.array([step[0] * ds, step[1] * ds, lift * dhalf]),
         np.array([step[0] * dds, step[1] * dds, lift * ddhalf]),
     )
+
+
+def moved_target(
+    last: Array, wanted: Array, progress: Any, duration: Any, slope: Array, ledge: Any, dt: float
+) -> Array:
+    """Return the landing place of a swinging foot after a time step, (3,), [m], world axes.
+
+    It follows the wanted place with a time constant of a tenth of the swing, so that the path is smooth. Between treads
+    of stairs it would pass an edge: it moves to another tread at once in the first 0.3 of the swing, and not later.
+
+    Args:
+        last: Landing place before, (3,), [m], world axes.
+        wanted: Wanted landing place, (3,), [m], world axes.
+        progress: Fraction of the swing that has passed, from 0 to 1.
+        duration: Duration of the swing, [s].
+        slope: Slope of the ground under the robot along world x and y, (2,), dimensionless.
+        ledge: Difference of height from this slope, beyond which two places are on different treads, [m].
+        dt: Time step, [s].
+    """
+    step = wanted - last
+    changes = np.abs(step[2] - slope @ step[:2]) > ledge
+    share = np.minimum(1.0, dt / (_REPLAN * duration + dt))
+    return last + step * where(changes, where(progress < _DECIDED, 1.0, 0.0), share)
 
 
 def swing_peak(start: Array, end: Array, clearance: Any, heights: Sequence[Any] = ()) -> Any:

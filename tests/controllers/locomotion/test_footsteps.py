@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of, terrain_heights
+from controllers.locomotion.gait.footsteps import FootstepLaw, away_from_edges, plane_of, terrain_heights
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState, contact_schedule, foot_rows
-from controllers.locomotion.gait.swing import swing_path, swing_peak
+from controllers.locomotion.gait.swing import moved_target, swing_path, swing_peak
 from legged.ground import Slope, Stairs
 
 OMEGA = 5.5  # [1/s], of a quadruped of 0.32 m
@@ -119,6 +119,31 @@ def test_landing_places_stay_within_reach_and_do_not_cross_the_other_foot():
     assert crossed[1] == pytest.approx(-0.06 + 0.06)  # half the distance of standing from the other foot
     free = steps.within_reach(np.array([0.05, 0.1]), 0, hip, feet, [0.0, 1.0], HEADING, 0.0)
     assert free == pytest.approx([0.05, 0.1])
+
+
+def test_landing_places_keep_away_from_edges_and_stay_where_there_is_none():
+    height, forward = 0.3, np.array([1.0, 0.0])
+    stairs = Stairs((0.5, 0.86), (0.1, 0.1))
+    for x in np.linspace(0.3, 1.1, 81):
+        place = away_from_edges(stairs, np.array([x, 0.2]), forward, height)
+        assert min(abs(place[0] - edge) for edge in stairs.edges) > 0.14 * height
+        assert abs(place[0] - x) <= 3 * 0.075 * height + 1e-12 and place[1] == 0.2
+    for terrain in (stairs, Slope(0.3)):
+        assert away_from_edges(terrain, np.array([0.2, 0.1]), forward, height) == pytest.approx([0.2, 0.1])
+    dense = Stairs(tuple(0.04 * k for k in range(30)), (0.1, -0.1) * 15)
+    assert away_from_edges(dense, np.array([0.6, 0.0]), forward, height) == pytest.approx([0.6, 0.0])  # no even place
+
+
+def test_a_landing_place_follows_smoothly_on_a_tread_and_moves_to_another_one_only_early_in_the_swing():
+    last, level = np.array([0.4, 0.1, 0.0]), np.zeros(2)
+    near, above = np.array([0.44, 0.1, 0.0]), np.array([0.56, 0.1, 0.1])
+    for progress, share in ((0.1, 1.0), (0.9, 0.0)):
+        moved = moved_target(last, above, progress, 1.0, level, 0.015, 0.01)
+        assert moved == pytest.approx(last + share * (above - last))
+        moved = moved_target(last, near, progress, 1.0, level, 0.015, 0.01)
+        assert moved == pytest.approx(last + (near - last) * 0.01 / 0.11)
+    uphill = np.array([0.56, 0.1, 0.16 * 0.3])
+    assert 0.4 < moved_target(last, uphill, 0.9, 1.0, np.array([0.3, 0.0]), 0.015, 0.01)[0] < 0.45
 
 
 def test_the_plane_of_the_feet_is_the_slope_and_level_across_a_line_of_feet():

@@ -50,6 +50,18 @@ def test_a_trot_stands_control_at_50_to_1000_hz():
 
 
 @pytest.mark.slow
+def test_a_trot_climbs_and_descends_known_stairs_of_a_third_of_its_height():
+    found = check([x for x in trials(4, ["stairs"]) if abs(x.rise) == 0.33])
+    assert len(found) == 8
+
+
+@pytest.mark.slow
+def test_a_trot_survives_pushes_that_change_its_velocity_by_1_meter_per_second():
+    found = check([x for x in trials(4, ["pushes"]) if x.push > 0.5])
+    assert len(found) == 32
+
+
+@pytest.mark.slow
 def test_the_earlier_law_is_measured_on_the_same_trials():
     walker = go2()
     selected = [x for x in trials(4, ["forward"]) if x.command[0] == 0.15]
