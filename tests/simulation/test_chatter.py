@@ -11,6 +11,7 @@ import legged
 import robots
 from legged.errors import SimulationWarning
 from legged.ground import paper_ground, realistic_ground
+from legged.simulation.checks import chatter
 from legged.simulation.checks.chatter import AMPLITUDE
 from legged.simulation.results.run import Run
 
@@ -109,3 +110,15 @@ def test_gaits_are_silent(ground):
                 robot, law, ground=ground(robot), until=0.5, integrator=legged.SemiImplicitEuler(5e-4)
             )
             assert runs.warnings == ()
+
+
+def test_undefined_states_of_members_that_end_in_a_probe_are_ignored():
+    robot = robots.planar_hopper()
+
+    def advance(members, schedule):
+        members.stored[:, ::2], members.stored[:, 1::2] = 1e300, -1e300
+        members.outcome[:] = 1.0, 0.0, 1.0
+
+    with np.errstate(all="raise"):
+        found = chatter._probe(robot, advance, np.zeros((2, robot.nq + robot.nv)), np.array([[0.0, 1e-3, 0.0]]))
+    assert not found.any()

@@ -98,8 +98,10 @@ def _probe(robot: Robot, advance: Advance, states: Array, intervals: Array) -> A
     probe = Members.at(states, STEPS, states.dtype)
     advance(probe, Schedule(steps, offsets))
     v = slice(robot.nq, robot.nq + robot.nv)
-    found = amplitudes(robot, np.concatenate([states[None, :, v], np.moveaxis(probe.stored[..., v], 1, 0)]))
-    return np.where((probe.outcome[:, 2] == STEPS)[:, None], found, 0.0)
+    has_all = probe.outcome[:, 2] == STEPS  # the stored states of other members are undefined
+    stored = np.where(has_all[:, None, None], probe.stored[..., v], 0.0)
+    found = amplitudes(robot, np.concatenate([states[None, :, v], np.moveaxis(stored, 1, 0)]))
+    return np.where(has_all[:, None], found, 0.0)
 
 
 def chatter_of_members(robot: Robot, advance: Advance, schedule: Schedule, members: Members, times: Array) -> str:
