@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 from legged.compiler.cache import disk
 from legged.compiler.codegen import llvm, tables
 from legged.compiler.ir.graph import Graph
+from legged.compiler.ir.tracer import gc_paused
 
 _MAX_UNUSED = 32
 """Number of modules of machine code that stay in memory without a kernel that uses them, the most recent ones."""
@@ -20,6 +21,7 @@ _loaded: WeakValueDictionary[_Key, llvm.LoadedCode] = WeakValueDictionary()
 _recent: OrderedDict[_Key, llvm.LoadedCode] = OrderedDict()
 
 
+@gc_paused()
 def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> llvm.LoadedCode:
     """Return a graph's machine code: from memory, else from the cache folder, else compiled and stored there.
 

@@ -9,9 +9,11 @@ from dataclasses import replace
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.pass_times import compiler_pass
+from legged.compiler.ir.tracer import gc_paused
 
 
 @compiler_pass("loop-invariant code motion")
+@gc_paused()
 def hoist(graph: Graph, invariant: Collection[str]) -> tuple[Graph, Graph]:
     """Return (preheader, body): the loop-invariant part of a graph, run once before a loop, and the rest.
 
