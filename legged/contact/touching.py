@@ -97,8 +97,8 @@ class TouchingSystem:
         self.mu, self.restitution = coefficients.T
         from scipy import sparse  # imported where it is used: the import takes long
 
-        self._M = sparse.block_diag(bodies.inertia, format="csc")
-        self._mobility = sparse.block_diag([np.linalg.inv(M) for M in bodies.inertia], format="csr")
+        self._M = sparse.csc_matrix(_block_diagonal(bodies.inertia))  # symmetric: rows are columns
+        self._mobility = sparse.csr_matrix(_block_diagonal([np.linalg.inv(M) for M in bodies.inertia]))
         self._J = _Jacobian.of(_contact_jacobian(bodies, detected))
         self.u_free = self._J.velocities(np.concatenate(bodies.v_free))
 
@@ -125,13 +125,10 @@ class TouchingSystem:
     @cached_property
     def diagonal(self) -> Array:
         """The blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg]."""
-        J, k = self._J.matrix, len(self.mu)
-        response = (J @ self._mobility).tocsr()
-        found = np.zeros((k, 3, 3))
-        for a in range(3):
-            for b in range(3):
-                found[:, a, b] = np.asarray(response[a::3].multiply(J[b::3]).sum(axis=1)).ravel()
-        return found
+        J = self._J.matrix
+        shape = len(self.mu), 3, J.shape[1]
+        response = (J @ self._mobility).toarray().reshape(shape)
+        return response @ J.toarray().reshape(shape).transpose(0, 2, 1)
 
     @cached_property
     def _delassus(self) -> Array:
@@ -297,6 +294,15 @@ def _impulses(
     p, u, residual = with_restitution(ground, system, target, before, h, detected.gap, guess, solve)
     ends = np.cumsum([len(part) for part in bodies.v_free])[:-1]
     return Impact(p, np.split(system.after(p), ends), residual, 0.5 * (p * (before + u)).sum())
+
+
+def _block_diagonal(blocks: Sequence[Array]) -> tuple[Array, Array, Array]:
+    """Return the entries, columns and starts of the rows of a matrix of square blocks on the diagonal."""
+    sizes = np.array([len(block) for block in blocks])
+    ends = np.cumsum(sizes)
+    columns = [np.tile(np.arange(end - size, end), size) for size, end in zip(sizes, ends, strict=True)]
+    starts = np.concatenate([[0], np.cumsum(np.repeat(sizes, sizes))])
+    return np.concatenate([np.ravel(block) for block in blocks]), np.concatenate(columns), starts
 
 
 def _contact_jacobian(bodies: Bodies, detected: Detected) -> Any:
