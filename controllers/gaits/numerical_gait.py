@@ -67,7 +67,7 @@ class NumericalGait:
         legs = leg_chains(robot)
         owners = [row for row, leg in enumerate(legs) for _ in leg.contacts]
         self._kinematics = FootKinematics(robot, [point for leg in legs for point in leg.contacts], hold)
-        self.robot = robot
+        self.robot, self._hold, self._tolerance = robot, tuple(hold), tolerance
         self.home = home_of(robot, gait.hip_height).angles if home is None else np.array(home, dtype=float)
         if self.home.shape != (robot.nj,):
             raise ShapeError(f"home must be ({robot.nj},), one entry per joint coordinate, got {self.home.shape}")
@@ -85,6 +85,19 @@ class NumericalGait:
         fits = [[self._fit(k, a, b, tolerance) for a, b in self._pieces] for k in range(self.gait.cycle)]
         size = max(fit.shape[1] for row in fits for fit in row)
         self._fits = [[np.pad(fit, ((0, 0), (0, size - fit.shape[1]))) for fit in row] for row in fits]
+
+    def __replace__(self, **changes: Any) -> NumericalGait:
+        """Return the gait fitted anew with another `gait`, for `copy.replace` and parameters that vary.
+
+        Raises:
+            DefinitionError: Another attribute changes; the others follow from the gait and the robot.
+            ReachError: The legs cannot follow the gait.
+        """
+        if others := sorted(changes.keys() - {"gait"}):
+            raise DefinitionError(
+                f"{', '.join(others)} of a NumericalGait cannot change: it follows from gait, robot and posture"
+            )
+        return NumericalGait(changes.get("gait", self.gait), self.robot, self.home, self._hold, self._tolerance)
 
     def reference(self, t: Numbers, phase: Number | None = None) -> tuple[Array, Array, Array]:
         """Return joint positions, velocities and accelerations, (nj,) each; see `Gait.reference`."""

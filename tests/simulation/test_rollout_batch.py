@@ -210,6 +210,19 @@ def test_gaits_that_are_fitted_numerically_run_in_rollouts(kind):
     assert np.abs(runs.run(0).v - plain.v).max() > 1e-3
 
 
+def test_fitted_gaits_are_fitted_anew_where_their_stride_varies():
+    robot = robots.spatial_quadruped()
+    gait = controllers.suited(controllers.Trot, robot)
+    law, strides = controllers.JointPD(gait, 60.0, 2.0), [gait.gait.stride, 0.8 * gait.gait.stride]
+    options = {"ground": realistic_ground(robot), "until": 0.01, "integrator": EULER}
+    runs = legged.rollout(robot, law, vary={"gait.gait.stride": strides}, **options)
+    shorter = replace(law, gait=controllers.suited(controllers.Trot, robot, stride=strides[1]))
+    close(runs.run(1).v, legged.simulate(robot, shorter, **options).v)
+    assert np.abs(runs.run(1).v - runs.run(0).v).max() > 1e-3
+    with pytest.raises(DefinitionError, match=r"period of a NumericalGait cannot change"):
+        legged.rollout(robot, law, vary={"gait.period": [0.5]}, **options)
+
+
 def test_members_with_other_robots_move_as_single_runs_of_the_edited_robots(biped):
     robot, law, ground = biped
     robot = robot.edit().change_joint("b_hip", rotor=legged.Rotor(1e-4, 9.0, gyroscopic=True)).build()

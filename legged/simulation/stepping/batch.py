@@ -341,6 +341,7 @@ class MemberTemplate:
         varying = dict(zip(self.varying.tolist(), parameters, strict=True))
         for i, value in enumerate(self._nominal.tolist()):
             yield varying.get(i, value)
+        raise TraceError("the closed loop has more numbers than at its start; is one computed at its first use?")
 
 
 def commanded(loop: ClosedLoop, command: Array) -> ClosedLoop:
