@@ -1,5 +1,6 @@
 """Ctrl-C keeps what is computed, in runs, rollouts, maps and the command line."""
 
+import gc
 import importlib
 import os
 import signal
@@ -33,8 +34,9 @@ that are not divided take ten seconds and more in these tests."""
 class Interrupted:
     """Sends SIGINT to this process some time after the time loop has begun, and measures the time until the end.
 
-    Python loses a KeyboardInterrupt that is raised in a destructor or in a callback. The signal is therefore sent again
-    after `LATENCY`, so that the test fails and does not wait for the end of an hour of motion.
+    Python loses a KeyboardInterrupt that is raised in a destructor or in a callback. The callbacks of the garbage
+    collector, of which hypothesis has one, are therefore removed meanwhile, and the signal is sent again after `LATENCY`,
+    so that the test fails and does not wait for the end of an hour of motion.
     """
 
     def __init__(self, monkeypatch, delay=0.6, at="loop"):
@@ -78,6 +80,8 @@ class Interrupted:
 
     def __enter__(self):
         self.handler = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
+        self.callbacks = gc.callbacks[:]
+        gc.callbacks.clear()
         self.thread.start()
         return self
 
@@ -86,6 +90,7 @@ class Interrupted:
             self.ended.set()
         self.begun.set()
         signal.signal(signal.SIGINT, self.handler)
+        gc.callbacks[:] = self.callbacks
         assert len(self.sent) == 1
         assert time.monotonic() - self.sent[0] < LATENCY
 
