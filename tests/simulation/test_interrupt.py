@@ -35,8 +35,8 @@ class Interrupted:
     """Sends SIGINT to this process some time after the time loop has begun, and measures the time until the end.
 
     Python loses a KeyboardInterrupt that is raised in a destructor or in a callback. The callbacks of the garbage
-    collector, of which hypothesis has one, are therefore removed meanwhile, and the signal is sent again after `LATENCY`,
-    so that the test fails and does not wait for the end of an hour of motion.
+    collector, of which hypothesis has one, are therefore removed meanwhile, and the signal is sent again after
+    `LATENCY`, so that the test fails and does not wait for the end of an hour of motion.
     """
 
     def __init__(self, monkeypatch, delay=0.6, at="loop"):

@@ -310,8 +310,9 @@ def _replaced(x: Any, path: list[str], value: Any) -> Any:
         return x._replace(**{name: part})
     if is_dataclass(x) and not isinstance(x, type):
         return replace(x, **{name: part})
-    if hasattr(x, "__replace__"):  # what follows from the attribute is computed anew
-        return x.__replace__(**{name: part})
+    replaced = getattr(x, "__replace__", None)
+    if replaced is not None:  # what follows from the attribute is computed anew
+        return replaced(**{name: part})
     copied = copy.copy(x)
     setattr(copied, name, part)
     return copied
