@@ -46,9 +46,9 @@ def start(app: Sphinx) -> None:
     text = (Path(app.srcdir) / f"{PAGE}.md").read_text(encoding="utf-8")
     folder = Path(app.outdir) / PAGE
     folder.mkdir(parents=True, exist_ok=True)
-    with ThreadPoolExecutor(1) as pool:
-        running.extend(pool.submit(run, code, name, folder) for code, name in PROGRAM.findall(text))
-        pool.shutdown(wait=False)
+    pool = ThreadPoolExecutor(1)
+    running.extend(pool.submit(run, code, name, folder) for code, name in PROGRAM.findall(text))
+    pool.shutdown(wait=False)  # `finish` waits for the programs
 
 
 def run(code: str, name: str, folder: Path) -> None:

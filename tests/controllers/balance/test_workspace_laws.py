@@ -227,19 +227,20 @@ def held_motion():
         h = legged.inverse_dynamics(robot, q, v, 0.0 * v)
         return legged.inertia_matrix(robot, q), law.plan(0.0, q, v).tau - h, *held_rows(robot, feet, q, v)
 
-    def rate(q, v):
+    def rate(q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         M, force, J, bias = terms(q, v)
         system = np.block([[M, -J.T], [J, np.zeros((len(J), len(J)))]])
         return v, np.linalg.solve(system, np.concatenate([force, -bias]))[: robot.nv]
 
-    step, path = 2e-3, [q]
+    step = 2e-3
+    path: list[np.ndarray] = [q]
     for _ in range(300):
         k_1 = rate(q, v)
         k_2 = rate(q + step / 2 * k_1[0], v + step / 2 * k_1[1])
         k_3 = rate(q + step / 2 * k_2[0], v + step / 2 * k_2[1])
         k_4 = rate(q + step * k_3[0], v + step * k_3[1])
-        qd, vd = (step / 6 * (a + 2 * b + 2 * c + d) for a, b, c, d in zip(k_1, k_2, k_3, k_4, strict=True))
-        q, v = q + qd, v + vd
+        q = q + step / 6 * (k_1[0] + 2 * k_2[0] + 2 * k_3[0] + k_4[0])
+        v = v + step / 6 * (k_1[1] + 2 * k_2[1] + 2 * k_3[1] + k_4[1])
         path.append(q)
     return step * np.arange(301), np.array(path)
 
