@@ -28,6 +28,8 @@ PLACES = (
     "controllers",
 )
 """Files and folders that are changed."""
+FIGURES = Path("legged/simulation/plots")
+"""Folder that is not changed: its numbers are sizes of figures."""
 
 SWAPS: dict[type, tuple[type, ...]] = {
     ast.Add: (ast.Sub,),
@@ -79,8 +81,9 @@ def mutants(root: Path, path: Path) -> Iterator[Mutant]:
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
         for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)
     }
+    free = set(_free_choices(tree))
     for node in ast.walk(tree):
-        if not isinstance(node, ast.expr) or node.lineno != node.end_lineno or node.lineno in strings:
+        if not isinstance(node, ast.expr) or node.lineno != node.end_lineno or node.lineno in strings or node in free:
             continue
         text = lines[node.lineno - 1]
         heading = text.lstrip().startswith(("def ", "class ", "@")) or "->" in text
@@ -91,6 +94,35 @@ def mutants(root: Path, path: Path) -> Iterator[Mutant]:
             if new != old:
                 before, after = text.encode()[: node.col_offset].decode(), text.encode()[node.end_col_offset :].decode()
                 yield Mutant(path, node.lineno, text, before + new + after)
+
+
+def _free_choices(tree: ast.Module) -> Iterator[ast.AST]:
+    """Yield annotations, and the numbers for which other values are as correct.
+
+    These are named tolerances and tuning parameters, default values other than 0 and 1, seeds, and the -1 in `reshape`,
+    for which NumPy accepts any negative number.
+    """
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and node in tree.body and isinstance(node.value, ast.Constant):
+            yield node.value
+        elif isinstance(node, ast.arguments):
+            for value in (*node.defaults, *node.kw_defaults):
+                yield from _tuned(value)
+        elif isinstance(node, ast.AnnAssign):
+            yield from ast.walk(node.annotation)
+            yield from _tuned(node.value)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("reshape", "default_rng"):
+            for value in node.args:
+                number = value.operand if isinstance(value, ast.UnaryOp) else value
+                if number is not value or node.func.attr == "default_rng":  # type: ignore[attr-defined]
+                    yield from (value, number)
+
+
+def _tuned(value: ast.expr | None) -> Iterator[ast.AST]:
+    """Yield the numbers of a default value other than 0 and 1."""
+    for part in ast.walk(value) if value is not None else ():
+        if isinstance(part, ast.Constant) and part.value not in (0, 1):
+            yield part
 
 
 def _variants(node: ast.expr) -> Iterator[str]:
@@ -128,7 +160,7 @@ def drawn(root: Path, number: int, seed: int, only: str) -> list[Mutant]:
     for place in PLACES:
         files = [root / place] if place.endswith(".py") else sorted((root / place).rglob("*.py"))
         for path in (file.relative_to(root) for file in files):
-            if only in str(path):
+            if only in str(path) and not path.is_relative_to(FIGURES):
                 by_line: dict[int, list[Mutant]] = {}
                 for mutant in mutants(root, path):
                     by_line.setdefault(mutant.line, []).append(mutant)
@@ -137,13 +169,23 @@ def drawn(root: Path, number: int, seed: int, only: str) -> list[Mutant]:
     return [rng.choice(choices) for choices in rng.sample(found, min(number, len(found)))]
 
 
-def names_around(path: Path, line: int) -> tuple[set[str], set[str]]:
-    """Return the names of the functions and classes around a line, and those of the others in the file."""
-    inside, others = set(), set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            (inside if node.lineno <= line <= (node.end_lineno or 0) else others).add(node.name)
-    return inside, others
+def mentions(path: Path, line: int) -> list[int]:
+    """Return the lines inside functions that mention what a line outside functions defines: a constant or field, and
+    for a line in the head of a function the lines of its body."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)]
+    names: set[str] = set()
+    found: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.lineno <= line <= (node.end_lineno or 0):
+            names |= {part.id for part in ast.walk(node) if isinstance(part, ast.Name) and type(part.ctx) is ast.Store}
+        if isinstance(node, ast.FunctionDef) and node.lineno <= line < node.body[0].lineno:
+            found |= {statement.lineno for statement in node.body}
+    for function in functions:
+        for part in ast.walk(function):
+            if isinstance(part, ast.Name | ast.Attribute) and ast.unparse(part).rpartition(".")[2] in names:
+                found.add(part.lineno)
+    return sorted(found)
 
 
 @contextmanager

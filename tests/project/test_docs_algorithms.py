@@ -11,8 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import coverage
 import pytest
+from executed_lines import Record
 
 HERE = Path(__file__).parents[1]
 PAGE = (HERE.parent / "docs" / "reference" / "algorithms.md").read_text(encoding="utf-8")
@@ -103,15 +103,17 @@ def executed(folder: Path) -> dict[tuple[str, int], set[str]]:
     subprocess.run(
         [sys.executable, "-m", "pytest", "-q", "-p", "mutants", "-p", "no:cacheprovider", *map(str, names)],
         cwd=HERE.parent,
-        env={**os.environ, "PYTHONPATH": paths, "MUTANTS_RECORD": str(folder / "lines")},
+        env={**os.environ, "PYTHONPATH": paths, "MUTANTS_RECORD": str(folder / "lines.json")},
         check=True,
     )
-    data, found = coverage.CoverageData(str(folder / "lines.coverage")), {}
-    data.read()
-    for file in data.measured_files():
-        for line, contexts in data.contexts_by_lineno(file).items():
-            nodes = [context.split("[")[0].split("::") for context in contexts if context]
-            found[file, line] = {name for node in nodes for name in (node[0], node[-1])}
+    found: dict[tuple[str, int], set[str]] = {}
+    for path, blocks in Record([folder / "lines.json"]).tests.items():
+        for (first, last), tests in blocks.items():
+            nodes = [test.split("[")[0].split("::") for test in tests]
+            for line in range(first, last + 1):
+                found.setdefault((str(HERE.parent / path), line), set()).update(
+                    x for node in nodes for x in (node[0], node[-1])
+                )
     return found
 
 

@@ -1,0 +1,69 @@
+"""The mutation study: which changes are drawn, how they are applied, and which lines a test executes."""
+
+import ast
+import importlib.util
+from pathlib import Path
+
+import pytest
+from executed_lines import EXECUTED, Record, mark_blocks
+from forked_runs import replace_code
+from mutations import Mutant, changed, mentions, mutants
+
+TEXT = '''"""A module."""
+TOLERANCE = 1e-9
+AXES = (0, 2)
+
+
+def shifted(x: float, by: float = 3.0, scale: float = 1.0) -> float:
+    """Return x + by."""
+    if x < 0.0:
+        return 0.5
+    return scale * x + by + TOLERANCE
+'''
+
+
+@pytest.fixture
+def module(tmp_path):
+    (tmp_path / "module.py").write_text(TEXT)
+    specification = importlib.util.spec_from_file_location("module", tmp_path / "module.py")
+    found = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(found)
+    return found
+
+
+def change(line: int, before: str, after: str) -> Mutant:
+    text = TEXT.splitlines()[line - 1]
+    return Mutant(Path("module.py"), line, text, text.replace(before, after))
+
+
+def test_operators_and_numbers_change_but_not_tolerances_defaults_and_texts(module, tmp_path):
+    found = {(mutant.line, mutant.after.strip()) for mutant in mutants(tmp_path, Path("module.py"))}
+    assert {line for line, _ in found} == {3, 8, 9, 10}
+    assert {(8, "if (x <= 0.0):"), (10, "return (scale * x + by - TOLERANCE)"), (3, "AXES = (0, 3)")} <= found
+
+
+def test_a_change_inside_a_function_replaces_its_code_and_another_asks_for_an_import(module, tmp_path):
+    for mutant, result in ((change(9, "0.5", "0.7"), True), (change(3, "2", "3"), False)):
+        with changed(tmp_path, mutant):
+            assert replace_code(tmp_path, mutant) is result
+    assert (module.shifted(-1.0), module.AXES, (tmp_path / "module.py").read_text()) == (0.7, (0, 2), TEXT)
+
+
+def test_the_blocks_that_are_executed_are_recorded(tmp_path):
+    space = {}
+    exec(compile(mark_blocks(ast.parse(TEXT), "module.py"), "module.py", "exec"), space)
+    EXECUTED.clear()
+    assert space["shifted"](1.0) == 4.0 + 1e-9
+    assert set(EXECUTED) == {"module.py:8-9", "module.py:10-10"}
+
+
+def test_the_tests_of_a_line_are_those_that_execute_the_smallest_block_around_it(tmp_path):
+    (tmp_path / "a.json").write_text('[{"one": 0.1, "two": null}, {"m.py:8-12": [0, 1], "m.py:9-9": [1]}]')
+    record = Record([tmp_path / "a.json"])
+    assert record.durations == {"one": 0.1}
+    assert [record.tests_of_line("m.py", line) for line in (8, 9, 20)] == [{"one", "two"}, {"two"}, set()]
+
+
+def test_a_constant_is_executed_where_it_is_mentioned_and_a_default_in_the_body(module, tmp_path):
+    assert mentions(tmp_path / "module.py", 2) == [10]
+    assert 8 in mentions(tmp_path / "module.py", 6)
