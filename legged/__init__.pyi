@@ -41,6 +41,7 @@ from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBa
 from legged.robot.configuration import configuration_rate, difference, integrate, random_configuration
 from legged.robot.construction.builder import Limb, RobotBuilder, rpy
 from legged.robot.construction.edit import RobotEditor
+from legged.robot.construction.group import RobotGroup, combine
 from legged.robot.construction.random_tree import random_tree
 from legged.robot.inertia import Inertia, box_inertia, cylinder_inertia, point_mass, rod_inertia, sphere_inertia
 from legged.robot.joint import (
@@ -122,6 +123,7 @@ __all__ = [
     "Robot",
     "RobotBuilder",
     "RobotEditor",
+    "RobotGroup",
     "Rollouts",
     "Rotor",
     "Run",
@@ -142,6 +144,7 @@ __all__ = [
     "box_inertia",
     "center_of_mass",
     "center_of_mass_jacobian",
+    "combine",
     "compile",
     "conditioning",
     "configuration_rate",

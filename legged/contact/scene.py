@@ -36,6 +36,7 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError, UnknownNameError
 from legged.ground.terrain import Flat
+from legged.robot.construction.group import RobotGroup
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.robot.shapes import Box, Capsule, Sphere, shape_with
@@ -79,7 +80,7 @@ class Scene:
     """A robot, free bodies and a rigid ground with their collision pairs.
 
     Attributes:
-        robots: The robot, then the free bodies as robots of one link.
+        robots: The robot, which may be a group of robots, then the free bodies as robots of one link.
         ground: The terrain and the contact law.
         pairs: Collision pairs with their contact candidates; see `legged.contact.pairs`.
     """
@@ -177,8 +178,8 @@ def pairs_of(
     """Return the collision pairs of a scene.
 
     By default, in this order: contact points of the robot with the terrain; shapes of free bodies with the terrain;
-    shapes of the robot's links with those of free bodies; those of free bodies with each other; contact points of the
-    robot and shapes of free bodies with each obstacle.
+    shapes of the robot's links with those of free bodies; those of free bodies with each other; shapes of links of
+    different robots of a group; contact points of the robot and shapes of free bodies with each obstacle.
 
     Args:
         robots: The robot, then the free bodies.
@@ -206,6 +207,9 @@ def pairs_of(
     colliding = [(name, body.name) for name in shaped for body in bodies]
     for one, other in [*colliding, *combinations([body.name for body in bodies], 2)]:
         found += _between(links[one], links[other])
+    for a, b in _shaped_pairs(robot):
+        if a.body != b.body and _member(robot, a) != _member(robot, b):
+            found += _between((0, a), (0, b))
     touching = [link.name for link in robot.links if any(contact.link == link.index for contact in robot.contacts)]
     for name in [*touching, *(body.name for body in bodies)] if obstacles else ():
         found += [pair for obstacle in obstacles for pair in _on_obstacle(robots, links[name], *obstacle)]
@@ -213,18 +217,30 @@ def pairs_of(
 
 
 def self_pairs(robot: Robot) -> tuple[Pair, ...]:
-    """Return the pairs of shapes of different links of a robot; see `Rigid.self_collision`."""
+    """Return the pairs of shapes of different links of a robot, or of each robot of a group; see `Rigid`."""
     poses = [motion(robot, robot.neutral())]
     carriers = {link.body for link in robot.links}
     found: list[Pair] = []
-    for one, other in combinations([link for link in robot.links if link.shapes], 2):
+    for one, other in _shaped_pairs(robot):
         bodies = one.body, other.body
-        if one.body == other.body or any(_carrier(robot, a, carriers) == b for a, b in (bodies, bodies[::-1])):
+        if _member(robot, one) != _member(robot, other) or one.body == other.body:
+            continue
+        if any(_carrier(robot, a, carriers) == b for a, b in (bodies, bodies[::-1])):
             continue
         pairs = _between((0, one), (0, other))
         if all(contact.gap > 0.0 for pair in pairs for contact in pair.detect(poses, Flat())):
             found += pairs
     return tuple(found)
+
+
+def _shaped_pairs(robot: Robot) -> list[tuple[PlacedLink, PlacedLink]]:
+    """Return all pairs of links of a robot that have shapes."""
+    return list(combinations([link for link in robot.links if link.shapes], 2))
+
+
+def _member(robot: Robot, link: PlacedLink) -> int:
+    """Return the number of the robot of a group that a link belongs to; -1 for a link of a single robot."""
+    return robot.member_of_link.get(link.index, -1) if isinstance(robot, RobotGroup) else -1
 
 
 def _carrier(robot: Robot, body: int, carriers: set[int]) -> int:

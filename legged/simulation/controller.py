@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, Protocol
 
@@ -246,10 +246,14 @@ def adapt(controller: Any) -> Controller:
 
     Args:
         controller: An object with a method `torque` or `start`, a callable tau = controller(t, q, v, wrenches), or None
-            for zero forces.
+            for zero forces; for a group of robots, a mapping from the names of robots to controllers.
     """
     if controller is None:
         return _ZeroTorque(None)
+    if isinstance(controller, Mapping):
+        from legged.simulation.robot_controllers import RobotControllers  # needs this module
+
+        return _ControllerAdapter(RobotControllers(controller))
     if hasattr(controller, "torque") or hasattr(controller, "start"):
         return _ControllerAdapter(controller)
     if callable(controller):
@@ -359,7 +363,7 @@ class LawDefinition(Protocol):
         ...
 
 
-ControllerLike = TorqueLaw | LawDefinition | Callable[[Any, Array, Array, Array], Array] | None
+ControllerLike = TorqueLaw | LawDefinition | Callable[[Any, Array, Array, Array], Array] | Mapping[str, Any] | None
 """What `simulate` and `rollout` take as a controller; `adapt` turns it into a `Controller`."""
 CommandedFunction = Callable[[Any, Array, Array, Array, Any], Array]
 """A function (t, q, v, wrenches, command) -> torques, which `Simulation` takes as a controller."""

@@ -30,7 +30,7 @@ from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_run
 from legged.simulation.checks.contact_law import violation_message
 from legged.simulation.checks.divergence import DivergenceCheck
-from legged.simulation.checks.fall import Fall, Termination
+from legged.simulation.checks.fall import Fall, Termination, can_fall
 from legged.simulation.checks.stable_step import largest_stable_step
 from legged.simulation.closed_chains import ClosedChainLoop
 from legged.simulation.closed_loop import ClosedLoop
@@ -183,7 +183,7 @@ def simulate_loop(
     robot = loop.robot
     check_integrator(loop, integrator)
     if fall is None:
-        fall = loop.ground is not None and robot.base.kind != "fixed"
+        fall = can_fall(robot, loop.ground)
     if fall is True:
         fall = Fall()
     condition = fall.detector(robot, loop.ground, q) if isinstance(fall, Fall) else fall or None

@@ -14,6 +14,7 @@ from legged.contact.rigid import Rigid
 from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.configuration import read
+from legged.robot.construction.group import RobotGroup
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -24,7 +25,7 @@ Termination = Callable[[float, Array, Array], Any]
 @checked
 @dataclass(frozen=True)
 class Fall:
-    """A robot has fallen when its base is too low or tilts too far.
+    """A robot has fallen when its base is too low or tilts too far; of a group, when a robot with a moving base has.
 
     Attributes:
         height: Lowest height of the base origin over the ground below it, as a fraction of the initial height.
@@ -59,13 +60,36 @@ class Fall:
             robot: The robot. ground: The ground. q: Initial configuration, (nq,).
         """
         (q,) = read(robot, q=q)
-        R, origin = robot.base.pose(q[: robot.base.nq])
-        return FallLimits(self.height * float(_clearance(ground, origin)), R[2].copy(), self.tilt)
+        return FallLimits(tuple(self._of(ground, *pose(q)) for _, pose in _moving_bases(robot)))
+
+    def _of(self, ground: Ground | Rigid | None, R: Array, origin: Array) -> BaseLimits:
+        return BaseLimits(self.height * float(_clearance(ground, origin)), R[2].copy(), self.tilt)
+
+
+def can_fall(robot: Robot, ground: Ground | Rigid | None) -> bool:
+    """Return whether runs of a robot end at a fall by default: with a ground and a moving base.
+
+    Args:
+        robot: The robot. ground: The ground.
+    """
+    members = robot.members if isinstance(robot, RobotGroup) else ()
+    return ground is not None and any(one.base.kind != "fixed" for one in (robot, *(m.robot for m in members)))
+
+
+Pose = Callable[[Array], tuple[Array, Array]]
+
+
+def _moving_bases(robot: Robot) -> list[tuple[str, Pose]]:
+    """Return the name of each base link that can fall, and its pose (R (3, 3), origin (3,) [m]) as a function of q."""
+    if not isinstance(robot, RobotGroup):
+        return [(robot.links[0].name, lambda q: robot.base.pose(q[: robot.base.nq]))]
+    moving = [member for member in robot.members if member.robot.base.kind != "fixed"]
+    return [(robot.links[member.links[0]].name, member.base_pose) for member in moving]
 
 
 @dataclass(frozen=True, eq=False)
-class FallLimits:
-    """Limits beyond which a robot has fallen.
+class BaseLimits:
+    """Limits beyond which a base has fallen.
 
     Attributes:
         lowest: Lowest height of the base origin over the ground below it, [m].
@@ -77,27 +101,44 @@ class FallLimits:
     up: Array
     tilt: float
 
+
+@dataclass(frozen=True, eq=False)
+class FallLimits:
+    """Limits beyond which a robot has fallen.
+
+    Attributes:
+        bases: Limits of its base, or of the moving bases of a group in order.
+    """
+
+    bases: tuple[BaseLimits, ...]
+
     def termination_code(self, robot: Robot, ground: Ground | Rigid | None, q: Array) -> Any:
         """Return 1.0 if the base is too low, 2.0 if it tilts too far, 0.0 otherwise. The function can be traced.
+
+        The codes of base k of a group, from 0, are 2 k + 1 and 2 k + 2.
 
         Args:
             robot: The robot. ground: The ground. q: Configuration, (nq,).
         """
-        R, origin = robot.base.pose(q[: robot.base.nq])
-        tilted = where(R[2] @ self.up < np.cos(self.tilt), 2.0, 0.0)
-        return where(_clearance(ground, origin) < self.lowest, 1.0, tilted)
+        code: Any = 0.0
+        for k, (limits, (_, pose)) in reversed(list(enumerate(zip(self.bases, _moving_bases(robot), strict=True)))):
+            R, origin = pose(q)
+            tilted = where(R[2] @ limits.up < np.cos(limits.tilt), 2.0 * k + 2.0, code)
+            code = where(_clearance(ground, origin) < limits.lowest, 2.0 * k + 1.0, tilted)
+        return code
 
     def message(self, robot: Robot, code: int) -> str:
         """Return the message of a termination code.
 
         Args:
-            robot: The robot. code: 1 or 2, see `termination_code`.
+            robot: The robot. code: See `termination_code`; not zero.
         """
-        name = robot.links[0].name
+        base, is_tilted = divmod(code - 1, 2)
+        limits, name = self.bases[base], _moving_bases(robot)[base][0]
         name = f"the {name}" if name.isalpha() else f"link {name!r}"
-        if code == 1:
-            return f"{name} fell below {self.lowest:.3g} m"
-        return f"{name} leaned over by more than {self.tilt:.3g} rad"
+        if not is_tilted:
+            return f"{name} fell below {limits.lowest:.3g} m"
+        return f"{name} leaned over by more than {limits.tilt:.3g} rad"
 
 
 def _clearance(ground: Ground | Rigid | None, origin: Array) -> Any:

@@ -211,14 +211,22 @@ def _find(setup: Setup, name: str) -> Any:
                 raise UnknownNameError("part of a rollout", part, [*setup._fields, "gait"])
             kind = "nothing" if found is None else type(found).__name__
             raise UnknownNameError(f"field of {'.'.join(seen)} ({kind})", part, names)
-        found = found[int(part)] if isinstance(found, tuple | list) and part.isdecimal() else getattr(found, part)
+        found = _field(found, part)
         seen.append(part)
     return found
+
+
+def _field(x: Any, name: str) -> Any:
+    if isinstance(x, Mapping):
+        return x[name]
+    return x[int(name)] if isinstance(x, tuple | list) and name.isdecimal() else getattr(x, name)
 
 
 def _field_names(x: Any) -> list[str]:
     if isinstance(x, Setup):
         return list(x._fields)
+    if isinstance(x, Mapping):
+        return list(x)
     if isinstance(x, tuple | list):
         return [str(i) for i in range(len(x))]
     if is_dataclass(x):
@@ -267,8 +275,7 @@ def _list_numbers(x: Any, path: str, found: dict[str, Any], seen: set[int]) -> N
         numbers = np.asarray(x, dtype=float)
     except (TypeError, ValueError):
         for name in _field_names(x):
-            part = x[int(name)] if isinstance(x, tuple | list) else getattr(x, name)
-            _list_numbers(part, f"{path}.{name}", found, seen | {id(x)})
+            _list_numbers(_field(x, name), f"{path}.{name}", found, seen | {id(x)})
     else:
         if numbers.size:
             found[path] = x
@@ -302,6 +309,8 @@ def _replaced(x: Any, path: list[str], value: Any) -> Any:
     if not path:
         return value
     name, rest = path[0], path[1:]
+    if isinstance(x, Mapping):
+        return {**x, name: _replaced(x[name], rest, value)}
     if isinstance(x, tuple | list) and not hasattr(x, "_fields"):
         i = int(name)
         return type(x)([_replaced(part, rest, value) if k == i else part for k, part in enumerate(x)])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,7 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.loops.constraints import independent_first
 from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
-from legged.simulation.checks.fall import Fall
+from legged.simulation.checks.fall import Fall, can_fall
 from legged.simulation.checks.stable_step import stable_step_of_loop
 from legged.simulation.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
 from legged.simulation.closed_loop import ClosedLoop
@@ -31,6 +31,7 @@ from legged.simulation.integrators import (
     TimeStepping,
 )
 from legged.simulation.rigid_loop import closed_loop
+from legged.simulation.robot_controllers import RobotControllers
 from legged.simulation.stepping.parameters import Setup
 
 Array = np.ndarray
@@ -95,7 +96,7 @@ def select_fall(fall: Fall | bool | None, robot: Robot, ground: Ground | Rigid |
         robot: The robot. ground: The ground.
     """
     if fall is None:
-        fall = ground is not None and robot.base.kind != "fixed"
+        fall = can_fall(robot, ground)
     return fall if isinstance(fall, Fall) else Fall() if fall else None
 
 
@@ -110,6 +111,7 @@ def initial_state(robot: Robot | ClosedRobot, controller: Any, q: Any, v: Any) -
         LoopError: The state does not satisfy the loop constraints.
     """
     closed, tree = (robot, robot.robot) if isinstance(robot, ClosedRobot) else (None, robot)
+    controller = RobotControllers(controller) if isinstance(controller, Mapping) else controller
     if q is None and hasattr(controller, "initial_state"):
         q, planned = controller.initial_state(tree)
         v = planned if v is None else v
