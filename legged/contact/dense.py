@@ -103,4 +103,4 @@ def twist_jacobian(robot: Robot, q: Array, body: int, rows: Array) -> Array:
             columns[k] = columns[k] + column
         if at.kind != "base":
             selected = [X[j].T @ row for row in selected]
-    return np.array(columns).T
+    return np.array(columns).reshape(robot.nv, len(rows)).T

@@ -35,8 +35,9 @@ class Bodies(NamedTuple):
     Attributes:
         poses: Their poses.
         first: Number of the first generalized velocity of the robot of each body, (B,).
-        jacobians: Twists per generalized velocity of the robot, (6, nv), body axes, of the bodies of the first robot
-            that have shapes; the twists of free bodies are their generalized velocities.
+        is_free: Whether each is a free body, whose twist is its generalized velocity, (B,).
+        jacobians: Twists per generalized velocity of their robot, (6, nv), body axes, of the bodies of articulated
+            robots that move and have shapes or contact points.
         inertia: Inertia matrix of each robot, (nv, nv).
         v_free: Velocity of each robot without impulses, (nv,), mixed units.
         extent: As in `PairTables`, (B,), [m].
@@ -44,6 +45,7 @@ class Bodies(NamedTuple):
 
     poses: Poses
     first: Array
+    is_free: Array
     jacobians: Mapping[int, Array]
     inertia: Sequence[Array]
     v_free: Sequence[Array]
@@ -52,10 +54,10 @@ class Bodies(NamedTuple):
     def reach(self, h: float) -> Array:
         """Return the distance that a point of each body may move in a step, with a margin, (B,), [m]."""
         v, speed = np.concatenate(self.v_free), np.full(len(self.first), SLACK)
-        free, own = self.first >= len(self.v_free[0]), self.v_free[0]
-        twists = v[self.first[free, None] + np.arange(6)]
-        speed[free] += _largest_speed(twists, self.extent[free])
+        twists = v[self.first[self.is_free, None] + np.arange(6)]
+        speed[self.is_free] += _largest_speed(twists, self.extent[self.is_free])
         for k, J in self.jacobians.items():
+            own = v[self.first[k] : self.first[k] + J.shape[1]]
             speed[k] += _largest_speed(J @ own, self.extent[k])
         speed[WORLD] = 0.0
         return 2.0 * h * speed
@@ -314,7 +316,7 @@ def _contact_jacobian(bodies: Bodies, detected: Detected) -> Any:
         skew = np.cross(np.eye(3), d[:, None, :])  # row i is e_i x d, so that skew @ x = d x x
         twist = sign * (detected.frame @ np.concatenate([-skew @ R, R], axis=2))
         parts = [(np.flatnonzero(body_of == body), J) for body, J in bodies.jacobians.items()]
-        free = np.flatnonzero((body_of != WORLD) & (bodies.first[body_of] >= len(bodies.v_free[0])))
+        free = np.flatnonzero(bodies.is_free[body_of])
         for own, J in [*parts, (free, None)]:
             block = twist[own] if J is None else twist[own] @ J
             column = bodies.first[body_of[own]][:, None] + np.arange(block.shape[2])

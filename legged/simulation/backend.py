@@ -13,6 +13,7 @@ import numpy as np
 from legged.compiler import compile as compile_function
 from legged.compiler.ir.expression import Expression
 from legged.errors import NotFiniteError, SingularError, TraceError
+from legged.robot.construction.group import RobotGroup
 from legged.simulation.chart import largest_rotation, normalized
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import check_stateless, independent_copy
@@ -302,7 +303,8 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
 
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> _CompiledParts | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
-    if type(loop) is not RigidLoop or not loop.bodies or len(loop.scene.candidates) <= MANY_CONTACTS:
+    several = type(loop) is RigidLoop and (loop.bodies or isinstance(loop.robot, RobotGroup))
+    if not several or len(loop.scene.candidates) <= MANY_CONTACTS:
         return None
     parts = _CompiledParts(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     try:

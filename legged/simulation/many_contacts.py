@@ -24,6 +24,7 @@ from legged.contact.rigid import FreeBody
 from legged.contact.touching import Bodies, impulses
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
+from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
 from legged.simulation.chart import drift, normalized
 from legged.simulation.closed_loop import ClosedLoop
@@ -48,8 +49,8 @@ class _Start(NamedTuple):
 
 
 class _Geometry(NamedTuple):
-    """Poses of the bodies of the robot or of free bodies and inertia matrices; of the robot also the Jacobians of the
-    bodies with shapes."""
+    """Poses of the bodies of the robot or of free bodies and inertia matrices; of the robot also the Jacobians of its
+    touching bodies in one vector, of the columns of their robot in a group."""
 
     rotation: Array
     origin: Array
@@ -82,10 +83,26 @@ class SceneInParts(RigidLoop):
         return PairTables(self.scene)
 
     @cached_property
-    def _touching_bodies(self) -> list[int]:
-        """Numbers of the bodies of the robot with shapes or contact points."""
+    def _touching_bodies(self) -> dict[int, slice]:
+        """Bodies of the robot that move and have shapes or contact points -> velocities of their robot in a group."""
         sides = [side for pair in self.scene.pairs for side in (pair.first, pair.second) if side is not None]
-        return sorted({side.body for side in sides if side.robot == 0})
+        bodies = sorted({side.body for side in sides if side.robot == 0})
+        return {body: self._robot_of[body] for body in bodies if self._robot_of[body] is not None}  # type: ignore[misc]
+
+    @cached_property
+    def _robots(self) -> list[slice]:
+        """Generalized velocities of each robot of a group that has some, or of the one robot."""
+        parts = [m.v for m in self.robot.members] if isinstance(self.robot, RobotGroup) else [slice(0, self.robot.nv)]
+        return [part for part in parts if part.stop > part.start]
+
+    @cached_property
+    def _robot_of(self) -> list[slice | None]:
+        """Generalized velocities of the robot of each body; None for bodies that do not move."""
+        robot, found = self.robot, list[slice | None]()
+        for body in range(len(robot.bodies)):
+            moving = [robot.bodies[j].v.start for j in robot.ancestors(body) if robot.bodies[j].P.shape[1]]
+            found.append(next((own for own in self._robots if moving and own.start <= moving[0] < own.stop), None))
+        return found
 
     @cached_property
     def _coefficients(self) -> Array:
@@ -113,10 +130,10 @@ class SceneInParts(RigidLoop):
         return _Start(q, v, self._free(h, t, tau, extra, q, v), extra)
 
     def _robot_geometry(self, q: Array) -> _Geometry:
-        robot, at, none = self.robot, motion(self.robot, q), np.zeros((0, 6, self.robot.nv))
-        J = [twist_jacobian(robot, q, body, np.eye(6)) for body in self._touching_bodies]
+        robot, at = self.robot, motion(self.robot, q)
+        J = [twist_jacobian(robot, q, body, np.eye(6))[:, own].ravel() for body, own in self._touching_bodies.items()]
         M = inertia_matrix(robot, q)
-        return _Geometry(np.array(at.rotation), np.array(at.origin), M, np.array(J) if J else none)
+        return _Geometry(np.array(at.rotation), np.array(at.origin), M, np.concatenate([np.zeros(0), *J]))
 
     def _robot_end(
         self, t: Any, h: Any, q: Array, v: Array, v_next: Array, start: Array, tau: Array, damping: Array, work: Any
@@ -134,7 +151,7 @@ class SceneInParts(RigidLoop):
     def _bodies_geometry(self, q: Array, inertia: Array) -> _Geometry:
         robot = self._body.applied(inertia)
         at, M = motion(robot, q), inertia_matrix(robot, q)
-        return _Geometry(at.rotation[0], at.origin[0], M, np.zeros((0, 6, 6)))
+        return _Geometry(at.rotation[0], at.origin[0], M, np.zeros(0))
 
     def _bodies_end(self, h: Any, q: Array, v: Array) -> tuple[Array, Array]:
         q, v = drift(self._body.robot, q, v, 0.5 * h)
@@ -167,10 +184,10 @@ class SceneInParts(RigidLoop):
         rows, impact = impulses(self.scene.ground, bodies, detected, *arguments, h * memory.forces[detected.numbers])
         shapes = {"t": (), "h": (), "v_next": n, "start": n, "work": (), **vectors}
         end = self._kernel(self._robot_end, **shapes)
-        v_next = impact.v_next[0]
+        v_next = np.concatenate(impact.v_next)[:n]
         q_next, v_next, works = end(t, h, start.q, start.v, v_next, part.v, tau, damping, float(impact.work))
         ends = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
-        q_others, v_others = ends(h, others.q, np.reshape(impact.v_next[1:], (-1, _V)))
+        q_others, v_others = ends(h, others.q, np.reshape(impact.v_next[len(self._robots) :], (-1, _V)))
         frames = detected.frame[np.searchsorted(detected.numbers, rows)]
         ground = memory.after_some(rows, t + 0.5 * h, h, frames, impact)
         states = np.concatenate([q_others, v_others], axis=1).ravel()
@@ -185,11 +202,19 @@ class SceneInParts(RigidLoop):
 
     def _bodies(self, start: _Start, others: _Start) -> Bodies:
         """Return all bodies in the middle of a step."""
-        nv, starts, (own, free) = self.robot.nv, self._tables.starts, self._geometry(start.q, others.q)
-        first = np.concatenate([np.zeros(starts[1], dtype=int), nv + _V * np.arange(len(others.q)), [0]])
-        inertia, v_free = [own.inertia + np.diag(start.extra), *free.inertia], [start.v_free, *others.v_free]
-        jacobians = dict(zip(self._touching_bodies, own.jacobians, strict=True))
-        return Bodies(_with_world(own, free), first, jacobians, inertia, v_free, self._tables.extent)
+        nv, (own, free) = self.robot.nv, self._geometry(start.q, others.q)
+        starts = [0 if part is None else part.start for part in self._robot_of]
+        first = np.concatenate([starts, nv + _V * np.arange(len(others.q)), [0]]).astype(int)
+        is_free = np.repeat([False, True, False], [len(starts), len(others.q), 1])
+        M = own.inertia + np.diag(start.extra)
+        inertia = [*(M[part, part] for part in self._robots), *free.inertia]
+        v_free = [*(start.v_free[part] for part in self._robots), *others.v_free]
+        widths = [part.stop - part.start for part in self._touching_bodies.values()]
+        columns = np.split(own.jacobians, np.cumsum([6 * width for width in widths])[:-1]) if widths else []
+        jacobians = {
+            body: J.reshape(6, width) for body, J, width in zip(self._touching_bodies, columns, widths, strict=True)
+        }
+        return Bodies(_with_world(own, free), first, is_free, jacobians, inertia, v_free, self._tables.extent)
 
     def poses(self, q: Array, s: Array) -> Poses:
         """Return the poses of all bodies of the scene.

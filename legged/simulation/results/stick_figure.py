@@ -13,6 +13,7 @@ from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import link_poses
 from legged.ground.ground import Ground
 from legged.ground.terrain import Flat, Slope, Stairs, Terrain
+from legged.robot.construction.group import WORLD_LINK
 from legged.robot.inertia import Inertia
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
@@ -84,12 +85,14 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequenc
     """
     points: list[tuple[int, Array]] = []
     edges: list[tuple[int, int]] = []
-    carriers: dict[int, list[PlacedLink]] = {}
+    carriers: dict[tuple[int, str], list[PlacedLink]] = {}
+    bases = _bases(robot)
     for link in robot.links:
-        carriers.setdefault(link.body, []).append(link)
+        if link.name in bases:
+            carriers.setdefault((link.body, bases[link.name]), []).append(link)
     poses = link_poses(robot, robot.neutral())
     for links in carriers.values():
-        places, lines = _rigid_part(robot, links, poses)
+        places, lines = _rigid_part(robot, links, poses, links[0].name in bases.values())
         edges += [(len(points) + a, len(points) + b) for a, b in lines]
         points += [(links[0].index, place) for place in places]
     module_of = {body: module.index for module in robot.modules for body in module.bodies}
@@ -118,14 +121,25 @@ def drawing_of(robot: Robot, bodies: Sequence[FreeBody] = (), obstacles: Sequenc
     )
 
 
+def _bases(robot: Robot) -> dict[str, str]:
+    """Return the base link of the robot to which each link belongs, by name; the world link of a group is left out."""
+    first = robot.links[0]
+    is_world = first.name == WORLD_LINK and first.inertia.is_massless and robot.base.kind == "fixed"
+    own = {} if is_world else {first.name: first.name}
+    for c in robot.connections:  # parent before child
+        own[c.child] = own.get(c.parent, c.child)
+    return own
+
+
 def _rigid_part(
-    robot: Robot, links: Sequence[PlacedLink], poses: tuple[Array, Array]
+    robot: Robot, links: Sequence[PlacedLink], poses: tuple[Array, Array], is_base: bool
 ) -> tuple[list[Array], list[tuple[int, int]]]:
     """Return the nodes, (3,) each, [m], and lines of links that are fixed to each other, in the axes of the first.
 
     Args:
         robot: The robot. links: The links.
         poses: Rotations and origins of all links with all joints at zero.
+        is_base: Whether the first link is the base of a robot.
     """
     rotations, origins = poses
     head = links[0].index
@@ -139,7 +153,7 @@ def _rigid_part(
     nodes = [np.zeros(3), *ends]
     if len(ends) >= 3:
         lines = _polygon(ends, list(range(1, len(nodes))))
-        is_joint = head != 0 or any(np.linalg.norm(place) <= _MERGE_DISTANCE for place in places)
+        is_joint = not is_base or any(np.linalg.norm(place) <= _MERGE_DISTANCE for place in places)
         return nodes, lines + [(0, end) for end in range(1, len(nodes)) if is_joint]
     lines = [(0, end) for end in range(1, len(nodes))]
     if len(ends) == 2:
@@ -149,7 +163,7 @@ def _rigid_part(
     if not ends and np.linalg.norm(center) > _MERGE_DISTANCE:
         nodes.append(2 * center)
         lines.append((0, 1))
-    if len(ends) < 2 and head == 0 and inertia.mass:
+    if len(ends) < 2 and is_base and inertia.mass:
         half = _half_rod(inertia)
         lines += [(0, len(nodes)), (0, len(nodes) + 1)]
         nodes += [center - half, center + half]
