@@ -61,7 +61,7 @@ FOLDER = Path(tempfile.mkdtemp())
 URDF, MJCF = FOLDER / "robot.urdf", FOLDER / "robot.xml"
 
 RESULTS = {
-    "Counts", "Kernel", "Robot", "Rollouts", "Run", "Impact", "Solution", "Mobility", "Readings", "ArticulatedModule",
+    "Counts", "Kernel", "Robot", "RobotGroup", "Rollouts", "Run", "Impact", "Solution", "Mobility", "Readings", "ArticulatedModule",
     "Conversion", "RosConversion", "Candidate", "ContactGeometry", "Scene", "ClosedRobot", "Home", "Gait", "GaitLaw", "Posture",
     "Reference", "FrictionLaw", "NormalLaw", "Terrain", "Base", "Leg", "NumericalGait", "JointState", "Odometry", "Loop",
     "Pendulum", "Pose", "State", "PlanarBalanceControl", "IKSolution", "IKSolutions", "Linearization", "VelocityGains", "FootSensor",
