@@ -24,7 +24,7 @@ class Walker:
     Attributes:
         name: Name in the tables.
         robot: The robot.
-        home: Standing posture.
+        home: Standing posture of `Balanced`.
     """
 
     name: str
@@ -69,7 +69,7 @@ class Walker:
 
     def law(self, gait: str | controllers.ContactSchedule = "walk") -> controllers.Locomotion:
         """Return the law for a gait, on level ground and with a zero command."""
-        return controllers.Locomotion(gait, home=self.home)
+        return controllers.Locomotion(gait)
 
     def schedule(self, gait: str) -> controllers.ContactSchedule:
         """Return the contact schedule of a named gait."""

@@ -26,6 +26,9 @@ from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
 from legged.spatial import Array
 
+_BIPED_HIPS = 0.85
+"""Height of the hips of standing robots with two legs, relative to the length of a leg."""
+
 
 @checked
 @dataclass(frozen=True, eq=False)
@@ -46,7 +49,8 @@ class Locomotion:
             height of the center of mass of the standing robot. A blind robot needs more than the height of a step.
         terrain: The terrain that the controller knows; None for a blind robot, which continues the plane through the
             last places of its feet.
-        home: Standing posture, by default that of `home_of`.
+        home: Standing posture, by default that of `home_of`; of robots with two legs with hips at 0.85 of their length,
+            so that legs reach to the side and to the front.
     """
 
     gait: str | ContactSchedule | Mapping[float, str | ContactSchedule] = "trot"
@@ -91,7 +95,7 @@ class Locomotion:
         gravity = float(np.linalg.norm(robot.gravity))
         if robot.base.nv != 6 or gravity == 0.0:
             raise DefinitionError(f"robot {robot.name!r} cannot walk: Locomotion needs a floating base and gravity")
-        home = self.home or home_of(robot)
+        home = self.home or _home(robot)
         q = np.concatenate([robot.base.configuration(np.array([0.0, 0.0, home.base_height]), np.eye(3)), home.angles])
         mass = center_of_mass(robot, q)
         height = float(mass[2])
@@ -122,6 +126,14 @@ class Locomotion:
         return tuple(schedules)
 
 
+def _home(robot: Robot) -> Home:
+    """Return the default standing posture."""
+    home = home_of(robot)
+    if len(home.legs) > 2:
+        return home
+    return home_of(robot, _BIPED_HIPS * min(leg.length for leg in home.legs))
+
+
 def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
     """Return the feet, and the places of their soles at q, (n, 3), [m], world axes."""
     rotations, origins = link_poses(robot, q)
@@ -130,7 +142,7 @@ def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
         contacts = tuple(i for i, point in enumerate(robot.contacts) if point.name in chain.contacts)
         points = np.array([robot.contacts[i].position for i in contacts])
         sole, rotation = points.mean(axis=0), rotations[chain.link]
-        feet.append(Foot(chain.link, sole, contacts, (points - sole) @ rotation.T, rotation))
+        feet.append(Foot(chain.link, sole, contacts, (points - sole) @ rotation.T, rotation, chain.columns))
         places.append(origins[chain.link] + rotation @ sole)
     return tuple(feet), np.array(places)
 

@@ -22,6 +22,7 @@ class Foot:
         contacts: Indices of the contact points in `robot.contacts`.
         offsets: Contact points relative to the sole's center in the standing posture, (k, 3), [m], base axes.
         rotation: Orientation of the link in the standing posture, (3, 3), link to base axes.
+        columns: Indices of the joints of the leg among the robot's joint coordinates.
     """
 
     link: int
@@ -29,6 +30,7 @@ class Foot:
     contacts: tuple[int, ...]
     offsets: Array
     rotation: Array
+    columns: tuple[int, ...]
 
     @property
     def is_flat(self) -> bool:
@@ -42,7 +44,8 @@ class BodyState(NamedTuple):
     Attributes:
         position, velocity: Of the center of mass, (3,), [m], [m/s], world axes.
         rotation: Of the base, (3, 3), base to world axes.
-        angular_velocity: Of the base, (3,), [rad/s], world axes.
+        angular_velocity: Average angular velocity I^-1 L, with the angular momentum L about the center of mass and the
+            inertia I of the standing robot, (3,), [rad/s], world axes.
     """
 
     position: Array

@@ -30,7 +30,7 @@ from legged.compiler.ir.expression import Expression
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
-from legged.spatial import Array, join
+from legged.spatial import Array, join, solve_symmetric
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
 _TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on the period becomes shorter
@@ -179,9 +179,10 @@ class StartedLocomotion:
         """
         robot, dt = self.robot, 1.0 / self.sampling_rate
         R, origin = robot.base.pose(q[: robot.base.nq])
-        mass, rate = center_of_mass(robot, q), momentum(robot, q, v)[3:] / robot.mass
+        mass, total = center_of_mass(robot, q), momentum(robot, q, v)
+        spin = solve_symmetric(R @ self.planner.inertia @ R.T, total[:3])
         model = WholeBodyModel(robot, q, v)
-        body = BodyState(mass, rate, R, model.point(0).twist[:3])
+        body = BodyState(mass, total[3:] / robot.mass, R, spin)
         feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
         limited = limited_command(self._command(t, memory, command), memory.command, self.height, self.gravity, dt)
         state, contact = self._gait(t, limited, wrenches, memory)

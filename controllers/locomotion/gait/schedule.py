@@ -28,7 +28,7 @@ from legged.spatial import Array
 
 _SLEW = 0.2  # [cycles per cycle], largest change of phases and duty factors in transitions, below 1
 _SHORTENING, _LENGTHENING = 10.0, 0.5  # [s/s], largest rates of the period; steps that catch a robot must come at once
-_START = 0.2  # cycles from the start of a walk to the first lift-off, in which the weight shifts to the other feet
+_START = 0.35  # cycles from the start of a walk to the first lift-off, in which the weight shifts to the other feet
 _EARLY = 0.5  # fraction of the swing after which contact ends it
 _FOREVER = 1e3  # [s], time to the lift-off of a foot that stays on the ground
 

@@ -23,7 +23,7 @@ from legged.dynamics.kinematics import (
 from legged.dynamics.sweeps import twists_and_rates
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
-from legged.spatial import Array, cross, join
+from legged.spatial import Array, cross, factor_symmetric, join, solve_factored
 
 
 class Task(NamedTuple):
@@ -221,6 +221,28 @@ def angular_momentum(
     A = momentum_matrix(robot, q)[list(axes)]
     bias = momentum_rate(robot, q, v, np.zeros(robot.nv))[list(axes)]
     return Task(A / robot.mass, (-gain * (A @ v) - bias) / robot.mass, weight, level)
+
+
+def average_angular_velocity(model: WholeBodyModel, inertia: Array, tracking: Tracking = _DEFAULT) -> Task:
+    """Return the task that the average angular velocity I^-1 L follows a reference, without feedback of orientation.
+
+    L is the angular momentum about the center of mass. The contact forces alone determine its rate, so that motions of
+    limbs relative to each other do not change it.
+
+    Args:
+        model: The robot's model.
+        inertia: I, of the robot with fixed joints about its center of mass, (3, 3), [kg m^2], world axes.
+        tracking: Velocities are angular velocities, (3,), [rad/s], world axes. Its first gain has no effect.
+
+    Source:
+        D. E. Orin, A. Goswami, "Centroidal momentum matrix of a humanoid robot", IROS 2008, for the average velocity.
+    """
+    robot, q, v = model.robot, model.q, model.v
+    factors = factor_symmetric(inertia)
+    A = momentum_matrix(robot, q)[:3]
+    J = np.array([solve_factored(factors, column) for column in A.T]).T
+    bias = solve_factored(factors, momentum_rate(robot, q, v, np.zeros(robot.nv))[:3])
+    return tracking.task(J, np.zeros(3), J @ v, bias)
 
 
 def posture(model: WholeBodyModel, positions: Array, tracking: Tracking | None = None) -> Task:

@@ -131,6 +131,24 @@ def test_tasks_reach_their_desired_accelerations_together():
     assert result.forces[:, 2].sum() == pytest.approx(robot.mass * (9.81 + 0.5), rel=1e-3)
 
 
+def test_the_average_angular_velocity_follows_its_reference_by_the_moments_of_the_contact_forces():
+    robot, q, _ = standing()
+    model = WholeBodyModel(robot, q, 0.3 * np.random.default_rng(1).normal(size=robot.nv))
+    inertia, desired = np.diag([3.0, 5.0, 6.0]), np.array([0.4, -0.3, 0.5])
+    tracking = Tracking(acceleration=desired, gains=(0.0, 0.0))
+    spin = task_functions.average_angular_velocity(model, inertia, tracking)
+    rest = posture(model, q[7:], Tracking(weight=1e-6, level=1))
+    result = whole_body(model, contacts_of(robot), [spin, rest], JointLimits.of(robot))
+    com = legged.center_of_mass(robot, q)
+    arms = [model.point(c.link, c.position).position - com for c in robot.contacts]
+    moment = np.cross(arms, result.forces).sum(axis=0)
+    np.testing.assert_allclose(moment, inertia @ desired, atol=1e-3)  # [N m], of weights 1 and 1e-9
+    turns = np.concatenate([robot.base.velocity(q[:7], desired, np.zeros(3)), np.zeros(robot.nj)])
+    fixed = legged.momentum(robot, q, turns)[:3]
+    own = task_functions.average_angular_velocity(WholeBodyModel(robot, q, turns), np.eye(3), Tracking())
+    np.testing.assert_allclose(own.A @ turns, fixed, atol=1e-12)  # [N m s]
+
+
 def test_stretched_legs_have_bounded_accelerations_and_forces():
     robot, q, v = standing()
     q = robot.neutral() + np.array([0.0] * 6 + [q[6]] + [0.0] * robot.nj)
