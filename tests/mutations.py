@@ -100,7 +100,7 @@ def _free_choices(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield annotations, and the numbers for which other values are as correct.
 
     These are named tolerances and tuning parameters, default values other than 0 and 1, seeds, and the -1 in `reshape`,
-    for which NumPy accepts any negative number.
+    for which NumPy accepts any negative number. Empty arrays of zeros equal those of ones.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and node in tree.body and isinstance(node.value, ast.Constant):
@@ -116,6 +116,10 @@ def _free_choices(tree: ast.Module) -> Iterator[ast.AST]:
                 number = value.operand if isinstance(value, ast.UnaryOp) else value
                 if number is not value or node.func.attr == "default_rng":  # type: ignore[attr-defined]
                     yield from (value, number)
+        elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "zeros":
+            sizes = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else node.args[:1]
+            if any(isinstance(size, ast.Constant) and size.value == 0 for size in sizes):
+                yield node.func
 
 
 def _tuned(value: ast.expr | None) -> Iterator[ast.AST]:

@@ -67,3 +67,12 @@ def test_the_tests_of_a_line_are_those_that_execute_the_smallest_block_around_it
 def test_a_constant_is_executed_where_it_is_mentioned_and_a_default_in_the_body(module, tmp_path):
     assert mentions(tmp_path / "module.py", 2) == [10]
     assert 8 in mentions(tmp_path / "module.py", 6)
+
+
+def test_what_numpy_does_not_distinguish_stays(tmp_path):
+    (tmp_path / "m.py").write_text("a = np.zeros((0, 3))\nb = x.reshape(-1, 3)\nc = np.random.default_rng(5)\n")
+    assert {mutant.after for mutant in mutants(tmp_path, Path("m.py"))} == {
+        "a = np.zeros((1, 3))",
+        "a = np.zeros((0, 4))",
+        "b = x.reshape(-1, 4)",
+    }
