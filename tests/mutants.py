@@ -2,9 +2,9 @@
 
 `make mutants` (or `python tests/mutants.py --number 300 --seed 1`) draws single-line changes of the numerical code
 (`mutations`) and applies each to a copy of the checkout. A run of each test file first records which lines each test
-executes (`executed_lines`). For each change the tests that execute the changed line are run, shortest first, until one
-fails, and then all tests of their files, which may take longer or use what an earlier test left in memory. The first
-runs share imported modules (`forked_runs`), the last one imports them with the change. A change is
+executes (`executed_lines`). For each change the tests that execute the changed line are run, those of its package
+first, until one fails, and then all tests of their files, which may take longer or use what an earlier test left in
+memory. The first runs share imported modules (`forked_runs`), the last one imports them with the change. A change is
 
 - killed if a test fails, or takes far longer than with the unchanged code;
 - a survivor if none does: a hole in the tests, or a change that leaves the function the same;
@@ -41,6 +41,8 @@ WITHOUT = ("tests/app", "tests/project", "tests/compiler", "tests/files", "tests
 
 LONGEST = 1.0
 """Longest computing time of a recorded test, [s]; longer ones are run with the other tests of their files."""
+FEW_FILES = 4
+"""Number of test files that are run first; collecting many files takes longer than their shortest tests."""
 FIRST = 2.0
 """Computing time of the first tests of a change, as recorded, [s]."""
 
@@ -144,8 +146,9 @@ class Study:
         return Record(sorted(self.record.glob("*.json")))
 
     def tests(self, mutant: Mutant) -> tuple[list[str], list[str]]:
-        """Return the recorded tests that execute the changed line, shortest first, and all test files that execute it.
+        """Return the recorded tests that execute the changed line, and all test files that execute it.
 
+        The tests of its package come first, and the shortest of them.
         A line outside functions is executed at import; its tests are those of the lines that mention its name, and then
         those of any line of its file.
         """
@@ -156,7 +159,12 @@ class Study:
             for line in mentions(self.copies[0] / path, mutant.line):
                 first |= self.lines.tests_of_line(path, line)
             rest = self.lines.tests_of_file(path) - first
-        recorded = [test for tests in (first, rest) for test in sorted(tests & durations.keys(), key=durations.get)]
+        package = "/".join(mutant.path.parent.parts).removeprefix("legged/")
+
+        def order(test: str) -> tuple[bool, float]:
+            return not test.startswith(f"tests/{package}"), durations[test]
+
+        recorded = [test for tests in (first, rest) for test in sorted(tests & durations.keys(), key=order)]
         others = sorted((first | rest) - durations.keys())  # that fail or take too long
         return recorded, list(dict.fromkeys(test.partition("::")[0] for test in [*recorded, *others]))
 
@@ -167,12 +175,10 @@ class Study:
         if not files:
             return "survived"
         with changed(worker.copy, mutant):
-            done = 0
-            for limit in (FIRST, seconds):
-                part = tests[done : bisect(totals, limit)]
-                done += len(part)
-                if part and self._fails(worker, mutant, part):
-                    return "killed"
+            within = tests[: bisect(totals, seconds)]
+            few = [test for test in tests[: bisect(totals, FIRST)] if test.partition("::")[0] in files[:FEW_FILES]]
+            if self._fails(worker, mutant, few) or (within != few and self._fails(worker, mutant, within)):
+                return "killed"
             code = worker.run_imported(["-x", *files], 3.0 * seconds)
         return {0: "survived", -signal.SIGXCPU: "undecided"}.get(code, "killed")
 
@@ -182,7 +188,7 @@ class Study:
         selection.write_text("\n".join(tests), encoding="utf-8")
         files = dict.fromkeys(test.partition("::")[0] for test in tests)
         limit = 15.0 + 5.0 * sum(self.lines.durations[test] for test in tests)
-        return worker.run(["-x", *files], limit, mutant, MUTANTS_TESTS=str(selection)) not in (0, 5)
+        return bool(tests) and worker.run(["-x", *files], limit, mutant, MUTANTS_TESTS=str(selection)) not in (0, 5)
 
     def outcomes(self, changes: list[Mutant], seconds: float) -> dict[str, list[Mutant]]:
         """Return the changes by their outcomes; known ones are read from a file, new ones added."""
