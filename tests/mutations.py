@@ -100,7 +100,8 @@ def _free_choices(tree: ast.Module) -> Iterator[ast.AST]:
     """Yield annotations, and the numbers for which other values are as correct.
 
     These are named tolerances and tuning parameters, default values other than 0 and 1, seeds, and the -1 in `reshape`,
-    for which NumPy accepts any negative number. Empty arrays of zeros equal those of ones.
+    for which NumPy accepts any negative number. Empty arrays of zeros equal those of ones, and the numbers of items of
+    a traced loop are labels.
     """
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and node in tree.body and isinstance(node.value, ast.Constant):
@@ -116,6 +117,8 @@ def _free_choices(tree: ast.Module) -> Iterator[ast.AST]:
                 number = value.operand if isinstance(value, ast.UnaryOp) else value
                 if number is not value or node.func.attr == "default_rng":  # type: ignore[attr-defined]
                     yield from (value, number)
+        elif isinstance(node, ast.withitem) and ast.unparse(node.context_expr).startswith("item("):
+            yield from ast.walk(node)
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "zeros":
             sizes = node.args[0].elts if isinstance(node.args[0], ast.Tuple) else node.args[:1]
             if any(isinstance(size, ast.Constant) and size.value == 0 for size in sizes):

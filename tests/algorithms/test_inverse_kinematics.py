@@ -47,7 +47,9 @@ def test_convergence_is_quadratic_near_the_solution():
     there = near(robot, start, rng, 1e-3)
     ik = InverseKinematics(robot, {**dict.fromkeys(LEGS, "position"), "trunk": "pose"})
     wanted = {name: target_of(robot, there, name, kind) for name, kind in ik.targets.items()}
-    assert ik.solve(start, wanted).iterations <= 4
+    steps = ik.solve(start, wanted).iterations
+    assert steps <= 4
+    assert [ik.solve(start, wanted, iterations=n, partial=True).converged for n in (steps - 1, steps)] == [False, True]
 
 
 def test_orientations_half_a_turn_away_are_reached():

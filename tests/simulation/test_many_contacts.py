@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import legged
+from controllers import JointPD, Posture
 from legged.compiler.ir.pass_times import CompilationReport
 from legged.contact import Box, Capsule, Cylinder, FreeBody, Material, Rigid, Sphere
 from legged.contact.pair_tables import PairTables
@@ -50,7 +51,8 @@ def mixed(restitution=0.0):
 
 def loops(kind, robot, ground, bodies):
     q, v = np.zeros(robot.nq), np.full(robot.nv, -2.0)
-    started, _ = adapt(None).start(robot, ground, q, v)
+    servo = JointPD(Posture(np.array([0.2])), kp=20.0, kd=3.0)  # integrated implicitly
+    started, _ = adapt(servo).start(robot, ground, q, v)
     loop = kind(robot, started, ground, 0, (), [], bodies)
     return loop, q, loop.initial(v, np.zeros(0))
 
