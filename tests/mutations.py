@@ -104,8 +104,10 @@ def _free_choices(tree: ast.Module) -> Iterator[ast.AST]:
     a traced loop are labels.
     """
     for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and node in tree.body and isinstance(node.value, ast.Constant):
-            yield node.value
+        if isinstance(node, ast.Assign) and node in tree.body:
+            are_several = isinstance(node.targets[0], ast.Tuple) and isinstance(node.value, ast.Tuple)
+            parts = node.value.elts if are_several else [node.value]  # type: ignore[attr-defined]
+            yield from (part for part in parts if isinstance(part, ast.Constant))
         elif isinstance(node, ast.arguments):
             for value in (*node.defaults, *node.kw_defaults):
                 yield from _tuned(value)

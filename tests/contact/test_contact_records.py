@@ -11,13 +11,13 @@ from tests.contact.test_rigid_rest import block
 G = 9.81
 
 
-def dropped(**options):
+def dropped(until=0.74, **options):
     """Return a run of a block of 2 kg that falls 0.1 m, with samples of 37 steps."""
     robot = block(lower_only=True)
     q = robot.neutral()
     q[6] = 0.05 + 0.1
     given = {"integrator": legged.TimeStepping(1e-3), "sample": 0.037, "fall": False, **options}
-    return legged.simulate(robot, ground=Rigid(0.5), q=q, until=0.74, **given)
+    return legged.simulate(robot, ground=Rigid(0.5), q=q, until=until, **given)
 
 
 @pytest.mark.parametrize("compiled", [True, False])
@@ -35,6 +35,8 @@ def test_peak_and_first_touch_are_those_of_the_impact():
     """The block closes its gap at sqrt(2 g d) in the step that holds the time sqrt(2 d / g)."""
     run, touch, speed = dropped(), np.sqrt(0.2 / G), np.sqrt(0.2 * G)
     assert np.abs(run.contacts.first_touch - touch).max() < 1.5e-3  # [s], one and a half steps
+    last = dropped(until=0.148)  # four samples, the touch behind the third
+    np.testing.assert_array_equal(last.contacts.first_touch, run.contacts.first_touch)
     share = (
         run.contacts.peak[-1].sum() * 1e-3 / (2.0 * speed)
     )  # the impact takes one step to close the gap, one to stop

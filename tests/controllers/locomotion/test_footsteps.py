@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from controllers.locomotion.gait.footsteps import FootstepLaw, away_from_edges, plane_of, terrain_heights
+from controllers.locomotion.gait.footsteps import FootstepLaw, Sway, away_from_edges, plane_of, terrain_heights
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState, contact_schedule, foot_rows
 from controllers.locomotion.gait.swing import moved_target, swing_path, swing_peak
+from controllers.locomotion.motion import BodyReference
 from legged.ground import Slope, Stairs
 
 OMEGA = 5.5  # [1/s], of a quadruped of 0.32 m
@@ -192,3 +193,20 @@ def test_a_swing_leaves_and_lands_at_rest_and_clears_a_stair():
     assert smooth.sum() == len(times) - 3
     rate, mean = np.diff(velocity, axis=0) / between, (acceleration[1:] + acceleration[:-1]) / 2
     assert rate[smooth] == pytest.approx(mean[smooth], abs=0.2)
+
+
+def test_the_sway_of_the_center_of_mass_turns_with_the_heading():
+    sway = Sway(3.0, np.array([[0.01, 0.02], [0.0, 0.01]]), np.array([[-0.03, 0.005], [0.02, 0.0]]))
+    heading, yaw_rate = 0.4, 0.7
+    axis = np.array([np.cos(heading), np.sin(heading)])
+    velocity = np.array([0.5, -0.2, 0.1])
+    swaying = BodyReference(np.array([1.0, 2.0, 0.3]), velocity, np.eye(3), yaw_rate, axis, sway)
+    straight = swaying._replace(sway=Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2))))
+    for time in (0.0, 0.3, 1.1):
+        angle = heading + yaw_rate * time
+        turn = np.array([[np.cos(angle), -np.sin(angle)], [np.sin(angle), np.cos(angle)]])
+        for one, other, part in zip(swaying.after(time), straight.after(time), sway.after(time), strict=True):
+            np.testing.assert_allclose(one - other, [*turn @ part, 0.0], atol=1e-15)
+    step = 1e-5  # [s], for the derivative of a sine with 6 rad/s, exact to (6 step)^2 of 0.2 m/s
+    one, other = sway.after(0.2 - step)[0], sway.after(0.2 + step)[0]
+    np.testing.assert_allclose((other - one) / (2.0 * step), sway.after(0.2)[1], atol=1e-9)
