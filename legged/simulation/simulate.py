@@ -96,7 +96,8 @@ def simulate(
     Args:
         robot: The robot, or one with closed loops, `legged.loops.ClosedRobot`.
         controller: A callable tau = controller(t, q, v, wrenches), an object as `Controller` describes, or None for
-            zero torques.
+            zero torques; for a group of robots also a mapping from names of robots to controllers, see
+            `legged.combine`.
         until: End time, [s].
         ground: A compliant `Ground`, a `Rigid` ground, or None for no ground.
         q, v: Initial configuration (nq,) and velocity (nv,). Without q, the controller's `initial_state(robot)`, or

@@ -73,8 +73,14 @@ def stepped(loop, q, s, count, t=0.0):
 
 
 def mixed_group():
-    parts = {"a": block(), "hopper": robots.planar_hopper(), "arm": arm()}
-    return legged.combine(parts, at={"arm": (0.0, 0.0, 2.0), "hopper": (0.0, 5.0, 0.0)})
+    """Return robots of all bases, one with a joint that follows another, one turned."""
+    belt = legged.RobotBuilder("belt", legged.Link("post"), base=legged.FixedBase()).couple("j1", "j0", -2.0, 0.1)
+    for k, above in enumerate(("post", "l0")):
+        link = legged.Link(f"l{k}", legged.box_inertia(1.0, (0.1, 0.2, 0.3), (0.0, 0.1, 0.1)))
+        belt.add(legged.Revolute(f"j{k}", "x"), link, to=above, at=(0.0, 0.0, 0.3))
+    parts = {"a": block(), "hopper": robots.planar_hopper(), "belt": belt.build(), "arm": arm()}
+    places = {"belt": (0.0, 0.0, 2.0), "hopper": (0.0, 5.0, 0.0)}
+    return legged.combine(parts, at=places, rotation={"belt": legged.rpy(0.5, 0.3, 0.2)})
 
 
 def test_energies_and_power_of_a_group_are_the_sums_of_those_of_its_robots():

@@ -118,6 +118,9 @@ def _rows(x: Array) -> Array:
 class RobotGroup(Robot):
     """Several robots as one robot; see `combine`.
 
+    `edit`, `locked`, `without`, `fused` and a saved description give a plain robot without members, whose links are
+    those of one robot for the choice of collision pairs.
+
     Attributes:
         members: The robots, in the order of q and v.
     """
@@ -175,7 +178,8 @@ def combine(
         run = legged.simulate(pair, {"left": law, "right": other}, ground=legged.Rigid(), q=q, v=v, until=2.0)
 
     The robots may have fixed, planar and floating bases, and the same robot may occur several times. On a
-    `legged.Rigid` ground the shapes of links of different robots collide.
+    `legged.Rigid` ground the shapes of links of different robots collide. Controllers in a mapping act on their own
+    robot and see its state alone; see `legged.simulation.robot_controllers`.
 
     Args:
         robots: Name of each robot in the group -> the robot.
@@ -204,7 +208,7 @@ def combine(
         place = placement(f"robot {own!r}", at.get(own, (0.0, 0.0, 0.0)), rotation.get(own))
         carrier = _carrier(own, robot)
         order += _add(builder, own, robot, carrier, place)
-        alone = robot.edit().change_robot(gravity=place.rotation.T @ gravity).build() if own in rotation else robot
+        alone = replace(robot, gravity=place.rotation.T @ gravity) if own in rotation else robot
         members.append((own, alone, place))
     built = builder.build(order=order)
     index_of = {link.name: link.index for link in built.links}
