@@ -174,8 +174,9 @@ def combine(
     """Return several robots as one, for simulations in which they meet.
 
         pair = legged.combine({"left": robot, "right": robot})
-        q, v = pair.join_states({"left": q_left, "right": q_right})
-        run = legged.simulate(pair, {"left": law, "right": other}, ground=legged.Rigid(), q=q, v=v, until=2.0)
+        beside = q + np.array([0.0, 0.0, 0.0, 0.0, 0.0, 1.0, 0.0, *np.zeros(12)])  # 1 m to the left
+        states = pair.join_states({"left": beside, "right": q}, {"left": v, "right": v})
+        run = legged.simulate(pair, {"left": law, "right": law}, ground=ground, q=states[0], v=states[1], until=0.01)
 
     The robots may have fixed, planar and floating bases, and the same robot may occur several times. On a
     `legged.Rigid` ground the shapes of links of different robots collide. Controllers in a mapping act on their own
