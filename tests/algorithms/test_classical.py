@@ -24,7 +24,7 @@ FORWARD = {
     "absolute": lambda *given: articulated.forward_dynamics(*given, coordinates="absolute"),
     "L^T D L": sparsity.forward_dynamics,
 }
-SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 300))]
+SEEDS = range(300)
 
 
 def case(seed: int, coupled: bool = False):

@@ -20,7 +20,7 @@ from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError
 
 VERSIONS = tuple(divide_and_conquer.VERSIONS)
-SEEDS = [*range(8), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(8, 300))]
+SEEDS = range(300)
 
 
 def case(seed: int, links: int | None = None):

@@ -8,7 +8,7 @@ from benchmarks.contact.rows import DRAKE, MUJOCO, OURS, Row
 from benchmarks.contact.stacks import LEAN, critical_friction
 
 
-@pytest.mark.parametrize("name", ["feet", "arch"])
+@pytest.mark.parametrize("name", ["feet", pytest.param("arch", marks=pytest.mark.slow)])
 def test_a_short_test_runs(name):
     rows = CASES[name](True)
     assert rows and all(MUJOCO in row.values for row in rows)

@@ -137,9 +137,8 @@ def test_distributed_forces_leave_nothing_to_drive_the_base(case):
     assert np.abs(felt @ d - (generalized - tau)).max() < 1e-9 * scale  # a 6x6 solve with weights 1e-7 to 1
 
 
-@pytest.mark.parametrize(
-    ("case", "velocity"), [(biped_walk, (0.1, 0, 0)), pytest.param(quadruped_trot, (0, 0.3, 0), marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize(("case", "velocity"), [(biped_walk, (0.1, 0, 0)), (quadruped_trot, (0, 0.3, 0))])
 def test_walks_twenty_seconds_on_a_stiff_floor_at_its_speed_and_survives_a_push(case, velocity):
     robot, gait = case()
     ground = realistic_ground(robot)
