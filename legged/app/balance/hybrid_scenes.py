@@ -189,15 +189,6 @@ class ControlBesidePlates:
         return self.law.update(t, phase, q[:n], v[:n], wrenches, memory)
 
 
-def plate_shaking(t: Any) -> Array:
-    """Return the forces of the motors that shake both plates, (2,), [N], at 7 and 11 per second.
-
-    Args:
-        t: Time, [s].
-    """
-    return np.stack([5.0 * np.sin(44.0 * t), 4.0 * np.sin(69.0 * t)])
-
-
 GANTRY_FORCE = 12.0
 """Desired force of the face on the tip of the gantry, [N]."""
 

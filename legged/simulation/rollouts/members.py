@@ -16,7 +16,7 @@ from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.simulation.backend import NO_SOLUTION, Backend
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.loop_results import Observation
-from legged.simulation.stepping.batch import CompiledBatch, MemberTemplate
+from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
 
 Array = np.ndarray
 Point = tuple[int, Array]

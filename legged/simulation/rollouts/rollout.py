@@ -35,7 +35,8 @@ from legged.simulation.results.stick_figure import drawing_of
 from legged.simulation.rigid_loop import ContactMemory, RigidLoop
 from legged.simulation.rollouts.members import MemberBackend, MemberKernels
 from legged.simulation.simulate import ProgressBar, sample_times
-from legged.simulation.stepping.batch import CompiledBatch, InitialStates, MemberTemplate, RolloutBatch
+from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
 from legged.simulation.stepping.engines import CompiledEngine, Plan, PythonEngine, SolverEngine, StepEngine, new_engine
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup

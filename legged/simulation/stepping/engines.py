@@ -27,14 +27,9 @@ from legged.simulation.integrators import (
     StepSequence,
     smooth_intervals,
 )
-from legged.simulation.stepping.batch import (
-    CompiledBatch,
-    InitialStates,
-    MemberTemplate,
-    RolloutBatch,
-    aligned_schedule,
-)
-from legged.simulation.stepping.parameters import flatten, unflatten
+from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate, aligned_schedule
+from legged.simulation.stepping.object_tree import flatten, unflatten
 
 Array = np.ndarray
 _OPERATIONS_PER_THREAD = 2_000_000

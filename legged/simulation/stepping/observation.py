@@ -14,7 +14,7 @@ from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.errors import UnknownNameError
 from legged.simulation.closed_loop import ClosedLoop
-from legged.simulation.stepping.batch import MemberTemplate
+from legged.simulation.stepping.compiled_batch import MemberTemplate
 
 Array = np.ndarray
 QUANTITIES = ("t", "phase", "q", "v", "contacts", "wrenches", "tau", "memory", "command")

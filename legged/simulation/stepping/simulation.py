@@ -40,11 +40,13 @@ from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push
 from legged.simulation.integrators import NEXT_NOT_FINITE, FixedStep, Integrator
 from legged.simulation.results.recording import contact_names
-from legged.simulation.stepping.batch import InitialStates, MemberTemplate, RolloutBatch, commanded
+from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.clock import Clock
+from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
 from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, StepEngine, new_engine
+from legged.simulation.stepping.object_tree import flatten
 from legged.simulation.stepping.observation import Contacts, Observer, argument_names, depends_on_command, observed
-from legged.simulation.stepping.parameters import ParameterSweep, Setup, flatten, numbers_of
+from legged.simulation.stepping.parameters import ParameterSweep, Setup, numbers_of
 from legged.simulation.stepping.requests import check_command_shape, check_states, rows_of, selected_robots
 from legged.simulation.stepping.start import (
     check_integrator,

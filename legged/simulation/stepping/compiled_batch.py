@@ -1,0 +1,240 @@
+"""One compiled time loop for all members of a rollout, as a function of the numbers in which they differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir.graph import Graph, record
+from legged.compiler.passes.hoist import hoist
+from legged.compiler.passes.simplify import simplify
+from legged.compiler.runtime.kernel import Kernel
+from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
+from legged.errors import NotFiniteError, SingularError, TraceError
+from legged.robot.configuration import as_vector
+from legged.simulation.backend import advance
+from legged.simulation.chart import normalized
+from legged.simulation.checks.fall import FallLimits
+from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.controller import CommandedController, check_stateless, independent_copy
+from legged.simulation.integrators import StepSequence
+from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.object_tree import unflatten
+
+Array = np.ndarray
+
+
+class MemberTemplate:
+    """The closed loop of any member as a function of the numbers in which members differ, which may be traced.
+
+    Args:
+        batch: The members. numbers: Numbers of all members, (B, m), mixed units and frames.
+        varying: Indices of numbers that may differ later.
+
+    Attributes:
+        varying: Indices of the numbers that differ, or may.
+    """
+
+    def __init__(self, batch: RolloutBatch, numbers: Array, varying: Sequence[int] = ()):
+        differs = (numbers != numbers[0]).any(axis=0)
+        differs[list(varying)] = True
+        self.batch, self.varying, self._nominal = batch, np.flatnonzero(differs), numbers[0]
+
+    def covers(self, numbers: Array) -> bool:
+        """Return whether members with these numbers differ from the first one in `varying` alone.
+
+        Args:
+            numbers: Numbers of some members, (k, m), mixed units and frames.
+        """
+        if numbers.shape[1:] != self._nominal.shape:
+            return False
+        differs = (numbers != self._nominal).any(axis=0)
+        differs[self.varying] = False
+        return not differs.any()
+
+    def member(self, parameters: Any, command: Any = None) -> tuple[ClosedLoop, FallLimits | None]:
+        """Return the closed loop of a member and the limits beyond which it has fallen.
+
+        Args:
+            parameters: Its varying numbers, (p,), mixed units and frames.
+            command: The command of its controller, (nu,), any unit; None without one.
+        """
+        own, limits = self.batch.first.loop, self.batch.first.limits
+        numbers = self._numbers(parameters)
+        vector = self.batch.sweep.robot_parameters
+        robot = own.robot
+        if vector.names:
+            robot = vector.applied(as_vector(list(islice(numbers, vector.size))))
+        controller, ground = unflatten((own.controller, own.ground), numbers, [(own.robot, robot)])
+        pushes, limits = unflatten(own.pushes, numbers), unflatten(limits, numbers)
+        loop = replace(own, robot=robot, controller=controller, ground=ground, pushes=pushes)
+        return loop if command is None else commanded(loop, command), limits
+
+    def _numbers(self, parameters: Any) -> Iterator[Any]:
+        """Yield the numbers of a member: constants, and parameters where members differ."""
+        varying = dict(zip(self.varying.tolist(), parameters, strict=True))
+        for i, value in enumerate(self._nominal.tolist()):
+            yield varying.get(i, value)
+        raise TraceError("the closed loop has more numbers than at its start; is one computed at its first use?")
+
+
+def commanded(loop: ClosedLoop, command: Array) -> ClosedLoop:
+    """Return a closed loop whose controller has a command.
+
+    Args:
+        loop: The closed loop. command: The command, (nu,), any unit.
+    """
+    return replace(loop, controller=CommandedController(loop.controller, command))
+
+
+class CompiledBatch:
+    """The time step of all members, traced once; numbers that differ between members are its parameters.
+
+    Expressions of the parameters alone are evaluated once for each member, before the time loop.
+
+    Args:
+        batch: The members. starts: Their closed loops and states. rule: Name of a method of `ClosedLoop`.
+        command: Length of the command that the controller takes at each call, nu; None if it takes none.
+        template: The members as functions of their numbers; by default of those in which they differ now.
+
+    Attributes:
+        code: The time loop; its parameters are those of the member, and then the command.
+        parameters: Parameters of the time loop without command, (B, p), or (1, 0), mixed units and frames.
+    """
+
+    def __init__(
+        self,
+        batch: RolloutBatch,
+        starts: InitialStates,
+        rule: str,
+        command: int | None = None,
+        template: MemberTemplate | None = None,
+    ):
+        self.batch, self.starts, self.rule, self.command = batch, starts, rule, command
+        self.template = template or MemberTemplate(batch, starts.numbers)
+        own, size = starts.numbers[:, self.template.varying], starts.states.shape[1]
+        shapes = {"clock": (3,), "parameters": own.shape[1:], "command": (command or 0,), "state": (size,)}
+        try:
+            graph = simplify(record(self._step, shapes))
+        finally:
+            check_stateless(batch.first.loop.controller)
+        self._preheader: Kernel | None = None
+        self.code, self.parameters = TimeLoop(_merged(graph), batch.element), own if own.shape[1] else np.zeros((1, 0))
+        if own.shape[1]:
+            preheader, body = hoist(graph, {"parameters"})
+            try:
+                hoisted = Kernel(preheader, "parameters") if preheader.output_size else None
+                parameters = np.zeros((1, 0)) if hoisted is None else np.asarray(hoisted(own))
+            except (NotFiniteError, SingularError):  # for one member, or in a branch that is never selected
+                return
+            self.code, self._preheader = TimeLoop(_merged(body), batch.element), hoisted
+            self.parameters = parameters
+
+    def loop_parameters(self, numbers: Array) -> Array:
+        """Return the parameters of the time loop for other numbers of the members, (B, p), or (1, 0).
+
+        Args:
+            numbers: Numbers of all members, (B, m), mixed units and frames.
+
+        Raises:
+            NotFiniteError, SingularError: An expression of the parameters is not finite for a member.
+        """
+        if self._preheader is not None:
+            return np.asarray(self._preheader(numbers[:, self.template.varying]))
+        return numbers[:, self.template.varying] if self.parameters.shape[1] else self.parameters
+
+    def _step(self, clock: Any, parameters: Any, command: Any, state: Any) -> tuple[Array, Any]:
+        loop, limits = self.template.member(parameters, None if self.command is None else command)
+        after, robot = advance(loop, self.rule, clock, state), self.batch.robot
+        return after, 0.0 if limits is None else limits.termination_code(robot, loop.ground, after[: robot.nq])
+
+    def largest_difference(self) -> float:
+        """Return the largest relative difference between compiled and plain time steps of some members.
+
+        The steps start near the initial states, not at them: feet that just touch the ground make the result sensitive
+        to rounding where a ground law takes the square root of the depth.
+        """
+        all_states, size = self.starts.states, self.command or 0
+        rng, count, worst, h = np.random.default_rng(0), len(all_states), 0.0, 1e-4
+        chosen = sorted({0, count // 2, count - 1})
+        loops = [self._plain_loop(i) for i in chosen]  # each for all times, which shows a state of its controller
+        dtype = self.batch.element.dtype
+        nq, times = self.batch.robot.nq, min(count, 2)  # selects the code of the rollout: for one member, or for many
+        for t in (0.0, 0.1, 0.37):
+            noise = 1e-3 * rng.standard_normal((len(chosen), all_states.shape[1]))
+            states = np.array([self._perturbed(*pair) for pair in zip(all_states[chosen], noise, strict=True)])
+            states = states.astype(dtype).astype(float)
+            members = Members.at(np.repeat(states, times, axis=0), 1, dtype)
+            schedule = Schedule(np.array([[[t, h, 1.0, 0.0]]]), np.array([0]))
+            own = self.parameters if len(self.parameters) == 1 else np.repeat(self.parameters[chosen], times, axis=0)
+            parameters = np.pad(own, ((0, 0), (0, size)))
+            self.code.run(members, parameters, schedule, threads=1)
+            for k in range(len(chosen)):
+                plain = self._plain_step(loops[k], np.array([t, h, 0.0]), states[k])
+                ended = members.outcome[times * k, 0] == NOT_FINITE
+                if ended or not np.isfinite(plain).all():
+                    worst = max(worst, 0.0 if ended and not np.isfinite(plain).all() else np.inf)
+                    continue
+                rate, other = ((y[nq:] - states[k, nq:]) / h for y in (members.stored[times * k, 0], plain))
+                worst = max(worst, float(np.abs(rate - other).max() / (1.0 + np.abs(other).max())))
+        return worst
+
+    def _perturbed(self, state: Array, noise: Array) -> Array:
+        """Return a state near another, (n,), with unit quaternions."""
+        robot, loop = self.batch.robot, self.batch.first.loop
+        q = normalized(robot, state[: robot.nq] + noise[: robot.nq])
+        return np.concatenate([q, loop.perturbed(state[robot.nq :], noise[robot.nq :])])
+
+    def _plain_loop(self, i: int) -> ClosedLoop:
+        """Return the closed loop of member i with a copy of its controller, and a command of zeros."""
+        loop = replace(self.starts.loops[i], controller=independent_copy(self.starts.loops[i].controller))
+        return loop if self.command is None else commanded(loop, np.zeros(self.command))
+
+    def _plain_step(self, loop: ClosedLoop, clock: Array, state: Array) -> Array:
+        """Return the state of a closed loop after a step of the plain equations; NaN if they have no solution."""
+        try:
+            with np.errstate(all="ignore"):
+                return advance(loop, self.rule, clock, state)
+        except (NotFiniteError, SingularError):
+            return np.full_like(state, np.nan)
+
+
+def _merged(graph: Graph) -> Graph:
+    """Return the graph of a step with the command as the last of its parameters."""
+    clock, (_, (parameters,)), (_, (command,)), state = graph.inputs
+    return replace(graph, inputs=(clock, ("parameters", (parameters + command,)), state))
+
+
+def aligned_schedule(plans: Sequence[Sequence[StepSequence]], plan_of: Array) -> Schedule:
+    """Return the schedule of a batch whose members have different step sequences between the same samples.
+
+    A member without a break time where another member has one gets an empty sequence.
+
+    Args:
+        plans: The different lists of step sequences. plan_of: Index of the list of each member, (B,), dimensionless.
+    """
+    intervals = [_split_at_samples(plan) for plan in plans]
+    most = np.max([[len(part) for part in parts] for parts in intervals], axis=0)
+    ends = np.cumsum(most)
+    pieces = np.zeros((len(plans), int(ends[-1]), 4))
+    for k, parts in enumerate(intervals):
+        for part, end in zip(parts, ends.tolist(), strict=True):
+            rows = [(p.start, p.h, p.count, p.phase) for p in part]
+            pieces[k, end - len(rows) : end] = rows
+    rows = np.full(int(ends[-1]), -1)
+    rows[ends - 1] = np.arange(len(ends))
+    return Schedule(pieces if len(plans) == 1 else pieces[plan_of], rows)
+
+
+def _split_at_samples(plan: Sequence[StepSequence]) -> list[list[StepSequence]]:
+    """Return the step sequences up to each sample."""
+    parts: list[list[StepSequence]] = [[]]
+    for sequence in plan:
+        parts[-1].append(sequence)
+        if sequence.sample is not None:
+            parts.append([])
+    return parts[:-1]
