@@ -95,6 +95,7 @@ def test_capture_point_on_a_slope_lies_on_it():
     normal = legged.rpy(0.1, -0.2, 0.0)[:, 2]
     point = sensors.capture_point(robot, q, v, origin=(0.0, 0.0, 0.1), normal=normal)
     assert normal @ (point - (0.0, 0.0, 0.1)) == pytest.approx(0.0, abs=1e-15)
+    assert normal @ sensors.capture_point(robot, q, v, normal=normal) == pytest.approx(0.0, abs=1e-15)
 
 
 def test_flight_has_no_zero_moment_point_plain_or_compiled():
