@@ -148,5 +148,6 @@ def test_a_clock_needs_fixed_steps_and_a_rate():
     for rate in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(DefinitionError, match="must be positive"):
             controllers.ZeroOrderHold(servo, rate=rate)
+    assert controllers.ZeroOrderHold(servo, rate=0.5).rate == 0.5  # an evaluation every two seconds
     with pytest.raises(DefinitionError, match="is itself a zero-order hold"):
         controllers.ZeroOrderHold(controllers.ZeroOrderHold(servo))

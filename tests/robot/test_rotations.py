@@ -1,11 +1,11 @@
-"""Euler angles of a rotation matrix reproduce it to rounding, also near gimbal lock."""
+"""Euler angles reproduce a rotation matrix to rounding, also near gimbal lock; rates of rotation vectors."""
 
 from itertools import product
 
 import numpy as np
 import pytest
 
-from legged.rotations import euler_angles, euler_matrix
+from legged.rotations import euler_angles, euler_matrix, rotation_vector_rate
 
 SEQUENCES = ["".join(letters) for letters in product("xyz", repeat=3) if letters[0] != letters[1] != letters[2]]
 
@@ -19,3 +19,15 @@ def test_euler_angles_reproduce_the_rotation_matrix_to_rounding_near_gimbal_lock
         angles[1] = lock + distance * rng.normal()
         R = euler_matrix(sequence, angles)
         assert np.abs(euler_matrix(sequence, euler_angles(sequence, R)) - R).max() < 1e-14  # rounding
+
+
+@pytest.mark.parametrize("angle", [1e-3, 0.049, 0.051, 1.0, 3.0, 6.0])
+def test_the_rate_of_a_rotation_vector_inverts_the_differential_of_the_exponential_map(angle):
+    """omega = phi_dot - (1 - cos a) / a^2 phi x phi_dot + (a - sin a) / a^3 phi x (phi x phi_dot), in child axes."""
+    rng = np.random.default_rng(0)
+    phi, omega = rng.normal(size=(2, 3))
+    phi *= angle / np.linalg.norm(phi)
+    rate = rotation_vector_rate(phi, omega)
+    once = np.cross(phi, rate)
+    second, third = (1.0 - np.cos(angle)) / angle**2, (angle - np.sin(angle)) / angle**3
+    np.testing.assert_allclose(rate - second * once + third * np.cross(phi, once), omega, atol=1e-13)  # rounding

@@ -191,6 +191,7 @@ def test_the_distribution_has_the_least_weighted_norm():
     plan = law.plan(0.0, q, v)
     F, w = np.concatenate(plan.forces), law.weights
     assert w[:3] == pytest.approx(4.0) and w[6:9] == pytest.approx(0.25)
+    assert w[3:6] == pytest.approx(1.0) and w[9:] == pytest.approx(1.0)
     R, o = robot.base.pose(q[:7])
     points = legged.point_positions(robot, q, [(c.link, c.position) for c in robot.contacts])
     G = np.hstack([np.vstack([skew(R.T @ (p - o)), np.eye(3)]) for p in points])

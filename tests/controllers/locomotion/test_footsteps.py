@@ -210,3 +210,9 @@ def test_the_sway_of_the_center_of_mass_turns_with_the_heading():
     step = 1e-5  # [s], for the derivative of a sine with 6 rad/s, exact to (6 step)^2 of 0.2 m/s
     one, other = sway.after(0.2 - step)[0], sway.after(0.2 + step)[0]
     np.testing.assert_allclose((other - one) / (2.0 * step), sway.after(0.2)[1], atol=1e-9)
+
+
+def test_heights_between_two_places_are_those_at_equal_distances():
+    slope, start, end = Slope(0.3, heading=0.4), np.array([0.2, -0.1]), np.array([1.0, 0.3])
+    expected = [slope.height(*(start + k / 4 * (end - start))) for k in (1, 2, 3)]
+    np.testing.assert_allclose(terrain_heights(slope, start, end, 3), expected, rtol=1e-14)

@@ -76,6 +76,7 @@ def test_objective_and_feasibility_are_those_of_clarabel(cones, soft):
         # the iterations end at a gap and violations of TOLERANCE, and multipliers of violations are of order 10
         assert objective(problem, found.x) == pytest.approx(reference, rel=20 * TOLERANCE, abs=20 * TOLERANCE)
         assert found.residual < 2 * TOLERANCE
+        assert 0.0 <= found.gap < 20 * TOLERANCE * max(1.0, abs(reference))
 
 
 def by_daqp(problem: QuadraticProgram) -> np.ndarray:
