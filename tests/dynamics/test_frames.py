@@ -12,7 +12,7 @@ import legged
 from legged import Frame
 from legged.errors import UnknownNameError
 from legged.rotations import rotation_error
-from legged.spatial import skew
+from legged.spatial import factor_symmetric, skew
 
 CASES = [
     *(random_case(seed) for seed in range(8)),
@@ -155,3 +155,9 @@ def test_links_take_precedence_over_contact_points_and_unknown_names_raise_error
     ):
         with pytest.raises(UnknownNameError, match="no link or contact point named 'footh'; did you mean 'foot'"):
             call()
+
+
+def test_a_matrix_without_a_positive_pivot_gives_nan():
+    for S in (np.zeros((1, 1)), np.ones((2, 2)), np.diag([1.0, -1.0])):
+        _, reciprocal = factor_symmetric(S)
+        assert np.isnan(reciprocal[-1])

@@ -125,6 +125,7 @@ def test_paper_ground_of_another_robot_follows_its_mass():
     ground: Any = paper_ground(robot)
     assert ground.normal.stiffness == pytest.approx(210.0 * robot.mass)
     assert ground.normal.damping == pytest.approx(20.0 * np.sqrt(210.0) * robot.mass)
+    assert ground.friction.viscosity == pytest.approx(0.6 * 210.0 * robot.mass)
     with pytest.raises(DefinitionError, match="pass a robot"):
         paper_ground("centipede")
 

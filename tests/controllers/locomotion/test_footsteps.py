@@ -157,7 +157,8 @@ def test_the_plane_of_the_feet_is_the_slope_and_level_across_a_line_of_feet():
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "velocity"), [("walk", 2, (0.3, 0.1)), ("pace", 4, (0.0, 0.2)), ("trot", 4, (0.5, 0.0))]
+    ("name", "n", "velocity"),
+    [("walk", 2, (0.3, 0.1)), ("walk", 4, (0.3, 0.0)), ("pace", 4, (0.0, 0.2)), ("trot", 4, (0.5, 0.0))],
 )
 def test_the_sway_of_a_gait_is_the_periodic_motion_of_the_pendulum_over_its_feet(name, n, velocity):
     steps, schedule = law(n), contact_schedule(name, FEET[n], 1.0 / OMEGA)
@@ -173,6 +174,20 @@ def test_the_sway_of_a_gait_is_the_periodic_motion_of_the_pendulum_over_its_feet
     assert moved == pytest.approx(np.concatenate(sway.after(0.3 * schedule.period)), abs=1e-12)
     still = steps.sway(state._replace(walking=0.0), np.array(velocity), 0.2)
     assert np.concatenate(still.after(0.1)) == pytest.approx(np.zeros(4), abs=0.0)
+
+
+@pytest.mark.parametrize("name", ["walk", "pace", "bound"])
+def test_the_sway_follows_the_mean_of_the_standing_feet_in_the_order_of_their_touchdowns(name):
+    schedule, count = contact_schedule(name, FEET[4], 1.0 / OMEGA), 400
+    state = GaitState.standing(schedule)._replace(walking=1.0, planted=np.zeros(4))
+    sway = law(4).sway(state, np.zeros(2), 0.0)
+    angles = 2.0 * np.pi * (np.arange(count) + 0.5) / count
+    stands = np.array([state.stance_after(a / (2.0 * np.pi) * schedule.period) for a in angles])
+    pressure = stands @ FEET[4] / np.maximum(stands.sum(axis=1), 1.0)[:, None]
+    gain = 2.0 / count / (1.0 + (sway.frequency / OMEGA) ** 2)
+    found, expected = [sway.cosines[0], sway.sines[0]], gain * np.stack([np.cos(angles), np.sin(angles)]) @ pressure
+    assert np.abs(expected).max() > 1e-3
+    np.testing.assert_allclose(found, expected, atol=0.15 * np.abs(expected).max())  # 20 samples of a cycle
 
 
 def test_a_swing_leaves_and_lands_at_rest_and_clears_a_stair():
