@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from legged import where
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
+from legged.compiler.codegen.time_loop import CODES_ONLY, ENDED, EXCEEDED
+from legged.compiler.runtime.time_loop import NOT_FINITE, Comparison, Members, Schedule, TimeLoop
 from legged.errors import TraceError
 
 H, STEPS, SAMPLES = 1e-2, 25, 4
@@ -114,3 +115,20 @@ def test_a_run_in_two_parts_is_the_same_run(loop):
 def test_what_is_no_step_is_refused():
     with pytest.raises(TraceError, match="a step takes clock"):
         TimeLoop.of(lambda clock, parameters, state: (state[:1], 0.0), 0, 2)
+
+
+@pytest.mark.parametrize(("count", "threads"), [(1, 1), (21, 1), (21, 2)])
+def test_a_call_compares_final_states_with_a_bound(loop, count, threads):
+    state, parameters = start(count)
+    members, own = Members.at(state, 1), Schedule(np.array([[[0.0, H, 1.0, 0.0]]]), np.array([CODES_ONLY]))
+
+    def result(bound, first=1, n=1):
+        members.state[:], members.outcome[:] = state, 0.0
+        return loop.prepared(members, parameters, own, Comparison(first, n, bound))(threads)
+
+    assert result(0.0, n=0) == -1
+    size = float(np.abs(members.state[:, 1]).max())
+    assert result(size) == -1 and result(np.nextafter(size, 0.0)) == EXCEEDED
+    assert result(np.abs(members.state[:, 0]).max(), first=0) == -1
+    state[-1] = np.nan, 0.0  # this member ends
+    assert result(np.inf) == ENDED

@@ -1,6 +1,6 @@
 """`Simulation`: steps as those of `simulate`, independent robots, resets, observations, commands, saved states."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -22,6 +22,7 @@ from legged.errors import (
 )
 from legged.ground import KelvinVoigt, Slope, VectorFriction, paper_ground
 from legged.ground.ground import Ground
+from legged.simulation.stepping.clock import Clock
 
 EULER = legged.SemiImplicitEuler(1e-3)
 ROUNDING = 1e-9  # relative, after a few hundred steps on stiff ground: rounding, grown by an unstable motion
@@ -561,3 +562,22 @@ def test_another_controller_goes_on_from_the_present_states(hopper):
     assert tau.tolist() == [[-2.0, 0.0]] * 2
     with pytest.raises(UnknownNameError, match="named 'kp'"):
         sim.change({"controller.kp": 1.0})
+
+
+def test_intervals_are_shared_by_robots_at_the_same_time_and_phase():
+    @dataclass(frozen=True, eq=False)
+    class Switching:
+        at: float  # [s]
+
+        def break_times(self, until):
+            return (self.at,), ()
+
+    clock, intervals = Clock(legged.SemiImplicitEuler(0.01), [Switching(0.5), Switching(0.7)]), np.zeros((2, 1, 4))
+    assert clock.write(intervals, 3) == 1
+    clock.advance(60)
+    assert clock.write(intervals, 3) == 2
+    np.testing.assert_allclose(intervals[:, 0], [[0.6, 0.01, 3, 1], [0.6, 0.01, 3, 0]], atol=1e-12)  # rounding of t
+    clock.advance(20)
+    assert clock.write(intervals, 3) == 1
+    clock.set(np.array([1]), np.array([0.9]))
+    assert clock.write(intervals, 3) == 2

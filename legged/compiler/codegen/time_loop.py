@@ -5,9 +5,10 @@
 The function takes members first, ..., end - 1 of a batch through a schedule (`runtime.time_loop`), as many members at a
 time as a vector has lanes. `arrays` describes five arrays by the address of the first member's row and the stride from
 one row to the next, [bytes]: schedule, parameters, state, outcome, stored states. `samples` holds the number of
-intervals, and for each interval the index at which the state after it is stored, -1 or `CODES_ONLY`. The last block
-repeats the last member in unused lanes. Masks are integers with a bit for each lane. The result is the index of a
-member that has ended, or -1 if there is none.
+intervals; the first state variable that is compared with a bound at the end, the number of these variables, and the
+bits of the bound, a double; and for each interval the index at which the state after it is stored, -1 or `CODES_ONLY`.
+The last block repeats the last member in unused lanes. Masks are integers with a bit for each lane. The result is
+`ENDED`, `EXCEEDED` or -1.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ from legged.compiler.passes.call_batching import round_up
 ENTRY_POINT = "legged_time_loop"
 CODES_ONLY = -2
 """Index of a stored state for an interval after which termination codes end members, but no state is stored."""
+ENDED, EXCEEDED = 0, 1
+"""Results of the function: a member has ended; none has, and a variable exceeds its bound in magnitude or is NaN."""
+SAMPLES_HEADER = 4  # numbers before the indices
 _SCHEDULE, _PARAMETERS, _STATE, _OUTCOME, _STORED = range(5)
 
 
@@ -61,13 +65,17 @@ def work_size(graph: Graph, width: int, element: ElementType) -> int:
 
 def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
     """Yield the loop; the kernel that computes a step comes from one of the kernel writers."""
-    yield "declare i64 @llvm.smin.i64(i64, i64)"
+    for name in ("smin", "umin"):
+        yield f"declare i64 @llvm.{name}.i64(i64, i64)"
+    vector = IRWriter(width, element)
+    yield f"declare {vector.float_type} @llvm.fabs.{vector.suffix}({vector.float_type})"
     if width > 1:
         integers = IRWriter(width, element).int_type
         yield f"declare {element.int_type} @llvm.vector.reduce.smax.v{width}{element.int_type}({integers})"
     for name in ("gather", "scatter"):
         yield from _copy_function(name, IRWriter(width, element))
     yield from _copy_lanes_function(IRWriter(width, element))
+    yield from _exceeds_function(IRWriter(width, element))
     yield f"define i64 @{ENTRY_POINT}(i64 %first, i64 %end, ptr %arrays, ptr %samples, ptr %work) {ATTRIBUTES} {{"
     yield from _LoopWriter(graph, IRWriter(width, element)).lines()
     yield "}"
@@ -93,11 +101,10 @@ def _copy_function(name: str, w: IRWriter) -> Iterator[str]:
     w.label("start")
     base = w.assign("load ptr, ptr %array, align 8")
     stride = w.assign(f"load i64, ptr {w.gep('%array', 1, 'i64')}, align 8")
-    rows = []
-    for lane in range(width):
-        member = w.assign(f"call i64 @llvm.smin.i64(i64 {w.assign(f'add i64 %k, {lane}')}, i64 %last)")
-        row = w.assign(f"add i64 {w.assign(f'mul i64 {member}, {stride}')}, %offset")
-        rows.append(w.gep(base, row, "i8"))
+    rows = [w.gep(base, w.assign(f"add i64 {w.assign(f'mul i64 %k, {stride}')}, %offset"), "i8")]
+    for lane in range(1, width):
+        has_member = w.assign(f"icmp sle i64 {w.assign(f'add i64 %k, {lane}')}, %last")
+        rows.append(w.gep(rows[-1], w.assign(f"select i1 {has_member}, i64 {stride}, i64 0"), "i8"))
     members, group = _MemberRows(rows), max(width // 2, 1)
     w.branch(w.assign(f"icmp sge i64 %n, {group}"), "groups", "columns")
     for label, count in (("groups", group), ("columns", 1)):
@@ -148,6 +155,26 @@ def _copy_lanes_function(w: IRWriter) -> Iterator[str]:
     yield "}"
 
 
+def _exceeds_function(w: IRWriter) -> Iterator[str]:
+    """Yield the function that returns whether one of the first n numbers of a block exceeds a bound or is NaN."""
+    w.label("start")
+    bound = w.broadcast("%bound")
+    w.branch(w.assign("icmp sgt i64 %n, 0"), "next", "end")
+    w.label("next")
+    w.assign("phi i64 [0, %start], [%i_next, %next]", "%i")
+    w.assign(f"phi i{w.width} [0, %start], [%found_next, %next]", "%found")
+    size = w.intrinsic("fabs", w.load("%block", w.assign(f"mul i64 %i, {w.width}")))
+    w.assign(f"or i{w.width} %found, {w.lane_mask(w.fcmp('ugt', size, bound))}", "%found_next")
+    w.assign("add i64 %i, 1", "%i_next")
+    w.branch(w.assign("icmp slt i64 %i_next, %n"), "next", "end")
+    w.label("end")
+    found = w.assign(f"phi i{w.width} [0, %start], [%found_next, %next]")
+    w.emit(f"ret i1 {w.assign(f'icmp ne i{w.width} {found}, 0')}")
+    yield f"define internal i1 @legged_exceeds(ptr %block, i64 %n, {w.element.llvm} %bound) noinline {ATTRIBUTES} {{"
+    yield from w.lines
+    yield "}"
+
+
 def _lanes(w: IRWriter, mask: Value) -> Value:
     """Return a mask as a condition."""
     bits = w.assign(f"trunc i64 {mask} to i{w.width}")
@@ -180,7 +207,11 @@ class _LoopWriter:
         self._set("k", "%first")
         self._set("result", "-1")
         w.assign("sub i64 %end, 1", "%last")
-        w.assign("load i64, ptr %samples, align 8", "%intervals")
+        for i, name in enumerate(("intervals", "compared_first", "compared")):
+            w.assign(f"load i64, ptr {w.gep('%samples', i, 'i64')}, align 8", f"%{name}")
+        bound = w.assign(f"load double, ptr {w.gep('%samples', 3, 'i64')}, align 8")
+        self.bound = bound if w.element.bits == 64 else w.assign(f"fptrunc double {bound} to {w.element.llvm}")
+        w.assign(f"mul i64 %compared_first, {self.width}", "%compared_offset")
         w.jump("block")
         self._begin_block()
         self._begin_interval()
@@ -269,7 +300,8 @@ class _LoopWriter:
         """Store the state after an interval if it is a sample, and end the members with a termination code."""
         w, at = self.w, self.at
         w.label("interval_end")
-        sample = w.assign(f"load i64, ptr {w.gep(w.gep('%samples', 1, 'i64'), self._get('p'), 'i64')}, align 8")
+        samples = w.gep("%samples", SAMPLES_HEADER, "i64")
+        sample = w.assign(f"load i64, ptr {w.gep(samples, self._get('p'), 'i64')}, align 8")
         (state, _), active, outcome = self._states(), self._active(), self._work(at.outcome)
         has_code = self._mask(w.fcmp("une", w.load(state, self.size * self.width), w.float_constant(0.0)))
         ending = self._and(has_code, active)
@@ -301,9 +333,14 @@ class _LoopWriter:
     def _end_block(self) -> None:
         w = self.w
         w.label("finish")
-        self._copy_rows("scatter", _STATE, self._states()[0], self.size)
+        state, _ = self._states()
+        self._copy_rows("scatter", _STATE, state, self.size)
         has_ended = w.assign(f"icmp ne i64 {self._get('ended')}, 0")
-        self._set("result", w.assign(f"select i1 {has_ended}, i64 {self._get('k')}, i64 {self._get('result')}"))
+        compared = f"ptr {w.gep(state, '%compared_offset')}, i64 %compared, {w.element.llvm} {self.bound}"
+        exceeds = w.assign(f"call i1 @legged_exceeds({compared})")
+        found = w.assign(f"select i1 {exceeds}, i64 {EXCEEDED}, i64 -1")
+        found = w.assign(f"select i1 {has_ended}, i64 {ENDED}, i64 {found}")
+        self._set("result", w.assign(f"call i64 @llvm.umin.i64(i64 {found}, i64 {self._get('result')})"))
         k = w.assign(f"add i64 {self._get('k')}, {self.width}")
         self._set("k", k)
         w.branch(w.assign(f"icmp slt i64 {k}, %end"), "block", "done")

@@ -84,6 +84,22 @@ class Schedule(NamedTuple):
         return [whole.part(first, end) for first, end in pairwise([*bounds, len(samples)])]
 
 
+class Comparison(NamedTuple):
+    """State variables that a call compares with a bound at its end: `first`, ..., first + count - 1.
+
+    Attributes:
+        first: Index of the first one. count: Their number.
+        bound: Their largest magnitude that is not reported, in their unit.
+    """
+
+    first: int
+    count: int
+    bound: float
+
+
+_NO_COMPARISON = Comparison(0, 0, 0.0)
+
+
 @dataclass(frozen=True, eq=False)
 class Members:
     """The states of a batch between two calls.
@@ -192,13 +208,16 @@ class TimeLoop:
         call = self.prepared(members, parameters, schedule)
         call(threads if count > 1 else 1, max(int(most // max(steps, 1.0)), 1) * call.width)
 
-    def prepared(self, members: Members, parameters: Array, schedule: Schedule) -> PreparedLoop:
+    def prepared(
+        self, members: Members, parameters: Array, schedule: Schedule, comparison: Comparison = _NO_COMPARISON
+    ) -> PreparedLoop:
         """Return the call of `run` with these arrays, which may change in place between calls.
 
         Args:
             members: The states.
             parameters: Contiguous parameters of the step, (B, p) or (1, p), mixed units and frames.
             schedule: The intervals, a contiguous array.
+            comparison: State variables of all members that each call compares with a bound.
         """
         count, intervals = len(members.state), schedule.intervals
         for array, shape in ((intervals, (len(schedule.samples), 4)), (parameters, (self.parameters,))):
@@ -208,7 +227,7 @@ class TimeLoop:
         if any(array.dtype != self.element.dtype for array in arrays):
             raise ValueError(f"expected arrays of {self.element}, got {', '.join(str(a.dtype) for a in arrays)}")
         function, width = self._run_batch if count > 1 else self._run_single, self.lanes(count)
-        return PreparedLoop(function, width, self._work_size(width) + 64, arrays, schedule.samples)
+        return PreparedLoop(function, width, self._work_size(width) + 64, arrays, schedule.samples, comparison)
 
 
 class PreparedLoop:
@@ -219,34 +238,44 @@ class PreparedLoop:
         work_size: Size of its working memory, [bytes].
         arrays: Intervals, parameters, states, outcomes and stored states, each with a row per member or a single row.
         samples: Index of the stored state at the end of each interval, (P,), -1 if none is stored.
+        comparison: State variables that each call compares with a bound.
     """
 
     def __init__(
-        self, function: Callable[..., int], width: int, work_size: int, arrays: Sequence[Array], samples: Array
+        self,
+        function: Callable[..., int],
+        width: int,
+        work_size: int,
+        arrays: Sequence[Array],
+        samples: Array,
+        comparison: Comparison,
     ):
         self._function, self.width, self._work_size = function, width, work_size
         self._arrays, self._count = arrays, len(arrays[2])  # keeps the memory alive
         self._layouts = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
-        self._samples = np.concatenate([[len(samples)], samples]).astype(np.int64)
+        header = np.array([len(samples), comparison.first, comparison.count, 0])
+        header[3:].view(float)[:] = comparison.bound
+        self._samples = np.concatenate([header, samples]).astype(np.int64)
         self._work = np.empty(work_size, dtype=np.uint8)
         self._addresses = self._layouts.ctypes.data, self._samples.ctypes.data
         numbers = [ctypes.c_int64(n) for n in (0, self._count)]  # converted once, which saves a quarter of a call
         pointers = [ctypes.c_void_p(address) for address in (*self._addresses, _aligned(self._work))]
         self._alone = partial(function, *numbers, *pointers)
 
-    def __call__(self, threads: int, most: int | None = None) -> bool:
-        """Advance the members in place, and return whether any of them has ended.
+    def __call__(self, threads: int, most: int | None = None) -> int:
+        """Advance the members in place; return `ENDED` if any of them has ended, else `EXCEEDED` if a state variable
+        exceeds its bound, else -1.
 
         Args:
             threads: Maximal number of threads.
             most: Largest number of members of one call of machine code, which Ctrl-C cannot interrupt.
         """
         if threads == 1 and (most is None or most >= self._count):
-            return self._alone() >= 0
+            return self._alone()
         step = max(-(-self._count // (4 * threads) // self.width) * self.width, self.width)
         step = min(step, most or step)
         chunks = [(first, min(first + step, self._count)) for first in range(0, self._count, step)]
-        return run_chunks(chunks, min(threads, len(chunks)), self._run_chunk) >= 0
+        return run_chunks(chunks, min(threads, len(chunks)), self._run_chunk)
 
     def _run_chunk(self, first: int, end: int) -> int:
         work = np.empty(self._work_size, dtype=np.uint8)

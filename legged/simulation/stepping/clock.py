@@ -74,7 +74,7 @@ class Clock:
         self.integrator, self.free_steps = integrator, 0
         self._origin, self._ticks = np.zeros(count), np.zeros(count)
         self._passed = 0  # time steps of all robots besides `_ticks`
-        self._common: tuple[float, float] | None = None  # origin and ticks if they are equal for all robots
+        self._common: tuple[float, float] | None = None  # origin and ticks if these and phases are equal
         self.phase, self._next = np.zeros(count), np.zeros(count)
         self._written: Array | None = None  # the intervals that hold the phases, and their number of steps
         self._written_steps = 0
@@ -141,8 +141,8 @@ class Clock:
         self._loops = list(loops) if len(loops) == len(self._loops) else list(loops) * len(self._loops)
         self._find_breaks(np.arange(len(self._loops)))
 
-    def write(self, intervals: Array, steps: int) -> None:
-        """Write the intervals of at most `free_steps` next steps.
+    def write(self, intervals: Array, steps: int) -> int:
+        """Write the intervals of at most `free_steps` next steps, and return the number of rows: 1 if all are equal.
 
         Args:
             intervals: Receives [start, h, count, phase] of each robot, (N, 1, 4), mixed units.
@@ -150,12 +150,13 @@ class Clock:
         """
         if self._common is not None:  # several times faster than on arrays
             origin, ticks = self._common
-            intervals[:, 0, 0] = origin + self.integrator.step * (ticks + self._passed)
+            intervals[0, 0, 0] = origin + self.integrator.step * (ticks + self._passed)
         else:
             intervals[:, 0, 0] = self.times
         if self._written is not intervals or self._written_steps != steps:
             intervals[:, 0, 1], intervals[:, 0, 2], intervals[:, 0, 3] = self.integrator.step, steps, self.phase
             self._written, self._written_steps = intervals, steps
+        return len(intervals) if self._common is None else 1
 
     def schedule(self, steps: int) -> Array:
         """Return the intervals [start, h, count, phase] of the next steps of each robot, (N, P, 4).
@@ -225,9 +226,6 @@ class Clock:
     def _find_breaks(self, robots: Array, running: Array | None = None) -> None:
         """Find phase and next break time of some robots, and the number of steps before the first break time."""
         h, times, self._written = self.integrator.step, self.times, None
-        origin, ticks = float(self._origin[0]), float(self._ticks[0])
-        are_equal = (self._origin == origin).all() and (self._ticks == ticks).all()
-        self._common = (origin, ticks) if are_equal else None
         found: dict[tuple[int, float, float], tuple[int, float]] = {}
         for i in robots.tolist():
             t, origin = float(times[i]), float(self._origin[i])
@@ -236,6 +234,8 @@ class Clock:
                 breaks = self._break_times(i, t + h)
                 found[key] = breaks.phase(t + _TOLERANCE * h), breaks.next(t, origin, h)
             self.phase[i], self._next[i] = found[key]
+        are_equal = all((x == x[0]).all() for x in (self._origin, self._ticks, self.phase))
+        self._common = (float(self._origin[0]), float(self._ticks[0])) if are_equal else None
         left = self._next - times if running is None else (self._next - times)[running]
         self.free_steps = int(left.min(initial=np.inf) / h + _TOLERANCE) if len(left) else 1 << 62
 

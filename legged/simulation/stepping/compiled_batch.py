@@ -102,7 +102,7 @@ class CompiledBatch:
         template: The members as functions of their numbers; by default of those in which they differ now.
 
     Attributes:
-        code: The time loop; its parameters are those of the member, and then the command.
+        robot: The robot. code: The time loop; its parameters are those of the member, and then the command.
         parameters: Parameters of the time loop without command, (B, p), or (1, 0), mixed units and frames.
     """
 
@@ -114,7 +114,7 @@ class CompiledBatch:
         command: int | None = None,
         template: MemberTemplate | None = None,
     ):
-        self.batch, self.starts, self.rule, self.command = batch, starts, rule, command
+        self.batch, self.robot, self.starts, self.rule, self.command = batch, batch.robot, starts, rule, command
         self.template = template or MemberTemplate(batch, starts.numbers)
         own, size = starts.numbers[:, self.template.varying], starts.states.shape[1]
         shapes = {"clock": (3,), "parameters": own.shape[1:], "command": (command or 0,), "state": (size,)}

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Protocol
 
 import numpy as np
 
 from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
-from legged.compiler.codegen.time_loop import CODES_ONLY
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, TimeLoop
+from legged.compiler.codegen.time_loop import CODES_ONLY, ENDED, EXCEEDED
+from legged.compiler.runtime.time_loop import NOT_FINITE, Comparison, Members, PreparedLoop, Schedule, TimeLoop
 from legged.compiler.runtime.time_loop import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
 from legged.errors import DivergenceError, SimulationError, TraceError
+from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, advance, select_backend
+from legged.simulation.checks.divergence import SLOW
 from legged.simulation.checks.fall import FallLimits
 from legged.simulation.closed_loop import BreakTimes, ClosedLoop
 from legged.simulation.controller import CommandedController, independent_copy
@@ -104,13 +105,17 @@ class StepEngine(Protocol):
         """
         ...
 
-    def run(self, schedule: Schedule | None, threads: int) -> bool:
-        """Advance the robots in place, store the states of samples, and end robots; return whether any has ended.
+    def run(self, schedule: Schedule | int, threads: int) -> int:
+        """Advance the robots in place, store the states of samples, and end robots.
 
         Args:
-            schedule: The intervals [start, h, count, phase], (N, P, 4) or (1, P, 4), and samples; None for the
-                attribute `intervals`, after which robots that have fallen end.
+            schedule: The intervals [start, h, count, phase], (N, P, 4) or (1, P, 4), and samples; or the number of rows
+                of the attribute `intervals` that hold them, N or 1, after which robots that have fallen end.
             threads: Maximal number of threads.
+
+        Returns:
+            `ENDED` if any robot has ended, else -1 if joints and base are known to be slower than `SLOW`, else
+            `EXCEEDED`.
         """
         ...
 
@@ -141,9 +146,11 @@ class CompiledSteps(Protocol):
     """Compiled time steps of several robots: `CompiledBatch` and `CompiledLoop`.
 
     Attributes:
-        code: The time loop. parameters: Its parameters without the command, (N, p) or (1, p), mixed units and frames.
+        robot: The robot. code: The time loop.
+        parameters: Parameters of the loop without the command, (N, p) or (1, p), mixed units and frames.
     """
 
+    robot: Robot
     code: TimeLoop
     parameters: Array
 
@@ -164,7 +171,7 @@ class CompiledLoop:
     """
 
     def __init__(self, loop: ClosedLoop, rule: str):
-        self.parameters, size = np.zeros((1, 0)), loop.robot.nq + loop.size
+        self.robot, self.parameters, size = loop.robot, np.zeros((1, 0)), loop.robot.nq + loop.size
         self.code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, size)
 
     def loop_parameters(self, numbers: Array) -> Array:
@@ -195,12 +202,9 @@ class CompiledEngine:
         self._own = parameters - (command or 0)
         self.commands = self._parameters[:, self._own :]
         self._parameters[:, : self._own] = compiled.parameters
+        self._comparison = Comparison(compiled.robot.nq, compiled.robot.nv, SLOW)
+        self._calls: dict[int, PreparedLoop] = {}
         self._operations = float(count * max(compiled.code.graph.size, 1))
-
-    @cached_property
-    def _run(self) -> Callable[[int], bool]:
-        schedule = Schedule(self.intervals, np.array([CODES_ONLY]))
-        return self.compiled.code.prepared(self._members, self._parameters, schedule)
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
         """Set the parameters of all robots; see `StepEngine.restart`."""
@@ -218,15 +222,19 @@ class CompiledEngine:
             self.run(schedule.part(begin, end), threads)
             yield
 
-    def run(self, schedule: Schedule | None, threads: int) -> bool:
+    def run(self, schedule: Schedule | int, threads: int) -> int:
         """Advance the robots in place; see `StepEngine.run`."""
         if threads > 1:
-            steps = self.intervals[0, 0, 2] if schedule is None else schedule.steps.sum()
+            steps = self.intervals[0, 0, 2] if isinstance(schedule, int) else schedule.steps.sum()
             threads = min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
-        if schedule is None:
-            return self._run(threads)
+        if isinstance(schedule, int):
+            if schedule not in self._calls:
+                intervals = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
+                code, arrays = self.compiled.code, (self._members, self._parameters, intervals)
+                self._calls[schedule] = code.prepared(*arrays, self._comparison)
+            return self._calls[schedule](threads)
         self.advance(self._members, schedule, threads)
-        return bool(self._members.outcome[:, 0].any())
+        return _result(self._members)
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""
@@ -235,6 +243,11 @@ class CompiledEngine:
     def failure(self, i: int) -> SimulationError | None:
         """Return None: which operation has no finite result is unknown."""
         return None
+
+
+def _result(members: Members) -> int:
+    """Return the result of `StepEngine.run` if the speeds are not known."""
+    return ENDED if members.outcome[:, 0].any() else EXCEEDED
 
 
 class SolverEngine:
@@ -277,11 +290,12 @@ class SolverEngine:
                 self._take(members, i, solutions[i], k)
             yield
 
-    def run(self, schedule: Schedule | None, threads: int) -> bool:
+    def run(self, schedule: Schedule | int, threads: int) -> int:
         """Advance the robots in place; see `StepEngine.run`."""
-        own = Schedule(self.intervals, np.array([CODES_ONLY])) if schedule is None else schedule
-        self.advance(self._members, own, threads)
-        return bool(self._members.outcome[:, 0].any())
+        if isinstance(schedule, int):
+            schedule = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
+        self.advance(self._members, schedule, threads)
+        return _result(self._members)
 
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""

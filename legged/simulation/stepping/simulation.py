@@ -22,7 +22,7 @@ import numpy as np
 from legged.arguments import Numbers, array, instance, number, shown, whole
 from legged.checked import checked, reads_arguments
 from legged.compiler.codegen.element_type import element_type
-from legged.compiler.codegen.time_loop import CODES_ONLY
+from legged.compiler.codegen.time_loop import CODES_ONLY, ENDED
 from legged.compiler.ir.pytree import flatten as flatten_result
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
 from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
@@ -384,10 +384,11 @@ class Simulation:
             n = whole("n", n, 1, _MOST_STEPS)
         engine, clock = self._prepared(command), self._clock
         if n <= clock.free_steps:
-            clock.write(engine.intervals, n)
-            self._any_ended = engine.run(None, self._thread_count())
+            rows = clock.write(engine.intervals, n)
+            result = engine.run(rows, self._thread_count())
         else:
-            self._any_ended = engine.run(_schedule(clock.schedule(n)), self._thread_count())
+            result = engine.run(_schedule(clock.schedule(n)), self._thread_count())
+        self._any_ended = result == ENDED
         self._unchecked += n
         if self._any_ended:
             outcome = self._outcome
@@ -400,7 +401,7 @@ class Simulation:
         if self._steps >= self._next_probe:
             self._probe(engine)
         if self._unchecked >= self._steps_per_check:
-            self._check_divergence()
+            self._check_divergence(are_slow=result < 0)
 
     def advance(self, until: float, command: Any = None) -> None:
         """Advance all robots that have not ended to a time, with the command held.
@@ -417,10 +418,10 @@ class Simulation:
         before = clock.times
         if not (before < until).any():
             return
-        self._any_ended = engine.run(_schedule(clock.until(until)), self._thread_count())
+        self._any_ended = engine.run(_schedule(clock.until(until)), self._thread_count()) == ENDED
         passed = np.flatnonzero(~self._ended & (self._outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
-        self._check_divergence()
+        self._check_divergence(are_slow=False)
 
     def _probe(self, engine: StepEngine) -> None:
         """Warn if a joint chatters in some further steps, after which the state is restored; see `chatter`.
@@ -435,7 +436,7 @@ class Simulation:
         velocities = [state[:, robot.nq : robot.nq + robot.nv]]
         for k in range(STEPS):
             engine.intervals[:, 0] = np.stack(np.broadcast_arrays(self._clock.times + k * h, h, 1.0, phase), axis=-1)
-            engine.run(None, self._thread_count())
+            engine.run(len(state), self._thread_count())
             velocities.append(members.state[:, robot.nq : robot.nq + robot.nv].copy())
         found = np.where((members.outcome[:, 0] == 0.0)[:, None], amplitudes(robot, np.array(velocities)), 0.0)
         members.state[:], members.outcome[:], engine.intervals[:] = state, outcome, intervals
@@ -509,10 +510,12 @@ class Simulation:
         """Return values with a leading axis, or those of the only robot."""
         return values if self.num is not None else values[0]
 
-    def _check_divergence(self) -> None:
-        """End the robots whose motion has diverged, also those that have just fallen."""
+    def _check_divergence(self, are_slow: bool) -> None:
+        """End the robots whose motion has diverged, also those that have just fallen, if not all robots are slow."""
         self._unchecked, outcome = 0, self._outcome
-        if not self._monitor.all_are_slow(self._members.state):
+        if are_slow and not self._check.has_bodies:
+            self._monitor.forget(slice(None))
+        else:
             running = ~self._ended & (outcome != NOT_FINITE)
             codes = self._monitor.codes(self._clock.times, self._members.state, running)
             found = codes != 0.0
