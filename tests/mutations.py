@@ -113,7 +113,10 @@ def _free_choices(tree: ast.Module) -> Iterator[ast.AST]:
                 yield from _tuned(value)
         elif isinstance(node, ast.AnnAssign):
             yield from ast.walk(node.annotation)
-            yield from _tuned(node.value)
+            is_seed = isinstance(node.target, ast.Name) and node.target.id == "seed"
+            yield from ast.walk(node.value) if is_seed and node.value else _tuned(node.value)
+        elif isinstance(node, ast.keyword) and node.arg == "seed":
+            yield node.value
         elif isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("reshape", "default_rng"):
             for value in node.args:
                 number = value.operand if isinstance(value, ast.UnaryOp) else value

@@ -70,7 +70,9 @@ def test_a_constant_is_executed_where_it_is_mentioned_and_a_default_in_the_body(
 
 
 def test_what_numpy_does_not_distinguish_stays(tmp_path):
-    (tmp_path / "m.py").write_text("a = np.zeros((0, 3))\nb = x.reshape(-1, 3)\nc = np.random.default_rng(5)\n")
+    (tmp_path / "m.py").write_text(
+        "a = np.zeros((0, 3))\nb = x.reshape(-1, 3)\nc = np.random.default_rng(5)\nd = f(seed=3)\n"
+    )
     assert {mutant.after for mutant in mutants(tmp_path, Path("m.py"))} == {
         "a = np.zeros((1, 3))",
         "a = np.zeros((0, 4))",
