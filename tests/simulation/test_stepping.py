@@ -53,6 +53,13 @@ class Integral:
         return memory + np.array([0.0, 1.0])
 
 
+class Excited(Integral):
+    """The controller above with a torque that depends on time."""
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return super().torque(t, phase, q, v, wrenches, memory) + np.stack([0.5 * np.sin(9.0 * t), 0.0 * t])
+
+
 @pytest.fixture(scope="module")
 def hopper():
     robot = robots.planar_hopper()
@@ -150,7 +157,7 @@ def test_a_robot_does_not_depend_on_the_others_nor_on_threads(hopper):
 def test_a_reset_starts_the_robots_of_the_mask_and_leaves_the_others(hopper):
     robot, q = hopper
     options = {"ground": SPRINGS, "integrator": EULER, "num": 11}
-    sim, other = (legged.Simulation(robot, Integral(), q=q, **options) for _ in range(2))
+    sim, other = (legged.Simulation(robot, Excited(), q=q, **options) for _ in range(2))
     sim.step(n=100)
     other.step(n=100)
     mask = np.arange(11) % 3 == 0
@@ -161,7 +168,7 @@ def test_a_reset_starts_the_robots_of_the_mask_and_leaves_the_others(hopper):
     sim.step(n=50)
     other.step(n=50)
     np.testing.assert_array_equal(sim.v[~mask], other.v[~mask])
-    fresh = legged.Simulation(robot, Integral(), q=q[::-1], **options)
+    fresh = legged.Simulation(robot, Excited(), q=q[::-1], **options)
     fresh.step(n=50)
     np.testing.assert_array_equal(sim.state.rest[mask], fresh.state.rest[mask])
     sim.reset(where=[1, 2])
