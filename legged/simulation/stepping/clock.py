@@ -13,6 +13,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from legged.compiler.codegen.time_loop import CODES_ONLY
+from legged.compiler.runtime.time_loop import Schedule
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.integrators import FixedStep, SmoothInterval, StepSequence
 
@@ -158,8 +160,8 @@ class Clock:
             self._written, self._written_steps = intervals, steps
         return len(intervals) if self._common is None else 1
 
-    def schedule(self, steps: int) -> Array:
-        """Return the intervals [start, h, count, phase] of the next steps of each robot, (N, P, 4).
+    def schedule(self, steps: int) -> Schedule:
+        """Return the schedule of the next steps of each robot, after which robots that have fallen end.
 
         Args:
             steps: Number of steps.
@@ -168,26 +170,16 @@ class Clock:
         end = self._origin + h * (self._ticks + steps)
         plain = np.stack([start, np.full(len(start), h), np.full(len(start), float(steps)), self.phase], axis=1)
         divided = np.flatnonzero(self._next < end - _TOLERANCE * h)
-        parts = {i: self._divided(i, float(start[i]), float(end[i])) for i in divided.tolist()}
-        most = max((len(found) for found in parts.values()), default=1)
-        intervals = np.zeros((len(start), most, 4))
-        intervals[:, -1] = plain
-        for i, found in parts.items():
-            intervals[i, most - len(found) :] = [(p.start, p.h, p.count, p.phase) for p in found]
-        return intervals
+        return _schedule(plain, {i: self._divided(i, float(start[i]), float(end[i])) for i in divided.tolist()})
 
-    def until(self, end: float) -> Array:
-        """Return the intervals [start, h, count, phase] of the steps of each robot up to a time, (N, P, 4).
+    def until(self, end: float) -> Schedule:
+        """Return the schedule of the steps of each robot up to a time, after which robots that have fallen end.
 
         Args:
             end: Time, [s]; the intervals of robots that have passed it are empty.
         """
-        parts = [self._divided(i, t, max(end, t)) for i, t in enumerate(self.times.tolist())]
-        most = max(1, *(len(found) for found in parts))
-        intervals = np.zeros((len(parts), most, 4))
-        for i, found in enumerate(parts):
-            intervals[i, most - len(found) :] = [(p.start, p.h, p.count, p.phase) for p in found]
-        return intervals
+        parts = {i: self._divided(i, t, max(end, t)) for i, t in enumerate(self.times.tolist())}
+        return _schedule(np.zeros((len(parts), 4)), parts)
 
     def _divided(self, i: int, start: float, end: float) -> list[StepSequence]:
         """Return the time steps of a robot between two times, divided at its break times."""
@@ -238,6 +230,16 @@ class Clock:
         self._common = (float(self._origin[0]), float(self._ticks[0])) if are_equal else None
         left = self._next - times if running is None else (self._next - times)[running]
         self.free_steps = int(left.min(initial=np.inf) / h + _TOLERANCE) if len(left) else 1 << 62
+
+
+def _schedule(plain: Array, parts: dict[int, list[StepSequence]]) -> Schedule:
+    """Return the schedule of robots with a single interval each, (N, 4), or with several step sequences."""
+    most = max([1, *(len(found) for found in parts.values())])
+    intervals, samples = np.zeros((len(plain), most, 4)), np.full(most, -1)
+    intervals[:, -1], samples[-1] = plain, CODES_ONLY
+    for i, found in parts.items():
+        intervals[i, most - len(found) :] = [(p.start, p.h, p.count, p.phase) for p in found]
+    return Schedule(intervals, samples)
 
 
 def _on_grid(t: float, origin: float, h: float) -> bool:

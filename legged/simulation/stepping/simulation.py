@@ -22,10 +22,10 @@ import numpy as np
 from legged.arguments import Numbers, array, instance, number, shown, whole
 from legged.checked import checked, reads_arguments
 from legged.compiler.codegen.element_type import element_type
-from legged.compiler.codegen.time_loop import CODES_ONLY, ENDED
+from legged.compiler.codegen.time_loop import ENDED
 from legged.compiler.ir.pytree import flatten as flatten_result
 from legged.compiler.runtime.threads import check_threads, default_threads, thread_limit
-from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
+from legged.compiler.runtime.time_loop import NOT_FINITE, Members
 from legged.contact.rigid import FreeBody, Rigid
 from legged.errors import ArgumentError, DefinitionError, LeggedError, ShapeError, SimulationWarning, warn_caller
 from legged.ground.ground import Ground
@@ -162,7 +162,7 @@ class Simulation:
         """Start all robots at t = 0 with the controllers of a batch."""
         check_integrator(batch.first.loop, self.integrator)
         self._batch, self._starts, count = batch, starts, len(starts.states)
-        self._takes_command = _takes_command(self._batch)
+        self._takes_command = bool(getattr(batch.first.loop.controller, "takes_command", False))
         self._dtype = batch.element.dtype
         self._members = Members.at(self._starts.states, 1, self._dtype)
         self._members.stored[:] = 0.0
@@ -387,7 +387,7 @@ class Simulation:
             rows = clock.write(engine.intervals, n)
             result = engine.run(rows, self._thread_count())
         else:
-            result = engine.run(_schedule(clock.schedule(n)), self._thread_count())
+            result = engine.run(clock.schedule(n), self._thread_count())
         self._any_ended = result == ENDED
         self._unchecked += n
         if self._any_ended:
@@ -418,7 +418,7 @@ class Simulation:
         before = clock.times
         if not (before < until).any():
             return
-        self._any_ended = engine.run(_schedule(clock.until(until)), self._thread_count()) == ENDED
+        self._any_ended = engine.run(clock.until(until), self._thread_count()) == ENDED
         passed = np.flatnonzero(~self._ended & (self._outcome != NOT_FINITE) & (before < until))
         clock.set(passed, np.full(len(passed), until))
         self._check_divergence(are_slow=False)
@@ -637,18 +637,6 @@ def _grid(integrator: Integrator, period: float | None) -> FixedStep:
             raise DefinitionError(f"the period of {integrator} is its step; leave out period")
         return integrator
     return FixedStep(_CHECK_INTERVAL if period is None else number("period", period, "s", above=0))
-
-
-def _takes_command(batch: RolloutBatch) -> bool:
-    """Return whether the started controller takes a command."""
-    return bool(getattr(batch.first.loop.controller, "takes_command", False))
-
-
-def _schedule(intervals: Array) -> Schedule:
-    """Return the schedule of intervals, (N, P, 4), after the last of which robots that have fallen end."""
-    samples = np.full(intervals.shape[1], -1)
-    samples[-1] = CODES_ONLY
-    return Schedule(intervals, samples)
 
 
 def _contacts(contacts: Contacts) -> Contacts:
