@@ -393,11 +393,11 @@ def test_ready_made_robots_have_the_documented_degrees_of_freedom():
 
 
 def test_a_free_base_without_mass_is_moved_by_massive_limbs():
-    """The inertia of the base is that of the limbs without their motions about x, y and z, which is not singular."""
+    """The inertia of the base is that of the limbs without their motions along x, y and z, which is not singular."""
     builder = legged.RobotBuilder("frame with limbs", legged.Link("frame"))
     for i, axis in enumerate("xyz"):
         limb = legged.Link(f"limb {i}", legged.box_inertia(1.0, (0.2, 0.1, 0.3), (0.1, 0.2, 0.05)))
-        builder.add(legged.Revolute(f"joint {i}", axis), limb, to="frame", at=(0.3 * i, 0.2 * i * i, 0.1))
+        builder.add(legged.Prismatic(f"joint {i}", axis), limb, to="frame", at=(0.3 * i, 0.2 * i * i, 0.1))
     robot = builder.build()
     q, v, vdot = robot.neutral(), np.linspace(-1.0, 1.0, robot.nv), np.linspace(2.0, -3.0, robot.nv)
     tau = legged.inverse_dynamics(robot, q, v, vdot)
