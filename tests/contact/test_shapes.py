@@ -425,7 +425,8 @@ def test_parallel_edges_that_lean_on_each_other_have_a_unit_normal_and_the_ends_
     roll = [Rotation.from_euler("x", angle).as_matrix() for angle in (1.1, -1.1)]  # two cards, leaning
     ends = [2.0 * (roll[0] @ [0.0, y, z])[1] for y in (0.1, -0.1) for z in (0.02, -0.02)]
     d = np.array([0.0, max(ends) - 0.001, 0.0])
-    spots = box_box(a, b, roll[0].T @ roll[1], roll[0].T @ d)
-    np.testing.assert_allclose(roll[0] @ spots.n, [0.0, 1.0, 0.0], atol=1e-12)
-    assert spots.axis == pytest.approx(-0.001, abs=1e-12)
-    assert sorted(abs(point[0]) for point in spots.points) == pytest.approx([0.2] * 4)  # half the shorter edge
+    for (one, A), (other, B), sign in (((a, roll[0]), (b, roll[1]), 1.0), ((b, roll[1]), (a, roll[0]), -1.0)):
+        spots = box_box(one, other, A.T @ B, sign * A.T @ d)
+        np.testing.assert_allclose(A @ spots.n, [0.0, sign, 0.0], atol=1e-12)
+        assert spots.axis == pytest.approx(-0.001, abs=1e-12)
+        assert sorted(abs(point[0]) for point in spots.points) == pytest.approx([0.2] * 4)  # half the shorter edge
