@@ -44,8 +44,8 @@ class BodyState(NamedTuple):
     Attributes:
         position, velocity: Of the center of mass, (3,), [m], [m/s], world axes.
         rotation: Of the base, (3, 3), base to world axes.
-        angular_velocity: Average angular velocity I^-1 L, with the angular momentum L about the center of mass and the
-            inertia I of the standing robot, (3,), [rad/s], world axes.
+        angular_velocity: Of the base, (3,), [rad/s], world axes; of robots with flat feet the average angular velocity
+            I^-1 L, with the angular momentum L about the center of mass and the inertia I of the standing robot.
     """
 
     position: Array

@@ -39,7 +39,7 @@ _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
 _LEGS, _OTHERS = 1e-3, 0.1  # weights of the posture: joints of legs, which other tasks determine, and all others
 _BASE = 3.0  # [sqrt(g / h)], natural frequency of the base's orientation
-_BASE_ON_SOLES, _BASE_ON_POINTS = 1e-3, 0.1  # its weight for robots with flat feet and with point feet
+_BASE_WEIGHT = 1e-3  # its weight beside the average angular velocity
 _SEARCH = 0.2  # [sqrt(g h)], speed at which a foot that misses the ground moves down
 
 
@@ -64,6 +64,14 @@ class MotionPlanner:
     height: float
     gravity: float
     limits: JointLimits
+
+    @property
+    def plans_average(self) -> bool:
+        """Whether the planned rotation is the average angular velocity, and that of the base otherwise.
+
+        Moments of flat feet determine the angular momentum. The forces of two point feet leave one component free.
+        """
+        return all(foot.is_flat for foot in self.feet)
 
     @property
     def time_unit(self) -> float:
@@ -189,21 +197,25 @@ class MotionPlanner:
         """Return the contacts and tasks of whole-body control."""
         w = 1.0 / self.time_unit
         linear = Tracking(acceleration=plan.acceleration, gains=(0.0, 0.0))
-        average = Tracking(acceleration=plan.angular_acceleration, gains=(0.0, 0.0), weight=self.height**2)
-        R = model.point(0).rotation
-        turn, zero = reference.yaw_rate, 0.0 * reference.yaw_rate
-        share = _BASE_ON_SOLES if all(foot.is_flat for foot in self.feet) else _BASE_ON_POINTS
-        base = Tracking(np.stack([zero, zero, turn]), 0.0, (_BASE**2 * w * w, 2 * _BASE * w), share * self.height**2)
+        angular = Tracking(acceleration=plan.angular_acceleration, gains=(0.0, 0.0), weight=self.height**2)
         weights = np.full(self.robot.nj, _OTHERS)
         weights[[k for foot in self.feet for k in foot.columns]] = _LEGS
         still = Tracking(gains=(_POSTURE**2 * w * w, 2 * _POSTURE * w), weight=weights, level=1)
         contacts: list[Contact] = []
         tasks = [
             center_of_mass_position(model, np.zeros(3), linear),
-            average_angular_velocity(model, R @ self.inertia @ R.T, average),
-            link_orientation(model, 0, reference.rotation, base),
             posture(model, self.posture, still),
         ]
+        if self.plans_average:
+            R = model.point(0).rotation
+            turn, zero = reference.yaw_rate, 0.0 * reference.yaw_rate
+            base = Tracking(
+                np.stack([zero, zero, turn]), 0.0, (_BASE**2 * w * w, 2 * _BASE * w), _BASE_WEIGHT * self.height**2
+            )
+            tasks.append(average_angular_velocity(model, R @ self.inertia @ R.T, angular))
+            tasks.append(link_orientation(model, 0, reference.rotation, base))
+        else:
+            tasks.append(link_orientation(model, 0, np.eye(3), angular))
         down = np.array([0.0, 0.0, -_SEARCH * np.sqrt(self.gravity * self.height)])
         gains = (_FOOT**2 * w * w, 2 * _FOOT * w)
         rows = zip(self.feet, feet.contact, feet.stance, feet.swings, feet.normals, strict=True)

@@ -180,8 +180,10 @@ class StartedLocomotion:
         robot, dt = self.robot, 1.0 / self.sampling_rate
         R, origin = robot.base.pose(q[: robot.base.nq])
         mass, total = center_of_mass(robot, q), momentum(robot, q, v)
-        spin = solve_symmetric(R @ self.planner.inertia @ R.T, total[:3])
         model = WholeBodyModel(robot, q, v)
+        spin = model.point(0).twist[:3]
+        if self.planner.plans_average:
+            spin = solve_symmetric(R @ self.planner.inertia @ R.T, total[:3])
         body = BodyState(mass, total[3:] / robot.mass, R, spin)
         feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
         limited = limited_command(self._command(t, memory, command), memory.command, self.height, self.gravity, dt)

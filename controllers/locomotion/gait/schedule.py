@@ -28,7 +28,8 @@ from legged.spatial import Array
 
 _SLEW = 0.2  # [cycles per cycle], largest change of phases and duty factors in transitions, below 1
 _SHORTENING, _LENGTHENING = 10.0, 0.5  # [s/s], largest rates of the period; steps that catch a robot must come at once
-_START = 0.35  # cycles from the start of a walk to the first lift-off, in which the weight shifts to the other feet
+_START = 0.2  # cycles from the start of a walk to the first lift-off, in which the weight shifts to the other feet
+_START_ON_TWO = 0.35  # the same for two feet
 _EARLY = 0.5  # fraction of the swing after which contact ends it
 _FOREVER = 1e3  # [s], time to the lift-off of a foot that stays on the ground
 
@@ -286,7 +287,8 @@ def _split(parameters: Array) -> tuple[Any, Array, Array]:
 
 def _start_phase(duty: Array, touchdowns: Array) -> Any:
     """Return the phase of a cycle at which the first foot lifts off after the time for the shift of the weight."""
-    return _fraction(touchdowns[0] + np.maximum(duty[0] - _START, 0.0))
+    start = _START_ON_TWO if len(touchdowns) == 2 else _START
+    return _fraction(touchdowns[0] + np.maximum(duty[0] - start, 0.0))
 
 
 def _fraction(x: Any) -> Any:

@@ -98,7 +98,7 @@ def test_a_stopped_robot_puts_down_all_feet_and_starts_again():
     assert (np.diff(lifted, axis=0) >= 0.0).all()  # no foot lifts off
     again = evolve(stopping[-1], schedule.parameters, 1.0 * schedule.period)
     first = next(k for k, state in enumerate(again) if not all(state.stance))
-    assert first * STEP == pytest.approx(0.35 * schedule.period, abs=2.0 * STEP)
+    assert first * STEP == pytest.approx(0.2 * schedule.period, abs=2.0 * STEP)
     assert again[first].stance.count(0.0) == 2  # a diagonal pair lifts off first
 
 
