@@ -102,6 +102,13 @@ def test_a_stopped_robot_puts_down_all_feet_and_starts_again():
     assert again[first].stance.count(0.0) == 2  # a diagonal pair lifts off first
 
 
+def test_two_feet_shift_the_weight_for_longer_before_the_first_step():
+    schedule = contact_schedule("walk", hips(2), 0.2)
+    states = evolve(GaitState.standing(schedule), schedule.parameters, 1.0 * schedule.period)
+    first = next(k for k, state in enumerate(states) if not all(state.stance))
+    assert first * STEP == pytest.approx(0.35 * schedule.period, abs=2.0 * STEP)
+
+
 def test_contact_in_the_second_half_of_a_swing_ends_it():
     schedule = contact_schedule("trot", QUADRUPED, 0.2)
 
