@@ -303,8 +303,9 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
 
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> _CompiledParts | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
-    several = type(loop) is RigidLoop and (loop.bodies or isinstance(loop.robot, RobotGroup))
-    if not several or len(loop.scene.candidates) <= MANY_CONTACTS:
+    if type(loop) is not RigidLoop or not (loop.bodies or isinstance(loop.robot, RobotGroup)):
+        return None
+    if len(loop.scene.candidates) <= MANY_CONTACTS:
         return None
     parts = _CompiledParts(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     try:
