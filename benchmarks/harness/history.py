@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import cycle
 from pathlib import Path
+from textwrap import fill
 from typing import NamedTuple
 
 from matplotlib.figure import Figure
@@ -112,7 +113,8 @@ def history_figure(records: Sequence[Record]) -> Figure:
             ax.plot(x, line.margins, marker="o", markersize=4, linewidth=1.0, color=color, label=subject)
         ax.axhline(1.0, color="black", linewidth=1.0, linestyle="--")
         ax.set_ylim(bottom=0.0)
-        label(ax, f"{target.description} {'<=' if target.is_upper else '>='} {target.bound:.3g}", "", "margin")
+        title = f"{target.description} {'<=' if target.is_upper else '>='} {target.bound:.3g}"
+        label(ax, fill(title, 60), "", "margin")
         ax.set_xticks(x, [f"{record.date[5:10]}\n{record.commit[:7] or '?'}" for record in records], fontsize=6)
         ax.legend(fontsize=6.5, frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     for ax in made.axes[len(found) :]:

@@ -5,7 +5,7 @@ import os
 import platform
 import subprocess
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -86,11 +86,11 @@ class Record:
         return (q for q in self.quantities if q.name[: len(prefix)] == prefix)
 
     def save(self, path: Path) -> None:
-        """Write the record as JSON."""
-        content = {"format": FORMAT, **asdict(self)}
-        content["quantities"] = [q._asdict() for q in self.quantities]
+        """Write the record as JSON with a line for each quantity."""
+        head = json.dumps({"format": FORMAT, **asdict(replace(self, quantities=[]))}).removesuffix("[]}")
+        rows = ",\n".join(json.dumps(q._asdict()) for q in self.quantities)
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+        path.write_text(f"{head}[\n{rows}\n]}}\n", encoding="utf-8")
 
     @classmethod
     def load(cls, path: Path) -> "Record":
