@@ -48,11 +48,11 @@ def source_digest(*folders: str) -> str | None:
     digest, count = hashlib.blake2b(digest_size=20), 0
     for folder in folders:
         for path in _python_files(os.path.join(_ROOT, folder)):
-            with open(path, "rb") as file:
+            with open(path, "rb", buffering=0) as file:
                 status, content = os.fstat(file.fileno()), file.read()
             if max(status.st_mtime_ns, status.st_ctime_ns) > _IMPORT_TIME:
                 return None
-            digest.update(f"{os.path.relpath(path, _ROOT)} {len(content)}\n".encode())
+            digest.update(f"{path.removeprefix(str(_ROOT))} {len(content)}\n".encode())
             digest.update(content)
             count += 1
     return digest.hexdigest() if count else None
