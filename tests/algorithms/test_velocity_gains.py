@@ -30,6 +30,7 @@ def test_a_planar_robot_on_a_point_has_the_gain_of_the_balance_model(seed):
     expected = controllers.PlanarBalance(robot, action).state(q, np.zeros(3)).gain
     gains = velocity_gains(robot, q, action=action, passive=["joint0"])
     assert np.isclose(gains.linear[0, 0], expected, rtol=1e-10)
+    assert np.array_equal(gains.relative, gains.linear)  # the pivot does not move
     compiled = legged.compile(lambda robot, q: velocity_gains(robot, q, action=action, passive=["joint0"]), robot)
     assert np.allclose(compiled(q).linear, gains.linear, rtol=0, atol=1e-12)
 

@@ -213,6 +213,18 @@ def test_the_state_chooses_a_law(compiled):
     below = run.q[:, 2] < -0.005
     assert 5 < below.sum() < 45
     np.testing.assert_array_equal(run.joint_tau[:, 0], np.where(below, 0.2, 0.1))
+    assert set(run.memory[:, 0]) == {0.0, 1.0}  # the number of the acting law
+
+
+def test_laws_that_the_state_chooses_keep_their_memories_as_laws_chosen_by_time_do():
+    laws = [Delay(wave, delay=0.004, frequency=1000.0), Delay(servo(), delay=0.007, frequency=1000.0)]
+    _, by_time = torques(SwitchedLaw(laws, [0.015]), until=0.03)
+    _, by_state = torques(
+        SwitchedLaw(laws, lambda now, t, q, v, wrenches: legged.where(t > 0.0145, 1.0, 0.0)), until=0.03
+    )
+    np.testing.assert_allclose(by_state, by_time, atol=ROUNDING)
+    np.testing.assert_array_equal(by_time[15:22], 0.0)  # the first command of the second law has not arrived
+    assert np.all(np.abs(by_time[[10, 25]]) > 1e-3)  # [N m]
 
 
 def test_the_state_chooses_only_between_laws_that_jump_together():

@@ -200,6 +200,16 @@ def test_a_coupled_motion_without_inertia_raises_an_error():
         builder.build()
 
 
+def test_a_motion_without_inertia_is_named_beside_coupled_joints():
+    rod = legged.rod_inertia(1.0, (0, 0, 0), (0, 0, -1.0))
+    builder = legged.RobotBuilder("shafts", legged.Link("wall"), base=legged.FixedBase())
+    builder.add(legged.Revolute("a", "x"), legged.Link("one", rod), to="wall")
+    builder.add(legged.Revolute("spin", "z"), legged.Link("shaft", rod), to="wall", at=(1, 0, 0))
+    builder.add(legged.Revolute("b", "x"), legged.Link("two", rod), to="wall", at=(2, 0, 0)).couple("b", "a", 2.0)
+    with pytest.raises(DefinitionError, match="joint 'spin' of link 'shaft' can move without inertia"):
+        builder.build()
+
+
 def test_udu_factors_of_a_coupled_robot_raise_an_error():
     with pytest.raises(DefinitionError, match="joint 'tip' follows 'wrist'"):
         denoc.udu(finger().couple("tip", "wrist").build(), np.array([1.0, 0, 0, 0, 0, 0, 0, 0.1, 1, 0, 0, 0]))
