@@ -10,6 +10,8 @@ memory. The first runs share imported modules (`forked_runs`), the last one impo
 - a survivor if none does: a hole in the tests, or a change that leaves the function the same;
 - undecided if no test failed and not all could be run in the time for one change.
 
+A test that fails with the unchanged code, too, is left out of this and all later runs.
+
 The study is kept in `--folder`: the copy, the record and the outcomes. A second call with the same folder goes on where
 the first ended, with the code as it was; delete the folder to study the code as it is now.
 """
@@ -32,7 +34,7 @@ from typing import Any
 
 from executed_lines import LineRecorder, Record
 from forked_runs import FORKS, LIBRARIES, Worker
-from mutations import Mutant, changed, drawn, mentions
+from mutations import Mutant, changed, drawn, mentions, restore
 
 ROOT = Path(__file__).parents[1]
 
@@ -54,13 +56,25 @@ def pytest_configure(config: Any) -> None:
 
 
 def pytest_collection_modifyitems(items: list[Any]) -> None:
-    """Keep the tests whose names the file $MUTANTS_TESTS lists, in its order; for a record, one of each kind."""
+    """Keep the tests whose names the file $MUTANTS_TESTS lists, in its order; for a record, one of each kind.
+
+    Leave out those that the file $MUTANTS_WITHOUT lists.
+    """
     if "MUTANTS_RECORD" in os.environ:
         seen: set[Any] = set()
         items[:] = [item for item in items if not seen.issuperset(new := _kinds(item)) and not seen.update(new)]
     if name := os.environ.get("MUTANTS_TESTS"):
         place = {test: i for i, test in enumerate(Path(name).read_text(encoding="utf-8").splitlines())}
         items[:] = sorted((item for item in items if item.nodeid in place), key=lambda item: place[item.nodeid])
+    if name := os.environ.get("MUTANTS_WITHOUT"):
+        without = Path(name).read_text(encoding="utf-8").splitlines()
+        items[:] = [item for item in items if item.nodeid not in without]
+
+
+def pytest_runtest_logreport(report: Any) -> None:
+    """Write the name of a test that fails to the file $MUTANTS_FAILED."""
+    if report.failed and (name := os.environ.get("MUTANTS_FAILED")):
+        Path(name).write_text(report.nodeid, encoding="utf-8")
 
 
 def _kinds(item: Any) -> set[Any]:
@@ -90,11 +104,14 @@ class Study:
         self.copies = [self.folder / f"copy-{i}" for i in range(processes)]
         self.record = self.folder / "record"
         self.record.mkdir(parents=True, exist_ok=True)
+        self.failing = self.folder / "failing.txt"  # names of tests that fail with the unchanged code
+        self.failing.touch()
         for copy in self.copies:
             if not copy.exists():
                 source = self.copies[0] if copy != self.copies[0] else ROOT
                 shutil.copytree(source, copy.with_suffix(".draft"), ignore=_not_copied)
                 copy.with_suffix(".draft").rename(copy)
+            restore(copy)
 
     def worker(self, copy: Path, marks: Path | None = None) -> Worker:
         """Return the worker of a copy, which `parallel` starts and ends.
@@ -179,8 +196,22 @@ class Study:
             few = [test for test in tests[: bisect(totals, FIRST)] if test.partition("::")[0] in files[:FEW_FILES]]
             if self._fails(worker, mutant, few) or (within != few and self._fails(worker, mutant, within)):
                 return "killed"
-            code = worker.run_imported(["-x", *files], 3.0 * seconds)
-        return {0: "survived", -signal.SIGXCPU: "undecided"}.get(code, "killed")
+        return self._verdict_of_files(worker, mutant, files, 3.0 * seconds)
+
+    def _verdict_of_files(self, worker: Worker, mutant: Mutant, files: list[str], seconds: float) -> str:
+        """Return the verdict of all tests of some files except those that fail with the unchanged code, too."""
+        failed = worker.copy / "failed-test.txt"
+        failed.write_text("", encoding="utf-8")
+        without = self.failing.read_text(encoding="utf-8").splitlines()
+        with changed(worker.copy, mutant):
+            variables = {"MUTANTS_FAILED": str(failed), "MUTANTS_WITHOUT": str(self.failing)}
+            code = worker.run_imported(["-x", *files], seconds, **variables)
+        test = failed.read_text(encoding="utf-8")
+        if test and test not in without and worker.run([test], seconds) == 1:
+            with self.failing.open("a", encoding="utf-8") as stream:
+                stream.write(test + "\n")
+            return self._verdict_of_files(worker, mutant, files, seconds)
+        return {0: "survived", 5: "survived", -signal.SIGXCPU: "undecided"}.get(code, "killed")
 
     def _fails(self, worker: Worker, mutant: Mutant, tests: list[str]) -> bool:
         """Return whether one of some recorded tests fails, or takes far longer than with the unchanged code."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import random
 from collections.abc import Iterator
@@ -202,14 +203,27 @@ def mentions(path: Path, line: int) -> list[int]:
 
 @contextmanager
 def changed(copy: Path, mutant: Mutant) -> Iterator[None]:
-    """Change one line of a copy of the checkout inside the context."""
+    """Change one line of a copy of the checkout inside the context; an earlier change that remained is undone first."""
+    restore(copy)
     target = copy / mutant.path
     source, status = target.read_text(encoding="utf-8"), target.stat()
+    original = json.dumps([str(mutant.path), source, status.st_atime_ns, status.st_mtime_ns])
+    (copy / "original.draft").write_text(original, encoding="utf-8")
+    (copy / "original.draft").replace(copy / "original.json")
     lines = source.splitlines(keepends=True)
     lines[mutant.line - 1] = mutant.after + "\n"
     target.write_text("".join(lines), encoding="utf-8")
     try:
         yield
     finally:
-        target.write_text(source, encoding="utf-8")
-        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
+        restore(copy)
+
+
+def restore(copy: Path) -> None:
+    """Undo the change of a copy, which remains if a signal ends the study inside `changed`."""
+    file = copy / "original.json"
+    if file.exists():
+        path, source, *times = json.loads(file.read_text(encoding="utf-8"))
+        (copy / path).write_text(source, encoding="utf-8")
+        os.utime(copy / path, ns=(times[0], times[1]))
+        file.unlink()

@@ -2,11 +2,14 @@
 
 import ast
 import importlib.util
+import json
+import multiprocessing
 from pathlib import Path
 
 import pytest
 from executed_lines import EXECUTED, Record, mark_blocks
-from forked_runs import replace_code
+from forked_runs import replace_code, run_pytest
+from mutants import Study
 from mutations import Mutant, changed, mentions, mutants
 
 TEXT = '''"""A module."""
@@ -47,6 +50,54 @@ def test_a_change_inside_a_function_replaces_its_code_and_another_asks_for_an_im
         with changed(tmp_path, mutant):
             assert replace_code(tmp_path, mutant) is result
     assert (module.shifted(-1.0), module.AXES, (tmp_path / "module.py").read_text()) == (0.7, (0, 2), TEXT)
+
+
+def test_a_change_that_a_signal_has_left_is_undone_before_the_next_one(tmp_path):
+    copy = tmp_path / "copy-0"
+    copy.mkdir()
+    (copy / "module.py").write_text(TEXT)
+    interrupted, last = change(9, "0.5", "0.7"), change(3, "2", "3")
+    left = [changed(copy, interrupted) for _ in range(2)]
+    left[0].__enter__()
+    with changed(copy, last):
+        assert (copy / "module.py").read_text() == TEXT.replace("(0, 2)", "(0, 3)")
+    left[1].__enter__()
+    Study(tmp_path, 1)
+    assert (copy / "module.py").read_text() == TEXT
+
+
+class ForkedWorker:
+    """Runs tests in forks of this process, which takes less time than to import the project from the copy."""
+
+    def __init__(self, copy: Path):
+        self.copy = copy
+
+    def run(self, arguments, seconds, **variables):
+        process = multiprocessing.get_context("fork").Process(
+            target=run_pytest, args=(self.copy, arguments, seconds, variables)
+        )
+        process.start()
+        process.join()
+        return process.exitcode
+
+    run_imported = run
+
+
+def test_a_test_that_fails_with_the_unchanged_code_kills_no_change(tmp_path):
+    study = Study(tmp_path, 0)
+    blocks = {"module.py:8-9": [0], "module.py:10-10": [1]}
+    record = [{"tests/test_m.py::test_0": None, "tests/test_m.py::test_1": None}, blocks]
+    (tmp_path / "record" / "a.json").write_text(json.dumps(record))
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "pytest.ini").touch()
+    (tmp_path / "module.py").write_text(TEXT)
+    (tmp_path / "tests" / "test_m.py").write_text(
+        "from module import shifted\ndef test_0(): assert False\ndef test_1(): assert shifted(-1.0) == 0.5\n"
+    )
+    worker = ForkedWorker(tmp_path)
+    assert study.verdict(worker, change(10, "* x", "/ x"), 5.0) == "survived"
+    assert study.verdict(worker, change(9, "0.5", "0.7"), 5.0) == "killed"
+    assert study.failing.read_text() == "tests/test_m.py::test_0\n"
 
 
 def test_the_blocks_that_are_executed_are_recorded(tmp_path):
