@@ -83,7 +83,7 @@ class SampledLaw:
         """
         controller, robot = self.controller, self.robot
         due, held, own = is_sample_time(t, self.sampling_rate), memory[: robot.nv], memory[robot.nv :]
-        clocked = has_clock(controller)
+        clocked = controller.has_clock
         if not isinstance(due, Expression) and not due and not clocked:  # in Python the law runs at its times only
             return memory
         updated = controller.update(t, phase, q, v, wrenches, own, *command)
@@ -141,12 +141,3 @@ def sample_times(until: float, rate: float) -> Array:
         until: End time, [s]. rate: Samples per second, [1/s].
     """
     return np.arange(1, int(np.ceil(until * rate - _TIME_TOLERANCE))) / rate
-
-
-def has_clock(controller: Any) -> bool:
-    """Return whether a started controller has sample times of its own, at which its `update` must run.
-
-    Args:
-        controller: The controller, also inside the adapter that `adapt` returns.
-    """
-    return bool(getattr(getattr(controller, "controller", controller), "has_clock", False))

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from controllers.zero_order_hold import has_clock
 from legged import arguments
 from legged.checked import checked
 from legged.compiler.ir import where
@@ -148,7 +147,7 @@ class SwitchedLaw:
     @property
     def has_clock(self) -> bool:
         """Whether a law has sample times of its own."""
-        return any(has_clock(law) for law in self.laws)
+        return any(getattr(law, "has_clock", False) for law in self.laws)
 
     @property
     def takes_command(self) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from controllers.zero_order_hold import has_clock, is_sample_time, sample_times
+from controllers.zero_order_hold import is_sample_time, sample_times
 from legged import arguments
 from legged.checked import checked
 from legged.compiler.ir import where
@@ -93,7 +93,7 @@ class Wrapper:
     @property
     def has_clock(self) -> bool:
         """Whether the wrapper or its law has sample times of its own."""
-        return has_clock(self.law)
+        return bool(getattr(self.law, "has_clock", False))
 
     @property
     def takes_command(self) -> bool:

@@ -155,6 +155,11 @@ class _ControllerAdapter:
         return bool(getattr(self.controller, "has_update", hasattr(self.controller, "update")))
 
     @property
+    def has_clock(self) -> bool:
+        """Whether `update` must run at times of its own, also if a zero-order hold around it holds the torques."""
+        return bool(getattr(self.controller, "has_clock", False))
+
+    @property
     def takes_command(self) -> bool:
         own = getattr(self.controller, "takes_command", None)
         return takes_command(self.controller.torque) if own is None else bool(own)

@@ -152,6 +152,11 @@ class StartedControllers:
         return any(part.controller.has_update for part in self.parts)
 
     @property
+    def has_clock(self) -> bool:
+        """Whether a controller has sample times of its own, at which its `update` must run."""
+        return any(part.controller.has_clock for part in self.parts)
+
+    @property
     def takes_command(self) -> bool:
         """Whether a controller takes the command of `legged.Simulation.step`; those that do receive the whole."""
         return any(part.controller.takes_command for part in self.parts)

@@ -151,3 +151,26 @@ def test_a_clock_needs_fixed_steps_and_a_rate():
     assert controllers.ZeroOrderHold(servo, rate=0.5).rate == 0.5  # an evaluation every two seconds
     with pytest.raises(DefinitionError, match="is itself a zero-order hold"):
         controllers.ZeroOrderHold(controllers.ZeroOrderHold(servo))
+
+
+def test_a_hold_of_a_group_is_that_of_its_robots_with_their_own_sample_times():
+    group = legged.combine({"a": pendulum(), "b": pendulum()})
+    late = controllers.Delay(swing, delay=0.01, frequency=500.0)
+    q, v = group.join_states({"a": [0.3], "b": [-0.2]})
+    options = {"q": q, "v": v, "until": 0.05, "integrator": legged.SemiImplicitEuler(1e-3), "compiled": False}
+    whole = legged.simulate(group, controllers.ZeroOrderHold({"a": late, "b": swing}, rate=100.0), **options)
+    held = {name: controllers.ZeroOrderHold(law, rate=100.0) for name, law in (("a", late), ("b", swing))}
+    parts = legged.simulate(group, held, **options)
+    np.testing.assert_array_equal(whole.q, parts.q)
+    assert np.ptp(whole.q[:, 0]) > 1e-3
+
+
+def pendulum():
+    """Return a body that turns about y."""
+    body = legged.Link("body", legged.box_inertia(1.0, (0.1, 0.1, 0.4), (0.0, 0.0, 0.2)))
+    builder = legged.RobotBuilder("pendulum", legged.Link("post"), base=legged.FixedBase())
+    return builder.add(legged.Revolute("joint", "y"), body, to="post").build()
+
+
+def swing(t, q, v, wrenches):
+    return np.stack([np.sin(30.0 * t)]) - 5.0 * q
