@@ -39,7 +39,7 @@ class Solid(NamedTuple):
     """A convex shape in its own axes.
 
     Attributes:
-        kind: Its class. vertices: Number of vertices of a hull.
+        kind: Its class. vertices: Number of vertices of a hull, with those that pad it.
         size: Its dimensions, see `legged.contact.pairs.dimensions`.
     """
 
@@ -69,10 +69,20 @@ class Crossing(NamedTuple):
     point: Array
 
 
-def hull_size(hull: Hull) -> Array:
-    """Return vertices and faces of a hull relative to its center as one vector, (d,), [m], link axes; see `Solid`."""
-    points = hull.vertices - hull.center
-    return np.concatenate([points.ravel(), *(facet.ravel() for facet in _facets(hull, points))])
+def hull_size(hull: Hull, vertices: int | None = None) -> Array:
+    """Return vertices and faces of a hull relative to its center as one vector, (d,), [m], link axes; see `Solid`.
+
+    Args:
+        hull: The hull.
+        vertices: Number of vertices n to which it is padded by its center, and to the 2 n - 4 faces that a hull of n
+            vertices has at most by repeating a face; this changes no contact. None for no padding.
+    """
+    points, n = hull.vertices - hull.center, len(hull.vertices)
+    facets = _facets(hull, points)
+    if vertices is not None:
+        facets += [facets[0]] * (2 * vertices - 4 - len(facets))
+        points = np.concatenate([points, np.zeros((vertices - n, 3))])
+    return np.concatenate([points.ravel(), *(facet.ravel() for facet in facets)])
 
 
 def _facets(hull: Hull, points: Array) -> list[Array]:

@@ -154,7 +154,8 @@ class SupportTerrain:
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
         """Return a contact for each point of `support_points`."""
-        return support_on_terrain(self.solid.shape, *self.solid.pose(poses), terrain)
+        shape = self.solid.shape
+        return support_on_terrain(kind_of(shape), dimensions(shape), *self.solid.pose(poses), terrain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,19 +221,32 @@ def _class_of(shape: Shape | Ball) -> type[Any]:
     return Sphere if isinstance(shape, Ball) else type(shape)
 
 
-def dimensions(shape: Shape | Ball) -> Array:
+def dimensions(shape: Shape | Ball, vertices: int | None = None) -> Array:
     """Return the numbers that define a shape without its place, (d,), [m].
 
     They are the radius of a sphere; the radius and half the length of a capsule or a cylinder; the half edges of a box;
     the half axes of an ellipsoid; vertices and faces of a hull, see `legged.contact.convex.Solid`.
+
+    Args:
+        shape: The shape. vertices: Of a padded hull, see `legged.contact.convex.hull_size`.
     """
     if isinstance(shape, Box):
         return shape.half
     if isinstance(shape, Ellipsoid):
         return np.asarray(shape.radii)
     if isinstance(shape, Hull):
-        return hull_size(shape)
+        return hull_size(shape, vertices)
     return np.array([shape.radius, shape.length / 2.0] if isinstance(shape, Capsule | Cylinder) else [shape.radius])
+
+
+def bounding_radius(shape: Shape | Ball) -> float:
+    """Return the radius of a sphere about the center of a shape that contains the shape, [m]."""
+    if isinstance(shape, Hull):
+        return float(np.linalg.norm(shape.vertices - shape.center, axis=1).max())
+    size = dimensions(shape)
+    if isinstance(shape, Ellipsoid):
+        return float(size.max())
+    return float(np.linalg.norm(size) if isinstance(shape, Box | Cylinder) else size.sum())
 
 
 def sphere_on_terrain(radius: Any, center: Array, terrain: Terrain) -> Contact:
@@ -262,14 +276,15 @@ def box_on_terrain(half: Array, R: Array, center: Array, terrain: Terrain) -> li
     return [_point_on_terrain(corner, terrain) for corner in corners]
 
 
-def support_on_terrain(shape: Any, R: Array, center: Array, terrain: Terrain) -> list[Contact]:
+def support_on_terrain(kind: Kind, size: Any, R: Array, center: Array, terrain: Terrain) -> list[Contact]:
     """Return the contacts of a cylinder, an ellipsoid or a hull and a terrain, one for each of its `support_points`.
 
     Args:
-        shape: The shape. R: Shape axes to world axes, (3, 3). center: (3,), [m], world axes. terrain: The terrain.
+        kind: Of the shape. size: Its `dimensions`, [m]. R: A rotation matrix, (3, 3), shape axes to world axes.
+        center: (3,), [m], world axes. terrain: The terrain.
     """
     found = []
-    for point, extra in support_points(shape, R.T @ terrain.normal(center[0], center[1])):
+    for point, extra in support_points(Solid(*kind, np.asarray(size)), R.T @ terrain.normal(center[0], center[1])):
         contact = _point_on_terrain(center + R @ point, terrain)
         found.append(contact._replace(gap=contact.gap + extra))
     return found

@@ -29,6 +29,7 @@ from legged.contact.pairs import (
     Side,
     SphereTerrain,
     SupportTerrain,
+    bounding_radius,
     candidate_count,
     ordered,
 )
@@ -209,7 +210,7 @@ def pairs_of(
         found += _between(links[one], links[other])
     for a, b in _shaped_pairs(robot):
         if a.body != b.body and _member(robot, a) != _member(robot, b):
-            found += _between((0, a), (0, b))
+            found += _between(links[a.name], links[b.name])
     touching = [link.name for link in robot.links if any(contact.link == link.index for contact in robot.contacts)]
     for name in [*touching, *(body.name for body in bodies)] if obstacles else ():
         found += [pair for obstacle in obstacles for pair in _on_obstacle(robots, links[name], *obstacle)]
@@ -218,7 +219,7 @@ def pairs_of(
 
 def self_pairs(robot: Robot) -> tuple[Pair, ...]:
     """Return the pairs of shapes of different links of a robot, or of each robot of a group; see `Rigid`."""
-    poses = [motion(robot, robot.neutral())]
+    poses, links = [motion(robot, robot.neutral())], _links([robot])
     carriers = {link.body for link in robot.links}
     found: list[Pair] = []
     for one, other in _shaped_pairs(robot):
@@ -227,8 +228,8 @@ def self_pairs(robot: Robot) -> tuple[Pair, ...]:
             continue
         if any(_carrier(robot, a, carriers) == b for a, b in (bodies, bodies[::-1])):
             continue
-        pairs = _between((0, one), (0, other))
-        if all(contact.gap > 0.0 for pair in pairs for contact in pair.detect(poses, Flat())):
+        pairs = _between(links[one.name], links[other.name])
+        if all(_apart(pair, poses) for pair in pairs):
             found += pairs
     return tuple(found)
 
@@ -236,6 +237,15 @@ def self_pairs(robot: Robot) -> tuple[Pair, ...]:
 def _shaped_pairs(robot: Robot) -> list[tuple[PlacedLink, PlacedLink]]:
     """Return all pairs of links of a robot that have shapes."""
     return list(combinations([link for link in robot.links if link.shapes], 2))
+
+
+def _apart(pair: ShapePair, poses: list[Any]) -> bool:
+    """Return whether two shapes are apart at given poses, by their bounding spheres if these are apart."""
+    (_, a), (_, b) = (shape.pose(poses) for shape in (pair.one, pair.other))
+    radii = bounding_radius(pair.one.shape) + bounding_radius(pair.other.shape)
+    if np.linalg.norm(a - b) > radii:
+        return True
+    return all(contact.gap > 0.0 for contact in pair.detect(poses, Flat()))
 
 
 def _member(robot: Robot, link: PlacedLink) -> int:
@@ -251,11 +261,30 @@ def _carrier(robot: Robot, body: int, carriers: set[int]) -> int:
     return parent
 
 
-_Placed = tuple[int, PlacedLink]
+@dataclass(frozen=True, eq=False)
+class _Placed:
+    """A link of the robot with a number in the scene."""
+
+    robot: int
+    link: PlacedLink
+
+    @property
+    def side(self) -> Side:
+        return Side(self.robot, self.link.index, self.link.body)
+
+    @cached_property
+    def shapes(self) -> list[tuple[BodyShape, str]]:
+        """The shapes of the link in body axes, each with a name."""
+        link = self.link
+        if not link.shapes:
+            raise DefinitionError(f"{link.name!r} has no collision shapes; give it some, such as a Sphere or a Box")
+        names = _numbered(link.name, len(link.shapes))
+        moved = [shape_with(shape.moved(link.rotation, link.position), link.material) for shape in link.shapes]
+        return [(BodyShape(self.side, shape), name) for shape, name in zip(moved, names, strict=True)]
 
 
 def _links(robots: Sequence[Robot]) -> dict[str, _Placed]:
-    """Return (number of the robot, link) by name."""
+    """Return the links of all robots by name."""
     found: dict[str, _Placed] = {}
     for number, robot in enumerate(robots):
         for link in robot.links:
@@ -264,7 +293,7 @@ def _links(robots: Sequence[Robot]) -> dict[str, _Placed]:
                     f"two things in the scene are named {link.name!r}; links, free bodies and the {TERRAIN!r} need "
                     f"names that differ"
                 )
-            found[link.name] = number, link
+            found[link.name] = _Placed(number, link)
     return found
 
 
@@ -283,7 +312,7 @@ def _named(
     if one not in links:
         raise DefinitionError(f"{one!r} and {other!r} are both fixed and cannot collide")
     if other in links:
-        return _between(links[one], links[other])
+        return [*_between(links[one], links[other])]
     if other in obstacles:
         return _on_obstacle(robots, links[one], other, obstacles[other])
     robot, points = robots[0], _points_of(robots, links[one])
@@ -292,8 +321,9 @@ def _named(
 
 def _points_of(robots: Sequence[Robot], placed: _Placed) -> list[int]:
     """Return the numbers of the contact points of a link of the robot; none for free bodies."""
-    number, link = placed
-    return [] if number else [k for k, contact in enumerate(robots[0].contacts) if contact.link == link.index]
+    if placed.robot:
+        return []
+    return [k for k, contact in enumerate(robots[0].contacts) if contact.link == placed.link.index]
 
 
 def _on_obstacle(robots: Sequence[Robot], placed: _Placed, name: str, box: Box) -> list[Pair]:
@@ -304,7 +334,7 @@ def _on_obstacle(robots: Sequence[Robot], placed: _Placed, name: str, box: Box) 
     if balls:
         return [ShapePair(ball, BodyShape(None, box), (f"{own}-{name}",)) for ball, own in balls]
     found: list[Pair] = []
-    for shape, own in _body_shapes(placed):
+    for shape, own in placed.shapes:
         first, second = ordered(shape, BodyShape(None, box))
         found.append(ShapePair(first, second, _numbered(f"{own}-{name}", candidate_count(first.shape, second.shape))))
     return found
@@ -314,53 +344,38 @@ def _contact_point(robot: Robot, k: int) -> SphereTerrain:
     """Return the pair of a contact point of the robot and the terrain."""
     contact = robot.contacts[k]
     link = robot.links[contact.link]
-    at = link.position + link.rotation @ contact.position
-    return SphereTerrain(_side((0, link)), at, contact.radius, (contact.name,), contact.material or link.material)
+    at, side = link.position + link.rotation @ contact.position, Side(0, link.index, link.body)
+    return SphereTerrain(side, at, contact.radius, (contact.name,), contact.material or link.material)
 
 
 def _on_terrain(placed: _Placed) -> list[Pair]:
     """Return the pairs of a link's shapes and the terrain."""
     found: list[Pair] = []
-    for shape, name in _body_shapes(placed):
+    for shape, name in placed.shapes:
         solid = shape.shape
         names = _numbered(name, candidate_count(solid, None))
         if isinstance(solid, Sphere | Capsule):
             centers = [np.asarray(solid.center)] if isinstance(solid, Sphere) else list(solid.ends)
             balls = zip(centers, names, strict=True)
             for center, own in balls:
-                found.append(SphereTerrain(_side(placed), center, solid.radius, (own,), solid.material))
+                found.append(SphereTerrain(placed.side, center, solid.radius, (own,), solid.material))
         else:
             found.append((BoxTerrain if isinstance(solid, Box) else SupportTerrain)(shape, names))
     return found
 
 
-def _between(one: _Placed, other: _Placed) -> list[Pair]:
+def _between(one: _Placed, other: _Placed) -> list[ShapePair]:
     """Return the pairs of the shapes of two links."""
-    if (one[0], one[1].body) == (other[0], other[1].body):
-        raise DefinitionError(f"{one[1].name!r} and {other[1].name!r} are one rigid body and cannot collide")
-    found: list[Pair] = []
-    for a, name in _body_shapes(one):
-        for b, with_name in _body_shapes(other):
+    if (one.robot, one.link.body) == (other.robot, other.link.body):
+        raise DefinitionError(f"{one.link.name!r} and {other.link.name!r} are one rigid body and cannot collide")
+    found: list[ShapePair] = []
+    for a, name in one.shapes:
+        for b, with_name in other.shapes:
             first, second = ordered(a, b)
             names = _numbered(f"{name}-{with_name}", candidate_count(first.shape, second.shape))
             found.append(ShapePair(first, second, names))
     return found
 
 
-def _body_shapes(placed: _Placed) -> list[tuple[BodyShape, str]]:
-    """Return the shapes of a link in body axes, each with a name."""
-    _, link = placed
-    if not link.shapes:
-        raise DefinitionError(f"{link.name!r} has no collision shapes; give it some, such as a Sphere or a Box")
-    names = _numbered(link.name, len(link.shapes))
-    moved = [shape_with(shape.moved(link.rotation, link.position), link.material) for shape in link.shapes]
-    return [(BodyShape(_side(placed), shape), name) for shape, name in zip(moved, names, strict=True)]
-
-
 def _numbered(name: str, count: int) -> tuple[str, ...]:
     return (name,) if count == 1 else tuple(f"{name}_{k + 1}" for k in range(count))
-
-
-def _side(placed: _Placed) -> Side:
-    number, link = placed
-    return Side(number, link.index, link.body)

@@ -12,6 +12,7 @@ import numpy as np
 
 from legged.compiler.ir import where
 from legged.contact.box_box import FAR, sign_of
+from legged.contact.convex import Solid
 from legged.robot.shapes import Cylinder, Ellipsoid, Hull
 from legged.spatial import Array
 
@@ -28,22 +29,21 @@ def support_count(shape: Cylinder | Ellipsoid | Hull) -> int:
     return 4 if isinstance(shape, Cylinder) else 1 if isinstance(shape, Ellipsoid) else 5
 
 
-def support_points(shape: Cylinder | Ellipsoid | Hull, normal: Array) -> Points:
-    """Return the lowest points of a shape.
+def support_points(solid: Solid, normal: Array) -> Points:
+    """Return the lowest points of a cylinder, an ellipsoid or a hull.
 
     Args:
-        shape: The shape; a hull with vertices relative to its center.
-        normal: Normal of the ground, (3,), unit vector, shape axes.
+        solid: The shape. normal: Normal of the ground, (3,), unit vector, shape axes.
     """
-    if isinstance(shape, Cylinder):
-        return _cylinder(shape.radius, shape.length / 2.0, normal)
-    if isinstance(shape, Ellipsoid):
-        scaled = np.asarray(shape.radii) * normal
-        return [(-(np.asarray(shape.radii) * scaled) / np.sqrt(scaled @ scaled), 0.0)]
-    return _hull(shape.vertices - shape.center, normal)
+    if solid.kind is Cylinder:
+        return _cylinder(solid.size[0], solid.size[1], normal)
+    if solid.kind is Ellipsoid:
+        scaled = solid.size * normal
+        return [(-(solid.size * scaled) / np.sqrt(scaled @ scaled), 0.0)]
+    return _hull(solid.corners(), normal)
 
 
-def _cylinder(radius: float, half: float, normal: Array) -> Points:
+def _cylinder(radius: Any, half: Any, normal: Array) -> Points:
     """Return the lowest point of each rim, and two more of the lower rim, 120 degrees apart."""
     x, y, z = normal
     square = x * x + y * y

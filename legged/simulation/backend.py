@@ -303,11 +303,13 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
 
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> _CompiledParts | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
-    if type(loop) is not RigidLoop or not (loop.bodies or isinstance(loop.robot, RobotGroup)):
+    if type(loop) is not RigidLoop or len(loop.scene.candidates) <= MANY_CONTACTS:
         return None
-    if len(loop.scene.candidates) <= MANY_CONTACTS:
+    fixed = all(pair.second is None for pair in loop.scene.pairs)
+    if fixed and not (loop.bodies or isinstance(loop.robot, RobotGroup)):  # a robot among terrain and obstacles alone
         return None
     parts = _CompiledParts(**{f.name: getattr(loop, f.name) for f in fields(loop)})
+    _ = parts.tables  # whose errors are not those of a terrain
     try:
         parts.external_forces(0.0, q, s)
     except Exception:  # a user's terrain that cannot be traced may raise anything

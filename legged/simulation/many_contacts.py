@@ -79,7 +79,8 @@ class SceneInParts(RigidLoop):
         return kernels[function.__name__]
 
     @cached_property
-    def _tables(self) -> PairTables:
+    def tables(self) -> PairTables:
+        """The pairs of the scene by kind."""
         return PairTables(self.scene)
 
     @cached_property
@@ -179,7 +180,7 @@ class SceneInParts(RigidLoop):
         others = own(h, *self._body_states(s), self._inertias)
         bodies = self._bodies(start, others)
         memory = ContactMemory.of(part.ground_memory)
-        detected = self._tables.detect(bodies.poses, bodies.reach(h))
+        detected = self.tables.detect(bodies.poses, bodies.reach(h))
         arguments = self._coefficients[detected.numbers], np.concatenate([start.v, others.v.ravel()]), h
         rows, impact = impulses(self.scene.ground, bodies, detected, *arguments, h * memory.forces[detected.numbers])
         shapes = {"t": (), "h": (), "v_next": n, "start": n, "work": (), **vectors}
@@ -214,7 +215,7 @@ class SceneInParts(RigidLoop):
         jacobians = {
             body: J.reshape(6, width) for body, J, width in zip(self._touching_bodies, columns, widths, strict=True)
         }
-        return Bodies(_with_world(own, free), first, is_free, jacobians, inertia, v_free, self._tables.extent)
+        return Bodies(_with_world(own, free), first, is_free, jacobians, inertia, v_free, self.tables.extent)
 
     def poses(self, q: Array, s: Array) -> Poses:
         """Return the poses of all bodies of the scene.
@@ -233,7 +234,7 @@ class SceneInParts(RigidLoop):
             t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
         """
         part, poses = self.split(s), self.poses(q, s)
-        forces, detected = self.forces(s), self._tables.detect(poses)
+        forces, detected = self.forces(s), self.tables.detect(poses)
         points, world = poses.origin[self._first_bodies], np.zeros((len(forces), 3))
         points[detected.numbers] = detected.point
         world[detected.numbers] = (detected.frame * forces[detected.numbers][:, :, None]).sum(axis=1)
@@ -246,14 +247,14 @@ class SceneInParts(RigidLoop):
 
     @cached_property
     def _first_bodies(self) -> Array:
-        starts, pairs = self._tables.starts, self.scene.pairs
+        starts, pairs = self.tables.starts, self.scene.pairs
         return np.array([starts[p.first.robot] + p.first.body for p in pairs for _ in p.names], dtype=int)
 
     def _wrenches(self, poses: Poses, detected: Detected, world: Array) -> Array:
         """Return the wrenches of contact forces on the links of the robot, (n_links, 6), link axes."""
         found = np.zeros((len(self.robot.links), 6))
         pressed = np.flatnonzero(world[detected.numbers].any(axis=1))
-        bodies = np.arange(self._tables.starts[1])  # of the robot
+        bodies = np.arange(self.tables.starts[1])  # of the robot
         own = np.isin(detected.first[pressed], bodies) | np.isin(detected.second[pressed], bodies)
         for k in pressed[own].tolist():
             candidate = self.scene.candidates[detected.numbers[k]]

@@ -14,7 +14,8 @@ from legged.compiler import compile as compile_function
 from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Scene, Sphere
 from legged.contact.box_box import box_box, sign_of
 from legged.contact.capsules import capsule_box, capsule_capsule, sphere_capsule
-from legged.contact.pairs import frame_of
+from legged.contact.convex import Solid
+from legged.contact.pairs import dimensions, frame_of, kind_of
 from legged.contact.spheres import sphere_box, sphere_sphere
 from legged.contact.support import support_points
 from legged.errors import DefinitionError
@@ -311,6 +312,10 @@ def test_a_capsule_across_a_box_rests_on_its_edges():
     assert all(np.allclose(n, [0, 0, 1]) for gap, n, _ in spots if gap < 0.5)
 
 
+def solid(shape):
+    return Solid(*kind_of(shape), dimensions(shape))
+
+
 def round_shapes(rng):
     """Return pairs of a shape and the same in coal."""
     radius, length, radii = *rng.uniform(0.05, 0.4, 2), rng.uniform(0.05, 0.3, 3)
@@ -324,10 +329,10 @@ def test_lowest_points_equal_distances_to_a_plane(seed):
     R, n = random_place(rng)
     n = n / np.linalg.norm(n)
     for shape, oracle in round_shapes(rng):
-        low = min((R @ point) @ n for point, _ in support_points(shape, R.T @ n))
+        low = min((R @ point) @ n for point, _ in support_points(solid(shape), R.T @ n))
         assert abs(low + 2.0 - coal_distance(oracle, R, np.zeros(3), coal.Halfspace(n, -2.0))) < 1e-12
     hull = Hull(rng.normal(size=(30, 3)))
-    used = [point for point, extra in support_points(hull, n) if extra == 0.0]
+    used = [point for point, extra in support_points(solid(hull), n) if extra == 0.0]
     assert abs(min(point @ n for point in used) - ((hull.vertices - hull.center) @ n).min()) < 1e-12
     assert len({tuple(point) for point in used}) == len(used)
 
@@ -336,15 +341,16 @@ def test_lowest_points_equal_distances_to_a_plane(seed):
 def test_a_flat_hull_rests_on_the_corners_of_its_face(turn):
     R = Rotation.from_euler("z", turn).as_matrix()
     box = Box((0.3, 0.2, 0.1), rotation=R)
-    used = [point for point, extra in support_points(Hull(box.corners), np.array([0.0, 0.0, 1.0])) if extra == 0.0]
+    lowest = support_points(solid(Hull(box.corners)), np.array([0.0, 0.0, 1.0]))
+    used = [point for point, extra in lowest if extra == 0.0]
     assert {tuple(np.round(point, 9)) for point in used} == {tuple(np.round(p, 9)) for p in box.corners if p[2] < 0.0}
 
 
 def test_an_upright_cylinder_rests_on_a_triangle_and_a_lying_one_on_a_line():
-    points = np.array([point for point, _ in support_points(Cylinder(0.1, 0.4), np.array([0.0, 0.0, 1.0]))])
+    points = np.array([point for point, _ in support_points(solid(Cylinder(0.1, 0.4)), np.array([0.0, 0.0, 1.0]))])
     assert np.allclose(sorted(points[:, 2]), [-0.2, -0.2, -0.2, 0.2])
     assert np.allclose(points[points[:, 2] < 0.0].mean(axis=0), [0.0, 0.0, -0.2])
-    points = np.array([point for point, _ in support_points(Cylinder(0.1, 0.4), np.array([1.0, 0.0, 0.0]))])
+    points = np.array([point for point, _ in support_points(solid(Cylinder(0.1, 0.4)), np.array([1.0, 0.0, 0.0]))])
     assert sorted(points[np.isclose(points[:, 0], -0.1)][:, 2]) == [-0.2, 0.2]
 
 

@@ -1,14 +1,17 @@
 """Scenes with many contact candidates run in parts, with the motion of the equations of the whole scene."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 import legged
 from controllers import JointPD, Posture
 from legged.compiler.ir.pass_times import CompilationReport
-from legged.contact import Box, Capsule, Cylinder, FreeBody, Material, Rigid, Sphere
-from legged.contact.pair_tables import PairTables
-from legged.simulation.backend import Backend, select_backend
+from legged.contact import Box, Capsule, Cylinder, FreeBody, Hull, Material, Rigid, Scene, Sphere
+from legged.contact.box_box import FAR
+from legged.contact.pair_tables import MARGIN, PairTables, Poses
+from legged.simulation.backend import Backend, _in_parts, select_backend
 from legged.simulation.controller import adapt
 from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
 from legged.simulation.rigid_loop import ContactMemory, RigidLoop
@@ -51,7 +54,7 @@ def mixed(restitution=0.0):
 
 def loops(kind, robot, ground, bodies):
     q, v = np.zeros(robot.nq), np.full(robot.nv, -2.0)
-    servo = JointPD(Posture(np.array([0.2])), kp=20.0, kd=3.0)  # integrated implicitly
+    servo = JointPD(Posture(np.full(robot.nv, 0.2)), kp=20.0, kd=3.0)  # integrated implicitly
     started, _ = adapt(servo).start(robot, ground, q, v)
     loop = kind(robot, started, ground, 0, (), [], bodies)
     return loop, q, loop.initial(v, np.zeros(0))
@@ -97,6 +100,47 @@ def test_only_near_pairs_are_evaluated():
     np.testing.assert_allclose(detected.point, every.point[found], atol=1e-14)
 
 
+def stones(count, seed=0):
+    """Hulls with different numbers of vertices and faces, close to each other above the ground."""
+    rng, found = np.random.default_rng(seed), []
+    for k in range(count):
+        turn, place = rng.normal(size=4), (0.2 * k, 0.02 * k, 0.2)
+        shape = Hull(rng.normal(size=(5 + 3 * k, 3)) * 0.1)
+        found.append(FreeBody(f"stone{k}", CUBE, [shape], place, turn / np.linalg.norm(turn)))
+    return found
+
+
+def test_hulls_of_all_sizes_share_the_kernels_of_two_kinds_of_pairs():
+    """The padding changes no contact."""
+    bodies = stones(4)
+    pairs = [(one.name, other.name) for one, other in pairwise(bodies)] + [(one.name, "terrain") for one in bodies]
+    loop, q, s = loops(SceneInParts, arm(), Rigid(pairs=tuple(pairs)), bodies)
+    shapes = [body.shapes[0] for body in bodies]
+    assert len({len(shape.vertices) for shape in shapes}) == len({len(shape.faces[0]) for shape in shapes}) == 4
+    detected = loop.tables.detect(loop.poses(q, s))
+    assert [len(table.numbers) for table in loop.tables.tables] == [3, 4]
+    used = detected.gap < 0.5 * FAR
+    assert sum(used) > 7  # of 4 x 3 + 5 x 4 candidates
+    every = loop.scene.contact_geometry([x for x, _ in loop.states(q, s)])
+    np.testing.assert_allclose(detected.gap, every.gap[detected.numbers], atol=1e-12)
+    np.testing.assert_allclose(detected.frame, every.frame[detected.numbers], atol=1e-12)
+    np.testing.assert_allclose(detected.point[used], every.point[detected.numbers][used], atol=1e-12)
+
+
+def test_pairs_that_come_near_are_found_again():
+    """Two balls pass each other in steps of a third of their radius."""
+    bodies = [FreeBody(f"ball{k}", CUBE, [Sphere(0.1)]) for k in range(2)]
+    tables, found = PairTables(Scene.of(arm(), Rigid(pairs=(("ball0", "ball1"),)), bodies)), []
+    count, limit = tables.starts[-1] + 1, (1.0 + MARGIN) * 0.2
+    for place in np.arange(-2.0, 2.0, 0.03):  # [m]
+        at = Poses(np.tile(np.eye(3), (count, 1, 1)), np.zeros((count, 3)))
+        at.origin[tables.starts[1]] = place, 0.0, 0.0
+        for reach in (None, np.full(count, 0.05)):
+            found.append(len(tables.detect(at, reach).gap) == 1)
+            assert found[-1] == (abs(place) < limit + (0.0 if reach is None else 0.1)), place
+    assert 0 < sum(found) < len(found)
+
+
 def towers(count):
     """Towers of two cubes, of which all pairs may collide."""
     places = [(0.5 + 0.5 * (k // 2), 0.0, 0.1 + 0.2 * (k % 2)) for k in range(count)]
@@ -137,3 +181,26 @@ def test_few_candidates_run_in_one_kernel():
     ])  # fmt: skip
     assert isinstance(select_backend(loop, q, s, None), Backend)
     assert select_backend(loop, q, s, None).whole
+
+
+def chain(count):
+    """Return a chain of boxes that are apart with all joints at zero."""
+    builder, above = legged.RobotBuilder("chain", legged.Link("post"), base=legged.FixedBase()), "post"
+    for k in range(count):
+        link = legged.Link(f"link{k}", CUBE, shapes=[Box((0.1, 0.1, 0.1))])
+        builder.add(legged.Revolute(f"joint{k}", "z"), link, to=above, at=(0.2, 0.0, 0.0))
+        above = link.name
+    return builder.build()
+
+
+def test_a_robot_whose_links_collide_with_each_other_runs_in_parts():
+    loop, q, s = loops(RigidLoop, chain(8), Rigid(self_collision=True), [])
+    assert len(loop.scene.candidates) == 4 * (7 * 6 // 2)  # all pairs but neighbors
+    assert isinstance(select_backend(loop, q, s, None).loop, SceneInParts)
+
+
+def test_a_robot_among_obstacles_runs_in_one_kernel():
+    steps = tuple((f"step{k}", Box((0.1, 0.1, 0.1), (0.2 * k, 0.0, -1.0))) for k in range(MANY_CONTACTS))
+    loop, q, s = loops(RigidLoop, arm(), Rigid(obstacles=steps), [])
+    assert len(loop.scene.candidates) > MANY_CONTACTS
+    assert _in_parts(loop, q, s) is None
