@@ -23,8 +23,8 @@ from legged.compiler.ir.pass_times import compiler_pass
 
 _LEAF = -1
 """Key of a constant or of a value from outside of the module."""
-_ALIKE = 0.8
-"""Fraction of formulas that two modules must have in common to share vectors."""
+_ALIKE = (0.8, 0.6)
+"""Fractions of formulas that modules must have in common to share vectors: at first, and for those then left alone."""
 _PACKABLE = frozenset({"add", "subtract", "multiply", "divide"})
 _MAX_NODES = 10_000
 """Size of the largest graph to vectorize; the memory for the dependences grows with the square of the size."""
@@ -226,16 +226,21 @@ def _matching_nodes(graph: Graph, formulas: dict[int, _Formula], scheduled: set[
 def _alike_modules(by_module: dict[Any, dict[int, list[int]]]) -> list[list[Any]]:
     """Return groups of modules that have most formulas in common."""
     counts = {m: Counter({key: len(nodes) for key, nodes in found.items()}) for m, found in by_module.items()}
-    groups: list[list[Any]] = []
-    for m, count in counts.items():
-        for group in groups:
-            first = counts[group[0]]
-            if (count & first).total() >= _ALIKE * max(count.total(), first.total()):
-                group.append(m)
-                break
-        else:
-            groups.append([m])
-    return groups
+    found: list[list[Any]] = []
+    alone = list(counts)
+    for fraction in _ALIKE:
+        groups: list[list[Any]] = []
+        for m in alone:
+            for group in groups:
+                one, other = counts[m], counts[group[0]]
+                if (one & other).total() >= fraction * max(one.total(), other.total()):
+                    group.append(m)
+                    break
+            else:
+                groups.append([m])
+        found += [group for group in groups if len(group) > 1]
+        alone = [group[0] for group in groups if len(group) == 1]
+    return found
 
 
 def _pack(nodes: tuple[int, ...], formulas: dict[int, _Formula]) -> Pack:

@@ -99,6 +99,29 @@ def test_signs_of_lanes_are_kept():
     assert legged.compile(mirrored, x=(4,), y=())(x, y) == pytest.approx(graph.evaluate(x, y), rel=1e-15)
 
 
+@pytest.mark.parametrize(("equal", "pairs"), [(9, {(0, 2), (1, 3)}), (7, {(0, 2), (1, 3)}), (5, {(0, 2)})])
+def test_modules_share_vectors_with_the_most_alike(equal, pairs):
+    """Modules 0 and 2 have the same operations, 1 and 3 the first `equal` of ten."""
+    first, second = "+*+*+*+*+*", "*+*+*+*+*+"
+    operations = first, second, first, second[:equal] + "^" * (10 - equal)
+
+    def results_of_modules(x):
+        results = []
+        for k, own in enumerate(operations):
+            with module(k):
+                y = x[k]
+                for i, operation in enumerate(own):
+                    number = 2.0 + i + k
+                    y = y * y if operation == "^" else y * number if operation == "*" else y + number
+                results.append(y)
+        return np.stack(results)
+
+    graph = record(results_of_modules, {"x": (4,)})
+    plan = vectorize(graph, (), 8)
+    assert plan is not None
+    assert {tuple(graph.nodes[i - graph.input_size].label.module for i in pack.nodes) for pack in plan.packs} == pairs
+
+
 def test_dependent_modules_are_not_packed():
     def chain(x):
         total = x[0]
