@@ -47,6 +47,13 @@ def test_derivatives_are_exact(seed):
     assert max(found[:3]) < 1e-13 and max(found[3:]) < 1e-9, found
 
 
+def test_derivatives_with_gyroscopic_rotors_are_exact():
+    robot, q, v, vdot, tau, wrenches = case(0, physics=True)
+    assert sum(body.has_gyroscopic_rotor for body in robot.bodies) == 1
+    found = derivatives.check(robot, q, v, vdot, tau, wrenches)
+    assert max(found[:3]) < 1e-13 and max(found[3:]) < 1e-9, found
+
+
 @pytest.mark.parametrize("seed", SEEDS)
 def test_derivatives_equal_pinocchios(seed):
     """Of forward dynamics as forces, M dvdot/dx = -dtau/dx, with its derivatives of inverse dynamics.

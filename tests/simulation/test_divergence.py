@@ -83,6 +83,14 @@ def test_energy_from_nothing_is_divergence_below_the_bounds_on_speed():
     assert np.nanmax(np.abs(runs.v)) < 1e3
 
 
+def test_a_law_without_a_value_is_reported_at_its_time_step():
+    """A cart at 1 m/s passes 0.0345 m, where the law ends, between the samples at 30 and 40 ms."""
+    options = {"v": [1.0], "until": 0.1, "sample": 0.01, "integrator": legged.SemiImplicitEuler(1e-3)}
+    with pytest.raises(DivergenceError, match=r"diverged at t = 0\.035 s") as error:
+        legged.simulate(cart(), lambda t, q, v, w: 1e-9 * np.sqrt(0.0345 - q), **options)
+    assert error.value.run.times[-1] == pytest.approx(0.03)
+
+
 def test_fast_motions_are_no_divergence():
     """Free fall of 10 s ends at 98 m/s, a top turns at 1000 rad/s, a spring of 1 kg swings at 1000 m/s."""
     robot, _ = quadruped()
