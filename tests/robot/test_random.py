@@ -59,6 +59,26 @@ def test_random_configurations_have_unit_quaternions_and_avoid_gimbal_lock(seed)
     assert legged.conditioning(robot, q).max() < 1e9
 
 
+TURN, LOCK = (-np.pi, np.pi), 0.2  # [rad]
+
+
+@pytest.mark.parametrize(
+    ("base", "angles"),
+    [
+        (legged.PlanarBase(), [TURN]),
+        (legged.EulerBase("zxy"), [TURN, (LOCK - np.pi / 2, np.pi / 2 - LOCK), TURN]),
+        (legged.EulerBase("zxz"), [TURN, (LOCK, np.pi - LOCK), TURN]),
+    ],
+)
+def test_random_angles_and_displacements_fill_their_ranges(base, angles):
+    robot, rng = robots.chain(1, base=base), np.random.default_rng(0)
+    q = np.array([legged.random_configuration(robot, rng) for _ in range(300)])
+    displacements = [(-1.0, 1.0)] * (robot.base.nq - len(angles))  # [m]
+    for column, (low, high) in zip(q.T, [*angles, *displacements, TURN], strict=True):
+        assert low <= column.min() < low + 0.05 * (high - low)
+        assert high >= column.max() > high - 0.05 * (high - low)
+
+
 def test_neutral_puts_the_base_at_the_origin_and_every_joint_at_zero():
     robot = legged.random_tree(12, 5, joints=("ball", "fixed"), bases=("floating",))
     R, o = legged.link_poses(robot, robot.neutral())

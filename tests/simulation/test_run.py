@@ -98,6 +98,7 @@ def test_run_has_everything_at_every_sample(robot, run):
     assert run.base.rotation.shape == (n, 3, 3)
     assert run.backend == "compiled closed loop"
     assert run.duration == pytest.approx(0.3)
+    assert dataclasses.replace(run, times=run.times + 2.0).duration == pytest.approx(0.3)
     assert run.ended == ""
     assert run.phases[[0, 9, 10, 20, 30]].tolist() == [0, 0, 1, 2, 2]
     for k in (0, 15, 30):

@@ -157,16 +157,21 @@ def test_the_plane_of_the_feet_is_the_slope_and_level_across_a_line_of_feet():
 
 
 @pytest.mark.parametrize(
-    ("name", "n", "velocity"),
-    [("walk", 2, (0.3, 0.1)), ("walk", 4, (0.3, 0.0)), ("pace", 4, (0.0, 0.2)), ("trot", 4, (0.5, 0.0))],
+    ("name", "n", "velocity", "error"),  # [m], harmonics above the fourth
+    [
+        ("walk", 2, (0.3, 0.1), 5e-4),
+        ("walk", 4, (0.3, 0.0), 3e-3),
+        ("pace", 4, (0.0, 0.2), 2e-4),
+        ("trot", 4, (0.5, 0.0), 2e-4),
+    ],
 )
-def test_the_sway_of_a_gait_is_the_periodic_motion_of_the_pendulum_over_its_feet(name, n, velocity):
+def test_the_sway_of_a_gait_is_the_periodic_motion_of_the_pendulum_over_its_feet(name, n, velocity, error):
     steps, schedule = law(n), contact_schedule(name, FEET[n], 1.0 / OMEGA)
     state = GaitState.standing(schedule)._replace(walking=1.0)
     sway = steps.sway(state, np.array(velocity), 0.2)
     position, rate = sway.after(0.0)
     divergence = steps.nominal_divergence(state, np.array(velocity), 0.2)  # exact for pressures constant in pieces
-    assert position + rate / OMEGA == pytest.approx(divergence, abs=0.006)  # [m], harmonics above the fourth
+    assert position + rate / OMEGA == pytest.approx(divergence, abs=error)
     again, same = sway.after(schedule.period)
     assert again == pytest.approx(position, abs=1e-12) and same == pytest.approx(rate, abs=1e-12)
     later = state._replace(phase=state.phase + 0.3)

@@ -11,6 +11,8 @@ from oracles.urdfs import all_urdfs
 import legged
 import robots
 from controllers import Command, ContactSchedule, Locomotion
+from controllers.locomotion.gait.footsteps import plane_of
+from controllers.locomotion.gait.schedule import GaitState
 from legged.errors import DefinitionError
 from legged.ground import Slope, Stairs
 
@@ -77,6 +79,22 @@ def test_go2_catches_itself_after_changes_of_velocity_that_a_fixed_step_time_doe
         sim.state = replace(before, v=v)
         sim.step(command, n=600)
         assert not sim.fallen, f"fell after {speed} m/s at step {after}: {sim.reasons}"
+
+
+def test_a_foot_late_in_its_swing_moves_to_higher_places_on_its_tread_alone():
+    """Places belong to one tread if their heights differ by at most a twentieth of the height of the robot."""
+    robot = robots.spatial_quadruped()
+    law, memory = Locomotion("trot").start(robot, None, *Locomotion("trot").initial_state(robot))
+    places = [np.array([x, 0.0, 0.0]) for x in (0.2, -0.2, 0.2, -0.2)]
+    start = GaitState.standing(law.schedules[0][1])
+    late = start.duty[0] + 0.9 * (1.0 - start.duty[0])
+    state = start._replace(phase=late, walking=1.0, planted=np.zeros(4), touchdowns=np.zeros(4))
+    assert state.swing_progress == pytest.approx(np.full(4, 0.9))
+    for rise, moves in ((0.04, True), (0.06, False)):
+        higher = [place + np.array([0.0, 0.0, rise * law.height]) for place in places]
+        last = law.memory(memory)._replace(footsteps=places)
+        found, _ = law._swings(state, higher, places, last, plane_of(places, law.height))
+        assert ((np.array(found)[:, 2] > 0.0) == moves).all()
 
 
 @needs_files
