@@ -240,6 +240,8 @@ def test_surface_of_the_ground_follows_the_terrain():
         np.testing.assert_allclose(grid[..., 2], terrain.height(grid[..., 0], grid[..., 1]), atol=1e-12)
         assert grid[..., :2].reshape(-1, 2).min(axis=0).max() < nodes[..., :2].reshape(-1, 2).min(axis=0).min()
     assert ground_surface(legged.Rigid(terrain=stairs), nodes).shape == (4, 2, 3)  # the ends of one ramp
+    plateau = HeightMap(np.zeros((9, 9)), 0.25)
+    assert max(ground_surface(legged.Rigid(terrain=plateau), 10.0 * nodes).shape) == 120
     assert ground_surface(None, nodes).size == 0
 
 

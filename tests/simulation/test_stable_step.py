@@ -52,13 +52,14 @@ def test_largest_stable_step_separates_rest_from_oscillation(make):
     assert final_speed(3.0 * h) > 5.0 * rest
 
 
-def test_point_mass_has_the_limit_of_its_spring_and_damper():
+@pytest.mark.parametrize(("stiffness", "damping"), [(5e4, 300.0), (1.0, 0.0)])  # [N/m], [N s/m]
+def test_point_mass_has_the_limit_of_its_spring_and_damper(stiffness, damping):
     """One point with spring and damper at the center of a mass: h^2 k / m + 2 h d / m = 4."""
     link = legged.Link("m", legged.box_inertia(2.0, (0.1, 0.1, 0.1)), contacts={"p": (0.0, 0.0, 0.0)})
     robot = legged.RobotBuilder("point", link).build()
-    ground = legged.ground.Ground(legged.ground.KelvinVoigt(5e4, 300.0), legged.ground.Frictionless())
+    ground = legged.ground.Ground(legged.ground.KelvinVoigt(stiffness, damping), legged.ground.Frictionless())
     h = largest_stable_step(robot, ground, robot.neutral(), legged.SemiImplicitEuler)
-    assert h * h * 5e4 / 2.0 + 2.0 * h * 300.0 / 2.0 == pytest.approx(4.0, rel=1e-6)
+    assert h * h * stiffness / 2.0 + 2.0 * h * damping / 2.0 == pytest.approx(4.0, rel=1e-6)
     assert largest_stable_step(robot, None, robot.neutral(), legged.SemiImplicitEuler) == np.inf
 
 

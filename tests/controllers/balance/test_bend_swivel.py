@@ -151,6 +151,11 @@ def test_crouching_and_straightening_are_the_planar_motion_and_keep_the_directio
     assert np.abs(np.sin(bend / 2.0) * (swivel - 0.4)).max() < 1e-9
 
 
+def test_the_default_command_is_to_stand_upright():
+    torque = BendSwivelControl(MODEL)(0.0, MODEL.balanced(0.0), np.zeros(5))
+    assert torque == pytest.approx(np.zeros(len(torque)), abs=1e-9)  # [N m]
+
+
 def test_a_start_that_is_symmetric_about_a_plane_of_the_axes_keeps_the_swivel_exactly_zero():
     control = BendSwivelControl(MODEL, StepCommand((0.5,), (1.5,)))
     run = legged.simulate(ROBOT, control, until=2.0, q=MODEL.balanced(0.0), integrator=STEPS)
