@@ -46,7 +46,8 @@ from legged.simulation.integrators import (
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.stepping.engines import Plan, engine_of_backend
+from legged.simulation.stepping.engines.interface import Plan
+from legged.simulation.stepping.engines.selection import engine_of_backend
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import Setup
 from legged.simulation.stepping.start import (

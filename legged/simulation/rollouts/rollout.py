@@ -37,7 +37,10 @@ from legged.simulation.rollouts.members import MemberBackend, MemberKernels
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
-from legged.simulation.stepping.engines import CompiledEngine, Plan, PythonEngine, SolverEngine, StepEngine, new_engine
+from legged.simulation.stepping.engines.compiled import CompiledEngine
+from legged.simulation.stepping.engines.interface import Plan, StepEngine
+from legged.simulation.stepping.engines.selection import new_engine
+from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngine
 from legged.simulation.stepping.motion import Motion
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import (

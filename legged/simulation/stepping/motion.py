@@ -12,7 +12,8 @@ from legged.simulation.backend import Backend
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
 from legged.simulation.checks.fall import Termination
 from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
-from legged.simulation.stepping.engines import Plan, StepEngine, engine_of_backend
+from legged.simulation.stepping.engines.interface import Plan, StepEngine
+from legged.simulation.stepping.engines.selection import engine_of_backend
 
 Array = np.ndarray
 ENDED = 1.0

@@ -43,7 +43,10 @@ from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.clock import Clock
 from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
-from legged.simulation.stepping.engines import CompiledEngine, PythonEngine, StepEngine, new_engine
+from legged.simulation.stepping.engines.compiled import CompiledEngine
+from legged.simulation.stepping.engines.interface import StepEngine
+from legged.simulation.stepping.engines.selection import new_engine
+from legged.simulation.stepping.engines.solvers import PythonEngine
 from legged.simulation.stepping.object_tree import flatten
 from legged.simulation.stepping.observation import Contacts, Observer, argument_names, depends_on_command, observed
 from legged.simulation.stepping.parameters import ParameterSweep, Setup, numbers_of

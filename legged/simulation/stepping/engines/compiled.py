@@ -1,0 +1,163 @@
+"""Step engines in machine code: all robots in one time loop, or a single closed loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from legged.compiler.codegen.element_type import FLOAT64
+from legged.compiler.codegen.time_loop import CODES_ONLY
+from legged.compiler.runtime.time_loop import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
+from legged.compiler.runtime.time_loop import Comparison, Members, PreparedLoop, Schedule, TimeLoop
+from legged.errors import DivergenceError, SimulationError
+from legged.robot.robot import Robot
+from legged.simulation.backend import Backend, advance
+from legged.simulation.checks.divergence import SLOW
+from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.integrators import FixedStep
+from legged.simulation.stepping.batch import InitialStates
+from legged.simulation.stepping.engines.interface import Plan, run_result
+
+Array = np.ndarray
+_OPERATIONS_PER_THREAD = 2_000_000
+"""Operations for which a thread pays, about 50 us of work."""
+OPERATIONS_PER_CALL = 1.5e9
+"""Operations of a batch between two examinations of its samples: some tenths of a second."""
+
+
+class CompiledSteps(Protocol):
+    """Compiled time steps of several robots: `CompiledBatch` and `CompiledLoop`.
+
+    Attributes:
+        robot: The robot. code: The time loop.
+        parameters: Parameters of the loop without the command, (N, p) or (1, p), mixed units and frames.
+    """
+
+    robot: Robot
+    code: TimeLoop
+    parameters: Array
+
+    def loop_parameters(self, numbers: Array) -> Array:
+        """Return the parameters for other numbers of the robots, (N, p) or (1, p), mixed units and frames.
+
+        Args:
+            numbers: Numbers of the robots, (N, m), mixed units and frames.
+        """
+        ...
+
+
+class CompiledLoop:
+    """Compiled time steps of a single closed loop without parameters; see `CompiledSteps`.
+
+    Args:
+        loop: The closed loop. rule: Name of a method of `ClosedLoop`.
+    """
+
+    def __init__(self, loop: ClosedLoop, rule: str):
+        self.robot, self.parameters, size = loop.robot, np.zeros((1, 0)), loop.robot.nq + loop.size
+        self.code = TimeLoop.of(lambda clock, parameters, state: (advance(loop, rule, clock, state), 0.0), 0, size)
+
+    def loop_parameters(self, numbers: Array) -> Array:
+        """Return the parameters, (1, 0).
+
+        Args:
+            numbers: Not used, (N, m), mixed units and frames.
+        """
+        return self.parameters
+
+
+class CompiledEngine:
+    """Time steps in machine code.
+
+    Args:
+        compiled: The time steps. members: States and outcomes, which `run` changes in place.
+        integrator: The integrator. command: Length of the command; None without one.
+    """
+
+    def __init__(self, compiled: CompiledSteps, members: Members, integrator: FixedStep, command: int | None = None):
+        self.compiled, self.command, self._members, self._integrator = compiled, command, members, integrator
+        count, parameters = len(members.state), compiled.code.parameters
+        lanes, element = compiled.code.lanes(count), compiled.code.element
+        kind = "" if element == FLOAT64 else f" of {element}"
+        self.name = f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}"
+        self.intervals = np.zeros((count, 1, 4), element.dtype)
+        self._parameters = np.zeros((count, parameters), element.dtype)
+        self._own = parameters - (command or 0)
+        self.commands = self._parameters[:, self._own :]
+        self._parameters[:, : self._own] = compiled.parameters
+        self._comparison = Comparison(compiled.robot.nq, compiled.robot.nv, SLOW)
+        self._calls: dict[int, PreparedLoop] = {}
+        self._operations = float(count * max(compiled.code.graph.size, 1))
+
+    def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
+        """Set the parameters of all robots; see `StepEngine.restart`."""
+        del robots  # all are evaluated in one call
+        self._parameters[:, : self._own] = self.compiled.loop_parameters(starts.numbers)
+
+    def motion(self, plan: Plan, threads: int) -> Iterator[None]:
+        """Advance the robots from sample to sample; see `StepEngine.motion`."""
+        schedule = plan.schedule(self._integrator)
+        costs = schedule.steps * self._operations
+        ends = np.flatnonzero(schedule.samples >= 0) + 1  # calls end at samples, where falls are detected
+        most = OPERATIONS_PER_CALL if len(self._members.state) > 1 else OPERATIONS_OF_ONE
+        bounds = ends[:-1][np.diff(np.floor(np.cumsum(costs)[ends - 1] / most)) > 0]
+        for begin, end in pairwise([0, *bounds.tolist(), len(costs)]):
+            self.run(schedule.part(begin, end), threads)
+            yield
+
+    def run(self, schedule: Schedule | int, threads: int) -> int:
+        """Advance the robots in place; see `StepEngine.run`."""
+        if threads > 1:
+            steps = self.intervals[0, 0, 2] if isinstance(schedule, int) else schedule.steps.sum()
+            threads = min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
+        if isinstance(schedule, int):
+            if schedule not in self._calls:
+                intervals = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
+                code, arrays = self.compiled.code, (self._members, self._parameters, intervals)
+                self._calls[schedule] = code.prepared(*arrays, self._comparison)
+            return self._calls[schedule](threads)
+        self.advance(self._members, schedule, threads)
+        return run_result(self._members)
+
+    def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
+        """Advance the robots from other states; see `StepEngine.advance`."""
+        self.compiled.code.run(members, self._parameters, schedule, threads)
+
+    def failure(self, i: int) -> SimulationError | None:
+        """Return None: which operation has no finite result is unknown."""
+        return None
+
+
+class LoopEngine(CompiledEngine):
+    """Time steps of a single closed loop in machine code.
+
+    Args:
+        backend: The closed loop, compiled as a whole. members: Its state. integrator: The integrator.
+    """
+
+    def __init__(self, backend: Backend, members: Members, integrator: FixedStep):
+        super().__init__(CompiledLoop(backend.loop, integrator.rule), members, integrator)
+        self._backend, self._plan = backend, None
+
+    def motion(self, plan: Plan, threads: int) -> Iterator[None]:
+        """Advance the robot from sample to sample; see `StepEngine.motion`."""
+        self._plan = plan
+        return super().motion(plan, threads)
+
+    def failure(self, i: int) -> SimulationError | None:
+        """Return the error of the steps after the last sample, which are taken again one by one."""
+        nq, state = self._backend.loop.robot.nq, self._members.stored[0]
+        sequences = self._integrator.step_sequences(self._plan.intervals[0])
+        reached = int(self._members.outcome[0, 2])
+        begin = [k for k, sequence in enumerate(sequences) if sequence.sample is not None][reached - 1] + 1
+        try:
+            for _ in self._integrator.take(
+                self._backend, state[reached - 1, :nq], state[reached - 1, nq:], sequences[begin:]
+            ):
+                pass
+        except DivergenceError as error:
+            return error
+        return None

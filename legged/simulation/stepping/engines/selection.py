@@ -1,0 +1,68 @@
+"""Selection of the step engine: machine code where the time step can be traced, else Python."""
+
+from __future__ import annotations
+
+from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
+from legged.compiler.runtime.time_loop import Members
+from legged.errors import TraceError
+from legged.simulation.backend import Backend
+from legged.simulation.integrators import FixedStep, Integrator
+from legged.simulation.stepping.batch import InitialStates
+from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
+from legged.simulation.stepping.engines.compiled import CompiledEngine, LoopEngine
+from legged.simulation.stepping.engines.interface import StepEngine
+from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngine
+
+_AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
+"""Relative difference of rates in compiled and plain steps of 0.1 ms, which differ by rounding of the states after a
+step, or by a hidden state of the controller."""
+
+
+def engine_of_backend(backend: Backend, members: Members, integrator: Integrator) -> StepEngine:
+    """Return the engine of a single robot.
+
+    Args:
+        backend: Its closed loop. members: Its state. integrator: The integrator.
+    """
+    if backend.whole and isinstance(integrator, FixedStep):
+        return LoopEngine(backend, members, integrator)
+    return SolverEngine([backend], [None], members, integrator, backend.name)
+
+
+def new_engine(
+    template: MemberTemplate,
+    starts: InitialStates,
+    members: Members,
+    integrator: Integrator,
+    compiled: bool | None,
+    command: int | None = None,
+) -> StepEngine:
+    """Return the fastest possible engine.
+
+    Args:
+        template: The robots as functions of their numbers. starts: The robots at the start.
+        members: States and outcomes, which the engine changes in place. integrator: The integrator.
+        compiled: As in `simulate`. command: Length of the command; None without one.
+
+    Raises:
+        TraceError: If compiled is True, or the numbers are not doubles, and the time step cannot be compiled.
+    """
+    reason, element = "as asked", template.batch.element
+    if not isinstance(integrator, FixedStep):
+        reason = "variable steps"
+        if compiled:
+            raise TraceError(f"{integrator} runs in Python; use fixed steps, or leave out compiled=True")
+    elif compiled is not False:
+        try:
+            compiled_batch = CompiledBatch(template.batch, starts, integrator.rule, command, template)
+            difference = compiled_batch.largest_difference()
+            if difference < _AGREEMENT[element]:
+                return CompiledEngine(compiled_batch, members, integrator, command)
+            reason = f"compiled and in Python it differs by {difference:.1e}; does the controller keep a state?"
+        except Exception as error:  # tracing runs the user's code, which may raise anything
+            reason = f"{type(error).__name__}: {error}"
+        if compiled:
+            raise TraceError(f"the time step cannot be compiled: {reason}")
+    if element != FLOAT64:
+        raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
+    return PythonEngine(template.batch, starts, members, integrator, command, reason)
