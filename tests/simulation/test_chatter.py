@@ -1,7 +1,7 @@
 """Laws of the warning about joints that chatter: unstable servos are named, resolved motions are not."""
 
 import warnings
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
@@ -78,6 +78,21 @@ def test_rollouts_and_simulations_warn_once():
             for _ in range(4):
                 plain.step(n=100)
         np.testing.assert_array_equal(sim.v, plain.v)  # probes leave no trace
+
+
+def test_later_chatter_is_found_and_robots_that_have_ended_are_not_probed():
+    def damped(t, q, v, wrenches, command):
+        return -50.0 * (q - 0.1) - command * v
+
+    sim = legged.Simulation(arm(), damped, num=2, integrator=EULER)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SimulationWarning)
+        sim.step([0.5], n=200)
+        sim.step([5.0], n=40)  # both wrists chatter now, before the next probe
+    sim.state = replace(sim.state, outcome=np.array([1.0, 0.0]))
+    with pytest.warns(SimulationWarning, match="robot 1: joint 'wrist' chatters"):
+        for _ in range(100):
+            sim.step([5.0], n=4)
 
 
 def test_stable_servos_and_resolved_springs_are_silent():

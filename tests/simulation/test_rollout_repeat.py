@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from legged import where
+from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
 from legged.compiler.codegen.time_loop import CODES_ONLY, ENDED, EXCEEDED
 from legged.compiler.runtime.time_loop import NOT_FINITE, Comparison, Members, Schedule, TimeLoop
 from legged.errors import TraceError
@@ -57,6 +58,29 @@ def test_stored_states_are_those_of_a_plain_loop(loop, count):
     assert np.abs(members.stored - expected).max() < 1e-14  # 100 steps' rounding
     assert (members.outcome == [0.0, 0.0, SAMPLES + 1]).all()
     assert (members.state == members.stored[:, -1]).all()
+
+
+@pytest.mark.parametrize("element", [FLOAT64, FLOAT32], ids=str)
+@pytest.mark.parametrize("count", [1, 2, 8, 21])
+def test_the_last_parameters_may_lie_in_another_array(count, element):
+    """Numbers of columns below, at and above half of the vector's lanes, which are copied in different ways."""
+
+    def step(clock, parameters, state):
+        return state + clock[1] * np.arange(1.0, 20.0) @ parameters, 0.0
+
+    loop = TimeLoop.of(step, parameters=19, size=1, element=element)
+    parameters = np.random.default_rng(count).standard_normal((count, 19)).astype(element.dtype)
+    ends = []
+    for command in (0, 1, 4, 12, 18, 19):
+        members = Members.at(np.zeros((count, 1)), SAMPLES + 1, element.dtype)
+        own, last = np.split(parameters, [19 - command], axis=1)
+        loop.run(members, own, schedule(), 1, np.ascontiguousarray(last))
+        ends.append(members.state)
+    assert (np.array(ends) == ends[0]).all()
+    exact = H * STEPS * SAMPLES * parameters.astype(float) @ np.arange(1.0, 20.0)
+    np.testing.assert_allclose(ends[0][:, 0], exact, rtol=1e3 * element.epsilon, atol=1e3 * element.epsilon)
+    with pytest.raises(ValueError, match="expected"):
+        loop.run(members, parameters, schedule(), 1, np.zeros((count, 1)))
 
 
 def test_a_member_does_not_depend_on_its_batch_its_place_or_the_threads(loop):
@@ -124,7 +148,7 @@ def test_a_call_compares_final_states_with_a_bound(loop, count, threads):
 
     def result(bound, first=1, n=1):
         members.state[:], members.outcome[:] = state, 0.0
-        return loop.prepared(members, parameters, own, Comparison(first, n, bound))(threads)
+        return loop.prepared(members, parameters, own, comparison=Comparison(first, n, bound))(threads)
 
     assert result(0.0, n=0) == -1
     size = float(np.abs(members.state[:, 1]).max())

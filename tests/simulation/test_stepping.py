@@ -282,6 +282,65 @@ def test_what_cannot_be_traced_runs_in_python_and_says_so(hopper):
         legged.Simulation(robot, branching, q=q[0], integrator=EULER, compiled=True).step()
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize(("num", "threads"), [(None, 1), (1, 1), (2, 1), (11, 1), (400, 3)])
+def test_a_command_that_is_not_finite_changes_nothing(hopper, num, threads, dtype):
+    """A step of 400 robots is long enough to be divided among threads."""
+    robot, q = hopper
+    options = {"ground": SPRINGS, "integrator": EULER, "num": num, "threads": threads, "dtype": dtype, "q": q[0]}
+    sim, other = (legged.Simulation(robot, servo, **options) for _ in range(2))
+    command = np.full((*(() if num is None else (num,)), 2), 0.01, dtype)
+    command[..., 1] = 0.6
+    with pytest.raises(NotFiniteError, match="command"):
+        sim.step(np.full(3, np.nan))  # the first command may have any length, and this one does not count
+    for each in (sim, other):
+        each.step(command, n=40)
+    before = sim.state
+    for place, bad in (((0, 1), np.nan), ((-1, 0), np.inf), ((-1, -1), -np.inf)):
+        wrong = command + 0.1
+        wrong[place if num else place[1]] = bad
+        entry = ", ".join(map(str, np.argwhere(~np.isfinite(wrong))[0]))
+        for refused in (lambda w=wrong: sim.step(w, n=40), lambda w=wrong: sim.advance(0.1, w)):
+            with pytest.raises(NotFiniteError, match=f"command must be finite, got {bad} at entry {entry}"):
+                refused()
+        for name in ("t", "q", "v", "rest", "outcome"):
+            np.testing.assert_array_equal(getattr(sim.state, name), getattr(before, name))
+        np.testing.assert_array_equal(sim.observe(given), command)
+    for each in (sim, other):
+        each.step(command, n=40)
+    np.testing.assert_array_equal(sim.q, other.q)
+    np.testing.assert_array_equal(sim.v, other.v)
+
+
+def given(command):
+    return command
+
+
+@pytest.mark.parametrize("num", [None, 1, 2, 9])
+def test_a_command_has_any_type_and_layout(hopper, num):
+    robot, q = hopper
+    sim = legged.Simulation(robot, num=num, q=q[0], integrator=EULER)
+    shape = (robot.nj,) if num is None else (num, robot.nj)
+    torques = np.arange(1.0, 1.0 + np.prod(shape)).reshape(shape)
+    alike = (torques, torques.tolist(), torques.astype(np.float32), torques.astype(int), np.asfortranarray(torques))
+    start, ends = sim.state, []
+    for command in (*alike, np.repeat(torques, 2, axis=-1)[..., ::2]):
+        sim.state = start
+        sim.step(command, n=3)
+        ends.append(sim.v)
+        np.testing.assert_array_equal(sim.observe(given), torques)
+    assert (np.array(ends) == ends[0]).all() and (ends[0] != 0.0).any()
+    sim.state = start
+    sim.advance(3e-3, torques)
+    close(sim.v, ends[0])
+    sim.step(torques[0] if num else torques)  # one command for all
+    np.testing.assert_array_equal(sim.observe(given), np.broadcast_to(torques[0] if num else torques, shape))
+    sim.step()
+    np.testing.assert_array_equal(sim.observe(given), np.zeros(shape))
+    torques[:] = np.nan  # the simulation has a copy
+    np.testing.assert_array_equal(sim.observe(given), np.zeros(shape))
+
+
 def test_errors_say_what_to_do(hopper):
     robot, q = hopper
     sim = legged.Simulation(robot, num=11, q=q, integrator=EULER)
@@ -514,7 +573,7 @@ def test_numbers_change_while_robots_go_on_and_compile_once(hopper):
     sim.step(n=100)
     heavy = robot.with_parameters({"trunk.mass": 6.0})
     for k, (kp, own) in enumerate([(40.0, robot), (50.0, robot), (50.0, heavy)]):
-        engine = sim._engine
+        engine = sim._robots.engine
         sim.change({"controller.kp": kp} if own is robot else {"robot.trunk.mass": 6.0})
         state, t = sim.state, float(sim.t)
         other = legged.Simulation(own, Spring(kp), ground=SPRINGS, q=starts[0], integrator=EULER)
@@ -522,7 +581,7 @@ def test_numbers_change_while_robots_go_on_and_compile_once(hopper):
         for each in (sim, other):
             each.step(n=20)
         assert np.allclose(sim.q, other.q, atol=ROUNDING) and np.allclose(sim.v, other.v, atol=ROUNDING)
-        assert (sim._engine is engine) == (k == 1)  # a number that has changed before needs no compilation
+        assert (sim._robots.engine is engine) == (k == 1)  # a number that has changed before needs no compilation
         assert sim.t == pytest.approx(t + 20e-3)
     assert sim.parameters["controller.kp"] == 50.0 and sim.parameters["robot.trunk.mass"] == 6.0
     sim.reset()

@@ -1,12 +1,15 @@
 """The time loop of a fixed-step simulation: blocks of members, intervals of the schedule, steps.
 
-    int64 legged_time_loop(int64 first, int64 end, const Array *arrays, const int64 *samples, real *work)
+    int64 legged_time_loop(const Call *call)
 
-The function takes members first, ..., end - 1 of a batch through a schedule (`runtime.time_loop`), as many members at a
-time as a vector has lanes. `arrays` describes five arrays by the address of the first member's row and the stride from
-one row to the next, [bytes]: schedule, parameters, state, outcome, stored states. `samples` holds the number of
-intervals; the first state variable that is compared with a bound at the end, the number of these variables, and the
-bits of the bound, a double; and for each interval the index at which the state after it is stored, -1 or `CODES_ONLY`.
+A call consists of five numbers of 8 bytes, which ctypes passes in less time as one argument: `first`, `end`, and the
+addresses `arrays`, `samples`, `work`. The function takes members first, ..., end - 1 of a batch through a schedule
+(`runtime.time_loop`), as many members at a time as a vector has lanes. `arrays` describes six arrays by the address of
+the first member's row and the stride from one row to the next, [bytes]: schedule, parameters, state, outcome, stored
+states, command. `samples` holds the number of intervals; the first state variable that is compared with a bound at the
+end, the number of these variables, and the bits of the bound, a double; the length of the command, which follows the
+parameters of a member as the last arguments of the step; and for each interval the index at which the state after it is
+stored, -1 or `CODES_ONLY`. `work` is the working memory.
 The last block repeats the last member in unused lanes. Masks are integers with a bit for each lane. The result is
 `ENDED`, `EXCEEDED` or -1.
 """
@@ -27,16 +30,17 @@ CODES_ONLY = -2
 """Index of a stored state for an interval after which termination codes end members, but no state is stored."""
 ENDED, EXCEEDED = 0, 1
 """Results of the function: a member has ended; none has, and a variable exceeds its bound in magnitude or is NaN."""
-SAMPLES_HEADER = 4  # numbers before the indices
-_SCHEDULE, _PARAMETERS, _STATE, _OUTCOME, _STORED = range(5)
+SAMPLES_HEADER = 5  # numbers before the indices
+_SCHEDULE, _PARAMETERS, _STATE, _OUTCOME, _STORED, _COMMAND = range(6)
+_CALL = {"first": "i64", "end": "i64", "arrays": "ptr", "samples": "ptr", "work": "ptr"}
 
 
 class _Offsets(NamedTuple):
     """Offsets of blocks in the working memory, in numbers.
 
     A block holds some numbers of all lanes: the current interval [start, h, count, number]; the clock [t, h, number];
-    the parameters; two states, each followed by its termination code, of which one is the present and the other the
-    next; the outcome [code, time, samples]; and the working memory of the kernel.
+    the parameters with the command; two states, each followed by its termination code, of which one is the present and
+    the other the next; the outcome [code, time, samples]; and the working memory of the kernel.
     """
 
     interval: int
@@ -76,7 +80,7 @@ def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
         yield from _copy_function(name, IRWriter(width, element))
     yield from _copy_lanes_function(IRWriter(width, element))
     yield from _exceeds_function(IRWriter(width, element))
-    yield f"define i64 @{ENTRY_POINT}(i64 %first, i64 %end, ptr %arrays, ptr %samples, ptr %work) {ATTRIBUTES} {{"
+    yield f"define i64 @{ENTRY_POINT}(ptr %call) {ATTRIBUTES} {{"
     yield from _LoopWriter(graph, IRWriter(width, element)).lines()
     yield "}"
 
@@ -106,6 +110,8 @@ def _copy_function(name: str, w: IRWriter) -> Iterator[str]:
         has_member = w.assign(f"icmp sle i64 {w.assign(f'add i64 %k, {lane}')}, %last")
         rows.append(w.gep(rows[-1], w.assign(f"select i1 {has_member}, i64 {stride}, i64 0"), "i8"))
     members, group = _MemberRows(rows), max(width // 2, 1)
+    w.branch(w.assign("icmp sgt i64 %n, 0"), "some", "end")
+    w.label("some")
     w.branch(w.assign(f"icmp sge i64 %n, {group}"), "groups", "columns")
     for label, count in (("groups", group), ("columns", 1)):
         w.label(label)
@@ -198,6 +204,8 @@ class _LoopWriter:
         """Return the instructions."""
         w, at = self.w, self.at
         w.label("start")
+        for i, (name, kind) in enumerate(_CALL.items()):
+            w.assign(f"load {kind}, ptr {w.gep('%call', i, 'i64')}, align 8", f"%{name}")
         for name in ("k", "p", "i", "n", "ended", "result"):
             w.assign("alloca i64, align 8", f"%{name}_at")
         w.assign("alloca [5 x ptr], align 8", "%kernel_arrays")
@@ -212,6 +220,9 @@ class _LoopWriter:
         bound = w.assign(f"load double, ptr {w.gep('%samples', 3, 'i64')}, align 8")
         self.bound = bound if w.element.bits == 64 else w.assign(f"fptrunc double {bound} to {w.element.llvm}")
         w.assign(f"mul i64 %compared_first, {self.width}", "%compared_offset")
+        w.assign(f"load i64, ptr {w.gep('%samples', 4, 'i64')}, align 8", "%command")
+        w.assign(f"sub i64 {self.parameters}, %command", "%own")
+        w.assign(f"mul i64 %own, {self.width}", "%command_offset")
         w.jump("block")
         self._begin_block()
         self._begin_interval()
@@ -224,7 +235,9 @@ class _LoopWriter:
         """Load the members of a block; members that ended before stay as they are."""
         w = self.w
         w.label("block")
-        self._copy_rows("gather", _PARAMETERS, self._work(self.at.parameters), self.parameters)
+        parameters = self._work(self.at.parameters)
+        self._copy_rows("gather", _PARAMETERS, parameters, "%own")
+        self._copy_rows("gather", _COMMAND, w.gep(parameters, "%command_offset"), "%command")
         state, _ = self._states()
         self._copy_rows("gather", _STATE, state, self.size)
         self._copy_rows("gather", _OUTCOME, self._work(self.at.outcome), 1)
@@ -397,9 +410,8 @@ class _LoopWriter:
         """Copy the first `size` numbers of a block to another in the lanes of a mask."""
         self.w.emit(f"call void @legged_copy_lanes(i64 {mask}, ptr {source}, ptr {target}, i64 {size})")
 
-    def _copy_rows(self, name: str, array: int, block: Value, size: int, offset: Value = "0") -> None:
+    def _copy_rows(self, name: str, array: int, block: Value, size: int | Value, offset: Value = "0") -> None:
         """Gather or scatter `size` numbers of the block's members."""
-        if size:
-            rows, k = self.w.gep("%arrays", 2 * array, "i64"), self._get("k")
-            rest = f"i64 %last, i64 {offset}, ptr {block}, i64 {size}"
-            self.w.emit(f"call void @legged_{name}(ptr {rows}, i64 {k}, {rest})")
+        rows, k = self.w.gep("%arrays", 2 * array, "i64"), self._get("k")
+        rest = f"i64 %last, i64 {offset}, ptr {block}, i64 {size}"
+        self.w.emit(f"call void @legged_{name}(ptr {rows}, i64 {k}, {rest})")

@@ -98,6 +98,7 @@ class Comparison(NamedTuple):
 
 
 _NO_COMPARISON = Comparison(0, 0, 0.0)
+_NO_COMMAND = np.zeros((1, 0))
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,8 +169,7 @@ class TimeLoop:
         return self._function(selection.batch_time_loop_module)
 
     def _function(self, module: Callable[[Graph], str]) -> Callable[..., int]:
-        types = ctypes.c_int64, ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
-        return machine_code.load(self.graph, module, self._target).function(time_loop.ENTRY_POINT, *types)
+        return machine_code.load(self.graph, module, self._target).function(time_loop.ENTRY_POINT, ctypes.c_void_p)
 
     @cached_property
     def _work_sizes(self) -> dict[int, int]:
@@ -185,7 +185,14 @@ class TimeLoop:
         """Return the number of members that are advanced at a time, of a batch of `count` members."""
         return self._target.width if count > 1 else 1
 
-    def run(self, members: Members, parameters: Array, schedule: Schedule, threads: int | None = None) -> None:
+    def run(
+        self,
+        members: Members,
+        parameters: Array,
+        schedule: Schedule,
+        threads: int | None = None,
+        command: Array = _NO_COMMAND,
+    ) -> None:
         """Advance the members through a schedule, in place.
 
         The result of a member depends neither on the other members nor on the number of threads.
@@ -195,21 +202,27 @@ class TimeLoop:
             parameters: Parameters of the step, (B, p), or (1, p) if equal for all members, mixed units and frames.
             schedule: The intervals.
             threads: Maximal number of threads, see `threads`.
+            command: The last parameters of each member, if they lie in another array, (B, c), mixed units and frames.
         """
         most = min(max(int(OPERATIONS_PER_CALL / max(self.graph.size, 1)), 1), self.element.most_indices)
         steps = float(schedule.steps.sum())
         if steps > most:
             for part in schedule.split(most):
-                self.run(members, parameters, part, threads)
+                self.run(members, parameters, part, threads, command)
             return
         count, parameters = len(members.state), np.ascontiguousarray(parameters, dtype=self.element.dtype)
         schedule = Schedule(np.ascontiguousarray(schedule.intervals, dtype=self.element.dtype), schedule.samples)
         threads = default_threads() if threads is None else check_threads(threads)
-        call = self.prepared(members, parameters, schedule)
+        call = self.prepared(members, parameters, schedule, command)
         call(threads if count > 1 else 1, max(int(most // max(steps, 1.0)), 1) * call.width)
 
     def prepared(
-        self, members: Members, parameters: Array, schedule: Schedule, comparison: Comparison = _NO_COMPARISON
+        self,
+        members: Members,
+        parameters: Array,
+        schedule: Schedule,
+        command: Array = _NO_COMMAND,
+        comparison: Comparison = _NO_COMPARISON,
     ) -> PreparedLoop:
         """Return the call of `run` with these arrays, which may change in place between calls.
 
@@ -217,13 +230,16 @@ class TimeLoop:
             members: The states.
             parameters: Contiguous parameters of the step, (B, p) or (1, p), mixed units and frames.
             schedule: The intervals, a contiguous array.
+            command: The last parameters of each member, as in `run`, a contiguous array.
             comparison: State variables of all members that each call compares with a bound.
         """
         count, intervals = len(members.state), schedule.intervals
-        for array, shape in ((intervals, (len(schedule.samples), 4)), (parameters, (self.parameters,))):
+        command = command if command.shape[1] else np.zeros((1, 0), self.element.dtype)
+        sizes = (len(schedule.samples), 4), (self.parameters - command.shape[1],), command.shape[1:]
+        for array, shape in zip((intervals, parameters, command), sizes, strict=True):
             if array.shape[1:] != shape or len(array) not in (1, count):
                 raise ValueError(f"expected (1 or {count}, {', '.join(map(str, shape))}), got {array.shape}")
-        arrays = [intervals, parameters, members.state, members.outcome, members.stored]
+        arrays = [intervals, parameters, members.state, members.outcome, members.stored, command]
         if any(array.dtype != self.element.dtype for array in arrays):
             raise ValueError(f"expected arrays of {self.element}, got {', '.join(str(a.dtype) for a in arrays)}")
         function, width = self._run_batch if count > 1 else self._run_single, self.lanes(count)
@@ -236,9 +252,13 @@ class PreparedLoop:
     Args:
         function: The machine code. width: Number of members that it advances at a time.
         work_size: Size of its working memory, [bytes].
-        arrays: Intervals, parameters, states, outcomes and stored states, each with a row per member or a single row.
+        arrays: Intervals, parameters, states, outcomes, stored states and commands, each with a row per member or a
+            single row.
         samples: Index of the stored state at the end of each interval, (P,), -1 if none is stored.
         comparison: State variables that each call compares with a bound.
+
+    Attributes:
+        alone: Function that advances all members in the calling thread, and returns what a call of this object returns.
     """
 
     def __init__(
@@ -253,14 +273,12 @@ class PreparedLoop:
         self._function, self.width, self._work_size = function, width, work_size
         self._arrays, self._count = arrays, len(arrays[2])  # keeps the memory alive
         self._layouts = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
-        header = np.array([len(samples), comparison.first, comparison.count, 0])
-        header[3:].view(float)[:] = comparison.bound
+        header = np.array([len(samples), comparison.first, comparison.count, 0, arrays[5].shape[1]])
+        header[3:4].view(float)[:] = comparison.bound
         self._samples = np.concatenate([header, samples]).astype(np.int64)
         self._work = np.empty(work_size, dtype=np.uint8)
-        self._addresses = self._layouts.ctypes.data, self._samples.ctypes.data
-        numbers = [ctypes.c_int64(n) for n in (0, self._count)]  # converted once, which saves a quarter of a call
-        pointers = [ctypes.c_void_p(address) for address in (*self._addresses, _aligned(self._work))]
-        self._alone = partial(function, *numbers, *pointers)
+        self._whole = self._call(0, self._count, self._work)
+        self.alone = partial(function, ctypes.c_void_p(self._whole.ctypes.data))  # converted once, which saves time
 
     def __call__(self, threads: int, most: int | None = None) -> int:
         """Advance the members in place; return `ENDED` if any of them has ended, else `EXCEEDED` if a state variable
@@ -271,7 +289,7 @@ class PreparedLoop:
             most: Largest number of members of one call of machine code, which Ctrl-C cannot interrupt.
         """
         if threads == 1 and (most is None or most >= self._count):
-            return self._alone()
+            return self.alone()
         step = max(-(-self._count // (4 * threads) // self.width) * self.width, self.width)
         step = min(step, most or step)
         chunks = [(first, min(first + step, self._count)) for first in range(0, self._count, step)]
@@ -279,7 +297,13 @@ class PreparedLoop:
 
     def _run_chunk(self, first: int, end: int) -> int:
         work = np.empty(self._work_size, dtype=np.uint8)
-        return self._function(first, end, *self._addresses, _aligned(work))
+        call = self._call(first, end, work)
+        return self._function(call.ctypes.data)
+
+    def _call(self, first: int, end: int, work: Array) -> Array:
+        """Return the argument of the machine code."""
+        addresses = self._layouts.ctypes.data, self._samples.ctypes.data, _aligned(work)
+        return np.array([first, end, *addresses], dtype=np.int64)
 
 
 def _aligned(work: Array) -> int:

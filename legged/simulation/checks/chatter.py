@@ -127,3 +127,19 @@ def chatter_of_members(robot: Robot, advance: Advance, schedule: Schedule, membe
             i = chattering[0]
             return f"member {i}: {message(robot, float(times[k]), float(h[min(i, len(h) - 1)]), found[i])}"
     return ""
+
+
+def chatter_of_states(
+    robot: Robot, advance: Advance, states: Array, running: Array, times: Array, h: float, phases: Array
+) -> tuple[int, str]:
+    """Return the first robot with a joint that chatters in the steps after the present states, and the warning, or "".
+
+    Args:
+        robot: The robot. advance: Advances members in other states through a schedule, in place.
+        states: Present states [q; s], (N, n), mixed units. running: Whether robots have not ended, (N,), dimensionless.
+        times: Present times, (N,), [s]. h: Time step, [s]. phases: Phases, (N,), dimensionless.
+    """
+    found = _probe(robot, advance, states, np.stack([times, np.full(len(times), h), phases], axis=1))
+    found = np.where(running[:, None], found, 0.0)
+    i = int(found.any(axis=1).argmax())
+    return i, message(robot, float(times[i]), h, found[i]) if found[i].any() else ""

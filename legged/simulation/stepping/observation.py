@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged.compiler.ir import where
 from legged.compiler.ir.graph import record
+from legged.compiler.ir.pytree import flatten
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.errors import UnknownNameError
 from legged.simulation.closed_loop import ClosedLoop
-from legged.simulation.stepping.compiled_batch import MemberTemplate
+from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
 
 Array = np.ndarray
 QUANTITIES = ("t", "phase", "q", "v", "contacts", "wrenches", "tau", "memory", "command")
@@ -93,6 +94,42 @@ def observed(
             updated = loop.controller_update(t, phase, q, s, external.contact)
             known["tau"] = loop.actuation(t, phase, q, updated, external.contact)[0]
     return function(**{name: known[name] for name in names})
+
+
+def contacts_of(contacts: Contacts) -> Contacts:
+    """Return the contacts, an observed function.
+
+    Args:
+        contacts: The contacts of one robot.
+    """
+    return contacts
+
+
+def observed_one_by_one(
+    function: Callable[..., Any],
+    names: tuple[str, ...],
+    loops: Sequence[ClosedLoop],
+    t: Array,
+    phase: Array,
+    states: Array,
+    commands: Array | None,
+) -> tuple[list[Array], Callable[[Iterator[Any]], Any]]:
+    """Return the arrays of an observed function, (N, ...) each, evaluated in Python, and what restores its structure.
+
+    Args:
+        function: The function. names: Names of its arguments. loops: Closed loop of each robot.
+        t: Times, (N,), [s]. phase: Numbers of switch times passed, (N,), dimensionless.
+        states: States [q; s], (N, n), mixed units. commands: Commands, (N, nu), any unit; None without a command.
+    """
+    rows, nq, rebuild = [], loops[0].robot.nq, tuple
+    for i, loop in enumerate(loops):
+        command = np.zeros(0) if commands is None else commands[i]
+        own = loop if commands is None else commanded(loop, command)
+        state = states[i].copy()
+        found = observed(function, names, own, float(t[i]), int(phase[i]), state[:nq], state[nq:], command)
+        arrays, rebuild = flatten(found)
+        rows.append(arrays)
+    return [np.array([np.asarray(x, dtype=float) for x in column]) for column in zip(*rows, strict=True)], rebuild
 
 
 def _touching(forces: Array) -> Array:

@@ -1,4 +1,4 @@
-"""Checks of the arguments of the methods of a `Simulation`: choices of robots, states and commands."""
+"""Checks of the arguments of the methods of a `Simulation`: choices of robots, and states."""
 
 from __future__ import annotations
 
@@ -76,17 +76,3 @@ def check_states(robot: Robot, closed: ClosedRobot | None, q: Array, v: Array) -
     if closed is not None:
         for q_i, v_i in zip(q, v, strict=True):
             check_closed(closed, q_i, v_i)
-
-
-def check_command_shape(shape: tuple[int, ...], sizes: tuple[int, ...], num: int | None) -> None:
-    """Raise ShapeError if a command has a wrong shape.
-
-    Args:
-        shape: Its shape. sizes: Lengths that one robot's command can have; any length if empty. num: Number of robots,
-            None for one without a leading axis.
-    """
-    size = shape[-1] if shape else 0
-    leads = [()] if num is None else [(), (num,)]
-    if shape not in [(*lead, size) for lead in leads] or (sizes and size not in sizes):
-        wanted = " or ".join(str((*lead, n)) for lead in leads for n in dict.fromkeys(sizes or ("nu",)))
-        raise ShapeError(f"the command must be {wanted.replace(chr(39), '')}, got shape {shape}")

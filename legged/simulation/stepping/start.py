@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import number
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.arguments import read
 from legged.errors import DefinitionError
@@ -35,6 +36,7 @@ from legged.simulation.robot_controllers import RobotControllers
 from legged.simulation.stepping.parameters import Setup
 
 Array = np.ndarray
+_PERIOD = 0.01  # [s], of a step of `Simulation` with variable integration steps
 _MARGIN = 1.2  # of the estimated stable step, below which runs passed; see the table in docs/explanation/simulation.md
 
 
@@ -86,6 +88,22 @@ def default_fixed_step(closed: ClosedRobot | None) -> FixedStep:
         closed: The robot with closed loops, if it has some.
     """
     return SemiImplicitEuler() if closed is None else RungeKutta4(step=1e-3)
+
+
+def step_grid(integrator: Integrator, period: float | None) -> FixedStep:
+    """Return the time steps to which `Simulation.step` advances.
+
+    Args:
+        integrator: The integrator. period: The time step of one with variable steps, [s]; by default 10 ms.
+
+    Raises:
+        DefinitionError: An integrator with fixed steps and a period are given.
+    """
+    if isinstance(integrator, FixedStep):
+        if period is not None:
+            raise DefinitionError(f"the period of {integrator} is its step; leave out period")
+        return integrator
+    return FixedStep(_PERIOD if period is None else number("period", period, "s", above=0))
 
 
 def select_fall(fall: Fall | bool | None, robot: Robot, ground: Ground | Rigid | None) -> Fall | None:

@@ -84,18 +84,17 @@ class CompiledEngine:
         kind = "" if element == FLOAT64 else f" of {element}"
         self.name = f"compiled time steps, {lanes} lane{'s' * (lanes > 1)}{kind}"
         self.intervals = np.zeros((count, 1, 4), element.dtype)
-        self._parameters = np.zeros((count, parameters), element.dtype)
-        self._own = parameters - (command or 0)
-        self.commands = self._parameters[:, self._own :]
-        self._parameters[:, : self._own] = compiled.parameters
+        self._parameters = np.zeros((count, parameters - (command or 0)), element.dtype)
+        self._parameters[:] = compiled.parameters
+        self.commands = np.zeros((count, command or 0), element.dtype)
         self._comparison = Comparison(compiled.robot.nq, compiled.robot.nv, SLOW)
-        self._calls: dict[int, PreparedLoop] = {}
+        self._calls: dict[tuple[int, int], PreparedLoop] = {}
         self._operations = float(count * max(compiled.code.graph.size, 1))
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
         """Set the parameters of all robots; see `StepEngine.restart`."""
         del robots  # all are evaluated in one call
-        self._parameters[:, : self._own] = self.compiled.loop_parameters(starts.numbers)
+        self._parameters[:] = self.compiled.loop_parameters(starts.numbers)
 
     def motion(self, plan: Plan, threads: int) -> Iterator[None]:
         """Advance the robots from sample to sample; see `StepEngine.motion`."""
@@ -114,17 +113,21 @@ class CompiledEngine:
             steps = self.intervals[0, 0, 2] if isinstance(schedule, int) else schedule.steps.sum()
             threads = min(threads, max(int(steps * self._operations / _OPERATIONS_PER_THREAD), 1))
         if isinstance(schedule, int):
-            if schedule not in self._calls:
-                intervals = Schedule(self.intervals[:schedule], np.array([CODES_ONLY]))
-                code, arrays = self.compiled.code, (self._members, self._parameters, intervals)
-                self._calls[schedule] = code.prepared(*arrays, self._comparison)
-            return self._calls[schedule](threads)
+            call = self._calls.get((schedule, id(self.commands))) or self._prepared(schedule)
+            return call.alone() if threads == 1 else call(threads)
         self.advance(self._members, schedule, threads)
         return run_result(self._members)
 
+    def _prepared(self, rows: int) -> PreparedLoop:
+        """Return the call for a number of rows of `intervals`, which keeps the array of the commands and so its id."""
+        intervals = Schedule(self.intervals[:rows], np.array([CODES_ONLY]))
+        arrays = self._members, self._parameters, intervals, self.commands
+        call = self._calls[rows, id(self.commands)] = self.compiled.code.prepared(*arrays, self._comparison)
+        return call
+
     def advance(self, members: Members, schedule: Schedule, threads: int | None = None) -> None:
         """Advance the robots from other states; see `StepEngine.advance`."""
-        self.compiled.code.run(members, self._parameters, schedule, threads)
+        self.compiled.code.run(members, self._parameters, schedule, threads, self.commands)
 
     def failure(self, i: int) -> SimulationError | None:
         """Return None: which operation has no finite result is unknown."""

@@ -65,7 +65,7 @@ class StepEngine(Protocol):
     Attributes:
         name: Description of the code that runs.
         command: Length of the command, nu; None if there is none.
-        commands: Command of each robot, (N, nu), which `run` reads.
+        commands: Command of each robot, (N, nu), which `run` reads; another array may replace it.
         intervals: Interval [start, h, count, phase] of each robot, (N, 1, 4), which `run` reads.
     """
 

@@ -1,0 +1,119 @@
+"""The commands that `Simulation.step` is given: their checks, and the copies that time steps read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from legged.arguments import array
+from legged.compiler.ir.graph import record
+from legged.compiler.runtime.kernel import Kernel
+from legged.errors import ArgumentError, NotFiniteError, ShapeError
+from legged.simulation.stepping.batch import RolloutBatch
+
+Array = np.ndarray
+_FLOAT = np.dtype(float)
+
+
+class Commands:
+    """The commands of all robots in the present step.
+
+    Args:
+        batch: The robots. num: Number of robots, N; None for one robot without a leading axis.
+
+    Attributes:
+        held: The commands, (N, nu), any unit, a copy; None before the first one. It changes with each call of `hold`.
+    """
+
+    def __init__(self, batch: RolloutBatch, num: int | None):
+        self.held: Array | None = None
+        self._num, self._dtype = num, batch.element.dtype
+        # The lengths that a command may have; any length if empty, and a command is then required; None for no command.
+        self._sizes: tuple[int, ...] | None = None
+        if getattr(batch.first.loop.controller, "takes_command", False):
+            self._sizes = (batch.robot.nj, batch.robot.nv) if batch.sweep.nominal.controller is None else ()
+        self._shape: tuple[int, ...] | None = None  # of the commands of all robots
+
+    def hold(self, command: Any) -> Array:
+        """Return the commands of all robots, `held`; a command that is refused leaves the one before.
+
+        Args:
+            command: (nu,), or (N, nu) with one for each robot, any unit.
+
+        Raises:
+            ArgumentError, ShapeError, NotFiniteError: As `Simulation.step`.
+        """
+        if (
+            type(command) is not np.ndarray
+            or command.shape != self._shape
+            or command.dtype is not self._dtype
+            or not command.flags.c_contiguous
+        ):
+            command = self._converted(command)
+        try:
+            self._copy(command, out=self._next[0])
+        except NotFiniteError:
+            array("command", command)  # raises the error that names the entry
+            raise
+        self._next, self._present = self._present, self._next
+        self.held = self._present[1]
+        return self.held
+
+    def clear(self) -> Array | None:
+        """Set all commands to zero and return them, (N, nu), any unit; None before the first one.
+
+        Raises:
+            ShapeError: The controller needs a command.
+        """
+        if self._sizes == ():
+            raise ShapeError("the controller takes a command: step(command), an array (nu,), or (N, nu)")
+        if self.held is not None:
+            self.held[:] = 0.0
+        return self.held
+
+    def known(self) -> Array | None:
+        """Return the commands of the last step, (N, nu), any unit; None if there are none.
+
+        Raises:
+            ArgumentError: The controller needs a command and has not been given one.
+        """
+        if self.held is None and self._sizes == ():
+            raise ArgumentError("tau and command are known after the first step, which gives the command")
+        return self.held
+
+    def _converted(self, command: Any) -> Array:
+        """Return a command as an array of the shape and type of the copies."""
+        if self._shape is None or type(command) is not np.ndarray or command.dtype not in (_FLOAT, self._dtype):
+            command = array("command", command)
+        if self._shape is None or command.shape not in (self._shape, self._shape[-1:]):
+            self._check_shape(command.shape)
+            self._begin(command.shape[-1])
+        converted = np.empty_like(self._next[0])
+        with np.errstate(over="ignore"):  # numbers beyond those of float32 become infinite and are refused
+            converted[:] = command
+        return converted
+
+    def _begin(self, size: int) -> None:
+        """Compile the function that copies commands of this length, and refuses them if they are not finite.
+
+        It takes half the time of the functions of NumPy for both.
+        """
+        self._shape = (size,) if self._num is None else (self._num, size)
+        copies = [np.zeros((self._num or 1, size), self._dtype) for _ in range(2)]
+        self._present, self._next = [(copy.reshape(self._shape), copy) for copy in copies]
+        self._copy = Kernel(record(lambda command: command, {"command": (size,)}), "command", dtype=self._dtype)
+        if self._num is not None:
+            self._copy(np.zeros((3, size), self._dtype))  # loads the code for batches, also of one or two robots
+
+    def _check_shape(self, shape: tuple[int, ...]) -> None:
+        """Raise an error if a command has a wrong shape, or the controller takes none."""
+        if self._sizes is None:
+            raise ArgumentError(
+                "the controller takes no command; give it an argument `command`, as in law(t, q, v, wrenches, command)"
+            )
+        sizes = self._sizes if self._shape is None else self._shape[-1:]
+        size, leads = shape[-1] if shape else 0, [()] if self._num is None else [(), (self._num,)]
+        if shape not in [(*lead, size) for lead in leads] or (sizes and size not in sizes):
+            wanted = " or ".join(str((*lead, n)) for lead in leads for n in dict.fromkeys(sizes or ("nu",)))
+            raise ShapeError(f"the command must be {wanted.replace(chr(39), '')}, got shape {shape}")

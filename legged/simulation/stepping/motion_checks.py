@@ -1,0 +1,106 @@
+"""Checks of the motion of a `Simulation` between its calls: divergence, and joints that chatter."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import numpy as np
+
+from legged.compiler.runtime.time_loop import NOT_FINITE
+from legged.simulation.backend import Backend
+from legged.simulation.checks.chatter import chatter_of_states
+from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
+from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
+from legged.simulation.stepping.engines.compiled import CompiledEngine
+from legged.simulation.stepping.simulated_robots import SimulatedRobots
+
+_INTERVAL = 0.01  # [s], between checks of speeds and energies, the default sampling interval of `simulate`
+_FIRST_PROBE, _MOST_BETWEEN_PROBES = 64, 4096  # time steps before and between probes for chatter, which take 12
+
+
+class MotionChecks:
+    """The checks, which end robots whose motion has diverged.
+
+    Args:
+        robots: The robots. integrator: The integrator.
+
+    Attributes:
+        ended: Whether each robot has fallen or diverged, (N,), bool, as of the last check.
+        left: Number of time steps before the next check.
+    """
+
+    def __init__(self, robots: SimulatedRobots, integrator: Integrator):
+        loop, count = robots.batch.first.loop, len(robots.outcome)
+        self._robots, self._divergence = robots, DivergenceCheck.of(loop, integrator)
+        self._monitor = DivergenceMonitor(self._divergence, Backend(loop, False, "").energies, count)
+        self.ended = np.zeros(count, dtype=bool)
+        self._interval = self.left = max(round(_INTERVAL / robots.clock.integrator.step), 1)
+        self._probe_in = float(_FIRST_PROBE)  # time steps before the next probe
+        self._between_probes = _FIRST_PROBE
+
+    def forget(self, robots: np.ndarray | slice) -> None:
+        """Judge some robots without their states before.
+
+        Args:
+            robots: Their indices, (k,), dimensionless, or a slice.
+        """
+        self._monitor.forget(robots)
+
+    def update_ended(self) -> None:
+        """Take falls and divergence into `ended`."""
+        self.ended = self._robots.outcome != 0.0
+
+    def examine(self, are_slow: bool) -> None:
+        """End the robots whose motion has diverged, also those that have just fallen.
+
+        Args:
+            are_slow: Whether all joints and bases are known to be slow, which cannot have diverged.
+        """
+        self._probe_in -= self._interval - self.left
+        self.left, robots = self._interval, self._robots
+        if are_slow and not self._divergence.has_bodies:
+            self._monitor.forget(slice(None))
+            return
+        running = ~self.ended & (robots.outcome != NOT_FINITE)
+        codes = self._monitor.codes(robots.clock.times, robots.members.state, running)
+        diverged = codes != 0.0
+        robots.outcome[diverged] = codes[diverged]
+        self.update_ended()
+
+    def chatter(self, threads: int) -> tuple[int, str]:
+        """Return a robot with a joint that chatters, and the warning; "" if there is none, or no probe is due.
+
+        Controllers in Python may keep a state of their own and are not examined.
+
+        Args:
+            threads: Maximal number of threads.
+        """
+        robots, engine = self._robots, self._robots.engine
+        if self._probe_in > 0 or not isinstance(engine, CompiledEngine):
+            return 0, ""
+        self._probe_in = float(self._between_probes)
+        self._between_probes = min(2 * self._between_probes, _MOST_BETWEEN_PROBES)
+        advance, states, running = partial(engine.advance, threads=threads), robots.members.state, robots.outcome == 0.0
+        clock = robots.clock.times, robots.clock.integrator.step, robots.clock.phase
+        i, text = chatter_of_states(robots.batch.robot, advance, states, running, *clock)
+        if text:
+            self._probe_in = math.inf
+        return i, text
+
+    def reason(self, i: int) -> str:
+        """Return why a robot has ended, "" if it has not.
+
+        Args:
+            i: Index of the robot.
+        """
+        robots, check, code = self._robots, self._divergence, int(self._robots.outcome[i])
+        if code > 0:
+            limits = robots.batch.limits(i, robots.starts.states[i, : robots.batch.robot.nq])
+            assert limits is not None
+            return limits.message(robots.batch.robot, code)
+        t, s = float(robots.clock.times[i]), robots.members.state[i, robots.batch.robot.nq :]
+        if code == NOT_FINITE:
+            error = None if robots.engine is None else robots.engine.failure(i)
+            return check.message(t, s, reason=NEXT_NOT_FINITE if error is None else str(error))
+        return check.message(t, s, float(self._monitor.gained[i]) if code == GAINED_ENERGY else 0.0) if code else ""

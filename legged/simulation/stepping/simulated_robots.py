@@ -1,0 +1,247 @@
+"""`SimulatedRobots`: the robots of a `Simulation`, whose states, numbers and controllers change in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir.pytree import flatten as flatten_result
+from legged.compiler.runtime.threads import thread_limit
+from legged.compiler.runtime.time_loop import Members
+from legged.errors import DefinitionError, LeggedError, ShapeError
+from legged.simulation.controller import ControllerLike
+from legged.simulation.integrators import FixedStep, Integrator
+from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.clock import Clock
+from legged.simulation.stepping.commands import Commands
+from legged.simulation.stepping.compiled_batch import MemberTemplate
+from legged.simulation.stepping.engines.compiled import CompiledEngine
+from legged.simulation.stepping.engines.interface import StepEngine
+from legged.simulation.stepping.engines.selection import new_engine
+from legged.simulation.stepping.engines.solvers import PythonEngine
+from legged.simulation.stepping.object_tree import flatten
+from legged.simulation.stepping.observation import Observer, argument_names, depends_on_command, observed_one_by_one
+from legged.simulation.stepping.parameters import ParameterSweep
+
+Array = np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class SimulationState:
+    """A copy of everything that changes in a `Simulation`; assigned to `Simulation.state`, it restores it.
+
+    The arrays have a leading axis (N,) in a simulation of N robots.
+
+    Attributes:
+        t: Time, [s].
+        q: Configuration, (nq,). v: Velocity, (nv,).
+        rest: Rest of the state, (n,): memories of controller and ground, work of actuators, contacts, pushes and joints
+            [J], configuration (7,) and velocity (6,) of each free body.
+        outcome: 0.0 for a robot that is simulated, negative if its motion diverged, 1.0 or 2.0 if it fell.
+    """
+
+    t: Array
+    q: Array
+    v: Array
+    rest: Array
+    outcome: Array
+    _clock: Any
+    _starts: InitialStates
+
+
+class SimulatedRobots:
+    """The robots: how they have started, their present states and times, and the engine that advances them.
+
+    Args:
+        batch: The robots, with the initial states q and v of each. starts: The robots at the start.
+        num: Number of robots, N; None for one robot, whose arrays have no leading axis.
+        integrator: The integrator. grid: The time steps to which `Simulation.step` advances.
+        compiled: As in `Simulation`.
+
+    Attributes:
+        batch: Robots, controllers and numbers, as last changed. starts: These at the last start of each robot.
+        members: Present states and outcomes. outcome: 0.0, or why a robot has ended, (N,), as in `SimulationState`.
+        clock: Time and phase of each robot.
+        engine: Advances the robots; None until it is needed, and after a change that it cannot follow.
+    """
+
+    def __init__(
+        self,
+        batch: RolloutBatch,
+        starts: InitialStates,
+        num: int | None,
+        integrator: Integrator,
+        grid: FixedStep,
+        compiled: bool | None,
+    ):
+        self.batch, self.starts = batch, starts
+        self._num, self._integrator, self._compiled = num, integrator, compiled
+        self.members = Members.at(starts.states, 1, batch.element.dtype)
+        self.members.stored[:] = 0.0
+        self.outcome = self.members.outcome[:, 0]
+        self.clock = Clock(grid, starts.loops)
+        self.engine: StepEngine | None = None
+        self._names: dict[Callable[..., Any], tuple[str, ...]] = {}
+        self._originals: dict[str, Array] = {}  # values before `change` of the numbers that it has changed
+        self._set_template()
+
+    def shown(self, values: Array) -> Any:
+        """Return values of all robots, or of the only robot without the leading axis.
+
+        Args:
+            values: (N, ...), mixed units and frames.
+        """
+        return values if self._num is not None else values[0]
+
+    @property
+    def state(self) -> SimulationState:
+        """A copy of the state."""
+        nq, nv = self.batch.robot.nq, self.batch.robot.nv
+        t, outcome = self.shown(self.clock.times), self.shown(self.outcome.copy())
+        q, v, rest = (self.shown(x) for x in np.split(self.members.state.copy(), [nq, nq + nv], axis=1))
+        return SimulationState(t, q, v, rest, outcome, self.clock.snapshot(), self.starts)
+
+    def restore(self, state: SimulationState) -> None:
+        """Return to a state.
+
+        Args:
+            state: The state; one of a single robot holds for all.
+
+        Raises:
+            ShapeError: It is the state of another number of robots, or of other ones.
+        """
+        count, size = self.members.state.shape
+        rows = np.concatenate([np.atleast_2d(part) for part in (state.q, state.v, state.rest)], axis=1)
+        if rows.shape[1] != size or len(rows) not in (1, count):
+            raise ShapeError(
+                f"the state of {len(rows)} robots with {rows.shape[1]} entries does not fit this simulation of {count} "
+                f"robots with {size} entries"
+            )
+        self.members.state[:], self.outcome[:] = rows, state.outcome
+        self.clock.restore(state._clock)
+        if state._starts is not self.starts:
+            self.restart(state._starts.repeated(count), np.arange(count))
+
+    def prepare(self, command: int | None) -> StepEngine:
+        """Return a new engine.
+
+        Args:
+            command: Length of the command; None without one.
+        """
+        starts = self.starts._replace(states=self.members.state.copy())
+        self.engine = new_engine(self._template, starts, self.members, self._integrator, self._compiled, command)
+        return self.engine
+
+    def reset(self, robots: Array, q: Array, v: Array) -> None:
+        """Start some robots again.
+
+        Args:
+            robots: Their indices, (k,), dimensionless. q: Configurations, (k, nq), mixed units.
+            v: Velocities, (k, nv), mixed units.
+        """
+        starts = self.batch.started(robots.tolist(), [*q], [*v])
+        self.members.state[robots], self.members.outcome[robots] = starts.states, 0.0
+        self.clock.restart(robots.tolist(), starts.loops)
+        self.restart(self.starts.replaced(robots, starts), robots)
+
+    def restart(self, starts: InitialStates, robots: Array) -> None:
+        """Use other controllers and numbers of some robots from now on.
+
+        Args:
+            starts: All robots at their starts. robots: Indices of those that differ, (k,), dimensionless.
+        """
+        same = starts.numbers.shape == self.starts.numbers.shape and (starts.numbers == self.starts.numbers).all()
+        self.starts = starts
+        if not self._template.covers(starts.numbers):
+            self.engine = None
+            self._set_template()
+        elif self.engine is not None and not (same and isinstance(self.engine, CompiledEngine)):
+            try:
+                self.engine.restart(starts, robots.tolist())
+            except LeggedError:  # an expression of the numbers is not finite
+                self.engine = None
+
+    def change(self, values: Mapping[str, Any]) -> None:
+        """Change numbers; see `Simulation.change`.
+
+        Args:
+            values: Name -> new value for all robots, (...), or for each, (N, ...), in the units of the number.
+
+        Raises:
+            DefinitionError: A number cannot change while the robots go on.
+        """
+        sweep, before = self.batch.sweep, self.starts
+        batch, after = self._restarted(sweep.changed(values))
+        if after.states.shape != before.states.shape:
+            raise DefinitionError(f"{', '.join(values)} cannot change while the robots go on: make a new Simulation")
+        self._originals = sweep.present(set(values) - set(self._originals)) | self._originals
+        known = set(values) <= set(sweep.values) and self._template.covers(after.numbers)
+        self.batch = batch
+        changed = after.states != before.states
+        self.members.state[changed] = after.states[changed]
+        self.clock.follow(after.loops)
+        if known:
+            self.restart(after, np.arange(len(after.loops)))
+        else:
+            self.starts, self.engine = after, None
+            self._set_template()
+
+    def with_controller(self, controller: ControllerLike | Any) -> tuple[RolloutBatch, InitialStates]:
+        """Return the robots with another controller, started in their present states.
+
+        Args:
+            controller: As in `Simulation`.
+        """
+        nominal, values = self.batch.sweep.nominal._replace(controller=controller), self.batch.sweep.values
+        kept = {name: x for name, x in values.items() if name.split(".")[0] not in ("controller", "gait")}
+        batch = replace(self.batch, sweep=ParameterSweep(nominal, kept, self.batch.sweep.count))
+        states, robot = self.members.state, batch.robot
+        n = robot.nq + robot.nv
+        new = batch.started(range(len(states)), [*states[:, : robot.nq]], [*states[:, robot.nq : n]])
+        memories = self.batch.first.loop.memory, batch.first.loop.memory
+        limits = len(flatten(batch.first.limits)[0])
+        if limits:  # those of the first states
+            new.numbers[:, -limits:] = self.starts.numbers[:, -limits:]
+        new.states[:, n + memories[1] :] = states[:, n + memories[0] :]
+        return batch, new
+
+    def observe(self, function: Callable[..., Any], commands: Commands, threads: int) -> Any:
+        """Return a function of the present states; see `Simulation.observe`.
+
+        Args:
+            function: The function. commands: The commands of the last step. threads: Maximal number of threads.
+        """
+        names = self._names.get(function)
+        if names is None:
+            names = self._names[function] = argument_names(function)
+        held = commands.known() if depends_on_command(names) else None
+        t, phase, numbers, states = self.clock.times, self.clock.phase, self.starts.numbers, self.members.state
+        if self._compiled is False or isinstance(self.engine, PythonEngine):
+            columns, rebuild = observed_one_by_one(function, names, self.starts.loops, t, phase, states, held)
+            return rebuild(self.shown(column) for column in columns)
+        if len(states) == 1:
+            held = None if held is None else held[0]
+            found = self._observer.observe(function, t.item(), phase.item(), numbers[0], held, states[0])
+            if self._num is None:
+                return found
+            arrays, rebuild = flatten_result(found)
+            return rebuild(np.asarray(x, dtype=states.dtype)[None] for x in arrays)
+        with thread_limit(threads):
+            return self._observer.observe(function, t, phase, numbers, held, states)
+
+    def _restarted(self, sweep: ParameterSweep) -> tuple[RolloutBatch, InitialStates]:
+        """Return the robots with other numbers, from the states in which they have started."""
+        batch, nq, nv = replace(self.batch, sweep=sweep), self.batch.robot.nq, self.batch.robot.nv
+        q, v, _ = np.split(self.starts.states, [nq, nq + nv], axis=1)
+        return batch, batch.started(range(len(q)), [*q], [*v])
+
+    def _set_template(self) -> None:
+        varying = list(self.batch.varying_at_reset)
+        if self._originals:
+            _, original = self._restarted(self.batch.sweep.changed(self._originals))
+            varying += np.flatnonzero((original.numbers != self.starts.numbers).any(axis=0)).tolist()
+        self._template = MemberTemplate(self.batch, self.starts.numbers, varying)
+        self._observer = Observer(self._template, self.members.state.shape[1])
