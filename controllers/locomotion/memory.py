@@ -24,6 +24,7 @@ class LocomotionMemory(NamedTuple):
         footsteps: Planned landing place of each foot, (n, 3), [m], world axes.
         contact: 1 for each foot that stands on the ground, falling to 0 without contact force, (n,), dimensionless.
         deviation: Deviation of the divergent component of motion, [m].
+        standing_deviation: Deviation from the mean of all feet after those in the air have landed, [m].
         wrenches: Planned wrenches on the body, (N, 6), mixed units, world axes, see `predictive.Plan`.
         residuals: Residuals of predictive and of whole-body control, (2,), dimensionless.
         target: Parameters of the first gait, (1 + 2 n,), mixed units, see `ContactSchedule.parameters`.
@@ -42,6 +43,7 @@ class LocomotionMemory(NamedTuple):
     footsteps: Array
     contact: Array
     deviation: Any
+    standing_deviation: Any
     wrenches: Array
     residuals: Array
     target: Array
@@ -58,13 +60,14 @@ class LocomotionMemory(NamedTuple):
             flat: (m,), mixed units.
             nv: Number of degrees of freedom. n: Number of feet.
         """
-        sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1, 1]
+        sizes = [nv, GaitState.size(n), 5, 3, 2, 3 * n, 3 * n, n, 1, 1, 6 * HORIZON, 2, 1 + 2 * n, 5, 1, 1]
         parts = cls(*np.split(flat, np.cumsum(sizes)))
         return parts._replace(
             places=parts.places.reshape(n, 3),
             footsteps=parts.footsteps.reshape(n, 3),
             wrenches=parts.wrenches.reshape(HORIZON, 6),
             deviation=parts.deviation[0],
+            standing_deviation=parts.standing_deviation[0],
             friction=parts.friction[0],
             clearance=parts.clearance[0],
         )

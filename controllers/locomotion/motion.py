@@ -53,6 +53,13 @@ class BodyState(NamedTuple):
     rotation: Array
     angular_velocity: Array
 
+    @property
+    def heading(self) -> Array:
+        """Forward and left unit vectors of the heading, (2, 2), dimensionless, world axes."""
+        forward = self.rotation[:2, 0]
+        forward = forward / np.sqrt(forward @ forward)
+        return np.array([forward, [-forward[1], forward[0]]])
+
 
 class BodyReference(NamedTuple):
     """The desired motion of the body: a mean velocity that turns with the heading, and the sway of the gait.

@@ -13,6 +13,7 @@ from controllers.locomotion.gait.footsteps import (
     UNEVEN,
     FootstepLaw,
     GroundPlane,
+    Landings,
     away_from_edges,
     plane_of,
     terrain_heights,
@@ -34,10 +35,11 @@ from legged.spatial import Array, join, solve_symmetric
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
 _TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on the period becomes shorter
+_BEHIND = 0.65  # [h], largest distance of a foot behind its place under the body before it lifts off
 _STILL = 0.02  # [sqrt(g h)], commanded speed below which the robot stands
 _CAPTURE = 0.12  # [h], deviation of the divergent component from which on a standing robot steps, or, if more,
 _CAPTURE_WITHIN = 0.6  # of the smaller half-extent of the standing feet
-_CAUGHT = 1.0 / 3.0  # of that deviation: stepping ends below it
+_CAUGHT = 0.5  # of that deviation: stepping ends below it
 _TOUCH = 0.002  # [m g], force on a foot that counts as contact; less than a foot that moves down presses
 _CONTACT_TIME = 0.02  # [s], time without contact force after which a foot that is to stand counts as in the air
 _DRIFT = 0.15  # [h], largest distance of the desired position from the actual one
@@ -122,6 +124,7 @@ class StartedLocomotion:
             places,
             np.ones(len(places)),
             0.0,
+            0.0,
             np.zeros((HORIZON, 6)),
             np.zeros(2),
             self.schedules[0][1].parameters,
@@ -187,12 +190,12 @@ class StartedLocomotion:
         body = BodyState(mass, total[3:] / robot.mass, R, spin)
         feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
         limited = limited_command(self._command(t, memory, command), memory.command, self.height, self.gravity, dt)
-        state, contact = self._gait(t, limited, wrenches, memory)
+        state, contact = self._gait(t, limited, wrenches, memory, feet, body)
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
         plane = self._plane(places, memory.slope, dt)
-        landings, error = self._landings(state, feet, body, origin, limited, plane)
-        footsteps, swings = self._swings(state, landings, places, memory, plane)
+        landings = self._landings(state, feet, body, origin, limited, plane)
+        footsteps, swings = self._swings(state, landings.places, places, memory, plane)
         sway = self.steps.sway(state, limited[:2], limited[2])
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
         reference = body_reference(path, limited, plane, mass, self.height, sway)
@@ -209,20 +212,28 @@ class StartedLocomotion:
             places=np.array(places),
             footsteps=np.array(footsteps),
             contact=np.stack(contact),
-            deviation=np.sqrt(error @ error),
+            deviation=_norm(landings.deviation),
+            standing_deviation=_norm(landings.standing_deviation),
             wrenches=plan.wrenches,
             iterate=found.iterate,
             residuals=np.stack([plan.residual, found.residual]),
         )
 
-    def _gait(self, t: Any, command: Array, wrenches: Array, memory: LocomotionMemory) -> tuple[GaitState, list[Any]]:
+    def _gait(
+        self, t: Any, command: Array, wrenches: Array, memory: LocomotionMemory, feet: Array, body: BodyState
+    ) -> tuple[GaitState, list[Any]]:
         """Return the state of the gait, and the contact of each foot as `LocomotionMemory.contact`, (n,)."""
         dt = 1.0 / self.sampling_rate
         touched = [self._touches(wrenches[foot.link]) for foot in self.planner.feet]
         walk = self._walks(command, memory)
         before = GaitState.of(memory.gait)
         parameters = self._parameters(self._target(t, memory.target), command[:2], command[2])
-        cadence = self.steps.relative_cadence(before, parameters[0], memory.deviation)
+        cadence = np.maximum(
+            self.steps.relative_cadence(before, parameters[0], memory.deviation),
+            self.steps.stance_cadence(
+                before, parameters[0], feet, body.position, body.heading, command[:3], _BEHIND * self.height
+            ),
+        )
         cadence = where(before.walking > 0.5, cadence, 1.0)
         state = before.advanced(dt, walk, touched, np.concatenate([parameters[:1] / cadence, parameters[1:]]))
         fade = dt / _CONTACT_TIME
@@ -240,22 +251,19 @@ class StartedLocomotion:
 
     def _landings(
         self, state: GaitState, feet: Array, body: BodyState, origin: Array, command: Array, plane: GroundPlane
-    ) -> tuple[list[Array], Array]:
-        """Return (landing place of each foot on the ground, (n, 3); deviation as in `FootstepLaw.landing`, (2,))."""
-        R, stance, velocity = body.rotation, state.stance, body.velocity[:2]
-        level = np.sqrt(R[0, 0] * R[0, 0] + R[1, 0] * R[1, 0])
-        forward = np.array([R[0, 0], R[1, 0]]) / level
-        heading = np.array([forward, [-forward[1], forward[0]]])
+    ) -> Landings:
+        """Return the landings with places on the ground within reach, (n, 3), [m], world axes."""
+        R, stance, velocity, heading = body.rotation, state.stance, body.velocity[:2], body.heading
         xi = body.position[:2] + velocity / self.steps.omega
-        landings, error = self.steps.landing(state, feet, xi, heading, command[:2], command[2])
+        found = self.steps.landing(state, feet, xi, heading, command[:2], command[2])
         places = []
-        for i, landing in enumerate(landings):
+        for i, landing in enumerate(found.places):
             if self.terrain is not None:
-                landing = away_from_edges(self.terrain, landing, forward, self.height)
+                landing = away_from_edges(self.terrain, landing, heading[0], self.height)
             hip = origin + R @ self.steps.hips[i] + join(velocity * state.time_to_touchdown[i], np.zeros(1))
             place = self.steps.within_reach(landing, i, hip, feet, stance, heading, plane.height(landing))
             places.append(np.array([place[0], place[1], self._ground_height(place, plane)]))
-        return places, error
+        return found._replace(places=places)
 
     def _swings(
         self,
@@ -296,7 +304,7 @@ class StartedLocomotion:
         extent = float(np.min(np.ptp(self.steps.stances, axis=0))) / 2.0
         most = max(_CAPTURE * self.height, _CAPTURE_WITHIN * extent)
         off = where(walking, _CAUGHT, 1.0) * most
-        return where(moves | (memory.deviation > off), 1.0, 0.0)
+        return where(moves | (memory.standing_deviation > off), 1.0, 0.0)
 
     def _target(self, t: Any, first: Array) -> Array:
         """Return the parameters of the gait of this time, (1 + 2 n,), given those of the first gait."""
@@ -326,3 +334,7 @@ class StartedLocomotion:
         heights = [] if terrain is None else terrain_heights(terrain, start, end)
         peak = swing_peak(start, end, clearance * self.height, heights)
         return swing_path(progress, duration, start, end, peak)
+
+
+def _norm(x: Array) -> Any:
+    return np.sqrt(x @ x)

@@ -45,6 +45,22 @@ _SHIFTS = 4  # largest shift of a landing place away from an edge, in that lengt
 _PLANE = 0.1  # of the hip height: spread of the feet below which the slope of the ground counts as unknown
 
 
+class Landings(NamedTuple):
+    """Landing places of the feet, and deviations of the divergent component of motion xi.
+
+    Attributes:
+        places: Next landing place of each foot, (n, 2), [m], world axes.
+        deviation: Of xi from its periodic motion over the feet that stand, now, (2,), [m], world axes.
+        standing_deviation: Of xi from the mean place of all feet after those in the air have landed, if none lifts off
+            before, (2,), [m], world axes. Landing places move by the deviation, so that it is the deviation at the last
+            touchdown times the fraction of the feet that stand now.
+    """
+
+    places: list[Array]
+    deviation: Array
+    standing_deviation: Array
+
+
 @dataclass(frozen=True, eq=False)
 class FootstepLaw:
     """The landing places of the feet of one robot.
@@ -120,8 +136,8 @@ class FootstepLaw:
 
     def landing(
         self, state: GaitState, feet: Array, xi: Array, heading: Array, velocity: Array, yaw_rate: Any
-    ) -> tuple[list[Array], Array]:
-        """Return (next landing place of each foot, (n, 2); deviation of xi now, (2,)), [m], world axes.
+    ) -> Landings:
+        """Return the next landing places and the deviations of xi that they correct.
 
         The feet that stand define where a robot without deviation would be now; the deviation of xi from the periodic
         motion there, as far as the center of pressure cannot remove it, grows by exp(omega t) until touchdown.
@@ -150,14 +166,20 @@ class FootstepLaw:
         support = Support.of(feet, [np.maximum(k, 1e-3) for k in stance])
         along = support.project(error)
         norm = support.norm(along)
-        found = []
-        for place, left, duty in zip(self.stances, state.time_to_touchdown, state.duty, strict=True):
-            growth = np.exp(self.omega * np.minimum(left, (1.0 - duty) * state.period))
+
+        def deviation(time: Any) -> Array:
+            growth = np.exp(self.omega * time)
             remaining = np.maximum(norm - _REACH * (1.0 - 1.0 / growth), 0.0) / norm
-            deviation = (error - along + remaining * along) * growth
+            return (error - along + remaining * along) * growth
+
+        found, last = [], 0.0
+        rows = zip(self.stances, state.time_to_touchdown, state.duty, stance, strict=True)
+        for place, left, duty, stands in rows:
+            time = np.minimum(left, (1.0 - duty) * state.period)
+            last = np.maximum(last, (1.0 - stands) * time)
             ahead = place + self._advance(place, velocity, yaw_rate, 0.5 * duty * state.period)
-            found.append(center + deviation + to_world @ (velocity * left + _turned(ahead, yaw_rate * left)))
-        return found, error
+            found.append(center + deviation(time) + to_world @ (velocity * left + _turned(ahead, yaw_rate * left)))
+        return Landings(found, error, deviation(last) * (count / len(stance)))
 
     def relative_cadence(self, state: GaitState, period: Any, deviation: Any) -> Any:
         """Return the number of steps per time, relative to that of the schedule, from 1 to 2, that catches the robot.
@@ -174,6 +196,33 @@ class FootstepLaw:
         most = _STEP * float(np.min(self.lengths))
         available = np.log(most / np.maximum(deviation, 1e-3 * most)) / self.omega
         return np.minimum(np.maximum(left / np.maximum(available, 1e-3 * period), 1.0), _CADENCE)
+
+    def stance_cadence(
+        self, state: GaitState, period: Any, feet: Array, position: Array, heading: Array, command: Array, most: float
+    ) -> Any:
+        """Return the number of steps per time, relative to that of the schedule, from 1 to 2, that keeps legs in reach.
+
+        At the commanded velocity each foot that stands lifts off before it is too far behind its place under the body.
+        A robot that starts to walk stands for longer on its last foot than in a cycle, on a foot that was not ahead.
+
+        Args:
+            state: State of the gait.
+            period: Scheduled duration of a cycle, [s].
+            feet: Positions of the feet, (n, 3), [m], world axes.
+            position: Center of mass, (3,), [m], world axes.
+            heading: As in `landing`, (2, 2).
+            command: Commanded velocity and yaw rate, (3,), [m/s] and [rad/s], heading axes.
+            most: Largest distance of a foot behind its place under the body, [m].
+        """
+        cadence, scale = 1.0, period / state.period
+        rows = zip(self.stances, feet, state.stance, state.duty, state.time_to_lift_off, strict=True)
+        for place, foot, stands, duty, left in rows:
+            velocity = command[:2] + command[2] * np.array([-place[1], place[0]])
+            speed = np.sqrt(velocity @ velocity + 1e-12)
+            behind = (place - heading @ (foot[:2] - position[:2])) @ velocity / speed
+            needed = speed * left * scale / np.maximum(most - behind, 1e-3 * most)
+            cadence = np.maximum(cadence, where((stands > 0.5) & (duty < 1.0), needed, 1.0))
+        return np.minimum(cadence, _CADENCE)
 
     def within_reach(
         self, landing: Array, i: int, hip: Array, feet: Array, stance: Sequence[Any], heading: Array, height: Any

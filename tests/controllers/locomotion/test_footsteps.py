@@ -45,8 +45,8 @@ def walked(name, n, velocity, yaw_rate=0.0, push=0.0, cycles=8):
         if lands:
             forward = np.array([np.cos(turn), np.sin(turn)])
             heading = np.array([forward, [-forward[1], forward[0]]])
-            landing, _ = steps.landing(state, feet, c + rate / OMEGA, heading, np.array(velocity), yaw_rate)
-            feet[lands, :2] = np.array(landing)[lands]
+            landings = steps.landing(state, feet, c + rate / OMEGA, heading, np.array(velocity), yaw_rate)
+            feet[lands, :2] = np.array(landings.places)[lands]
         state = following
         stance = np.array(state.stance)
         pressure = stance @ feet[:, :2] / stance.sum() if stance.any() else c
@@ -109,6 +109,51 @@ def test_touchdowns_come_earlier_if_the_deviation_would_be_out_of_reach_until_th
     assert cadence(deviation) == pytest.approx(1.5)
     assert deviation * np.exp(OMEGA * left / cadence(deviation)) == pytest.approx(most)
     assert cadence(0.9 * most) == cadence(10.0) == 2.0
+
+
+@pytest.mark.parametrize("phase", [0.1, 0.4, 0.6])
+def test_the_standing_deviation_is_that_from_the_mean_of_all_feet_after_the_last_touchdown(phase):
+    steps, schedule = law(4), contact_schedule("trot", FEET[4], 1.0 / OMEGA)
+    state = GaitState.standing(schedule)._replace(phase=phase, walking=1.0, planted=np.zeros(4))
+    feet, stands = np.column_stack([FEET[4], np.zeros(4)]), np.array(state.stance) > 0.5
+    line = np.diff(FEET[4][stands], axis=0)[0]
+    xi = 0.4 * np.array([-line[1], line[0]])  # [m], across the line of the feet that stand
+    found = steps.landing(state, feet, xi, HEADING, np.zeros(2), 0.0)
+    left = min(1.0 - s for s, k in zip(state.local, stands, strict=True) if not k) * schedule.period
+    landed = np.where(stands[:, None], FEET[4], found.places)
+    later = xi * np.exp(OMEGA * left)  # over a center of pressure in the middle of the two feet
+    assert found.standing_deviation == pytest.approx(later - landed.mean(axis=0), rel=0.06)  # less 8 mm / 0.2 m
+    assert found.deviation == pytest.approx(xi, abs=1e-12)
+
+
+def test_the_standing_deviation_of_a_standing_robot_is_its_deviation():
+    steps, feet = law(4), np.column_stack([FEET[4], np.zeros(4)])
+    state = GaitState.standing(contact_schedule("trot", FEET[4], 1.0 / OMEGA))
+    found = steps.landing(state, feet, np.array([0.03, -0.02]), HEADING, np.zeros(2), 0.0)
+    for deviation in (found.deviation, found.standing_deviation):
+        assert deviation == pytest.approx([0.03, -0.02])
+
+
+def test_steps_are_faster_if_a_foot_would_be_too_far_behind_at_its_lift_off():
+    steps, schedule = law(4), contact_schedule("walk", FEET[4], 1.0 / OMEGA)
+    state = GaitState.standing(schedule)._replace(phase=0.1, walking=1.0, planted=np.zeros(4))
+    scheduled = schedule.period / 1.2  # [s], scheduled period, while the present one is 1.2 times as long
+    angle, position, most = 0.7, np.array([2.0, -1.0]), 0.2  # [rad], [m], [m]
+    heading = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+    behind = np.array([0.3, -0.05, 0.02, -0.05])  # [m]; the first foot is in the air
+    feet = np.column_stack([position + (FEET[4] - np.outer(behind, [1.0, 0.0])) @ heading, np.zeros(4)])
+    stands, left = np.array(state.stance) > 0.5, np.array(state.time_to_lift_off) / 1.2
+    assert list(stands) == [False, True, True, True]
+
+    def cadence(speed, feet=feet):
+        command = np.array([speed, 0.0, 0.0])
+        return float(steps.stance_cadence(state, scheduled, feet, position, heading, command, most))
+
+    for speed in (0.1, 0.6, 0.8):
+        distance = (behind + speed * left / cadence(speed))[stands].max()
+        assert distance == pytest.approx(most) if cadence(speed) > 1.0 else distance < most
+    assert cadence(0.1) == 1.0 < cadence(0.6) < cadence(0.8) < cadence(5.0) == 2.0
+    assert cadence(0.1, feet - 0.2 * np.array([*heading[0], 0.0])) == 2.0  # a foot is out of reach already
 
 
 def test_landing_places_stay_within_reach_and_do_not_cross_the_other_foot():

@@ -167,12 +167,19 @@ def test_go2_climbs_stairs_that_it_does_not_know():
 
 @pytest.mark.slow
 @needs_files
-def test_a_commanded_robot_stops_with_all_feet_on_the_ground():
-    _, state, sim = simulation("go2/go2", "trot")
+@pytest.mark.parametrize(("name", "command"), [("go2/go2", (0.6, 0.0)), ("a1/a1", (0.3, 0.0)), ("a1/a1", (0.0, 0.25))])
+def test_a_robot_told_to_stop_in_any_phase_of_a_trot_stands_still_on_all_feet(name, command):
+    _, state, sim = simulation(name, "trot")
     sim.reset(*state)
-    sim.step(np.array([0.6, 0.0, 0.0, 0.0, 0.0]), n=600)
-    sim.step(np.zeros(5), n=800)
-    assert np.abs(sim.v).max() < 0.05 and sim.contacts.touching.all()
+    walk = np.array([*command, 0.0, 0.0, 0.0])
+    sim.step(walk, n=1000)
+    for phase in range(8):
+        walking = sim.state
+        sim.step(np.zeros(5), n=800)
+        assert not sim.fallen
+        assert np.abs(sim.v).max() < 0.05 and sim.contacts.touching.all(), f"phase {phase}"
+        sim.state = walking
+        sim.step(walk, n=30)  # an eighth of a cycle
 
 
 @pytest.mark.slow
