@@ -1,1 +1,1 @@
-"""Locomotion of many robots: commanded and reached velocities, disturbances, imperfections, MuJoCo, throughput."""
+"""Locomotion of many robots: velocities, disturbances, stops, imperfections, MuJoCo, throughput."""

@@ -27,6 +27,7 @@ from benchmarks.locomotion.outcomes import (
     success_table,
     velocity_table,
 )
+from benchmarks.locomotion.stops import stop_table
 from benchmarks.locomotion.throughput import throughput_table
 from benchmarks.locomotion.trials import ROWS, Trial, trials
 from benchmarks.locomotion.walkers import ROBOTS, Walker, walkers
@@ -37,7 +38,11 @@ _SIMULATE: dict[str, Callable[[Walker, list[Trial]], Motions]] = {
     OURS: simulate_locomotion,
     EARLIER: simulate_balanced,
 }
-_TABLES: dict[str, Callable[[list[Walker]], Table]] = {"mujoco": mujoco_table, "throughput": throughput_table}
+_TABLES: dict[str, Callable[[list[Walker]], Table]] = {
+    "stops": stop_table,
+    "mujoco": mujoco_table,
+    "throughput": throughput_table,
+}
 """Rows with tables of their own."""
 
 
