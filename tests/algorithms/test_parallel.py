@@ -314,6 +314,11 @@ def test_systems_of_bodies_refuse_rods_and_armature():
     for method in (inverse, system.forward_dynamics, constraint_force.forward_dynamics):
         with pytest.raises(DefinitionError, match="'leg1_thigh' has none about some axis, as a thin rod"):
             method(rods, *state)
+    rod = legged.Link("rod", legged.rod_inertia(1.0, (0.3, 0.2, 0.0), (0.3, 0.2, 1.0)))
+    pendulum = legged.RobotBuilder("pendulum", legged.Link("mount"), base=legged.FixedBase())
+    beside = pendulum.add(legged.Revolute("joint", "z"), rod, to="mount").build()  # its axis is not that of the rod
+    with pytest.raises(DefinitionError, match="'rod' has none about some axis"):
+        constraint_force.forward_dynamics(beside, np.zeros(1), np.zeros(1), np.zeros(1))
     builder = legged.RobotBuilder("geared", legged.Link("base", legged.box_inertia(2, (0.3, 0.2, 0.1))))
     physics, arm = legged.JointPhysics(armature=0.1), legged.Link("arm", legged.box_inertia(1, (0.3, 0.2, 0.1)))
     geared = builder.add(legged.Revolute("joint", "z", physics=physics), arm, to="base").build()

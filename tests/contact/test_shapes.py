@@ -21,6 +21,7 @@ from legged.contact.support import support_points
 from legged.errors import DefinitionError
 from legged.ground import HeightMap, Slope, Stairs, paper_ground
 
+DAILY_SEEDS = 100
 coal: Any = import_module("coal") if find_spec("coal") else None  # a part of pin, which not every system has
 
 WORLD = """<mujoco><worldbody><body><freejoint/><geom type="box" size="{} {} {}"/></body>
