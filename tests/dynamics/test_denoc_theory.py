@@ -6,8 +6,9 @@ from oracles.cases import random_case
 from oracles.differences import derivative, rate
 
 import legged
+import robots
 from legged import denoc
-from legged.errors import NotFiniteError, ShapeError, UnknownNameError
+from legged.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError
 
 SEEDS = range(8)
 ROUNDING = 1e-11
@@ -61,6 +62,13 @@ def test_module_twist_propagation_is_transitive_and_zero_off_the_path(seed):
                 robot, q, beta, top
             )
             assert denoc.module_twist_propagation(robot, q, i, top) == pytest.approx(product, abs=ROUNDING)
+
+
+def test_numbers_of_modules_end_below_their_count():
+    robot = robots.planar_biped()
+    for i, beta in ((len(robot.modules), 0), (0, len(robot.modules)), (-1, 0)):
+        with pytest.raises(ArgumentError):
+            denoc.module_twist_propagation(robot, robot.neutral(), i, beta)
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -9,6 +9,7 @@ import pytest
 import controllers
 import legged
 import robots
+from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.errors import SimulationWarning
 from legged.ground import paper_ground, realistic_ground
 from legged.simulation.checks import chatter
@@ -137,3 +138,27 @@ def test_undefined_states_of_members_that_end_in_a_probe_are_ignored():
     with np.errstate(all="raise"):
         found = chatter._probe(robot, advance, np.zeros((2, robot.nq + robot.nv)), np.array([[0.0, 1e-3, 0.0]]))
     assert not found.any()
+
+
+def test_members_are_probed_with_the_interval_that_begins_at_a_sample():
+    """The first member has an empty interval where the second one's reference changes between samples."""
+    robot, h, period, probed = arm(), 1e-3, 0.2, []
+    intervals, samples = [np.zeros((2, 4))], [0]
+    for j in range(5):
+        start, middle = j * period, (j + 0.5) * period
+        intervals += [np.array([[0.0, 0.0, 0.0, 0.0], [start, h, 100.0, 0.0]])]
+        intervals += [np.array([[start, h, 200.0, 0.0], [middle, h, 100.0, 1.0]])]
+        samples += [-1, j + 1]
+    members = Members.at(np.zeros((2, robot.nq + robot.nv)), 6)
+    members.stored[:], members.outcome[:, 2] = 0.0, 6.0
+
+    def advance(members, schedule):
+        probed.append(schedule.intervals[:, 0])
+
+    schedule = Schedule(np.stack(intervals, axis=1), np.array(samples))
+    assert chatter.chatter_of_members(robot, advance, schedule, members, period * np.arange(6)) == ""
+    assert len(probed) > 1
+    for found in probed:
+        expected = [round(found[0, 0] / period) * period, h, 1.0, 0.0]
+        np.testing.assert_allclose(found, [expected, expected], atol=1e-12)
+    assert probed[-1][0, 0] > 0.0
