@@ -72,6 +72,18 @@ def test_the_torque_gives_the_joint_acceleration_in_flight_and_on_the_foot():
     assert np.isclose(np.linalg.solve(at.H, np.array([0.0, tau[3]]) - at.h)[1], 7.0, rtol=1e-10)
 
 
+@pytest.mark.parametrize(("share", "begins"), [(0.0, True), (0.9, True), (1.1, False), (-0.9, True), (-1.1, False)])
+def test_a_crouch_begins_where_the_center_of_mass_is_above_the_foot(share, begins):
+    model = PlanarBalance(two_link_hopper(), {"hip": 1.0}, contact="foot")
+    control = HoppingControl(model, HopPlan())
+    q, v = control.initial_state(model.robot)
+    q[0] += np.arctan(share * control.settled)  # the lean
+    x, _, z = model.center(q)
+    assert x / z == pytest.approx(share * control.settled, abs=1e-9)
+    memory = control.update(0.3, 0, q, v, np.ones((len(model.robot.links), 6)), np.zeros(5))
+    assert (memory[0] == 1.0) == begins
+
+
 def test_the_quintic_has_its_ends_and_derivatives():
     ends = 0.4, (1.0, 2.0), (-0.5, -3.0)
     assert np.allclose(quintic(0.0, ends[0], *ends[1], *ends[2]), (1.0, 2.0, 0.0))
