@@ -39,6 +39,15 @@ def test_rows_differentiate_to_their_jacobian_and_bias(name):
     assert loops.bias(closed, q, v) == pytest.approx(change, abs=1e-7 * (1 + np.abs(change).max()))
 
 
+@pytest.mark.parametrize("method", METHODS)
+def test_a_tree_without_loops_has_its_forward_dynamics_and_no_multipliers(method):
+    robot, rng = robots.planar_biped(), np.random.default_rng(0)
+    q, v, tau = rng.normal(size=(3, robot.nv))
+    solution = loops.solve(loops.ClosedRobot(robot, (), ()), q, v, tau, method=method)
+    assert solution.vdot == pytest.approx(legged.forward_dynamics(robot, q, v, tau), rel=1e-9)
+    assert solution.multipliers.shape == (0,)
+
+
 @pytest.mark.parametrize("options", [{}, {"physics": True}, {"coupled": True}], ids=["plain", "physics", "coupled"])
 @pytest.mark.parametrize("seed", [*range(2), *(pytest.param(s, marks=pytest.mark.slow) for s in range(2, 20))])
 @pytest.mark.parametrize("name", JOINTS)
