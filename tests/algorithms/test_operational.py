@@ -211,6 +211,12 @@ def test_consistent_inverse_is_independent_of_the_load():
     assert np.abs(carrying.consistent_inverse - free.consistent_inverse).max() > 1e-3
 
 
+def test_the_inertia_of_no_points_is_empty():
+    robot = robots.spatial_quadruped()
+    for method in (operational.by_propagators, operational.by_factors, operational.by_operators):
+        assert method(robot, robot.neutral(), []).shape == (0, 0)
+
+
 def test_operational_space_compiles_and_refuses_invalid_arguments():
     robot = robots.spatial_quadruped()
     q = legged.random_configuration(robot, np.random.default_rng(0))

@@ -163,8 +163,10 @@ def test_controllers_can_use_sensors_inside_the_compiled_loop():
 def test_flight_has_no_pressure_and_no_margin():
     robot = robots.spatial_quadruped()
     q, _ = robot.state(base_position=(0.0, 0.0, 2.0))
+    q[7:] = 0.1 * np.arange(robot.nj)  # feet at different heights
     run = legged.simulate(robot, until=0.05, q=q, ground=realistic_ground(robot))
     seen = sensors.measure(robot, run)
+    np.testing.assert_allclose(seen.capture_point[:, 2], run.contacts.points[0, :, 2].min(), atol=1e-12)
     assert np.isnan(seen.zero_moment_point).all()
     assert np.isnan(seen.margin(seen.center_of_mass)).all()
     assert np.isfinite(seen.capture_point).all()

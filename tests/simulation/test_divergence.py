@@ -105,6 +105,18 @@ def test_fast_motions_are_no_divergence():
     assert np.abs(legged.simulate(cart(), lambda t, q, v, w: -1e4 * q, **swing).v).max() > 900.0
 
 
+@pytest.mark.parametrize("axis", range(3))
+def test_the_base_has_the_same_bound_in_all_directions(axis):
+    fine = {"until": 1e-3, "integrator": legged.SemiImplicitEuler(1e-3)}
+    for speed, diverges in ((0.9 * divergence.LINEAR_SPEED, False), (1.1 * divergence.LINEAR_SPEED, True)):
+        v = np.r_[np.zeros(3), speed * np.eye(3)[axis]]
+        if diverges:
+            with pytest.raises(DivergenceError, match="the base moves at"):
+                legged.simulate(top(), v=v, **fine)
+        else:
+            assert len(legged.simulate(top(), v=v, **fine)) == 2
+
+
 def test_thrown_bodies_are_checked():
     """A free body faster than a bound ends the run with its name."""
     block = legged.FreeBody(

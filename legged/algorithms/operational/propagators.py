@@ -61,7 +61,7 @@ def by_propagators(robot: Robot, q: Array, points: Points) -> Array:
     with stage("1 articulated inertias"):
         articulated = articulated_inertias(links)
     blocks = inverse_inertia_blocks(links, articulated.D, articulated.Psi, [(k, T.T) for k, T in ends])
-    return finite(robot, "the operational-space inertia", mirror(np.block(blocks)))
+    return finite(robot, "the operational-space inertia", mirror(np.block(blocks)) if ends else np.zeros((0, 0)))
 
 
 def inverse_inertia_blocks(

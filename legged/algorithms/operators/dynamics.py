@@ -100,7 +100,7 @@ def tip_mobility(operators: SpatialOperators, points: Points) -> Array:
         ]
         for m, i in enumerate(bodies)
     ]
-    return mirror(np.block(blocks))
+    return mirror(np.block(blocks)) if blocks else np.zeros((0, 0))
 
 
 def _body(robot: Robot, link: str | int) -> int:

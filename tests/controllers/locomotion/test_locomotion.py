@@ -81,6 +81,17 @@ def test_go2_catches_itself_after_changes_of_velocity_that_a_fixed_step_time_doe
         assert not sim.fallen, f"fell after {speed} m/s at step {after}: {sim.reasons}"
 
 
+def test_the_inertia_of_the_plan_is_that_of_the_standing_robot_about_its_center_of_mass():
+    robot = robots.spatial_quadruped()
+    law, (q, _) = Locomotion("trot"), Locomotion("trot").initial_state(robot)
+    started, _ = law.start(robot, None, q, np.zeros(robot.nv))
+    R, origin = robot.base.pose(q[: robot.base.nq])
+    c = R.T @ (legged.center_of_mass(robot, q) - origin)
+    about_origin = legged.inertia_matrix(robot, q)[:3, :3]
+    expected = about_origin - robot.mass * (c @ c * np.eye(3) - np.outer(c, c))
+    np.testing.assert_allclose(started.planner.inertia, expected, atol=1e-10)
+
+
 def test_a_foot_late_in_its_swing_moves_to_higher_places_on_its_tread_alone():
     """Places belong to one tread if their heights differ by at most a twentieth of the height of the robot."""
     robot = robots.spatial_quadruped()
