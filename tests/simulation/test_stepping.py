@@ -306,6 +306,9 @@ def test_a_command_that_is_not_finite_changes_nothing(hopper, num, threads, dtyp
         for name in ("t", "q", "v", "rest", "outcome"):
             np.testing.assert_array_equal(getattr(sim.state, name), getattr(before, name))
         np.testing.assert_array_equal(sim.observe(given), command)
+    if dtype == "float32":
+        with pytest.raises(NotFiniteError, match="command must be finite, got inf"):
+            sim.step(1e300 * command.astype(float))
     for each in (sim, other):
         each.step(command, n=40)
     np.testing.assert_array_equal(sim.q, other.q)
