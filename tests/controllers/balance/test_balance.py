@@ -1,5 +1,7 @@
 """Walking and trotting on stiff ground: laws of the balance feedback, and runs without a fall."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -96,6 +98,16 @@ def test_a_deviation_from_the_plan_decays_by_the_tracking_fraction():
     found = settled.next_support(0.0, 6.0, settled.error(0.0, at_start, following), following, following)
     assert found[0] == pytest.approx((at_end - nominal)[0], rel=1e-12)
     assert found[0] - (center[0] + 0.4) == pytest.approx((1 - 0.4) * 0.05, rel=1e-9)
+
+
+@pytest.mark.parametrize("case", [biped_walk, quadruped_trot])
+def test_the_legs_that_support_a_phase_are_those_of_the_gait(case):
+    robot, gait = case()
+    q, v = gait.on(robot).initial_state(robot)
+    law: Any = controllers.Balanced(gait).start(robot, realistic_ground(robot), q, v)[0]
+    for phase in range(4):
+        standing = {leg.leg.name for leg, k in zip(law._legs, law._supporting(phase), strict=True) if k}
+        assert standing == set(gait.on(robot).supporting(phase))
 
 
 def test_undisturbed_gait_steps_by_its_stride():

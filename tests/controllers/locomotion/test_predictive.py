@@ -15,10 +15,12 @@ from oracles.predictive_problems import (
     random_problem,
 )
 
+from controllers.locomotion.forces.costates import _step_size
 from controllers.locomotion.forces.predictive import nominal_wrenches, predictive_control
 from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 from legged.compiler.codegen import selection
 from legged.compiler.codegen.outlined import OutlinedKernelWriter
+from legged.compiler.ir import where
 from legged.compiler.ir.graph import record
 from legged.errors import ShapeError
 
@@ -207,3 +209,10 @@ def resting(N=5):
         weights=suited_weights(10.0, 0.3, GRAVITY, 4),
         time_step=0.05,
     )
+
+
+@pytest.mark.parametrize(("bend", "least"), [(0.3, 0.1), (1e-15, 1e-12)])
+def test_a_step_without_a_small_slope_ends_before_the_bend_or_is_the_last_trial(bend, least):
+    """The slope jumps from -1 to 1, so that no trial comes near zero."""
+    step = _step_size(lambda t: where(t < bend, -1.0, 1.0), 1.0)
+    assert least < step < max(bend, 0.1)
