@@ -197,6 +197,8 @@ def test_the_plane_of_the_feet_is_the_slope_and_level_across_a_line_of_feet():
     places = [np.array([x, y, slope.height(x, y)]) for x, y in FEET[4] + [2.0, 1.0]]
     plane = plane_of(places, 0.32)
     assert plane.normal == pytest.approx(slope.normal(0.0, 0.0), abs=0.01)
+    mean = np.mean(places, axis=0)
+    assert plane.height(mean[:2]) == pytest.approx(mean[2], abs=1e-12)
     line = plane_of([np.array([0.0, y, 0.1 * y]) for y in (0.1, -0.1)], 0.32)
     assert line.slope[0] == 0.0
 
