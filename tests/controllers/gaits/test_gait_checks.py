@@ -91,6 +91,15 @@ def test_a_stride_that_is_too_long_for_any_hip_height_is_refused():
         Trot(stride=0.9).on(many_legs(4))
 
 
+def test_knees_of_a_standing_quadruped_point_to_its_middle():
+    robot = robots.spatial_quadruped()
+    angles = controllers.home_of(robot).angles
+    _, origins = legged.link_poses(robot, np.concatenate([robot.base.neutral(), angles]))
+    for i in range(1, 5):
+        hip, knee = (origins[robot.link(f"leg{i}_{part}").index] for part in ("thigh", "shank"))
+        assert abs(knee[0]) < abs(hip[0]) - 0.1  # [m]
+
+
 @pytest.mark.parametrize("make", [robots.planar_biped, robots.humanoid, lambda: many_legs(4)])
 def test_default_standing_postures_bend_the_knees(make):
     robot = make()
