@@ -100,8 +100,12 @@ def contact_inverse_dynamics(
     rows = independent_rows(J[:, : robot.base.nv].T, required[: robot.base.nv])
     if not len(rows.L) or not len(J):
         return ContactInverseDynamics(required, np.zeros((len(contacts), 3)))
-    factor = factor_semidefinite if rows.L.dtype == object else factor_symmetric
-    forces = rows.L.T @ solve_factored(factor(mirror(rows.L @ rows.L.T)), rows.c)
+    S = mirror(rows.L @ rows.L.T)
+    if rows.L.dtype == object:  # all rows, which may contradict each other: L L^T y = c in the sense of least squares
+        multipliers = solve_factored(factor_semidefinite(mirror(S @ S)), S @ rows.c)
+    else:
+        multipliers = solve_factored(factor_symmetric(S), rows.c)
+    forces = rows.L.T @ multipliers
     return ContactInverseDynamics(required - J.T @ forces, forces.reshape(-1, 3))
 
 

@@ -80,6 +80,24 @@ def test_two_point_feet_leave_the_moment_about_their_line():
     assert np.abs(G.T @ torques[: robot.base.nv]).max() < 1e-9 * (1.0 + np.abs(torques).max())
 
 
+FEW = {"one foot": ["leg1_foot"], "two feet": ["leg1_foot", "leg4_foot"]}
+
+
+@pytest.mark.parametrize("case", [*CASES, *FEW])
+def test_compiled_inverse_dynamics_on_contacts_equal_plain_ones(case):
+    make, contacts = CASES[case] if case in CASES else (robots.spatial_quadruped, FEW[case])
+    robot = make()
+    kernel = legged.compile(
+        lambda robot, q, v, vdot: legged.contact_inverse_dynamics(robot, q, v, vdot, contacts), robot, vdot=True
+    )
+    for seed in range(5):
+        q, v, vdot = state(robot, seed)
+        for found, plain in zip(
+            kernel(q, v, vdot), legged.contact_inverse_dynamics(robot, q, v, vdot, contacts), strict=True
+        ):
+            np.testing.assert_allclose(found, plain, atol=1e-8 * (1.0 + np.abs(plain).max(initial=0.0)))
+
+
 def test_unknown_contact_points_are_refused():
     robot = robots.spatial_quadruped()
     with pytest.raises(UnknownNameError, match=r"leg1_foo.*leg1_foot"):
