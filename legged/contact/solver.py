@@ -28,6 +28,8 @@ STICKING = 1e-6
 """Relative distance from the friction cone of contacts that stick."""
 FLATNESS = 1e-9
 """Determinant of the second moments of contacts in a line, relative to the product of their diagonal."""
+COINCIDENT, CLOSE = 1e-6, 1e-9
+"""Distance of contacts of a group, relative to that from their origin and in [m], below which they are at one point."""
 _TINY = 1e-300  # avoids 0 / 0 where the impulse is zero anyway
 
 
@@ -202,7 +204,7 @@ def spread(problem: ContactProblem, p: Array) -> Array:
     The contacts of a group lie in a plane of one body. If all of them press and none slides, normal impulses become
     linear in the coordinates of the plane, the least norm for their sum and moments; those of fewer than four contacts
     are determinate. Tangential impulses become those of least norm relative to the normal ones. Where this would leave
-    a friction cone, the impulses of the group stay as they are.
+    a friction cone, and for contacts at one point, the impulses of the group stay as they are.
 
     Args:
         problem: The contacts. p: Impulses, (m, 3), [N s], contact frames.
@@ -246,9 +248,10 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     arms = at - per_load * sum_of(n * r for n, r in zip(normal, at, strict=True))
     moment = sum_of(r[0] * x[2] - r[1] * x[1] for r, x in zip(arms, p, strict=True))
     inertia = sum_of(n * (r @ r) for n, r in zip(normal, arms, strict=True))
-    turn, (a, b) = moment / where(inertia > 0.0, inertia, 1.0), per_load * total
+    apart = inertia > load * (COINCIDENT * COINCIDENT * (at * at).sum() + CLOSE * CLOSE)
+    turn, (a, b) = moment / where(apart, inertia, 1.0), per_load * total
     ratios = [np.stack([a - turn * r[1], b + turn * r[0]]) for r in arms]
-    fits = presses & sticks & _all(x @ x <= limit * limit for limit, x in zip(limits, ratios, strict=True))
+    fits = presses & apart & sticks & _all(x @ x <= limit * limit for limit, x in zip(limits, ratios, strict=True))
     even = [np.array([n, n * x[0], n * x[1]]) for n, x in zip(normal, ratios, strict=True)]
     return np.array([where(fits, new, old) for new, old in zip(even, p, strict=True)])
 

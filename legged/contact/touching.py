@@ -1,8 +1,9 @@
-"""Contact impulses of scenes with many pairs: sparse matrices of the contacts that may close in a step.
+"""Contact impulses of scenes with many pairs: matrices in blocks of the contacts that may close in a step.
 
-The proximal Newton method of `newton` solves the same problem as in a kernel of the whole scene. Its functions of one
-contact are kernels that are called with all contacts at once; matrices are sparse, and unknowns are the velocities of
-all bodies. The work of a step grows with the number of contacts that may close, and no code grows with the scene.
+The proximal Newton method of `newton` solves the same problem as in a kernel of the whole scene, after the convex
+problems of `cone_newton` where it is far from the solution. Functions of one contact are kernels that are called with
+all contacts at once; the unknowns are the velocities of the robots and bodies in contact. The work of a step grows with
+the number of contacts that may close, and no code grows with the scene.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.contact.blocks import BlockDiagonal, BlockJacobian, NewtonMatrix, contact_groups
+from legged.contact.cone_newton import STEPS_ALONG, cone_projection, convex_newton, least_step
 from legged.contact.impact import Impact, target_velocity, with_restitution
 from legged.contact.newton import CONVERGED, STEPS, mobility, projection, proximal_newton
 from legged.contact.pair_tables import WORLD, Detected, Poses
@@ -23,10 +26,16 @@ from legged.spatial import Array
 
 SLACK = 0.1
 """Speed with which contacts may close in addition to twice the speeds of their bodies, [m/s]."""
-ATTEMPT = 15
-"""Newton iterations from the impulses of the last step, before Gauss-Seidel gives another start."""
+ATTEMPT = 4
+"""Newton iterations from the impulses of the last step, before convex problems give another start."""
+NEAR = 1e-3
+"""Residual at which convex problems give a start near the solution, [m/s]."""
+CONVEX = 2
+"""Largest number of Newton iterations for the convex problems, in multiples of `Rigid.iterations`."""
+WELL_SPREAD = 1e-8
+"""Residual of spread impulses up to which they need no comparison, [m/s]."""
 SWEEPS = 20
-"""Largest number of sweeps of this Gauss-Seidel, in multiples of `Rigid.sweeps`."""
+"""Largest number of sweeps of a Gauss-Seidel that gives a last start, in multiples of `Rigid.sweeps`."""
 
 
 class Bodies(NamedTuple):
@@ -51,6 +60,18 @@ class Bodies(NamedTuple):
     v_free: Sequence[Array]
     extent: Array
 
+    @property
+    def starts(self) -> Array:
+        """Number of the first generalized velocity of each robot, and of all of them, (R + 1,)."""
+        return np.cumsum([0, *(len(v) for v in self.v_free)])
+
+    @property
+    def robots(self) -> Array:
+        """Number of the robot of each body in `v_free`, (B,); -1 for bodies that do not move."""
+        moving = self.is_free.copy()
+        moving[list(self.jacobians)] = True
+        return np.where(moving, np.searchsorted(self.starts, self.first, side="right") - 1, -1)
+
     def reach(self, h: float) -> Array:
         """Return the distance that a point of each body may move in a step, with a margin, (B,), [m]."""
         v, speed = np.concatenate(self.v_free), np.full(len(self.first), SLACK)
@@ -68,41 +89,39 @@ def _largest_speed(twist: Array, extent: Any) -> Any:
     return np.linalg.norm(twist[..., 3:], axis=-1) + np.linalg.norm(twist[..., :3], axis=-1) * extent
 
 
-class _Jacobian(NamedTuple):
-    """The Jacobian of contact velocities, sparse, (3 k, n); see `newton.ContactJacobian`."""
-
-    matrix: Any
-    transposed: Any
-
-    @classmethod
-    def of(cls, matrix: Any) -> _Jacobian:
-        return cls(matrix, matrix.T.tocsr())
-
-    def velocities(self, v: Array) -> Array:
-        return (self.matrix @ v).reshape(-1, 3)
-
-    def momentum(self, p: Array) -> Array:
-        return self.transposed @ p.reshape(-1)
-
-
 class TouchingSystem:
     """The contact problem of k contacts and the bodies, with the methods of `newton.GeneralizedSystem`.
 
     Attributes:
-        mu, restitution: Coefficients of each contact, (k,). v_free: As in `Bodies`.
+        mu, restitution: Coefficients of each contact, (k,).
+        robots: Numbers of the robots that take part in contacts.
+        v_free: Their velocities without impulses, (nv,) each, mixed units.
         u_free: Velocities without impulses, (k, 3), [m/s], contact frames.
     """
 
     def __init__(self, bodies: Bodies, detected: Detected, coefficients: Array):
         self._bodies, self._detected = bodies, detected
-        self.v_free = bodies.v_free
         self.mu, self.restitution = coefficients.T
-        from scipy import sparse  # imported where it is used: the import takes long
+        whole = contact_jacobian(bodies, detected)
+        starts, touched = bodies.starts, np.zeros(whole.size, dtype=bool)
+        for group in whole.groups:
+            touched[group.columns] = True
+        self.robots = np.flatnonzero(touched[starts[:-1]]).tolist()
+        column = np.cumsum(touched) - 1
+        self._J = BlockJacobian(whole.count, int(touched.sum()), [(o, column[c], J) for o, c, J in whole.groups])
+        self._M = BlockDiagonal([bodies.inertia[k] for k in self.robots])
+        self._mobility = self._M.inverse()
+        self.v_free = [bodies.v_free[k] for k in self.robots]
+        self._joined = np.concatenate([np.zeros(0), *self.v_free])
+        self.u_free, self._whole = self._J.velocities(self._joined), whole
 
-        self._M = sparse.csc_matrix(_block_diagonal(bodies.inertia))  # symmetric: rows are columns
-        self._mobility = sparse.csr_matrix(_block_diagonal([np.linalg.inv(M) for M in bodies.inertia]))
-        self._J = _Jacobian.of(_contact_jacobian(bodies, detected))
-        self.u_free = self._J.velocities(np.concatenate(bodies.v_free))
+    def before(self, v: Array) -> Array:
+        """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
+
+        Args:
+            v: Generalized velocities of all robots, (N,), mixed units.
+        """
+        return self._whole.velocities(v)
 
     def velocities(self, v: Array) -> Array:
         """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
@@ -118,23 +137,25 @@ class TouchingSystem:
         Args:
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        return np.concatenate(self.v_free) + self._mobility @ self._J.momentum(p)
+        return self._joined + self._mobility @ self._J.momentum(p)
 
-    def matrices(self) -> tuple[Any, _Jacobian]:
-        """Return the inertia matrix, sparse, (n, n), and the Jacobian."""
+    def matrices(self) -> tuple[BlockDiagonal, BlockJacobian]:
+        """Return the inertia matrix and the Jacobian."""
         return self._M, self._J
 
     @cached_property
     def diagonal(self) -> Array:
         """The blocks of the Delassus operator of each contact with itself, (k, 3, 3), [1/kg]."""
-        J = self._J.matrix
-        shape = len(self.mu), 3, J.shape[1]
-        response = (J @ self._mobility).toarray().reshape(shape)
-        return response @ J.toarray().reshape(shape).transpose(0, 2, 1)
+        return self._J.diagonal(self._mobility)
 
     @cached_property
     def _delassus(self) -> Array:
-        return (self._J.matrix @ self._mobility @ self._J.transposed).toarray()
+        J = self._J.dense()
+        return np.array([self._J.velocities(self._mobility @ row).ravel() for row in J])
+
+    @cached_property
+    def _newton_matrix(self) -> NewtonMatrix:
+        return NewtonMatrix(self._M, self._J)
 
     def swept(self, target: Array, start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
         """Return the impulses after a sweep, (k, 3), [N s]; see `solver.gauss_seidel`."""
@@ -159,19 +180,14 @@ class TouchingSystem:
         """
         return _projection()(p_bar, u, target, r, self.mu)
 
-    def direction(self, M: Any, J: _Jacobian, slopes: Array, b: Array) -> Array:
+    def direction(self, M: BlockDiagonal, J: BlockJacobian, slopes: Array, b: Array) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
 
         Args:
-            M: Inertia matrix, sparse, (n, n), mixed units. J: The Jacobian.
+            M: Inertia matrix, (n, n), mixed units. J: The Jacobian.
             slopes: Of the projections, (k, 3, 3), [kg], contact frames. b: Generalized momentum, (n,), mixed units.
         """
-        k = len(slopes)
-        from scipy import sparse
-        from scipy.sparse.linalg import splu
-
-        diagonal = sparse.bsr_matrix((slopes, np.arange(k), np.arange(k + 1)), shape=(3 * k, 3 * k))
-        return splu((M + J.transposed @ (diagonal @ J.matrix)).tocsc()).solve(b)
+        return self._newton_matrix.solve(slopes, b)
 
     def line_search(
         self,
@@ -179,7 +195,7 @@ class TouchingSystem:
         target: Array,
         p_bar: Array,
         r: Array,
-        J: _Jacobian,
+        J: BlockJacobian,
         velocities: tuple[Array, Array],
         momenta: tuple[Array, Array],
         weights: Array,
@@ -197,17 +213,50 @@ class TouchingSystem:
         """
         x = np.array(STEPS)[:, None]
         p, _ = self.projected(problem, target, p_bar, velocities[0] + x[..., None] * velocities[1], r)
-        violation = momenta[0] + x * momenta[1] - (J.transposed @ p.reshape(len(x), -1).T).T
+        violation = momenta[0] + x * momenta[1] - J.momentum(p)
         return STEPS[int(np.argmin((weights * violation * violation).sum(axis=1)))]
 
+    def cone_projected(self, p_bar: Array, u: Array, target: Array, r: Array) -> tuple[Array, Array]:
+        """Return the `cone_newton.cone_projection` of all contacts: p(u), (k, 3), and -dp / du, (k, 3, 3).
+
+        Args:
+            p_bar: Impulses from which the projections start, (k, 3), [N s], contact frames.
+            u: Velocities, (..., k, 3), [m/s], contact frames. target: Normal velocities, (k,), [m/s], contact frames.
+            r: Steps of the projections, (k,), [1/kg].
+        """
+        return _cone_projection()(p_bar, u, target, r, self.mu)
+
+    def cone_line_search(
+        self, p_bar: Array, target: Array, r: Array, velocities: tuple[Array, Array], rates: tuple[float, float]
+    ) -> float:
+        """Return the step at which the convex function of `cone_newton` is least, at most 1.
+
+        Args:
+            p_bar, target, r: As in `cone_projected`.
+            velocities: Of the contacts, (k, 3), [m/s], contact frames, without a step, and their change by a whole
+                step.
+            rates: Derivative of the kinetic part by the step, without a step, and its change by a whole step, [J].
+        """
+        (u, du), x = velocities, np.array(STEPS_ALONG)
+        p, _ = self.cone_projected(p_bar, u + x[:, None, None] * du, target, r)
+        return least_step(rates[0] + x * rates[1] - (p * du).sum(axis=(1, 2)))
+
     def solution(self, problem: Any, target: Array, p: Array) -> Solution:
-        """Return impulses, spread over the contacts of each group, with their effect.
+        """Return impulses with their effect, spread over the contacts of each group unless this violates the law more.
+
+        Contacts of a group have different heights where bodies penetrate each other at an angle.
 
         Args:
             problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
             p: Impulses, (k, 3), [N s], contact frames.
         """
-        p = self._spread(p)
+        spread = self._solution(target, self._spread(p))
+        if spread.residual < WELL_SPREAD:
+            return spread
+        given = self._solution(target, p)
+        return spread if spread.residual < given.residual else given
+
+    def _solution(self, target: Array, p: Array) -> Solution:
         u = self._J.velocities(self.after(p))
         violations = _law()(u, self.diagonal, target, p, self.mu)
         return Solution(p, u, np.abs(violations).max(initial=0.0))
@@ -265,7 +314,7 @@ def impulses(
         if not len(left) or np.array_equal(v_next, v_free):
             break
         others = Detected(*(array[left] for array in detected))
-        closing = (_contact_jacobian(bodies, others) @ v_next)[::3] * h < -others.gap
+        closing = contact_jacobian(bodies, others).velocities(v_next)[:, 0] * h < -others.gap
         if not closing.any():
             break
         taken[left[closing]] = True
@@ -276,62 +325,63 @@ def _impulses(
     ground: Rigid, bodies: Bodies, detected: Detected, coefficients: Array, v: Array, h: float, guess: Array
 ) -> Impact:
     """Return the impulses of the given contacts."""
-    if not len(detected.gap):
-        return Impact(np.zeros((0, 3)), list(bodies.v_free), 0.0, 0.0)
-    system = TouchingSystem(bodies, detected, coefficients)
+    system = TouchingSystem(bodies, detected, coefficients) if len(detected.gap) else None
+    if system is None or not system.robots:  # without contacts of a body that moves
+        return Impact(np.zeros((len(detected.gap), 3)), list(bodies.v_free), 0.0, 0.0)
     goal = CONVERGED * ground.tolerance
 
     def solve(target: Any, guess: Array, needed: Any = True) -> Solution:
         aims: Any = np.asarray(target)
         start = system.solution(system, aims, guess)
         found = proximal_newton(system, aims, system, start, min(ATTEMPT, ground.iterations), goal, goal)
+        if found.residual > NEAR:
+            found = convex_newton(system, aims, system, start, CONVEX * ground.iterations, NEAR)
+        found = proximal_newton(system, aims, system, found, ground.iterations, goal, goal)
         if found.residual > ground.tolerance:
             swept = system.solution(system, aims, gauss_seidel(system, aims, guess, SWEEPS * ground.sweeps))
             better = proximal_newton(system, aims, system, swept, ground.iterations, ground.tolerance, goal)
             found = better if better.residual < found.residual else found
         return found
 
-    before = system.velocities(v)
+    before = system.before(v)
     target = np.array([target_velocity(ground, gap, h) for gap in detected.gap.tolist()])
     p, u, residual = with_restitution(ground, system, target, before, h, detected.gap, guess, solve)
-    ends = np.cumsum([len(part) for part in bodies.v_free])[:-1]
-    return Impact(p, np.split(system.after(p), ends), residual, 0.5 * (p * (before + u)).sum())
+    v_next = list(bodies.v_free)
+    ends = np.cumsum([len(part) for part in system.v_free])[:-1]
+    for k, part in zip(system.robots, np.split(system.after(p), ends), strict=True):
+        v_next[k] = part
+    return Impact(p, v_next, residual, 0.5 * (p * (before + u)).sum())
 
 
-def _block_diagonal(blocks: Sequence[Array]) -> tuple[Array, Array, Array]:
-    """Return the entries, columns and starts of the rows of a matrix of square blocks on the diagonal."""
-    sizes = np.array([len(block) for block in blocks])
-    ends = np.cumsum(sizes)
-    columns = [np.tile(np.arange(end - size, end), size) for size, end in zip(sizes, ends, strict=True)]
-    starts = np.concatenate([[0], np.cumsum(np.repeat(sizes, sizes))])
-    return np.concatenate([np.ravel(block) for block in blocks]), np.concatenate(columns), starts
+def contact_jacobian(bodies: Bodies, detected: Detected) -> BlockJacobian:
+    """Return the Jacobian of contact velocities with respect to the generalized velocities of all robots.
 
-
-def _contact_jacobian(bodies: Bodies, detected: Detected) -> Any:
-    """Return the Jacobian of contact velocities, sparse, (3 k, n)."""
-    k, n = len(detected.gap), sum(len(v) for v in bodies.v_free)
-    rows, columns, values = [], [], []
-    for body_of, sign in ((detected.first, 1.0), (detected.second, -1.0)):
-        R, d = bodies.poses.rotation[body_of], detected.point - bodies.poses.origin[body_of]
+    Args:
+        bodies: All bodies. detected: The contacts.
+    """
+    touched, twists = (detected.first, detected.second), []
+    for body, sign in zip(touched, (1.0, -1.0), strict=True):
+        R, d = bodies.poses.rotation[body], detected.point - bodies.poses.origin[body]
         skew = np.cross(np.eye(3), d[:, None, :])  # row i is e_i x d, so that skew @ x = d x x
-        twist = sign * (detected.frame @ np.concatenate([-skew @ R, R], axis=2))
-        parts = [(np.flatnonzero(body_of == body), J) for body, J in bodies.jacobians.items()]
-        free = np.flatnonzero(bodies.is_free[body_of])
-        for own, J in [*parts, (free, None)]:
-            block = twist[own] if J is None else twist[own] @ J
-            column = bodies.first[body_of[own]][:, None] + np.arange(block.shape[2])
-            rows.append(np.broadcast_to((3 * own[:, None] + np.arange(3))[..., None], block.shape).ravel())
-            columns.append(np.broadcast_to(column[:, None], block.shape).ravel())
-            values.append(block.ravel())
-    entries = np.concatenate(values), (np.concatenate(rows), np.concatenate(columns))
-    from scipy import sparse
+        twists.append(sign * (detected.frame @ np.concatenate([-skew @ R, R], axis=2)))
 
-    return sparse.coo_matrix(entries, shape=(3 * k, n)).tocsr()
+    def jacobians(of: Array) -> Array | None:
+        if bodies.is_free[of].all():
+            return None
+        return np.array([np.eye(6) if bodies.is_free[body] else bodies.jacobians[body] for body in of.tolist()])
+
+    groups = contact_groups(twists, touched, bodies.robots, bodies.starts, jacobians)
+    return BlockJacobian(len(detected.gap), int(bodies.starts[-1]), groups)
 
 
 @cache
 def _projection() -> BatchKernel:
     return BatchKernel(projection, {"p_bar": (3,), "u": (3,), "target": (), "r": (), "mu": ()})
+
+
+@cache
+def _cone_projection() -> BatchKernel:
+    return BatchKernel(cone_projection, {"p_bar": (3,), "u": (3,), "target": (), "r": (), "mu": ()})
 
 
 @cache

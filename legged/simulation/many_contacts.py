@@ -2,7 +2,7 @@
 
 A kernel of the whole time step contains every pair and every contact. Its compilation takes minutes for hundreds of
 contacts. Here the same equations are evaluated by kernels that do not depend on the number of bodies and pairs, and by
-sparse matrices of the contacts that may close in the step; see `legged.contact.pair_tables` and
+matrices in blocks of the contacts that may close in the step; see `legged.contact.pair_tables` and
 `legged.contact.touching`.
 """
 

@@ -35,7 +35,9 @@ def repeat_while(step: Callable[[Array], Array], state: Array, most: int) -> Arr
     """
     now = state
     for _ in range(most):
-        if any(isinstance(x, Expression) for x in now):  # of the initial state, or used by the step
+        if now.dtype == object and any(
+            isinstance(x, Expression) for x in now
+        ):  # of the initial state, or used by the step
             return _traced(step, state, most, next(x.tracer for x in now if isinstance(x, Expression)))
         if not now[-1] > 0.0:
             break

@@ -140,6 +140,9 @@ class _Rows:
         self.array, self.address = array, _address(array)  # keeps the array alive
         self.table: np.ndarray | None = None
         before = array.ndim - own
+        if before and array.shape[:before] == lead and array.flags.c_contiguous:
+            self.stride = array.strides[before - 1]
+            return
         strides = [0] * (len(lead) - before) + [
             0 if n == 1 else stride for n, stride in zip(array.shape[:before], array.strides, strict=False)
         ]

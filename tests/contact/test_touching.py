@@ -1,0 +1,154 @@
+"""Impulses of scenes in parts: block matrices, projections onto friction cones, and solutions from any start."""
+
+import numpy as np
+import pytest
+
+import legged
+from legged.contact import Box, Capsule, FreeBody, Rigid, Sphere
+from legged.contact.blocks import NewtonMatrix
+from legged.contact.cone_newton import cone_projection, convex_newton
+from legged.contact.impact import target_velocity
+from legged.contact.pair_tables import Detected
+from legged.contact.solver import spread_group
+from legged.contact.touching import TouchingSystem, contact_jacobian
+from legged.simulation.controller import adapt
+from legged.simulation.many_contacts import SceneInParts
+
+STEP = 2e-3  # [s]
+
+
+def arms():
+    """Return a group of two arms of two links that collide with each other and between the arms."""
+    builder, above = legged.RobotBuilder("arm", legged.Link("post"), base=legged.FixedBase()), "post"
+    for k in range(3):
+        inertia = legged.box_inertia(1.0, (0.1, 0.1, 0.4), (0, 0, 0.2))
+        link = legged.Link(f"l{k}", inertia, shapes=[Capsule(0.05, 0.3, (0, 0, 0.2))])
+        builder.add(legged.Revolute(f"j{k}", "y"), link, to=above, at=(0.0, 0.0, 0.4 if k else 0.0))
+        above = link.name
+    return legged.combine({"a": builder.build(), "b": builder.build()}, at={"b": (0.1, 0.1, 0.0)})
+
+
+def heap(count, seed, x=0.0):
+    """Return bodies on top of each other at a place, [m], that fall and turn."""
+    rng, found = np.random.default_rng(seed), []
+    for k in range(count):
+        shape = [Sphere(0.08), Capsule(0.06, 0.15), Box((0.15, 0.12, 0.1))][k % 3]
+        turn, inertia = rng.normal(size=4), legged.box_inertia(rng.uniform(0.2, 2.0), (0.15, 0.12, 0.1))
+        place, velocity = (
+            (x + rng.uniform(-0.15, 0.15), rng.uniform(-0.15, 0.15), 0.05 * (k + 1)),
+            (*rng.normal(size=2), -2.0),
+        )
+        found.append(
+            FreeBody(f"b{k}", inertia, [shape], place, turn / np.linalg.norm(turn), velocity, rng.normal(size=3))
+        )
+    return found
+
+
+def problem(bodies, ground):
+    """Return a system of contacts of two arms and bodies that are near, the targets of a step, bodies and contacts."""
+    robot = arms()
+    q, v = np.array([0.0, 1.5, 2.6] * 2), np.linspace(-1.0, 1.0, robot.nv)  # both ends near the first links
+    started, memory = adapt(None).start(robot, ground, q, v)
+    loop = SceneInParts(robot, started, ground, len(memory), (), [], bodies)
+    s = loop.initial(v, memory)
+    states = loop.states(q, s)
+    everything = loop._bodies(loop._robot_start(0.0, STEP, q, v, 0.0 * v, 0.0 * v), _others(loop, states[1:]))
+    found = loop.tables.detect(everything.poses)
+    near = np.flatnonzero(found.gap < 0.05)
+    found = Detected(*(part[near] for part in found))
+    system = TouchingSystem(everything, found, np.tile([0.5, 0.0], (len(near), 1)))
+    return system, np.array([target_velocity(ground, gap, STEP) for gap in found.gap]), everything, found
+
+
+def _others(loop, states):
+    kernel = loop._batch(loop._bodies_start, h=(), q=(7,), v=(6,), inertia=(13,))
+    q, v = (np.array([state[k] for state in states]).reshape(-1, size) for k, size in ((0, 7), (1, 6)))
+    return kernel(STEP, q, v, loop._inertias)
+
+
+@pytest.fixture(scope="module")
+def mixed():
+    return problem(heap(6, 0), Rigid(0.5, self_collision=True))
+
+
+def test_products_of_blocks_are_those_of_dense_matrices(mixed):
+    system, _, _, found = mixed
+    rng = np.random.default_rng(1)
+    M, J = system.matrices()
+    dense, k, n = J.dense(), len(found.gap), M.size
+    sizes = {columns.shape[1] for _, columns, _ in J.groups}
+    assert sizes == {3, 6, 9, 12}  # an arm with itself; a body, or two arms; an arm and a body; two bodies
+    inertia = np.zeros((n, n))
+    for rows, blocks in M.groups:
+        for own, block in zip(rows, blocks, strict=True):
+            inertia[np.ix_(own, own)] = block
+    v, p, slopes = rng.normal(size=n), rng.normal(size=(4, k, 3)), rng.normal(size=(k, 3, 3))
+    np.testing.assert_allclose(M @ v, inertia @ v, atol=1e-12)
+    np.testing.assert_allclose(M.diagonal(), inertia.diagonal())
+    np.testing.assert_allclose(M.inverse() @ v, np.linalg.solve(inertia, v), atol=1e-9)
+    np.testing.assert_allclose(J.velocities(v), (dense @ v).reshape(-1, 3), atol=1e-12)
+    np.testing.assert_allclose(J.momentum(p), p.reshape(4, -1) @ dense, atol=1e-12)
+    delassus = dense @ np.linalg.solve(inertia, dense.T)
+    blocks = [delassus[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] for i in range(k)]
+    np.testing.assert_allclose(J.diagonal(M.inverse()), blocks, atol=1e-9)
+    H = inertia + sum(dense[3 * i : 3 * i + 3].T @ slopes[i] @ dense[3 * i : 3 * i + 3] for i in range(k))
+    np.testing.assert_allclose(H @ NewtonMatrix(M, J).solve(slopes, v), v, atol=1e-9)
+
+
+def test_velocities_of_contacts_are_those_of_points_of_both_bodies(mixed):
+    system, _, bodies, found = mixed
+    velocity = []
+    for body in range(len(bodies.first)):
+        J = bodies.jacobians.get(body, np.eye(6) if bodies.is_free[body] else np.zeros((6, 1)))
+        velocity.append(J @ np.concatenate(bodies.v_free)[bodies.first[body] :][: J.shape[1]])
+    for k, u in enumerate(system.u_free):
+        ends = []
+        for body in (found.first[k], found.second[k]):
+            R, d = bodies.poses.rotation[body], found.point[k] - bodies.poses.origin[body]
+            ends.append(R @ velocity[body][3:] + np.cross(R @ velocity[body][:3], d))
+        np.testing.assert_allclose(u, found.frame[k] @ (ends[0] - ends[1]), atol=1e-12)
+
+
+def test_robots_without_contact_are_left_out(mixed):
+    _, _, bodies, found = mixed
+    only = Detected(*(part[:1] for part in found))
+    one = TouchingSystem(bodies, only, np.array([[0.5, 0.0]]))
+    whole = contact_jacobian(bodies, only).velocities(np.concatenate(bodies.v_free))
+    assert len(one.v_free) <= 2 < len(bodies.v_free)
+    np.testing.assert_allclose(one.u_free, whole, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_projections_onto_the_cone_are_nearest_points(seed):
+    """The rest of y is orthogonal to p and in the polar cone; the derivative is that of finite differences."""
+    rng = np.random.default_rng(seed)
+    p_bar, u, mu, r, target = rng.normal(size=3), rng.normal(size=3), rng.uniform(0.1, 1.5), 0.7, 0.3
+    p, slope = cone_projection(p_bar, u, target, r, mu)
+    rest = p_bar - (u - np.array([target, 0.0, 0.0])) / r - p
+    assert np.linalg.norm(p[1:]) <= mu * p[0] + 1e-12
+    assert rest[0] + mu * np.linalg.norm(rest[1:]) <= 1e-12
+    assert abs(p @ rest) < 1e-12
+    moved = [(cone_projection(p_bar, u + d, target, r, mu)[0] - p) / 1e-7 for d in 1e-7 * np.eye(3)]
+    np.testing.assert_allclose(slope, -np.array(moved).T, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_convex_problems_lead_to_the_contact_law_from_zero_impulses(seed):
+    system, target, _, found = problem(heap(8, seed, 2.0), Rigid(0.5))
+    start = system.solution(system, target, np.zeros((len(found.gap), 3)))
+    assert start.residual > 0.5  # [m/s]
+    end = convex_newton(system, target, system, start, 200, 1e-6)
+    assert end.residual < 1e-6
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_impulses_at_one_point_keep_their_sum_and_moment(seed):
+    """Rounding gives such contacts lever arms of 1e-17 m, and their quotients any moment."""
+    rng = np.random.default_rng(seed)
+    normal, place = rng.uniform(0.5, 1.0, 3), rng.normal(size=2)
+    p = np.column_stack([normal, 0.1 * rng.normal(size=(3, 2))])
+    at = place + np.array([[0.0], [1.0], [2.0]]) * rng.choice([0.0, 1e-16], size=2)
+    found = spread_group(p, at, [0.8] * 3)
+    np.testing.assert_allclose(found.sum(axis=0), p.sum(axis=0), atol=1e-12)
+    moment = [(at[:, 0] * x[:, 2] - at[:, 1] * x[:, 1]).sum() for x in (found, p)]
+    np.testing.assert_allclose(*moment, atol=1e-12)
