@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler import where
-from legged.compiler.codegen.time_loop import CODES_ONLY
+from legged.compiler.codegen.batches.time_loop import CODES_ONLY
 from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.robot.configuration import as_vector, integrate, scatter
 from legged.robot.robot import Robot

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from legged import where
+from legged.compiler.codegen.batches.time_loop import CODES_ONLY, ENDED, EXCEEDED
 from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
-from legged.compiler.codegen.time_loop import CODES_ONLY, ENDED, EXCEEDED
 from legged.compiler.runtime.time_loop import NOT_FINITE, Comparison, Members, Schedule, TimeLoop
 from legged.errors import TraceError
 

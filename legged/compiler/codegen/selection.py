@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from legged.compiler.codegen import batch_loop, llvm, loops, scalar, time_loop, transpose
+from legged.compiler.codegen import llvm
+from legged.compiler.codegen.batches import batch_loop, time_loop
 from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
-from legged.compiler.codegen.outlined import OutlinedKernelWriter
-from legged.compiler.codegen.slp import SLPKernelWriter
-from legged.compiler.codegen.streamed import StreamedKernelWriter
+from legged.compiler.codegen.kernels import loops, scalar, transpose
+from legged.compiler.codegen.kernels.outlined import OutlinedKernelWriter
+from legged.compiler.codegen.kernels.slp import SLPKernelWriter
+from legged.compiler.codegen.kernels.streamed import StreamedKernelWriter
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import Loop
 from legged.compiler.ir.pass_times import compiler_pass

@@ -1,8 +1,8 @@
 """Batches: many states in one call, with broadcasting and threads.
 
-The machine code reads the rows of the arguments and writes the rows of the results in place, see `codegen.batch_loop`;
-this module passes their addresses and strides. An argument is copied only if its numbers are not of the element type or
-those of one state are not contiguous, before it is broadcast.
+The machine code reads the rows of the arguments and writes the rows of the results in place, see
+`codegen.batches.batch_loop`; this module passes their addresses and strides. An argument is copied only if its numbers
+are not of the element type or those of one state are not contiguous, before it is broadcast.
 
 A batch is cut into chunks, which several threads process with the GIL released. Small batches stay in the calling
 thread. The result of a state depends neither on the batch and the position in it nor on the threads: the operations are
@@ -22,7 +22,8 @@ from functools import cached_property
 import numpy as np
 
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import batch_loop, llvm, selection
+from legged.compiler.codegen import llvm, selection
+from legged.compiler.codegen.batches import batch_loop
 from legged.compiler.ir.graph import Graph, Shape
 from legged.compiler.runtime.threads import default_threads, run_chunks
 
@@ -152,7 +153,7 @@ class _Rows:
             self.table = _offsets(axes)
 
     def descriptor(self) -> tuple[int, int, int]:
-        """Return the numbers that the machine code reads, see `codegen.batch_loop`."""
+        """Return the numbers that the machine code reads, see `codegen.batches.batch_loop`."""
         return self.address, self.stride, 0 if self.table is None else _address(self.table)
 
     def row_address(self, k: int) -> int:

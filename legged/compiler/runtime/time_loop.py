@@ -2,7 +2,7 @@
 
 A time step is a function (clock (3,), parameters (p,), state (n,)) -> (next state (n,), termination code), recorded as
 a graph; the clock is [t, h, number]. Each member of a batch occupies a lane of the vectors during the loop, which
-`codegen.time_loop` writes and `TimeLoop` calls.
+`codegen.batches.time_loop` writes and `TimeLoop` calls.
 
 A `Schedule` consists of intervals: `count` steps of length h from time `start`, all with the same `number`. Intervals
 may differ from member to member; lanes that have finished an interval wait for the others. At the end of some intervals
@@ -23,7 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.cache import machine_code
-from legged.compiler.codegen import llvm, selection, time_loop
+from legged.compiler.codegen import llvm, selection
+from legged.compiler.codegen.batches import time_loop
 from legged.compiler.codegen.element_type import FLOAT64, ElementType
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.passes.simplify import simplify

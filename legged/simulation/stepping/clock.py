@@ -13,7 +13,7 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from legged.compiler.codegen.time_loop import CODES_ONLY
+from legged.compiler.codegen.batches.time_loop import CODES_ONLY
 from legged.compiler.runtime.time_loop import Schedule
 from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.integrators import FixedStep, SmoothInterval, StepSequence

@@ -19,8 +19,8 @@ import numpy as np
 
 from legged.arguments import Numbers, instance, number, shown, whole
 from legged.checked import checked, reads_arguments
+from legged.compiler.codegen.batches.time_loop import ENDED
 from legged.compiler.codegen.element_type import element_type
-from legged.compiler.codegen.time_loop import ENDED
 from legged.compiler.runtime.threads import check_threads, default_threads
 from legged.compiler.runtime.time_loop import NOT_FINITE
 from legged.contact.rigid import FreeBody, Rigid

@@ -16,7 +16,8 @@ import legged
 import robots
 from legged.compiler import compile
 from legged.compiler.cache import disk, keys, machine_code
-from legged.compiler.codegen import llvm, scalar
+from legged.compiler.codegen import llvm
+from legged.compiler.codegen.kernels import scalar
 
 CHILD = """
 import numpy as np

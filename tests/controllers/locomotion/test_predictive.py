@@ -19,7 +19,7 @@ from controllers.locomotion.forces.costates import _step_size
 from controllers.locomotion.forces.predictive import nominal_wrenches, predictive_control
 from controllers.locomotion.forces.rigid_body import Problem, suited_weights
 from legged.compiler.codegen import selection
-from legged.compiler.codegen.outlined import OutlinedKernelWriter
+from legged.compiler.codegen.kernels.outlined import OutlinedKernelWriter
 from legged.compiler.ir import where
 from legged.compiler.ir.graph import record
 from legged.errors import ShapeError

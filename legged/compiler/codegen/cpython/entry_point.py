@@ -35,8 +35,8 @@ from legged.compiler.codegen.cpython.layout import (
 )
 from legged.compiler.codegen.element_type import FLOAT64, ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, Value
+from legged.compiler.codegen.kernels.scalar import KERNEL
 from legged.compiler.codegen.llvm import LoadedCode
-from legged.compiler.codegen.scalar import KERNEL
 from legged.compiler.ir.graph import Graph, Shape
 
 ENTRY_POINT = "legged_entry_point"

@@ -8,8 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
+from legged.compiler.codegen.batches.time_loop import CODES_ONLY
 from legged.compiler.codegen.element_type import FLOAT64
-from legged.compiler.codegen.time_loop import CODES_ONLY
 from legged.compiler.runtime.time_loop import OPERATIONS_PER_CALL as OPERATIONS_OF_ONE
 from legged.compiler.runtime.time_loop import Comparison, Members, PreparedLoop, Schedule, TimeLoop
 from legged.errors import DivergenceError, SimulationError

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from legged.compiler.codegen.time_loop import ENDED, EXCEEDED
+from legged.compiler.codegen.batches.time_loop import ENDED, EXCEEDED
 from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.errors import SimulationError
 from legged.simulation.closed_loop import BreakTimes

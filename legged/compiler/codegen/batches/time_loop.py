@@ -19,9 +19,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen import member_blocks, scalar
+from legged.compiler.codegen.batches import member_blocks
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
+from legged.compiler.codegen.kernels import scalar
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
 

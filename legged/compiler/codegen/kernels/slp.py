@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import Value, vector_type
-from legged.compiler.codegen.scalar import KERNEL, KernelWriter
+from legged.compiler.codegen.kernels.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.passes.slp import Lane, Pack, lanes_of_nodes, vectorize
 

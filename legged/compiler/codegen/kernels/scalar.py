@@ -17,10 +17,11 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen import elementary, loops, tables
+from legged.compiler.codegen import elementary, tables
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
+from legged.compiler.codegen.kernels import loops
 from legged.compiler.ir.graph import Graph, Node, Operand
 from legged.compiler.ir.operations import Lookup, Loop, LoopResult, is_call
 from legged.compiler.passes.call_batching import (

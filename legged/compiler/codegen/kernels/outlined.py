@@ -19,11 +19,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from legged.compiler.codegen import elementary, loops
+from legged.compiler.codegen import elementary
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
-from legged.compiler.codegen.scalar import KERNEL, KernelWriter
+from legged.compiler.codegen.kernels import loops
+from legged.compiler.codegen.kernels.scalar import KERNEL, KernelWriter
 from legged.compiler.ir.graph import Graph, Operand
 from legged.compiler.ir.operations import Loop
 from legged.compiler.passes.call_batching import round_up

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
-from legged.compiler.codegen.transpose import ROW_KERNEL, array_sizes
+from legged.compiler.codegen.kernels.transpose import ROW_KERNEL, array_sizes
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
 

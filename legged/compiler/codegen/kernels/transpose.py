@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
-from legged.compiler.codegen.scalar import KERNEL
+from legged.compiler.codegen.kernels.scalar import KERNEL
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
 

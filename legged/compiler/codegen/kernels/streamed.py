@@ -12,8 +12,8 @@ from collections.abc import Iterator
 
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import Value
-from legged.compiler.codegen.scalar import Entry, KernelWriter, distinct_outputs
-from legged.compiler.codegen.transpose import (
+from legged.compiler.codegen.kernels.scalar import Entry, KernelWriter, distinct_outputs
+from legged.compiler.codegen.kernels.transpose import (
     ROW_KERNEL,
     Rows,
     array_sizes,

@@ -14,9 +14,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen import transpose
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
+from legged.compiler.codegen.kernels import transpose
 
 
 def assembly(width: int, element: ElementType) -> Iterator[str]:
