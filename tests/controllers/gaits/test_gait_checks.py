@@ -11,6 +11,7 @@ import legged
 import robots
 from controllers import Balanced, ComputedTorque, Crawl, NumericalGait, Stand, Tripod, Trot, Walk, suited, suited_law
 from controllers.gaits.gait import KNEE_MARGIN
+from controllers.suited_law import servo_gains
 from legged.app import selection
 from legged.errors import DefinitionError, ReachError
 from legged.ground import realistic_ground
@@ -89,6 +90,13 @@ def test_default_hip_heights_bend_every_knee_by_the_margin(name, length):
 def test_a_stride_that_is_too_long_for_any_hip_height_is_refused():
     with pytest.raises(ReachError, match=r"a stride of 0.9 m .* too long for legs of 0.6 m at any hip height"):
         Trot(stride=0.9).on(many_legs(4))
+
+
+def test_servos_for_a_standing_robot_are_critically_damped():
+    """kp = J omega^2 and kd = 2 J omega with omega = 3 sqrt(g / h)."""
+    robot, height = robots.spatial_quadruped(), 0.45
+    kp, kd = servo_gains(robot, controllers.home_of(robot, height).angles, height)
+    np.testing.assert_allclose(kp / kd, 1.5 * np.sqrt(9.81 / height), rtol=1e-9)
 
 
 def test_knees_of_a_standing_quadruped_point_to_its_middle():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -11,8 +12,9 @@ from oracles.urdfs import all_urdfs
 import legged
 import robots
 from controllers import Command, ContactSchedule, Locomotion
-from controllers.locomotion.gait.footsteps import plane_of
+from controllers.locomotion.gait.footsteps import Sway, plane_of
 from controllers.locomotion.gait.schedule import GaitState
+from controllers.locomotion.motion import BodyReference
 from legged.errors import DefinitionError
 from legged.ground import Slope, Stairs
 
@@ -90,6 +92,22 @@ def test_the_inertia_of_the_plan_is_that_of_the_standing_robot_about_its_center_
     about_origin = legged.inertia_matrix(robot, q)[:3, :3]
     expected = about_origin - robot.mass * (c @ c * np.eye(3) - np.outer(c, c))
     np.testing.assert_allclose(started.planner.inertia, expected, atol=1e-10)
+
+
+def test_points_of_standing_feet_fall_back_behind_the_moving_body_in_the_plan():
+    robot = robots.spatial_quadruped()
+    law, _ = Locomotion("trot").start(robot, None, *Locomotion("trot").initial_state(robot))
+    velocity, h = np.array([0.5, -0.2, 0.0]), 0.02
+    still = Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
+    reference = BodyReference(np.array([1.0, 2.0, 0.3]), velocity, np.eye(3), 0.0, np.array([1.0, 0.0]), still)
+    places = [np.array([x, y, 0.0]) for x in (0.3, -0.3) for y in (0.2, -0.2)]
+    feet: Any = SimpleNamespace(positions=places, footsteps=places)
+    body: Any = SimpleNamespace(position=reference.position)
+    arms, active = law.planner._contact_points(body, reference, GaitState.standing(law.schedules[0][1]), feet, h)
+    assert (active == 1.0).all()
+    middles = (np.arange(len(arms)) + 0.5) * h
+    expected = places - reference.position - (middles[:, None] * velocity)[:, None]
+    np.testing.assert_allclose(arms, expected, atol=1e-12)
 
 
 def test_a_foot_late_in_its_swing_moves_to_higher_places_on_its_tread_alone():

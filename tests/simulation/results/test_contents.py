@@ -26,6 +26,8 @@ def test_run_has_everything_at_every_sample(robot, run):
     assert run.contacts.memory.shape == (n, 8)
     assert run.base.rotation.shape == (n, 3, 3)
     assert run.backend == "compiled closed loop"
+    feet = np.linalg.norm(run.contacts.points[:, :, None] - run.figure.nodes[:, None], axis=-1).min(axis=2)
+    assert feet.max() < 1e-9  # the stick figure ends at the contact points
     assert run.duration == pytest.approx(0.3)
     assert dataclasses.replace(run, times=run.times + 2.0).duration == pytest.approx(0.3)
     assert run.ended == ""
