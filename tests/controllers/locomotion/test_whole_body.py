@@ -197,6 +197,20 @@ def test_points_in_the_air_have_no_force_and_other_points_carry_the_weight():
     np.testing.assert_allclose((at.J @ result.vdot + at.bias)[3:], up, atol=5e-3)
 
 
+def test_a_bounded_normal_force_stays_below_its_bound_and_the_other_feet_carry_the_rest():
+    robot, q, v = standing()
+    model, weight = WholeBodyModel(robot, q, v), robot.mass * 9.81
+    first, *others = contacts_of(robot)
+    result = whole_body(
+        model,
+        [first._replace(most=0.15 * weight), *others],
+        [base_task(model, np.zeros(6))],
+        JointLimits.of(robot),
+    )
+    assert result.forces[0, 2] == pytest.approx(0.15 * weight, abs=1e-3 * weight)
+    assert result.forces[:, 2].sum() == pytest.approx(weight, rel=1e-3)
+
+
 def test_forces_follow_their_references():
     """Four feet have six internal forces: references within the cones that carry the weight are reached."""
     robot, q, v = standing()
