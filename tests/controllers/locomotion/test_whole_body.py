@@ -1,6 +1,7 @@
 """Whole-body control: equations of motion, friction cones, limits, priorities, and tasks of one's own."""
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,18 @@ def test_contradictory_limits_give_finite_torques_within_limits_and_a_residual()
     assert all(np.isfinite(part).all() for part in result)
     assert np.abs(result.tau).max() <= 0.01
     assert result.residual > 0.1
+
+
+def test_torques_reach_their_limits_in_both_directions():
+    """Without limits the legs lift the base at 5 m/s^2 with up to 6.7 N m, of opposite signs in front and behind."""
+    robot, q, v = standing()
+    model, limit = WholeBodyModel(robot, q, v), 5.0
+    limits = replace(JointLimits.of(robot), torque=np.full(robot.nj, limit))
+    rise = np.array([0.0, 0.0, 0.0, 0.0, 0.0, 5.0])
+    result = whole_body(model, contacts_of(robot), [base_task(model, rise)], limits)
+    assert result.residual < 2 * ACCURACY
+    assert result.tau.max() == pytest.approx(limit, rel=5e-3)
+    assert result.tau.min() == pytest.approx(-limit, rel=5e-3)
 
 
 def test_a_task_of_a_lower_level_yields_to_those_above_by_the_ratio_of_the_levels():
