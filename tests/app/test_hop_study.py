@@ -72,6 +72,22 @@ def test_the_torque_gives_the_joint_acceleration_in_flight_and_on_the_foot():
     assert np.isclose(np.linalg.solve(at.H, np.array([0.0, tau[3]]) - at.h)[1], 7.0, rtol=1e-10)
 
 
+def test_the_flight_tracks_its_trajectory_with_the_bandwidth():
+    """The joint accelerates by the quintic's acceleration + omega^2 e + 2 omega e'."""
+    model, plan = PlanarBalance(two_link_hopper(), {"hip": 1.0}, contact="foot"), HopPlan()
+    control = HoppingControl(model, plan)
+    q, v, memory = (
+        np.array([0.3, 0.1, 0.8, -0.4]),
+        np.array([0.5, 0.2, -0.7, 1.2]),
+        np.array([FLIGHT, 1.0, 1, 0.2, 2.0]),
+    )
+    tau = control.torque(1.05, 0, q, v, np.zeros((len(model.robot.links), 6)), memory)
+    position, velocity, acceleration = quintic(0.05, plan.tuck_time, 0.2, 2.0, plan.landing, 0.0)
+    w = control.bandwidth
+    expected = acceleration + w**2 * (position - q[3]) + 2.0 * w * (velocity - v[3])
+    assert np.isclose(legged.forward_dynamics(model.robot, q, v, tau)[3], expected, rtol=1e-9)
+
+
 @pytest.mark.parametrize(("share", "begins"), [(0.0, True), (0.9, True), (1.1, False), (-0.9, True), (-1.1, False)])
 def test_a_crouch_begins_where_the_center_of_mass_is_above_the_foot(share, begins):
     model = PlanarBalance(two_link_hopper(), {"hip": 1.0}, contact="foot")

@@ -231,3 +231,8 @@ def test_wrong_arguments_are_named():
     ):
         with pytest.raises(error, match=words):
             call()
+
+
+def test_a_step_acts_from_its_time_on():
+    command = StepCommand((0.5, 2.0), (0.4, 0.1), start=-1.0)
+    assert [command(t) for t in (0.0, 0.5, 1.0, 2.0)] == pytest.approx([-1.0, 0.4, 0.4, 0.1])

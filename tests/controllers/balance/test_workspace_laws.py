@@ -356,7 +356,7 @@ def test_the_measured_stance_is_traced():
         ({"stance": "all"}, DefinitionError, "measured"),
         ({"weights": {"left_foot": 1.0}}, UnknownNameError, "left_foot_7"),
         ({"weights": {"left_foot_7": 0.0}}, DefinitionError, "above 0"),
-        ({"kp": -1.0}, DefinitionError, "positive semidefinite"),
+        ({"kp": -1.0}, DefinitionError, "positive semidefinite, its least eigenvalue is -1.0"),
         ({"kv": (1.0, 2.0)}, ShapeError, "kv must be"),
         ({"kp_orientation": np.nan}, NotFiniteError, "kp_orientation must be finite"),
         ({"position": (0.0, 1.0)}, ShapeError, "position of the set point"),

@@ -39,6 +39,8 @@ def test_surface_of_the_ground_follows_the_terrain():
     plateau = HeightMap(np.zeros((9, 9)), 0.25)
     assert max(ground_surface(legged.Rigid(terrain=plateau), 10.0 * nodes).shape) == 120
     assert ground_surface(None, nodes).size == 0
+    lines, normal = ground_lines(None, nodes)
+    assert not lines.size and normal.tolist() == [0.0, 0.0, 1.0]
 
 
 @pytest.mark.parametrize("ending", ["", "_joint"])
