@@ -199,6 +199,14 @@ def test_a_robot_whose_links_collide_with_each_other_runs_in_parts():
     assert isinstance(select_backend(loop, q, s, None).loop, SceneInParts)
 
 
+def test_points_of_links_that_are_apart_are_the_origins_of_the_first_ones():
+    loop, q, s = loops(SceneInParts, chain(5), Rigid(self_collision=True), [])
+    points = loop.external_forces(0.0, q, s).points
+    first = [pair.first.body for pair in loop.scene.pairs for _ in pair.names]
+    assert len(set(first)) > 1
+    np.testing.assert_allclose(points, [[0.2 * body, 0.0, 0.0] for body in first], atol=1e-12)
+
+
 def test_a_robot_among_obstacles_runs_in_one_kernel():
     steps = tuple((f"step{k}", Box((0.1, 0.1, 0.1), (0.2 * k, 0.0, -1.0))) for k in range(MANY_CONTACTS))
     loop, q, s = loops(RigidLoop, arm(), Rigid(obstacles=steps), [])
