@@ -5,7 +5,7 @@ block = contact.FreeBody("block", legged.box_inertia(1.8, (0.1, 0.1, 0.1)), [con
 scene = contact.Scene.of(robot, ground, bodies=[block])
 """
 
-from legged.contact.impact import Impact
+from legged.contact.impulses.impact import Impact
 from legged.contact.rigid import FreeBody, MaterialPair, Rigid
 from legged.contact.scene import Candidate, ContactGeometry, Scene
 from legged.contact.scenery import load_ground

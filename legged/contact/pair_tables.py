@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.contact.pairs import (
+from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
     BoxTerrain,

@@ -75,11 +75,11 @@ class Rigid:
         iterations: Largest number of Newton iterations in a step whose residual after the sweeps exceeds `tolerance`;
             0 for Gauss-Seidel alone.
         tolerance: Violation of the contact law, [m/s], above which a step takes Newton iterations; see
-            `legged.contact.solver.natural_map_residual`.
+            `legged.contact.impulses.solver.natural_map_residual`.
         threshold: Approach speed below which there is no restitution, [m/s].
         recovery: Largest speed at which penetrations are corrected, [m/s].
         residual_limit: Largest violation of the contact law in a time step, [m/s], without a `SimulationWarning`; see
-            `legged.contact.solver.natural_map_residual`.
+            `legged.contact.impulses.solver.natural_map_residual`.
         strict: Whether a larger violation raises a `SimulationError` instead.
         pairs: Pairs of names that may collide: links, free bodies, "terrain"; None for the default pairs, see
             `legged.contact.scene`.

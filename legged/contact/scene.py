@@ -16,10 +16,7 @@ import numpy as np
 
 from legged.arguments import known_name
 from legged.compiler.ir.annotations import items
-from legged.contact.delassus import Contacts
-from legged.contact.dense import LoopRows
-from legged.contact.impact import Impact, impact
-from legged.contact.pairs import (
+from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
     BoxTerrain,
@@ -33,6 +30,9 @@ from legged.contact.pairs import (
     candidate_count,
     ordered,
 )
+from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.dense import LoopRows
+from legged.contact.impulses.impact import Impact, impact
 from legged.contact.rigid import FreeBody, Rigid
 from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError, UnknownNameError
@@ -83,7 +83,7 @@ class Scene:
     Attributes:
         robots: The robot, which may be a group of robots, then the free bodies as robots of one link.
         ground: The terrain and the contact law.
-        pairs: Collision pairs with their contact candidates; see `legged.contact.pairs`.
+        pairs: Collision pairs with their contact candidates; see `legged.contact.detection.pairs`.
     """
 
     robots: tuple[Robot, ...]

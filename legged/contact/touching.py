@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.contact.blocks import BlockDiagonal, BlockJacobian, NewtonMatrix, contact_groups
-from legged.contact.cone_newton import STEPS_ALONG, cone_projection, convex_newton, least_step
-from legged.contact.impact import Impact, target_velocity, with_restitution
-from legged.contact.newton import CONVERGED, STEPS, mobility, projection, proximal_newton
+from legged.contact.impulses.blocks import BlockDiagonal, BlockJacobian, NewtonMatrix, contact_groups
+from legged.contact.impulses.cone_newton import STEPS_ALONG, cone_projection, convex_newton, least_step
+from legged.contact.impulses.impact import Impact, target_velocity, with_restitution
+from legged.contact.impulses.newton import CONVERGED, STEPS, mobility, projection, proximal_newton
+from legged.contact.impulses.solver import Solution, gauss_seidel, natural_map, spread_group, updated_impulse
 from legged.contact.pair_tables import WORLD, Detected, Poses
 from legged.contact.rigid import Rigid
-from legged.contact.solver import Solution, gauss_seidel, natural_map, spread_group, updated_impulse
 from legged.spatial import Array
 
 SLACK = 0.1

@@ -14,7 +14,7 @@ import numpy as np
 from legged.algorithms.linear_algebra import independent_rows
 from legged.checked import checked
 from legged.compiler import compile as compile_function
-from legged.contact.dense import DenseInertia, LoopRows
+from legged.contact.impulses.dense import DenseInertia, LoopRows
 from legged.dynamics.inverse import bias_forces
 from legged.errors import LoopError
 from legged.loops.assembly import project_state

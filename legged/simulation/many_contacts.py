@@ -17,8 +17,8 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.contact.dense import twist_jacobian
-from legged.contact.impact import Impact
+from legged.contact.impulses.dense import twist_jacobian
+from legged.contact.impulses.impact import Impact
 from legged.contact.pair_tables import Detected, PairTables, Poses
 from legged.contact.rigid import FreeBody
 from legged.contact.touching import Bodies, impulses

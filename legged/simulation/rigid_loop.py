@@ -25,8 +25,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.contact.dense import LoopRows
-from legged.contact.impact import Impact
+from legged.contact.impulses.dense import LoopRows
+from legged.contact.impulses.impact import Impact
 from legged.contact.rigid import FreeBody, Rigid
 from legged.contact.scene import Scene
 from legged.dynamics.forward import accelerations

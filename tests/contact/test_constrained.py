@@ -8,11 +8,11 @@ import legged
 import robots
 from legged import loops
 from legged.contact import FreeBody, Rigid, Scene, Sphere
-from legged.contact.delassus import Contacts
-from legged.contact.dense import LoopRows
-from legged.contact.newton import GeneralizedSystem
-from legged.contact.pairs import Side
-from legged.contact.solver import ContactProblem, velocities
+from legged.contact.detection.pairs import Side
+from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.dense import LoopRows
+from legged.contact.impulses.newton import GeneralizedSystem
+from legged.contact.impulses.solver import ContactProblem, velocities
 
 G = 9.81  # [m/s^2]
 

@@ -12,7 +12,7 @@ from scipy.spatial.transform import Rotation
 import legged
 from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Sphere
-from legged.contact.pairs import candidate_count, dimensions, kind_of, shape_contacts
+from legged.contact.detection.pairs import candidate_count, dimensions, kind_of, shape_contacts
 from legged.simulation import backend
 
 coal: Any = import_module("coal") if find_spec("coal") else None  # a part of pin, which not every system has

@@ -5,9 +5,9 @@ import pytest
 
 import legged
 from legged.contact import Box, FreeBody, Rigid, Scene, Sphere
-from legged.contact.delassus import Contacts
-from legged.contact.pairs import Side
-from legged.contact.solver import ContactProblem, velocities
+from legged.contact.detection.pairs import Side
+from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.solver import ContactProblem, velocities
 from legged.dynamics.forward import accelerations
 from legged.robot.construction.random_tree import random_tree
 

@@ -7,7 +7,7 @@ import legged
 import robots
 from legged.compiler import compile as compile_function
 from legged.contact import Box, Capsule, FreeBody, Rigid, Scene, Sphere
-from legged.contact.pairs import ShapePair, SphereTerrain
+from legged.contact.detection.pairs import ShapePair, SphereTerrain
 from legged.errors import DefinitionError, UnknownNameError
 
 

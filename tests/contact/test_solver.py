@@ -7,8 +7,8 @@ import pytest
 
 from legged.compiler import compile as compile_function
 from legged.contact import Rigid
-from legged.contact.impact import solve_impulses
-from legged.contact.solver import ContactProblem, gauss_seidel, project_to_disc, residual, velocities
+from legged.contact.impulses.impact import solve_impulses
+from legged.contact.impulses.solver import ContactProblem, gauss_seidel, project_to_disc, residual, velocities
 
 
 def problem(seed: int, m: int | None = None, n: int | None = None, mu: float | None = None):
@@ -108,7 +108,7 @@ def test_anderson_mixing_reduces_the_sweeps_of_redundant_problems(monkeypatch):
     """Six contacts on ten degrees of freedom, 40 sweeps: ten times nearer in the middle of twenty problems."""
     left = []
     for reach in (2.0, 0.0):
-        monkeypatch.setattr("legged.contact.solver.MAX_EXTRAPOLATION", reach)
+        monkeypatch.setattr("legged.contact.impulses.solver.MAX_EXTRAPOLATION", reach)
         problems = [problem(seed, m=6, n=10, mu=0.6)[:2] for seed in range(20)]
         left.append([residual(*known, solution(*known, 40)) + 1e-15 for known in problems])
     assert np.median(np.log10(left[0])) < np.median(np.log10(left[1])) - 1.0

@@ -5,11 +5,11 @@ import pytest
 
 import legged
 from legged.contact import Box, Capsule, FreeBody, Rigid, Sphere
-from legged.contact.blocks import NewtonMatrix
-from legged.contact.cone_newton import cone_projection, convex_newton
-from legged.contact.impact import target_velocity
+from legged.contact.impulses.blocks import NewtonMatrix
+from legged.contact.impulses.cone_newton import cone_projection, convex_newton
+from legged.contact.impulses.impact import target_velocity
+from legged.contact.impulses.solver import spread_group
 from legged.contact.pair_tables import Detected
-from legged.contact.solver import spread_group
 from legged.contact.touching import TouchingSystem, contact_jacobian
 from legged.simulation.controller import adapt
 from legged.simulation.many_contacts import SceneInParts

@@ -9,7 +9,7 @@ import legged
 from controllers import JointPD, Posture
 from legged.compiler.ir.pass_times import CompilationReport
 from legged.contact import Box, Capsule, Cylinder, FreeBody, Hull, Material, Rigid, Scene, Sphere
-from legged.contact.box_box import FAR
+from legged.contact.detection.box_box import FAR
 from legged.contact.pair_tables import MARGIN, PairTables, Poses
 from legged.simulation.backend import Backend, _in_parts, select_backend
 from legged.simulation.controller import adapt

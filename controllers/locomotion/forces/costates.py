@@ -10,9 +10,9 @@ minimize the convex dual cost, whose gradient is w - w(mu), where mu = costates_
 its linearization w(mu) - E dmu and solves the linear-quadratic problem that results by a Riccati recursion with six
 inputs. A line search for the minimum of the dual cost follows.
 
-Source: The projection is that of Alart and Curnier (see `legged.contact.newton`). Riccati recursions in Newton's method
-    for predictive control: Rao, Wright, Rawlings, "Application of interior-point methods to model predictive control",
-    Journal of Optimization Theory and Applications 99(3), 1998. The dual form in wrenches is ours.
+Source: The projection is that of Alart and Curnier (see `legged.contact.impulses.newton`). Riccati recursions in
+    Newton's method for predictive control: Rao, Wright, Rawlings, "Application of interior-point methods to model
+    predictive control", Journal of Optimization Theory and Applications 99(3), 1998. The dual form in wrenches is ours.
 """
 
 from __future__ import annotations

@@ -70,7 +70,7 @@ class ContactRecord:
             a rigid ground, the largest sampled force on a compliant one.
         first_touch: Time of the first force on each, (n,), [s]; NaN without one.
         residual: Violation of the rigid contact law by velocities, (T,), [m/s]: the mean over the time steps since the
-            sample before; zeros for a compliant ground. `legged.contact.solver.natural_map_residual` defines it.
+            sample before; zeros for a compliant ground. See `legged.contact.impulses.solver.natural_map_residual`.
         worst_residual: The largest violation in a time step since the start, (T,), [m/s].
         memory: Internal state of the ground model, (T, g).
     """

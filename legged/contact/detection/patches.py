@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.contact.box_box import FAR, Corner, bring_to_front, extreme_corners, largest, sign_of
-from legged.contact.convex import Solid, crossing
+from legged.contact.detection.box_box import FAR, Corner, bring_to_front, extreme_corners, largest, sign_of
+from legged.contact.detection.convex import Solid, crossing
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Sphere
 from legged.spatial import Array
 

@@ -4,7 +4,7 @@ The Minkowski difference A - B of two shapes contains the origin if the shapes o
 points through the origin leaves it at one of its faces, whose normal is that of the contact. Portal refinement finds
 the face by a triangle of points of A - B that the ray crosses: each iteration replaces one of them by the point that
 lies farthest along the triangle's normal. The sign of the gap is exact. Contact points of whole faces are in
-`legged.contact.patches`.
+`legged.contact.detection.patches`.
 
 Vectors are in the axes of B and from B's center, unless stated otherwise.
 
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from legged.compiler.ir import repeat_while, where
-from legged.contact.box_box import sign_of
+from legged.contact.detection.box_box import sign_of
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
 from legged.spatial import Array, cross
 
@@ -40,7 +40,7 @@ class Solid(NamedTuple):
 
     Attributes:
         kind: Its class. vertices: Number of vertices of a hull, with those that pad it.
-        size: Its dimensions, see `legged.contact.pairs.dimensions`.
+        size: Its dimensions, see `legged.contact.detection.pairs.dimensions`.
     """
 
     kind: type[Any]

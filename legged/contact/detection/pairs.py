@@ -17,12 +17,12 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from legged.contact.box_box import box_box, bring_to_front, largest, sign_of
-from legged.contact.capsules import capsule_box, capsule_capsule, sphere_capsule
-from legged.contact.convex import Solid, hull_size
-from legged.contact.patches import contact_count, convex_contacts
-from legged.contact.spheres import sphere_box, sphere_sphere
-from legged.contact.support import support_count, support_points
+from legged.contact.detection.box_box import box_box, bring_to_front, largest, sign_of
+from legged.contact.detection.capsules import capsule_box, capsule_capsule, sphere_capsule
+from legged.contact.detection.convex import Solid, hull_size
+from legged.contact.detection.patches import contact_count, convex_contacts
+from legged.contact.detection.spheres import sphere_box, sphere_sphere
+from legged.contact.detection.support import support_count, support_points
 from legged.dynamics.kinematics import Motion
 from legged.ground.terrain import Terrain
 from legged.robot.material import Material
@@ -225,10 +225,10 @@ def dimensions(shape: Shape | Ball, vertices: int | None = None) -> Array:
     """Return the numbers that define a shape without its place, (d,), [m].
 
     They are the radius of a sphere; the radius and half the length of a capsule or a cylinder; the half edges of a box;
-    the half axes of an ellipsoid; vertices and faces of a hull, see `legged.contact.convex.Solid`.
+    the half axes of an ellipsoid; vertices and faces of a hull, see `legged.contact.detection.convex.Solid`.
 
     Args:
-        shape: The shape. vertices: Of a padded hull, see `legged.contact.convex.hull_size`.
+        shape: The shape. vertices: Of a padded hull, see `legged.contact.detection.convex.hull_size`.
     """
     if isinstance(shape, Box):
         return shape.half

@@ -15,7 +15,7 @@ import numpy as np
 
 from legged.compiler.ir import repeat_while, where
 from legged.compiler.ir.annotations import item
-from legged.contact.delassus import BlockMatrix, ContactGroups
+from legged.contact.impulses.delassus import BlockMatrix, ContactGroups
 from legged.spatial import Array, sum_of
 
 MAX_EXTRAPOLATION = 2.0

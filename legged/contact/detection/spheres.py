@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.contact.box_box import sign_of
+from legged.contact.detection.box_box import sign_of
 from legged.spatial import Array
 
 _TINY = 1e-12  # [m], centers closer than this define no direction

@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.contact.solver import Solution, maximum_of
+from legged.contact.impulses.solver import Solution, maximum_of
 from legged.spatial import Array
 
 STEP = 0.1

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.contact.box_box import FAR, largest
-from legged.contact.spheres import direction, sphere_box
+from legged.contact.detection.box_box import FAR, largest
+from legged.contact.detection.spheres import direction, sphere_box
 from legged.spatial import Array
 
 SAME = 1e-3

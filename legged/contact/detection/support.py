@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from legged.compiler.ir import where
-from legged.contact.box_box import FAR, sign_of
-from legged.contact.convex import Solid
+from legged.contact.detection.box_box import FAR, sign_of
+from legged.contact.detection.convex import Solid
 from legged.robot.shapes import Cylinder, Ellipsoid, Hull
 from legged.spatial import Array
 

@@ -10,16 +10,16 @@ import numpy as np
 
 from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
-from legged.contact.delassus import Contacts
-from legged.contact.newton import CONVERGED, GeneralizedSystem, proximal_newton
-from legged.contact.rigid import Rigid
-from legged.contact.solver import (
+from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.newton import CONVERGED, GeneralizedSystem, proximal_newton
+from legged.contact.impulses.solver import (
     ContactProblem,
     Solution,
     gauss_seidel,
     solution_of,
     spread,
 )
+from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
 RECOVERY_FRACTION = 0.2

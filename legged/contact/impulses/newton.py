@@ -25,8 +25,8 @@ import numpy as np
 
 from legged.compiler.ir import repeat_while, where
 from legged.compiler.ir.annotations import item, items
-from legged.contact.delassus import Contacts
-from legged.contact.solver import (
+from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.solver import (
     MIN_MOBILITY,
     ContactProblem,
     Solution,

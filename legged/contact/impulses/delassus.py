@@ -20,8 +20,8 @@ from legged.algorithms.links import links_at
 from legged.algorithms.operational.propagators import inverse_inertia_blocks
 from legged.compiler.ir.annotations import items
 from legged.compiler.ir.expression import Expression
-from legged.contact.dense import DenseInertia, LoopRows, twist_jacobian
-from legged.contact.pairs import Side
+from legged.contact.detection.pairs import Side
+from legged.contact.impulses.dense import DenseInertia, LoopRows, twist_jacobian
 from legged.dynamics.forward import articulate, rotor_inertia, velocity_jump
 from legged.dynamics.kinematics import Motion, motion
 from legged.robot.robot import Robot

@@ -1,0 +1,1 @@
+"""Impulses of contacts: responses of robots, the contact law and its solvers."""
