@@ -6,6 +6,7 @@ import pytest
 import legged
 import robots
 from legged.algorithms.inverse_kinematics import InverseKinematics, center_of_mass_jacobian
+from legged.algorithms.levenberg_marquardt import LevenbergMarquardt
 from legged.errors import ArgumentError, LeggedError, ReachError, ShapeError, UnknownNameError
 from legged.rotations import axis_matrix
 
@@ -198,3 +199,21 @@ def test_only_members_that_have_not_converged_start_again():
     found = ik.solve_batch(np.zeros(2), wanted, attempts=20)
     assert found.converged.all()
     np.testing.assert_array_equal(found.q[1], first.q[1])
+
+
+def test_the_steps_to_a_minimum_do_not_depend_on_the_scale_of_the_weights():
+    robot = robots.chain(3, base=legged.FixedBase())
+    point = [(robot.links[-1].name, (0.0, 0.0, -0.5))]
+
+    def errors(q, values):
+        return values - legged.point_positions(robot, q, point)[0], legged.point_jacobian(robot, q, *point[0])[3:]
+
+    q = np.random.default_rng(0).normal(size=(4, robot.nq))
+    goal = np.stack([legged.point_positions(robot, x, point)[0] for x in q + 0.4])
+    found = [
+        LevenbergMarquardt(robot, errors, 3, np.full(3, scale), np.ones(robot.nv, bool), []).minimize(q, goal, 1e-9, 50)
+        for scale in (1.0, 64.0)
+    ]
+    assert np.abs(found[0].e).max() < 1e-9
+    np.testing.assert_array_equal(found[0].iterations, found[1].iterations)
+    np.testing.assert_allclose(found[0].q, found[1].q, atol=1e-9)
