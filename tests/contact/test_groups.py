@@ -453,3 +453,16 @@ def test_hulls_that_meet_in_parts_keep_the_momentum_of_the_group():
         q, s = loop.time_stepping(0.0, 5 * STEP, 0, q, s)
     assert np.abs(s[: group.nv] - v).max() > 0.5  # they have met
     assert np.abs(legged.momentum(group, q, s[: group.nv]) - expected).max() < 1e-12
+
+
+def test_hulls_move_in_parts_as_in_the_equations_of_the_whole():
+    """Both solve the contact law to the tolerance of the solver, 1e-9 m/s in a step."""
+    points = np.random.default_rng(3).normal(size=(20, 3)) * 0.1
+    group = legged.combine({"a": floating(Hull(points), 1.0), "b": floating(Hull(points[:9]), 3.0)})
+    q_of = {"a": np.array([1.0, 0, 0, 0, 0, 0, 0]), "b": np.array([1.0, 0, 0, 0, 0.19, 0.05, 0.02])}
+    q, v = group.join_states(q_of, {"a": np.array([0.1, 0.2, -0.3, 3.0, 0.0, 0.5])})
+    starts = [loop_of(kind, group, Rigid(0.5, tolerance=1e-9), None, (), q, v) for kind in (RigidLoop, SceneInParts)]
+    (q_whole, s_whole), (q_parts, s_parts) = (stepped(*start, 20) for start in starts)
+    assert np.abs(s_whole[: group.nv] - v).max() > 0.5  # they have met
+    assert np.abs(q_whole - q_parts).max() < 1e-7
+    assert np.abs(s_whole - s_parts)[: group.nv].max() < 1e-7
