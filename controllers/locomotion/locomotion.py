@@ -62,6 +62,8 @@ class Locomotion:
     home: Home | None = None
 
     def __post_init__(self) -> None:
+        if self.command is not None and not callable(self.command):
+            arguments.instance("command", self.command, Command, "a Command, a function of time or None")
         arguments.number("rate", self.rate, "1/s", above=0.0)
         arguments.number("friction", self.friction, above=0.0)
         arguments.number("clearance", self.clearance, above=0.0)

@@ -8,7 +8,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from legged.arguments import shown
+from legged.arguments import instance, shown
 from legged.compiler.cache.graphs import cached_graph
 from legged.compiler.ir.graph import Graph, Shape, record
 from legged.compiler.ir.pass_times import CompilationReport
@@ -130,7 +130,7 @@ def compile(
         shapes, dtype = {**shapes, "dtype": dtype}, None
     if target is not None and not isinstance(target, str):
         shapes, target = {**shapes, "target": target}, None
-    if report:
+    if instance("report", report, bool):
         with CompilationReport() as times:
             kernel = compile(function, robot, parameters=parameters, target=target, dtype=dtype, **shapes)
         print(times)

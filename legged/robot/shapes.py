@@ -39,6 +39,7 @@ def _set_pose(shape: Any, kind: str) -> None:
         object.__setattr__(shape, "rotation", rotation3(f"{kind}'s rotation", shape.rotation))
 
 
+@checked
 class _Placed:
     """A shape with a center and a rotation."""
 

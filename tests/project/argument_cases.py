@@ -37,22 +37,23 @@ RESULTS = {
     "Conversion", "RosConversion", "Candidate", "ContactGeometry", "Scene", "ClosedRobot", "Home", "Gait", "GaitLaw", "Posture",
     "Reference", "FrictionLaw", "NormalLaw", "Terrain", "Base", "Leg", "NumericalGait", "JointState", "Odometry", "Loop",
     "Pendulum", "Pose", "State", "PlanarBalanceControl", "IKSolution", "IKSolutions", "Linearization", "VelocityGains", "FootSensor",
-    "Contacts", "SimulationState", "ContactDynamics", "ContactInverseDynamics", "JointWrenches",
+    "HybridDynamics", "Contacts", "SimulationState", "ContactDynamics", "ContactInverseDynamics", "JointWrenches",
 }  # fmt: skip
 """Classes whose objects the toolkit makes, or that users derive from."""
 
 INTERNAL = {
     "EulerBase", "FixedBase", "FloatingBase", "PlanarBase", "Kernel", "RosConversion", "Conversion",
     "step_sequences", "torque", "rate", "update", "update_times", "force", "plan", "acceleration", "set_tree",
-    "reference_state", "state_of", "Alternating", "OperationalSpaceControl.start", "Run.to_pandas",
-    *(f"{name}.solve" for name in ("RungeKutta4", "SemiImplicitEuler", "BDF", "Stiff", "TimeStepping")),
+    "reference_state", "state_of", "Alternating", "OperationalSpaceControl.start", "HybridControl.start", "Run.to_pandas",
+    *(f"{name}.solve" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "BDF", "Stiff", "TimeStepping")),
+    *(f"{name}.take" for name in ("RungeKutta4", "SemiImplicitEuler", "LinearlyImplicitEuler", "TimeStepping")), "implicit",
     "RobotBuilder.joint", "RobotBuilder.link", "RobotEditor.joint", "RobotEditor.link", "LoopBuilder.joint", "LoopBuilder.link", "RobotEditor.add", "couple", "close", "joint_of",
 }  # fmt: skip
 """Classes and methods that only the toolkit calls, with values that it has computed, and builders' steps that need
 others before them."""
 
-PROGRAMS = {"legged.conversions.drake", "legged.conversions.mujoco", "legged.conversions.pinocchio"}
-"""Functions that need a model of another program, which may not be installed."""
+PROGRAMS = {"legged.conversions.drake", "legged.conversions.mujoco", "legged.conversions.pinocchio", "legged.view"}
+"""Functions that need a model of another program, which may not be installed, or serve a page."""
 
 
 class Later:
@@ -104,6 +105,10 @@ def _values() -> dict[str, Any]:
     }  # fmt: skip
 
 
+CORNERS = np.array([[0.0, 0.0, 0.0], [0.1, 0.0, 0.0], [0.0, 0.1, 0.0], [0.0, 0.0, 0.1]])
+"""Corners of a tetrahedron, (4, 3), [m]."""
+
+
 def path_of_a_point(t: float) -> tuple[Any, Any, Any]:
     """Return position, velocity and acceleration of a point that rests."""
     return np.zeros(3), np.zeros(3), np.zeros(3)
@@ -148,7 +153,20 @@ def _special(values: dict[str, Any]) -> tuple[dict[str, dict[str, Any]], Any]:
     trot = Later(lambda: controllers.suited(controllers.Trot, quadruped))
     v6 = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6])
     model = planar_balance()
+    bend_swivel = robots.bend_swivel_robot()
+    floor = FOLDER / "floor.xml"
+    floor.write_text('<mujoco><worldbody><geom type="plane" size="1 1 1"/></worldbody></mujoco>')
     special = {
+        "legged.Ellipsoid": {"radii": (0.1, 0.2, 0.3)},
+        "legged.Hull": {"vertices": CORNERS},
+        "legged.hull_of": {"points": CORNERS},
+        "legged.combine": {"robots": {"a": values["robot"]}},
+        "legged.save_html": {"runs": values["run"], "path": FOLDER / "runs.html"},
+        "legged.contact.load_ground": {"path": floor},
+        "controllers.BendSwivelBalance": {"robot": bend_swivel},
+        "controllers.BendSwivelControl": {"model": controllers.BendSwivelBalance(bend_swivel)},
+        "controllers.ContactSchedule": {"period": 0.5, "duty": 0.6, "touchdowns": (0.0, 0.5)},
+        "controllers.FaceContact": {"point": (0.0, 0.0, 0.0), "force": 1.0},
         "legged.FreeBody": {"position": (0.0, 0.0, 1.0), "quaternion": (1.0, 0, 0, 0), "velocity": (0.0, 0, 0), "spin": (0.0, 0, 0)},
         "legged.Push": {"at": 0.001},
         "legged.Frame": {"on": "trunk"},
@@ -251,23 +269,21 @@ class Answered(Protocol):
     def error(self) -> BaseException | None: ...
 
 
-def cases(attempt: Callable[[Case], Answered] | None = None) -> tuple[list[Case], list[str]]:
+def cases(attempt: Callable[[Case], Answered]) -> tuple[list[Case], list[str]]:
     """Return the callables with valid calls, and the names of those for which no valid call could be built.
 
     Args:
-        attempt: Makes a valid call; None if no call is made, and methods are left out.
+        attempt: Makes a valid call.
     """
     values = _values()
     special, loop_state = _special(values)
     found, missing, seen = [], [], set()
-    objects: dict[type, Any] = {}
-    if attempt is not None:
-        given = [resolved(values[name]) for name in ("robot", "closed", "run", "gait", "law")]
-        objects = {type(x): x for x in given}
-        box = legged.FreeBody(
-            "box", legged.box_inertia(1.0, (0.1, 0.1, 0.1)), [legged.Box((0.1, 0.1, 0.1))], (3.0, 0.0, 1.0)
-        )
-        objects[legged.Run] = legged.simulate(values["robot"], until=0.01, ground=legged.Rigid(), bodies=[box])
+    given = [resolved(values[name]) for name in ("robot", "closed", "run", "gait", "law")]
+    objects: dict[type, Any] = {type(x): x for x in given}
+    box = legged.FreeBody(
+        "box", legged.box_inertia(1.0, (0.1, 0.1, 0.1)), [legged.Box((0.1, 0.1, 0.1))], (3.0, 0.0, 1.0)
+    )
+    objects[legged.Run] = legged.simulate(values["robot"], until=0.01, ground=legged.Rigid(), bodies=[box])
     for module_name in MODULES:
         module = importlib.import_module(module_name)
         for name in getattr(module, "__all__", [k for k in vars(module) if not k.startswith("_")]):
@@ -284,15 +300,10 @@ def cases(attempt: Callable[[Case], Answered] | None = None) -> tuple[list[Case]
                 continue
             usual = values | (loop_state if module_name == "legged.loops" else {})
             case = Case(full, function, _arguments(parameters, special.get(full, {}), usual))
-            if attempt is None:
-                found.append(case)
-                continue
             outcome = attempt(case)
             (found.append(case) if outcome.error is None else missing.append(f"{full}: {outcome.error}"))
             if outcome.error is None:
                 objects.setdefault(type(outcome.answer), outcome.answer)
-    if attempt is None:
-        return found, missing
     for case in _methods(objects, values):
         outcome = attempt(case)
         (found.append(case) if outcome.error is None else missing.append(f"{case.name}: {outcome.error}"))
@@ -348,6 +359,16 @@ class _Method:
         return getattr(copy.deepcopy(self.of) if changes else self.of, self.name)(**given)
 
 
+def _group_arguments(robot: Any) -> dict[str, dict[str, Any]]:
+    """Return the arguments of methods of a group with a robot named "a"."""
+    return {
+        "ancestors": {"body": 2}, "contact": {"name": f"a/{robot.contacts[0].name}"}, "link": {"name": "world"},
+        "locked": {"values": {f"a/{robot.joints[0].name}": 0.1}}, "member": {"name": "a"}, "join_states": {"q": {}, "v": {}},
+        "parameter_vector": {"names": ["a/trunk.mass"]}, "with_parameters": {"values": {"a/trunk.mass": 10.0}},
+        "from_description": {"data": robot.describe()}, "without": {},
+    }  # fmt: skip
+
+
 def _method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the arguments of methods for which those of the usual names are not right, by class and name."""
     robot = values["robot"]
@@ -357,10 +378,20 @@ def _method_arguments(values: dict[str, Any]) -> dict[str, dict[str, Any]]:
     run_file = resolved(values["run"]).save(FOLDER / "saved_run.npz")
     names = {"joint": robot.joints[0].name, "link": robot.links[1].name}
     bent, two = np.tile([0.0, 0.6, -1.2], 4), np.array([0.1, 0.2])
+    bend_swivel = controllers.BendSwivelBalance(robots.bend_swivel_robot())
+    leaning = bend_swivel.balanced(0.2), np.zeros(bend_swivel.robot.nv)
     feet = controllers.FootKinematics(quadruped, ["leg1_foot"])
     attached = {"limb": legged.Limb().add(legged.Revolute("new", "y"), legged.Link("new")), "to": robot.links[0].name}
     placed = {"joint": legged.Revolute("new", "y"), "link": legged.Link("new"), "to": robot.links[0].name}
     return {
+        "Run.save_html": {"path": FOLDER / "run.html"}, "Rigid.coefficients": {"first": None, "second": None},
+        "Simulation.change": {"values": {}}, "Simulation.change_controller": {"controller": None},
+        "Locomotion.start": {"robot": quadruped, "ground": None, "q": home[0], "v": home[1]}, "Locomotion.initial_state": {"robot": quadruped},
+        **{f"RobotGroup.{name}": given for name, given in _group_arguments(robot).items()},
+        **{f"BendSwivelBalance.{name}": {"q": leaning[0], "v": leaning[1]} for name in ("state", "equations")},
+        "BendSwivelBalance.angles": {"bend": 0.2, "direction": 0.1}, "BendSwivelBalance.balanced": {"bend": 0.2},
+        "BendSwivelBalance.bending": {"q": leaning[0], "at": bend_swivel.equations(*leaning), "direction": 0.1},
+        "BendSwivelBalance.center": {"q": leaning[0]},
         "*.start": {"robot": robot, "ground": None}, "*.reference": {"t": 0.1}, "*.feet": {"t": 0.1}, "*.base": {"t": 0.1},
         "*.plan": {"t": 0.1, "phase": 0}, "*.supporting": {"phase": 0}, "*.switches": {"until": 2.0},
         "*.height": {"x": 0.1, "y": 0.2}, "*.normal": {"x": 0.1, "y": 0.2}, "*.state": {}, "*.named_state": {"q": values["q"], "v": values["v"]},

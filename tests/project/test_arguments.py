@@ -311,16 +311,15 @@ def test_bad_arguments_are_refused_in_words(case):
         call()
 
 
-FUNCTIONS = ["legged.", "controllers.", "robots."]
-
-
-def test_a_sample_of_bad_calls_of_public_functions_and_classes_ends_in_words():
-    report = argument_fuzz.fuzz(FUNCTIONS, seed=1, most=400)
-    assert report.calls == 400 and report.defects == []
+def test_a_sample_of_bad_calls_of_public_functions_classes_and_methods_ends_in_words(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)  # some functions write files
+    report = argument_fuzz.fuzz(seed=1, most=400)
+    assert report.calls == 400 and report.missing == [] and report.defects == []
 
 
 @pytest.mark.slow
-def test_no_bad_argument_of_a_public_function_class_or_method_gives_an_internal_error_or_nan():
+def test_no_bad_argument_of_a_public_function_class_or_method_gives_an_internal_error_or_nan(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
     report = argument_fuzz.fuzz()
     print(f"{report.calls} calls of {report.callables} callables, longest {report.longest:.2f} s")
     assert report.missing == [] and report.defects == []

@@ -40,6 +40,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces
 from legged.dynamics.kinematics import center_of_mass, momentum_rate
 from legged.errors import DefinitionError
+from legged.robot.configuration import read
 from legged.robot.joint import ConstantVelocity, Spherical
 from legged.robot.robot import Robot
 from legged.rotations import euler_matrix
@@ -205,6 +206,7 @@ class BendSwivelBalance:
             q: Configuration, (6,). v: Velocity, (5,).
         """
         robot = self.robot
+        q, v = read(robot, q=q, v=v)
         H, h = inertia_matrix(robot, q), bias_forces(robot, q, v)
         X = center_of_mass_jacobian(robot, q) * (robot.mass / self.mass)
         X_rate = momentum_rate(robot, q, v, 0.0 * v)[3:] / self.mass
@@ -251,6 +253,8 @@ class BendSwivelBalance:
         Args:
             q: Configuration, (6,). at: Its equations of motion. direction: As in `state`.
         """
+        direction = arguments.number("direction", direction, "rad")
+        (q,) = read(self.robot, q=q)
         definition, (a, b) = self._joint, q[4:]
         first, second = (stage.axis for stage in definition.stages[:2])
         joint = at.R @ self._start @ np.stack([first, second, np.cross(first, second)], axis=1)

@@ -319,8 +319,8 @@ class Simulation:
             until: Time to reach, [s]; robots that have passed it stay.
             command: As in `step`.
         """
-        until = number("until", until, "s")
         engine, clock = self._prepared(command), self._robots.clock
+        until = number("until", until, "s", most=_MOST_STEPS * clock.integrator.step)
         before = clock.times
         if not (before < until).any():
             return
