@@ -60,7 +60,7 @@ def rocking(short: bool = False) -> list[Row]:
     center = reach * np.array([-np.sin(alpha - start), np.cos(alpha - start)])
     quaternion = (float(np.cos(start / 2)), 0.0, float(np.sin(start / 2)), 0.0)
     solid = Solid("block", Box((wide, 0.3, high)), 10.0, (float(center[0]), 0.0, float(center[1])), quaternion)
-    world, until = World([solid], 2.0), float(fall) * (0.2 if short else 1.4)
+    world, until = World([solid], 2.0), float(fall) * (1.1 if short else 1.4)
     times, ratios = {}, {}
     for name, program in programs().items():
         motion = program(world, until, 1e-3, 1e-3)

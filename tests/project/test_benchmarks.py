@@ -128,6 +128,7 @@ def test_a_benchmark_runs_and_its_results_agree(kind, monkeypatch, tmp_path, cap
 
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::legged.errors.SimulationWarning")
+@pytest.mark.filterwarnings("ignore:The default value of raise_error:PendingDeprecationWarning")  # of osqp in qpsolvers
 @pytest.mark.parametrize("kind", sorted(KINDS.keys() - set(SMOKE)))
 def test_all_benchmarks_run_and_their_results_agree(kind, monkeypatch, tmp_path):
     run(kind, monkeypatch, tmp_path)

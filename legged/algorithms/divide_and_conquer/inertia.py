@@ -44,7 +44,7 @@ def inverse_inertia_matrix(robot: Robot, q: Array, *, version: str = "pivoted") 
     with stage("3 accelerations"):
         form.disassemble(whole, factors, qdd)
     M_inverse = generalized_accelerations(robot, bodies, [qdd[k] for k in range(len(bodies))])
-    return finite(robot, "the inverse inertia matrix", mirror(M_inverse))
+    return finite(robot, "the inverse inertia matrix", mirror(M_inverse).reshape(nv, nv))
 
 
 def inverse_inertia_of_handles(
