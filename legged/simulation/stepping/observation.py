@@ -114,7 +114,7 @@ def observed_one_by_one(
     states: Array,
     commands: Array | None,
 ) -> tuple[list[Array], Callable[[Iterator[Any]], Any]]:
-    """Return the arrays of an observed function, (N, ...) each, evaluated in Python, and what restores its structure.
+    """Return the arrays of an observed function in Python, (N, ...) each, and the function that restores its structure.
 
     Args:
         function: The function. names: Names of its arguments. loops: Closed loop of each robot.
