@@ -101,7 +101,7 @@ def executed(folder: Path) -> dict[tuple[str, int], set[str]]:
     names = [HERE.parent / name if "/" in name else f"{where[name]}::{name}" for name in TESTS]
     paths = os.pathsep.join([str(HERE), str(HERE.parent)])
     subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "mutants", "-p", "no:cacheprovider", *map(str, names)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "mutants", "-p", "no:cacheprovider", "-m", "", *map(str, names)],
         cwd=HERE.parent,
         env={**os.environ, "PYTHONPATH": paths, "MUTANTS_RECORD": str(folder / "lines.json")},
         check=True,
@@ -129,4 +129,4 @@ def test_each_test_executes_code_of_its_row_and_all_code_is_executed(tmp_path):
             of_row |= by
             wrong += [f"{first}: no test executes {name}"] if not by.intersection(tests) else []
         wrong += [f"{first}: {name} executes none of the code" for name in tests if name not in of_row]
-    assert wrong == []
+    assert wrong == [], "\n".join(wrong)

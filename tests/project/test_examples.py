@@ -56,14 +56,14 @@ LONG = ("commanded_walk", "feet_as_loops", "other_throws", "real_robots")
 def test_example_prints_what_it_says(name, capsys, monkeypatch, tmp_path):
     given = legged.save_urdf(robots.spatial_quadruped(), tmp_path / "dog.urdf") if name == "real_robots" else tmp_path
     monkeypatch.setattr(sys, "argv", [name, str(given)])
-    runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
+    runpy.run_module(f"examples.{name}", run_name="__main__")
     printed = capsys.readouterr().out
     for words in WORDS[name]:
         assert words in printed
 
 
 def test_a_shape_memory_wire_cools_exponentially_and_has_hysteresis():
-    wire = runpy.run_path(str(FOLDER / "shape_memory_wires.py"))["Wire"]()
+    wire = runpy.run_module("examples.shape_memory_wires")["Wire"]()
     (start, end), (low, high) = wire.heating_range, wire.cooling_range
     for temperature in (30.0, 100.0):  # fully transformed on either side: Newton's law of cooling
         rate, change = wire.rates(temperature, float(temperature > end), 0.0, 0.0)
