@@ -89,32 +89,36 @@ def inclined(q):
     return q
 
 
-def check_standing(robot, on_slope, lift, sway, pitch, push):
-    """Check five members of one compiled rollout: at rest, moving, pushed sideways, on a slope, pushed down.
+def check_standing(robot, on_slope, lift, sway, pitch, push, drop):
+    """Check six members of one compiled rollout: at rest, moving, pushed sideways, on a slope, pushed down twice.
 
-    The motors of the last member have 1.3 times the torque that it needs at rest, and the push needs more.
+    The motors of the fifth member have 1.3 times the torque that it needs at rest. The sixth has all of its torque and
+    shows that the push down, a change of velocity by `drop` [m/s], needs more than that.
     """
     q, v = standing(robot)
     limits, (_, memory) = JointLimits.of(robot), Standing().start(robot, None, q, v)
     effort = 1.3 * float(np.abs(memory[: robot.nj] / limits.torque).max())
-    amplitudes = np.array([[0, 0, 0], [lift, sway, pitch], [0, 0, 0], [0, 0, 0], [0, 0, 0]], dtype=float)
-    impulses = robot.mass * np.array([[0, 0, 0], [0, 0, 0], [0, push, 0], [0, 0, 0], [0, 0, -0.35]])
+    amplitudes = np.zeros((6, 3))
+    amplitudes[1] = lift, sway, pitch
+    impulses = np.zeros((6, 3))
+    impulses[2, 1], impulses[4:, 2] = robot.mass * push, -robot.mass * drop
+    angles = np.array([0.0, 0.0, 0.0, ANGLE, 0.0, 0.0])
     runs = legged.rollout(
         robot,
         controllers.ZeroOrderHold(Standing(), rate=500.0),
         until=UNTIL,
         ground=Rigid(terrain=Slope(0.0)),
-        q=np.array([q, q, q, on_slope(q), q]),
+        q=np.array([q, q, q, on_slope(q), q, q]),
         v=v,
         pushes=[legged.Push(robot.links[0].name, (0.0, 0.0, 0.0), at=1.0)],
         integrator=legged.TimeStepping(step=1e-3),
         vary={
-            "ground.terrain.angle": np.array([0.0, 0.0, 0.0, ANGLE, 0.0]),
-            "controller.law.slope": np.array([0.0, 0.0, 0.0, ANGLE, 0.0]),
+            "ground.terrain.angle": angles,
+            "controller.law.slope": angles,
             "controller.law.lift": amplitudes[:, 0],
             "controller.law.sway": amplitudes[:, 1],
             "controller.law.pitch": amplitudes[:, 2],
-            "controller.law.effort": np.array([1.0, 1.0, 1.0, 1.0, effort]),
+            "controller.law.effort": np.array([1.0, 1.0, 1.0, 1.0, effort, 1.0]),
             "pushes.0.impulse": impulses,
         },
         compiled=True,
@@ -124,13 +128,13 @@ def check_standing(robot, on_slope, lift, sway, pitch, push):
     errors = np.abs(runs.q[:, :, 4:7] - runs.q[:, :1, 4:7] - offsets)
     torques, residuals = np.split(runs.rest[:, :, robot.nv : robot.nv + robot.nj + 1], [robot.nj], axis=2)
     used = np.abs(torques / limits.torque).max(axis=(1, 2))
-    still, moving, pushed, slope, limited = errors
+    still, moving, pushed, slope, limited, _ = errors
     assert still.max() < 1e-3 and slope.max() < 1e-3  # [m], while the contact forces settle
     assert moving.max() < 2e-3  # [m]: torques are held for 2 ms, and the posture has a weight of 1e-4
     assert pushed.max() > 5e-3 and limited.max() > 5e-3
     assert pushed[-1].max() < 2e-3 and limited[-1].max() < 2e-3  # two seconds later, 10 time constants
     assert residuals.max() < 1e-5
-    assert used[4] == pytest.approx(effort, rel=1e-3) and used[:4].max() < 1.0
+    assert used[4] == pytest.approx(effort, rel=1e-3) and effort < used[5] and used[[0, 1, 2, 3, 5]].max() < 1.0
 
 
 def test_a_planar_biped_follows_moving_set_points():
@@ -151,11 +155,11 @@ def loaded(word):
 @pytest.mark.slow
 @pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
 def test_go2_stands():
-    check_standing(loaded("go2/"), inclined, -0.06, 0.04, 0.2, 0.5)
+    check_standing(loaded("go2/"), inclined, -0.06, 0.04, 0.2, 0.5, 0.35)
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
 def test_g1_stands():
     robot = loaded("g1/g1_29dof_rev")
-    check_standing(robot, lambda q: upright_on_slope(robot, q), -0.06, 0.03, 0.1, 0.2)
+    check_standing(robot, lambda q: upright_on_slope(robot, q), -0.06, 0.03, 0.1, 0.2, 0.6)
