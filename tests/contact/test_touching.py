@@ -141,14 +141,18 @@ def test_convex_problems_lead_to_the_contact_law_from_zero_impulses(seed):
     assert end.residual < 1e-6
 
 
+@pytest.mark.parametrize("size", (3, 4, 6))
+@pytest.mark.parametrize("width", (0.0, 0.1))
 @pytest.mark.parametrize("seed", range(6))
-def test_impulses_at_one_point_keep_their_sum_and_moment(seed):
-    """Rounding gives such contacts lever arms of 1e-17 m, and their quotients any moment."""
+def test_impulses_spread_over_a_point_a_line_or_a_face_keep_their_sum_and_moments(seed, width, size):
+    """Rounding gives contacts at one point or in a line distances of 1e-17 m, whose quotients are arbitrary."""
     rng = np.random.default_rng(seed)
-    normal, place = rng.uniform(0.5, 1.0, 3), rng.normal(size=2)
-    p = np.column_stack([normal, 0.1 * rng.normal(size=(3, 2))])
-    at = place + np.array([[0.0], [1.0], [2.0]]) * rng.choice([0.0, 1e-16], size=2)
-    found = spread_group(p, at, [0.8] * 3)
-    np.testing.assert_allclose(found.sum(axis=0), p.sum(axis=0), atol=1e-12)
-    moment = [(at[:, 0] * x[:, 2] - at[:, 1] * x[:, 1]).sum() for x in (found, p)]
-    np.testing.assert_allclose(*moment, atol=1e-12)
+    for extent in (0.0, 0.1):
+        normal, place, angle = rng.uniform(0.5, 1.0, size), rng.normal(size=2), rng.choice([0.0, rng.uniform(0, 3)])
+        p = np.column_stack([normal, 0.1 * rng.normal(size=(size, 2))])
+        along = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+        at = place + rng.integers(2, size=(size, 2)) * [extent, width] @ along + 1e-17 * rng.integers(9, size=(size, 2))
+        change = spread_group(p, at, [0.8] * size) - p
+        moments = at[:, 0] * change[:, 2] - at[:, 1] * change[:, 1], at[:, 0] * change[:, 0], at[:, 1] * change[:, 0]
+        np.testing.assert_allclose(change.sum(axis=0), 0.0, atol=1e-12)
+        np.testing.assert_allclose(np.sum(moments, axis=1), 0.0, atol=1e-12)

@@ -27,7 +27,7 @@ MIN_MOBILITY = 1e-9
 STICKING = 1e-6
 """Relative distance from the friction cone of contacts that stick."""
 FLATNESS = 1e-9
-"""Determinant of the second moments of contacts in a line, relative to the product of their diagonal."""
+"""Square of the width of contacts in a line, relative to their squared distances from their origin."""
 COINCIDENT, CLOSE = 1e-6, 1e-9
 """Distance of contacts of a group, relative to that from their origin and in [m], below which they are at one point."""
 _TINY = 1e-300  # avoids 0 / 0 where the impulse is zero anyway
@@ -231,12 +231,12 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     """
     limits = [(1.0 - STICKING) * x for x in mu]
     sticks = _all(x @ x <= (limit * n) * (limit * n) for limit, n, x in zip(limits, p[:, 0], p[:, 1:], strict=True))
-    normal, total = list(p[:, 0]), sum_of(p[:, 1:])
+    normal, total, distances = list(p[:, 0]), sum_of(p[:, 1:]), (at * at).sum()
     if len(p) > 3:
         x, y = (at - sum_of(at) / len(p)).T
         xx, xy, yy, px, py = ((a * b).sum() for a, b in ((x, x), (x, y), (y, y), (p[:, 0], x), (p[:, 0], y)))
         determinant, mean = xx * yy - xy * xy, sum_of(normal) / len(p)
-        spans = determinant > FLATNESS * xx * yy
+        spans = determinant > (xx + yy) * (FLATNESS * distances + CLOSE * CLOSE)
         inverse = 1.0 / where(spans, determinant, 1.0)
         slope_x, slope_y = inverse * (yy * px - xy * py), inverse * (xx * py - xy * px)
         linear = [mean + slope_x * a + slope_y * b for a, b in zip(x, y, strict=True)]
@@ -248,7 +248,7 @@ def spread_group(p: Array, at: Array, mu: Sequence[Any]) -> Array:
     arms = at - per_load * sum_of(n * r for n, r in zip(normal, at, strict=True))
     moment = sum_of(r[0] * x[2] - r[1] * x[1] for r, x in zip(arms, p, strict=True))
     inertia = sum_of(n * (r @ r) for n, r in zip(normal, arms, strict=True))
-    apart = inertia > load * (COINCIDENT * COINCIDENT * (at * at).sum() + CLOSE * CLOSE)
+    apart = inertia > load * (COINCIDENT * COINCIDENT * distances + CLOSE * CLOSE)
     turn, (a, b) = moment / where(apart, inertia, 1.0), per_load * total
     ratios = [np.stack([a - turn * r[1], b + turn * r[0]]) for r in arms]
     fits = presses & apart & sticks & _all(x @ x <= limit * limit for limit, x in zip(limits, ratios, strict=True))
