@@ -7,8 +7,8 @@ leads from a parent frame to a child frame as a sequence of elementary steps (tr
     X.T @ w                 carries a wrench from child to parent,
     X.transform_inertia(M)  is X.T @ M @ X, the child's mass matrix about the parent's origin, in the parent's axes.
 
-Each step is a sparse 6x6 matrix. Applying the steps one after the other keeps the operation counts low.
-Every function accepts arrays of floats and arrays of traced scalars (`Expression`).
+Each step is a sparse 6x6 matrix; applied one after the other, they keep the operation counts low.
+Arrays hold floats or traced scalars (`Expression`).
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class ElementaryTransform:
             t: The parent's twist, (6,), [rad/s, m/s], parent axes.
             td: The parent's [omega dot; acceleration of the origin], (6,), [rad/s^2, m/s^2], parent axes.
         """
-        raise NotImplementedError
+        return self.twist(td)  # of a child with the same origin
 
     def wrench(self, w: Array) -> Array:
         """Return a child's wrench about the parent's origin, (6,), [N m, N], parent axes.
@@ -166,15 +166,11 @@ class AxisRotation(ElementaryTransform):
     def twist(self, t: Array) -> Array:
         return join(self._to_child(t[:3]), self._to_child(t[3:]))
 
-    def twist_rate(self, t: Array, td: Array) -> Array:
-        return self.twist(td)
-
     def wrench(self, w: Array) -> Array:
-        return join(self._to_parent(w[:3]), self._to_parent(w[3:]))
+        return AxisRotation(self.axis, self.c, -self.s).twist(w)
 
     def transform_inertia(self, M: Array) -> Array:
-        top, side, low = (self.rotate_block(b) for b in (M[:3, :3], M[:3, 3:], M[3:, 3:]))
-        return _symmetric_blocks(top, side, low)
+        return _symmetric_blocks(*(self.rotate_block(block) for block in (M[:3, :3], M[:3, 3:], M[3:, 3:])))
 
     def child_pose(self, rotation: Array, origin: Array) -> tuple[Array, Array]:
         return np.array([self._to_child(row) for row in rotation]), origin
@@ -184,9 +180,6 @@ class AxisRotation(ElementaryTransform):
         y: list[Any] = [x[0], x[1], x[2]]
         y[i], y[j] = self.c * x[i] + self.s * x[j], self.c * x[j] - self.s * x[i]
         return np.array(y)
-
-    def _to_parent(self, x: Array) -> Array:
-        return AxisRotation(self.axis, self.c, -self.s)._to_child(x)
 
     def rotate_block(self, B: Array) -> Array:
         """Return R B R^T, (3, 3), in parent axes, with R the rotation matrix from child to parent components.
@@ -218,16 +211,12 @@ class Rotation(ElementaryTransform):
     def twist(self, t: Array) -> Array:
         return join(self.R.T @ t[:3], self.R.T @ t[3:])
 
-    def twist_rate(self, t: Array, td: Array) -> Array:
-        return self.twist(td)
-
     def wrench(self, w: Array) -> Array:
         return join(self.R @ w[:3], self.R @ w[3:])
 
     def transform_inertia(self, M: Array) -> Array:
         R = self.R
-        top, side, low = mirror(R @ M[:3, :3] @ R.T), self.rotate_block(M[:3, 3:]), mirror(R @ M[3:, 3:] @ R.T)
-        return _symmetric_blocks(top, side, low)
+        return _symmetric_blocks(mirror(R @ M[:3, :3] @ R.T), self.rotate_block(M[:3, 3:]), mirror(R @ M[3:, 3:] @ R.T))
 
     def rotate_block(self, B: Array) -> Array:
         """Return R B R^T, (3, 3), in parent axes.
@@ -341,23 +330,6 @@ def mirror(S: Array) -> Array:
     """
     n = len(S)
     return np.array([[S[min(i, j), max(i, j)] for j in range(n)] for i in range(n)])
-
-
-def with_rows(x: Array, indices: tuple[int, ...], rows: Array) -> Array:
-    """Return a copy of x with some entries, (n,), or of a symmetric x with some rows and columns, (n, n), replaced.
-
-    For rows that have a shorter expression in exact arithmetic than the general product.
-
-    Args:
-        x: A vector (n,) or a symmetric matrix (n, n), [any unit].
-        indices: Positions of the entries or rows.
-        rows: Their new values, (len(indices),) or (len(indices), n), [any unit].
-    """
-    x = x.astype(np.result_type(x, rows))
-    for i, row in zip(indices, rows, strict=True):
-        x[i] = row
-        x[..., i] = row
-    return x
 
 
 def factor_symmetric(S: Array) -> tuple[list[list[Any]], list[Any]]:

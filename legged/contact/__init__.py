@@ -9,8 +9,7 @@ from legged.contact.impulses.impact import Impact
 from legged.contact.rigid import FreeBody, MaterialPair, Rigid
 from legged.contact.scene import Candidate, ContactGeometry, Scene
 from legged.contact.scenery import load_ground
-from legged.robot.material import Material
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Sphere
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Material, Sphere
 
 __all__ = [
     "Box",

@@ -1,4 +1,4 @@
-"""Rigid ground and free bodies: the definition of a scene with rigid contact."""
+"""Rigid ground and free bodies: the definition of a scene with rigid contact, and its warning of large residuals."""
 
 from __future__ import annotations
 
@@ -17,10 +17,9 @@ from legged.robot.base import FloatingBase
 from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
 from legged.robot.link import Link
-from legged.robot.material import Material, coefficients
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
-from legged.robot.shapes import Box, Shape
+from legged.robot.shapes import Box, Material, Shape, coefficients
 from legged.spatial import Array
 
 
@@ -211,3 +210,21 @@ class FreeBody:
         """Return the initial (q (7,), v (6,)) of `robot`."""
         q = np.concatenate([self.quaternion, np.asarray(self.position)])
         return q, FloatingBase().velocity(q, np.asarray(self.spin), np.asarray(self.velocity))
+
+
+def violation_message(ground: Any, worst: float, member: int | None = None) -> str:
+    """Return the warning that the contact law was violated, or "" below `Rigid.residual_limit`.
+
+    Args:
+        ground: The ground. worst: Largest residual of a time step, [m/s]; see `ContactRecord.worst_residual`.
+        member: Number of the member of a batch.
+    """
+    if not isinstance(ground, Rigid) or worst <= ground.residual_limit:
+        return ""
+    where = "" if member is None else f" of member {member}"
+    return (
+        f"the contact solver left a residual of {worst:.2g} m/s in a time step{where}, more than the limit of "
+        f"{ground.residual_limit:g} m/s: contacts creep, penetrate or slide by that velocity; take more iterations, "
+        f"legged.Rigid(sweeps={4 * ground.sweeps}, iterations={max(2 * ground.iterations, 40)}), shorter steps, or "
+        f"masses that differ less"
+    )

@@ -17,9 +17,9 @@ from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inertia import augmented_inertia_matrix, mass_matrices
 from legged.dynamics.inverse import bias_forces, inverse_dynamics
 from legged.dynamics.sweeps import STEP_1, STEP_2, STEP_3, inward, outward, outward_forces, transforms
-from legged.robot.articulated import JointFactors, eliminate, with_joint_rows
 from legged.robot.body import Body
 from legged.robot.configuration import scatter
+from legged.robot.construction.articulated import JointFactors, eliminate, with_joint_rows
 from legged.robot.robot import Robot
 from legged.spatial import Array, Transform, factor_symmetric, mirror, solve_factored, solve_symmetric
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from legged.errors import FileError
-from legged.robot.material import Material
 from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
+from legged.robot.shapes import Material
 from legged.spatial import Array
 
 

@@ -12,9 +12,8 @@ import numpy as np
 from legged.arguments import array, instance, text
 from legged.errors import ArgumentError, FileError, UnknownNameError
 from legged.files.description import Shape, Tree
-from legged.robot.material import Material
 from legged.robot.placement import Placement, Vector
-from legged.robot.shapes import Sphere
+from legged.robot.shapes import Material, Sphere
 from legged.spatial import Array
 
 Contact = Vector | Sphere

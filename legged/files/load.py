@@ -27,10 +27,9 @@ from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from legged.robot.link import Link
-from legged.robot.material import Material
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
-from legged.robot.shapes import Shape, Sphere
+from legged.robot.shapes import Material, Shape, Sphere
 from legged.spatial import Array
 
 

@@ -3,9 +3,15 @@
 from legged.ground.friction import AxisFriction, BristleFriction, FrictionLaw, Frictionless, VectorFriction
 from legged.ground.ground import Ground, center_of_pressure
 from legged.ground.height_map import HeightMap
-from legged.ground.normal import AzadFeatherstone, HuntCrossley, KelvinVoigt, NormalLaw, PaperNormal
+from legged.ground.normal import (
+    AzadFeatherstone,
+    HuntCrossley,
+    KelvinVoigt,
+    NormalLaw,
+    PaperNormal,
+    coefficient_of_restitution,
+)
 from legged.ground.presets import paper_ground, realistic_ground
-from legged.ground.restitution import coefficient_of_restitution
 from legged.ground.terrain import Flat, Slope, Stairs, Terrain
 
 __all__ = [

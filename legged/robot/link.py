@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.robot.inertia import Inertia
-from legged.robot.material import Material
 from legged.robot.placement import Vector, vector3
-from legged.robot.shapes import SHAPES, Shape, Sphere
+from legged.robot.shapes import SHAPES, Material, Shape, Sphere
 from legged.spatial import Array
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from legged.arguments import Numbers
 from legged.checked import checked
 from legged.compiler.runtime.time_loop import Members
-from legged.contact.rigid import FreeBody, Rigid
+from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import (
     ArgumentError,
     NotFiniteError,
@@ -28,7 +28,6 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_run
-from legged.simulation.checks.contact_law import violation_message
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall, Termination, can_fall
 from legged.simulation.checks.stable_step import largest_stable_step

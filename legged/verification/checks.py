@@ -18,8 +18,7 @@ from legged.robot.robot import Robot
 from legged.table import Table
 from legged.verification import laws
 from legged.verification.external import open_engine
-from legged.verification.flight import DURATION, flight_drift
-from legged.verification.laws import Sample, sample
+from legged.verification.laws import DURATION, Sample, flight_drift, sample
 
 ROUNDING_TOLERANCE = 1e-9
 """Relative rounding error of sums of some hundred terms: usually 1e-12, at most 1e-10 on ill-conditioned robots."""

@@ -1,4 +1,7 @@
-"""Laws that hold for every robot in every state, each as a relative error that is zero except for rounding.
+"""Laws that hold for every robot, each as a relative error that is zero except for rounding.
+
+Most hold in every state. `flight_drift` integrates a short free motion, in which energy is constant and only gravity
+changes momentum.
 
 Errors of forces are relative to the largest row of |I| |vdot| + |h|, the size of the terms before cancellation. Errors
 of entries of the inertia matrix are relative to sqrt(I_ii I_jj), which does not depend on units.
@@ -7,20 +10,22 @@ of entries of the inertia matrix are relative to sqrt(I_ii I_jj), which does not
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from legged import denoc
+from legged.compiler import compile as compile_function
 from legged.dynamics.forward import forward_dynamics
 from legged.dynamics.frames import Frame, frame_jacobian, frame_pose
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.inverse import bias_forces, floating_inverse_dynamics, inverse_dynamics
-from legged.dynamics.kinematics import link_poses
-from legged.robot.configuration import random_configuration
+from legged.dynamics.kinematics import kinetic_energy, link_poses, momentum, potential_energy
+from legged.robot.configuration import configuration_rate, random_configuration
 from legged.robot.construction.reduced import joint_placement
 from legged.robot.robot import Robot
+from legged.simulation.chart import normalized
 from legged.spatial import Array, mass_matrix
 
 
@@ -164,3 +169,68 @@ def compiled_inverse(s: Sample) -> float:
 
 def compiled_inertia(s: Sample) -> float:
     return s.inertia_error(s.compiled["inertia"](s.q))
+
+
+DURATION = 0.05  # [s], of the free motion
+_PRECISION = 1e-12  # of the solver, relative
+
+
+class FlightDrift(NamedTuple):
+    """Drift of energy relative to the largest kinetic energy, and of momentum relative to its largest value."""
+
+    energy: float
+    momentum: float
+
+
+def without_friction(robot: Robot) -> Robot:
+    """Return the robot without damping and dry friction, which dissipate energy."""
+    still = {"damping": 0.0, "friction": 0.0}
+    bodies = tuple(replace(body, physics=replace(body.physics, **still)) for body in robot.bodies)
+    return replace(robot, bodies=bodies)
+
+
+def flight_drift(robot: Robot, q: Array, v: Array) -> FlightDrift:
+    """Return the drift of energy and momentum in a free motion of `DURATION`, without friction and joint forces.
+
+    Only components of momentum along free directions of the base count; a fixed base has none.
+
+    Args:
+        robot: The robot.
+        q: Initial configuration, (nq,).
+        v: Initial velocity, (nv,).
+    """
+    from scipy.integrate import solve_ivp  # imported here, since its import is slow
+
+    robot = without_friction(robot)
+
+    def motion(robot: Robot, q: Array, v: Array) -> Array:
+        q = normalized(robot, q)  # inside a step of the solver, quaternions do not have norm 1
+        vdot = forward_dynamics(robot, q, v, np.zeros(robot.nv))
+        return np.concatenate([configuration_rate(robot, q, v), vdot])
+
+    rate, nq = compile_function(motion, robot), robot.nq
+    path = solve_ivp(
+        lambda _, y: rate(y[:nq], y[nq:]),
+        (0.0, DURATION),
+        np.concatenate([q, v]),
+        method="DOP853",
+        rtol=_PRECISION,
+        atol=_PRECISION,
+    )
+    states = path.y.T[:: max(1, len(path.t) // 5)]
+    times = path.t[:: max(1, len(path.t) // 5)]
+    kinetic = np.array([kinetic_energy(robot, y[:nq], y[nq:]) for y in states])
+    energy = kinetic + [potential_energy(robot, y[:nq]) for y in states]
+    fallen = np.outer(times, np.concatenate([np.zeros(3), robot.mass * robot.gravity]))
+    each = np.array([momentum(robot, y[:nq], y[nq:]) for y in states]) - fallen
+    each = each[:, _free(robot)]
+    return FlightDrift(_drift(energy[:, None], kinetic.max()), _drift(each, np.abs(each).max(initial=0.0)))
+
+
+def _free(robot: Robot) -> list[int]:
+    """Return the components of momentum that only gravity changes."""
+    return {"fixed": [], "planar": [1, 3, 5]}.get(robot.base.kind, list(range(6)))
+
+
+def _drift(values: Array, size: float) -> float:
+    return float(np.max(np.abs(values - values[0]), initial=0.0)) / size if size else 0.0

@@ -14,7 +14,7 @@ from legged.algorithms import articulated, divide_and_conquer, global_form, mass
 from legged.algorithms.divide_and_conquer.assemblies import Assembly, bisect
 from legged.algorithms.links import links_at
 from legged.algorithms.operators import SpatialOperators
-from legged.algorithms.sparse import block_elimination, constraint_force, system
+from legged.algorithms.sparse import constraint_force, system
 from legged.compiler import depth
 from legged.dynamics.kinematics import motion
 from legged.errors import DefinitionError
@@ -232,11 +232,11 @@ def test_elimination_of_blocks_gives_solutions_and_schur_complements(n, sparsity
         return {at: block for at, block in pairs.items() if block.any()}
 
     r = rng.normal(size=total)
-    x = block_elimination.solve(blocks(), [r[p] for p in parts])
+    x = constraint_force.solve(blocks(), [r[p] for p in parts])
     rounding = 1e-14 * np.linalg.cond(A)
     assert A @ np.concatenate(x) == pytest.approx(r, abs=rounding)
     left, kept, inner = blocks(), range(n // 2, n), slice(0, parts[n // 2].start)
-    block_elimination.eliminate(left, kept)
+    constraint_force.eliminate(left, kept)
     outer = slice(inner.stop, total)
     S = A[outer, outer] - A[outer, inner] @ np.linalg.solve(A[inner, inner], A[inner, outer])
     for i in kept:
@@ -248,7 +248,7 @@ def test_elimination_of_blocks_gives_solutions_and_schur_complements(n, sparsity
 
 def test_rounds_of_a_chain_are_those_of_odd_even_reduction():
     chain = [*((k, k) for k in range(7)), *pairwise(range(7))]
-    assert block_elimination.elimination_rounds(chain) == [[0, 2, 4, 6], [1, 5], [3]]
+    assert constraint_force.elimination_rounds(chain) == [[0, 2, 4, 6], [1, 5], [3]]
 
 
 @pytest.mark.parametrize("branching", [1, 2, 3])
@@ -258,7 +258,7 @@ def test_trees_are_eliminated_in_logarithmically_many_rounds(branching, n):
     parents = [-1, *((k - 1) // branching for k in range(1, n))]
     coupled = {(k, k) for k in range(n)} | {(p, k) for k, p in enumerate(parents) if p >= 0}
     coupled |= {(i, j) for i in range(n) for j in range(i + 1, min(i + 3, n)) if parents[i] == parents[j]}
-    rounds = block_elimination.elimination_rounds(coupled)
+    rounds = constraint_force.elimination_rounds(coupled)
     assert sorted(k for chosen in rounds for k in chosen) == list(range(n))
     assert len(rounds) <= branching * (1 + np.log2(n))
     assert not any((i, j) in coupled for chosen in rounds for i in chosen for j in chosen if i != j)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import robots
-from legged.app.balance import hybrid_wall as wall
+from legged.app.balance import hybrid_scenes as scenes
 from legged.app.balance.hybrid_scenes import first_configuration
 from legged.app.balance.hybrid_study import HybridStudy, decoupling, write
 from legged.ground import realistic_ground
@@ -16,8 +16,8 @@ def test_force_and_motion_commands_of_the_arm_are_decoupled():
 
 def test_the_wall_pushes_points_behind_it_away():
     floor = realistic_ground(robots.spatial_quadruped())
-    ground = wall.FloorAndWall(floor.normal, floor.friction, floor.terrain)
-    points = np.array([[wall.WALL + 1e-3, 0.0, 0.5], [wall.WALL - 1e-3, 0.0, 0.5]])
+    ground = scenes.FloorAndWall(floor.normal, floor.friction, floor.terrain)
+    points = np.array([[scenes.QUADRUPED_WALL + 1e-3, 0.0, 0.5], [scenes.QUADRUPED_WALL - 1e-3, 0.0, 0.5]])
     forces, rate = ground.forces(points, np.zeros((2, 3)))
     assert forces == pytest.approx(np.array([[-20.0, 0.0, 0.0], [0.0, 0.0, 0.0]]), abs=1e-9)
     assert not rate.any()
@@ -32,12 +32,12 @@ def study():
 def test_a_quadruped_presses_on_a_wall_with_twenty_newtons_while_its_trunk_sways(study):
     run = study.wall
     late = run.times > 1.5
-    force = -run.contact(wall.PRESSING).force[late, 0]
-    assert force == pytest.approx(np.full(late.sum(), wall.FORCE), abs=0.01)
+    force = -run.contact(scenes.PRESSING).force[late, 0]
+    assert force == pytest.approx(np.full(late.sum(), scenes.PRESSING_FORCE), abs=0.01)
     assert np.ptp(study.trunk_motion[late], axis=0).max() > 0.02
-    desired = np.array([[*wall.trunk_position(t), *wall.trunk_angles(t)] for t in run.times])
+    desired = np.array([[*scenes.trunk_position(t), *scenes.trunk_angles(t)] for t in run.times])
     assert np.abs(study.trunk_motion - desired).max() < 1e-3
-    for name in wall.STANDING:
+    for name in scenes.STANDING:
         foot = run.contact(name)
         assert foot.force[late, 2].min() > 1.0 and np.ptp(foot.position[late], axis=0).max() < 1e-3
 

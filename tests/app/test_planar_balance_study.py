@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from legged.app.balance.planar_report import write
 from legged.app.balance.planar_study import (
     LARGE,
     NO_PREVIEW,
@@ -15,6 +14,7 @@ from legged.app.balance.planar_study import (
     Scenario,
     SensorNoise,
     swing,
+    write,
 )
 
 

@@ -9,12 +9,12 @@ import robots
 from legged.app.paper.timing import (
     CubicLoop,
     acceleration_table,
+    best_times,
     compare,
     compiled_cubic,
     cubic_forward_dynamics,
     states,
 )
-from legged.app.timing import best_times
 from legged.ground import paper_ground
 from legged.simulation.closed_loop import ClosedLoop
 

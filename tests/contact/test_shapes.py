@@ -13,10 +13,15 @@ import legged
 from legged.compiler import compile as compile_function
 from legged.contact import Box, Capsule, Cylinder, Ellipsoid, FreeBody, Hull, Rigid, Scene, Sphere
 from legged.contact.detection.box_box import box_box, sign_of
-from legged.contact.detection.capsules import capsule_box, capsule_capsule, sphere_capsule
 from legged.contact.detection.convex import Solid
 from legged.contact.detection.pairs import dimensions, frame_of, kind_of
-from legged.contact.detection.spheres import sphere_box, sphere_sphere
+from legged.contact.detection.round_shapes import (
+    capsule_box,
+    capsule_capsule,
+    sphere_box,
+    sphere_capsule,
+    sphere_sphere,
+)
 from legged.contact.detection.support import support_points
 from legged.errors import DefinitionError
 from legged.ground import HeightMap, Slope, Stairs, paper_ground

@@ -10,7 +10,7 @@ import robots
 from legged.errors import DefinitionError, MissingError, UnknownNameError, VerificationError
 from legged.robot.construction.random_tree import ALL_JOINTS
 from legged.spatial import Translation
-from legged.verification import checks, external, flight, laws, verify
+from legged.verification import checks, external, laws, verify
 
 EVERYTHING = {"joints": ALL_JOINTS}
 
@@ -170,7 +170,12 @@ def test_forces_out_of_nowhere_are_noticed_in_flight(monkeypatch, row, laws_brok
     def blown(robot, q, v, tau):
         return real(robot, q, v, tau + 1e-3 * np.eye(robot.nv)[row])
 
-    monkeypatch.setattr(flight, "forward_dynamics", blown)
+    def compiled_with_force(motion, robot):
+        with monkeypatch.context() as traced:
+            traced.setattr(laws, "forward_dynamics", blown)
+            return legged.compile(motion, robot)
+
+    monkeypatch.setattr(laws, "compile_function", compiled_with_force)
     assert failed(robots.spatial_quadruped()) == laws_broken
 
 

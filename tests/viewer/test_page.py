@@ -16,8 +16,7 @@ from legged.errors import ArgumentError, FileError
 from legged.table import Table
 from legged.viewer.curves import decimated, plots_of_run
 from legged.viewer.motion import motion_of_run
-from legged.viewer.packing import Packer
-from legged.viewer.page import framed, page_of
+from legged.viewer.page import Packer, framed, page_of
 from legged.viewer.scene import scene_of_run
 
 WEB = Path(legged.__file__).parent / "viewer/web"

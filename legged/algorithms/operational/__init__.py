@@ -21,8 +21,7 @@ from legged.algorithms.operational.contact import (
     link_response,
 )
 from legged.algorithms.operational.contact_space import ContactSpace, LinkContact, vertex_on_face
-from legged.algorithms.operational.parallel import by_constraint_forces, by_division
-from legged.algorithms.operational.propagators import by_propagators
+from legged.algorithms.operational.propagators import by_constraint_forces, by_division, by_propagators
 from legged.algorithms.operational.space import (
     OperationalSpace,
     TaskSpace,

@@ -1,18 +1,26 @@
-"""The extended-force-propagator algorithm: the inverse operational-space inertia of several points."""
+"""The inverse operational-space inertia of several points, without the inertia matrix and without Jacobians.
+
+`by_propagators` is the extended-force-propagator algorithm. `by_constraint_forces` and `by_division` have a depth that
+grows with the logarithm of the number of bodies.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from legged.algorithms.articulated import articulated_inertias, refuse_followers
+from legged.algorithms.divide_and_conquer.forward import inverse_inertia_of_handles
 from legged.algorithms.linear_algebra import solve_rows
 from legged.algorithms.links import Links, links_at, transform_forces
+from legged.algorithms.massive_bodies import is_massless, parallel_prefix_motion
+from legged.algorithms.sparse.constraint_force import WrenchMaps, resting_joints, schur_complement
 from legged.compiler.ir.annotations import item, stage
 from legged.dynamics.arguments import finite, read
 from legged.dynamics.kinematics import motion, on_bodies
+from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 from legged.spatial import Array, mirror, skew
 
@@ -157,3 +165,73 @@ def _propagators_inward(between: dict[int, ForcePropagator], propagator: ForcePr
         propagator = between[propagator.inner]
         chi = propagator.chi @ chi
     return path
+
+
+def by_constraint_forces(robot: Robot, q: Array, points: Points) -> Array:
+    """Return J M^-1 J^T = C - B^T A^-1 B, (6 points, 6 points), by elimination of the constraint forces.
+
+    Neither M nor J is formed. The depth grows with the logarithm of the number of bodies.
+
+    Args:
+        robot, q, points: As in `by_propagators`.
+
+    Raises:
+        DefinitionError: as `constraint_force.forward_dynamics`; also for points on massless bodies.
+
+    Source: `constraint_force`.
+    """
+    (q,) = read(robot, q=q)
+    joints, ends = resting_joints(robot, q), _wrench_maps(robot, q, points)
+    n, position = len(joints), {joint.body.index: k for k, joint in enumerate(joints)}
+    inputs: list[WrenchMaps] = [{} for _ in joints]
+    for number, (body, E) in ends.items():
+        inputs[position[body]][n + number] = E
+    with stage("2 elimination"):
+        blocks = schur_complement(joints, inputs)
+    return _matrix(robot, len(points), {(i - n, j - n): block for (i, j), block in blocks.items()})
+
+
+def by_division(robot: Robot, q: Array, points: Points, *, version: str = "pivoted") -> Array:
+    """Return J M^-1 J^T, (6 points, 6 points), by the divide-and-conquer algorithm with the points' bodies as handles.
+
+    The inverse inertia between the handles of the whole robot is the result, so that there is no second pass.
+    The depth grows with the logarithm of the number of bodies.
+
+    Args:
+        robot, q, points: As in `by_propagators`.
+        version: As in `divide_and_conquer.forward_dynamics`.
+
+    Raises:
+        DefinitionError, UnknownNameError: as `divide_and_conquer.forward_dynamics`; also for points on massless bodies.
+
+    Source: Featherstone and others, Journal of Computational and Nonlinear Dynamics 9(2), paper 021012, 2014, treat
+    serial manipulators so, combined with fast sequential algorithms; we know the abstract alone. Trees, several points
+    and the use of handles are our derivation.
+    """
+    (q,) = read(robot, q=q)
+    ends = _wrench_maps(robot, q, points)
+    Phi = inverse_inertia_of_handles(robot, q, {body for body, _ in ends.values()}, version)
+    blocks = {(i, j): E.T @ (Phi[a, b] @ F) for i, (a, E) in ends.items() for j, (b, F) in ends.items() if i <= j}
+    return _matrix(robot, len(points), blocks)
+
+
+def _wrench_maps(robot: Robot, q: Array, points: Points) -> dict[int, tuple[int, Array]]:
+    """Return (body, E) by number of each point that can move.
+
+    E, (6, 6), maps a wrench at the point, world axes, to the wrench about the body's origin, body axes.
+    """
+    rotation = parallel_prefix_motion(links_at(robot, q), q, np.zeros(robot.nv)).rotation
+    maps = {}
+    for number, (k, T) in enumerate(twist_maps(robot, rotation, points)):
+        body = robot.bodies[k]
+        if is_massless(body) and (k > 0 or body.nv > 0):
+            raise DefinitionError(f"the parallel forms need inertia in {body.name!r}, which carries a point")
+        if k > 0 or body.nv > 0:
+            maps[number] = (k, T.T)
+    return maps
+
+
+def _matrix(robot: Robot, n: int, blocks: Mapping[tuple[int, int], Array]) -> Array:
+    """Return the symmetric matrix, (6 n, 6 n), of blocks (6, 6) on and above the diagonal."""
+    rows = [[blocks.get((i, j), np.zeros((6, 6))) for j in range(n)] for i in range(n)]
+    return finite(robot, "the operational-space inertia", mirror(np.block(rows)) if n else np.zeros((0, 0)))

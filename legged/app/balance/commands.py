@@ -119,8 +119,7 @@ def disturbances(
 
 def planar_balance(output: Output = None) -> None:
     """Compare controllers of planar balance (Featherstone, Azad): a triple pendulum on a point follows commands."""
-    from legged.app.balance.planar_report import write
-    from legged.app.balance.planar_study import PlanarStudy
+    from legged.app.balance.planar_study import PlanarStudy, write
 
     study = PlanarStudy()
     print(study.table().text(), end="\n\n")

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from controllers import WorkspaceBalance, ZeroOrderHold
-from legged.app.timing import best_times
+from legged.app.paper.timing import best_times
 from legged.contact import FreeBody, Rigid
 from legged.errors import DefinitionError, SimulationError, SimulationInterrupt
 from legged.robot.inertia import box_inertia

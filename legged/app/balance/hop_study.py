@@ -24,7 +24,7 @@ from legged.simulation import Run, TimeStepping, simulate
 from legged.simulation.plots import animate
 from legged.spatial import Array
 from legged.table import Table
-from robots.hoppers import two_link_hopper
+from robots.balancers import two_link_hopper
 
 FRICTIONS = (0.8, 0.3, 0.2)
 

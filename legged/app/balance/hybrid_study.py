@@ -13,7 +13,6 @@ from legged import RungeKutta4, frame_pose, inertia_matrix, link_poses, loops, p
 from legged.algorithms.operational import ContactSpace, vertex_on_face
 from legged.app import figures
 from legged.app.balance import hybrid_scenes as scenes
-from legged.app.balance import hybrid_wall as wall
 from legged.loops import ClosedRobot
 from legged.rotations import euler_angles
 from legged.simulation import Run
@@ -64,7 +63,7 @@ class HybridStudy:
     @cached_property
     def wall(self) -> Run:
         """The run of the quadruped."""
-        return wall.wall_run(self.duration)
+        return scenes.quadruped_run(self.duration)
 
     def tables(self) -> list[Table]:
         """Return the tables of the three scenes."""
@@ -104,11 +103,11 @@ class HybridStudy:
     def _wall_table(self) -> Table:
         run = self.wall
         late = run.times > 1.5
-        force = -run.contact(wall.PRESSING).force[late, 0]
+        force = -run.contact(scenes.PRESSING).force[late, 0]
         errors = np.abs(self.trunk_motion - _desired_trunk(run.times))[late].max(axis=0)
         sway = np.ptp(self.trunk_motion[late], axis=0)
-        slip = max(np.ptp(run.contact(name).position[late], axis=0)[:2].max() for name in wall.STANDING)
-        load = min(run.contact(name).force[late, 2].min() for name in wall.STANDING)
+        slip = max(np.ptp(run.contact(name).position[late], axis=0)[:2].max() for name in scenes.STANDING)
+        load = min(run.contact(name).force[late, 2].min() for name in scenes.STANDING)
         rows = (
             ("force on the wall", f"{force.min():.4f} to {force.max():.4f} N"),
             ("sway of the trunk", f"{1e3 * sway[:3].max():.0f} mm, {1e3 * sway[3:].max():.0f} mrad"),
@@ -175,13 +174,13 @@ class HybridStudy:
         run, t = self.wall, self.wall.times
         made = figures.figure(4, 1, height=1.7, sharex=True)
         force, position, angles, loads = made.axes
-        force.plot(t, -run.contact(wall.PRESSING).force[:, 0], color=figures.BLUE, label="wall")
-        force.plot(t, [wall.wall_force(x) for x in t], "k:", linewidth=1.0, label="desired")
+        force.plot(t, -run.contact(scenes.PRESSING).force[:, 0], color=figures.BLUE, label="wall")
+        force.plot(t, [scenes.pressing_force(x) for x in t], "k:", linewidth=1.0, label="desired")
         for k, color in enumerate(_COLORS):
             motion = self.trunk_motion
             position.plot(t, 1e3 * (motion[:, k] - motion[0, k]), color=color, label="xyz"[k])
             angles.plot(t, 1e3 * motion[:, 3 + k], color=color, label=("roll", "pitch", "yaw")[k])
-            name = wall.STANDING[k]
+            name = scenes.STANDING[k]
             loads.plot(
                 t, run.contact(name).force[:, 2], color=color, label=name.replace("_foot", "").replace("leg", "leg ")
             )
@@ -244,7 +243,7 @@ def _desired_motion(times: Array) -> Array:
 
 
 def _desired_trunk(times: Array) -> Array:
-    return np.array([[*wall.trunk_position(t), *wall.trunk_angles(t)] for t in times])
+    return np.array([[*scenes.trunk_position(t), *scenes.trunk_angles(t)] for t in times])
 
 
 def write(study: HybridStudy, folder: Path) -> list[Path]:

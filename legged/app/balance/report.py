@@ -22,7 +22,7 @@ from legged.app.balance.experiment import (
     foot_events,
     settling_time,
 )
-from legged.app.timing import best_times
+from legged.app.paper.timing import best_times
 from legged.compiler import Counts, count
 from legged.compiler import compile as compile_function
 from legged.rotations import quaternion_of

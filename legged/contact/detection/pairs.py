@@ -18,15 +18,19 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from legged.contact.detection.box_box import box_box, bring_to_front, largest, sign_of
-from legged.contact.detection.capsules import capsule_box, capsule_capsule, sphere_capsule
 from legged.contact.detection.convex import Solid, hull_size
 from legged.contact.detection.patches import contact_count, convex_contacts
-from legged.contact.detection.spheres import sphere_box, sphere_sphere
+from legged.contact.detection.round_shapes import (
+    capsule_box,
+    capsule_capsule,
+    sphere_box,
+    sphere_capsule,
+    sphere_sphere,
+)
 from legged.contact.detection.support import support_count, support_points
 from legged.dynamics.kinematics import Motion
 from legged.ground.terrain import Terrain
-from legged.robot.material import Material
-from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Shape, Sphere
+from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Material, Shape, Sphere
 from legged.spatial import Array
 
 _FACE_CORNERS = ((1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0))

@@ -22,8 +22,8 @@ from legged.files.description import IDENTITY, Description, JointEntry, LinkEntr
 from legged.files.mjcf.limits import check_limits
 from legged.files.mjcf.physics import PhysicsReader, unconverted_elements
 from legged.files.urdf.schema import LARGEST, MOST_LINKS
-from legged.robot.material import Material
 from legged.robot.placement import Placement
+from legged.robot.shapes import Material
 from legged.rotations import quaternion_exp, quaternion_matrix
 from legged.spatial import Array
 

@@ -22,8 +22,8 @@ from legged.errors import DefinitionError, FileError, LeggedError
 from legged.files import embedded, reading
 from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape
 from legged.files.urdf.schema import KINDS, LARGEST, MOST_LINKS, check_schema, repeated_axes
-from legged.robot.material import Material
 from legged.robot.physics import JointPhysics, Rotor
+from legged.robot.shapes import Material
 
 _KINDS = {"continuous": "revolute", "floating": "free", "spherical": "ball"}
 

@@ -34,10 +34,9 @@ from legged.robot.joint import (
     Universal,
 )
 from legged.robot.link import Link
-from legged.robot.material import Material
 from legged.robot.physics import NUMBERS, UNLIMITED, JointPhysics, Rotor
 from legged.robot.robot import Robot
-from legged.robot.shapes import SHAPES, Shape, Sphere
+from legged.robot.shapes import SHAPES, Material, Shape, Sphere
 from legged.spatial import Array
 
 VERSION = 1

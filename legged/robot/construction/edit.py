@@ -17,11 +17,10 @@ from legged.robot.construction.builder import RobotBuilder, refuse_duplicates
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Connection, Coupling, Fixed
 from legged.robot.link import Link
-from legged.robot.material import Material
 from legged.robot.physics import NUMBERS, JointPhysics, PerFreedom, Rotor, by_stage
 from legged.robot.placement import Vector, placement
 from legged.robot.robot import Robot
-from legged.robot.shapes import Shape, Sphere
+from legged.robot.shapes import Material, Shape, Sphere
 from legged.spatial import Array
 
 _Limit = Annotated[PerFreedom | None, Any]  # infinite without a limit; read by `change_joint`

@@ -15,14 +15,13 @@ from legged.compiler import compile as compile_function
 from legged.compiler.codegen.element_type import FLOAT64, element_type
 from legged.compiler.runtime.threads import check_threads, default_threads
 from legged.compiler.runtime.time_loop import Members, Schedule
-from legged.contact.rigid import FreeBody, Rigid
+from legged.contact.rigid import FreeBody, Rigid, violation_message
 from legged.errors import SimulationError, SimulationInterrupt, SimulationWarning, TraceError, warn_caller
 from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
-from legged.simulation.checks.contact_law import violation_message
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
 from legged.simulation.closed_loop import ClosedLoop

@@ -35,12 +35,11 @@ from legged.simulation.forces import Push
 from legged.simulation.integrators import Integrator
 from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
+from legged.simulation.stepping.checks import MotionChecks, check_states, rows_of, selected_robots
 from legged.simulation.stepping.commands import Commands
 from legged.simulation.stepping.engines.interface import StepEngine
-from legged.simulation.stepping.motion_checks import MotionChecks
 from legged.simulation.stepping.observation import Contacts, contacts_of
 from legged.simulation.stepping.parameters import ParameterSweep, Setup, numbers_of
-from legged.simulation.stepping.requests import check_states, rows_of, selected_robots
 from legged.simulation.stepping.simulated_robots import SimulatedRobots, SimulationState
 from legged.simulation.stepping.start import (
     check_integrator,

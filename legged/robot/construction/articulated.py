@@ -10,7 +10,7 @@ import numpy as np
 from legged.errors import DefinitionError
 from legged.robot.body import Body
 from legged.robot.configuration import random_configuration
-from legged.spatial import Array, factor_symmetric, mirror, solve_factored, with_rows
+from legged.spatial import Array, factor_symmetric, mirror, solve_factored
 
 if TYPE_CHECKING:
     from legged.robot.robot import Robot
@@ -61,9 +61,10 @@ def eliminate(body: Body, M_hat: Array, rotor_inertia: Array) -> tuple[JointFact
 
 
 def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
-    """Return x with its entries or rows and columns along the joint's motion replaced, see `with_rows`.
+    """Return x with its entries or rows and columns along the joint's motion replaced.
 
-    The motion of a screw is not along an axis of the body: x is returned as it is.
+    For rows that have a shorter expression in exact arithmetic than the general product. The motion of a screw is not
+    along an axis of the body: x is returned as it is.
 
     Args:
         body: The body behind the joint.
@@ -72,7 +73,12 @@ def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
     """
     if body.kind == "screw":
         return x
-    return with_rows(x, tuple(int(np.abs(column).argmax()) for column in body.P.T), rows)
+    x = x.astype(np.result_type(x, rows))
+    for column, row in zip(body.P.T, rows, strict=True):
+        i = int(np.abs(column).argmax())
+        x[i] = row
+        x[..., i] = row
+    return x
 
 
 def refuse_singular(robot: Robot) -> None:
