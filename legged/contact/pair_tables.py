@@ -151,7 +151,7 @@ class PairTable:
             rows: Numbers of the pairs; all by default.
         """
         if self.second is None:
-            return np.arange(len(self.first))
+            return np.arange(len(self.first)) if isinstance(rows, slice) else rows
         one, other, radius = self.first[rows], self.second[rows], self._shapes.radius
         limit = (1.0 + MARGIN) * (radius[one] + radius[other]) + allowance[one] + allowance[other]
         found = np.flatnonzero(((centers[one] - centers[other]) ** 2).sum(axis=1) < limit * limit)
@@ -227,16 +227,23 @@ class PairTables:
         np.maximum.at(self.extent, self._shapes.body, np.where(self._shapes.body == WORLD, 0.0, own))
         self._near: _NearPairs | None = None
 
-    def detect(self, at: Poses, reach: Array | None = None) -> Detected:
+    def detect(self, at: Poses, reach: Array | None = None, only: Array | None = None) -> Detected:
         """Return the contact candidates of near pairs in the order of `Scene.candidates`.
 
         Args:
             at: The poses. reach: Distance that each body may move in a step, (B,), [m]; None for a scene at rest.
+            only: Numbers of candidates, (k,), dimensionless, of whose pairs alone the candidates are returned; None for
+                all.
         """
         placed, allowance = self._shapes.placed(at), np.zeros(len(self._shapes.body))
         if reach is not None:
             allowance = reach[self._shapes.body]
         near = self._possibly_near(placed.origin, allowance)
+        if only is not None:
+            near = [
+                rows[np.isin(table.numbers[rows], only).any(axis=1)]
+                for table, rows in zip(self.tables, near, strict=True)
+            ]
         parts = [
             table.detect(table.near(placed.origin, allowance, rows), placed)
             for table, rows in zip(self.tables, near, strict=True)

@@ -8,24 +8,24 @@ the number of contacts that may close, and no code grows with the scene.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from legged.compiler.runtime.batch_kernel import BatchKernel
-from legged.contact.impulses.blocks import BlockDiagonal, BlockJacobian, NewtonMatrix, contact_groups
+from legged.contact.bodies import Bodies, contact_jacobian, contact_velocities
+from legged.contact.impulses.blocks import BlockDiagonal, BlockJacobian
 from legged.contact.impulses.cone_newton import STEPS_ALONG, cone_projection, convex_newton, least_step
+from legged.contact.impulses.contact_pattern import equal_rows
 from legged.contact.impulses.impact import Impact, target_velocity, with_restitution
 from legged.contact.impulses.newton import CONVERGED, STEPS, mobility, projection, proximal_newton
 from legged.contact.impulses.solver import Solution, gauss_seidel, natural_map, spread_group, updated_impulse
-from legged.contact.pair_tables import WORLD, Detected, Poses
+from legged.contact.pair_tables import Detected
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
-SLACK = 0.1
-"""Speed with which contacts may close in addition to twice the speeds of their bodies, [m/s]."""
 ATTEMPT = 4
 """Newton iterations from the impulses of the last step, before convex problems give another start."""
 NEAR = 1e-3
@@ -38,82 +38,26 @@ SWEEPS = 20
 """Largest number of sweeps of a Gauss-Seidel that gives a last start, in multiples of `Rigid.sweeps`."""
 
 
-class Bodies(NamedTuple):
-    """The bodies of a scene in one step, in the order of `Poses`.
-
-    Attributes:
-        poses: Their poses.
-        first: Number of the first generalized velocity of the robot of each body, (B,).
-        is_free: Whether each is a free body, whose twist is its generalized velocity, (B,).
-        jacobians: Twists per generalized velocity of their robot, (6, nv), body axes, of the bodies of articulated
-            robots that move and have shapes or contact points.
-        inertia: Inertia matrix of each robot, (nv, nv).
-        v_free: Velocity of each robot without impulses, (nv,), mixed units.
-        extent: As in `PairTables`, (B,), [m].
-    """
-
-    poses: Poses
-    first: Array
-    is_free: Array
-    jacobians: Mapping[int, Array]
-    inertia: Sequence[Array]
-    v_free: Sequence[Array]
-    extent: Array
-
-    @property
-    def starts(self) -> Array:
-        """Number of the first generalized velocity of each robot, and of all of them, (R + 1,)."""
-        return np.cumsum([0, *(len(v) for v in self.v_free)])
-
-    @property
-    def robots(self) -> Array:
-        """Number of the robot of each body in `v_free`, (B,); -1 for bodies that do not move."""
-        moving = self.is_free.copy()
-        moving[list(self.jacobians)] = True
-        return np.where(moving, np.searchsorted(self.starts, self.first, side="right") - 1, -1)
-
-    def reach(self, h: float) -> Array:
-        """Return the distance that a point of each body may move in a step, with a margin, (B,), [m]."""
-        v, speed = np.concatenate(self.v_free), np.full(len(self.first), SLACK)
-        twists = v[self.first[self.is_free, None] + np.arange(6)]
-        speed[self.is_free] += _largest_speed(twists, self.extent[self.is_free])
-        for k, J in self.jacobians.items():
-            own = v[self.first[k] : self.first[k] + J.shape[1]]
-            speed[k] += _largest_speed(J @ own, self.extent[k])
-        speed[WORLD] = 0.0
-        return 2.0 * h * speed
-
-
-def _largest_speed(twist: Array, extent: Any) -> Any:
-    """Return an upper bound of the speed of points at a distance from the origin, (...), [m/s]."""
-    return np.linalg.norm(twist[..., 3:], axis=-1) + np.linalg.norm(twist[..., :3], axis=-1) * extent
-
-
 class TouchingSystem:
     """The contact problem of k contacts and the bodies, with the methods of `newton.GeneralizedSystem`.
 
     Attributes:
         mu, restitution: Coefficients of each contact, (k,).
-        robots: Numbers of the robots that take part in contacts.
-        v_free: Their velocities without impulses, (nv,) each, mixed units.
+        pattern: Where the blocks of their matrices are.
+        v_free: Velocities without impulses of the robots that take part in contacts, one vector, mixed units.
         u_free: Velocities without impulses, (k, 3), [m/s], contact frames.
     """
 
     def __init__(self, bodies: Bodies, detected: Detected, coefficients: Array):
         self._bodies, self._detected = bodies, detected
         self.mu, self.restitution = coefficients.T
-        whole = contact_jacobian(bodies, detected)
-        starts, touched = bodies.starts, np.zeros(whole.size, dtype=bool)
-        for group in whole.groups:
-            touched[group.columns] = True
-        self.robots = np.flatnonzero(touched[starts[:-1]]).tolist()
-        column = np.cumsum(touched) - 1
-        self._J = BlockJacobian(whole.count, int(touched.sum()), [(o, column[c], J) for o, c, J in whole.groups])
-        self._M = BlockDiagonal([bodies.inertia[k] for k in self.robots])
+        self.pattern = bodies.layout.pattern(detected.first, detected.second)
+        self._J = contact_jacobian(bodies, detected, self.pattern)
+        inertia = [(rows, np.array([bodies.inertia[k] for k in own])) for rows, own in self.pattern.inertia]
+        self._M = BlockDiagonal(self.pattern.size, inertia)
         self._mobility = self._M.inverse()
-        self.v_free = [bodies.v_free[k] for k in self.robots]
-        self._joined = np.concatenate([np.zeros(0), *self.v_free])
-        self.u_free, self._whole = self._J.velocities(self._joined), whole
+        self._joined = bodies.v_free[self.pattern.velocities]
+        self.v_free, self.u_free = [self._joined], self._J.velocities(self._joined)
 
     def before(self, v: Array) -> Array:
         """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
@@ -121,7 +65,7 @@ class TouchingSystem:
         Args:
             v: Generalized velocities of all robots, (N,), mixed units.
         """
-        return self._whole.velocities(v)
+        return self._J.velocities(v[self.pattern.velocities])
 
     def velocities(self, v: Array) -> Array:
         """Return the velocities of the contacts, (k, 3), [m/s], contact frames.
@@ -150,12 +94,8 @@ class TouchingSystem:
 
     @cached_property
     def _delassus(self) -> Array:
-        J = self._J.dense()
+        J = self._J.dense
         return np.array([self._J.velocities(self._mobility @ row).ravel() for row in J])
-
-    @cached_property
-    def _newton_matrix(self) -> NewtonMatrix:
-        return NewtonMatrix(self._M, self._J)
 
     def swept(self, target: Array, start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:
         """Return the impulses after a sweep, (k, 3), [N s]; see `solver.gauss_seidel`."""
@@ -168,6 +108,10 @@ class TouchingSystem:
 
     def mobilities(self, problem: Any) -> Array:
         """Return the `newton.mobility` of each contact, (k,), [1/kg]."""
+        return self._mobilities
+
+    @cached_property
+    def _mobilities(self) -> Array:
         return mobility(np.moveaxis(self.diagonal, 0, -1))
 
     def projected(self, problem: Any, target: Array, p_bar: Array, u: Array, r: Array) -> tuple[Array, Array]:
@@ -187,7 +131,7 @@ class TouchingSystem:
             M: Inertia matrix, (n, n), mixed units. J: The Jacobian.
             slopes: Of the projections, (k, 3, 3), [kg], contact frames. b: Generalized momentum, (n,), mixed units.
         """
-        return self._newton_matrix.solve(slopes, b)
+        return J.newton_direction(M, slopes, b)
 
     def line_search(
         self,
@@ -263,8 +207,8 @@ class TouchingSystem:
 
     def _spread(self, p: Array) -> Array:
         found = p.copy()
-        for size, members in self._groups:
-            found[members] = _spreading(size)(p[members], self._places[members], self.mu[members])
+        for members in self._groups:
+            found[members] = _spreading(members.shape[1])(p[members], self._places[members], self.mu[members])
         return found
 
     @cached_property
@@ -274,22 +218,24 @@ class TouchingSystem:
         return (self._detected.frame[:, 1:] @ d[..., None])[..., 0]
 
     @cached_property
-    def _groups(self) -> list[tuple[int, Array]]:
-        """Contacts between the same bodies with the same frame: (k, numbers of the contacts of all groups of k)."""
-        d = self._detected
-        keys = np.column_stack([d.first, d.second, d.frame[:, 0]])
-        _, group, counts = np.unique(keys, axis=0, return_inverse=True, return_counts=True)
-        order, found = np.argsort(group.ravel(), kind="stable"), []
-        starts = np.cumsum([0, *counts])
-        for size in sorted(set(counts[counts > 1].tolist())):
-            found.append(
-                (size, np.array([order[starts[g] : starts[g] + size] for g in np.flatnonzero(counts == size)]))
-            )
-        return found
+    def _groups(self) -> list[Array]:
+        """Contacts between the same bodies with the same frame; see `contact_pattern.equal_rows`."""
+        d, normals = self._detected, self._detected.frame[:, 0]
+        groups = self.pattern.pairs_of_bodies
+        if all((normals[members] == normals[members[:, :1]]).all() for members in groups):
+            return groups
+        return equal_rows(np.column_stack([d.first, d.second, normals]))
 
 
 def impulses(
-    ground: Rigid, bodies: Bodies, detected: Detected, coefficients: Array, v: Array, h: float, guess: Array
+    ground: Rigid,
+    bodies: Bodies,
+    detected: Detected,
+    coefficients: Array,
+    v: Array,
+    h: float,
+    guess: Array,
+    reach: Array,
 ) -> tuple[Array, Impact]:
     """Return the numbers of the contacts that may close in the step, (k,), and their impulses; see `impact.impact`.
 
@@ -301,20 +247,20 @@ def impulses(
         coefficients: Friction and restitution of each, (m, 2), dimensionless.
         v: Generalized velocities before the step, (n,), mixed units.
         h: The step, [s]. guess: Initial impulses, (m, 3), [N s], contact frames.
+        reach: Distance that each body may move in the step, (B,), [m]; see `Bodies.reach`.
     """
-    reach = bodies.reach(h)
     taken = detected.gap <= reach[detected.first] + reach[detected.second]
-    v_free = np.concatenate(bodies.v_free)
     while True:  # ends, because every repetition takes further contacts
         rows = np.flatnonzero(taken)
         own = Detected(*(array[rows] for array in detected))
         impact = _impulses(ground, bodies, own, coefficients[rows], v, h, guess[rows])
-        v_next = np.concatenate(impact.v_next)
-        left = np.flatnonzero(~taken)
-        if not len(left) or np.array_equal(v_next, v_free):
+        (v_next,), left = impact.v_next, np.flatnonzero(~taken)
+        reach = bodies.reach(h, v_next)
+        left = left[detected.gap[left] <= reach[detected.first[left]] + reach[detected.second[left]]]
+        if not len(left):
             break
         others = Detected(*(array[left] for array in detected))
-        closing = contact_jacobian(bodies, others).velocities(v_next)[:, 0] * h < -others.gap
+        closing = contact_velocities(bodies, others, v_next)[:, 0] * h < -others.gap
         if not closing.any():
             break
         taken[left[closing]] = True
@@ -326,8 +272,8 @@ def _impulses(
 ) -> Impact:
     """Return the impulses of the given contacts."""
     system = TouchingSystem(bodies, detected, coefficients) if len(detected.gap) else None
-    if system is None or not system.robots:  # without contacts of a body that moves
-        return Impact(np.zeros((len(detected.gap), 3)), list(bodies.v_free), 0.0, 0.0)
+    if system is None or not system.pattern.size:  # without contacts of a body that moves
+        return Impact(np.zeros((len(detected.gap), 3)), [bodies.v_free], 0.0, 0.0)
     goal = CONVERGED * ground.tolerance
 
     def solve(target: Any, guess: Array, needed: Any = True) -> Solution:
@@ -336,7 +282,8 @@ def _impulses(
         found = proximal_newton(system, aims, system, start, min(ATTEMPT, ground.iterations), goal, goal)
         if found.residual > NEAR:
             found = convex_newton(system, aims, system, start, CONVEX * ground.iterations, NEAR)
-        found = proximal_newton(system, aims, system, found, ground.iterations, goal, goal)
+        if found.residual > goal:
+            found = proximal_newton(system, aims, system, found, ground.iterations, goal, goal)
         if found.residual > ground.tolerance:
             swept = system.solution(system, aims, gauss_seidel(system, aims, guess, SWEEPS * ground.sweeps))
             better = proximal_newton(system, aims, system, swept, ground.iterations, ground.tolerance, goal)
@@ -344,34 +291,11 @@ def _impulses(
         return found
 
     before = system.before(v)
-    target = np.array([target_velocity(ground, gap, h) for gap in detected.gap.tolist()])
+    target = target_velocity(ground, detected.gap, h)
     p, u, residual = with_restitution(ground, system, target, before, h, detected.gap, guess, solve)
-    v_next = list(bodies.v_free)
-    ends = np.cumsum([len(part) for part in system.v_free])[:-1]
-    for k, part in zip(system.robots, np.split(system.after(p), ends), strict=True):
-        v_next[k] = part
-    return Impact(p, v_next, residual, 0.5 * (p * (before + u)).sum())
-
-
-def contact_jacobian(bodies: Bodies, detected: Detected) -> BlockJacobian:
-    """Return the Jacobian of contact velocities with respect to the generalized velocities of all robots.
-
-    Args:
-        bodies: All bodies. detected: The contacts.
-    """
-    touched, twists = (detected.first, detected.second), []
-    for body, sign in zip(touched, (1.0, -1.0), strict=True):
-        R, d = bodies.poses.rotation[body], detected.point - bodies.poses.origin[body]
-        skew = np.cross(np.eye(3), d[:, None, :])  # row i is e_i x d, so that skew @ x = d x x
-        twists.append(sign * (detected.frame @ np.concatenate([-skew @ R, R], axis=2)))
-
-    def jacobians(of: Array) -> Array | None:
-        if bodies.is_free[of].all():
-            return None
-        return np.array([np.eye(6) if bodies.is_free[body] else bodies.jacobians[body] for body in of.tolist()])
-
-    groups = contact_groups(twists, touched, bodies.robots, bodies.starts, jacobians)
-    return BlockJacobian(len(detected.gap), int(bodies.starts[-1]), groups)
+    v_next = bodies.v_free.copy()
+    v_next[system.pattern.velocities] = system.after(p)
+    return Impact(p, [v_next], residual, 0.5 * (p * (before + u)).sum())
 
 
 @cache

@@ -98,6 +98,11 @@ class Controller(Protocol):
         ...
 
     @property
+    def takes_wrenches(self) -> bool:
+        """Whether it may read the contact wrenches; a step of a scene in parts computes them for those that do."""
+        ...
+
+    @property
     def implicit_gains(self) -> tuple[Array, Array] | None:
         """Gains (K_p, K_d) of joint servos in the torques, (nj,) each, which fixed time steps integrate implicitly.
 
@@ -165,6 +170,11 @@ class _ControllerAdapter:
         return takes_command(self.controller.torque) if own is None else bool(own)
 
     @property
+    def takes_wrenches(self) -> bool:
+        """Whether the controller may read the contact wrenches."""
+        return True
+
+    @property
     def implicit_gains(self) -> tuple[Array, Array] | None:
         return getattr(self.controller, "implicit_gains", None)
 
@@ -198,6 +208,10 @@ class _ZeroTorque(_ControllerAdapter):
     @property
     def takes_command(self) -> bool:
         return True
+
+    @property
+    def takes_wrenches(self) -> bool:
+        return False
 
 
 class CommandedController:

@@ -17,11 +17,13 @@ import numpy as np
 
 from legged.compiler import compile as compile_function
 from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.contact.bodies import Bodies
+from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.impulses.dense import twist_jacobian
 from legged.contact.impulses.impact import Impact
 from legged.contact.pair_tables import Detected, PairTables, Poses
 from legged.contact.rigid import FreeBody
-from legged.contact.touching import Bodies, impulses
+from legged.contact.touching import impulses
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
@@ -125,10 +127,10 @@ class SceneInParts(RigidLoop):
         inertias = [robot.links[0].inertia for robot in self.scene.robots[1:]]
         return np.array([[i.mass, *i.center, *np.ravel(i.tensor)] for i in inertias]).reshape(-1, 13)
 
-    def _robot_start(self, t: Any, h: Any, q: Array, v: Array, tau: Array, damping: Array) -> _Start:
+    def _robot_start(self, t: Any, h: Any, q: Array, v: Array, tau: Array, damping: Array) -> tuple[_Start, _Geometry]:
         q, v = drift(self.robot, q, v, 0.5 * h)
         extra = h * (self.implicit_damping(h, q, v) + damping)
-        return _Start(q, v, self._free(h, t, tau, extra, q, v), extra)
+        return _Start(q, v, self._free(h, t, tau, extra, q, v), extra), self._robot_geometry(q)
 
     def _robot_geometry(self, q: Array) -> _Geometry:
         robot, at = self.robot, motion(self.robot, q)
@@ -144,10 +146,10 @@ class SceneInParts(RigidLoop):
         q, v = drift(self.robot, q, v_next, 0.5 * h)
         return normalized(self.robot, q), v, np.stack(works)
 
-    def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array) -> _Start:
+    def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array) -> tuple[_Start, _Geometry]:
         robot = self._body.applied(inertia)
         q, v = drift(robot, q, v, 0.5 * h)
-        return _Start(q, v, flight(robot, h, q, v), np.zeros(_V))
+        return _Start(q, v, flight(robot, h, q, v), np.zeros(_V)), self._bodies_geometry(q, inertia)
 
     def _bodies_geometry(self, q: Array, inertia: Array) -> _Geometry:
         robot = self._body.applied(inertia)
@@ -175,20 +177,22 @@ class SceneInParts(RigidLoop):
         """Return (q, s) after a time step with impulses, (nq,) and (size,); arguments as in `RigidLoop.impact_step`."""
         t, h, part, n = float(t), float(h), self.split(s), self.robot.nv
         vectors = {"q": self.robot.nq, "v": n, "tau": n, "damping": n}
-        start = self._kernel(self._robot_start, t=(), h=(), **vectors)(t, h, q, part.v, tau, damping)
-        own = self._batch(self._bodies_start, h=(), q=(_Q,), v=(_V,), inertia=(13,))
-        others = own(h, *self._body_states(s), self._inertias)
-        bodies = self._bodies(start, others)
+        start, own = self._kernel(self._robot_start, t=(), h=(), **vectors)(t, h, q, part.v, tau, damping)
+        begin = self._batch(self._bodies_start, h=(), q=(_Q,), v=(_V,), inertia=(13,))
+        others, free = begin(h, *self._body_states(s), self._inertias)
+        bodies = self._bodies(start, own, others, free)
         memory = ContactMemory.of(part.ground_memory)
-        detected = self.tables.detect(bodies.poses, bodies.reach(h))
+        reach = bodies.reach(h)
+        detected = self.tables.detect(bodies.poses, reach)
         arguments = self._coefficients[detected.numbers], np.concatenate([start.v, others.v.ravel()]), h
-        rows, impact = impulses(self.scene.ground, bodies, detected, *arguments, h * memory.forces[detected.numbers])
+        guess = h * memory.forces[detected.numbers]
+        rows, impact = impulses(self.scene.ground, bodies, detected, *arguments, guess, reach)
         shapes = {"t": (), "h": (), "v_next": n, "start": n, "work": (), **vectors}
         end = self._kernel(self._robot_end, **shapes)
-        v_next = np.concatenate(impact.v_next)[:n]
+        v_next, v_others = impact.v_next[0][:n], impact.v_next[0][n:].reshape(-1, _V)
         q_next, v_next, works = end(t, h, start.q, start.v, v_next, part.v, tau, damping, float(impact.work))
         ends = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
-        q_others, v_others = ends(h, others.q, np.reshape(impact.v_next[len(self._robots) :], (-1, _V)))
+        q_others, v_others = ends(h, others.q, v_others)
         frames = detected.frame[np.searchsorted(detected.numbers, rows)]
         ground = memory.after_some(rows, t + 0.5 * h, h, frames, impact)
         states = np.concatenate([q_others, v_others], axis=1).ravel()
@@ -201,21 +205,28 @@ class SceneInParts(RigidLoop):
         own = _Geometry(*(part[0] for part in self._batch(self._robot_geometry, q=(self.robot.nq,))(q[None])))
         return own, self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))(others, self._inertias)
 
-    def _bodies(self, start: _Start, others: _Start) -> Bodies:
-        """Return all bodies in the middle of a step."""
-        nv, (own, free) = self.robot.nv, self._geometry(start.q, others.q)
+    @cached_property
+    def _layout(self) -> BodyLayout:
+        """The generalized velocities of all bodies in the order of `Poses`."""
+        nv, count = self.robot.nv, len(self.scene.robots) - 1
         starts = [0 if part is None else part.start for part in self._robot_of]
-        first = np.concatenate([starts, nv + _V * np.arange(len(others.q)), [0]]).astype(int)
-        is_free = np.repeat([False, True, False], [len(starts), len(others.q), 1])
+        first = np.concatenate([starts, nv + _V * np.arange(count), [0]]).astype(int)
+        is_free = np.repeat([False, True, False], [len(starts), count, 1])
+        sizes = [*(part.stop - part.start for part in self._robots), *[_V] * count]
+        articulated = np.array(list(self._touching_bodies), dtype=int)
+        return BodyLayout(first, is_free, articulated, np.cumsum([0, *sizes]), self.tables.extent)
+
+    def _bodies(self, start: _Start, own: _Geometry, others: _Start, free: _Geometry) -> Bodies:
+        """Return all bodies in the middle of a step."""
         M = own.inertia + np.diag(start.extra)
         inertia = [*(M[part, part] for part in self._robots), *free.inertia]
-        v_free = [*(start.v_free[part] for part in self._robots), *others.v_free]
         widths = [part.stop - part.start for part in self._touching_bodies.values()]
         columns = np.split(own.jacobians, np.cumsum([6 * width for width in widths])[:-1]) if widths else []
         jacobians = {
             body: J.reshape(6, width) for body, J, width in zip(self._touching_bodies, columns, widths, strict=True)
         }
-        return Bodies(_with_world(own, free), first, is_free, jacobians, inertia, v_free, self.tables.extent)
+        v_free = np.concatenate([start.v_free, others.v_free.ravel()])
+        return Bodies(_with_world(own, free), self._layout, jacobians, inertia, v_free)
 
     def poses(self, q: Array, s: Array) -> Poses:
         """Return the poses of all bodies of the scene.
@@ -244,6 +255,28 @@ class SceneInParts(RigidLoop):
             pushed, power = push_wrenches(self.robot, self.pushes, t, q, part.v)
         rate = np.zeros(self.ground_memory)
         return ExternalForces(contact, contact + pushed, points, world, rate, np.array([0.0, power]))
+
+    def contact_wrenches(self, t: Any, q: Array, s: Array) -> Array:
+        """Return the wrenches of the contact forces of `external_forces`; zero if the controller does not read them.
+
+        Args:
+            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        forces = self.forces(s)
+        pressed = np.flatnonzero(forces.any(axis=1) & self._on_robot)
+        if not (len(pressed) and self.controller.takes_wrenches):
+            return np.zeros((len(self.robot.links), 6))
+        poses = self.poses(q, s)
+        detected = self.tables.detect(poses, only=pressed)
+        world = np.zeros((len(forces), 3))
+        world[detected.numbers] = (detected.frame * forces[detected.numbers][:, :, None]).sum(axis=1)
+        return self._wrenches(poses, detected, world)
+
+    @cached_property
+    def _on_robot(self) -> Array:
+        """Whether each candidate acts on the robot, (m,)."""
+        sides = [[side is not None and side.robot == 0 for side in (c.first, c.second)] for c in self.scene.candidates]
+        return np.array([any(both) for both in sides], dtype=bool)
 
     @cached_property
     def _first_bodies(self) -> Array:

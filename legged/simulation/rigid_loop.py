@@ -33,7 +33,7 @@ from legged.dynamics.forward import accelerations
 from legged.dynamics.kinematics import kinetic_energy, potential_energy
 from legged.dynamics.passive import friction_forces
 from legged.ground.ground import Ground, refuse_round_feet
-from legged.robot.configuration import scatter_add
+from legged.robot.configuration import as_vector, scatter_add
 from legged.robot.robot import Robot
 from legged.simulation.chart import drift, normalized, velocity_product
 from legged.simulation.closed_loop import ClosedLoop
@@ -95,14 +95,13 @@ class ContactMemory(NamedTuple):
             frames: Rows n, t1, t2 of each contact frame, (m, 3, 3), dimensionless, world axes.
             impact: The impulses of the step.
         """
-        sizes = [np.sqrt(p @ p) for p in impact.p]
-        world = np.array([frame.T @ p for frame, p in zip(frames, impact.p, strict=True)]).reshape(-1, 3)
-        first = zip(self.touched, sizes, strict=True)
+        p = as_vector(list(impact.p.ravel())).reshape(-1, 3) if impact.p.dtype == object else impact.p
+        size = np.sqrt((p * p).sum(axis=1))
         return ContactMemory(
-            impact.p / h,
-            self.impulse + world,
-            np.array([np.maximum(peak, size / h) for peak, size in zip(self.peak, sizes, strict=True)]),
-            np.array([where((before == 0.0) & (size > 0.0), t, before) for before, size in first]),
+            p / h,
+            self.impulse + (frames * p[:, :, None]).sum(axis=1),
+            np.maximum(self.peak, size / h),
+            where((self.touched == 0.0) & (size > 0.0), t, self.touched),
             self.drift + h * impact.residual,
             np.maximum(self.worst, impact.residual),
         )
@@ -218,6 +217,14 @@ class RigidLoop(ClosedLoop):
             contact, contact + pushed, geometry.point, world, 0.0 * part.ground_memory, np.stack([0.0, power])
         )
 
+    def contact_wrenches(self, t: Any, q: Array, s: Array) -> Array:
+        """Return the contact wrenches [n; f] of `external_forces` for the controller, (n_links, 6), link axes.
+
+        Args:
+            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        return self.external_forces(t, q, s).contact
+
     def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array) -> Pair:
         """Return (q, s) after a time step with impulses, (nq,) and (size,).
 
@@ -273,9 +280,9 @@ class RigidLoop(ClosedLoop):
             t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        external = self.external_forces(t, q, s)
-        s = self.controller_update(t, phase, q, s, external.contact)
-        return self.impact_step(t, h, q, s, *self.step_actuation(t, h, phase, q, s, external.contact))
+        contact = self.contact_wrenches(t, q, s)
+        s = self.controller_update(t, phase, q, s, contact)
+        return self.impact_step(t, h, q, s, *self.step_actuation(t, h, phase, q, s, contact))
 
     def _free(self, h: Any, t: Any, tau: Array, extra: Array, q: Array, v: Array) -> Array:
         """Return the velocity after a step without contacts, (nv,); q is in the middle of the step."""

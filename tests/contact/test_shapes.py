@@ -101,6 +101,17 @@ def test_parallel_faces_have_four_different_contact_points(turn):
         assert np.abs(points[:, :2].mean(axis=0)).max() < 1e-12 + offset  # they hold the box in the middle
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_aligned_boxes_meet_at_their_corners_whatever_the_rounding(seed):
+    """Edges of both faces lie in each other up to rounding and cross anywhere, which must not hide the corners."""
+    rng = np.random.default_rng(seed)
+    size = 10.0 ** rng.uniform(-13, -9)
+    a, d = np.array([0.05, 0.05, 0.05]), np.array([0.0, 0.0, 0.1]) + size * rng.normal(size=3)
+    points = np.array(box_box(a, a, Rotation.from_rotvec(size * rng.normal(size=3)).as_matrix(), d).points)
+    assert np.allclose(np.abs(points), 0.05, atol=1e-8)
+    assert min(np.linalg.norm(p - q) for i, p in enumerate(points) for q in points[:i]) > 0.09
+
+
 def test_crossed_edges_touch_at_one_point():
     a = np.array([0.5, 0.1, 0.1])
     R = Rotation.from_euler("z", 90, degrees=True).as_matrix()

@@ -5,12 +5,13 @@ import pytest
 
 import legged
 from legged.contact import Box, Capsule, FreeBody, Rigid, Sphere
-from legged.contact.impulses.blocks import NewtonMatrix
+from legged.contact.bodies import contact_velocities
+from legged.contact.impulses import blocks
 from legged.contact.impulses.cone_newton import cone_projection, convex_newton
 from legged.contact.impulses.impact import target_velocity
 from legged.contact.impulses.solver import spread_group
 from legged.contact.pair_tables import Detected
-from legged.contact.touching import TouchingSystem, contact_jacobian
+from legged.contact.touching import TouchingSystem
 from legged.simulation.controller import adapt
 from legged.simulation.many_contacts import SceneInParts
 
@@ -52,7 +53,7 @@ def problem(bodies, ground):
     loop = SceneInParts(robot, started, ground, len(memory), (), [], bodies)
     s = loop.initial(v, memory)
     states = loop.states(q, s)
-    everything = loop._bodies(loop._robot_start(0.0, STEP, q, v, 0.0 * v, 0.0 * v), _others(loop, states[1:]))
+    everything = loop._bodies(*loop._robot_start(0.0, STEP, q, v, 0.0 * v, 0.0 * v), *_others(loop, states[1:]))
     found = loop.tables.detect(everything.poses)
     near = np.flatnonzero(found.gap < 0.05)
     found = Detected(*(part[near] for part in found))
@@ -71,16 +72,19 @@ def mixed():
     return problem(heap(6, 0), Rigid(0.5, self_collision=True))
 
 
-def test_products_of_blocks_are_those_of_dense_matrices(mixed):
-    system, _, _, found = mixed
+@pytest.mark.parametrize("is_small", [True, False])
+def test_products_of_blocks_are_those_of_dense_matrices(is_small, mixed, monkeypatch):
+    _, _, bodies, found = mixed
+    monkeypatch.setattr(blocks, "DENSE", 10**9 if is_small else 0)
+    system = TouchingSystem(bodies, found, np.tile([0.5, 0.0], (len(found.gap), 1)))
     rng = np.random.default_rng(1)
     M, J = system.matrices()
-    dense, k, n = J.dense(), len(found.gap), M.size
+    dense, k, n = J.dense, len(found.gap), M.size
     sizes = {columns.shape[1] for _, columns, _ in J.groups}
     assert sizes == {3, 6, 9, 12}  # an arm with itself; a body, or two arms; an arm and a body; two bodies
     inertia = np.zeros((n, n))
-    for rows, blocks in M.groups:
-        for own, block in zip(rows, blocks, strict=True):
+    for rows, matrices in M.groups:
+        for own, block in zip(rows, matrices, strict=True):
             inertia[np.ix_(own, own)] = block
     v, p, slopes = rng.normal(size=n), rng.normal(size=(4, k, 3)), rng.normal(size=(k, 3, 3))
     np.testing.assert_allclose(M @ v, inertia @ v, atol=1e-12)
@@ -89,18 +93,18 @@ def test_products_of_blocks_are_those_of_dense_matrices(mixed):
     np.testing.assert_allclose(J.velocities(v), (dense @ v).reshape(-1, 3), atol=1e-12)
     np.testing.assert_allclose(J.momentum(p), p.reshape(4, -1) @ dense, atol=1e-12)
     delassus = dense @ np.linalg.solve(inertia, dense.T)
-    blocks = [delassus[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] for i in range(k)]
-    np.testing.assert_allclose(J.diagonal(M.inverse()), blocks, atol=1e-9)
+    diagonal = [delassus[3 * i : 3 * i + 3, 3 * i : 3 * i + 3] for i in range(k)]
+    np.testing.assert_allclose(J.diagonal(M.inverse()), diagonal, atol=1e-9)
     H = inertia + sum(dense[3 * i : 3 * i + 3].T @ slopes[i] @ dense[3 * i : 3 * i + 3] for i in range(k))
-    np.testing.assert_allclose(H @ NewtonMatrix(M, J).solve(slopes, v), v, atol=1e-9)
+    np.testing.assert_allclose(H @ J.newton_direction(M, slopes, v), v, atol=1e-9)
 
 
 def test_velocities_of_contacts_are_those_of_points_of_both_bodies(mixed):
     system, _, bodies, found = mixed
     velocity = []
-    for body in range(len(bodies.first)):
-        J = bodies.jacobians.get(body, np.eye(6) if bodies.is_free[body] else np.zeros((6, 1)))
-        velocity.append(J @ np.concatenate(bodies.v_free)[bodies.first[body] :][: J.shape[1]])
+    for body in range(len(bodies.layout.first)):
+        J = bodies.jacobians.get(body, np.eye(6) if bodies.layout.is_free[body] else np.zeros((6, 1)))
+        velocity.append(J @ bodies.v_free[bodies.layout.first[body] :][: J.shape[1]])
     for k, u in enumerate(system.u_free):
         ends = []
         for body in (found.first[k], found.second[k]):
@@ -113,8 +117,8 @@ def test_robots_without_contact_are_left_out(mixed):
     _, _, bodies, found = mixed
     only = Detected(*(part[:1] for part in found))
     one = TouchingSystem(bodies, only, np.array([[0.5, 0.0]]))
-    whole = contact_jacobian(bodies, only).velocities(np.concatenate(bodies.v_free))
-    assert len(one.v_free) <= 2 < len(bodies.v_free)
+    whole = contact_velocities(bodies, only, bodies.v_free)
+    assert len(one.pattern.velocities) <= 12 < len(bodies.v_free)
     np.testing.assert_allclose(one.u_free, whole, atol=1e-12)
 
 

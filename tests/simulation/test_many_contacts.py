@@ -175,6 +175,24 @@ def test_a_scene_with_many_candidates_runs_in_parts_and_rests():
     np.testing.assert_array_equal(again.contacts.forces, run.contacts.forces)
 
 
+def test_controllers_receive_the_wrenches_of_the_contact_forces():
+    seen = []
+
+    def law(t, q, v, wrenches):
+        seen.append(wrenches)
+        return np.zeros(1)
+
+    robot, ball = arm(), FreeBody("ball", CUBE, [Sphere(0.1)], (0.145, 0.0, 0.23), velocity=(-1.0, 0.0, 0.0))
+    started, _ = adapt(law).start(robot, Rigid(), np.zeros(1), np.zeros(1))
+    loop = SceneInParts(robot, started, Rigid(), 0, (), [], [*towers(6), ball])
+    q, s = np.zeros(1), loop.initial(np.zeros(1), np.zeros(0))
+    for k in range(3):
+        q, s = loop.time_stepping(k * 1e-3, 1e-3, 0, q, s)
+        expected = loop.external_forces(0.0, q, s).contact
+        np.testing.assert_array_equal(loop.contact_wrenches(0.0, q, s), expected)
+    assert np.abs(seen[1:]).max() > 1.0
+
+
 def test_few_candidates_run_in_one_kernel():
     loop, q, s = loops(RigidLoop, arm(), Rigid(0.5, pairs=(("ball", "terrain"),)), [
         FreeBody("ball", CUBE, [Sphere(0.1)], (1.0, 0.0, 0.1))

@@ -202,14 +202,15 @@ def where(condition: Any, a: Any, b: Any) -> Any:
         An array of the broadcast shape, or a scalar if all three are scalars. An element type with a method
         `__where__(condition, a, b)`, such as `legged.taylor.Taylor`, computes the result itself.
     """
-    for x in (a, b):
+    plain = _is_plain(a) and _is_plain(b) and _is_plain(condition)
+    for x in () if plain else (a, b):
         choose = getattr(type(x), "__where__", None)
         if choose is not None:
             return choose(condition, a, b)
     if isinstance(condition, int):
         condition = as_truth(condition)
     try:
-        if any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
+        if not plain and any(isinstance(x, Expression) or np.asarray(x).dtype == object for x in (condition, a, b)):
             return _where_arrays(condition, a, b)
         result = np.where(condition, a, b)
     except (TypeError, ValueError, OverflowError) as error:
@@ -221,6 +222,13 @@ def where(condition: Any, a: Any, b: Any) -> Any:
     return result if result.ndim else result[()]
 
 
+def _is_plain(x: Any) -> bool:
+    """Return whether x is a number or an array of numbers of NumPy, which the fast path of `where` takes."""
+    kind = type(x)
+    return kind in _NUMBERS or (kind is np.ndarray and x.dtype.kind in "fb")
+
+
+_NUMBERS = frozenset((float, np.float64, np.bool_))
 _select_entries = np.frompyfunc(lambda c, a, b: fold.select(as_truth(c), as_operand(a), as_operand(b)), 3, 1)
 
 

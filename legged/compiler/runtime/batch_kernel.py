@@ -32,6 +32,7 @@ class BatchKernel:
         self.name = getattr(function, "__name__", "function")
         with gc_paused():
             self.graph: Graph = simplify(record(function, shapes))
+        self._axes = [len(shape) for _, shape in self.graph.inputs]
         self._code = BatchCode(self.graph, _no_single_state, lambda *code: None, llvm.default_target())
 
     def __call__(self, *arrays: Any) -> Any:
@@ -43,13 +44,19 @@ class BatchKernel:
         Raises:
             NotFiniteError: A result is not finite.
         """
-        pairs = zip(arrays, self.graph.inputs, strict=True)
-        checked = [(np.asarray(array, dtype=float), len(shape)) for array, (_, shape) in pairs]
-        lead = np.broadcast_shapes(*(a.shape[: a.ndim - own] for a, own in checked))
-        results = [np.empty((*lead, *shape)) for shape in self.graph.outputs]
+        given = [np.asarray(array, dtype=float, order="C") for array in arrays]
+        leads = [a.shape[: a.ndim - own] for a, own in zip(given, self._axes, strict=True)]
+        lead = max(leads, key=len, default=())
+        if any(own and own != lead for own in leads):
+            lead = np.broadcast_shapes(*leads)
+            given = [
+                np.ascontiguousarray(np.broadcast_to(a, lead + a.shape[len(own) :])) if own else a
+                for a, own in zip(given, leads, strict=True)
+            ]
+        results = [np.empty(lead + shape) for shape in self.graph.outputs]
         if 0 not in lead:
             _ = self._code.code  # loaded for a batch of any size
-            bad = self._code.run([array for array, _ in checked], results, lead)
+            bad = self._code.run_even(given, [lead if own else own for own in leads], results, lead)
             if bad >= 0:
                 raise NotFiniteError(f"a result of {self.name} is not finite for state {bad}")
         return self.graph.rebuild(iter(results))

@@ -108,6 +108,23 @@ class BatchCode:
         table = np.array([array.descriptor() for array in rows], dtype=np.int64)
         return self.run_described(count, _address(table))
 
+    def run_even(
+        self, arrays: Sequence[np.ndarray], leads: Sequence[Shape], results: Sequence[np.ndarray], lead: Shape
+    ) -> int:
+        """Compute all states as `run` does, of contiguous arrays with all leading axes or none.
+
+        Args:
+            arrays: The arguments, contiguous, of the element type, any unit and frame.
+            leads: Leading axes of each, `lead` or none.
+            results: As in `run`. lead: Lengths of the leading axes.
+        """
+        size, count = self.target.element.size, math.prod(lead)
+        steps = [size * math.prod(shape) for shape in self.shapes]
+        strides = [step if own else 0 for own, step in zip(leads, steps, strict=False)] + steps[len(leads) :]
+        rows = zip(map(_address, (*arrays, *results)), strides, strict=True)
+        table = np.array([(address, stride, 0) for address, stride in rows], dtype=np.int64)
+        return self.run_described(count, _address(table))
+
     def run_described(self, count: int, descriptors: int) -> int:
         """Compute `count` states of arrays whose descriptors are at an address; return the same as `run`."""
         chunk_count = count * self._operations // _CHUNK_OPERATIONS

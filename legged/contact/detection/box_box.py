@@ -30,6 +30,7 @@ _COS, _SIN = np.cos(0.3), np.sin(0.3)  # direction of the first corner, which is
 _ABSENT = -1e9  # [m], merit of a corner that does not exist
 _DEPTH_WEIGHT = 10.0  # weight of depth against distance, so that the deepest corner is selected
 _TINY = 1e-12  # [m], edges shorter than this cross no line
+_ON_EDGE = 1e-9  # relative distance up to which corners on an edge of the other face count as inside
 
 
 class BoxContact(NamedTuple):
@@ -267,7 +268,7 @@ def _clipped_edges(r: Array, f: Array, along: Array, across: Array) -> list[Corn
     found = []
     for middle in (f - across, f + across):
         low, high = -1.0, 1.0
-        for half, rate, x in zip(r, rates, middle[1:], strict=True):
+        for half, rate, x in zip((1.0 + _ON_EDGE) * r, rates, middle[1:], strict=True):
             one, other = (-half - x) * rate, (half - x) * rate
             low, high = np.maximum(low, np.minimum(one, other)), np.minimum(high, np.maximum(one, other))
         for t in (low, high):
@@ -284,6 +285,8 @@ def _covered_corners(r: Array, f: Array, e_1: Array, e_2: Array) -> list[Corner]
         alpha = ((y - f[1]) * e_2[2] - (z - f[2]) * e_2[1]) * inverse
         beta = ((z - f[2]) * e_1[1] - (y - f[1]) * e_1[2]) * inverse
         found.append(
-            Corner(np.maximum(np.abs(alpha), np.abs(beta)) <= 1.0, y, z, f[0] + alpha * e_1[0] + beta * e_2[0])
+            Corner(
+                np.maximum(np.abs(alpha), np.abs(beta)) <= 1.0 + _ON_EDGE, y, z, f[0] + alpha * e_1[0] + beta * e_2[0]
+            )
         )
     return found
