@@ -14,6 +14,7 @@ from controllers.locomotion.gait.schedule import ContactSchedule, contact_schedu
 from controllers.locomotion.motion import Foot, tangent_axes
 from controllers.locomotion.motion_plan import MotionPlanner
 from controllers.locomotion.started_locomotion import StartedLocomotion
+from controllers.locomotion.torques.tasks import WholeBodyModel
 from controllers.locomotion.torques.whole_body import JointLimits
 from controllers.locomotion.velocity_command import Command
 from legged import arguments
@@ -108,7 +109,8 @@ class Locomotion:
         hips, lengths = np.array([leg.hip for leg in home.legs]), np.array([leg.length for leg in home.legs])
         steps = FootstepLaw(stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)))
         inertia = _inertia(robot, q)
-        planner = MotionPlanner(robot, feet, home.angles, inertia, height, gravity, JointLimits.of(robot))
+        legs = _leg_inertias(robot, q, feet)
+        planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, gravity, JointLimits.of(robot))
         schedules = self._schedules(robot, stances, planner.time_unit)
         return StartedLocomotion(
             robot, home, planner, steps, schedules, self.command, self.rate, self.friction, self.clearance, self.terrain
@@ -154,3 +156,19 @@ def _inertia(robot: Robot, q: Array) -> Array:
     turns = [robot.base.velocity(q[: robot.base.nq], axis, np.zeros(3)) for axis in np.eye(3)]
     joints = np.zeros(robot.nj)
     return np.array([momentum(robot, q, np.concatenate([turn, joints]))[:3] for turn in turns]).T
+
+
+def _leg_inertias(robot: Robot, q: Array, feet: tuple[Foot, ...]) -> Array:
+    """Return the angular momentum per velocity of each foot at a fixed base, (n, 3, 3), [kg m], base axes.
+
+    Feet move without rotation, flat ones, or with the smallest joint velocities.
+    """
+    model, found = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
+    for foot in feet:
+        columns = [robot.base.nv + k for k in foot.columns]
+        J = model.point(foot.link, foot.sole).J[:, columns]
+        J = J if foot.is_flat else J[3:]
+        v = np.zeros((3, robot.nv))
+        v[:, columns] = np.linalg.lstsq(J, np.eye(len(J))[:, -3:], rcond=1e-6)[0].T
+        found.append(np.array([momentum(robot, q, row)[:3] for row in v[:2]] + [np.zeros(3)]).T)
+    return np.array(found)

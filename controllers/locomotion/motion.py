@@ -105,6 +105,7 @@ class FeetMotion(NamedTuple):
         contact: 1 for each foot that stands on the ground, (n,).
         stance: 1 for each foot that is to stand, (n,).
         swings: Desired motion of each foot in the air, (n,).
+        places: Last place of contact of each foot, (n, 3), [m], world axes.
         footsteps: Next landing place of each foot, (n, 3), [m], world axes.
         normals: Unit normal of the ground at each foot, (n, 3), dimensionless, world axes.
     """
@@ -113,6 +114,7 @@ class FeetMotion(NamedTuple):
     contact: Sequence[Any]
     stance: Sequence[Any]
     swings: Sequence[Swing]
+    places: Sequence[Array]
     footsteps: Sequence[Array]
     normals: Sequence[Array]
 

@@ -27,7 +27,7 @@ from controllers.locomotion.torques.whole_body import Contact, JointLimits, Resu
 from legged.compiler.ir import where
 from legged.robot.robot import Robot
 from legged.rotations import rotation_error
-from legged.spatial import Array
+from legged.spatial import Array, factor_symmetric, solve_factored
 
 HORIZON = 10
 """Number of steps of predictive control."""
@@ -35,7 +35,9 @@ _STEP = 0.28  # [sqrt(h / g)], duration of a step
 _ITERATIONS = 6  # of predictive control, which starts from the last plan
 _POSITION = 0.1  # [h], tolerated error of the center of mass
 _VELOCITY = 0.2  # [sqrt(g h)], tolerated error of its velocity
+_VELOCITY_ON_SOLES = 0.1  # the same on flat feet, beyond whose soles the center of pressure cannot move to correct it
 _FOOT = 6.0  # [sqrt(g / h)], natural frequency of swinging feet
+_FLAT_FOOT = 0.05  # weight of the path of a flat foot; at 1 a leg that is stretched at its lift-off turns the base
 _POSTURE = 3.0  # [sqrt(g / h)], natural frequency of joints that no other task determines
 _LEGS, _OTHERS = 1e-3, 0.1  # weights of the posture: joints of legs, which other tasks determine, and all others
 _BASE = 3.0  # [sqrt(g / h)], natural frequency of the base's orientation
@@ -52,6 +54,8 @@ class MotionPlanner:
         feet: Its feet.
         posture: Joint positions that no other task determines, (nj,), [rad] or [m].
         inertia: Of the standing robot about its center of mass, (3, 3), [kg m^2], base axes.
+        leg_inertias: Angular momentum of the standing robot about its center of mass per velocity of each foot relative
+            to the base, (n, 3, 3), [kg m], base axes.
         height: Of the center of mass over the ground, [m].
         gravity: Magnitude, [m/s^2].
         limits: Limits of the joints.
@@ -61,6 +65,7 @@ class MotionPlanner:
     feet: tuple[Foot, ...]
     posture: Array
     inertia: Array
+    leg_inertias: Array
     height: float
     gravity: float
     limits: JointLimits
@@ -72,6 +77,16 @@ class MotionPlanner:
         Moments of flat feet determine the angular momentum. The forces of two point feet leave one component free.
         """
         return all(foot.is_flat for foot in self.feet)
+
+    @property
+    def pivot(self) -> float:
+        """Height over the center of mass of the point about which a body that moves over its feet has no momentum, [m].
+
+        At a velocity u over feet at rest the legs turn back. The angular momentum is - sum of A_i u about the center of
+        mass, and zero about this point. The height is zero for robots whose base is planned.
+        """
+        A = self.leg_inertias.sum(axis=0)
+        return float(A[0, 1] - A[1, 0]) / (2.0 * self.robot.mass) if self.plans_average else 0.0
 
     @property
     def time_unit(self) -> float:
@@ -102,6 +117,10 @@ class MotionPlanner:
         arms, active = self._contact_points(body, reference, state, feet, h)
         points = [normal for foot, normal in zip(self.feet, feet.normals, strict=True) for _ in foot.contacts]
         turn, zero = reference.yaw_rate, 0.0 * reference.yaw_rate
+        turns = [(np.stack([zero, zero, (k + 1.0) * h * turn]), np.stack([zero, zero, turn])) for k in range(HORIZON)]
+        velocity = _VELOCITY_ON_SOLES if self.plans_average else _VELOCITY
+        if self.plans_average:
+            turns = self._with_legs(turns, reference, state, feet, h)
         problem = Problem(
             position=body.position,
             velocity=body.velocity,
@@ -109,8 +128,8 @@ class MotionPlanner:
             angular_velocity=body.angular_velocity,
             positions=np.array([position for position, _ in ends]),
             velocities=np.array([velocity for _, velocity in ends]),
-            orientations=np.array([np.stack([zero, zero, (k + 1.0) * h * turn]) for k in range(HORIZON)]),
-            angular_velocities=np.array([np.stack([zero, zero, turn + zero])] * HORIZON),
+            orientations=np.array([angle for angle, _ in turns]),
+            angular_velocities=np.array([rate for _, rate in turns]),
             mass=self.robot.mass,
             inertia=body.rotation @ self.inertia @ body.rotation.T,
             gravity=self.robot.gravity,
@@ -120,12 +139,43 @@ class MotionPlanner:
             friction=friction,
             most=np.inf,
             weights=suited_weights(
-                self.robot.mass, self.height, self.gravity, len(points), position=_POSITION, velocity=_VELOCITY
+                self.robot.mass, self.height, self.gravity, len(points), position=_POSITION, velocity=velocity
             ),
             time_step=h,
         )
         start = where(guess[0, 5] > 0.0, guess, nominal_wrenches(problem))
         return predictive_control(problem, start, _ITERATIONS)
+
+    def _with_legs(
+        self, turns: list[tuple[Array, Array]], reference: BodyReference, state: GaitState, feet: FeetMotion, h: float
+    ) -> list[tuple[Array, Array]]:
+        """Return rotation vectors and average angular velocities with which the base, not the average, is to move.
+
+        About the pivot the angular momentum is I omega + sum of A_i u_i with the angular velocity omega of the base and
+        the velocity u_i of each foot, so that the average angular velocity exceeds omega by I^-1 times the sum.
+
+        Args:
+            turns: (rotation vector, [rad], angular velocity, [rad/s]) of the base at the end of each step, (3,) each.
+            reference: As in `plan`. state: As in `plan`. feet: As in `plan`. h: Duration of a step, [s].
+        """
+        R, factors = reference.rotation, factor_symmetric(self.inertia)
+        legs = [np.array([solve_factored(factors, column) for column in A.T]).T for A in self.leg_inertias]
+
+        def moved(time: Any) -> tuple[Array, Array]:
+            total, rate = np.zeros(3), np.zeros(3)
+            rows = zip(legs, feet.places, feet.footsteps, state.swings_after(time), strict=True)
+            for leg, start, end, ((s1, ds1), (s2, ds2)) in rows:
+                first, second = end - start, reference.velocity * state.period
+                total = total + leg @ (R.T @ (first * s1 + second * s2))
+                rate = rate + leg @ (R.T @ (first * ds1 + second * ds2))
+            return R @ total, R @ rate
+
+        begin = moved(0.0)[0]
+        found = []
+        for k, (angle, rate) in enumerate(turns):
+            own, its_rate = moved((k + 1.0) * h)
+            found.append((angle + own - begin, rate + its_rate))
+        return found
 
     def _contact_points(
         self,
@@ -141,7 +191,7 @@ class MotionPlanner:
         for k in range(HORIZON):
             middle = (k + 0.5) * h
             moved = reference.after(middle)[0] - start
-            center = body.position + np.array([moved[0], moved[1], 0.0])
+            center = body.position + np.array([moved[0], moved[1], self.pivot])
             early, late = state.stance_after((k + 0.25) * h), state.stance_after((k + 0.75) * h)
             row, fractions = [], []
             for i, foot in enumerate(self.feet):
@@ -185,7 +235,9 @@ class MotionPlanner:
         model = WholeBodyModel(self.robot, q, np.zeros(self.robot.nv))
         zero, one, up = np.zeros(3), [1.0] * count, [np.array([0.0, 0.0, 1.0])] * count
         plan = Plan(np.zeros((HORIZON, n, 3)), np.zeros((HORIZON, 6)), zero, zero, 0.0, 0.0)
-        feet = FeetMotion([zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, up)
+        feet = FeetMotion(
+            [zero] * count, one, one, [Swing(zero, zero, zero)] * count, [zero] * count, [zero] * count, up
+        )
         still = Sway(0.0, np.zeros((0, 2)), np.zeros((0, 2)))
         reference = BodyReference(zero, zero, np.eye(3), 0.0, np.array([1.0, 0.0]), still)
         contacts, tasks = self._program(model, plan, reference, feet, 0.5)
@@ -212,15 +264,15 @@ class MotionPlanner:
             base = Tracking(
                 np.stack([zero, zero, turn]), 0.0, (_BASE**2 * w * w, 2 * _BASE * w), _BASE_WEIGHT * self.height**2
             )
-            tasks.append(average_angular_velocity(model, R @ self.inertia @ R.T, angular))
+            tasks.append(average_angular_velocity(model, R @ self.inertia @ R.T, angular, self.pivot))
             tasks.append(link_orientation(model, 0, reference.rotation, base))
         else:
             tasks.append(link_orientation(model, 0, np.eye(3), angular))
         down = np.array([0.0, 0.0, -_SEARCH * np.sqrt(self.gravity * self.height)])
-        gains = (_FOOT**2 * w * w, 2 * _FOOT * w)
+        gains, free = (_FOOT**2 * w * w, 2 * _FOOT * w), _FLAT_FOOT if self.plans_average else 1.0
         rows = zip(self.feet, feet.contact, feet.stance, feet.swings, feet.normals, strict=True)
         for foot, touches, stands, swing, normal in rows:
-            axes, weight = tangent_axes(normal, reference.rotation[:, 0]), 1.0 - touches
+            axes, weight = tangent_axes(normal, reference.rotation[:, 0]), free * (1.0 - touches)
             for i in foot.contacts:
                 point = self.robot.contacts[i]
                 force = plan.forces[0][len(contacts)]

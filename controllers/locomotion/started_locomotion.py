@@ -24,14 +24,20 @@ from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
 from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
 from controllers.locomotion.torques.tasks import WholeBodyModel
-from controllers.locomotion.velocity_command import Command, limited_command, read_command
+from controllers.locomotion.velocity_command import (
+    ACCELERATION,
+    ACCELERATION_ON_TWO,
+    Command,
+    limited_command,
+    read_command,
+)
 from controllers.zero_order_hold import is_sample_time, sample_times
 from legged.compiler.ir import where
 from legged.compiler.ir.expression import Expression
 from legged.dynamics.kinematics import center_of_mass, momentum, point_motion
 from legged.ground.terrain import Terrain
 from legged.robot.robot import Robot
-from legged.spatial import Array, join, solve_symmetric
+from legged.spatial import Array, cross, join, solve_symmetric
 
 # Dimensionless parameters, in units of the height h of the center of mass, the mass m and gravity g:
 _TRAVEL = 1.1  # [h], distance that the body moves in a stance, from which on the period becomes shorter
@@ -186,10 +192,14 @@ class StartedLocomotion:
         model = WholeBodyModel(robot, q, v)
         spin = model.point(0).twist[:3]
         if self.planner.plans_average:
-            spin = solve_symmetric(R @ self.planner.inertia @ R.T, total[:3])
+            arm = np.array([0.0, 0.0, self.planner.pivot])
+            spin = solve_symmetric(R @ self.planner.inertia @ R.T, total[:3] - cross(arm, total[3:]))
         body = BodyState(mass, total[3:] / robot.mass, R, spin)
         feet = np.array([model.point(foot.link, foot.sole).position for foot in self.planner.feet])
-        limited = limited_command(self._command(t, memory, command), memory.command, self.height, self.gravity, dt)
+        most = ACCELERATION_ON_TWO if len(self.planner.feet) == 2 else ACCELERATION
+        limited = limited_command(
+            self._command(t, memory, command), memory.command, self.height, self.gravity, dt, most
+        )
         state, contact = self._gait(t, limited, wrenches, memory, feet, body)
         active = [where(c > 0.0, 1.0, 0.0) for c in contact]
         places = [where(k > 0.5, p, old) for k, p, old in zip(active, feet, memory.places, strict=True)]
@@ -200,7 +210,7 @@ class StartedLocomotion:
         path = advanced_path(memory.path, limited, mass, sway, _DRIFT * self.height, dt)
         reference = body_reference(path, limited, plane, mass, self.height, sway)
         normals = [self._normal(place, plane) for place in places]
-        motion = FeetMotion(list(feet), active, state.stance, swings, footsteps, normals)
+        motion = FeetMotion(list(feet), active, state.stance, swings, places, footsteps, normals)
         plan = self.planner.plan(body, reference, state, motion, memory.friction, memory.wrenches)
         found = self.planner.torques(model, plan, reference, motion, memory.friction, memory.iterate)
         return memory._replace(

@@ -13,7 +13,10 @@ from legged.checked import checked
 from legged.errors import ShapeError
 from legged.spatial import Array
 
-_ACCELERATION = 0.15  # [g], largest change of the commanded velocity
+ACCELERATION = 0.15
+"""Largest change of the commanded velocity, [g]."""
+ACCELERATION_ON_TWO = 0.05
+"""The same for two feet, [g]. A robot that stands on two accelerates as far as its center of pressure moves back."""
 _YAW_ACCELERATION = 0.2  # [g / h]
 _CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height and pitch
 
@@ -82,7 +85,9 @@ def read_command(command: Any) -> Array:
     return command
 
 
-def limited_command(wanted: Array, last: Array, height: float, gravity: float, dt: float) -> Array:
+def limited_command(
+    wanted: Array, last: Array, height: float, gravity: float, dt: float, acceleration: float = ACCELERATION
+) -> Array:
     """Return a command with bounded rates, (5,), units of `Command`.
 
     Args:
@@ -91,9 +96,10 @@ def limited_command(wanted: Array, last: Array, height: float, gravity: float, d
         height: Height h of the center of mass of the standing robot, [m].
         gravity: Magnitude g, [m/s^2].
         dt: Time step, [s].
+        acceleration: Largest change of the velocity, [g].
     """
     g, h = gravity, height
-    rates = [_ACCELERATION * g, _ACCELERATION * g, _YAW_ACCELERATION * g / h]
+    rates = [acceleration * g, acceleration * g, _YAW_ACCELERATION * g / h]
     rates += [_CLIMB * np.sqrt(g * h), _PITCH * np.sqrt(g / h)]
     pairs = zip(wanted, last, rates, strict=True)
     return np.stack([b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs])

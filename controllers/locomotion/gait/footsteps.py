@@ -107,7 +107,8 @@ class FootstepLaw:
             velocity: Commanded velocity, (2,), [m/s], heading axes.
             yaw_rate: Commanded rate of the heading, [rad/s].
         """
-        samples = [where(stands, 1.0, 0.0) * p for p, stands in self._pressures(state, velocity, yaw_rate)]
+        cyclic = state._replace(walking=1.0, planted=np.zeros(len(state.planted)))
+        samples = [where(stands, 1.0, 0.0) * p for p, stands in self._pressures(cyclic, velocity, yaw_rate)]
         w = 2.0 * np.pi / state.period
         cosines, sines = [], []
         for n in range(1, _HARMONICS + 1):
@@ -116,19 +117,20 @@ class FootstepLaw:
             gain = state.walking * (2.0 / _SAMPLES) / (1.0 + ratio * ratio)
             cosines.append(gain * sum_of(x * p for x, p in zip(np.cos(angles).tolist(), samples, strict=True)))
             sines.append(gain * sum_of(x * p for x, p in zip(np.sin(angles).tolist(), samples, strict=True)))
-        return Sway(w, np.array(cosines), np.array(sines))
+        left = reduce(np.minimum, state.time_to_lift_off)
+        return Sway(w, np.array(cosines), np.array(sines), self.omega, where(state.starts > 0.5, left, 0.0))
 
     def _pressures(self, state: GaitState, velocity: Array, yaw_rate: Any) -> list[tuple[Array, Any]]:
         """Return (nominal center of pressure, (2,), heading axes; whether a foot stands) over a cycle from now on."""
         found = []
         for k in range(_SAMPLES):
-            phase = state.phase + (k + 0.5) / _SAMPLES
+            share = (k + 0.5) / _SAMPLES
             total, count = np.zeros(2), 0.0
-            for place, touchdown, duty in zip(self.stances, state.touchdowns, state.duty, strict=True):
-                s = phase - touchdown
+            rows = zip(self.stances, state.local, state.duty, state.stance_after(share * state.period), strict=True)
+            for place, s, duty, stands in rows:
+                s = s + share
                 s = s - np.floor(s)
-                stands = where(s < duty, 1.0, 0.0)
-                ahead = self._advance(place, velocity, yaw_rate, (0.5 * duty - s) * state.period)
+                ahead = self._advance(place, velocity, yaw_rate, (0.5 * duty - np.minimum(s, duty)) * state.period)
                 total = total + stands * (place + ahead)
                 count = count + stands
             found.append((total / np.maximum(count, 1.0), count > 0.5))
@@ -264,11 +266,16 @@ class Sway(NamedTuple):
         frequency: w, [rad/s].
         cosines: (N, 2), [m], heading axes.
         sines: (N, 2), [m], heading axes.
+        omega: sqrt(g / h), [1/s].
+        start: Time from now at which it begins, [s]: the first lift-off of a robot that starts to walk. Before, the
+            divergent component grows to that of the sway over a center of pressure between the feet.
     """
 
     frequency: Any
     cosines: Array
     sines: Array
+    omega: float = 1.0
+    start: Any = 0.0
 
     def after(self, time: Any) -> tuple[Array, Array]:
         """Return (position, velocity) after a time from now, (2,) each, [m] and [m/s], heading axes.
@@ -276,13 +283,16 @@ class Sway(NamedTuple):
         Args:
             time: [s].
         """
-        c1, s1 = np.cos(self.frequency * time), np.sin(self.frequency * time)
+        late = np.maximum(time, self.start)
+        c1, s1 = np.cos(self.frequency * late), np.sin(self.frequency * late)
         c, s, position, velocity = 1.0, 0.0, np.zeros(2), np.zeros(2)
         for n, (a, b) in enumerate(zip(self.cosines, self.sines, strict=True), 1):
             c, s = c * c1 - s * s1, s * c1 + c * s1  # cos(n w t), sin(n w t)
             position = position + c * a + s * b
             velocity = velocity + (n * self.frequency) * (c * b - s * a)
-        return position, velocity
+        begun = where(time >= self.start, 1.0, 0.0)
+        before = 0.5 * np.exp(self.omega * (time - late)) * (position + velocity / self.omega)
+        return begun * position + (1.0 - begun) * before, begun * velocity + (1.0 - begun) * self.omega * before
 
 
 class GroundPlane(NamedTuple):

@@ -15,10 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from controllers.locomotion.gait.swing import forward_profile
 from legged import arguments
 from legged.arguments import known_name
 from legged.checked import checked
@@ -143,6 +145,29 @@ class GaitState(NamedTuple):
             found.append(where(self.walking > 0.5, walking, stopped))
         return found
 
+    def swings_after(self, time: Any) -> list[tuple[tuple[Any, Any], tuple[Any, Any]]]:
+        """Return (distance, its rate) of the present or next swing and of the one after it, for each foot, (n,).
+
+        Distances grow from 0 at lift-off to 1 at touchdown, see `forward_profile`; rates are in 1/s.
+
+        Args:
+            time: From now, number or traced, [s], not negative and at most a period.
+        """
+        found = []
+        for s, planted, duty in zip(self.local, self.planted, self.duty, strict=True):
+            length = np.maximum(1.0 - duty, 1e-6)
+            rate = 1.0 / (length * self.period)
+            swings = []
+            for lift_off, share in (
+                (duty, where(s < duty, self.walking, 1.0 - planted)),
+                (1.0 + duty, self.walking),
+            ):
+                x = np.minimum(np.maximum((s + time / self.period - lift_off) / length, 0.0), 1.0)
+                distance, speed, _ = forward_profile(x, rate)
+                swings.append((share * distance, share * speed))
+            found.append((swings[0], swings[1]))
+        return found
+
     @property
     def swing_progress(self) -> list[Any]:
         """Fraction of the swing that has passed, from 0 to 1 for a foot that swings, (n,)."""
@@ -162,6 +187,11 @@ class GaitState(NamedTuple):
             left = where(s < duty, duty - s, 1.0 + duty - s) * self.period
             found.append(where((self.walking > 0.5) & (duty < 1.0), left, _FOREVER))
         return found
+
+    @property
+    def starts(self) -> Any:
+        """1 if the robot is to walk and no foot has lifted off since it stood, 0 otherwise."""
+        return reduce(lambda a, b: a * b, self.planted, self.walking)
 
     def stance_time(self) -> list[Any]:
         """Return the duration of each foot's stance, (n,), [s]."""

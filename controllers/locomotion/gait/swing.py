@@ -45,7 +45,7 @@ def swing_path(progress: Any, duration: Any, start: Array, end: Array, peak: Any
         peak: Largest height, [m], world z.
     """
     rate = 1.0 / duration
-    s, ds, dds = _trapezoid(progress, rate)
+    s, ds, dds = forward_profile(progress, rate)
     rises = progress < 0.5
     half, dhalf, ddhalf = _rise(where(rises, 2.0 * progress, 2.0 * progress - 1.0), 2.0 * rate)
     step, base = end[:2] - start[:2], where(rises, start[2], peak)
@@ -102,8 +102,13 @@ def _rise(x: Any, rate: Any) -> tuple[Any, Any, Any]:
     return x * x * x * (10.0 - x * (15.0 - 6.0 * x)), 30.0 * y * y * rate, 60.0 * y * (1.0 - 2.0 * x) * rate * rate
 
 
-def _trapezoid(x: Any, rate: Any) -> tuple[Any, Any, Any]:
-    """Return the distance from 0 to 1, velocity and acceleration of a trapezoidal velocity profile; as in `_rise`."""
+def forward_profile(x: Any, rate: Any) -> tuple[Any, Any, Any]:
+    """Return the distance from 0 to 1, velocity and acceleration of a trapezoidal velocity profile; as in `_rise`.
+
+    Args:
+        x: Fraction of the swing that has passed, from 0 to 1.
+        rate: Swings per time, [1/s].
+    """
     peak = 1.0 / (1.0 - _RAMP)
     late, near = x > 0.5, np.minimum(x, 1.0 - x)
     ramps = near < _RAMP

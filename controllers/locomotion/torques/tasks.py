@@ -223,7 +223,9 @@ def angular_momentum(
     return Task(A / robot.mass, (-gain * (A @ v) - bias) / robot.mass, weight, level)
 
 
-def average_angular_velocity(model: WholeBodyModel, inertia: Array, tracking: Tracking = _DEFAULT) -> Task:
+def average_angular_velocity(
+    model: WholeBodyModel, inertia: Array, tracking: Tracking = _DEFAULT, above: float = 0.0
+) -> Task:
     """Return the task that the average angular velocity I^-1 L follows a reference, without feedback of orientation.
 
     L is the angular momentum about the center of mass. The contact forces alone determine its rate, so that motions of
@@ -233,15 +235,20 @@ def average_angular_velocity(model: WholeBodyModel, inertia: Array, tracking: Tr
         model: The robot's model.
         inertia: I, of the robot with fixed joints about its center of mass, (3, 3), [kg m^2], world axes.
         tracking: Velocities are angular velocities, (3,), [rad/s], world axes. Its first gain has no effect.
+        above: L is the angular momentum about the point at this height over the center of mass, [m].
 
     Source:
         D. E. Orin, A. Goswami, "Centroidal momentum matrix of a humanoid robot", IROS 2008, for the average velocity.
     """
     robot, q, v = model.robot, model.q, model.v
     factors = factor_symmetric(inertia)
-    A = momentum_matrix(robot, q)[:3]
-    J = np.array([solve_factored(factors, column) for column in A.T]).T
-    bias = solve_factored(factors, momentum_rate(robot, q, v, np.zeros(robot.nv))[:3])
+    A, rate, arm = (
+        momentum_matrix(robot, q),
+        momentum_rate(robot, q, v, np.zeros(robot.nv)),
+        np.array([0.0, 0.0, above]),
+    )
+    J = np.array([solve_factored(factors, column[:3] - cross(arm, column[3:])) for column in A.T]).T
+    bias = solve_factored(factors, rate[:3] - cross(arm, rate[3:]))
     return tracking.task(J, np.zeros(3), J @ v, bias)
 
 

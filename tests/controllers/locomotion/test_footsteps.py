@@ -86,7 +86,9 @@ def test_the_periodic_motion_of_a_trot_and_of_a_biped_is_that_of_the_closed_form
         schedule = contact_schedule(name, FEET[n], 1.0 / OMEGA)
         schedule = ContactSchedule(schedule.period, 0.5, schedule.touchdowns)
         T = 0.5 * schedule.period
-        state = GaitState.standing(schedule)._replace(phase=0.0, walking=1.0)  # the first foot touches down
+        state = GaitState.standing(schedule)._replace(
+            phase=0.0, walking=1.0, planted=np.zeros(n)
+        )  # the first foot lands
         x, y = law(n).nominal_divergence(state, np.array([v, 0.0]), 0.0)
         ahead = v / OMEGA + x - v * T / 2.0  # xi minus the foot
         assert ahead == pytest.approx(v * T / np.expm1(OMEGA * T), rel=0.02)  # error of 20 samples of a cycle
@@ -214,7 +216,7 @@ def test_the_plane_of_the_feet_is_the_slope_and_level_across_a_line_of_feet():
 )
 def test_the_sway_of_a_gait_is_the_periodic_motion_of_the_pendulum_over_its_feet(name, n, velocity, error):
     steps, schedule = law(n), contact_schedule(name, FEET[n], 1.0 / OMEGA)
-    state = GaitState.standing(schedule)._replace(walking=1.0)
+    state = GaitState.standing(schedule)._replace(walking=1.0, planted=np.zeros(n))
     sway = steps.sway(state, np.array(velocity), 0.2)
     position, rate = sway.after(0.0)
     divergence = steps.nominal_divergence(state, np.array(velocity), 0.2)  # exact for pressures constant in pieces
@@ -277,6 +279,31 @@ def test_the_sway_of_the_center_of_mass_turns_with_the_heading():
     step = 1e-5  # [s], for the derivative of a sine with 6 rad/s, exact to (6 step)^2 of 0.2 m/s
     one, other = sway.after(0.2 - step)[0], sway.after(0.2 + step)[0]
     np.testing.assert_allclose((other - one) / (2.0 * step), sway.after(0.2)[1], atol=1e-9)
+
+
+@pytest.mark.parametrize(("name", "n"), [("walk", 2), ("pace", 4), ("trot", 4)])
+def test_before_the_first_lift_off_the_reference_moves_over_a_pressure_between_the_feet_to_the_sway(name, n):
+    steps, schedule = law(n), contact_schedule(name, FEET[n], 1.0 / OMEGA)
+    state = GaitState.standing(schedule)
+    sway = steps.sway(state._replace(walking=1.0), np.array([0.3, 0.0]), 0.0)
+    left = min(state._replace(walking=1.0).time_to_lift_off)
+    assert sway.start == pytest.approx(left)
+    times = np.linspace(0.0, left - 1e-9, 50)
+    places, rates = (np.array(x) for x in zip(*(sway.after(t) for t in times), strict=True))
+    np.testing.assert_allclose(np.gradient(rates, times, axis=0)[1:-1], OMEGA**2 * places[1:-1], rtol=1e-2, atol=1e-9)
+    (before, slow), (after, fast) = sway.after(left - 1e-9), sway.after(left)
+    np.testing.assert_allclose(before + slow / OMEGA, after + fast / OMEGA, atol=1e-6)  # [m], no jump of xi
+    walking = state._replace(walking=1.0, planted=np.zeros(n))
+    assert steps.sway(walking, np.array([0.3, 0.0]), 0.0).start == 0.0
+
+
+def test_a_foot_that_waits_for_its_first_swing_carries_the_pressure_that_is_expected():
+    steps, schedule = law(2), contact_schedule("walk", FEET[2], 1.0 / OMEGA)
+    start = GaitState.standing(schedule)._replace(walking=1.0)
+    left = min(start.time_to_lift_off) - 1e-9
+    late = start._replace(phase=start.phase + left / start.period)
+    expected = steps.nominal_divergence(late, np.zeros(2), 0.0)[1] * np.exp(-OMEGA * left)
+    assert steps.nominal_divergence(start, np.zeros(2), 0.0)[1] == pytest.approx(expected, abs=5e-3)  # [m], samples
 
 
 def test_heights_between_two_places_are_those_at_equal_distances():

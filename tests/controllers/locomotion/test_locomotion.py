@@ -15,6 +15,7 @@ from controllers import Command, ContactSchedule, Locomotion
 from controllers.locomotion.gait.footsteps import Sway, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.motion import BodyReference
+from controllers.locomotion.torques.tasks import WholeBodyModel
 from legged.errors import DefinitionError
 from legged.ground import Slope, Stairs
 
@@ -167,7 +168,7 @@ def test_anymal_c_trots_at_one_meter_per_second_within_the_speed_limits_of_its_j
 
 @pytest.mark.slow
 @needs_files
-@pytest.mark.parametrize("command", [(0.2, 0.0), (0.5, 0.0), (0.0, 0.1)])
+@pytest.mark.parametrize("command", [(0.2, 0.0), (0.5, 0.0), (0.75, 0.0), (0.0, 0.1), (0.0, 0.22)])
 def test_g1_walks_at_the_commanded_velocity(command):
     robot, state, sim = simulation("g1/g1_29dof_rev_1_0", "walk")
     law, memory = Locomotion("walk", None).start(robot, None, *state)
@@ -179,6 +180,48 @@ def test_g1_walks_at_the_commanded_velocity(command):
     sim.step(np.array([*command, 0.0, 0.0, 0.0]), n=steps)
     assert not sim.fallen, f"fell at {sim.t:.2f} s: {sim.reasons}"
     assert (sim.q[4:6] - start) / (steps * STEP.step) == pytest.approx(command, abs=0.005 + 0.05 * max(command))
+
+
+@pytest.mark.slow
+@needs_files
+def test_g1_starts_without_bending_its_waist_far_or_raising_its_arms():
+    robot, state, sim = simulation("g1/g1_29dof_rev_1_0", "walk")
+    started, _ = Locomotion("walk", None).start(robot, None, *state)
+    legs = {k for foot in started.planner.feet for k in foot.columns}
+    others = [k for k in range(robot.nj) if k not in legs]
+    sim.reset(*state)
+    bent = []
+    while sim.t < 2.0:
+        sim.step(np.array([0.4, 0.0, 0.0, 0.0, 0.0]), n=10)
+        bent.append(np.abs(sim.q[7:] - state[0][7:])[others])
+    names = [joint.name for joint in robot.joints]
+    arms = [i for i, k in enumerate(others) if "waist" not in names[k]]
+    assert np.max(bent) < 0.5  # [rad]; 1.6 rad while the plan did not know the momentum of the legs
+    assert np.array(bent)[:, arms].max() < 0.35
+
+
+@needs_files
+def test_the_momentum_of_a_body_over_its_feet_is_that_of_its_rotation_and_of_its_feet():
+    robot = legged.load(FILES["g1/g1_29dof_rev_1_0"])
+    law = Locomotion("walk")
+    q, v = law.initial_state(robot)
+    planner = law.start(robot, None, q, v)[0].planner
+    rng, n0 = np.random.default_rng(0), robot.base.nv
+    turn, body = 0.1 * rng.normal(size=3), np.append(0.1 * rng.normal(size=2), 0.0)
+    steps = np.column_stack([0.1 * rng.normal(size=(2, 2)), np.zeros(2)])  # [m/s], of the feet
+    v[:n0] = robot.base.velocity(q[:7], turn, np.zeros(3))
+    model = WholeBodyModel(robot, q, v)
+    rigid = legged.momentum(robot, q, v)[:3]
+    np.testing.assert_allclose(rigid, planner.inertia @ turn, atol=1e-12)  # [kg m^2/s]
+    v[:] = 0.0
+    for foot, step in zip(planner.feet, steps, strict=True):
+        columns = [n0 + k for k in foot.columns]
+        v[columns] = np.linalg.solve(model.point(foot.link, foot.sole).J[:, columns], np.append(np.zeros(3), step))
+    legs = sum(A @ u for A, u in zip(planner.leg_inertias, steps, strict=True))
+    np.testing.assert_allclose(legged.momentum(robot, q, v)[:3], legs, atol=1e-12)
+    moving = -planner.leg_inertias.sum(axis=0) @ body  # of a body that moves over feet at rest
+    about = moving - np.cross([0.0, 0.0, planner.pivot], robot.mass * body)
+    assert np.abs(about[:2]).max() < 0.1 * np.abs(moving[:2]).max()
 
 
 @pytest.mark.slow

@@ -76,6 +76,26 @@ def test_the_forecast_agrees_with_what_follows(walk):
                 assert start.stance_after(ahead) == state.stance or start.stance_after(ahead - 1e-6) == state.stance
 
 
+@pytest.mark.parametrize("phase", [0.05, 0.4, 0.7, 0.95])
+def test_swings_of_the_next_cycle_move_the_feet_that_do_not_stand(phase):
+    schedule = ContactSchedule(0.8, 0.6, [0.0, 0.5])
+    state = GaitState(phase, 1.0, np.zeros(2), schedule.period, np.array(schedule.duty), np.array(schedule.touchdowns))
+    times = np.linspace(0.0, 0.799, 400)
+    rows = np.array([state.swings_after(t) for t in times])  # (times, feet, swing, distance and rate)
+    stance = np.array([state.stance_after(t) for t in times])
+    assert np.all((rows[:, :, :, 1].sum(axis=2) > 0.0) <= (stance < 0.5))
+    np.testing.assert_allclose(np.gradient(rows[..., 0], times, axis=0)[1:-1], rows[1:-1, ..., 1], atol=0.05)
+    assert rows[-1, :, :, 0].sum(axis=1) - rows[0, :, :, 0].sum(axis=1) == pytest.approx(1.0, abs=1e-2)
+
+
+def test_a_foot_that_is_planted_makes_its_next_swing_alone():
+    schedule = ContactSchedule(0.8, 0.6, [0.0, 0.5])
+    state = GaitState.standing(schedule)._replace(walking=1.0)
+    waits = int(np.argmax(np.array(state.local) > state.duty))
+    first = np.array([state.swings_after(t)[waits][0] for t in np.linspace(0.0, 0.799, 50)])
+    assert not first.any()
+
+
 def test_times_to_touchdown_and_lift_off_are_those_of_the_next_change():
     schedule = contact_schedule("trot", QUADRUPED, 0.2)
     states = evolve(GaitState.standing(schedule), schedule.parameters, 3.0 * schedule.period)
