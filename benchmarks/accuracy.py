@@ -43,7 +43,7 @@ def _comparisons() -> dict[str, Comparison]:
     }
     if not pinocchio():
         return comparisons
-    pinocchio_twin, zero = importlib.import_module("tests.oracles.pinocchio_model").pinocchio_twin, np.zeros(6)
+    pinocchio_twin, zero = importlib.import_module("tests.oracles.programs.pinocchio_model").pinocchio_twin, np.zeros(6)
     comparisons["forward dynamics against Pinocchio"] = lambda robot, q, v, tau: (
         legged.forward_dynamics(robot, q, v, tau),
         pinocchio_twin(robot).forward_dynamics(robot, q, v, tau, [zero] * len(robot.links)),

@@ -29,7 +29,7 @@ from legged.compiler.runtime.time_loop import Members
 from legged.contact import FreeBody, Rigid, Sphere
 from legged.contact.scene import ContactGeometry, Scene
 from legged.simulation.controller import adapt
-from legged.simulation.rigid_loop import RigidLoop
+from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.table import Table
 
 KIND, STANDING_KIND, MAP = "balance", "standing on rigid ground", "disturbance map"

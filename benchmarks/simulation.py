@@ -19,7 +19,7 @@ from legged.compiler.runtime.time_loop import Members
 from legged.contact import FreeBody, Rigid
 from legged.ground import Ground, realistic_ground
 from legged.ground.ground import contact_motion, contact_wrenches
-from legged.simulation.chart import normalized, semi_implicit_euler
+from legged.simulation.loop.chart import normalized, semi_implicit_euler
 from legged.simulation.stepping.batch import RolloutBatch
 from legged.simulation.stepping.compiled_batch import MemberTemplate
 from legged.simulation.stepping.engines.interface import Plan

@@ -57,7 +57,7 @@ class PinocchioRobot:
             states: q (B, nq), v (B, nv), and accelerations or forces (B, nv), in our conventions.
         """
         pin = pinocchio()
-        self._oracle: Any = importlib.import_module("tests.oracles.pinocchio_model").pinocchio_twin(robot)
+        self._oracle: Any = importlib.import_module("tests.oracles.programs.pinocchio_model").pinocchio_twin(robot)
         self.model, self.data = self._oracle.model, self._oracle.data
         self._states = [np.stack([self._oracle.q(q) for q in states[0]])]
         self._states += [np.stack([self._oracle.v(x) for x in a]) for a in states[1:]]

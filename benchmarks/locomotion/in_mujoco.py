@@ -16,7 +16,7 @@ from legged import conversions
 from legged.ground import Slope
 from legged.spatial import Array
 from legged.table import Table
-from tests.oracles.mujoco_floor import contact_forces, on_floor
+from tests.oracles.programs.mujoco_floor import contact_forces, on_floor
 
 STEP = 1e-3
 """Time step of MuJoCo, [s]."""

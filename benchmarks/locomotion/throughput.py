@@ -17,7 +17,7 @@ from benchmarks.locomotion.in_mujoco import FRICTION
 from benchmarks.locomotion.walkers import Walker
 from legged import conversions
 from legged.table import Table
-from tests.oracles.mujoco_floor import on_floor
+from tests.oracles.programs.mujoco_floor import on_floor
 
 _STEP, _HORIZON = 2e-3, 1.0  # [s]
 _ROUNDS = 5  # timings in turns, of which the fastest counts

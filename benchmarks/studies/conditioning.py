@@ -2,7 +2,7 @@
 
     python -m benchmarks.studies.conditioning
 
-The robots are trees of N similar rods of 1 m and, without taper, equal mass (`robots.trees`): planar (all joint axes
+The robots are trees of N similar rods of 1 m and, without taper, equal mass (`robots.tree`): planar (all joint axes
 parallel) or spatial (successive axes perpendicular), with a fixed or a floating base. The condition number is the ratio
 of the largest eigenvalue to the smallest. On a floating base it depends on the units, here m and kg, since the base has
 linear and angular velocities.

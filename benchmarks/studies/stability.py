@@ -128,7 +128,7 @@ def chain(n: int, twist: float, taper: float = 1.0, payload: float = 0.0, carrie
     """Return a chain of n rods on a fixed base, one of which carries a payload at its end, [kg], by default the last.
 
     Args:
-        n, twist, taper: As in `robots.trees`. payload: [kg]. carrier: Number of the rod that carries it.
+        n, twist, taper: As in `robots.tree`. payload: [kg]. carrier: Number of the rod that carries it.
     """
     robot = robots.tree(n, branching=1, twist=twist, taper=taper, base=legged.FixedBase())
     if payload:

@@ -1,21 +1,20 @@
 """Simulation: the closed loop, integrators, runs and rollouts. `legged.simulation.plots` draws and animates runs."""
 
 from legged.simulation.checks.fall import Fall
-from legged.simulation.closed_chains import loop_errors, loop_ranks
 from legged.simulation.forces import Push
 from legged.simulation.integrators import (
-    BDF,
     LinearlyImplicitEuler,
     RungeKutta4,
     SemiImplicitEuler,
-    Stiff,
     TimeStepping,
 )
+from legged.simulation.loop.closed_chains import loop_errors, loop_ranks
 from legged.simulation.results.run import Run
 from legged.simulation.rollouts import Rollouts, rollout
 from legged.simulation.simulate import simulate
 from legged.simulation.stepping import Contacts, Simulation, SimulationState
 from legged.simulation.stepping.parameters import rollout_parameters
+from legged.simulation.variable_step import BDF, Stiff
 
 __all__ = [
     "BDF",

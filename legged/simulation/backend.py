@@ -14,13 +14,13 @@ from legged.compiler import compile as compile_function
 from legged.compiler.ir.expression import Expression
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.construction.group import RobotGroup
-from legged.simulation.chart import largest_rotation, normalized
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import check_stateless, independent_copy
 from legged.simulation.integrators import StateSample
-from legged.simulation.loop_results import ContactStep, ExternalForces, Observation, Outputs, StepActuation
+from legged.simulation.loop.chart import largest_rotation, normalized
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.results import ContactStep, ExternalForces, Observation, Outputs, StepActuation
+from legged.simulation.loop.rigid_loop import RigidLoop
 from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
-from legged.simulation.rigid_loop import RigidLoop
 
 Array = np.ndarray
 NO_SOLUTION = (NotFiniteError, SingularError)

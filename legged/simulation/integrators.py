@@ -1,33 +1,26 @@
 """Integrators, and the interface between them and the equations of motion.
 
 A `DynamicalSystem` evaluates the equations in a chart around a reference configuration; an `Integrator` yields its
-state at sample times. Time is divided into intervals without discontinuities, see `smooth_intervals`.
+state at sample times. Time is divided into intervals without discontinuities, see `smooth_intervals`. Methods with
+fixed steps are in this file, the solver with variable steps in `variable_step`.
 """
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from legged.checked import checked
-from legged.errors import DefinitionError, DivergenceError, NotFiniteError, SimulationError, SingularError
-
-if TYPE_CHECKING:
-    from scipy.integrate import BDF as ScipyBDF  # imported where it is used: the import takes long
+from legged.errors import DefinitionError, DivergenceError, NotFiniteError, SingularError
 
 Array = np.ndarray
 _ROUNDING = 1e-9  # of a time step: a shorter remainder is rounding error
-_MAX_ROTATION = 1.0  # [rad], of a rotation vector of the chart before the chart gets a new reference
-_ATTEMPTS = 3  # restarts without progress before the solution is declared divergent
-_PROGRESS = 1e-6  # [s]: a restart that advances by less has made no progress
 NEXT_NOT_FINITE = "the next state is not finite"
 """Reason of a divergence without another one."""
-_WINDOW = 2000  # steps of a variable-step solver over which its budget is averaged
 
 
 class StateSample(NamedTuple):
@@ -146,9 +139,6 @@ def smooth_intervals(
     phases = np.searchsorted(sorted(float(t) for t in switches if t > begin), bounds, side="right")
     intervals = zip(pairwise(bounds.tolist()), pairwise(first.tolist()), phases.tolist(), strict=False)
     return [SmoothInterval(phase, start, end, samples[i:j]) for (start, end), (i, j), phase in intervals]
-
-
-# Fixed time steps.
 
 
 class StepSequence(NamedTuple):
@@ -285,143 +275,3 @@ class TimeStepping(FixedStep):
 
     step: float = 1e-3
     rule: ClassVar[str] = "time_stepping"
-
-
-# Variable time steps.
-
-
-@checked
-@dataclass(frozen=True)
-class BDF:
-    """Implicit solver of variable order (1 to 5) and step by backward differentiation formulas, from SciPy.
-
-    Of the same family as ode15s, which the paper uses. The torques must be continuous functions of time and state
-    between switches: noise, or a controller with a discrete update, makes the steps tiny; use a fixed step for those.
-    `Stiff` is another name of this class.
-
-    Attributes:
-        rtol: Relative tolerance of a step.
-        atol: Absolute tolerance of a step, in SI units of each state.
-        max_step: Longest time step, [s].
-        budget: Most steps per second of simulated time, on average over 2000 steps. A solver that needs more ends the
-            run with a `SimulationError`, since it would take minutes per second; infinity for no limit.
-    """
-
-    rtol: float = 1e-6
-    atol: float = 1e-8
-    max_step: float = np.inf
-    budget: float = 1e5
-
-    def __post_init__(self) -> None:
-        if not (self.rtol > 0.0 and self.atol > 0.0 and self.max_step > 0.0 and self.budget > 0.0):
-            raise DefinitionError(f"BDF needs positive rtol, atol, max_step and budget, got {self}")
-
-    def solve(
-        self, system: DynamicalSystem, q: Array, s: Array, intervals: Sequence[SmoothInterval]
-    ) -> Iterator[StateSample]:
-        """Yield the state at every sample time; see `Integrator.solve`.
-
-        Args:
-            system: The equations of motion. intervals: Consecutive intervals.
-            q, s: Initial state, (nq,) and (n,).
-        """
-        work = _Work(self.budget, float(intervals[0].start) if intervals else 0.0)
-        for phase, start, end, samples in intervals:
-            state, stuck = StateSample(start, phase, q, s), 0
-            if len(samples) and samples[0] == start:
-                yield state
-                samples = samples[1:]
-            while state.t < end:
-                before = state.t
-                for reached in self._solve(system, state, end, samples, work):
-                    if len(samples) and samples[0] == reached.t:
-                        yield reached
-                        samples = samples[1:]
-                    state = reached
-                stuck = stuck + 1 if state.t - before < _PROGRESS else 0
-                if stuck == _ATTEMPTS:
-                    reason = f"the time step of the solver fell to zero; {system.failure}".rstrip("; ")
-                    raise DivergenceError(reason, t=state.t, state=state.s)
-            q, s = state.q, state.s
-
-    def _solve(
-        self, system: DynamicalSystem, state: StateSample, end: float, times: Array, work: _Work
-    ) -> Iterator[StateSample]:
-        """Yield states at `times`, then the last state of one solver: at the end, a large rotation, or a failure."""
-        q_ref, n = state.q, system.nv
-
-        def at(t: float, y: Array) -> StateSample:
-            return StateSample(float(t), state.phase, system.configuration(q_ref, y[:n]), y[n:])
-
-        def rate(t: float, y: Array) -> Array:
-            return system.rate(t, state.phase, y, q_ref)
-
-        solver = self._start(rate, state, end, n)
-        t, y = solver.t, solver.y
-        while solver.status == "running" and system.largest_rotation(y[:n]) < _MAX_ROTATION and _advance(solver):
-            t, y = solver.t, solver.y
-            work.count(float(t))
-            reached = times[times <= t]
-            if len(reached):
-                times, dense = times[len(reached) :], solver.dense_output()
-                yield from (at(sample, dense(sample)) for sample in reached)
-        yield at(t, y)
-
-    def _start(self, rate: Callable[[float, Array], Array], state: StateSample, end: float, n: int) -> ScipyBDF:
-        from scipy.integrate import BDF as ScipyBDF
-
-        y = np.concatenate([np.zeros(n), state.s])
-        tolerances = self.max_step, self.rtol, self.atol
-        try:
-            return ScipyBDF(rate, state.t, y, end, *tolerances, lambda t, y: _difference_jacobian(rate, t, y))
-        except (ValueError, ArithmeticError) as error:
-            raise DivergenceError(
-                f"the equations of motion have no solution ({error})", t=state.t, state=state.s
-            ) from error
-
-
-class _Work:
-    """Counts the steps of a solver with variable steps and compares them with its budget."""
-
-    def __init__(self, budget: float, t: float):
-        self.budget, self.start, self.steps = budget, t, 0
-
-    def count(self, t: float) -> None:
-        """Count a step that ends at a time t, [s]; raise SimulationError if the last 2000 exceed the budget."""
-        self.steps += 1
-        if self.steps < _WINDOW:
-            return
-        advance = t - self.start
-        if advance * self.budget < _WINDOW:
-            raise SimulationError(
-                f"the solver with variable steps stalled at t = {t:.6g} s: its last {_WINDOW} steps advanced by "
-                f"{advance:.3g} s; torques or contact forces that switch or change too fast force such steps; use "
-                f"fixed steps, integrator=legged.SemiImplicitEuler(1e-4), lower gains, or BDF with a larger budget"
-            )
-        self.start, self.steps = t, 0
-
-
-Stiff = BDF
-"""Another name of `BDF`."""
-
-
-def _difference_jacobian(rate: Callable[[float, Array], Array], t: float, y: Array) -> Array:
-    """Return d rate / d y, (n, n), by forward differences, all columns in one call.
-
-    The increment of an entry is sqrt(eps) max(|y_i|, 1), so that entries near zero, such as those of a newly centered
-    chart, change by more than rounding error; SciPy's own increments do not.
-    """
-    h = np.sqrt(np.finfo(float).eps) * np.maximum(np.abs(y), 1.0)
-    f = rate(t, np.vstack([y, y + np.diag(h)]))
-    return ((f[1:] - f[0]) / h[:, None]).T
-
-
-def _advance(solver: ScipyBDF) -> bool:
-    """Take a step; return whether it succeeded."""
-    try:
-        with warnings.catch_warnings(), np.errstate(all="ignore"):
-            warnings.simplefilter("ignore", RuntimeWarning)
-            solver.step()
-    except (ValueError, ArithmeticError):  # NaN in a matrix, singular dynamics
-        return False
-    return solver.status != "failed" and bool(np.isfinite(solver.y).all())

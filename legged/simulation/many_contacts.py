@@ -28,11 +28,11 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
-from legged.simulation.chart import drift, normalized
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.forces import push_wrenches
-from legged.simulation.loop_results import ExternalForces, Outputs
-from legged.simulation.rigid_loop import ContactMemory, RigidLoop, flight
+from legged.simulation.loop.chart import drift, normalized
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.results import ExternalForces, Outputs
+from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop, flight
 from legged.spatial import Array, cross, join
 
 MANY_CONTACTS = 64

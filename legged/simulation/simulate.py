@@ -31,17 +31,16 @@ from legged.simulation.checks.chatter import chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall, Termination, can_fall
 from legged.simulation.checks.stable_step import largest_stable_step
-from legged.simulation.closed_chains import ClosedChainLoop
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike, adapt
 from legged.simulation.forces import Push
 from legged.simulation.integrators import (
-    BDF,
     FixedStep,
     Integrator,
     RungeKutta4,
     SemiImplicitEuler,
 )
+from legged.simulation.loop.closed_chains import ClosedChainLoop
+from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
@@ -56,6 +55,7 @@ from legged.simulation.stepping.start import (
     new_loop,
     select_integrator,
 )
+from legged.simulation.variable_step import BDF
 
 if TYPE_CHECKING:
     from rich.progress import Progress

@@ -25,7 +25,7 @@ from legged.dynamics.kinematics import kinetic_energy, link_poses, momentum, pot
 from legged.robot.configuration import configuration_rate, random_configuration
 from legged.robot.construction.reduced import joint_placement
 from legged.robot.robot import Robot
-from legged.simulation.chart import normalized
+from legged.simulation.loop.chart import normalized
 from legged.spatial import Array, mass_matrix
 
 

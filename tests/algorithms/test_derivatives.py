@@ -9,7 +9,7 @@ from oracles.cases import random_case
 
 import legged
 import robots
-from legged.algorithms import centroidal, derivatives, regressor
+from legged.algorithms import centroidal, derivatives, newton_euler
 from legged.robot.construction.random_tree import ALL_JOINTS, JOINTS
 from legged.taylor import derivatives as parts
 from legged.taylor import moving
@@ -61,7 +61,7 @@ def test_derivatives_equal_pinocchios(seed):
     Its own derivatives of forward dynamics obey that to 1e-9 only, and to 5e-8 where the condition is 1e6.
     """
     pin = pytest.importorskip("pinocchio")
-    from oracles.pinocchio_model import pinocchio_twin
+    from oracles.programs.pinocchio_model import pinocchio_twin
 
     given = random_case(seed)
     robot, twin = given.robot, pinocchio_twin(given.robot)
@@ -174,14 +174,14 @@ def test_jacobian_rate_is_the_rate_of_the_jacobian(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_inverse_dynamics_are_linear_in_the_inertial_parameters(seed):
     robot, q, v, vdot, *_ = case(seed, physics=False)
-    Y, parameters = regressor.inverse_dynamics_regressor(robot, q, v, vdot), regressor.inertial_parameters(robot)
+    Y, parameters = newton_euler.inverse_dynamics_regressor(robot, q, v, vdot), newton_euler.inertial_parameters(robot)
     assert apart(Y @ parameters, legged.inverse_dynamics(robot, q, v, vdot)) < 1e-12
 
 
 def test_inertial_parameters_have_pinocchios_order():
     pin = pytest.importorskip("pinocchio")
     robot = random_case(3).robot
-    ours = regressor.inertial_parameters(robot).reshape(-1, len(regressor.PARAMETERS))
+    ours = newton_euler.inertial_parameters(robot).reshape(-1, len(newton_euler.INERTIAL_PARAMETERS))
     for link, row in zip(robot.links, ours, strict=True):
         body = pin.Inertia(link.inertia.mass, np.asarray(link.inertia.center), np.asarray(link.inertia.tensor))
         assert row == pytest.approx(body.toDynamicParameters(), abs=1e-14)

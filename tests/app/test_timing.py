@@ -16,7 +16,7 @@ from legged.app.paper.timing import (
     states,
 )
 from legged.ground import paper_ground
-from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.loop.closed_loop import ClosedLoop
 
 
 @pytest.mark.parametrize("robot", [robots.planar_biped(), robots.spatial_quadruped(), robots.chain(5, twist=0.7)])

@@ -10,8 +10,7 @@ import pytest
 from legged.compiler import record
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import evaluate
-from legged.compiler.passes.fma_fusion import FUSED, fuse_multiply_adds
-from legged.compiler.passes.scheduling import depth_first_order, list_schedule
+from legged.compiler.passes.scheduling import FUSED, depth_first_order, fuse_multiply_adds, list_schedule
 
 
 def sums_of_products(seed: int):

@@ -8,7 +8,7 @@ import legged
 import robots
 from legged.contact import Rigid, Sphere
 from legged.ground import Slope
-from tests.oracles.mujoco_floor import standing
+from tests.oracles.programs.mujoco_floor import standing
 
 G = 9.81
 HALF = np.array([0.1, 0.1, 0.05])

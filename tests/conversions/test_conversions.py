@@ -7,7 +7,7 @@ in parts of the largest, accelerations too. Random robots are conditioned up to 
 import numpy as np
 import pytest
 from oracles.cases import case_of, random_case
-from oracles.drake_plant import plant_of
+from oracles.programs.drake_plant import plant_of
 
 import legged
 from legged import conversions
@@ -116,7 +116,7 @@ def test_joints_that_follow_others_are_pinocchios_with_and_without_its_mimic(mim
 def test_dynamics_in_mujocos_vectors_are_mujocos(seed):
     """Of robots with joints of every kind, and bases of every kind."""
     pytest.importorskip("mujoco")
-    from oracles.mujoco_model import acceleration, inverse
+    from oracles.programs.mujoco_model import acceleration, inverse
 
     case = random_case(seed, links=1 + seed)
     model = conversions.mujoco_model(case.robot)
@@ -130,7 +130,7 @@ def test_dynamics_in_mujocos_vectors_are_mujocos(seed):
 
 def test_mujoco_reads_an_exported_urdf_in_the_same_vectors(tmp_path):
     mujoco = pytest.importorskip("mujoco")
-    from oracles.mujoco_model import acceleration, inverse
+    from oracles.programs.mujoco_model import acceleration, inverse
 
     robot = legged.random_tree(5, 8, joints=("revolute", "prismatic", "ball"), bases=("fixed",))
     model = mujoco.MjModel.from_xml_path(str(legged.save_urdf(robot, tmp_path / "robot.urdf")))

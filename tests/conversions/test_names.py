@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from oracles.cases import case_of
-from oracles.drake_plant import plant_of
+from oracles.programs.drake_plant import plant_of
 
 import legged
 from legged import conversions

@@ -78,7 +78,7 @@ def test_axes_only_rotate_the_components(case):
 @pytest.mark.parametrize("seed", range(12))
 def test_frames_equal_pinocchios(seed):
     pin = pytest.importorskip("pinocchio")
-    from oracles.pinocchio_model import pinocchio_twin
+    from oracles.programs.pinocchio_model import pinocchio_twin
 
     case = random_case(seed)
     robot, q, v, vdot = case.robot, case.q, case.v, case.vdot

@@ -122,7 +122,7 @@ def test_accelerations_equal_mujocos(name):
 
 def test_armature_equals_pinocchios():
     pytest.importorskip("pinocchio")
-    from oracles.pinocchio_model import pinocchio_twin
+    from oracles.programs.pinocchio_model import pinocchio_twin
 
     rng = np.random.default_rng(6)
     kinds = ("revolute", "prismatic", "universal", "ball", "planar")
@@ -143,7 +143,7 @@ def test_armature_equals_pinocchios():
 @pytest.mark.parametrize("seed", range(12))
 def test_rarer_joints_and_reordered_joints_equal_pinocchios(seed):
     pytest.importorskip("pinocchio")
-    from oracles.pinocchio_model import pinocchio_twin
+    from oracles.programs.pinocchio_model import pinocchio_twin
 
     robot = legged.random_tree(seed, 6, joints=("free", "screw", "cylindrical", "ball", "fixed"), shuffled=True)
     compare(case_of(robot, seed), pinocchio_twin(robot))

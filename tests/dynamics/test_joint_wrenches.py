@@ -85,7 +85,7 @@ def test_joint_wrenches_move_every_link_by_newtons_laws(seed):
 @pytest.mark.parametrize("seed", range(6))
 def test_joint_wrenches_equal_pinocchios(seed):
     pin = pytest.importorskip("pinocchio")
-    from oracles.pinocchio_model import pinocchio_twin
+    from oracles.programs.pinocchio_model import pinocchio_twin
 
     kinds = tuple(kind for kind in ALL_JOINTS if kind not in ("fixed", "constantvelocity"))
     case = random_case(seed, joints=kinds, bases=("floating",))

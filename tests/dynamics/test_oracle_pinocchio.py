@@ -12,7 +12,7 @@ import legged
 import robots
 
 pytest.importorskip("pinocchio")
-from oracles.pinocchio_model import pinocchio_twin
+from oracles.programs.pinocchio_model import pinocchio_twin
 
 PROMISED = 1e-10
 

@@ -15,7 +15,6 @@ from legged.files.mjcf import reader
 pytest.importorskip("mujoco")
 import mujoco
 from oracles.mjcf_models import COUPLED, FLOATING, GEOMETRIES, MODELS, MOTORS, SEVERAL
-from oracles.mujoco_model import acceleration, inverse, smooth_terms
 from oracles.mutations import (
     cut,
     duplicated,
@@ -28,6 +27,7 @@ from oracles.mutations import (
     stuffed,
     truncated,
 )
+from oracles.programs.mujoco_model import acceleration, inverse, smooth_terms
 
 PROMISED = 1e-11
 BROKEN = (truncated, flipped, cut, repeated, stuffed, *[renumbered] * 5, renamed, duplicated, removed, moved)

@@ -29,7 +29,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from argument_cases import FOLDER, Case, cases, resolved
+from argument_cases import Case, cases
+from argument_values import FOLDER, resolved
 
 import legged
 from legged import arguments

@@ -15,7 +15,7 @@ import venv
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-SCRIPTS = [*sorted((ROOT / "examples").glob("*.py")), ROOT / "tests/project/data/newcomer.py"]
+SCRIPTS = [*sorted((ROOT / "examples").glob("*/*.py")), ROOT / "tests/project/data/newcomer.py"]
 OPTIONS = {
     "typeCheckingMode": "strict",
     "pythonVersion": "3.11",

@@ -21,8 +21,8 @@ from legged.checked import checked
 from legged.errors import ArgumentError, LeggedError, NotFiniteError, ShapeError, UnknownNameError
 
 sys.path.insert(0, str(Path(__file__).parent))
-import argument_cases
 import argument_fuzz
+import argument_values
 
 NO_NUMBERS = [
     None,
@@ -293,7 +293,7 @@ REFUSED = {
     ),
     "a controller that is NaN": (lambda: legged.rollout_parameters(BIPED, np.nan), "controller must be"),
     "a time that is none": (
-        lambda: controllers.AngularMomentumControl(argument_cases.planar_balance()).momentum(None),
+        lambda: controllers.AngularMomentumControl(argument_values.planar_balance()).momentum(None),
         "t must be a number",
     ),
     "a run without end": (lambda: legged.simulate(BIPED, until=1e300), "at most 1e[+]07 samples"),

@@ -1,4 +1,4 @@
-"""The tests of `make bench-contact` run, in short versions; their results are those of the long ones."""
+"""Short versions of the tests of `make bench-contact` run, and rows name the programs that are better."""
 
 import numpy as np
 import pytest

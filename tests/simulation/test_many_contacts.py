@@ -13,8 +13,8 @@ from legged.contact.detection.box_box import FAR
 from legged.contact.pair_tables import MARGIN, PairTables, Poses
 from legged.simulation.backend import Backend, _in_parts, select_backend
 from legged.simulation.controller import adapt
+from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
 from legged.simulation.many_contacts import MANY_CONTACTS, SceneInParts
-from legged.simulation.rigid_loop import ContactMemory, RigidLoop
 
 CUBE = legged.box_inertia(1.0, (0.2, 0.2, 0.2))
 

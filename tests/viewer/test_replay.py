@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from oracles.browser import Browser
+from oracles.programs.browser import Browser
 
 import legged
 

@@ -1,9 +1,13 @@
 """Balance of a planar robot on a point: model, commands and controllers."""
 
 from controllers.balance.planar.commands import SmoothCommand, StepCommand
-from controllers.balance.planar.control import AngularMomentumControl, BalanceGains, PlanarBalanceControl
+from controllers.balance.planar.control import (
+    AngularMomentumControl,
+    BalanceGains,
+    LinearQuadraticBalance,
+    PlanarBalanceControl,
+)
 from controllers.balance.planar.hopping import HoppingControl, HopPlan
-from controllers.balance.planar.linear_quadratic import LinearQuadraticBalance
 from controllers.balance.planar.model import PlanarBalance, PlanarState
 
 __all__ = [

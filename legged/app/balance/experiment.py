@@ -24,9 +24,9 @@ from legged.simulation import Run
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.controller import adapt
 from legged.simulation.integrators import TimeStepping
+from legged.simulation.loop.rigid_loop import closed_loop
 from legged.simulation.results.records import GROUND
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.rigid_loop import closed_loop
 from legged.simulation.simulate import sample_times, simulate_loop
 from legged.simulation.stepping.motion import time_loop
 from legged.spatial import Array

@@ -24,7 +24,6 @@ from legged.algorithms import (
     newton_euler,
     operational,
     operators,
-    regressor,
 )
 from legged.algorithms.sparse import constraint_force, sparsity, system
 from legged.compiler import count, count_and_depth
@@ -71,7 +70,7 @@ ALGORITHMS: dict[str, dict[str, Callable[..., Any]]] = {
         "of forward dynamics": derivatives.of_forward_dynamics,
     },
     "parameters and momentum": {
-        "regressor": regressor.inverse_dynamics_regressor,
+        "regressor": newton_euler.inverse_dynamics_regressor,
         "centroidal dynamics": centroidal.dynamics,
     },
 }
@@ -152,13 +151,13 @@ def _cost(robot: Robot, task: str, name: str, timed: bool) -> list[AlgorithmCost
     """Return the cost of an algorithm, or an empty list if it does not support the robot."""
     function = ALGORITHMS[task][name]
     try:
-        counts, waiting = count_and_depth(function, robot)
+        counts, depth = count_and_depth(function, robot)
     except DefinitionError:
         return []
     arguments = ARGUMENTS.get(name, ARGUMENTS.get(task, 3))
     short = counts.M + counts.A <= MOST_TIMED
     time = microseconds(robot, arguments, function) if timed and short else None
-    return [AlgorithmCost(robot.name, robot.nv, task, name, counts.M, counts.A, waiting, time)]
+    return [AlgorithmCost(robot.name, robot.nv, task, name, counts.M, counts.A, depth, time)]
 
 
 def microseconds(robot: Robot, arguments: int, function: Callable[..., Any], calls: int = 2000) -> float:

@@ -23,10 +23,10 @@ from legged.robot.configuration import random_configuration
 from legged.robot.robot import Robot
 from legged.simulation import BDF, RungeKutta4
 from legged.simulation.backend import COMPILED, Backend
-from legged.simulation.chart import chart_rate
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import adapt
 from legged.simulation.integrators import Integrator
+from legged.simulation.loop.chart import chart_rate
+from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.motion import time_loop
 from legged.spatial import Array, solve_symmetric
 from legged.table import Table

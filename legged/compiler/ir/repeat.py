@@ -35,9 +35,7 @@ def repeat_while(step: Callable[[Array], Array], state: Array, most: int) -> Arr
     """
     now = state
     for _ in range(most):
-        if now.dtype == object and any(
-            isinstance(x, Expression) for x in now
-        ):  # of the initial state, or used by the step
+        if now.dtype == object and any(isinstance(x, Expression) for x in now):  # from the start, or from the step
             return _traced(step, state, most, next(x.tracer for x in now if isinstance(x, Expression)))
         if not now[-1] > 0.0:
             break

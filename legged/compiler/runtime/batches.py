@@ -111,10 +111,10 @@ class BatchCode:
     def run_even(
         self, arrays: Sequence[np.ndarray], leads: Sequence[Shape], results: Sequence[np.ndarray], lead: Shape
     ) -> int:
-        """Compute all states as `run` does, of contiguous arrays with all leading axes or none.
+        """Compute all states of contiguous arrays with all leading axes or none; return the same as `run`.
 
         Args:
-            arrays: The arguments, contiguous, of the element type, any unit and frame.
+            arrays: The arguments, (*lead, *shape) or (*shape), contiguous, of the element type, any unit and frame.
             leads: Leading axes of each, `lead` or none.
             results: As in `run`. lead: Lengths of the leading axes.
         """

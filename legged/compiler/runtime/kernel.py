@@ -15,7 +15,7 @@ import numpy as np
 from legged.arguments import real_array, shown
 from legged.compiler.cache import machine_code
 from legged.compiler.codegen import c99, llvm, selection
-from legged.compiler.codegen.cpython import entry_point, layout
+from legged.compiler.codegen.cpython import built_in, entry_point, layout
 from legged.compiler.codegen.element_type import element_type
 from legged.compiler.ir.annotations import Label
 from legged.compiler.ir.graph import Graph, Node, Shape
@@ -118,7 +118,7 @@ class Kernel(Generic[P, R]):
         self._idle: list[_Workspace] = []
         if self._has_entry_point:
             rebuild = tuple_converter(graph.rebuild)
-            call = entry_point.create(
+            call = built_in.create(
                 name, self.code, element, self.general, self._batch.run_described, rebuild, self._new_result
             )
             kind = type(type(self).__name__, (type(self),), {"__call__": call, "__slots__": ()})
@@ -245,7 +245,7 @@ class Kernel(Generic[P, R]):
         return BatchCode(
             self.graph,
             lambda addresses: function((ctypes.c_void_p * max(len(addresses), 1))(*addresses)),
-            partial(entry_point.attach_batch_loop, self.code) if self._has_entry_point else lambda *code: None,
+            partial(built_in.attach_batch_loop, self.code) if self._has_entry_point else lambda *code: None,
             self._target,
         )
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from legged.contact.detection.box_box import box_box, bring_to_front, largest, sign_of
-from legged.contact.detection.convex import Solid, hull_size
+from legged.contact.detection.convex import Solid, hull_size, support_count, support_points
 from legged.contact.detection.patches import contact_count, convex_contacts
 from legged.contact.detection.round_shapes import (
     capsule_box,
@@ -27,7 +27,6 @@ from legged.contact.detection.round_shapes import (
     sphere_capsule,
     sphere_sphere,
 )
-from legged.contact.detection.support import support_count, support_points
 from legged.dynamics.kinematics import Motion
 from legged.ground.terrain import Terrain
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Hull, Material, Shape, Sphere

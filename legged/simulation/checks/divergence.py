@@ -22,11 +22,11 @@ import numpy as np
 
 from legged.contact.rigid import FreeBody
 from legged.simulation.integrators import FixedStep
-from legged.simulation.rigid_loop import RigidLoop
+from legged.simulation.loop.rigid_loop import RigidLoop
 
 if TYPE_CHECKING:
-    from legged.simulation.closed_loop import ClosedLoop
     from legged.simulation.integrators import Integrator
+    from legged.simulation.loop.closed_loop import ClosedLoop
 
 Array = np.ndarray
 ANGULAR_SPEED = 1e5

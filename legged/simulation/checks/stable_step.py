@@ -28,8 +28,8 @@ from legged.robot.robot import Robot
 from legged.simulation.controller import independent_copy
 
 if TYPE_CHECKING:
-    from legged.simulation.closed_loop import ClosedLoop
     from legged.simulation.integrators import FixedStep
+    from legged.simulation.loop.closed_loop import ClosedLoop
 
 Array = np.ndarray
 _RUNGE_KUTTA_LIMIT = 2.78  # stability limit of the classical method on the negative real axis

@@ -8,9 +8,10 @@ import numpy as np
 
 from legged.errors import LeggedError
 from legged.simulation.backend import Backend
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.integrators import Integrator, StateSample
-from legged.simulation.loop_results import Observation
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.results import Observation
+from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
 from legged.simulation.results.model import ModelRecord
 from legged.simulation.results.records import (
     GROUND,
@@ -24,7 +25,6 @@ from legged.simulation.results.records import (
 )
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of, ground_lines, ground_surface
-from legged.simulation.rigid_loop import ContactMemory, RigidLoop
 
 Array = np.ndarray
 

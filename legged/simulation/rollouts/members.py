@@ -14,8 +14,8 @@ from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.simulation.backend import NO_SOLUTION, Backend
-from legged.simulation.closed_loop import ClosedLoop
-from legged.simulation.loop_results import Observation
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.results import Observation
 from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
 
 Array = np.ndarray

@@ -24,14 +24,14 @@ from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.chatter import chatter_of_members, chatter_of_run
 from legged.simulation.checks.divergence import DivergenceCheck
 from legged.simulation.checks.fall import Fall
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push
 from legged.simulation.integrators import FixedStep
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
 from legged.simulation.results.recording import record_run
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import drawing_of
-from legged.simulation.rigid_loop import ContactMemory, RigidLoop
 from legged.simulation.rollouts.members import MemberBackend, MemberKernels
 from legged.simulation.simulate import ProgressBar, sample_times
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch

@@ -18,9 +18,10 @@ from legged.loops.closed_robot import ClosedRobot
 from legged.robot.configuration import integrate
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, FallLimits
-from legged.simulation.closed_loop import BreakTimes, ClosedLoop
 from legged.simulation.controller import Controller, adapt, independent_copy
 from legged.simulation.forces import push_times
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.results import BreakTimes
 from legged.simulation.stepping.object_tree import equal_leaves, flatten
 from legged.simulation.stepping.parameters import ParameterSweep, Setup
 from legged.simulation.stepping.start import initial_state, new_loop

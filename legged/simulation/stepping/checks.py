@@ -15,12 +15,12 @@ from legged.errors import ArgumentError, ShapeError
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend
-from legged.simulation.chart import quaternion_blocks
 from legged.simulation.checks.chatter import chatter_of_states
 from legged.simulation.checks.divergence import GAINED_ENERGY, DivergenceCheck, DivergenceMonitor
-from legged.simulation.closed_chains import check_closed
 from legged.simulation.forces import beyond_range, check_range
 from legged.simulation.integrators import NEXT_NOT_FINITE, Integrator
+from legged.simulation.loop.chart import quaternion_blocks
+from legged.simulation.loop.closed_chains import check_closed
 from legged.simulation.stepping.engines.compiled import CompiledEngine
 from legged.simulation.stepping.simulated_robots import SimulatedRobots
 

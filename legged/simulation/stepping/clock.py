@@ -15,8 +15,8 @@ import numpy as np
 
 from legged.compiler.codegen.batches.time_loop import CODES_ONLY
 from legged.compiler.runtime.time_loop import Schedule
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.integrators import FixedStep, SmoothInterval, StepSequence
+from legged.simulation.loop.closed_loop import ClosedLoop
 
 Array = np.ndarray
 _TOLERANCE = 1e-6  # of a time step: a break time that is nearer to the end of a step coincides with it

@@ -17,11 +17,11 @@ from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule, Tim
 from legged.errors import NotFiniteError, SingularError, TraceError
 from legged.robot.configuration import as_vector
 from legged.simulation.backend import advance
-from legged.simulation.chart import normalized
 from legged.simulation.checks.fall import FallLimits
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import CommandedController, check_stateless, independent_copy
 from legged.simulation.integrators import StepSequence
+from legged.simulation.loop.chart import normalized
+from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.object_tree import unflatten
 

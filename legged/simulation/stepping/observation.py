@@ -14,7 +14,7 @@ from legged.compiler.ir.pytree import flatten
 from legged.compiler.passes.simplify import simplify
 from legged.compiler.runtime.kernel import Kernel
 from legged.errors import UnknownNameError
-from legged.simulation.closed_loop import ClosedLoop
+from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.compiled_batch import MemberTemplate, commanded
 
 Array = np.ndarray

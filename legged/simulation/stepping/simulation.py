@@ -29,10 +29,10 @@ from legged.ground.ground import Ground
 from legged.loops.closed_robot import ClosedRobot
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import ControllerLike
 from legged.simulation.forces import Push
 from legged.simulation.integrators import Integrator
+from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.results.recording import contact_names
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.checks import MotionChecks, check_states, rows_of, selected_robots

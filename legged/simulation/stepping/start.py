@@ -19,8 +19,6 @@ from legged.loops.dynamics import Stabilization
 from legged.robot.robot import Robot
 from legged.simulation.checks.fall import Fall, can_fall
 from legged.simulation.checks.stable_step import stable_step_of_loop
-from legged.simulation.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import Controller
 from legged.simulation.forces import check_range
 from legged.simulation.integrators import (
@@ -31,7 +29,9 @@ from legged.simulation.integrators import (
     SemiImplicitEuler,
     TimeStepping,
 )
-from legged.simulation.rigid_loop import closed_loop
+from legged.simulation.loop.closed_chains import ClosedChainLoop, ClosedRigidLoop, check_closed
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.rigid_loop import closed_loop
 from legged.simulation.robot_controllers import RobotControllers
 from legged.simulation.stepping.parameters import Setup
 

@@ -7,7 +7,7 @@ i*width to i*width + width - 1 in memory are the values of that entry for each s
 state, which is set if a result is not finite. `work` is absent for one state.
 
 Library functions are called in batches (`passes.call_batching`) and computed by the code of `elementary`.
-Multiplications and additions are fused (`passes.fma_fusion`) and scheduled (`passes.scheduling`).
+Multiplications and additions are fused and scheduled (`passes.scheduling`).
 """
 
 from __future__ import annotations
@@ -32,8 +32,13 @@ from legged.compiler.passes.call_batching import (
     loop_memory,
     round_up,
 )
-from legged.compiler.passes.fma_fusion import FUSED, NEGATED_ARGUMENT, fuse_multiply_adds
-from legged.compiler.passes.scheduling import depth_first_order, list_schedule
+from legged.compiler.passes.scheduling import (
+    FUSED,
+    NEGATED_ARGUMENT,
+    depth_first_order,
+    fuse_multiply_adds,
+    list_schedule,
+)
 
 KERNEL = "legged_kernel"
 _INLINE_LIMIT = 64

@@ -16,8 +16,8 @@ from legged.errors import DivergenceError, SimulationError
 from legged.robot.robot import Robot
 from legged.simulation.backend import Backend, advance
 from legged.simulation.checks.divergence import SLOW
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.integrators import FixedStep
+from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.batch import InitialStates
 from legged.simulation.stepping.engines.interface import Plan, run_result
 

@@ -11,8 +11,8 @@ import numpy as np
 from legged.compiler.codegen.batches.time_loop import ENDED, EXCEEDED
 from legged.compiler.runtime.time_loop import Members, Schedule
 from legged.errors import SimulationError
-from legged.simulation.closed_loop import BreakTimes
 from legged.simulation.integrators import FixedStep, SmoothInterval, StateSample, smooth_intervals
+from legged.simulation.loop.closed_loop import BreakTimes
 from legged.simulation.stepping.batch import InitialStates
 from legged.simulation.stepping.compiled_batch import aligned_schedule
 

@@ -13,9 +13,9 @@ from legged.compiler.runtime.time_loop import NOT_FINITE, Members, Schedule
 from legged.errors import DivergenceError, SimulationError
 from legged.simulation.backend import Backend, select_backend
 from legged.simulation.checks.fall import FallLimits
-from legged.simulation.closed_loop import ClosedLoop
 from legged.simulation.controller import CommandedController, independent_copy
 from legged.simulation.integrators import FixedStep, Integrator, SmoothInterval, StateSample, StepSequence
+from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.stepping.batch import InitialStates, RolloutBatch
 from legged.simulation.stepping.engines.interface import Plan, run_result
 from legged.simulation.stepping.object_tree import flatten, unflatten

@@ -1,0 +1,1 @@
+"""The closed loop of robot, controller and surroundings: its equations, time steps and results."""

@@ -1,0 +1,147 @@
+"""Simulation of robots with closed kinematic loops: constrained accelerations, and projection after each fixed step.
+
+`legged.simulate` takes a `legged.loops.ClosedRobot` in place of a robot and uses the control loop of this module.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from legged.algorithms.linear_algebra import independent_rows
+from legged.checked import checked
+from legged.compiler import compile as compile_function
+from legged.contact.impulses.dense import DenseInertia, LoopRows
+from legged.dynamics.inverse import bias_forces
+from legged.errors import LoopError
+from legged.loops.assembly import project_state
+from legged.loops.closed_robot import ClosedRobot
+from legged.loops.constraints import jacobian, residual
+from legged.loops.dynamics import Stabilization, constraint_acceleration, simulation_acceleration
+from legged.simulation.forces import stop_forces
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.rigid_loop import RigidLoop
+from legged.simulation.results.run import Run
+from legged.spatial import Array
+
+CLOSURE_TOLERANCE = 1e-6
+"""Largest constraint residual of an initial configuration, [m] or 1; of a velocity, relative to its largest entry."""
+PROJECTION_STEPS = 2
+"""Newton steps that project a configuration onto the constraints after a time step; each squares the error."""
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedChainLoop(ClosedLoop):
+    """The control loop of a robot with closed kinematic loops; joint friction is integrated explicitly.
+
+    Attributes:
+        closed: The robot with its loops, its rows ordered at the initial configuration by `independent_first`.
+        stabilization: Baumgarte stabilization of the accelerations.
+    """
+
+    closed: ClosedRobot = field(kw_only=True)
+    stabilization: Stabilization = field(kw_only=True)
+
+    def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
+        """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `ClosedLoop.semi_implicit`."""
+        return self._project(*super().semi_implicit(t, h, phase, q, s))
+
+    def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
+        """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `ClosedLoop.runge_kutta`."""
+        return self._project(*super().runge_kutta(t, h, phase, q, s))
+
+    def _project(self, q: Array, s: Array) -> tuple[Array, Array]:
+        n = self.robot.nv
+        q, v = project_state(self.closed, q, s[:n], PROJECTION_STEPS)
+        return q, np.concatenate([v, s[n:]])
+
+    def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
+        """Return vdot, (nv,), which satisfies the loop constraints; see `ClosedLoop.acceleration`."""
+        tau = tau + stop_forces(self.robot, self._stops, q, v)
+        return simulation_acceleration(self.closed, q, v, tau, wrenches, self.stabilization)
+
+    def implicit_damping(self, h: Any, q: Array, v: Array) -> Array:
+        """Return zeros, (nv,): joint friction is integrated explicitly; see `ClosedLoop.implicit_damping`."""
+        return np.zeros(self.robot.nv)
+
+
+@dataclass(frozen=True, eq=False)
+class ClosedRigidLoop(RigidLoop):
+    """The control loop of a robot with closed kinematic loops on a `Rigid` ground, among free bodies.
+
+    The impulses of a time step include those of the closing joints: no velocity change opens the loops. After the step
+    the state is projected onto them.
+
+    Attributes:
+        closed: The robot with its loops, its rows ordered at the initial configuration by `independent_first`.
+    """
+
+    closed: ClosedRobot = field(kw_only=True)
+
+    def loops(self, q: Array) -> LoopRows:
+        """Return the loop constraints; see `RigidLoop.loops`."""
+        return LoopRows(jacobian(self.closed, q), self.closed.independent_count)
+
+    def smooth_acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array) -> Array:
+        """Return vdot, (nv,), which satisfies the loop constraints; see `RigidLoop.smooth_acceleration`."""
+        b = tau - bias_forces(self.robot, q, v, wrenches)
+        inertia = DenseInertia(self.robot, q, extra, self.loops(q))
+        return inertia.constrained(b, constraint_acceleration(self.closed, q, v))
+
+    def impact_step(
+        self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
+    ) -> tuple[Array, Array]:
+        """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `RigidLoop.impact_step`."""
+        q, s = super().impact_step(t, h, q, s, tau, damping, memory_rate)
+        n = self.robot.nv
+        q, v = project_state(self.closed, q, s[:n], PROJECTION_STEPS)
+        return q, np.concatenate([v, s[n:]])
+
+
+def check_closed(closed: ClosedRobot, q: Array, v: Array) -> None:
+    """Raise LoopError if a state does not satisfy the loop constraints.
+
+    Args:
+        closed: The robot with its loops. q: Configuration, (nq,). v: Velocity, (nv,).
+    """
+    error = float(np.abs(residual(closed, q)).max(initial=0.0))
+    if error > CLOSURE_TOLERANCE:
+        raise LoopError(
+            f"q does not close the loops of {closed.name!r}: constraint residual {error:.3g}; call `assemble(closed, "
+            f"q)` to satisfy the constraints",
+            error,
+        )
+    rate = float(np.abs(jacobian(closed, q) @ v).max(initial=0.0))
+    if rate > CLOSURE_TOLERANCE * max(1.0, float(np.abs(v).max(initial=0.0))):
+        raise LoopError(
+            f"v opens the loops of {closed.name!r}: constraint rate {rate:.3g}; call `consistent_velocity(closed, q, "
+            f"v)` to satisfy the constraints",
+            rate,
+        )
+
+
+@checked
+def loop_errors(closed: ClosedRobot, run: Run) -> Array:
+    """Return the largest constraint residual at each sample of a run, (T,), [m] or 1.
+
+    Args:
+        closed: The robot with its loops. run: A run of its simulation.
+    """
+    phi = compile_function(partial(residual, closed), None, q=closed.robot.nq)
+    return np.abs(phi(run.q)).max(axis=1, initial=0.0)
+
+
+@checked
+def loop_ranks(closed: ClosedRobot, run: Run) -> Array:
+    """Return the rank of the constraint Jacobian at each sample of a run, (T,).
+
+    The rank falls at singular postures, where the mechanism gains a degree of freedom.
+
+    Args:
+        closed: The robot with its loops. run: A run of its simulation.
+    """
+    J = compile_function(partial(jacobian, closed), None, q=closed.robot.nq)(run.q)
+    return np.array([independent_rows(rows, np.zeros(len(rows))).L.shape[0] for rows in J])

@@ -1,0 +1,101 @@
+"""Parts of the state of a closed loop, and the results of the methods of `ClosedLoop`."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from legged.spatial import Array
+
+BreakTimes = tuple[tuple[float, ...], tuple[float, ...]]
+"""Switch times of a controller, and other times at which the integrator restarts, [s]."""
+
+
+class StateParts(NamedTuple):
+    """Parts of s.
+
+    Attributes:
+        v: Velocity, (nv,).
+        memory: Memory of the controller, (m,).
+        ground_memory: Memory of the ground, (g,).
+        works: Work of actuators, contacts, pushes and joints since the start, (4,), [J].
+    """
+
+    v: Array
+    memory: Array
+    ground_memory: Array
+    works: Array
+
+
+class ExternalForces(NamedTuple):
+    """Forces of the ground and of pushes on the robot.
+
+    Attributes:
+        contact: Contact wrenches [n; f] on the links, (n_links, 6), about each link's origin in its axes.
+        wrenches: The same with the pushes, (n_links, 6).
+        points, forces: Contact points and the forces on them, (n, 3) each, [m], [N], world axes.
+        memory_rate: Time derivative of the ground's memory, (g,).
+        powers: Power of contacts and of pushes, (2,), [W].
+    """
+
+    contact: Array
+    wrenches: Array
+    points: Array
+    forces: Array
+    memory_rate: Array
+    powers: Array
+
+
+class Outputs(NamedTuple):
+    """Energies [J], pose of the base in the world, and positions of the nodes, (n, 3), [m], world."""
+
+    kinetic: Any
+    potential: Any
+    base_rotation: Array
+    base_position: Array
+    skeleton: Array
+
+
+class Observation(NamedTuple):
+    """The outputs of a state that a run stores besides q and v.
+
+    Attributes:
+        tau: Generalized forces of the actuators, (nv,), [N m] or [N].
+        points, forces: Contact points and the forces on them, (n, 3) each, [m], [N], world axes.
+        memory: Memory of the controller after its discrete update, (m,).
+        outputs: Energies and positions.
+    """
+
+    tau: Array
+    points: Array
+    forces: Array
+    memory: Array
+    outputs: Outputs
+
+
+class StepActuation(NamedTuple):
+    """Actuation of one time step.
+
+    Attributes:
+        tau: Generalized forces of the actuators within the motor limits, (nv,), for a velocity that stays.
+        damping: Decrease of tau per change of the velocity in the step, (nv,), [N m s/rad] or [N s/m].
+        memory_rate: Time derivative of the controller's memory, (m,).
+    """
+
+    tau: Array
+    damping: Array
+    memory_rate: Array
+
+
+class ContactStep(NamedTuple):
+    """Result of a time step that is implicit in the contact forces.
+
+    Attributes:
+        q: Configuration after the step, (nq,). v: Velocity after it, (nv,).
+        memory_rate: Mean time derivative of the ground's memory, (g,).
+        power: Mean power of the contact forces, [W].
+    """
+
+    q: Array
+    v: Array
+    memory_rate: Array
+    power: Any

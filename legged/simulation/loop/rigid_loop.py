@@ -1,0 +1,355 @@
+"""The closed loop on rigid ground with free bodies: time stepping with impulses.
+
+Moreau's method in leapfrog form evaluates contacts at the positions q_m in the middle of the step,
+
+    q_m = q (+) h/2 v,    v_f = v + h vdot(q_m, v),    v+ = v_f + M^-1 J^T p,    q+ = q_m (+) h/2 v+,
+
+with the impulses p of `legged.contact` at q_m. Joint friction and stops are integrated implicitly. Velocity-product
+terms are evaluated in the middle of the step, so that the error of free flight is of second order in h, and zero
+without rotation.
+
+The states of the bodies are appended to s,
+
+    s = [v | controller's memory | ground's memory | works | q and v of each body].
+
+The ground's memory is a `ContactMemory`. Works use the mean of the velocities before and after the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.ir import where
+from legged.contact.impulses.dense import LoopRows
+from legged.contact.impulses.impact import Impact
+from legged.contact.rigid import FreeBody, Rigid
+from legged.contact.scene import Scene
+from legged.dynamics.forward import accelerations
+from legged.dynamics.kinematics import kinetic_energy, potential_energy
+from legged.dynamics.passive import friction_forces
+from legged.ground.ground import Ground, refuse_round_feet
+from legged.robot.configuration import as_vector, scatter_add
+from legged.robot.robot import Robot
+from legged.simulation.controller import Controller
+from legged.simulation.forces import Push, push_wrenches, stop_forces
+from legged.simulation.loop.chart import drift, normalized, velocity_product
+from legged.simulation.loop.closed_loop import ClosedLoop
+from legged.simulation.loop.results import ExternalForces, Outputs
+
+Array = np.ndarray
+Pair = tuple[Array, Array]
+
+
+class ContactMemory(NamedTuple):
+    """Memory of m rigid contacts in the state of the closed loop.
+
+    Attributes:
+        forces: Forces of the last step, (m, 3), [N], contact frames: the initial guess of the next step, and the input
+            of controllers.
+        impulse: Sum of the impulses since the start, (m, 3), [N s], world axes.
+        peak: Largest force since the start, the impulse of a step over its length, (m,), [N].
+        touched: Time of the first impulse, in the middle of its step, (m,), [s]; zero before it.
+        drift: Integral over time of the residual, see `solver.natural_map_residual`, [m].
+        worst: Largest residual of a step since the start, [m/s].
+    """
+
+    forces: Array
+    impulse: Array
+    peak: Array
+    touched: Array
+    drift: Any
+    worst: Any
+
+    @staticmethod
+    def size(m: int) -> int:
+        """Return the length of `flat` for m contacts."""
+        return 8 * m + 2
+
+    @classmethod
+    def of(cls, flat: Array) -> ContactMemory:
+        """Return the parts of a flat memory.
+
+        Args:
+            flat: (..., 8 m + 2), mixed units.
+        """
+        m = flat.shape[-1] // 8
+        forces, impulse, peak, touched, scalars = np.split(flat, [3 * m, 6 * m, 7 * m, 8 * m], axis=-1)
+        shape = (*flat.shape[:-1], m, 3)
+        return cls(forces.reshape(shape), impulse.reshape(shape), peak, touched, scalars[..., 0], scalars[..., 1])
+
+    def flat(self) -> Array:
+        """Return the memory of one state as a vector, (8 m + 2,), mixed units."""
+        parts = (self.forces.reshape(-1), self.impulse.reshape(-1), self.peak, self.touched)
+        return np.concatenate([*parts, np.stack([self.drift, self.worst])])
+
+    def after(self, t: Any, h: Any, frames: Array, impact: Impact) -> ContactMemory:
+        """Return the memory after a step.
+
+        Args:
+            t: Time in the middle of the step, [s]. h: The step, [s].
+            frames: Rows n, t1, t2 of each contact frame, (m, 3, 3), dimensionless, world axes.
+            impact: The impulses of the step.
+        """
+        p = as_vector(list(impact.p.ravel())).reshape(-1, 3) if impact.p.dtype == object else impact.p
+        size = np.sqrt((p * p).sum(axis=1))
+        return ContactMemory(
+            p / h,
+            self.impulse + (frames * p[:, :, None]).sum(axis=1),
+            np.maximum(self.peak, size / h),
+            where((self.touched == 0.0) & (size > 0.0), t, self.touched),
+            self.drift + h * impact.residual,
+            np.maximum(self.worst, impact.residual),
+        )
+
+    def after_some(self, rows: Array, t: Any, h: Any, frames: Array, impact: Impact) -> ContactMemory:
+        """Return the memory after a step in which all contacts but k have no impulse; numbers only.
+
+        Args:
+            rows: Numbers of the k contacts, (k,), dimensionless.
+            t, h, frames, impact: As in `after`, for these contacts.
+        """
+        forces, impulse, peak, first_touch = (part[rows] for part in self[:4])
+        some = ContactMemory(forces, impulse, peak, first_touch, self.drift, self.worst).after(t, h, frames, impact)
+        found = [np.zeros_like(self.forces), *(part.copy() for part in self[1:4])]
+        for whole, part in zip(found, some[:4], strict=True):
+            whole[rows] = part
+        forces, impulse, peak, first_touch = found
+        return ContactMemory(forces, impulse, peak, first_touch, some.drift, some.worst)
+
+
+@dataclass(frozen=True, eq=False)
+class RigidLoop(ClosedLoop):
+    """A robot under a controller on a `Rigid` ground, among free bodies.
+
+    Attributes:
+        bodies: The free bodies with their initial states.
+    """
+
+    bodies: Sequence[FreeBody] = ()
+
+    @cached_property
+    def scene(self) -> Scene:
+        """The robot and the bodies as a contact scene, with all contact candidates."""
+        assert isinstance(self.ground, Rigid)
+        return Scene.of(self.robot, self.ground, self.bodies)
+
+    @property
+    def ground_memory(self) -> int:
+        """Length of the ground's memory, a `ContactMemory`."""
+        return ContactMemory.size(len(self.scene.candidates))
+
+    def forces(self, s: Array) -> Array:
+        """Return the contact forces of the last step, (m, 3), [N], in contact frames.
+
+        Args:
+            s: Rest of the state, (size,).
+        """
+        return ContactMemory.of(self.split(s).ground_memory).forces
+
+    @property
+    def size(self) -> int:
+        return super().size + sum(robot.nq + robot.nv for robot in self.scene.robots[1:])
+
+    def initial(self, v: Array, memory: Array, bodies: Sequence[FreeBody] | None = None) -> Array:
+        """Return s at the start, (size,); see `ClosedLoop.initial`.
+
+        Args:
+            v: Velocity, (nv,). memory: Memory of the controller, (m,).
+            bodies: Free bodies whose states replace those of the loop's bodies.
+        """
+        states = [part for body in (self.bodies if bodies is None else bodies) for part in body.state()]
+        return np.concatenate([super().initial(v, memory), *states])
+
+    def perturbed(self, s: Array, noise: Array) -> Array:
+        """Return s plus noise, (size,), except for the states of bodies, which contain unit quaternions.
+
+        Args:
+            s: Rest of the state, (size,). noise: Perturbation, (size,), mixed units.
+        """
+        own = super().size
+        return np.concatenate([s[:own] + noise[:own], s[own:]])
+
+    def states(self, q: Array, s: Array) -> list[Pair]:
+        """Return (q, v) of the robot and of each body, (nq,) and (nv,) each.
+
+        Args:
+            q: Configuration of the robot, (nq,). s: Rest of the state, (size,).
+        """
+        found, at = [(q, s[: self.robot.nv])], super().size
+        for robot in self.scene.robots[1:]:
+            found.append((s[at : at + robot.nq], s[at + robot.nq : at + robot.nq + robot.nv]))
+            at += robot.nq + robot.nv
+        return found
+
+    # Equations.
+
+    def loops(self, q: Array) -> LoopRows | None:
+        """Return the constraints of closed kinematic loops of the robot; None without loops.
+
+        Args:
+            q: Configuration, (nq,).
+        """
+        return None
+
+    def smooth_acceleration(self, q: Array, v: Array, tau: Array, wrenches: Any, extra: Array) -> Array:
+        """Return the acceleration without contacts, (nv,); arguments as in `accelerations`."""
+        return accelerations(self.robot, q, v, tau, wrenches, extra)
+
+    def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
+        """Return the contact forces of the last step at the present contact points, and the pushes.
+
+        The power of contact forces is returned as zero: `impact_step` computes their work.
+
+        Args:
+            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        qs, part = [x for x, _ in self.states(q, s)], self.split(s)
+        geometry, forces = self.scene.contact_geometry(qs), self.forces(s)
+        contact = self.scene.wrenches(qs, geometry, forces)[0]
+        world = np.array([frame.T @ f for frame, f in zip(geometry.frame, forces, strict=True)]).reshape(-1, 3)
+        pushed, power = push_wrenches(self.robot, self.pushes, t, q, part.v) if self.pushes else (0.0, 0.0)
+        return ExternalForces(
+            contact, contact + pushed, geometry.point, world, 0.0 * part.ground_memory, np.stack([0.0, power])
+        )
+
+    def contact_wrenches(self, t: Any, q: Array, s: Array) -> Array:
+        """Return the contact wrenches [n; f] of `external_forces` for the controller, (n_links, 6), link axes.
+
+        Args:
+            t: Time, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        return self.external_forces(t, q, s).contact
+
+    def impact_step(self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array) -> Pair:
+        """Return (q, s) after a time step with impulses, (nq,) and (size,).
+
+        Args:
+            t: Time, [s]. h: Time step, [s]. q: Configuration, (nq,). s: Rest of the state, (size,).
+            tau, damping, memory_rate: See `StepActuation`, (nv,), (nv,) and (m,), mixed units.
+        """
+        part, scene = self.split(s), self.scene
+        starts = zip(scene.robots, self.states(q, s), strict=True)
+        middle = [drift(robot, *state, 0.5 * h) for robot, state in starts]
+        qs, vs = [x for x, _ in middle], [v for _, v in middle]
+        extra = [h * (self.implicit_damping(h, *middle[0]) + damping)]
+        extra += [np.zeros(robot.nv) for robot in scene.robots[1:]]
+        free = [self._free(h, t, tau, extra[0], *middle[0])]
+        free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
+        geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
+        impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]))
+        works = self._works(t, h, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact)
+        ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
+        ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
+        (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
+        memory = part.memory + h * memory_rate
+        ground = ContactMemory.of(part.ground_memory).after(t + 0.5 * h, h, geometry.frame, impact)
+        return q_next, np.concatenate([v_next, memory, ground.flat(), part.works + np.stack(works), *others])
+
+    def outputs(self, q: Array, s: Array) -> Outputs:
+        """Return energies of the robot and the bodies, the pose of the base and the positions of the nodes.
+
+        Args:
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        own, states = super().outputs(q, s), self.states(q, s)[1:]
+        kinetic, potential = own.kinetic, own.potential
+        for robot, (x, v) in zip(self.scene.robots[1:], states, strict=True):
+            kinetic, potential = kinetic + kinetic_energy(robot, x, v), potential + potential_energy(robot, x)
+        return own._replace(kinetic=kinetic, potential=potential)
+
+    # Combinations.
+
+    def rate(self, t: Any, phase: Any, y: Array, q_ref: Array) -> Array:
+        """Return the time derivative of y under the contact forces of the last step, (nv + size,); zero for bodies.
+
+        Args:
+            t: Time, [s]. phase: Number of switch times passed.
+            y: State in the chart around q_ref, (nv + size,). q_ref: Reference configuration, (nq,), mixed units.
+        """
+        return np.concatenate([super().rate(t, phase, y, q_ref), np.zeros(self.size - super().size)])
+
+    def time_stepping(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> Pair:
+        """Return (q, s) after a time step with impulses, (nq,) and (size,).
+
+        Args:
+            t: Time, [s]. h: Time step, [s]. phase: Number of switch times passed.
+            q: Configuration, (nq,). s: Rest of the state, (size,).
+        """
+        contact = self.contact_wrenches(t, q, s)
+        s = self.controller_update(t, phase, q, s, contact)
+        return self.impact_step(t, h, q, s, *self.step_actuation(t, h, phase, q, s, contact))
+
+    def _free(self, h: Any, t: Any, tau: Array, extra: Array, q: Array, v: Array) -> Array:
+        """Return the velocity after a step without contacts, (nv,); q is in the middle of the step."""
+        robot = self.robot
+        wrenches = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0] if self.pushes else None
+        forces = tau + stop_forces(robot, self._stops, q, v), wrenches, extra
+        return flight(robot, h, q, v, *forces, acceleration=self.smooth_acceleration)
+
+    def _works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
+        """Return the four works of a step, [J]; q is in the middle of the step."""
+        v_next = impact.v_next[0]
+        mean = 0.5 * (v + v_next)
+        pushed = push_wrenches(self.robot, self.pushes, t + 0.5 * h, q, mean)[1] if self.pushes else 0.0
+        return [h * (tau @ mean), impact.work, h * pushed, h * self._dissipation(h, q, v, v_next)]
+
+
+def flight(
+    robot: Robot,
+    h: Any,
+    q: Array,
+    v: Array,
+    tau: Any = None,
+    wrenches: Any = None,
+    extra: Any = None,
+    acceleration: Callable[[Array, Array, Array, Any, Array], Array] | None = None,
+) -> Array:
+    """Return the velocity after a time step without contacts, (nv,), its linear part in axes that do not rotate.
+
+    Velocity-product terms use a first estimate of the velocity in the middle of the step. Joint friction is evaluated
+    at v; `extra` makes it implicit.
+
+    Args:
+        robot: The robot. h: Time step, [s].
+        q: Configuration in the middle of the step, (nq,). v: Velocity before the step, (nv,).
+        tau: Generalized forces, (nv,), [N m] or [N]. wrenches: Wrenches on the links, (n_links, 6).
+        extra: Inertia added at the joints, (nv,), [kg m^2] or [kg]; see `accelerations`.
+        acceleration: Function of (q, v, tau, wrenches, extra) that returns vdot, (nv,), mixed units; `accelerations` of
+            the robot by default.
+    """
+    tau, extra = (np.zeros(robot.nv) if x is None else x for x in (tau, extra))
+    acceleration = acceleration or partial(accelerations, robot)
+    half = v + 0.5 * h * (acceleration(q, v, tau, wrenches, extra) + velocity_product(robot, v))
+    if any(body.has_friction for body in robot.bodies):
+        tau = tau + _joint_friction(robot, half) - _joint_friction(robot, v)
+    return v + h * (acceleration(q, half, tau, wrenches, extra) + velocity_product(robot, half))
+
+
+def _joint_friction(robot: Robot, v: Array) -> Array:
+    return scatter_add(robot, [friction_forces(body, v) for body in robot.bodies])
+
+
+def closed_loop(
+    robot: Robot,
+    controller: Controller,
+    ground: Ground | Rigid | None,
+    memory: int,
+    pushes: Sequence[Push],
+    nodes: list[tuple[int, Array]],
+    bodies: Sequence[FreeBody],
+) -> ClosedLoop:
+    """Return a `RigidLoop` on rigid ground, otherwise a `ClosedLoop`.
+
+    Args:
+        robot, controller, ground, pushes, nodes: Fields of the closed loop, see `ClosedLoop`.
+        memory: Length of the controller's memory. bodies: Free bodies.
+    """
+    if isinstance(ground, Ground):
+        refuse_round_feet(robot)
+    parts = robot, controller, ground, memory, pushes, nodes
+    return RigidLoop(*parts, bodies) if isinstance(ground, Rigid) else ClosedLoop(*parts)

@@ -1,0 +1,86 @@
+"""Every example runs and prints the stated results."""
+
+import runpy
+import sys
+from pathlib import Path
+
+import pytest
+
+import legged
+import robots
+
+FOLDER = Path(__file__).parents[3] / "examples"
+FILES = {path.stem: path for path in FOLDER.glob("*/*.py")}
+WORDS = {  # the example -> what it must print
+    "biped_in_code": ("M1: left_pelvis, left_thigh, left_shank", "modules alike: ((1, 2),)", "176.58 N for 18 kg"),
+    "compare_with_mujoco": (
+        "leg1_hip_2       7        7",
+        "the difference falls with the step to the power 4",
+        "they agree to integration accuracy",
+        "first to part: 'base moved' at t = 0.021 s",
+    ),
+    "commanded_walk": ("8 of 8 stand after the stop", "8 of 8 have walked in their direction"),
+    "disturbance_map": ("compiled time steps", "1104 runs of 4 s", "wrote disturbance_map.png"),
+    "feet_as_loops": (
+        "| double support | 0.1 | 0.089 | 0.03 | 0.033 |",
+        "| single support | 0.1 | 0.1 | 2.2e-05 | 0.026 |",
+        "wrote feet_as_loops.png",
+    ),
+    "operation_counts": ("the paper: 2568 M, 2478 A", "2 inward", "power of the joints: 12 M", "compiled: 24 W"),
+    "other_throws": ("| nothing | 0.115 | 0.35", "| a person of 75 kg | 0.133 | 0.26", "| restitution 0.4 | 0.10"),
+    "own_controller": ("compiled closed loop: stood for 2 s",),
+    "own_gait": ("squatted for 2 s, trunk between 0.40 m and 0.50 m",),
+    "own_ground": ("Waves", "over the waves"),
+    "real_robots": ("12.0 kg, hips at 0.45 m when it stands", "Stand    4 s", "Crawl   12 s", "Trot    20 s"),
+    "sensors": ("leg4_foot is down for 50% of the time", "reads 9.8 m/s^2 upward", "wrote sensors.png"),
+    "step_by_step": ("64 robots, 2 s", "fell", "compiled time steps"),
+    "shape_memory_wires": (
+        "| held shaft | 0.0 | 63 | 0.25 |",
+        "| no mechanism against slack | 0.7 | 97 | 0.00 |",
+        "| no rapid heating | 58",
+        "| no mechanism against overload | 25.7 | 60 | 0.16 | 4.09 |",
+        "wrote shape_memory_wires.png",
+    ),
+    "trot": ("trotted to x = 0.42 m", "trunk.png", "trot.gif"),
+    "walk": ("<Run of 'planar biped': 3 s, 301 samples, compiled closed loop>", "advanced 0.86 m at 0.29 m/s"),
+}
+
+
+def test_every_example_is_tested():
+    assert set(FILES) == set(WORDS)
+
+
+LONG = ("commanded_walk", "feet_as_loops", "other_throws", "real_robots")
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n in LONG else ()) for n in sorted(WORDS)])
+def test_example_prints_what_it_says(name, capsys, monkeypatch, tmp_path):
+    given = legged.save_urdf(robots.spatial_quadruped(), tmp_path / "dog.urdf") if name == "real_robots" else tmp_path
+    monkeypatch.setattr(sys, "argv", [name, str(given)])
+    runpy.run_path(str(FILES[name]), run_name="__main__")
+    printed = capsys.readouterr().out
+    for words in WORDS[name]:
+        assert words in printed
+
+
+def test_a_shape_memory_wire_cools_exponentially_and_has_hysteresis():
+    wire = runpy.run_module("examples.extending.shape_memory_wires")["Wire"]()
+    (start, end), (low, high) = wire.heating_range, wire.cooling_range
+    for temperature in (30.0, 100.0):  # fully transformed on either side: Newton's law of cooling
+        rate, change = wire.rates(temperature, float(temperature > end), 0.0, 0.0)
+        assert change == 0.0
+        assert rate == pytest.approx(-wire.cooling * (temperature - wire.ambient) / wire.heat_capacity)
+    between = 0.5 * (high + start)
+    assert [wire.rates(between, fraction, 0.0, 0.0)[1] for fraction in (0.0, 0.3, 1.0)] == [0.0, 0.0, 0.0]
+    assert wire.rates(0.5 * (start + end), 0.3, 0.0, 0.0)[1] > 0.0 > wire.rates(0.5 * (low + high), 0.7, 0.0, 0.0)[1]
+    tension = (0.5 * (start + end) - between) / wire.stress_shift  # a tension shifts the temperatures
+    assert wire.rates(0.5 * (start + end), 0.3, tension, 0.0)[1] == 0.0
+    assert wire.tension(0.01, 0.5) == 0.0 and wire.tension(0.03, 0.5) == pytest.approx(0.01 * wire.axial_stiffness)
+
+
+def test_the_comparison_with_mujoco_takes_a_file(capsys, monkeypatch, tmp_path):
+    path = legged.save_urdf(robots.spatial_quadruped(), tmp_path / "quadruped.urdf")
+    monkeypatch.setattr(sys, "argv", ["compare_with_mujoco", str(path)])
+    runpy.run_path(str(FILES["compare_with_mujoco"]), run_name="__main__")
+    printed = capsys.readouterr().out
+    assert "they agree to integration accuracy" in printed and "leg4_knee" in printed

@@ -1,0 +1,146 @@
+"""Every snippet of the README, of the documentation and of docstrings runs and prints what is stated beside it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import keyword
+import re
+import textwrap
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from project.documentation.snippets import BLOCK, PAGES, ROOT, blocks, run_page
+
+import controllers
+import legged
+import robots
+
+PROGRAMS = {str(page.relative_to(ROOT)): list(blocks(page.read_text(encoding="utf-8"))) for page in PAGES}
+
+
+@pytest.mark.parametrize("name", [name for name, found in PROGRAMS.items() if any(not block.slow for block in found)])
+def test_snippets_of_a_page(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with np.printoptions():
+        run_page(ROOT / name, slow=False)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, found in PROGRAMS.items() if any(block.slow for block in found)])
+def test_all_snippets_of_a_page(name, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    with np.printoptions():
+        run_page(ROOT / name, slow=True)
+
+
+WRONG = {
+    "print(1)  # 2": "prints\n1",
+    "print(1)": "prints\n1",
+    "raise KeyError('here')": "here",
+}
+
+
+@pytest.mark.parametrize("code, words", WRONG.items())
+def test_a_snippet_that_prints_something_else_is_an_error(code, words, monkeypatch, tmp_path):
+    monkeypatch.setattr("project.documentation.snippets.ROOT", tmp_path)
+    (tmp_path / "page.md").write_text(f"# Title\n\n```python\n{code}\n```\n")
+    with pytest.raises((AssertionError, KeyError), match=words):
+        run_page(tmp_path / "page.md", slow=False)
+
+
+def test_a_block_that_no_test_can_execute_is_an_error():
+    for language in ("", "py", "pycon", "bash", "console"):
+        with pytest.raises(AssertionError, match="is not executed"):
+            list(blocks(f"```{language}\nimport legged\n```\n"))
+    for page in PAGES:  # nor is an indented one
+        text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+        found = re.findall(r"\n\n((?:    .*\n)+)", text)
+        assert [code for code in found if is_program(textwrap.dedent(code))] == [], page
+
+
+def is_program(text: str) -> bool:
+    """Tell whether a text is Python that calls something, and no equation, such as a = K (v - w)."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError:
+        return False
+    calls = any(isinstance(node, ast.Call | ast.ImportFrom | ast.With) for node in ast.walk(tree))
+    before = re.findall(r"(\w+|\)) +\(", re.sub("#.*", "", text))  # what stands before a parenthesis, with a space
+    return calls and all(keyword.iskeyword(word) for word in before)
+
+
+def indented(docstring: str) -> Iterator[str]:
+    """Yield the indented blocks of a docstring that follow an empty line."""
+    for block in re.findall(r"(?:\n\n|^)((?:    +\S.*\n?(?:\n(?=    ))?)+)", docstring):
+        yield textwrap.dedent(block)
+
+
+def examples() -> dict[str, list[str]]:
+    """Return the programs in the docstrings of each module: name of the module -> programs."""
+    found: dict[str, list[str]] = {}
+    for package in ("legged", "controllers", "robots"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+                if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                    text = ast.get_docstring(node) or ""
+                    programs = [block for block in indented(text) if is_program(block)]
+                    found.setdefault(name, []).extend(programs)
+    return {name: programs for name, programs in found.items() if programs}
+
+
+SETTINGS = {
+    "legged.algorithms.inverse_kinematics": """
+start = q
+starts = np.tile(q, (3, 1))
+points = legged.frame_pose(robot, q, "leg1_foot").position + 0.01 * np.arange(3)[:, None]
+R, p = np.eye(3), q[4:7]
+solver = legged.InverseKinematics(robot, {"leg1_foot": "position"}, hold=["base"])
+""",
+    "legged.algorithms.operational.contact": """
+points, directions = np.zeros((1, 3)), np.array([[0.0, 0.0, 1.0]])
+Phi, Nd_v = np.eye(6), np.zeros(1)
+finger = tool = BodyResponse(Phi, np.zeros(6))
+""",
+    "legged.algorithms.operational.contact_space": """
+robot = editor.add(legged.Fixed("mount"), legged.Link("tool", legged.point_mass(1.0)), to="trunk").build()
+tip, normal = np.zeros(3), np.array([0.0, 0.0, 1.0])
+motion_forces, contact_forces = 0.0 * v, np.zeros(1)
+""",
+    "legged.algorithms.velocity_gains": """
+robot = robots.planar_biped()
+q = robot.neutral()
+""",
+    "legged.compiler.ir.annotations": "modules, bodies = [0], [0]",
+    "legged.compiler.ir.lookup_table": "x = 1.0",
+    "legged.simulation.rollouts.rollout": "impulses, strides = np.zeros((2, 3)), np.array([0.1, 0.2])",
+    "legged.simulation.stepping.simulation": "torques = np.zeros(robot.nj)",
+    "legged.taylor": "from legged import taylor",
+    "controllers.commands": "robot = robots.planar_hopper()",
+    "controllers.wrappers.switched_law": "stand, trot, brake = law, law, law",
+}
+"""Module -> program that defines what its examples use, beside the names of `namespace`."""
+
+
+def namespace(module: str) -> dict[str, object]:
+    """Return the names that examples in docstrings may use: packages, a robot in a state, a gait, law and ground."""
+    robot = robots.spatial_quadruped()
+    gait = controllers.Trot()
+    q, v = gait.initial_state(robot)
+    return {
+        **vars(importlib.import_module(module)),
+        **{"legged": legged, "controllers": controllers, "robots": robots, "np": np, "robot": robot, "q": q, "v": v},
+        **{"tau": 0.0 * v, "vdot": 0.0 * v, "gait": gait, "law": controllers.ComputedTorque(gait)},
+        "ground": legged.ground.paper_ground(robot),
+        "editor": robot.edit(),
+    }
+
+
+@pytest.mark.parametrize("module, programs", examples().items())
+def test_examples_in_docstrings(module, programs):
+    names = namespace(module)
+    exec(SETTINGS.get(module, ""), names)
+    for program in programs:
+        exec(compile(program, module, "exec"), names)

@@ -1,0 +1,19 @@
+"""Files have at most 400 lines, and folders at most a dozen files beside their `__init__.py`."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+FOLDERS = ("legged", "controllers", "robots", "benchmarks", "examples", "tests")
+MOST_LINES, MOST_FILES = 400, 13
+
+
+@pytest.mark.parametrize("folder", FOLDERS)
+def test_files_and_folders_are_small(folder):
+    files = sorted((ROOT / folder).rglob("*.py"))
+    lines = {str(file.relative_to(ROOT)): len(file.read_text(encoding="utf-8").splitlines()) for file in files}
+    counts = Counter(str(file.parent.relative_to(ROOT)) for file in files)
+    assert {name: n for name, n in lines.items() if n > MOST_LINES} == {}
+    assert {name: n for name, n in counts.items() if n > MOST_FILES} == {}
