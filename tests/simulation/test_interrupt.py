@@ -220,7 +220,7 @@ def test_divided_intervals_give_the_same_steps(monkeypatch):
 
 COMMANDS = {
     "walk": ["walk", "--duration", "3600"],
-    "disturbances": ["disturbances", "--duration", "3000", "--sizes", "4"],
+    "disturbances": ["disturbances", "--duration", "600", "--sizes", "4"],
 }
 MAIN = """
 import signal, sys
