@@ -1,4 +1,4 @@
-"""A scene with many contact candidates, in parts: kernels of the robot, of all free bodies, and of each kind of pair.
+"""A scene with many contact candidates, in parts: kernels of equal robots, of all free bodies, of each kind of pair.
 
 A kernel of the whole time step contains every pair and every contact. Its compilation takes minutes for hundreds of
 contacts. Here the same equations are evaluated by kernels that do not depend on the number of bodies and pairs, and by
@@ -8,19 +8,16 @@ matrices in blocks of the contacts that may close in the step; see `legged.conta
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
-from legged.compiler import compile as compile_function
 from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.contact.bodies import Bodies
 from legged.contact.impulses.contact_pattern import BodyLayout
-from legged.contact.impulses.dense import twist_jacobian
-from legged.contact.impulses.impact import Impact
 from legged.contact.pair_tables import Detected, PairTables, Poses
 from legged.contact.rigid import FreeBody
 from legged.contact.touching import impulses
@@ -28,6 +25,7 @@ from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
 from legged.robot.inertia import Inertia
+from legged.simulation.equal_robots import EqualRobots, Geometry, Start, equal_robots
 from legged.simulation.forces import push_wrenches
 from legged.simulation.loop.chart import drift, normalized
 from legged.simulation.loop.closed_loop import ClosedLoop
@@ -40,38 +38,11 @@ MANY_CONTACTS = 64
 _Q, _V = 7, 6  # sizes of the state of a free body
 
 
-class _Start(NamedTuple):
-    """The robot or free bodies in the middle of a step: q and v there, v without impulses, and the diagonal of the
-    inertia that implicit forces add."""
-
-    q: Array
-    v: Array
-    v_free: Array
-    extra: Array
-
-
-class _Geometry(NamedTuple):
-    """Poses of the bodies of the robot or of free bodies and inertia matrices; of the robot also the Jacobians of its
-    touching bodies in one vector, of the columns of their robot in a group."""
-
-    rotation: Array
-    origin: Array
-    inertia: Array
-    jacobians: Array
-
-
 @dataclass(frozen=True, eq=False)
 class SceneInParts(RigidLoop):
     """A robot under a controller on a `Rigid` ground among free bodies, with many contact candidates."""
 
     # Kernels.
-
-    def _kernel(self, function: Callable[..., Any], **shapes: Any) -> Callable[..., Any]:
-        """Return the kernel of a function of the robot."""
-        kernels = self.__dict__.setdefault("_kernels", {})
-        if function.__name__ not in kernels:
-            kernels[function.__name__] = compile_function(function, None, **shapes)
-        return kernels[function.__name__]
 
     def _batch(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
         """Return the kernel of a function that is called with all free bodies, or with many results."""
@@ -86,11 +57,24 @@ class SceneInParts(RigidLoop):
         return PairTables(self.scene)
 
     @cached_property
-    def _touching_bodies(self) -> dict[int, slice]:
-        """Bodies of the robot that move and have shapes or contact points -> velocities of their robot in a group."""
+    def _kinds(self) -> list[EqualRobots]:
+        """The robots by kind."""
         sides = [side for pair in self.scene.pairs for side in (pair.first, pair.second) if side is not None]
-        bodies = sorted({side.body for side in sides if side.robot == 0})
-        return {body: self._robot_of[body] for body in bodies if self._robot_of[body] is not None}  # type: ignore[misc]
+        bodies = {side.body for side in sides if side.robot == 0}
+        return equal_robots(self, {body for body in bodies if self._robot_of[body] is not None})
+
+    @cached_property
+    def _articulated(self) -> Array:
+        """Numbers of the bodies of robots that have Jacobians."""
+        found = [kind.bodies[:, kind.touching].ravel() for kind in self._kinds]
+        moving = [body for body in np.concatenate(found).tolist() if self._robot_of[body] is not None]
+        return np.array(moving, dtype=int)
+
+    @cached_property
+    def _numbers(self) -> list[list[int | None]]:
+        """Number of each robot of each kind among those with generalized velocities; None for the others."""
+        starts = {part.start: k for k, part in enumerate(self._robots)}
+        return [[starts[row[0]] if len(row) else None for row in kind.v.tolist()] for kind in self._kinds]
 
     @cached_property
     def _robots(self) -> list[slice]:
@@ -127,34 +111,15 @@ class SceneInParts(RigidLoop):
         inertias = [robot.links[0].inertia for robot in self.scene.robots[1:]]
         return np.array([[i.mass, *i.center, *np.ravel(i.tensor)] for i in inertias]).reshape(-1, 13)
 
-    def _robot_start(self, t: Any, h: Any, q: Array, v: Array, tau: Array, damping: Array) -> tuple[_Start, _Geometry]:
-        q, v = drift(self.robot, q, v, 0.5 * h)
-        extra = h * (self.implicit_damping(h, q, v) + damping)
-        return _Start(q, v, self._free(h, t, tau, extra, q, v), extra), self._robot_geometry(q)
-
-    def _robot_geometry(self, q: Array) -> _Geometry:
-        robot, at = self.robot, motion(self.robot, q)
-        J = [twist_jacobian(robot, q, body, np.eye(6))[:, own].ravel() for body, own in self._touching_bodies.items()]
-        M = inertia_matrix(robot, q)
-        return _Geometry(np.array(at.rotation), np.array(at.origin), M, np.concatenate([np.zeros(0), *J]))
-
-    def _robot_end(
-        self, t: Any, h: Any, q: Array, v: Array, v_next: Array, start: Array, tau: Array, damping: Array, work: Any
-    ) -> tuple[Array, Array, Array]:
-        impact = Impact(np.zeros((0, 3)), [v_next], 0.0, work)
-        works = self._works(t, h, tau - damping * (v_next - start), q, v, impact)
-        q, v = drift(self.robot, q, v_next, 0.5 * h)
-        return normalized(self.robot, q), v, np.stack(works)
-
-    def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array) -> tuple[_Start, _Geometry]:
+    def _bodies_start(self, h: Any, q: Array, v: Array, inertia: Array) -> tuple[Start, Geometry]:
         robot = self._body.applied(inertia)
         q, v = drift(robot, q, v, 0.5 * h)
-        return _Start(q, v, flight(robot, h, q, v), np.zeros(_V)), self._bodies_geometry(q, inertia)
+        return Start(q, v, flight(robot, h, q, v), np.zeros(_V)), self._bodies_geometry(q, inertia)
 
-    def _bodies_geometry(self, q: Array, inertia: Array) -> _Geometry:
+    def _bodies_geometry(self, q: Array, inertia: Array) -> Geometry:
         robot = self._body.applied(inertia)
         at, M = motion(robot, q), inertia_matrix(robot, q)
-        return _Geometry(at.rotation[0], at.origin[0], M, np.zeros(0))
+        return Geometry(at.rotation[0], at.origin[0], M, np.zeros(0))
 
     def _bodies_end(self, h: Any, q: Array, v: Array) -> tuple[Array, Array]:
         q, v = drift(self._body.robot, q, v, 0.5 * h)
@@ -176,34 +141,55 @@ class SceneInParts(RigidLoop):
     ) -> tuple[Array, Array]:
         """Return (q, s) after a time step with impulses, (nq,) and (size,); arguments as in `RigidLoop.impact_step`."""
         t, h, part, n = float(t), float(h), self.split(s), self.robot.nv
-        vectors = {"q": self.robot.nq, "v": n, "tau": n, "damping": n}
-        start, own = self._kernel(self._robot_start, t=(), h=(), **vectors)(t, h, q, part.v, tau, damping)
-        begin = self._batch(self._bodies_start, h=(), q=(_Q,), v=(_V,), inertia=(13,))
-        others, free = begin(h, *self._body_states(s), self._inertias)
-        bodies = self._bodies(start, own, others, free)
-        memory = ContactMemory.of(part.ground_memory)
-        reach = bodies.reach(h)
+        starts, others, bodies, v = self._begin(t, h, q, s, tau, damping)
+        memory, reach = ContactMemory.of(part.ground_memory), bodies.reach(h)
         detected = self.tables.detect(bodies.poses, reach)
-        arguments = self._coefficients[detected.numbers], np.concatenate([start.v, others.v.ravel()]), h
-        guess = h * memory.forces[detected.numbers]
-        rows, impact = impulses(self.scene.ground, bodies, detected, *arguments, guess, reach)
-        shapes = {"t": (), "h": (), "v_next": n, "start": n, "work": (), **vectors}
-        end = self._kernel(self._robot_end, **shapes)
+        arguments = self._coefficients[detected.numbers], v, h, h * memory.forces[detected.numbers], reach
+        rows, impact = impulses(self.scene.ground, bodies, detected, *arguments)
         v_next, v_others = impact.v_next[0][:n], impact.v_next[0][n:].reshape(-1, _V)
-        q_next, v_next, works = end(t, h, start.q, start.v, v_next, part.v, tau, damping, float(impact.work))
+        q_next, v_end, works = np.empty(self.robot.nq), np.empty(n), part.works + np.array([0.0, impact.work, 0.0, 0.0])
+        for kind, start in zip(self._kinds, starts, strict=True):
+            q_next[kind.q], v_end[kind.v], own = kind.end(start, v_next, t, h, part.v, tau, damping)
+            works += own.sum(axis=0)
         ends = self._batch(self._bodies_end, h=(), q=(_Q,), v=(_V,))
         q_others, v_others = ends(h, others.q, v_others)
         frames = detected.frame[np.searchsorted(detected.numbers, rows)]
         ground = memory.after_some(rows, t + 0.5 * h, h, frames, impact)
         states = np.concatenate([q_others, v_others], axis=1).ravel()
-        return q_next, np.concatenate(
-            [v_next, part.memory + h * memory_rate, ground.flat(), part.works + works, states]
-        )
+        return q_next, np.concatenate([v_end, part.memory + h * memory_rate, ground.flat(), works, states])
 
-    def _geometry(self, q: Array, others: Array) -> tuple[_Geometry, _Geometry]:
-        """Return the geometry of the robot and of the free bodies at their configurations, (nq,) and (n, 7)."""
-        own = _Geometry(*(part[0] for part in self._batch(self._robot_geometry, q=(self.robot.nq,))(q[None])))
-        return own, self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))(others, self._inertias)
+    def _begin(
+        self, t: float, h: float, q: Array, s: Array, tau: Array, damping: Array
+    ) -> tuple[list[Start], Start, Bodies, Array]:
+        """Return robots, free bodies and all bodies in the middle of a step, and all velocities before it, (N,)."""
+        n = self.robot.nv
+        v, v_free, starts, inertia = np.empty(n), np.empty(n), list[Start](), dict[int, Array]()
+        geometries, jacobians = list[Geometry](), dict[int, Array]()
+        for kind, numbers in zip(self._kinds, self._numbers, strict=True):
+            start, geometry = kind.start(t, h, q, s[:n], tau, damping)
+            v[kind.v], v_free[kind.v] = start.v, start.v_free
+            M = geometry.inertia + start.extra[:, :, None] * np.eye(kind.v.shape[1])
+            inertia |= {number: own for number, own in zip(numbers, M, strict=True) if number is not None}
+            for own, J in zip(kind.bodies[:, kind.touching].tolist(), geometry.jacobians, strict=True):
+                jacobians |= zip(own, J, strict=True)
+            starts.append(start)
+            geometries.append(geometry)
+        begin = self._batch(self._bodies_start, h=(), q=(_Q,), v=(_V,), inertia=(13,))
+        others, free = begin(h, *self._body_states(s), self._inertias)
+        moving = {body: jacobians[body] for body in self._articulated.tolist()}
+        M = [*(inertia[k] for k in range(len(inertia))), *free.inertia]
+        v_free = np.concatenate([v_free, others.v_free.ravel()])
+        bodies = Bodies(self._poses(geometries, free), self._layout, moving, M, v_free)
+        return starts, others, bodies, np.concatenate([v, others.v.ravel()])
+
+    def _poses(self, robots: Sequence[Geometry], bodies: Geometry) -> Poses:
+        """Return the poses of the bodies of the robots, of the free bodies, and of the world."""
+        own = len(self.robot.bodies)
+        rotation, origin = np.tile(np.eye(3), (own, 1, 1)), np.zeros((own, 3))
+        for kind, geometry in zip(self._kinds, robots, strict=True):
+            rotation[kind.bodies], origin[kind.bodies] = geometry.rotation, geometry.origin
+        rotation = np.concatenate([rotation, bodies.rotation, np.eye(3)[None]])
+        return Poses(rotation, np.concatenate([origin, bodies.origin, np.zeros((1, 3))]))
 
     @cached_property
     def _layout(self) -> BodyLayout:
@@ -213,20 +199,7 @@ class SceneInParts(RigidLoop):
         first = np.concatenate([starts, nv + _V * np.arange(count), [0]]).astype(int)
         is_free = np.repeat([False, True, False], [len(starts), count, 1])
         sizes = [*(part.stop - part.start for part in self._robots), *[_V] * count]
-        articulated = np.array(list(self._touching_bodies), dtype=int)
-        return BodyLayout(first, is_free, articulated, np.cumsum([0, *sizes]), self.tables.extent)
-
-    def _bodies(self, start: _Start, own: _Geometry, others: _Start, free: _Geometry) -> Bodies:
-        """Return all bodies in the middle of a step."""
-        M = own.inertia + np.diag(start.extra)
-        inertia = [*(M[part, part] for part in self._robots), *free.inertia]
-        widths = [part.stop - part.start for part in self._touching_bodies.values()]
-        columns = np.split(own.jacobians, np.cumsum([6 * width for width in widths])[:-1]) if widths else []
-        jacobians = {
-            body: J.reshape(6, width) for body, J, width in zip(self._touching_bodies, columns, widths, strict=True)
-        }
-        v_free = np.concatenate([start.v_free, others.v_free.ravel()])
-        return Bodies(_with_world(own, free), self._layout, jacobians, inertia, v_free)
+        return BodyLayout(first, is_free, self._articulated, np.cumsum([0, *sizes]), self.tables.extent)
 
     def poses(self, q: Array, s: Array) -> Poses:
         """Return the poses of all bodies of the scene.
@@ -234,7 +207,9 @@ class SceneInParts(RigidLoop):
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        return _with_world(*self._geometry(q, self._body_states(s)[0]))
+        kernel = self._batch(self._bodies_geometry, q=(_Q,), inertia=(13,))
+        free = kernel(self._body_states(s)[0], self._inertias)
+        return self._poses([kind.geometry(q) for kind in self._kinds], free)
 
     def external_forces(self, t: Any, q: Array, s: Array) -> ExternalForces:
         """Return the contact forces of the last step at the present contact points, and the pushes.
@@ -315,13 +290,14 @@ class SceneInParts(RigidLoop):
         Args:
             q: Configuration, (nq,). s: Rest of the state, (size,).
         """
-        n = self.robot.nv
-        own = self._kernel(self._robot_outputs, q=self.robot.nq, v=n)(q, s[:n])
-        kinetic, potential = self._body_energies_of(s)
-        return own._replace(kinetic=own.kinetic + kinetic, potential=own.potential + potential)
-
-    def _robot_outputs(self, q: Array, v: Array) -> Outputs:
-        return ClosedLoop.outputs(self, q, np.concatenate([v, np.zeros(self.size - self.robot.nv)]))
+        positions = np.zeros((len(self.nodes), 3))
+        for k, (link, point) in enumerate(self.nodes):  # of the world link of a group; the others follow
+            positions[k] = self.robot.links[link].position + self.robot.links[link].rotation @ point
+        for kind in self._kinds:
+            positions[kind.nodes] = kind.positions(q)
+        (kinetic, potential), base = self.energies(q, s), self.robot.base
+        rotation, origin = base.pose(q[: base.nq])
+        return Outputs(kinetic, potential, rotation, origin, positions)
 
     def energies(self, q: Array, s: Array) -> Array:
         """Return kinetic and potential energy of robot and free bodies, (..., 2), [J].
@@ -329,17 +305,10 @@ class SceneInParts(RigidLoop):
         Args:
             q: Configurations, (..., nq). s: Rests of states, (..., size).
         """
-        n = self.robot.nv
-        own = self._kernel(self._robot_outputs, q=self.robot.nq, v=n)(q, s[..., :n])
-        return np.stack([own.kinetic, own.potential], axis=-1) + self._body_energies_of(s)
+        own = [kind.energies(q, s[..., : self.robot.nv]) for kind in self._kinds]
+        return sum(own, self._body_energies_of(s))
 
     def _body_energies_of(self, s: Array) -> Array:
         """Return kinetic and potential energy of all free bodies together, (..., 2), [J]."""
         kernel = self._batch(self._body_energies, q=(_Q,), v=(_V,), inertia=(13,))
         return kernel(*self._body_states(s), self._inertias).sum(axis=-2)
-
-
-def _with_world(robot: _Geometry, bodies: _Geometry) -> Poses:
-    """Return the poses of the bodies of the robot, of the free bodies, and of the world."""
-    rotation = np.concatenate([robot.rotation, bodies.rotation, np.eye(3)[None]])
-    return Poses(rotation, np.concatenate([robot.origin, bodies.origin, np.zeros((1, 3))]))

@@ -1,10 +1,13 @@
 """Groups of robots: states, controllers, contacts between robots, and the motion of each robot alone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 import legged
 import robots
+from legged.compiler.ir.pass_times import CompilationReport
 from legged.contact import Box, Capsule, FreeBody, Hull, Rigid, Scene, Sphere
 from legged.errors import DefinitionError, ShapeError, UnknownNameError
 from legged.robot.configuration import integrate
@@ -171,6 +174,43 @@ def test_parts_move_a_group_as_the_equations_of_the_whole_do(count):
     ends = [stepped(*start, 8) for start in starts]
     assert abs(ends[0][1][0] - v[0]) > 0.5  # the arms have met
     assert np.abs(np.concatenate(ends[0]) - np.concatenate(ends[1]))[:4].max() < 1e-7
+
+
+@pytest.mark.parametrize("changed", [{}, {"b/link.mass": 3.0}])
+@pytest.mark.parametrize("pushes", [(), (legged.Push("c/link", (0.0, 0.0, 0.3), at=0.0, duration=0.02),)])
+def test_equal_robots_share_kernels_at_their_own_places(changed, pushes):
+    """Energies, nodes, works and motion are those of the equations of the whole, up to rounding."""
+    parts = {"block": block(), "hopper": robots.planar_hopper(), "a": arm(), "b": arm(), "c": arm(), "d": arm()}
+    places = {"b": (0.12, 0.0, 0.2), "c": (1.0, 2.0, 0.1), "d": (3.0, 0.0, 0.0), "hopper": (0.0, 5.0, 2.0)}
+    group = legged.combine(parts, at=places, rotation={"d": legged.rpy(0.0, 0.0, 1.0)})
+    group = group.with_parameters(changed) if changed else group
+    q_of, v_of = random_states(group, 3)
+    q_of["block"][4:7] = (0.0, -5.0, 3.0)
+    q, v = group.join_states(q_of, v_of)
+    (whole, *_), (loop, _, s) = (loop_of(kind, group, Rigid(), None, (), q, v) for kind in (RigidLoop, SceneInParts))
+    nodes = [(link.index, np.array([0.0, 0.1, 0.2])) for link in group.links]
+    whole, loop = (replace(each, pushes=pushes, nodes=nodes) for each in (whole, loop))
+    others = len(changed) + len(pushes)  # which are robots of their own kind
+    assert sorted(len(kind.q) for kind in loop._kinds) == [1] * (3 + others) + [3 - others] * (others < 3)
+    for one, other in zip(whole.outputs(q, s), loop.outputs(q, s), strict=True):
+        assert np.allclose(one, other, atol=1e-12)
+    (q_whole, s_whole), (q_parts, s_parts) = (stepped(each, q, s, 3) for each in (whole, loop))
+    assert np.abs(q_whole - q_parts).max() < 1e-12
+    assert np.abs(s_whole - s_parts).max() < 1e-12
+
+
+def test_code_does_not_grow_with_equal_robots(tmp_path, monkeypatch):
+    monkeypatch.setenv("LEGGED_CACHE", str(tmp_path))
+    operations = []
+    for count in (2, 2, 5):  # the kernels of all scenes together belong to the first
+        group = legged.combine({f"r{k}": block() for k in range(count)})
+        q = np.concatenate([[0.2 * k, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0] for k in range(count)])
+        loop, q, s = loop_of(SceneInParts, group, Rigid(0.5), None, (), q)
+        with CompilationReport() as report:
+            loop.time_stepping(0.0, STEP, 0, q, s)
+            loop.energies(q, s)
+        operations.append(report.passes["tracing"].operations)
+    assert operations[1] == operations[2]
 
 
 @pytest.mark.parametrize("kind", [RigidLoop, SceneInParts])

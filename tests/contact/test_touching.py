@@ -52,19 +52,12 @@ def problem(bodies, ground):
     started, memory = adapt(None).start(robot, ground, q, v)
     loop = SceneInParts(robot, started, ground, len(memory), (), [], bodies)
     s = loop.initial(v, memory)
-    states = loop.states(q, s)
-    everything = loop._bodies(*loop._robot_start(0.0, STEP, q, v, 0.0 * v, 0.0 * v), *_others(loop, states[1:]))
+    *_, everything, _ = loop._begin(0.0, STEP, q, s, 0.0 * v, 0.0 * v)
     found = loop.tables.detect(everything.poses)
     near = np.flatnonzero(found.gap < 0.05)
     found = Detected(*(part[near] for part in found))
     system = TouchingSystem(everything, found, np.tile([0.5, 0.0], (len(near), 1)))
     return system, np.array([target_velocity(ground, gap, STEP) for gap in found.gap]), everything, found
-
-
-def _others(loop, states):
-    kernel = loop._batch(loop._bodies_start, h=(), q=(7,), v=(6,), inertia=(13,))
-    q, v = (np.array([state[k] for state in states]).reshape(-1, size) for k, size in ((0, 7), (1, 6)))
-    return kernel(STEP, q, v, loop._inertias)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,11 @@ import numpy as np
 from legged.contact.impulses.contact_pattern import ContactPattern
 from legged.spatial import Array
 
-DENSE = 16384
-"""Largest number of entries of a Jacobian whose products are those of a dense matrix."""
+DENSE = 9216
+"""Largest number of entries of a matrix whose products and solutions are those of a dense one.
+
+For more, BLAS takes threads, which are slower than one where processors are busy.
+"""
 
 
 class BlockDiagonal:
@@ -116,16 +119,13 @@ class BlockJacobian:
             M: Inertia matrix, (n, n), mixed units.
             slopes: Of the projections, (k, 3, 3), [kg], contact frames. b: (n,), mixed units.
         """
-        if self.is_small:
-            J = self.dense
-            H = J.T @ (slopes @ J.reshape(-1, 3, self.size)).reshape(J.shape)
-            for rows, blocks in M.groups:
-                H[rows[:, :, None], rows[:, None, :]] += blocks
-            return np.linalg.solve(H, b)
         parts = [blocks.transpose(0, 2, 1) @ (slopes[own] @ blocks) for own, _, blocks in self.groups]
         # A column of the transposed blocks after the other, as keys count the rows of a column.
         fixed = [blocks.ravel() for _, blocks in M.groups]
         values = np.concatenate([*fixed, *(part.transpose(0, 2, 1).ravel() for part in parts)])
+        if self.size * self.size <= DENSE:
+            H = np.bincount(self.pattern.newton_keys, values, minlength=self.size * self.size)
+            return np.linalg.solve(H.reshape(self.size, self.size).T, b)
         from scipy import sparse  # imported where it is used: the import takes long
         from scipy.sparse.linalg import splu
 

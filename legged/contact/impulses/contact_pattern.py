@@ -117,14 +117,18 @@ class ContactPattern:
                 self.groups.append(group._replace(columns=np.concatenate(columns, axis=1)))
 
     @cached_property
+    def newton_keys(self) -> Array:
+        """Column * n + row in M + J^T diag(slopes) J of each value of the blocks of M and of the groups."""
+        found = [_keys(rows, self.size) for rows, _ in self.inertia]
+        return np.concatenate([*found, *(_keys(group.columns, self.size) for group in self.groups)])
+
+    @cached_property
     def newton_entries(self) -> tuple[Array, Array, Array]:
         """Compressed columns of M + J^T diag(slopes) J.
 
-        Entry of each value of the blocks of M and of the groups, row of each entry, and starts of the columns.
+        Entry of each of the values of `newton_keys`, row of each entry, and starts of the columns.
         """
-        found = [_keys(rows, self.size) for rows, _ in self.inertia]
-        found += [_keys(group.columns, self.size) for group in self.groups]
-        keys, places = np.unique(np.concatenate(found), return_inverse=True)
+        keys, places = np.unique(self.newton_keys, return_inverse=True)
         return places, keys % self.size, np.searchsorted(keys, self.size * np.arange(self.size + 1))
 
     @cached_property

@@ -238,11 +238,11 @@ class RigidLoop(ClosedLoop):
         qs, vs = [x for x, _ in middle], [v for _, v in middle]
         extra = [h * (self.implicit_damping(h, *middle[0]) + damping)]
         extra += [np.zeros(robot.nv) for robot in scene.robots[1:]]
-        free = [self._free(h, t, tau, extra[0], *middle[0])]
+        free = [self.free_velocity(h, t, tau, extra[0], *middle[0])]
         free += [flight(robot, h, *state) for robot, state in zip(scene.robots[1:], middle[1:], strict=True)]
         geometry, guess = scene.contact_geometry(qs), h * self.forces(s)
         impact = scene.impulses(qs, vs, free, extra, h, geometry, guess, self.loops(qs[0]))
-        works = self._works(t, h, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact)
+        works = self.works(t, h, tau - damping * (impact.v_next[0] - part.v), *middle[0], impact)
         ends = [drift(robot, x, v, 0.5 * h) for robot, x, v in zip(scene.robots, qs, impact.v_next, strict=True)]
         ends = [(normalized(robot, x), v) for robot, (x, v) in zip(scene.robots, ends, strict=True)]
         (q_next, v_next), others = ends[0], [part for pair in ends[1:] for part in pair]
@@ -284,15 +284,27 @@ class RigidLoop(ClosedLoop):
         s = self.controller_update(t, phase, q, s, contact)
         return self.impact_step(t, h, q, s, *self.step_actuation(t, h, phase, q, s, contact))
 
-    def _free(self, h: Any, t: Any, tau: Array, extra: Array, q: Array, v: Array) -> Array:
-        """Return the velocity after a step without contacts, (nv,); q is in the middle of the step."""
+    def free_velocity(self, h: Any, t: Any, tau: Array, extra: Array, q: Array, v: Array) -> Array:
+        """Return the velocity after a step without contacts, (nv,).
+
+        Args:
+            h: Time step, [s]. t: Time at its start, [s]. tau: Generalized forces, (nv,), [N m] or [N].
+            extra: Inertia added at the joints, (nv,), [kg m^2] or [kg].
+            q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
+        """
         robot = self.robot
         wrenches = push_wrenches(robot, self.pushes, t + 0.5 * h, q, v)[0] if self.pushes else None
         forces = tau + stop_forces(robot, self._stops, q, v), wrenches, extra
         return flight(robot, h, q, v, *forces, acceleration=self.smooth_acceleration)
 
-    def _works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
-        """Return the four works of a step, [J]; q is in the middle of the step."""
+    def works(self, t: Any, h: Any, tau: Array, q: Array, v: Array, impact: Impact) -> list[Any]:
+        """Return the works of actuators, contacts, pushes and joints in a step, [J].
+
+        Args:
+            t: Time at its start, [s]. h: Time step, [s]. tau: Generalized forces of the actuators, (nv,), [N m] or [N].
+            q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
+            impact: The impulses of the step.
+        """
         v_next = impact.v_next[0]
         mean = 0.5 * (v + v_next)
         pushed = push_wrenches(self.robot, self.pushes, t + 0.5 * h, q, mean)[1] if self.pushes else 0.0

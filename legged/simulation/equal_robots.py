@@ -1,0 +1,263 @@
+"""Equal robots of a scene in parts: one set of kernels, called with the states of all of them.
+
+The members of a group that have the same description differ by their states and places. The kernels of the first of
+them compute all, in the lanes of vectors, so that code and its compilation do not grow with the number of equal robots.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from legged.compiler.runtime.batch_kernel import BatchKernel
+from legged.contact.impulses.dense import twist_jacobian
+from legged.contact.impulses.impact import Impact
+from legged.dynamics.inertia import inertia_matrix
+from legged.dynamics.kinematics import kinetic_energy, motion, point_positions, potential_energy
+from legged.robot.base import FixedBase
+from legged.robot.construction.builder import RobotBuilder
+from legged.robot.construction.edit import links_of
+from legged.robot.construction.group import SEPARATOR, WORLD_LINK, Member, RobotGroup
+from legged.robot.inertia import Inertia
+from legged.robot.link import Link
+from legged.robot.robot import Robot
+from legged.simulation.loop.chart import drift, normalized
+from legged.simulation.loop.rigid_loop import RigidLoop
+from legged.spatial import Array
+
+_CARRIER = "world/carrier"  # name of the joint between the world and the base link of a robot
+
+
+class Start(NamedTuple):
+    """Robots or free bodies in the middle of a step: q and v there, v without impulses, and the diagonal of the inertia
+    that implicit forces add."""
+
+    q: Array
+    v: Array
+    v_free: Array
+    extra: Array
+
+
+class Geometry(NamedTuple):
+    """Poses of the bodies of robots or of free bodies and inertia matrices; of robots also the twists of touching
+    bodies per generalized velocity, (m, c, 6, nv), body axes."""
+
+    rotation: Array
+    origin: Array
+    inertia: Array
+    jacobians: Array
+
+
+class Part(NamedTuple):
+    """A robot of the scene.
+
+    Attributes:
+        q, v: Its entries in the q and v of the scene's robot, (nq,) and (nv,).
+        bodies: Numbers in the scene's robot of its bodies with links, (b,).
+        nodes: Numbers of its nodes among those of the scene's loop, (k,).
+        shift: Its place relative to that of the robot alone, (3,), [m], world axes.
+    """
+
+    q: Array
+    v: Array
+    bodies: Array
+    nodes: Array
+    shift: Array
+
+
+class EqualRobots:
+    """Robots of a scene that share kernels: equal members of a group, or its one robot.
+
+    Attributes:
+        loop: The equations of motion of one of them alone.
+        q, v: Their entries in the q and v of the scene's robot, (m, nq) and (m, nv).
+        bodies: Numbers in the scene's robot of their bodies with links, (m, b).
+        touching: Which of these b bodies have Jacobians: those that move and touch something in the scene, (c,).
+        nodes: Numbers of their nodes among those of the scene's loop, (m, k).
+    """
+
+    def __init__(self, loop: RigidLoop, parts: Sequence[Part], touching: Collection[int]):
+        """Collect robots.
+
+        Args:
+            loop: The equations of motion of one of them alone. parts: The robots in the scene.
+            touching: Numbers of the bodies of the scene's robot that move and have shapes or contact points.
+        """
+        self.loop, self._kernels = loop, dict[str, BatchKernel]()
+        self.q, self.v, self.bodies, self.nodes, self._shift = (np.array(column) for column in zip(*parts, strict=True))
+        self._carriers = carriers(loop.robot)
+        self.touching = np.flatnonzero(np.isin(self.bodies, list(touching)).any(axis=0))
+        # The world, which is the first body of a group, is not shifted.
+        self._shift_of_bodies = np.where((self.bodies > 0)[..., None], self._shift[:, None], 0.0)
+
+    def start(self, t: float, h: float, q: Array, v: Array, tau: Array, damping: Array) -> tuple[Start, Geometry]:
+        """Return the robots in the middle of a step, with a leading axis of robots.
+
+        Args:
+            t: Time, [s]. h: Time step, [s]. q: Configuration of all robots of the scene, (nq,), mixed units.
+            v: Their velocities, (nv,), mixed units. tau, damping: See `StepActuation`, (nv,) each, mixed units.
+        """
+        nq, nv = self.q.shape[1], self.v.shape[1]
+        kernel = self._kernel(self._start, t=(), h=(), q=(nq,), v=(nv,), tau=(nv,), damping=(nv,))
+        start, geometry = kernel(t, h, q[self.q], v[self.v], tau[self.v], damping[self.v])
+        return start, geometry._replace(origin=geometry.origin + self._shift_of_bodies)
+
+    def geometry(self, q: Array) -> Geometry:
+        """Return the geometry of the robots, with a leading axis of robots.
+
+        Args:
+            q: Configuration of all robots of the scene, (nq,), mixed units.
+        """
+        found = self._kernel(self._geometry, q=self.q.shape[1:])(q[self.q])
+        return found._replace(origin=found.origin + self._shift_of_bodies)
+
+    def end(
+        self, start: Start, v_next: Array, t: float, h: float, v: Array, tau: Array, damping: Array
+    ) -> tuple[Array, Array, Array]:
+        """Return q, (m, nq), v, (m, nv), and the works without that of contacts, (m, 4), [J], after a step.
+
+        Args:
+            start: The robots in the middle of the step.
+            v_next: Velocities of all robots of the scene after the impulses, (nv,), mixed units.
+            t, h, v, tau, damping: As in `start`, mixed units.
+        """
+        nq, nv = self.q.shape[1], self.v.shape[1]
+        shapes = dict.fromkeys(("v", "v_next", "before", "tau", "damping"), (nv,))
+        kernel = self._kernel(self._end, t=(), h=(), q=(nq,), **shapes)
+        return kernel(t, h, start.q, start.v, v_next[self.v], v[self.v], tau[self.v], damping[self.v])
+
+    def energies(self, q: Array, v: Array) -> Array:
+        """Return kinetic and potential energy of all of the robots together, (..., 2), [J].
+
+        Args:
+            q: Configurations of all robots of the scene, (..., nq), mixed units. v: (..., nv), mixed units.
+        """
+        kernel = self._kernel(self._energies, q=self.q.shape[1:], v=self.v.shape[1:])
+        found = kernel(q[..., self.q], v[..., self.v]).sum(axis=-2)
+        robot = self.loop.robot
+        return found - np.array([0.0, robot.mass * (self._shift @ robot.gravity).sum()])
+
+    def positions(self, q: Array) -> Array:
+        """Return the positions of the nodes of each robot, (m, k, 3), [m], world axes.
+
+        Args:
+            q: Configuration of all robots of the scene, (nq,), mixed units.
+        """
+        if not self.nodes.size:
+            return np.zeros((*self.nodes.shape, 3))
+        return self._kernel(self._positions, q=self.q.shape[1:])(q[self.q]) + self._shift[:, None]
+
+    # Equations of one robot.
+
+    def _start(self, t: Any, h: Any, q: Array, v: Array, tau: Array, damping: Array) -> tuple[Start, Geometry]:
+        loop = self.loop
+        q, v = drift(loop.robot, q, v, 0.5 * h)
+        extra = h * (loop.implicit_damping(h, q, v) + damping)
+        return Start(q, v, loop.free_velocity(h, t, tau, extra, q, v), extra), self._geometry(q)
+
+    def _geometry(self, q: Array) -> Geometry:
+        robot, at, own = self.loop.robot, motion(self.loop.robot, q), self._carriers
+        J = [twist_jacobian(robot, q, own[k], np.eye(6)) for k in self.touching]
+        J = np.array(J).reshape(len(J), 6, robot.nv)
+        rotations, origins = (np.array([part[k] for k in own]) for part in (at.rotation, at.origin))
+        return Geometry(rotations, origins, inertia_matrix(robot, q), J)
+
+    def _end(
+        self, t: Any, h: Any, q: Array, v: Array, v_next: Array, before: Array, tau: Array, damping: Array
+    ) -> tuple[Array, Array, Array]:
+        loop, impact = self.loop, Impact(np.zeros((0, 3)), [v_next], 0.0, 0.0)
+        works = loop.works(t, h, tau - damping * (v_next - before), q, v, impact)
+        q, v = drift(loop.robot, q, v_next, 0.5 * h)
+        return normalized(loop.robot, q), v, np.stack(works)
+
+    def _energies(self, q: Array, v: Array) -> Array:
+        return np.stack([kinetic_energy(self.loop.robot, q, v), potential_energy(self.loop.robot, q)])
+
+    def _positions(self, q: Array) -> Array:
+        return point_positions(self.loop.robot, q, list(self.loop.nodes))
+
+    def _kernel(self, function: Callable[..., Any], **shapes: Any) -> BatchKernel:
+        """Return the kernel of a function of one robot."""
+        if function.__name__ not in self._kernels:
+            self._kernels[function.__name__] = BatchKernel(function, shapes)
+        return self._kernels[function.__name__]
+
+
+def equal_robots(loop: RigidLoop, touching: Collection[int]) -> list[EqualRobots]:
+    """Return the robots of a scene by kind. Robots with pushes have a kind of their own.
+
+    Args:
+        loop: The scene. touching: As in `EqualRobots`, dimensionless.
+    """
+    robot = loop.robot
+    if not isinstance(robot, RobotGroup):
+        bodies = np.array(carriers(robot))
+        numbers = np.arange(robot.nq), np.arange(robot.nv), bodies, np.arange(len(loop.nodes))
+        alone = RigidLoop(robot, loop.controller, loop.ground, 0, loop.pushes, loop.nodes)
+        return [EqualRobots(alone, [Part(*numbers, np.zeros(3))], touching)]
+    kinds: list[tuple[Any, RigidLoop, list[Part]]] = []
+    index_of = {link.name: link.index for link in robot.links}
+    for member in robot.members:
+        prefix, (alone, place) = member.name + SEPARATOR, _alone(robot, member)
+        pushes = [replace(p, link=p.link.removeprefix(prefix)) for p in loop.pushes if p.link.startswith(prefix)]
+        places = {index_of[prefix + link.name]: link.index for link in alone.links[1:]}
+        numbers = np.array([k for k, (link, _) in enumerate(loop.nodes) if link in places], dtype=int)
+        nodes = [(places[loop.nodes[k][0]], loop.nodes[k][1]) for k in numbers.tolist()]
+        bodies = {alone.links[own].body: robot.links[link].body for link, own in places.items()}
+        part = Part(
+            np.arange(member.q.start, member.q.stop),
+            np.arange(member.v.start, member.v.stop),
+            np.array([bodies.get(k, 0) for k in carriers(alone)]),
+            numbers,
+            place,
+        )
+        key = alone.describe(), [(link, np.asarray(point).tolist()) for link, point in nodes]
+        equal = [parts for known, other, parts in kinds if known == key and not (pushes or other.pushes)]
+        if equal:
+            equal[0].append(part)
+        else:
+            kinds.append((key, RigidLoop(alone, loop.controller, loop.ground, 0, pushes, nodes), [part]))
+    return [EqualRobots(own, parts, touching) for _, own, parts in kinds]
+
+
+def carriers(robot: Robot) -> list[int]:
+    """Return the numbers of the bodies of a robot that carry links, in order.
+
+    Args:
+        robot: The robot.
+    """
+    return sorted({link.body for link in robot.links})
+
+
+def _alone(group: RobotGroup, member: Member) -> tuple[Robot, Array]:
+    """Return a robot of a group on a world link of its own, at the origin, and its place in the group, (3,), [m].
+
+    It has the present numbers of the group, and names without that of the robot.
+    """
+    prefix, own = member.name + SEPARATOR, {group.links[k].name for k in member.links}
+
+    def named(name: str) -> str:
+        return name.removeprefix(prefix) if name.startswith(prefix) else _CARRIER
+
+    builder = RobotBuilder("robot", Link(WORLD_LINK, Inertia()), base=FixedBase(), gravity=tuple(group.gravity))
+    for link in links_of(group):
+        if link.name in own:
+            points = {named(name): point for name, point in link.contacts.items()}
+            builder.link(Link(named(link.name), link.inertia, points, link.shapes, link.material))
+    place = np.zeros(3)
+    for c in group.connections:
+        if c.child in own:
+            joint, is_carrier = replace(c.joint, name=named(c.joint.name)), c.parent not in own
+            place = c.start.position if is_carrier else place
+            at = np.zeros(3) if is_carrier else c.start.position
+            parent = WORLD_LINK if is_carrier else named(c.parent)
+            builder.joint(joint, parent=parent, child=named(c.child), at=at, rotation=c.start.rotation)
+    for f in group.followers:
+        if f.child in own:
+            builder.couple(named(f.name), named(f.master), f.ratio, f.offset)
+    slices = ((joint.v.start, joint.name) for joint in group.joints)
+    moving = [named(name) for start, name in sorted(slices) if member.v.start <= start < member.v.stop]
+    return builder.build(order=moving), place
