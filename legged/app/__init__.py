@@ -1,0 +1,1 @@
+"""The application: the command line, reports and studies, which use all packages."""

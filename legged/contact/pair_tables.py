@@ -17,7 +17,6 @@ from legged.compiler.runtime.batch_kernel import BatchKernel
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
-    BoxTerrain,
     Contact,
     Kind,
     Pair,
@@ -276,7 +275,7 @@ def _solids(pair: Pair) -> list[BodyShape]:
         return [BodyShape(pair.first, Ball(pair.center, pair.radius))]
     if isinstance(pair, ShapePair):
         return [pair.one, pair.other]
-    return [pair.box if isinstance(pair, BoxTerrain) else pair.solid]
+    return [pair.solid]
 
 
 def _detector(kinds: list[Kind], terrain: Terrain) -> Callable[..., Contact]:

@@ -19,13 +19,12 @@ from legged.compiler.ir.annotations import items
 from legged.contact.detection.pairs import (
     Ball,
     BodyShape,
-    BoxTerrain,
     Materials,
     Pair,
     ShapePair,
     Side,
+    SolidTerrain,
     SphereTerrain,
-    SupportTerrain,
     bounding_radius,
     candidate_count,
     ordered,
@@ -360,7 +359,7 @@ def _on_terrain(placed: _Placed) -> list[Pair]:
             for center, own in balls:
                 found.append(SphereTerrain(placed.side, center, solid.radius, (own,), solid.material))
         else:
-            found.append((BoxTerrain if isinstance(solid, Box) else SupportTerrain)(shape, names))
+            found.append(SolidTerrain(shape, names))
     return found
 
 

@@ -8,8 +8,17 @@ The conventions of the programs are listed in `docs/reference/conventions.md`.
 """
 
 from legged.conversions.conversion import Conversion
-from legged.conversions.programs import drake, legged, mujoco, mujoco_model, pinocchio
-from legged.conversions.ros import JointState, Odometry, RosConversion, ros
+from legged.conversions.programs import (
+    JointState,
+    Odometry,
+    RosConversion,
+    drake,
+    legged,
+    mujoco,
+    mujoco_model,
+    pinocchio,
+    ros,
+)
 
 __all__ = [
     "Conversion",

@@ -1,23 +1,28 @@
-"""Conversions for models of Pinocchio, MuJoCo and Drake, and for other robots of this package.
+"""Conversions for models of Pinocchio, MuJoCo and Drake, for other robots of this package, and for messages of ROS.
 
 Only `mujoco_model` imports the other program.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, NamedTuple
 from xml.etree import ElementTree
 
+import numpy as np
+
 from legged.checked import checked
-from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCCHIO
+from legged.conversions.charts import DRAKE, MUJOCO, OUR_BASE, OUR_JOINT, PINOCCHIO, ROS
 from legged.conversions.conversion import Conversion, OtherJoint, match_joints
-from legged.errors import MismatchError, MissingError
-from legged.files.export_description import base_names
+from legged.errors import MismatchError, MissingError, ShapeError
+from legged.files.export_description import base_names, own_stage_names
 from legged.files.mjcf.export import to_mjcf
 from legged.files.mjcf.reader import captured_warnings
 from legged.robot.robot import Robot
+from legged.robot.state import State
+from legged.spatial import Array
 
 
 @checked
@@ -136,3 +141,141 @@ def _of_ours(robot: Robot) -> Iterator[OtherJoint]:
     for joint in robot.joints:
         kind = {(4, 3): "ball", (7, 6): "free"}.get((joint.nq, joint.nv), "plain")
         yield OtherJoint(joint.name, kind, joint.q, joint.v, OUR_JOINT if kind == "free" else None)
+
+
+class JointState(NamedTuple):
+    """Content of a `sensor_msgs/JointState`, with the same field names.
+
+    Attributes:
+        name: Names of the n joints.
+        position: Joint positions, (..., n), [rad] or [m].
+        velocity: Joint velocities, (..., n), [rad/s] or [m/s].
+        effort: Joint torques or forces, (..., n), [N m] or [N].
+    """
+
+    name: tuple[str, ...]
+    position: Array
+    velocity: Array
+    effort: Array
+
+
+class Odometry(NamedTuple):
+    """Content of a `nav_msgs/Odometry`: pose of the base in the world, twist in base axes.
+
+    Attributes:
+        position: Position of the base origin, (..., 3), [m], world axes.
+        orientation: Unit quaternion x, y, z, w, (..., 4), base axes to world axes.
+        linear: Velocity of the base origin, (..., 3), [m/s], base axes.
+        angular: Angular velocity, (..., 3), [rad/s], base axes.
+    """
+
+    position: Array
+    orientation: Array
+    linear: Array
+    angular: Array
+
+
+@dataclass(frozen=True, eq=False)
+class RosConversion:
+    """Conversion of the states of a robot to and from ROS messages, or objects with the same fields.
+
+    Attributes:
+        vectors: Conversion of vectors: pose of the base (position, quaternion x, y, z, w) or twist (linear, angular),
+            followed by the joints in the order of `names`.
+        names: Names of the joints.
+    """
+
+    vectors: Conversion
+    names: tuple[str, ...]
+
+    @property
+    def _base(self) -> tuple[int, int]:
+        return self.vectors.nq - len(self.names), self.vectors.nv - len(self.names)
+
+    def joint_state(self, q: Any, v: Any, tau: Any = None) -> JointState:
+        """Return the joint state of q, (..., nq), v, (..., nv), and tau, (..., nv); None for zero."""
+        nq, nv = self._base
+        effort = np.zeros_like(v) if tau is None else tau
+        return JointState(
+            self.names,
+            self.vectors.to_configuration(q)[..., nq:],
+            self.vectors.to_velocity(q, v)[..., nv:],
+            self.vectors.to_force(q, effort)[..., nv:],
+        )
+
+    def odometry(self, q: Any, v: Any) -> Odometry:
+        """Return the odometry of q, (..., nq), and v, (..., nv); raise MismatchError if the base does not float."""
+        if self._base == (0, 0):
+            raise MismatchError(f"robot {self.vectors.robot.name!r} has no floating base, and therefore no odometry")
+        pose, twist = self.vectors.to_configuration(q), self.vectors.to_velocity(q, v)
+        return Odometry(pose[..., :3], pose[..., 3:7], twist[..., :3], twist[..., 3:6])
+
+    def state(self, joints: Any, odometry: Any = None) -> State:
+        """Return the state (q, v) of a joint state, and of the odometry of a floating base.
+
+        Args:
+            joints: `JointState`, a message, or an object with `name`, `position` and `velocity`, in any order of names.
+            odometry: `Odometry`, or (position, orientation x, y, z, w, linear, angular) with the axes of `Odometry`.
+
+        Raises:
+            MismatchError: missing or unknown joints, or no odometry for a floating base.
+        """
+        order = self._order(joints.name)
+        position, velocity = (_entries(joints, field, order) for field in ("position", "velocity"))
+        if self._base == (0, 0):
+            return State(self.vectors.from_configuration(position), self.vectors.from_velocity(position, velocity))
+        if odometry is None:
+            raise MismatchError(f"robot {self.vectors.robot.name!r} has a floating base; pass its odometry too")
+        at, orientation, linear, angular = (np.asarray(x, float) for x in odometry)
+        pose = np.concatenate([at, orientation, position], axis=-1)
+        twist = np.concatenate([linear, angular, velocity], axis=-1)
+        return State(self.vectors.from_configuration(pose), self.vectors.from_velocity(pose, twist))
+
+    def forces(self, q: Any, joints: Any) -> Array:
+        """Return generalized forces, (..., nv), of the efforts in a joint state at our q; zero for the base."""
+        effort = _entries(joints, "effort", self._order(joints.name))
+        base = np.zeros((*effort.shape[:-1], self._base[1]))
+        return self.vectors.from_force(self.vectors.to_configuration(q), np.concatenate([base, effort], axis=-1))
+
+    def _order(self, given: Sequence[str]) -> list[int]:
+        given = list(given)
+        missing, extra = sorted(set(self.names) - set(given)), sorted(set(given) - set(self.names))
+        if missing or extra or len(given) != len(self.names):
+            twice = sorted({name for name in given if given.count(name) > 1})
+            found = (("lacks", missing), ("has unknown joints", extra), ("has twice", twice))
+            words = "; it ".join(f"{what} {', '.join(map(repr, names))}" for what, names in found if names)
+            raise MismatchError(f"the joint state {words}")
+        return [given.index(name) for name in self.names]
+
+
+def _entries(joints: Any, field: str, order: list[int]) -> Array:
+    values = np.asarray(getattr(joints, field), float)
+    if values.ndim == 0 or values.shape[-1] != len(order):
+        raise ShapeError(f"the joint state has {len(order)} names and a {field} of shape {values.shape}; fill it in")
+    return values[..., order]
+
+
+@checked
+def ros(robot: Robot, names: Sequence[str] | None = None) -> RosConversion:
+    """Return the conversion between the vectors of a robot and ROS messages.
+
+    Args:
+        robot: The robot.
+        names: Joints in the order of the messages to write. None: the order of the robot. A joint of several degrees
+            of freedom has the names of its stages, as in an exported URDF.
+
+    Raises:
+        UnknownNameError, MismatchError: names that are not exactly the joints of the robot, or a quaternion or free
+            joint, which a joint state cannot represent.
+    """
+    own = [*base_names(robot.base)] if robot.base.kind != "floating" else []
+    own += [name for joint in robot.joints for name in own_stage_names(joint.definition)]
+    chosen = own if names is None else list(names)
+    floats = robot.base.kind == "floating"
+    nq, nv = (7, 6) if floats else (0, 0)
+    theirs = [OtherJoint("the odometry", "free", slice(0, 7), slice(0, 6), ROS, True)] if floats else []
+    theirs += [
+        OtherJoint(name, "plain", slice(nq + i, nq + i + 1), slice(nv + i, nv + i + 1)) for i, name in enumerate(chosen)
+    ]
+    vectors = match_joints(robot, "the joint state", theirs, nq + len(chosen), nv + len(chosen), w_first=False)
+    return RosConversion(vectors, tuple(chosen))

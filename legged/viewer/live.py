@@ -13,9 +13,8 @@ from legged.arguments import known_name
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import point_jacobian
 from legged.simulation.loop.rigid_loop import RigidLoop
-from legged.simulation.results.model import ModelRecord
 from legged.simulation.results.recording import contact_sides, planned_footsteps
-from legged.simulation.results.records import GROUND
+from legged.simulation.results.records import GROUND, ModelRecord
 from legged.simulation.results.stick_figure import ground_lines, ground_surface
 from legged.simulation.stepping.simulation import Simulation
 from legged.viewer.motion import Motion, capture_of, quaternions, states, support_of

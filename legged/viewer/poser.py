@@ -9,7 +9,7 @@ import numpy as np
 from legged.algorithms.inverse_kinematics import InverseKinematics
 from legged.robot.joint import PlacedJoint
 from legged.robot.robot import Robot
-from legged.simulation.results.model import ModelRecord
+from legged.simulation.results.records import ModelRecord
 from legged.viewer.motion import motion_of_states, states
 from legged.viewer.scene import scene_of
 from legged.viewer.server import Actor, Viewer

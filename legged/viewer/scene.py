@@ -19,7 +19,7 @@ from legged.files.visuals import Visual, opened_mesh, visuals_of
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
 from legged.robot.shapes import Box, Capsule, Cylinder, Ellipsoid, Sphere
-from legged.simulation.results.model import ModelRecord
+from legged.simulation.results.records import ModelRecord
 from legged.simulation.results.run import Run
 from legged.simulation.results.stick_figure import Drawing, drawing_of
 from legged.viewer.meshes import Color, Mesh, Placed, capsule_between, mesh_of

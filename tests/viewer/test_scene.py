@@ -9,7 +9,7 @@ import legged
 import robots
 from legged.files.visuals import visuals_of
 from legged.rotations import quaternion_matrix
-from legged.simulation.results.model import ModelRecord
+from legged.simulation.results.records import ModelRecord
 from legged.viewer.meshes import mesh_of
 from legged.viewer.motion import motion_of_run
 from legged.viewer.scene import scene_of, scene_of_run

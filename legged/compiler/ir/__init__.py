@@ -2,9 +2,8 @@
 
 from legged.compiler.ir.expression import Expression
 from legged.compiler.ir.graph import Graph, Node, Operand, Shape, record
-from legged.compiler.ir.lookup_table import LookupTable
+from legged.compiler.ir.loops_and_tables import LookupTable, repeat_while
 from legged.compiler.ir.numpy_functions import ExpressionArray, where
-from legged.compiler.ir.repeat import repeat_while
 from legged.compiler.ir.tracer import require_unit_norm
 
 __all__ = [

@@ -32,7 +32,7 @@ class Counts:
     """Numbers of scalar operations of a graph, without common subexpressions, dead code and folded constants.
 
     Negations and absolute values are free: they become part of the next operation. A multiplication by a constant
-    counts, also by a power of two. Of a loop (`ir.repeat`) one iteration counts.
+    counts, also by a power of two. Of a loop (`ir.repeat_while`) one iteration counts.
 
     Attributes:
         multiplications: Multiplications.

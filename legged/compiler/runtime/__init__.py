@@ -1,0 +1,1 @@
+"""Compiled functions: kernels for one state and for batches, threads, the time loop of simulations."""

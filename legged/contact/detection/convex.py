@@ -59,11 +59,11 @@ class Solid(NamedTuple):
 
 
 class Crossing(NamedTuple):
-    """Where the ray leaves A - B.
+    """The point at which the ray leaves A - B, as a contact.
 
     Attributes:
         gap: Separation along the normal, [m], negative for penetration; of shapes apart at most their distance.
-        normal: Unit normal from B to A, (3,). point: Half way between the surfaces, (3,), [m].
+        normal: Unit normal from B to A, (3,). point: Midway between the surfaces, (3,), [m].
     """
 
     gap: Any
@@ -189,7 +189,7 @@ def crossing(one: Solid, other: Solid, C: Array, d: Array) -> Crossing:
 
 
 def _outer(solid: Solid) -> Any:
-    """Return the radius of a ball about the center around a shape, [m]."""
+    """Return the radius of a ball about the center that contains a shape, [m]."""
     if solid.kind is Hull:
         return np.sqrt(reduce(np.maximum, [corner @ corner for corner in solid.corners()]))
     return reduce(lambda x, y: x + y, list(solid.size))

@@ -117,30 +117,12 @@ class SphereTerrain:
 
 
 @dataclass(frozen=True, eq=False)
-class BoxTerrain:
-    """The four corners of the face of a box that is lowest along the surface normal at its center, and the terrain."""
+class SolidTerrain:
+    """A box, a cylinder, an ellipsoid or a hull, and the terrain: points that are lowest along the surface normal.
 
-    box: BodyShape
-    names: tuple[str, ...]
-    second: Side | None = None
-
-    @property
-    def first(self) -> Side:
-        assert self.box.side is not None
-        return self.box.side
-
-    @property
-    def materials(self) -> Materials:
-        return self.box.shape.material, None
-
-    def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
-        """Return the four contacts, one for each corner of the face."""
-        return box_on_terrain(dimensions(self.box.shape), *self.box.pose(poses), terrain)
-
-
-@dataclass(frozen=True, eq=False)
-class SupportTerrain:
-    """A cylinder, an ellipsoid or a hull, and the terrain: the lowest points along the normal at its center."""
+    They are the four corners of the lowest face of a box, and the points of `support_points` of another shape, for the
+    surface normal above or below the center.
+    """
 
     solid: BodyShape
     names: tuple[str, ...]
@@ -156,9 +138,11 @@ class SupportTerrain:
         return self.solid.shape.material, None
 
     def detect(self, poses: Sequence[Motion], terrain: Terrain) -> list[Contact]:
-        """Return a contact for each point of `support_points`."""
-        shape = self.solid.shape
-        return support_on_terrain(kind_of(shape), dimensions(shape), *self.solid.pose(poses), terrain)
+        """Return a contact for each of the points."""
+        shape, pose = self.solid.shape, self.solid.pose(poses)
+        if isinstance(shape, Box):
+            return box_on_terrain(dimensions(shape), *pose, terrain)
+        return support_on_terrain(kind_of(shape), dimensions(shape), *pose, terrain)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +173,7 @@ class ShapePair:
         return shape_contacts(*first, *one.pose(poses), *second, *other.pose(poses))
 
 
-Pair: TypeAlias = SphereTerrain | BoxTerrain | SupportTerrain | ShapePair
+Pair: TypeAlias = SphereTerrain | SolidTerrain | ShapePair
 _TURNED = (Box, Capsule, Cylinder, Ellipsoid)  # shapes with a rotation
 _RANKS: dict[type[Any], int] = {Sphere: 0, Capsule: 1, Box: 2, Cylinder: 3, Ellipsoid: 4, Hull: 5}
 _COUNTS = {(Capsule, Capsule): 3, (Capsule, Box): 3, (Box, Box): 4}

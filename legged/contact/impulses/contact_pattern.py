@@ -1,4 +1,4 @@
-"""Index tables of the contacts between given bodies: where their blocks are in the matrices of a contact problem."""
+"""Index tables of the contacts between given bodies: positions of their blocks in the matrices of a contact problem."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class ContactGroup(NamedTuple):
 
 
 class ContactPattern:
-    """Where the blocks of contacts are in the matrices of the robots that take part in them.
+    """Positions of the blocks of contacts in the matrices of the robots that take part in them.
 
     Attributes:
         first, second: Bodies of both sides of each contact, (k,).

@@ -12,7 +12,6 @@ from legged.simulation.integrators import Integrator, StateSample
 from legged.simulation.loop.closed_loop import ClosedLoop
 from legged.simulation.loop.results import Observation
 from legged.simulation.loop.rigid_loop import ContactMemory, RigidLoop
-from legged.simulation.results.model import ModelRecord
 from legged.simulation.results.records import (
     GROUND,
     BaseRecord,
@@ -21,6 +20,7 @@ from legged.simulation.results.records import (
     EnergyRecord,
     GroundRecord,
     JointRecord,
+    ModelRecord,
     StickFigure,
 )
 from legged.simulation.results.run import Run

@@ -17,7 +17,6 @@ from legged.errors import FileError, MissingError
 from legged.ground.ground import center_of_pressure
 from legged.rotations import quaternion_matrix
 from legged.simulation.results import run_files
-from legged.simulation.results.model import ModelRecord
 from legged.simulation.results.records import (
     GROUND,
     BaseRecord,
@@ -29,6 +28,7 @@ from legged.simulation.results.records import (
     GroundRecord,
     JointHistory,
     JointRecord,
+    ModelRecord,
     StickFigure,
 )
 

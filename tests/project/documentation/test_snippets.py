@@ -114,7 +114,7 @@ robot = robots.planar_biped()
 q = robot.neutral()
 """,
     "legged.compiler.ir.annotations": "modules, bodies = [0], [0]",
-    "legged.compiler.ir.lookup_table": "x = 1.0",
+    "legged.compiler.ir.loops_and_tables": "x = 1.0",
     "legged.simulation.rollouts.rollout": "impulses, strides = np.zeros((2, 3)), np.array([0.1, 0.2])",
     "legged.simulation.stepping.simulation": "torques = np.zeros(robot.nj)",
     "legged.taylor": "from legged import taylor",

@@ -84,7 +84,7 @@ def is_enabled() -> bool:
 
 @contextmanager
 def _ctypes_calls() -> Iterator[None]:
-    """Call kernels that are created inside through ctypes, as LEGGED_CALLS=ctypes does. For tests."""
+    """Give kernels that are created in this context no entry point, as LEGGED_CALLS=ctypes does; for tests."""
     global _forced
     before, _forced = _forced, True
     try:

@@ -1,4 +1,4 @@
-"""The function of a loop, which calls the kernel of its body; see `ir.repeat`.
+"""The function of a loop, which calls the kernel of its body; see `ir.loops_and_tables`.
 
     void legged_<loop>(real *memory)
 

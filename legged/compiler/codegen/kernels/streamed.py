@@ -1,4 +1,4 @@
-"""Kernels on rows that transpose arguments and results in registers while they compute.
+"""Kernels on rows, the arrays of a batch, that transpose arguments and results in registers while they compute.
 
 A group of argument columns is loaded and transposed when the first of them is needed. Results are stored when the last
 of a group is computed, so that few values are spilled. The rows of the next block of states are prefetched one cache

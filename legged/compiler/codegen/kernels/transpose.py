@@ -84,7 +84,7 @@ def column_groups(columns: Iterable[int], size: int, width: int) -> list[int]:
 
 
 class HasPointers(Protocol):
-    """The rows of one array for as many states as a vector has lanes."""
+    """The interface of rows whose columns can be addressed, such as `Rows`."""
 
     def pointers(self, w: IRWriter, column: int | Value) -> list[Value]:
         """Return the pointers to the entries of a column."""
