@@ -113,12 +113,16 @@ def time_in_turns(workloads: Mapping[Name, Workload], rounds: int, min_time: flo
 
 
 def _repetitions(workload: Workload, min_time: float) -> int:
-    """Return the number of repetitions that take about `min_time`, [s]."""
+    """Return the number of repetitions that take about `min_time`, [s].
+
+    The last count is timed twice, since the first run of it may take memory from the operating system: with the time of
+    that run a workload of large results would be repeated too few times to fill the caches again in each round.
+    """
     workload.run(1)
     count = 1
     while (taken := _time(workload, count)) < min_time / 4:
         count = max(2 * count, int(count * min_time / 2 / max(taken, 1e-7)))
-    return max(1, round(count * min_time / taken))
+    return max(1, round(count * min_time / min(taken, _time(workload, count))))
 
 
 def _time(workload: Workload, count: int) -> float:

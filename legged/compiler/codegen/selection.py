@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from legged.compiler.codegen import llvm
 from legged.compiler.codegen.batches import batch_loop, time_loop
+from legged.compiler.codegen.constant_pool import pool_constants
 from legged.compiler.codegen.cpython import entry_point
 from legged.compiler.codegen.ir_writer import ATTRIBUTES
 from legged.compiler.codegen.kernels import loops, scalar, transpose
@@ -59,7 +60,8 @@ def batch_module(graph: Graph) -> str:
     else:
         writer, rows = StreamedKernelWriter(graph, width, element), []
     work_size = f"@{BATCH_WORK_SIZE} = constant i64 {batch_work_size(graph)}"
-    return _module(writer, width, [*rows, *batch_loop.assembly(graph, width, element), work_size])
+    module = _module(writer, width, [*rows, *batch_loop.assembly(graph, width, element), work_size])
+    return pool_constants(module, target)
 
 
 def batch_work_size(graph: Graph) -> int:

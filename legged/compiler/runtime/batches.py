@@ -25,10 +25,12 @@ from legged.compiler.cache import machine_code
 from legged.compiler.codegen import llvm, selection
 from legged.compiler.codegen.batches import batch_loop
 from legged.compiler.ir.graph import Graph, Shape
-from legged.compiler.runtime.threads import default_threads, run_chunks
+from legged.compiler.runtime.threads import chunks_of, default_threads, run_chunks
 
-_CHUNK_OPERATIONS = 2_000_000
-"""Operations in a chunk at least, about 50 us of work."""
+_THREADED_OPERATIONS = 4_000_000
+"""Operations of a batch from which several threads compute it, about 100 us of work; waking one takes 30 us."""
+_CHUNK_OPERATIONS = 500_000
+"""Operations in a chunk at least, about 10 us of work."""
 _SMALL_BATCH = 2
 """Largest batch that is computed state by state while no code for batches is loaded."""
 
@@ -75,7 +77,7 @@ class BatchCode:
     def code(self) -> llvm.LoadedCode:
         """The machine code."""
         code = machine_code.load(self.graph, selection.batch_module, self.target)
-        self.on_load(code, code.address(batch_loop.ENTRY_POINT), 2 * _CHUNK_OPERATIONS // max(self.graph.size, 1))
+        self.on_load(code, code.address(batch_loop.ENTRY_POINT), _THREADED_OPERATIONS // self._operations)
         return code
 
     @cached_property
@@ -127,11 +129,10 @@ class BatchCode:
 
     def run_described(self, count: int, descriptors: int) -> int:
         """Compute `count` states of arrays whose descriptors are at an address; return the same as `run`."""
-        chunk_count = count * self._operations // _CHUNK_OPERATIONS
-        threads = default_threads() if chunk_count > 1 else 1
+        threads = default_threads() if count * self._operations >= _THREADED_OPERATIONS else 1
         if threads == 1:
             return self._run_chunk(0, count, descriptors) if count else -1
-        chunks = self._chunks(count, min(4 * threads, chunk_count))
+        chunks = chunks_of(count, threads, _CHUNK_OPERATIONS // self._operations, self.target.width)
         return run_chunks(
             chunks, min(len(chunks), threads), lambda first, end: self._run_chunk(first, end, descriptors)
         )
@@ -142,12 +143,6 @@ class BatchCode:
 
     def _run_chunk(self, first: int, end: int, descriptors: int) -> int:
         return self._function(first, end, descriptors, _memory.address(self._work_size))
-
-    def _chunks(self, count: int, chunk_count: int) -> list[tuple[int, int]]:
-        """Cut the states into chunks of whole blocks, if possible."""
-        width = self.target.width
-        step = max(-(-count // chunk_count // width) * width, width)
-        return [(first, min(first + step, count)) for first in range(0, count, step)]
 
 
 class _Rows:

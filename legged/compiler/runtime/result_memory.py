@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from operator import itemgetter
 
 import numpy as np
 
@@ -61,6 +62,7 @@ def new_array(shape: Sequence[int], dtype: np.dtype) -> np.ndarray:
         return np.empty(shape, dtype)
     size = -(-count * dtype.itemsize // 8)
     fitting = [(m.size, address) for address, m in tuple(_idle.items()) if size <= m.size <= _MOST_UNUSED * size]
-    memory = _idle.pop(min(fitting)[1], None) if fitting else None
+    # The memory that was used last may still be in the caches.
+    memory = _idle.pop(min(reversed(fitting), key=itemgetter(0))[1], None) if fitting else None
     block = np.asarray(_Block(np.empty(size) if memory is None else memory))
     return block.view(dtype)[:count].reshape(shape)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -60,24 +61,55 @@ _RECHECK = 0.1
 """Time after which a caller looks again whether threads still help, in case an interrupt has taken the message, [s]."""
 
 
+def _current_processor() -> Callable[[], int]:
+    """Return a function that returns the number of the processor of the calling thread, or -1 if it is unknown."""
+    if not hasattr(os, "sched_setaffinity"):
+        return lambda: -1
+    try:
+        return ctypes.CDLL(None).sched_getcpu
+    except (OSError, AttributeError):  # a C library without it
+        return lambda: -1
+
+
 class _Pool:
-    """Helper threads that wait for work and stay until the process ends."""
+    """Helper threads that wait for work and stay until the process ends.
+
+    On Linux they run on other processors than the caller. The kernel may otherwise place a thread on the processor that
+    wakes it, where it takes the place of the caller for milliseconds.
+    """
 
     def __init__(self) -> None:
         self._tasks, self._lock, self._size = SimpleQueue[Callable[[], None]](), threading.Lock(), 0
+        self._threads: list[threading.Thread] = []
+        self._processor, self._allowed = _current_processor(), set[int]()
 
     def run(self, task: Callable[[], None], threads: int) -> None:
         """Let a number of helper threads call a function, each once, as soon as they are free."""
         if self._size < threads:
             self._grow(threads)
+        self._avoid(self._processor())
         for _ in range(threads):
             self._tasks.put(task)
+
+    def _avoid(self, processor: int) -> None:
+        """Let the helpers run on all processors of the calling thread but one, if there is another one."""
+        if processor < 0:
+            return
+        allowed = os.sched_getaffinity(0)
+        allowed = allowed - {processor} or allowed
+        if allowed != self._allowed:
+            with suppress(OSError):  # not permitted: they stay where they are
+                for thread in self._threads:
+                    os.sched_setaffinity(thread.native_id or 0, allowed)
+            self._allowed = allowed
 
     def _grow(self, threads: int) -> None:
         with self._lock:
             for k in range(self._size, threads):
-                threading.Thread(target=self._work, name=f"legged-{k}", daemon=True).start()
-            self._size = max(self._size, threads)
+                thread = threading.Thread(target=self._work, name=f"legged-{k}", daemon=True)
+                thread.start()
+                self._threads.append(thread)
+            self._size, self._allowed = max(self._size, threads), set()
 
     def _work(self) -> None:
         while True:
@@ -95,6 +127,30 @@ def _forget_pool() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_forget_pool)
+
+
+def chunks_of(count: int, threads: int, least: int, multiple: int = 1) -> list[tuple[int, int]]:
+    """Return the ranges (first, end) into which a number of items is cut for threads that take one after another.
+
+    Each thread takes a share of half of the rest, so that the first chunks are large and threads that begin late or
+    run slowly end at the same time as the others (guided self-scheduling).
+
+    Args:
+        count: Number of items.
+        threads: Number of threads.
+        least: Smallest number of items in a chunk that is worth taking.
+        multiple: The numbers of items are multiples of this one, except for the last chunk.
+
+    Source:
+        Polychronopoulos, Kuck 1987, guided self-scheduling.
+    """
+    chunks, first = [], 0
+    while first < count:
+        size = max((count - first) // (2 * threads), least, 1)
+        end = min(first + -(-size // multiple) * multiple, count)
+        chunks.append((first, end))
+        first = end
+    return chunks
 
 
 def run_chunks(chunks: Sequence[tuple[int, int]], threads: int, run: Callable[[int, int], int]) -> int:

@@ -28,7 +28,7 @@ from legged.compiler.codegen.batches import time_loop
 from legged.compiler.codegen.element_type import FLOAT64, ElementType
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.passes.simplify import simplify
-from legged.compiler.runtime.threads import check_threads, default_threads, run_chunks
+from legged.compiler.runtime.threads import check_threads, chunks_of, default_threads, run_chunks
 from legged.errors import TraceError
 
 Array = np.ndarray
@@ -291,9 +291,8 @@ class PreparedLoop:
         """
         if threads == 1 and (most is None or most >= self._count):
             return self.alone()
-        step = max(-(-self._count // (4 * threads) // self.width) * self.width, self.width)
-        step = min(step, most or step)
-        chunks = [(first, min(first + step, self._count)) for first in range(0, self._count, step)]
+        whole = chunks_of(self._count, threads, self._count // (16 * threads), self.width)
+        chunks = [(k, min(k + (most or end), end)) for first, end in whole for k in range(first, end, most or end)]
         return run_chunks(chunks, min(threads, len(chunks)), self._run_chunk)
 
     def _run_chunk(self, first: int, end: int) -> int:

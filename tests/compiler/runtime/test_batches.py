@@ -120,7 +120,8 @@ def test_a_state_gives_the_same_bits_alone_and_in_any_batch(kernel, rng):
 def test_threads_change_no_bit(monkeypatch, kernel, rng, threads):
     q, v, gain = rng.normal(size=(1003, 3)), rng.normal(size=(1003, 3)), rng.normal(size=1003)
     wanted = kernel(q, v, gain, threads=1)
-    monkeypatch.setattr(batches, "_CHUNK_OPERATIONS", 1000)
+    for name in ("_THREADED_OPERATIONS", "_CHUNK_OPERATIONS"):
+        monkeypatch.setattr(batches, name, 1000)
     for got, expected in zip(kernel(q, v, gain, threads=threads), wanted, strict=True):
         assert np.array_equal(got, expected)
     monkeypatch.setenv("LEGGED_THREADS", str(threads))
@@ -149,7 +150,8 @@ def test_columns_that_nothing_depends_on_may_hold_anything(rng, size):
 
 
 def test_the_first_state_without_an_answer_is_named_whatever_the_threads(monkeypatch, kernel, rng):
-    monkeypatch.setattr(batches, "_CHUNK_OPERATIONS", 1000)
+    for name in ("_THREADED_OPERATIONS", "_CHUNK_OPERATIONS"):
+        monkeypatch.setattr(batches, name, 1000)
     q, v, gain = rng.normal(size=(7, 100, 3)), rng.normal(size=(100, 3)), rng.normal(size=(7, 1))
     q[3, 41, 1] = np.nan
     q[6, 2, 0] = np.inf
@@ -198,7 +200,7 @@ import numpy as np
 import os
 from legged.compiler.runtime import batches
 from legged.compiler import compile
-batches._CHUNK_OPERATIONS = 100
+batches._THREADED_OPERATIONS = batches._CHUNK_OPERATIONS = 100
 kernel = compile(lambda x: np.sin(x) + 1.25, x=3)
 x = np.ones((1000, 3))
 kernel(x, threads=3)

@@ -1,11 +1,12 @@
 """Distribution of work over threads that stay: every chunk once, errors of all threads, no wait for idle threads."""
 
+import os
 import threading
 import time
 
 import pytest
 
-from legged.compiler.runtime.threads import run_chunks
+from legged.compiler.runtime.threads import chunks_of, run_chunks
 
 
 def helpers():
@@ -24,6 +25,36 @@ def test_every_chunk_is_run_once_and_the_smallest_result_is_returned(threads):
         chunks = [(k, k + 1) for k in range(count)]
         assert run_chunks(chunks, threads, run) == (5 if count > 5 else -1)
         assert sorted(ran) == chunks
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+@pytest.mark.parametrize(
+    ("count", "least", "multiple"), [(0, 1, 1), (1, 1, 8), (64, 8, 8), (1003, 16, 8), (5000, 1, 1)]
+)
+def test_chunks_cover_all_items_once_and_shrink_to_the_least(threads, count, least, multiple):
+    chunks = chunks_of(count, threads, least, multiple)
+    assert [item for first, end in chunks for item in range(first, end)] == list(range(count))
+    sizes = [end - first for first, end in chunks]
+    assert sizes == sorted(sizes, reverse=True)
+    assert all(size % multiple == 0 and size >= least for size in sizes[:-1])
+    assert not sizes or sizes[0] <= max(count / (2 * threads), least) + multiple
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be assigned to processors here")
+def test_helpers_run_on_other_processors_than_the_caller():
+    allowed = os.sched_getaffinity(0)
+    if len(allowed) < 2:
+        pytest.skip("needs two processors")
+    try:
+        for processor in sorted(allowed)[:2]:
+            for mine in ({processor}, allowed):
+                os.sched_setaffinity(0, mine)
+                run_chunks([(0, 1), (1, 2)], 2, lambda first, end: -1)
+                for helper in helpers():
+                    others = os.sched_getaffinity(helper.native_id)
+                    assert others <= mine and len(others) == max(len(mine) - 1, 1)
+    finally:
+        os.sched_setaffinity(0, allowed)
 
 
 def test_threads_stay_and_work_at_the_same_time():
