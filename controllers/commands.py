@@ -121,7 +121,7 @@ class LiveCommand:
 
 
 class _LiveReadings:
-    """A live command as one run has read it: a time that was passed has the value of then, also when it is recorded."""
+    """A live command as read by one run: past times keep the values that were read at them, also in the record."""
 
     def __init__(self, command: LiveCommand):
         self.command = command

@@ -307,7 +307,7 @@ class StartedLocomotion:
         return read_command(own(t))
 
     def _walks(self, command: Array, memory: LocomotionMemory) -> Any:
-        """Return 1 if the robot is to walk: if it has to move or to catch itself."""
+        """Return 1 if the robot is to walk: at a commanded velocity, or to recover its balance by steps."""
         speed = np.sqrt(command[0] * command[0] + command[1] * command[1] + (self.height * command[2]) ** 2)
         moves = speed > _STILL * np.sqrt(self.gravity * self.height)
         walking = memory.gait[1] > 0.5

@@ -1,4 +1,4 @@
-"""Wrappers that make the loop of any control law realistic: sensors, computing, actuators and an inexact model.
+"""The base class of wrappers, controllers around other ones, with delay of measurements and an inexact model.
 
     law = controllers.SensorNoise(controllers.ComputedTorque(gait), velocity=0.05)       # [rad/s]
     law = controllers.Delay(controllers.ZeroOrderHold(law, rate=500.0), delay=0.004)

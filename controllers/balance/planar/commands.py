@@ -1,4 +1,4 @@
-"""Commands of the balancing motion, and the filters that look ahead of them and behind."""
+"""Commands of the balancing motion, and filters of their future values (preview) and of their past values (lag)."""
 
 from __future__ import annotations
 

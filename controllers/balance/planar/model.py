@@ -1,4 +1,4 @@
-"""The model of balance of a planar robot on a point: two parameters, and a third number for the robot's other motions.
+"""The plant of planar balance of a robot on a point: parameters Y1 and Y2 of the balancing motion, Y3 of all others.
 
 The robot pivots about a support point; its angular momentum about the support is L, its mass m, the center of mass at
 (c_x, c_z) from the support. One chosen balancing motion q2 of its joints and the rotation q1 about the support give

@@ -1,1 +1,1 @@
-"""Predictive control: the contact forces of the next steps that move a rigid body as wanted."""
+"""Predictive control: the contact forces with which a rigid body follows its desired motion over a horizon."""

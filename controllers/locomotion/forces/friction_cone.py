@@ -29,7 +29,7 @@ def cone_coordinates(normal: Any, tangential: Any, friction: Any, most: Any) -> 
     """Return the nearest force in the cone: its normal force, [N], and its tangential force relative to the given one.
 
     Outside the cone without limit, the nearest point of its surface has f_n = (f_n + mu |f_t|) / (1 + mu^2), which is
-    larger than f_n; inside it is smaller, so the maximum tells both cases apart. If this exceeds the limit, the nearest
+    larger than f_n; inside it is smaller, so the maximum covers both cases. If this exceeds the limit, the nearest
     force has the largest normal force, and its tangential force is the nearest one of a disc.
 
     Args:

@@ -184,7 +184,7 @@ class FootstepLaw:
         return Landings(found, error, deviation(last) * (count / len(stance)))
 
     def relative_cadence(self, state: GaitState, period: Any, deviation: Any) -> Any:
-        """Return the number of steps per time, relative to that of the schedule, from 1 to 2, that catches the robot.
+        """Return the number of steps per time, relative to that of the schedule, from 1 to 2, for balance.
 
         A deviation of the divergent component grows by exp(omega t). The next foot touches down before it exceeds 0.55
         of the length of a leg.

@@ -88,7 +88,7 @@ def swing_peak(start: Array, end: Array, clearance: Any, heights: Sequence[Any] 
         start: Place of lift-off, (3,), [m], world axes.
         end: Landing place, (3,), [m], world axes.
         clearance: Height over the highest of these places, [m].
-        heights: Heights of the terrain between the two places, [m], world z; none for a robot that knows no terrain.
+        heights: Heights of the terrain between the two places, [m], world z; none without a known terrain.
     """
     peak = np.maximum(start[2], end[2])
     for height in heights:

@@ -181,7 +181,7 @@ def whole_body(
 
     The equations of motion, cones and torque limits always agree, since a robot can fall with zero forces and torques.
     The bounds of accelerations give way where they do not agree with these. The result is finite for finite numbers:
-    forces are projected onto their cones and torques cut at their limits, and `residual` tells by how much.
+    forces are projected onto their cones and torques cut at their limits, and `residual` states by how much.
 
     Args:
         model: The robot at its present state.

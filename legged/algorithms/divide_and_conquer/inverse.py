@@ -1,4 +1,4 @@
-"""The first version: an assembly is represented by its inverse inertias.
+"""Assemblies represented by the inverse inertias at their handles: the first version of divide and conquer.
 
 The accelerations of the handles of an assembly are linear in the forces at the handles:
 

@@ -1,4 +1,4 @@
-"""The second version: an assembly is represented for a given motion of its handle nearest to the ground, its root.
+"""Assemblies represented for a given motion of the handle nearest to the ground, the root: the second version.
 
 With the acceleration a of the root and forces f_i at the other handles, the force f on the root and the accelerations
 a_i of the other handles are

@@ -1,4 +1,4 @@
-"""The commands of balance, from `balance` to `velocity-gains`."""
+"""The commands of `legged` that study balance, such as `legged balance` and `legged velocity-gains`."""
 
 from __future__ import annotations
 

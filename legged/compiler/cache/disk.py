@@ -1,4 +1,4 @@
-"""Files of the cache folder.
+"""Files of the cache folder: their names, and reading, writing and removing them.
 
 The folder is the user's cache folder, or the one that the environment variable LEGGED_CACHE names. Machine code lies in
 files `.o`, traced graphs in files `.graph`, meshes of robot files in files `.mesh`. The name of a file is a hash of its

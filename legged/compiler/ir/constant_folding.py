@@ -312,7 +312,7 @@ def sign(x: Number) -> Number:
 
 
 class _Constructors(dict[str, Callable[..., Any]]):
-    """Constructors by the name of the operation; those of lookups and loops are made when they are asked for."""
+    """Constructors by the name of the operation; those of lookups and loops are created at their first use."""
 
     def __missing__(self, name: str) -> Callable[..., Any]:
         if isinstance(name, Lookup | LoopResult):

@@ -173,7 +173,7 @@ def is_call(operation: str) -> bool:
 
 
 class _Operations(dict[str, Operation]):
-    """Operations by name; those of tables and loops are made when they are asked for."""
+    """Operations by name; those of tables and loops are created at their first use."""
 
     def __missing__(self, name: str) -> Operation:
         if isinstance(name, Lookup):

@@ -1,4 +1,4 @@
-"""Add the checks of quaternions to a graph before code is generated for it.
+"""Add the checks that quaternions have norm 1 to a graph before code is generated for it.
 
 A kernel reports results that are not finite. So that it also reports quaternions of a norm other than 1, one of its
 results becomes NaN for these. The check is no operation of the algorithm and is not counted.

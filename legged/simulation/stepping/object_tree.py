@@ -1,4 +1,4 @@
-"""The numbers in a tree of Python objects.
+"""List and replace the numbers in a tree of Python objects, such as a started controller.
 
 A started controller also holds numbers that it has computed from its fields. `flatten` lists all numbers of a tree of
 objects, in the same order for trees of the same shape; `unflatten` returns a copy of the tree with other numbers, which
