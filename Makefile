@@ -5,7 +5,7 @@
 # make docs       build the documentation site in results/site
 # make bench      measure speed and accuracy beside Pinocchio and MuJoCo, and keep the record in benchmarks/history;
 #                 BENCH="--compare" compares with the last run, BENCH="--help" lists the options
-# make bench-contact  published tests of rigid contact beside MuJoCo and Drake; CONTACT="--help" lists them
+# make bench-contact  published tests of rigid contact beside MuJoCo, Drake and Pinocchio; CONTACT="--help" lists them
 # make replay-page  bundle the program of replays, legged/viewer/web, after a change of it
 # make clean      delete .venv, results/ and build products
 #

@@ -1,1 +1,1 @@
-"""Published tests of rigid contact in our simulation, MuJoCo and Drake: `python -m benchmarks.contact`."""
+"""Published tests of rigid contact in our simulation, MuJoCo, Drake and Pinocchio: `python -m benchmarks.contact`."""

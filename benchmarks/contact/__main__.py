@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.contact import friction, motions, stacks
-from benchmarks.contact.rows import DRAKE, MUJOCO, OURS, Case, Row
+from benchmarks.contact.rows import DRAKE, MUJOCO, OURS, PINOCCHIO, Case, Row
 
 CASES: dict[str, Case] = {
     "threshold": friction.threshold,
@@ -32,12 +32,15 @@ CASES: dict[str, Case] = {
     "flight": motions.flight,
 }
 """Tests by name."""
-COLUMNS = (OURS, MUJOCO, DRAKE)
+COLUMNS = (OURS, MUJOCO, DRAKE, PINOCCHIO)
 
 
 def markdown(rows: list[Row]) -> str:
     """Return the rows as a Markdown table."""
-    lines = [f"| test | quantity | exact | {' | '.join(COLUMNS)} | ours is |", f"| --- | --- |{' ---: |' * 4} --- |"]
+    lines = [
+        f"| test | quantity | exact | {' | '.join(COLUMNS)} | ours is |",
+        f"| --- | --- |{' ---: |' * (1 + len(COLUMNS))} --- |",
+    ]
     for row in rows:
         values = (_number(row.values.get(name, float("nan"))) for name in COLUMNS)
         words = " | ".join([row.test, row.quantity, _number(row.exact), *values, row.verdict])

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from benchmarks.contact.drake import drake, is_installed
+from benchmarks.contact.pinocchio_solver import has_solver, pinocchio
 from benchmarks.contact.scenes import Program, mujoco, ours
 
-OURS, MUJOCO, DRAKE = "ours", "MuJoCo", "Drake"
+OURS, MUJOCO, DRAKE, PINOCCHIO = "ours", "MuJoCo", "Drake", "Pinocchio's ADMM"
 MISSING = float("nan")
 """Value of a program that does not represent the test."""
 
@@ -54,4 +55,5 @@ Case = Callable[[bool], list[Row]]
 def programs() -> dict[str, Program]:
     """Return the programs that simulate a `World`."""
     found: dict[str, Program] = {OURS: ours, MUJOCO: mujoco}
-    return found | ({DRAKE: drake} if is_installed() else {})
+    found |= {DRAKE: drake} if is_installed() else {}
+    return found | ({PINOCCHIO: pinocchio} if has_solver() else {})

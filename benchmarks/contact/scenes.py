@@ -125,12 +125,8 @@ Program = Callable[..., Motion]
 
 def ours(world: World, until: float, step: float = 1e-3, sample: float = 0.01, **law: Any) -> Motion:
     """Return the motion by `legged.simulate`; `law` are attributes of `Rigid`."""
-    first, *others = world.solids
-    link = legged.Link(first.name, first.inertia, shapes=[first.shape])
-    robot = legged.RobotBuilder(first.name, link, gravity=world.gravity).build()
-    q, v = FreeBody(first.name, first.inertia, [first.shape], *_state(first)).state()
-    bodies = [FreeBody(solid.name, solid.inertia, [solid.shape], *_state(solid)) for solid in others]
-    ground = Rigid(world.friction, world.restitution, pairs=_pairs(world), **law)
+    first = world.solids[0]
+    robot, q, v, bodies, ground = placed(world, **law)
     options: Any = {"ground": ground, "bodies": bodies, "q": q, "v": v, "fall": False, "sample": max(sample, step)}
     run = legged.simulate(robot, None, until=until, integrator=legged.TimeStepping(step), **options)
     found = Motion(run.times, warning="; ".join(run.warnings))
@@ -145,6 +141,20 @@ def ours(world: World, until: float, step: float = 1e-3, sample: float = 0.01, *
         found.position[solid.name], found.rotation[solid.name] = place, R
         found.velocity[solid.name], found.spin[solid.name] = speed, spin
     return found
+
+
+def placed(world: World, **law: Any) -> tuple[legged.Robot, Array, Array, list[FreeBody], Rigid]:
+    """Return the first body as a robot, its q and v, the others as free bodies, and the ground.
+
+    Args:
+        world: The world. law: Attributes of `Rigid`.
+    """
+    first, *others = world.solids
+    link = legged.Link(first.name, first.inertia, shapes=[first.shape])
+    robot = legged.RobotBuilder(first.name, link, gravity=world.gravity).build()
+    q, v = FreeBody(first.name, first.inertia, [first.shape], *_state(first)).state()
+    bodies = [FreeBody(solid.name, solid.inertia, [solid.shape], *_state(solid)) for solid in others]
+    return robot, q, v, bodies, Rigid(world.friction, world.restitution, pairs=_pairs(world), **law)
 
 
 def _state(solid: Solid) -> tuple[Any, ...]:

@@ -8,9 +8,9 @@ the number of contacts that may close, and no code grows with the scene.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, cached_property
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -227,6 +227,10 @@ class TouchingSystem:
         return equal_rows(np.column_stack([d.first, d.second, normals]))
 
 
+Solver: TypeAlias = Callable[[Rigid, TouchingSystem, Any, Array], Solution]
+"""Function of the contact law, a system, targets and a guess that returns impulses; see `newton_solution`."""
+
+
 def impulses(
     ground: Rigid,
     bodies: Bodies,
@@ -236,6 +240,7 @@ def impulses(
     h: float,
     guess: Array,
     reach: Array,
+    solver: Solver | None = None,
 ) -> tuple[Array, Impact]:
     """Return the numbers of the contacts that may close in the step, (k,), and their impulses; see `impact.impact`.
 
@@ -248,12 +253,13 @@ def impulses(
         v: Generalized velocities before the step, (n,), mixed units.
         h: The step, [s]. guess: Initial impulses, (m, 3), [N s], contact frames.
         reach: Distance that each body may move in the step, (B,), [m]; see `Bodies.reach`.
+        solver: The method; `newton_solution` by default.
     """
     taken = detected.gap <= reach[detected.first] + reach[detected.second]
     while True:  # ends, because every repetition takes further contacts
         rows = np.flatnonzero(taken)
         own = Detected(*(array[rows] for array in detected))
-        impact = _impulses(ground, bodies, own, coefficients[rows], v, h, guess[rows])
+        impact = _impulses(ground, bodies, own, coefficients[rows], v, h, guess[rows], solver or newton_solution)
         (v_next,), left = impact.v_next, np.flatnonzero(~taken)
         reach = bodies.reach(h, v_next)
         left = left[detected.gap[left] <= reach[detected.first[left]] + reach[detected.second[left]]]
@@ -267,28 +273,45 @@ def impulses(
     return own.numbers, impact
 
 
+def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: Array) -> Solution:
+    """Return the solution of a contact problem by Newton's method, from several starts where it is needed.
+
+    Args:
+        ground: The contact law. system: The contacts and bodies.
+        target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
+        guess: Initial impulses, (k, 3), [N s], contact frames.
+    """
+    goal = CONVERGED * ground.tolerance
+    start = system.solution(system, target, guess)
+    found = proximal_newton(system, target, system, start, min(ATTEMPT, ground.iterations), goal, goal)
+    if found.residual > NEAR:
+        found = convex_newton(system, target, system, start, CONVEX * ground.iterations, NEAR)
+    if found.residual > goal:
+        found = proximal_newton(system, target, system, found, ground.iterations, goal, goal)
+    if found.residual > ground.tolerance:
+        swept = system.solution(system, target, gauss_seidel(system, target, guess, SWEEPS * ground.sweeps))
+        better = proximal_newton(system, target, system, swept, ground.iterations, ground.tolerance, goal)
+        found = better if better.residual < found.residual else found
+    return found
+
+
 def _impulses(
-    ground: Rigid, bodies: Bodies, detected: Detected, coefficients: Array, v: Array, h: float, guess: Array
+    ground: Rigid,
+    bodies: Bodies,
+    detected: Detected,
+    coefficients: Array,
+    v: Array,
+    h: float,
+    guess: Array,
+    solver: Solver,
 ) -> Impact:
     """Return the impulses of the given contacts."""
     system = TouchingSystem(bodies, detected, coefficients) if len(detected.gap) else None
     if system is None or not system.pattern.size:  # without contacts of a body that moves
         return Impact(np.zeros((len(detected.gap), 3)), [bodies.v_free], 0.0, 0.0)
-    goal = CONVERGED * ground.tolerance
 
     def solve(target: Any, guess: Array, needed: Any = True) -> Solution:
-        aims: Any = np.asarray(target)
-        start = system.solution(system, aims, guess)
-        found = proximal_newton(system, aims, system, start, min(ATTEMPT, ground.iterations), goal, goal)
-        if found.residual > NEAR:
-            found = convex_newton(system, aims, system, start, CONVEX * ground.iterations, NEAR)
-        if found.residual > goal:
-            found = proximal_newton(system, aims, system, found, ground.iterations, goal, goal)
-        if found.residual > ground.tolerance:
-            swept = system.solution(system, aims, gauss_seidel(system, aims, guess, SWEEPS * ground.sweeps))
-            better = proximal_newton(system, aims, system, swept, ground.iterations, ground.tolerance, goal)
-            found = better if better.residual < found.residual else found
-        return found
+        return solver(ground, system, np.asarray(target), guess)
 
     before = system.before(v)
     target = target_velocity(ground, detected.gap, h)

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -20,7 +20,7 @@ from legged.contact.bodies import Bodies
 from legged.contact.impulses.contact_pattern import BodyLayout
 from legged.contact.pair_tables import Detected, PairTables, Poses
 from legged.contact.rigid import FreeBody
-from legged.contact.touching import impulses
+from legged.contact.touching import Solver, impulses, newton_solution
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import kinetic_energy, motion, potential_energy
 from legged.robot.construction.group import RobotGroup
@@ -40,7 +40,13 @@ _Q, _V = 7, 6  # sizes of the state of a free body
 
 @dataclass(frozen=True, eq=False)
 class SceneInParts(RigidLoop):
-    """A robot under a controller on a `Rigid` ground among free bodies, with many contact candidates."""
+    """A robot under a controller on a `Rigid` ground among free bodies, with many contact candidates.
+
+    Attributes:
+        solver: Method that solves the contact problem of a step.
+    """
+
+    solver: ClassVar[Solver] = staticmethod(newton_solution)
 
     # Kernels.
 
@@ -145,7 +151,7 @@ class SceneInParts(RigidLoop):
         memory, reach = ContactMemory.of(part.ground_memory), bodies.reach(h)
         detected = self.tables.detect(bodies.poses, reach)
         arguments = self._coefficients[detected.numbers], v, h, h * memory.forces[detected.numbers], reach
-        rows, impact = impulses(self.scene.ground, bodies, detected, *arguments)
+        rows, impact = impulses(self.scene.ground, bodies, detected, *arguments, self.solver)
         v_next, v_others = impact.v_next[0][:n], impact.v_next[0][n:].reshape(-1, _V)
         q_next, v_end, works = np.empty(self.robot.nq), np.empty(n), part.works + np.array([0.0, impact.work, 0.0, 0.0])
         for kind, start in zip(self._kinds, starts, strict=True):
