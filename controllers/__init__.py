@@ -11,7 +11,6 @@ from controllers.balance.planar import (
 )
 from controllers.balance.spatial import BendSwivelBalance, BendSwivelControl
 from controllers.commands import CommandedLaw, CommandedPosture, LiveCommand, SampledCommand
-from controllers.computed_torque import ComputedTorque, FeedForward, OpenLoop
 from controllers.gaits import (
     Alternating,
     Crawl,
@@ -38,11 +37,11 @@ from controllers.gaits import (
     swing_foot,
 )
 from controllers.hybrid_control import FaceContact, HybridControl
-from controllers.joint_servo import JointPD, JointPID
 from controllers.law import GaitLaw
 from controllers.locomotion import Command, ContactSchedule, Locomotion
 from controllers.operational_space import OperationalSpaceControl, PointTask, PoseTask
 from controllers.suited_law import servo_gains, suited_law
+from controllers.tracking import ComputedTorque, FeedForward, JointPD, JointPID, OpenLoop
 from controllers.wrappers import (
     ActuatorLag,
     ActuatorLimits,

@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from controllers.balance import Balanced
-from controllers.computed_torque import ComputedTorque, FeedForward
 from controllers.gaits.leg_detection import leg_chains
 from controllers.gaits.numerical_gait import NumericalGait
-from controllers.joint_servo import JointPD
 from controllers.law import GaitLaw
+from controllers.tracking import ComputedTorque, FeedForward, JointPD
 from legged.arguments import array, number
 from legged.checked import checked
 from legged.dynamics.inertia import inertia_matrix

@@ -1,7 +1,6 @@
 """Wrappers that make the loop of any control law realistic: sensors, delay, actuators, an inexact model, switching."""
 
-from controllers.wrappers.actuators import ActuatorLag, ActuatorLimits
-from controllers.wrappers.sensor_noise import SensorNoise
+from controllers.wrappers.imperfections import ActuatorLag, ActuatorLimits, SensorNoise
 from controllers.wrappers.switched_law import SwitchedLaw
 from controllers.wrappers.wrapper import Delay, NominalModel
 

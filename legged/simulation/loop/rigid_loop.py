@@ -288,7 +288,8 @@ class RigidLoop(ClosedLoop):
         """Return the velocity after a step without contacts, (nv,).
 
         Args:
-            h: Time step, [s]. t: Time at its start, [s]. tau: Generalized forces, (nv,), [N m] or [N].
+            h: Time step, [s]. t: Time at its start, [s].
+            tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
             extra: Inertia added at the joints, (nv,), [kg m^2] or [kg].
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
         """
@@ -301,7 +302,8 @@ class RigidLoop(ClosedLoop):
         """Return the works of actuators, contacts, pushes and joints in a step, [J].
 
         Args:
-            t: Time at its start, [s]. h: Time step, [s]. tau: Generalized forces of the actuators, (nv,), [N m] or [N].
+            t: Time at its start, [s]. h: Time step, [s].
+            tau: Generalized forces of the actuators, (nv,), [N m] or [N], joint axes.
             q: Configuration in the middle of the step, (nq,). v: Velocity before it, (nv,), mixed units.
             impact: The impulses of the step.
         """
