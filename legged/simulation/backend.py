@@ -301,12 +301,23 @@ def select_backend(loop: ClosedLoop, q: Array, s: Array, compiled: bool | None) 
     return Backend(plant, False, f"compiled robot, controller in Python ({reason})")
 
 
+def has_parts(loop: ClosedLoop) -> bool:
+    """Return whether a closed loop has so many contact candidates that it runs in parts.
+
+    Args:
+        loop: The closed loop.
+    """
+    if type(loop) is not RigidLoop or len(loop.scene.candidates) <= MANY_CONTACTS:
+        return False
+    fixed = all(pair.second is None for pair in loop.scene.pairs)
+    return (
+        not fixed or bool(loop.bodies) or isinstance(loop.robot, RobotGroup)
+    )  # not a robot among terrain and obstacles
+
+
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> _CompiledParts | None:
     """Return a closed loop with many contact candidates in compiled parts; None for others."""
-    if type(loop) is not RigidLoop or len(loop.scene.candidates) <= MANY_CONTACTS:
-        return None
-    fixed = all(pair.second is None for pair in loop.scene.pairs)
-    if fixed and not (loop.bodies or isinstance(loop.robot, RobotGroup)):  # a robot among terrain and obstacles alone
+    if not has_parts(loop):
         return None
     parts = _CompiledParts(**{f.name: getattr(loop, f.name) for f in fields(loop)})
     _ = parts.tables  # whose errors are not those of a terrain

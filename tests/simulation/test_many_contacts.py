@@ -1,5 +1,6 @@
 """Scenes with many contact candidates run in parts, with the motion of the equations of the whole scene."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -191,6 +192,24 @@ def test_controllers_receive_the_wrenches_of_the_contact_forces():
         expected = loop.external_forces(0.0, q, s).contact
         np.testing.assert_array_equal(loop.contact_wrenches(0.0, q, s), expected)
     assert np.abs(seen[1:]).max() > 1.0
+
+
+def test_a_few_members_of_a_rollout_run_in_parts_as_single_runs_do():
+    """The states are the same in all bits; a simulation agrees up to the rounding of its clock."""
+    robot, bodies, friction = arm(), [replace(body, velocity=(1.0, 0.0, 0.0)) for body in towers(6)], [0.2, 0.6]
+    options = {"bodies": bodies, "q": [0.3], "integrator": legged.TimeStepping()}
+    runs = legged.rollout(robot, ground=Rigid(0.5), until=0.03, vary={"ground.friction": np.array(friction)}, **options)
+    assert "parts of a scene" in runs.backend
+    for i, mu in enumerate(friction):
+        alone = legged.simulate(robot, ground=Rigid(mu), until=0.03, **options)
+        np.testing.assert_array_equal(alone.q, runs.q[i])
+        for name in ("cube0", "cube5"):
+            np.testing.assert_array_equal(alone.body(name).position, runs.run(i).body(name).position)
+            assert alone.body(name).velocity[-1, 0] < 1.0  # it slides
+    simulation = legged.Simulation(robot, ground=Rigid(0.6), **options)
+    for _ in range(30):
+        simulation.step()
+    np.testing.assert_allclose(np.ravel(simulation.q), runs.q[1, -1], atol=1e-10)
 
 
 def test_few_candidates_run_in_one_kernel():

@@ -134,8 +134,9 @@ def rollout(
                               vary={"pushes.0.impulse": impulses, "gait.stride": strides})
 
     Robot, controller, ground, integrator and time loop run in machine code. Members run side by side in SIMD lanes,
-    groups of them in threads. The motion of a member is independent of the others and equals that of `simulate` with
-    the same integrator up to rounding.
+    groups of them in threads. Up to 16 members of a scene with many contacts run in parts, one after the other, because
+    its kernel takes minutes to compile. The motion of a member is independent of the others and equals that of
+    `simulate` with the same integrator up to rounding.
 
     Args:
         robot, controller, ground, pushes, bodies, until, sample: As in `simulate`. The parameters of a robot with
@@ -150,7 +151,7 @@ def rollout(
             `Rigid` ground `TimeStepping(...)`.
         fall: When a member has fallen: a `Fall`, or False for never; default as in `simulate`.
         compiled: True requires one kernel, False runs each member with its controller in Python, None uses the kernel
-            if possible; see `Rollouts.backend`.
+            if possible, except for few members of a scene with many contacts; see `Rollouts.backend`.
         threads: Number of threads; by default the number of processors.
         progress: As in `simulate`.
         dtype: Type of the numbers with which time steps are computed and of the results: "float64", the default, or

@@ -5,7 +5,7 @@ from __future__ import annotations
 from legged.compiler.codegen.element_type import FLOAT32, FLOAT64
 from legged.compiler.runtime.time_loop import Members
 from legged.errors import TraceError
-from legged.simulation.backend import Backend
+from legged.simulation.backend import Backend, has_parts
 from legged.simulation.integrators import FixedStep, Integrator
 from legged.simulation.stepping.batch import InitialStates
 from legged.simulation.stepping.compiled_batch import CompiledBatch, MemberTemplate
@@ -13,6 +13,8 @@ from legged.simulation.stepping.engines.compiled import CompiledEngine, LoopEngi
 from legged.simulation.stepping.engines.interface import StepEngine
 from legged.simulation.stepping.engines.solvers import PythonEngine, SolverEngine
 
+FEW_ROBOTS = 16
+"""Number of members up to which a scene with many contacts runs in parts, one member after the other."""
 _AGREEMENT = {FLOAT64: 1e-6, FLOAT32: 1e-2}
 """Relative difference of rates in compiled and plain steps of 0.1 ms, which differ by rounding of the states after a
 step, or by a hidden state of the controller."""
@@ -37,7 +39,9 @@ def new_engine(
     compiled: bool | None,
     command: int | None = None,
 ) -> StepEngine:
-    """Return the fastest possible engine.
+    """Return the fastest possible engine, but that of parts for a few scenes with many contacts.
+
+    Their time step as one kernel takes minutes to compile.
 
     Args:
         template: The robots as functions of their numbers. starts: The robots at the start.
@@ -52,6 +56,8 @@ def new_engine(
         reason = "variable steps"
         if compiled:
             raise TraceError(f"{integrator} runs in Python; use fixed steps, or leave out compiled=True")
+    elif compiled is None and element == FLOAT64 and _has_parts(starts):
+        reason = "parts of a scene with many contacts"
     elif compiled is not False:
         try:
             compiled_batch = CompiledBatch(template.batch, starts, integrator.rule, command, template)
@@ -66,3 +72,8 @@ def new_engine(
     if element != FLOAT64:
         raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
     return PythonEngine(template.batch, starts, members, integrator, command, reason)
+
+
+def _has_parts(starts: InitialStates) -> bool:
+    """Return whether the robots are few and all of them run in parts."""
+    return len(starts.loops) <= FEW_ROBOTS and all(map(has_parts, set(starts.loops)))

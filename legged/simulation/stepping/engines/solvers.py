@@ -190,5 +190,6 @@ class PythonEngine(SolverEngine):
 
 def _in_python(loop: ClosedLoop) -> Backend:
     """Return a closed loop with compiled parts, whose controller and command are those of one robot at a time."""
-    nothing = np.zeros(0)  # the state is used by compiled backends alone
-    return select_backend(replace(loop, controller=CommandedController(loop.controller, None)), nothing, nothing, False)
+    plain = replace(loop, controller=CommandedController(loop.controller, None))
+    v, memory = np.zeros(loop.robot.nv), np.zeros(loop.memory)
+    return select_backend(plain, loop.robot.neutral(), loop.initial(v, memory), False)
