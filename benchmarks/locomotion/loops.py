@@ -9,17 +9,19 @@ import numpy as np
 
 import controllers
 import legged
-from benchmarks.locomotion.trials import ACTUATED, DELAYED, PLAIN, RATES, STAIRS, Trial
+from benchmarks.locomotion.trials import ACTUATED, DELAYED, PLAIN, RATES, STAIRS, STONES, WAVES, Trial
 from benchmarks.locomotion.walkers import Walker
 from legged.ground import Slope, Stairs
 from legged.spatial import Array
 
-DURATION = {PLAIN: 5.0, RATES: 4.0, DELAYED: 4.0, ACTUATED: 4.0, STAIRS: 8.0}  # [s]
+DURATION = {PLAIN: 5.0, RATES: 4.0, DELAYED: 4.0, ACTUATED: 4.0, STAIRS: 8.0, WAVES: 8.0, STONES: 8.0}  # [s]
 PUSHED_AT = 2.5  # [s], time of the earliest push
 SAMPLE = 0.01  # [s]
 _STEP = legged.TimeStepping(2e-3)
 _DELAY_PERIODS = 5
 _STEPS, _DEPTH, _FIRST = 6, 1.2, 1.5  # stairs: number of steps, depth of each and distance of the first one, [h]
+_WAVE = 6.0  # [h], length of waves
+_STONE, _DEEP, _GAPS = 0.7, 0.4, 8  # stones: length of each and depth of the gaps, [h], and number of gaps
 # Standard deviations of the noise of multiple 1:
 _TILT, _PLACE, _ANGLE = 0.005, 0.003, 0.001  # [rad], [m], [rad]: orientation and place of the base, joints
 _TURN, _DRIFT, _RATE = 0.05, 0.03, 0.1  # [rad/s], [m/s], [rad/s]: velocities of the base, joints
@@ -38,6 +40,30 @@ class Motions:
     trials: list[Trial]
     runs: legged.Rollouts
     tau: Array | None
+
+
+@dataclass(frozen=True)
+class Waves:
+    """Ground whose height along x is a sine wave, with a trough at the origin.
+
+    Attributes:
+        inclination: Of the steepest part, [rad].
+        length: From crest to crest, [m].
+    """
+
+    inclination: float
+    length: float
+
+    def height(self, x: Any, y: Any) -> Any:
+        """Return the height of the surface at (x, y), [m], world z."""
+        k = 2.0 * np.pi / self.length
+        return np.tan(self.inclination) / k * (1.0 - np.cos(k * x)) + 0.0 * y
+
+    def normal(self, x: Any, y: Any) -> Any:
+        """Return the outward unit normal at (x, y), (..., 3), world axes."""
+        slope = np.tan(self.inclination) * np.sin(2.0 * np.pi / self.length * x) + 0.0 * y
+        up = 1.0 / np.sqrt(1.0 + slope * slope)
+        return np.stack([-slope * up, 0.0 * up, up], axis=-1)
 
 
 def simulate_locomotion(walker: Walker, trials: list[Trial]) -> Motions:
@@ -99,18 +125,23 @@ def _wrapped(walker: Walker, law: Any, kind: str) -> tuple[Any, str]:
     return law, "controller."
 
 
-def _terrain(walker: Walker, kind: str, trial: Trial | None = None) -> Slope | Stairs:
-    if kind != STAIRS:
-        return Slope(trial.slope if trial else 0.0)
-    edges = tuple(walker.height * (_FIRST + _DEPTH * k) for k in range(_STEPS))
-    rise = walker.height * (trial.rise if trial else 0.0)
-    return Stairs(edges, (rise,) * _STEPS)
+def _terrain(walker: Walker, kind: str, trial: Trial | None = None) -> Slope | Stairs | Waves:
+    h, size = walker.height, trial.rise if trial else 0.0
+    if kind == WAVES:
+        return Waves(size, _WAVE * h)
+    if kind == STAIRS:
+        return Stairs(tuple(h * (_FIRST + _DEPTH * k) for k in range(_STEPS)), (h * size,) * _STEPS)
+    if kind == STONES:
+        gap = size or _STONE
+        edges = [h * (_FIRST + (_STONE + gap) * k + end) for k in range(_GAPS) for end in (0.0, gap)]
+        return Stairs(tuple(edges), (-_DEEP * h, _DEEP * h) * _GAPS)
+    return Slope(trial.slope if trial else 0.0)
 
 
 def _terrain_values(walker: Walker, trials: list[Trial], *paths: str) -> dict[str, Any]:
     """Return the varying parameters of the terrain, of the ground and of those at other paths."""
     terrains = [_terrain(walker, trial.kind, trial) for trial in trials]
-    name = "rises" if trials[0].kind == STAIRS else "angle"
+    name = {STAIRS: "rises", WAVES: "inclination", STONES: "edges"}.get(trials[0].kind, "angle")
     values = np.array([getattr(terrain, name) for terrain in terrains])
     return {f"{path}{name}": values for path in ("ground.terrain.", *paths)}
 

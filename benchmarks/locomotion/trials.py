@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-PLAIN, RATES, DELAYED, ACTUATED, STAIRS = "plain", "rates", "delayed", "actuated", "stairs"
+PLAIN, RATES, DELAYED, ACTUATED = "plain", "rates", "delayed", "actuated"
+STAIRS, WAVES, STONES = "stairs", "waves", "stones"
 """Kinds of closed loops. All trials of one kind are members of one rollout of each robot."""
 GAITS = ("trot", "walk", "crawl", "pace", "bound", "gallop", "pronk")
 UPHILL = float(np.radians(15.0))
@@ -40,7 +41,8 @@ class Trial:
         delay: Time from measurement to torque, [s].
         lag: Time constant of the actuators, [s].
         gears: Dry friction of each joint, as a fraction of m g h.
-        rise: Height of the steps of stairs, [h].
+        rise: Height of the steps of stairs, inclination of the steepest part of waves, or width of the gaps between
+            stones, [h], [rad], [h].
     """
 
     row: str
@@ -154,6 +156,22 @@ def _stairs(slow: Slow, feet: int) -> list[Trial]:
     ]
 
 
+def _waves(slow: Slow, feet: int) -> list[Trial]:
+    return [
+        Trial(f"waves, {degrees} degrees", (slow(x), slow(y), 0.0), kind=WAVES, rise=float(np.radians(degrees)))
+        for degrees in ((4, 8) if feet == 2 else (8, 15))
+        for x, y in ((0.15, 0.0), (0.3, 0.0), (0.5, 0.0), (0.0, 0.15))
+    ]
+
+
+def _stones(slow: Slow, feet: int) -> list[Trial]:
+    return [
+        Trial(f"stones, gaps of {gap:g} h", (slow(x), 0.0, 0.0), kind=STONES, rise=gap)
+        for gap in (0.1, 0.2)
+        for x in (0.15, 0.2, 0.25, 0.3)
+    ]
+
+
 ROWS: dict[str, Callable[[Slow, int], list[Trial]]] = {
     "forward": _forward,
     "sideways": _sideways,
@@ -161,6 +179,8 @@ ROWS: dict[str, Callable[[Slow, int], list[Trial]]] = {
     "gaits": _gaits,
     "slopes": _slopes,
     "stairs": _stairs,
+    "waves": _waves,
+    "stones": _stones,
     "friction": _friction,
     "pushes": _pushes,
     "delay": _delays,

@@ -288,7 +288,8 @@ class StartedLocomotion:
         feet = zip(landings, memory.footsteps, places, state.stance, state.swing_progress, state.duty, strict=True)
         for landing, last, place, stands, progress, duty in feet:
             duration = (1.0 - duty) * state.period
-            moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt)
+            between = [] if self.terrain is None else terrain_heights(self.terrain, last, landing)
+            moved = moved_target(last, landing, progress, duration, plane.slope, UNEVEN * self.height, dt, between)
             target = where(stands > 0.5, landing, moved)
             targets.append(target)
             swings.append(self._swing(progress, duration, place, target, memory.clearance))

@@ -59,12 +59,20 @@ def swing_path(progress: Any, duration: Any, start: Array, end: Array, peak: Any
 
 
 def moved_target(
-    last: Array, wanted: Array, progress: Any, duration: Any, slope: Array, ledge: Any, dt: float
+    last: Array,
+    wanted: Array,
+    progress: Any,
+    duration: Any,
+    slope: Array,
+    ledge: Any,
+    dt: float,
+    heights: Sequence[Any] = (),
 ) -> Array:
     """Return the landing place of a swinging foot after a time step, (3,), [m], world axes.
 
     It follows the wanted place with a time constant of a tenth of the swing, so that the path is smooth. Between treads
-    of stairs it would pass an edge: it moves to another tread at once in the first 0.3 of the swing, and not later.
+    of stairs, and between stones, it would pass an edge: it moves to another one at once in the first 0.3 of the swing,
+    and not later.
 
     Args:
         last: Landing place before, (3,), [m], world axes.
@@ -74,9 +82,13 @@ def moved_target(
         slope: Slope of the ground under the robot along world x and y, (2,), dimensionless.
         ledge: Difference of height from this slope, beyond which two places are on different treads, [m].
         dt: Time step, [s].
+        heights: Heights of the ground at equal distances between the two places, [m], world z; none if it is unknown.
     """
     step = wanted - last
-    changes = np.abs(step[2] - slope @ step[:2]) > ledge
+    climb = slope @ step[:2]
+    changes = np.abs(step[2] - climb) > ledge
+    for k, height in enumerate(heights, 1):
+        changes = changes | (np.abs(height - last[2] - climb * (k / (len(heights) + 1.0))) > ledge)
     share = np.minimum(1.0, dt / (_REPLAN * duration + dt))
     return last + step * where(changes, where(progress < _DECIDED, 1.0, 0.0), share)
 

@@ -194,6 +194,16 @@ def test_a_landing_place_follows_smoothly_on_a_tread_and_moves_to_another_one_on
     assert 0.4 < moved_target(last, uphill, 0.9, 1.0, np.array([0.3, 0.0]), 0.015, 0.01)[0] < 0.45
 
 
+def test_a_landing_place_does_not_move_through_a_gap_between_stones():
+    last, across, level = np.array([0.4, 0.1, 0.0]), np.array([0.5, 0.1, 0.0]), np.zeros(2)
+    for heights in ([0.0, -0.1, 0.0], [0.0, 0.1, 0.0]):
+        for progress, share in ((0.1, 1.0), (0.9, 0.0)):
+            moved = moved_target(last, across, progress, 1.0, level, 0.015, 0.01, heights)
+            assert moved == pytest.approx(last + share * (across - last))
+    moved = moved_target(last, across, 0.9, 1.0, level, 0.015, 0.01, [0.01, 0.01, 0.01])
+    assert last[0] < moved[0] < across[0]
+
+
 def test_the_plane_of_the_feet_is_the_slope_and_level_across_a_line_of_feet():
     slope = Slope(0.2, heading=0.5)
     places = [np.array([x, y, slope.height(x, y)]) for x, y in FEET[4] + [2.0, 1.0]]

@@ -56,6 +56,12 @@ def test_a_trot_climbs_and_descends_known_stairs_of_a_third_of_its_height():
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("row", ["waves", "stones"])
+def test_a_trot_crosses_known_waves_and_stepping_stones(row):
+    assert len(check(trials(4, [row]))) == 8
+
+
+@pytest.mark.slow
 def test_a_trot_survives_pushes_that_change_its_velocity_by_1_meter_per_second():
     found = check([x for x in trials(4, ["pushes"]) if x.push > 0.5])
     assert len(found) == 32
