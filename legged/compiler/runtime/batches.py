@@ -120,12 +120,15 @@ class BatchCode:
             leads: Leading axes of each, `lead` or none.
             results: As in `run`. lead: Lengths of the leading axes.
         """
-        size, count = self.target.element.size, math.prod(lead)
-        steps = [size * math.prod(shape) for shape in self.shapes]
-        strides = [step if own else 0 for own, step in zip(leads, steps, strict=False)] + steps[len(leads) :]
-        rows = zip(map(_address, (*arrays, *results)), strides, strict=True)
-        table = np.array([(address, stride, 0) for address, stride in rows], dtype=np.int64)
-        return self.run_described(count, _address(table))
+        rows = [(_address(a), step if own else 0, 0) for a, own, step in zip(arrays, leads, self._steps, strict=False)]
+        rows += [(_address(a), step, 0) for a, step in zip(results, self._steps[len(leads) :], strict=True)]
+        table = np.array(rows, dtype=np.int64)
+        return self.run_described(math.prod(lead), _address(table))
+
+    @cached_property
+    def _steps(self) -> list[int]:
+        """Sizes of the arrays of one state, [bytes]."""
+        return [self.target.element.size * math.prod(shape) for shape in self.shapes]
 
     def run_described(self, count: int, descriptors: int) -> int:
         """Compute `count` states of arrays whose descriptors are at an address; return the same as `run`."""
@@ -182,7 +185,10 @@ def _offsets(axes: Sequence[tuple[int, int]]) -> np.ndarray:
 
 
 def _address(array: np.ndarray) -> int:
-    return array.__array_interface__["data"][0]  # twice as fast as array.ctypes.data
+    try:
+        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # a quarter of the time of the other way
+    except (TypeError, ValueError, BufferError):  # read-only, empty or not contiguous
+        return array.__array_interface__["data"][0]
 
 
 def _has_contiguous_rows(array: np.ndarray, own: int, dtype: np.dtype) -> bool:
