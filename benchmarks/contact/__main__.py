@@ -1,6 +1,7 @@
 """The command `python -m benchmarks.contact [TEST ...] [--output FOLDER]`, `make bench-contact`: some twenty minutes.
 
 It prints a table of the tests, with the programs whose error is smaller than ours, and writes it as Markdown.
+`--growth` instead measures start time and memory of scenes against their number of boxes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.contact import friction, motions, stacks
+from benchmarks.contact.growth import BOXES, growth_table
 from benchmarks.contact.rows import DRAKE, MUJOCO, OURS, PINOCCHIO, Case, Row
 
 CASES: dict[str, Case] = {
@@ -58,16 +60,21 @@ def main() -> None:
     parser.add_argument("tests", nargs="*", metavar="TEST", help=f"tests to run, of {', '.join(CASES)}; all by default")
     parser.add_argument("--output", type=Path, default=Path("results/contact"), metavar="FOLDER")
     parser.add_argument("--short", action="store_true", help="short versions, which show that the tests run")
+    parser.add_argument("--growth", action="store_true", help="start time and memory against the number of boxes")
     options = parser.parse_args()
     if unknown := set(options.tests) - set(CASES):
         parser.error(f"unknown test: {', '.join(sorted(unknown))}; the tests are {', '.join(CASES)}")
+    options.output.mkdir(parents=True, exist_ok=True)
+    if options.growth:
+        path = options.output / "growth.png"
+        print(growth_table(path, (2,) if options.short else BOXES), "Written: ", path, sep="")
+        return
     rows: list[Row] = []
     for name in options.tests or CASES:
         start = time.perf_counter()
         found = CASES[name](options.short)
         rows += found
         print(markdown(found), f"[{name}: {time.perf_counter() - start:.0f} s]\n", sep="", flush=True)
-    options.output.mkdir(parents=True, exist_ok=True)
     path = options.output / "contact.md"
     path.write_text(markdown(rows))
     print("Written:", path)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.contact.__main__ import CASES, markdown
+from benchmarks.contact.growth import candidates, growth_table
 from benchmarks.contact.rows import DRAKE, MUJOCO, OURS, Row
 from benchmarks.contact.stacks import LEAN, critical_friction
 
@@ -32,3 +33,12 @@ def test_a_row_names_the_programs_that_are_better():
 
 def test_critical_friction_of_thin_cards():
     assert abs(critical_friction() / (0.5 * np.tan(np.radians(LEAN))) - 1.0) < 0.06  # cards without thickness
+
+
+@pytest.mark.slow
+def test_the_table_of_growth_has_a_row_and_a_figure_for_numbers_of_boxes(tmp_path):
+    table = growth_table(tmp_path / "growth.png", (2, 8))
+    numbers = [[float(x) for x in line.strip("| ").split(" | ")] for line in table.splitlines()[2:]]
+    assert [row[1] for row in numbers] == [candidates(2), candidates(8)] == [12, 144]
+    assert all(0.0 < warm < cold < 60.0 and memory < 300.0 for _, _, cold, warm, memory in numbers)
+    assert (tmp_path / "growth.png").stat().st_size > 10_000
