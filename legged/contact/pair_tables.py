@@ -180,7 +180,7 @@ class PairTable:
 
 
 class _NearPairs(NamedTuple):
-    """Pairs that can be near while no shape moves and reaches farther than an allowance.
+    """Pairs that may be near as long as no shape has moved and reaches farther than an allowance.
 
     Attributes:
         centers: Of all shapes, from which they move, (S, 3), [m], world axes. allowance: (S,), [m].

@@ -1,4 +1,4 @@
-"""Tasks of whole-body control: desired accelerations of the base, links, center of mass and joints, as linear rows."""
+"""Tasks of whole-body control: desired accelerations of the base, links, center of mass and joints, as linear equations."""
 
 from __future__ import annotations
 
