@@ -1,4 +1,4 @@
-"""Tasks of whole-body control: desired accelerations of the base, links, center of mass and joints, as linear equations."""
+"""Tasks of whole-body control: linear equations for the accelerations of base, links, center of mass and joints."""
 
 from __future__ import annotations
 
