@@ -24,6 +24,7 @@ from benchmarks import (
     precision,
     predictive,
     simulation,
+    threads,
     whole_body,
 )
 from benchmarks.harness import history, report, targets
@@ -37,7 +38,11 @@ KINDS: dict[str, tuple[Callable[[Record, Settings], list[Table]], str]] = {
     "one-state": (dynamics.measure_one_state, "dynamics of one state, called from Python and as machine code"),
     "batches": (dynamics.measure_batches, "dynamics of a batch of states"),
     "results": (dynamics.measure_results, "new arrays for results beside arrays given as out="),
-    "float32": (precision.measure_precision, "batches and rollouts with float32 numbers beside float64"),
+    "float32": (
+        precision.measure_precision,
+        "batches of all targets, and rollouts, with float32 numbers beside float64",
+    ),
+    "threads": (threads.measure_threads, "batches and rollouts with two threads beside one"),
     "derivatives": (dynamics.measure_derivatives, "first derivatives of forward dynamics"),
     "functions": (functions.measure_functions, "inverse kinematics, automatic derivatives, kernels with parameters"),
     "flight": (simulation.measure_flight, "simulation of free flight"),

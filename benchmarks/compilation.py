@@ -1,14 +1,17 @@
 """Compilation: start time of forward dynamics, and how compilation time and code size grow with a robot.
 
     python -m benchmarks.compilation start ROBOT
-    python -m benchmarks.compilation passes ROBOT
+    python -m benchmarks.compilation passes ROBOT [--per-operation]
+    python -m benchmarks.compilation scene
     python -m benchmarks.compilation growth [--function NAME] [--max-links LINKS] [--straight-line]
 
 `start` prints the processor time in seconds from the robot to the first result of forward dynamics in this process,
 without the import of the packages and the construction of the robot. It is a warm start if the code is in the cache.
 
 `passes` prints the processor time of each pass of the compiler for forward dynamics with an empty cache, the fastest of
-several compilations.
+several compilations; with `--per-operation` those of passes in Python for an operation, in seconds.
+
+`scene` prints the processor time in seconds from the robot to the first step of a quadruped on rigid ground.
 
 `growth` prints a table for chains, centipedes and random trees of growing size (docs/explanation/growth.md).
 Processor times in seconds: `trace` records the graph, `simplify` factors it, `code` generates and loads the machine
@@ -33,6 +36,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
+import controllers
 import legged
 import robots
 from benchmarks.harness.record import Record, quantity_table
@@ -50,6 +54,9 @@ KIND = "compilation"
 IMPORTS, IMPORT_TIME = "imports", "processor time"
 STATEMENTS = ("import legged", "from legged import *", "import legged, controllers, robots")
 COLD, WARM = "cold", "warm"
+SCENE = "quadruped on rigid ground"
+PASSES = ("tracing", "simplification", "writing of LLVM IR")
+"""Passes in Python whose time for an operation is recorded."""
 STARTS = 3
 """Number of starts of each kind; a start of Python takes longer than the compilation."""
 
@@ -67,14 +74,20 @@ def measure_starts(record: Record, settings: Settings) -> list[Table]:
                     times[state].append(_start_process(subject.name, folder))
         for state, measured in times.items():
             record.add((KIND, subject.name, state), "s", Spread.of(measured))
+        measured = json.loads(_process("passes", subject.name, "--per-operation"))
+        for name, seconds in measured.items():
+            record.add((KIND, subject.name, name), "us", Spread.of([1e6 * seconds]))
+    scenes = [_cold_scene() for _ in range(STARTS)]
+    record.add((KIND, SCENE, COLD), "s", Spread.of(scenes))
     notes = (
         f"Processor time in seconds from the robot to the first result in a new process, medians of {STARTS}.",
-        "Warm: machine code in the cache on disk.",
+        "Warm: machine code in the cache on disk. Scene: from the robot to the first step of a standing robot.",
+        f"Passes in Python: microseconds for an operation, the fastest of {STARTS} compilations.",
     )
-    title = "Compilation of forward dynamics, one state"
+    title, shown = "Compilation of forward dynamics, one state", {name: name for name in (COLD, WARM, *PASSES)}
     start = f"Processor time in seconds of a new process, start of Python included, medians of {STARTS}."
     imports = quantity_table(record, IMPORTS, ("program",), {"s": IMPORT_TIME}, "Imports", (start,))
-    return [imports, quantity_table(record, KIND, ("robot",), {COLD: COLD, WARM: WARM}, title, notes)]
+    return [imports, quantity_table(record, KIND, ("robot",), shown, title, notes)]
 
 
 def _import_time(statement: str) -> float:
@@ -86,11 +99,38 @@ def _import_time(statement: str) -> float:
 
 def _start_process(name: str, folder: str) -> float:
     """Return the start time in a new process, [s], with the cache in a folder."""
-    command = [sys.executable, "-m", "benchmarks.compilation", "start", name]
-    environment = {**os.environ, "LEGGED_CACHE": folder}
+    return json.loads(_process("start", name, folder=folder))
+
+
+def _cold_scene() -> float:
+    """Return the time of a scene on rigid ground in a new process with an empty cache, [s]."""
+    with tempfile.TemporaryDirectory() as folder:
+        return json.loads(_process("scene", folder=folder))
+
+
+def _process(*arguments: str, folder: str = "") -> str:
+    """Return what this program prints in a new process, with the cache in a folder."""
+    command = [sys.executable, "-m", "benchmarks.compilation", *arguments]
+    environment = {**os.environ, "LEGGED_CACHE": folder} if folder else None
     root = Path(__file__).parents[1]
-    done = subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)
+    return subprocess.run(command, env=environment, cwd=root, capture_output=True, text=True, check=True).stdout
+
+
+def scene_time() -> float:
+    """Return the processor time until the first step of a quadruped that stands on rigid ground, [s]."""
+    robot = robots.spatial_quadruped()
+    law = controllers.JointPD(controllers.Stand(hip_height=0.5), 300.0, 10.0)  # [m], [N m/rad], [N m s/rad]
+    start = time.process_time()
+    simulation = legged.Simulation(robot, law, ground=legged.Rigid())
+    simulation.step()
+    taken = time.process_time() - start
+    assert simulation.backend.startswith("compiled"), simulation.backend
+    return taken
+
+
+def pass_times(report: CompilationReport) -> dict[str, float]:
+    """Return the processor time of passes in Python for an operation of the graph, [s]."""
+    return {name: report.passes[name].seconds / report.passes["tracing"].operations for name in PASSES}
 
 
 def start_time(robot: legged.Robot) -> float:
@@ -212,14 +252,25 @@ def main() -> None:
     start.add_argument("robot", choices=[subject.name for subject in SUBJECTS])
     passes = commands.add_parser("passes", help="print the time of each pass of the compiler")
     passes.add_argument("robot", choices=[subject.name for subject in SUBJECTS])
+    passes.add_argument(
+        "--per-operation", action="store_true", help="print the times of passes in Python for an operation, [s]"
+    )
+    commands.add_parser("scene", help="print the start time of a quadruped on rigid ground")
     growth = commands.add_parser("growth", help="print compilation times and code sizes for robots of growing size")
     growth.add_argument("--function", default="forward_dynamics", help="name of a function of legged")
     growth.add_argument("--max-links", type=int, default=1000, help="number of links of the largest robot")
     growth.add_argument("--straight-line", action="store_true", help="outline no graph")
     options = parser.parse_args()
+    if options.command == "scene":
+        print(json.dumps(scene_time()))
+        return
     if options.command != "growth":
         robot = next(subject for subject in SUBJECTS if subject.name == options.robot).make()
-        print(json.dumps(start_time(robot)) if options.command == "start" else fastest_report(robot))
+        if options.command == "start":
+            print(json.dumps(start_time(robot)))
+            return
+        report = fastest_report(robot)
+        print(json.dumps(pass_times(report)) if options.per_operation else report)
         return
     if options.straight_line:
         selection.OUTLINE_NODES = selection.OUTLINE_ALWAYS_NODES = selection.OUTLINE_BATCH_NODES = 1 << 60

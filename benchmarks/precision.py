@@ -1,10 +1,13 @@
-"""Speed of batches and rollouts with float32 numbers beside float64, for all targets of this processor."""
+"""Speed of batches and rollouts with float32 numbers beside float64, and beside Pinocchio, for all targets of this
+processor."""
 
 from collections.abc import Iterator
 
 import legged
 import robots
+from benchmarks.dynamics import PINOCCHIO_LOOP
 from benchmarks.harness.record import RATIO, Record, quantity_table
+from benchmarks.harness.references import PinocchioRobot, pinocchio
 from benchmarks.harness.subjects import FORWARD, FUNCTIONS, SUBJECTS, Settings, available_robots
 from benchmarks.harness.timing import Workload, check_agreement, repeat, repeat_batch, time_in_turns
 from benchmarks.simulation import BALANCED, STANDING, STEPS, TROT, check_all_finished, closed_loop, laws
@@ -18,26 +21,32 @@ ROBOTS = ("Go2", "G1")
 CASES = (STANDING, TROT, BALANCED)
 ROLLOUTS = "spatial quadruped, rollout"
 SPEEDUP = f"{FLOAT64} / {FLOAT32}"
+BESIDE_PINOCCHIO = f"{PINOCCHIO_LOOP} / {FLOAT64}"
 _TOLERANCE = 1e-3
 """Of accelerations: the condition of the inertia matrix of some random states is 1e5, the rounding of floats 6e-8."""
 
 
 def measure_precision(record: Record, settings: Settings) -> list[Table]:
     """Add the times of both types to the record, and return them as a table."""
-    workloads = {}
+    workloads, loops = {}, {}
     for subject, robot in available_robots(tuple(s for s in SUBJECTS if s.name in ROBOTS)).items():
         for target in available_targets():
             both = _batches(robot, target, settings.states)
             workloads |= {(subject.name, target, kind): workload for kind, workload in both}
+        if pinocchio():
+            loops[subject.name, PINOCCHIO_LOOP] = PinocchioRobot(robot, states(robot, settings.states)).loop(FORWARD)
     for case, law in laws().items():
         workloads |= {(ROLLOUTS, case, kind): workload for kind, workload in _rollouts(law, settings.states)}
-    times = time_in_turns(workloads, settings.rounds)
-    for name, measured in times.items():
-        record.add((KIND, *name), "us", measured.spread(1e6))
+    times = time_in_turns({**workloads, **loops}, settings.rounds)
+    for name in workloads:
+        record.add((KIND, *name), "us", times[name].spread(1e6))
     for subject, case, _ in list(workloads)[::2]:
         ratio = times[subject, case, FLOAT64.name].ratio_to(times[subject, case, FLOAT32.name])
         record.add((KIND, subject, case, SPEEDUP), RATIO, ratio)
-    shown = {name: name for name in (*ELEMENT_TYPES, SPEEDUP)}
+        if (subject, PINOCCHIO_LOOP) in loops:
+            ratio = times[subject, PINOCCHIO_LOOP].ratio_to(times[subject, case, FLOAT64.name])
+            record.add((KIND, subject, case, BESIDE_PINOCCHIO), RATIO, ratio)
+    shown = {name: name for name in (*ELEMENT_TYPES, SPEEDUP, BESIDE_PINOCCHIO)}
     notes = (
         f"Microseconds on one core, batches of {settings.states}: forward dynamics of a state, and steps of closed",
         "loops on compliant ground.",

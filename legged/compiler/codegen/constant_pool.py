@@ -14,7 +14,7 @@ import re
 from legged.compiler.codegen.llvm import Target
 from legged.compiler.ir.pass_times import compiler_pass
 
-POOL_SIZE = 64
+POOL_SIZE = 120
 """Largest number of constants in a pool; a distance of one byte reaches 128 numbers."""
 _VECTOR_SIZE = 64
 """Size of the vectors of AVX-512, [bytes]."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import platform
 import re
 import shutil
 import subprocess
@@ -49,6 +50,60 @@ def test_dynamics_in_c_equal_the_kernels(tmp_path, precision, tolerance):
         wanted = kernel(*state)
         # rounding errors of a few hundred operations, amplified by the condition of the inertia matrix
         assert answer == 0 and np.max(np.abs(got - wanted)) < tolerance * np.max(np.abs(wanted))
+
+
+MAIN = """
+#include <stdio.h>
+#include "code.h"
+static REAL numbers[TOTAL];
+int main(void) {
+    if (fread(numbers, sizeof(REAL), INPUTS, stdin) != INPUTS) return 2;
+    int answer = (int)function(POINTERS);
+    fwrite(numbers + INPUTS, sizeof(REAL), TOTAL - INPUTS, stdout);
+    return answer;
+}
+"""
+PROCESSORS = {
+    "x86": ({"gcc": ("gcc",), "clang": ("clang",)}, ()),
+    "arm": (
+        {"gcc": ("aarch64-linux-gnu-gcc",), "clang": ("clang", "--target=aarch64-linux-gnu")},
+        ("qemu-aarch64",),
+    ),
+}
+"""Commands of the compilers, and the emulator."""
+
+
+@pytest.mark.parametrize("precision", ["double", "float"])
+@pytest.mark.parametrize("compiler", ["gcc", "clang"])
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_programs_of_both_compilers_at_level_2_equal_the_kernels(tmp_path, processor, compiler, precision):
+    """Each is a program of its own, so that an emulator can run it."""
+    commands, emulator = PROCESSORS[processor]
+    needed = [commands[compiler][0], *emulator, *(["aarch64-linux-gnu-gcc"] if processor == "arm" else [])]
+    if missing := [name for name in needed if not shutil.which(name)]:
+        pytest.skip(f"needs {', '.join(missing)}")
+    if processor == "x86" and platform.machine() not in ("x86_64", "AMD64"):
+        pytest.skip("needs an x86-64 processor")
+    rng, kind = np.random.default_rng(7), np.dtype(precision if precision == "double" else "float32")
+    for seed in (2, 5):
+        robot = legged.random_tree(seed=seed, links=6)
+        state = legged.random_configuration(robot, rng), rng.normal(size=robot.nv), rng.normal(size=robot.nv)
+        kernel = legged.compile(legged.forward_dynamics, robot)
+        source, _ = kernel.to_c(tmp_path / "code", precision, name="function")
+        sizes = np.cumsum([0, *(a.size for a in state), robot.nv])
+        numbers = {"TOTAL": sizes[-1], "INPUTS": sizes[-2], "REAL": precision}
+        main = MAIN.replace("POINTERS", ", ".join(f"numbers + {at}" for at in sizes[:-1]))
+        for name, value in numbers.items():
+            main = main.replace(name, str(value))
+        (tmp_path / "main.c").write_text(main)
+        options = ["-std=c99", "-O2", "-static", "-o", str(tmp_path / "main")]
+        command = [*commands[compiler], *options, str(tmp_path / "main.c"), str(source), "-lm"]
+        subprocess.run(command, check=True, timeout=120)
+        given = np.concatenate(state).astype(kind).tobytes()
+        done = subprocess.run([*emulator, str(tmp_path / "main")], input=given, capture_output=True, check=True)
+        wanted = kernel(*state)
+        tolerance = (1e-11 if precision == "double" else 1e-3) * abs(wanted).max()
+        np.testing.assert_allclose(np.frombuffer(done.stdout, kind), wanted, rtol=0.0, atol=tolerance)
 
 
 def everything(x, y, int, sin):

@@ -58,6 +58,22 @@ def test_targets_agree_with_the_native_one(name):
     np.testing.assert_allclose(legged.compile(functions, x=3, target=name)(x), native, rtol=4e-15, atol=1e-15)
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("name", AVAILABLE)
+@pytest.mark.parametrize("seed", range(12))
+def test_all_targets_and_types_agree_with_plain_dynamics_of_random_robots(seed, name, dtype):
+    """One state, and a batch whose length is no multiple of the lanes."""
+    robot = legged.random_tree(seed=seed, links=2 + seed % 7)
+    q, v, tau = states(robot, 11, seed)
+    limit = 1e-9 if dtype == "float64" else 1e-3
+    for function, accuracy in ((legged.inverse_dynamics, 1e-3 * limit), (legged.forward_dynamics, limit)):
+        accuracy = max(accuracy, 3e-6) if dtype == "float32" else accuracy
+        kernel = legged.compile(function, robot, target=name, dtype=dtype)
+        plain = np.array([function(robot, *state) for state in zip(q, v, tau, strict=True)])
+        for found in (kernel(q, v, tau), np.array([kernel(*state) for state in zip(q, v, tau, strict=True)])):
+            np.testing.assert_allclose(found, plain, rtol=0, atol=accuracy * abs(plain).max())
+
+
 def test_kernels_of_targets_are_distinct_and_survive_pickling():
     robot = robots.chain(1)
     for name in (*AVAILABLE, "native"):
@@ -173,8 +189,9 @@ def run_on_arm(kernel: Kernel, arguments, count, folder):
     reason="needs an emulator and a linker of ARM programs (Debian: qemu-user, gcc-aarch64-linux-gnu)",
 )
 @pytest.mark.parametrize(("dtype", "dynamics", "accuracy"), [("float64", 1e-9, 4e-15), ("float32", 1e-4, 1e-6)])
-def test_neon_kernels_agree_on_an_emulated_processor(tmp_path, dtype, dynamics, accuracy):
-    robot = legged.random_tree(seed=1, links=6)
+@pytest.mark.parametrize("seed", [1, 4, 7])
+def test_neon_kernels_agree_on_an_emulated_processor(tmp_path, seed, dtype, dynamics, accuracy):
+    robot = legged.random_tree(seed=seed, links=6)
     kernel, arguments = legged.compile(legged.forward_dynamics, robot, dtype=dtype), states(robot, 7)
     native = kernel(*arguments).ravel()
     for found in run_on_arm(kernel, arguments, 7, tmp_path):

@@ -1,0 +1,73 @@
+"""What bounds the quantities that miss a target: a sentence, and the section of the documentation with the profile."""
+
+from typing import NamedTuple
+
+PAGE = "docs/explanation/compiler.md"
+
+
+class Explanation(NamedTuple):
+    """Why a target is missed.
+
+    Attributes:
+        section: Heading of the section of `PAGE` that has the profile and what was tried.
+        reason: What bounds the quantity, a sentence.
+    """
+
+    section: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.reason} ({PAGE}, {self.section})"
+
+
+ONE_STATE = Explanation(
+    "Time of one state",
+    "More than half of the time of a quadruped is the critical path of its recursions; a third of the instructions of "
+    "G1 move spilled values.",
+)
+BATCH = Explanation(
+    "Time of a batch",
+    "The arithmetic ports are busy for two thirds to three quarters of the time; the rest goes to spilled values and "
+    "to the fetch of instructions.",
+)
+FLOAT32 = Explanation(
+    "Time of a batch",
+    "With AVX-512 a block of 16 floats takes 1.2 times the cycles of one of 8 doubles, since transposing 16 rows takes "
+    "more shuffles for each number, and the code exceeds the instruction cache for both.",
+)
+OTHER_TARGETS = Explanation(
+    "Time of a batch",
+    "With 16 registers half of the instructions access the stack; SSE2 lacks fused multiply-adds.",
+)
+PEAK = Explanation(
+    "Time of a batch",
+    "With both ports always busy the share would be 60 to 68 %, since a quarter to a third of the additions and "
+    "multiplications cannot be fused.",
+)
+CLOSED_LOOP = Explanation(
+    "Time of closed loops",
+    "A step has 8355 operations, 97 divisions and square roots among the instructions of a block, and 41 % of its "
+    "instructions access the stack.",
+)
+THROWN_BLOCK = Explanation(
+    "Time of closed loops",
+    "A step has at least 107 000 operations, 82 % of them in one iteration of the contact solver for 16 contacts.",
+)
+NEW_RESULTS = Explanation(
+    "Results in new arrays",
+    "Two blocks alternate; where both together exceed the last-level cache and one does not, the bandwidth of memory "
+    "bounds the time.",
+)
+THREADS = Explanation(
+    "Threads",
+    "It takes 20 us to wake a thread and 11 us of the caller; other programs on the second processor take its time.",
+)
+COLD_START = Explanation(
+    "Time of compilation",
+    "LLVM's code generation takes half of the time, 16 to 20 us an operation, and no option shortens it without slower "
+    "code.",
+)
+PASSES = Explanation(
+    "Time of compilation",
+    "Each operation costs several calls and allocations of Python, which take most of the time.",
+)
