@@ -18,6 +18,7 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -185,8 +186,9 @@ def _offsets(axes: Sequence[tuple[int, int]]) -> np.ndarray:
 
 
 def _address(array: np.ndarray) -> int:
+    buffer: Any = array
     try:
-        return ctypes.addressof(ctypes.c_char.from_buffer(array))  # a quarter of the time of the other way
+        return ctypes.addressof(ctypes.c_char.from_buffer(buffer))  # a quarter of the time of the other way
     except (TypeError, ValueError, BufferError):  # read-only, empty or not contiguous
         return array.__array_interface__["data"][0]
 
