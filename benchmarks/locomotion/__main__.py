@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from benchmarks.locomotion.endurance import endurance_table
 from benchmarks.locomotion.in_mujoco import mujoco_table
 from benchmarks.locomotion.loops import Motions, simulate_balanced, simulate_locomotion
 from benchmarks.locomotion.outcomes import (
@@ -40,6 +41,7 @@ _SIMULATE: dict[str, Callable[[Walker, list[Trial]], Motions]] = {
 }
 _TABLES: dict[str, Callable[[list[Walker]], Table]] = {
     "stops": stop_table,
+    "endurance": endurance_table,
     "mujoco": mujoco_table,
     "throughput": throughput_table,
 }
