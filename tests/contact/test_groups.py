@@ -182,11 +182,11 @@ def test_equal_robots_share_kernels_at_their_own_places(changed, pushes):
     """Energies, nodes, works and motion are those of the equations of the whole, up to rounding."""
     parts = {"block": block(), "hopper": robots.planar_hopper(), "a": arm(), "b": arm(), "c": arm(), "d": arm()}
     places = {"b": (0.12, 0.0, 0.2), "c": (1.0, 2.0, 0.1), "d": (3.0, 0.0, 0.0), "hopper": (0.0, 5.0, 2.0)}
-    group = legged.combine(parts, at=places, rotation={"d": legged.rpy(0.0, 0.0, 1.0)})
-    group = group.with_parameters(changed) if changed else group
-    q_of, v_of = random_states(group, 3)
+    combined = legged.combine(parts, at=places, rotation={"d": legged.rpy(0.0, 0.0, 1.0)})
+    group = combined.with_parameters(changed) if changed else combined
+    q_of, v_of = random_states(combined, 3)
     q_of["block"][4:7] = (0.0, -5.0, 3.0)
-    q, v = group.join_states(q_of, v_of)
+    q, v = combined.join_states(q_of, v_of)
     (whole, *_), (loop, _, s) = (loop_of(kind, group, Rigid(), None, (), q, v) for kind in (RigidLoop, SceneInParts))
     nodes = [(link.index, np.array([0.0, 0.1, 0.2])) for link in group.links]
     whole, loop = (replace(each, pushes=pushes, nodes=nodes) for each in (whole, loop))

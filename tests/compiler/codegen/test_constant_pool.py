@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import legged
+from legged.compiler.cache import machine_code
 from legged.compiler.codegen import llvm, selection
 from legged.compiler.codegen.constant_pool import POOL_SIZE, pool_constants
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT64
@@ -27,7 +28,7 @@ def test_pools_change_no_bit(monkeypatch, tmp_path, seed, element):
         for function in (legged.forward_dynamics, legged.inverse_dynamics):
             kernel = legged.compile(function, robot, target="avx512", dtype=element)
             found.append(kernel(*arguments))
-        legged.compiler.cache.machine_code.unload()
+        machine_code.unload()
         monkeypatch.setattr(selection, "pool_constants", lambda ir, target: ir)
     for pooled, plain in zip(found[:2], found[2:], strict=True):
         assert np.array_equal(pooled, plain)
