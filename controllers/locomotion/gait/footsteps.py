@@ -117,8 +117,10 @@ class FootstepLaw:
             gain = state.walking * (2.0 / _SAMPLES) / (1.0 + ratio * ratio)
             cosines.append(gain * sum_of(x * p for x, p in zip(np.cos(angles).tolist(), samples, strict=True)))
             sines.append(gain * sum_of(x * p for x, p in zip(np.sin(angles).tolist(), samples, strict=True)))
-        left = reduce(np.minimum, state.time_to_lift_off)
-        return Sway(w, np.array(cosines), np.array(sines), self.omega, where(state.starts > 0.5, left, 0.0))
+        start: Any = 0.0
+        if len(self.stances) == 2:  # with more feet the weight hardly shifts, and fast trots start worse
+            start = where(state.starts > 0.5, reduce(np.minimum, state.time_to_lift_off), 0.0)
+        return Sway(w, np.array(cosines), np.array(sines), self.omega, start)
 
     def _pressures(self, state: GaitState, velocity: Array, yaw_rate: Any) -> list[tuple[Array, Any]]:
         """Return (nominal center of pressure, (2,), heading axes; whether a foot stands) over a cycle from now on."""
@@ -267,8 +269,8 @@ class Sway(NamedTuple):
         cosines: (N, 2), [m], heading axes.
         sines: (N, 2), [m], heading axes.
         omega: sqrt(g / h), [1/s].
-        start: Time from now at which it begins, [s]: the first lift-off of a robot that starts to walk. Before, the
-            divergent component grows to that of the sway over a center of pressure between the feet.
+        start: Time from now at which it begins, [s]: the first lift-off of a robot that starts to walk on two feet.
+            Before, the divergent component grows to that of the sway over a center of pressure between the feet.
     """
 
     frequency: Any

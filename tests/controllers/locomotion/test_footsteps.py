@@ -291,9 +291,8 @@ def test_the_sway_of_the_center_of_mass_turns_with_the_heading():
     np.testing.assert_allclose((other - one) / (2.0 * step), sway.after(0.2)[1], atol=1e-9)
 
 
-@pytest.mark.parametrize(("name", "n"), [("walk", 2), ("pace", 4), ("trot", 4)])
-def test_before_the_first_lift_off_the_reference_moves_over_a_pressure_between_the_feet_to_the_sway(name, n):
-    steps, schedule = law(n), contact_schedule(name, FEET[n], 1.0 / OMEGA)
+def test_before_the_first_lift_off_the_reference_moves_over_a_pressure_between_two_feet_to_the_sway():
+    steps, schedule = law(2), contact_schedule("walk", FEET[2], 1.0 / OMEGA)
     state = GaitState.standing(schedule)
     sway = steps.sway(state._replace(walking=1.0), np.array([0.3, 0.0]), 0.0)
     left = min(state._replace(walking=1.0).time_to_lift_off)
@@ -303,7 +302,7 @@ def test_before_the_first_lift_off_the_reference_moves_over_a_pressure_between_t
     np.testing.assert_allclose(np.gradient(rates, times, axis=0)[1:-1], OMEGA**2 * places[1:-1], rtol=1e-2, atol=1e-9)
     (before, slow), (after, fast) = sway.after(left - 1e-9), sway.after(left)
     np.testing.assert_allclose(before + slow / OMEGA, after + fast / OMEGA, atol=1e-6)  # [m], no jump of xi
-    walking = state._replace(walking=1.0, planted=np.zeros(n))
+    walking = state._replace(walking=1.0, planted=np.zeros(2))
     assert steps.sway(walking, np.array([0.3, 0.0]), 0.0).start == 0.0
 
 
