@@ -60,7 +60,7 @@ NEW_RESULTS = Explanation(
 )
 THREADS = Explanation(
     "Threads",
-    "It takes 20 us to wake a thread and 11 us of the caller; other programs on the second processor take its time.",
+    "Some 200 us pass until a helper thread has its first chunk: it waits for its task and for the interpreter lock.",
 )
 COLD_START = Explanation(
     "Time of compilation",

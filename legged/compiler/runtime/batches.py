@@ -30,8 +30,8 @@ from legged.compiler.runtime.threads import chunks_of, default_threads, run_chun
 
 _THREADED_OPERATIONS = 4_000_000
 """Operations of a batch from which several threads compute it, about 100 us of work; waking one takes 30 us."""
-_CHUNK_OPERATIONS = 500_000
-"""Operations in a chunk at least, about 10 us of work."""
+_CHUNK_OPERATIONS = 2_000_000
+"""Operations in a chunk at least, about 50 us of work."""
 _SMALL_BATCH = 2
 """Largest batch that is computed state by state while no code for batches is loaded."""
 

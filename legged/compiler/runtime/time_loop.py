@@ -291,7 +291,7 @@ class PreparedLoop:
         """
         if threads == 1 and (most is None or most >= self._count):
             return self.alone()
-        whole = chunks_of(self._count, threads, self._count // (16 * threads), self.width)
+        whole = chunks_of(self._count, threads, multiple=self.width)
         chunks = [(k, min(k + (most or end), end)) for first, end in whole for k in range(first, end, most or end)]
         return run_chunks(chunks, min(threads, len(chunks)), self._run_chunk)
 

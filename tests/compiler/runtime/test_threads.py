@@ -31,13 +31,12 @@ def test_every_chunk_is_run_once_and_the_smallest_result_is_returned(threads):
 @pytest.mark.parametrize(
     ("count", "least", "multiple"), [(0, 1, 1), (1, 1, 8), (64, 8, 8), (1003, 16, 8), (5000, 1, 1)]
 )
-def test_chunks_cover_all_items_once_and_shrink_to_the_least(threads, count, least, multiple):
+def test_chunks_of_equal_size_cover_all_items_once(threads, count, least, multiple):
     chunks = chunks_of(count, threads, least, multiple)
     assert [item for first, end in chunks for item in range(first, end)] == list(range(count))
     sizes = [end - first for first, end in chunks]
-    assert sizes == sorted(sizes, reverse=True)
-    assert all(size % multiple == 0 and size >= least for size in sizes[:-1])
-    assert not sizes or sizes[0] <= max(count / (2 * threads), least) + multiple
+    assert all(size % multiple == 0 and size >= least and size == sizes[0] for size in sizes[:-1])
+    assert len(sizes) <= 4 * threads and (not sizes or 0 < sizes[-1] <= sizes[0])
 
 
 @pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="threads cannot be assigned to processors here")

@@ -22,8 +22,8 @@ from legged.simulation.stepping.batch import InitialStates
 from legged.simulation.stepping.engines.interface import Plan, run_result
 
 Array = np.ndarray
-_OPERATIONS_PER_THREAD = 2_000_000
-"""Operations for which a thread pays, about 50 us of work."""
+_OPERATIONS_PER_THREAD = 4_000_000
+"""Operations for each thread from which several threads pay: 0.25 ms of work, about the time to wake one."""
 OPERATIONS_PER_CALL = 1.5e9
 """Operations of a batch between two examinations of its samples: some tenths of a second."""
 
