@@ -1,4 +1,4 @@
-"""The command `python -m benchmarks.contact [TEST ...] [--output FOLDER]`, `make bench-contact`: some twenty minutes.
+"""The command `python -m benchmarks.contact [TEST ...] [--output FOLDER]`, `make bench-contact`: some four minutes.
 
 It prints a table of the tests, with the programs whose error is smaller than ours, and writes it as Markdown.
 `--growth` instead measures start time and memory of scenes against their number of boxes.
