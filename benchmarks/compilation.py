@@ -109,7 +109,7 @@ def _cold_scene() -> float:
 
 
 def _process(*arguments: str, folder: str = "") -> str:
-    """Return what this program prints in a new process, with the cache in a folder."""
+    """Return the standard output of `python -m benchmarks.compilation ARGUMENTS`, with the cache in a folder."""
     command = [sys.executable, "-m", "benchmarks.compilation", *arguments]
     environment = {**os.environ, "LEGGED_CACHE": folder} if folder else None
     root = Path(__file__).parents[1]

@@ -1,4 +1,4 @@
-"""What bounds the quantities that miss a target: a sentence, and the section of the documentation with the profile."""
+"""Explanations of missed performance targets: the bottleneck, and the section of the documentation with its profile."""
 
 from typing import NamedTuple
 

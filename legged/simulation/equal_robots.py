@@ -32,8 +32,13 @@ _CARRIER = "world/carrier"  # name of the joint between the world and the base l
 
 
 class Start(NamedTuple):
-    """Robots or free bodies in the middle of a step: q and v there, v without impulses, and the diagonal of the inertia
-    that implicit forces add."""
+    """Robots or free bodies in the middle of a step, with a leading axis of robots or bodies.
+
+    Attributes:
+        q, v: Configuration, (..., nq), and velocity, (..., nv), mixed units, in the middle of the step.
+        v_free: Velocity after the step without impulses, (..., nv), mixed units.
+        extra: Diagonal that implicit forces add to the inertia matrix, (..., nv), mixed units.
+    """
 
     q: Array
     v: Array
@@ -42,8 +47,15 @@ class Start(NamedTuple):
 
 
 class Geometry(NamedTuple):
-    """Poses of the bodies of robots or of free bodies and inertia matrices; of robots also the twists of touching
-    bodies per generalized velocity, (m, c, 6, nv), body axes."""
+    """Poses and inertia of m robots with b bodies, or of m free bodies, without the axis b.
+
+    Attributes:
+        rotation: Body to world axes, (m, b, 3, 3).
+        origin: Origins of the bodies, (m, b, 3), [m], world axes.
+        inertia: Inertia matrices, (m, nv, nv), mixed units.
+        jacobians: Twists of the c touching bodies per generalized velocity, (m, c, 6, nv), body axes; (m, 0) for
+            free bodies.
+    """
 
     rotation: Array
     origin: Array
