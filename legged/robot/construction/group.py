@@ -57,6 +57,21 @@ class Member:
     v: slice
     links: tuple[int, ...]
 
+    def with_parameters(self, values: Mapping[str, Any]) -> Member:
+        """Return the member with those of a group's parameters that belong to it; other names are left out.
+
+        Args:
+            values: Name of a parameter of the group -> value.
+        """
+        prefix = self.name + SEPARATOR
+        own = {name.removeprefix(prefix): value for name, value in values.items() if name.startswith(prefix)}
+        place = self.place
+        if f"{self.name}.at" in values:
+            place = Placement(place.rotation, np.asarray(values[f"{self.name}.at"]))
+        if "gravity" in values:
+            own["gravity"] = place.rotation.T @ np.asarray(values["gravity"])
+        return replace(self, robot=self.robot.with_parameters(own), place=place)
+
     def state(self, q: Array, v: Array) -> tuple[Array, Array]:
         """Return (q, v) of the robot alone, (..., nq) and (..., nv), for states of the group.
 
@@ -131,6 +146,18 @@ class RobotGroup(Robot):
         """Return a robot of the group by name, or raise UnknownNameError."""
         by_name = {member.name: member for member in self.members}
         return by_name[known_name("robot of the group", name, by_name)]
+
+    def with_parameters(self, values: Mapping[str, Any]) -> RobotGroup:
+        """Return the group with some numbers of its robots replaced; see `legged.Robot.with_parameters`.
+
+        The members, which controllers see, have the same numbers. What the joint of a base link gets in addition, such
+        as damping, acts in the group alone, because the base of a robot has no joint.
+
+        Args:
+            values: Name of a parameter of the group, such as "left/trunk.mass" -> value.
+        """
+        changed = super().with_parameters(values)
+        return replace(changed, members=tuple(member.with_parameters(values) for member in self.members))
 
     @cached_property
     def member_of_link(self) -> dict[int, int]:

@@ -135,12 +135,12 @@ class ParameterVector:
             check_parameters(self.robot, self.values(numbers))
 
     def applied(self, numbers: Array) -> Robot:
-        """Return the robot with these parameters, which may be traced; see `with_parameters`.
+        """Return the robot with these parameters, which may be traced; see `legged.Robot.with_parameters`.
 
         Args:
             numbers: Entries of all parameters, (n,), mixed units and frames.
         """
-        return with_parameters(self.robot, self.values(numbers))
+        return self.robot.with_parameters(self.values(numbers))
 
 
 def with_parameters(robot: Robot, values: Mapping[str, Any]) -> Robot:
