@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -181,7 +181,7 @@ class Robot:
         return parameters(self)
 
     @checked
-    def with_parameters(self, values: Mapping[str, Any]) -> Robot:
+    def with_parameters(self, values: Mapping[str, Any]) -> Self:
         """Return the robot with some numbers replaced."""
         from legged.robot.construction.parameters import with_parameters
 

@@ -11,7 +11,6 @@ from legged.compiler.ir.pass_times import CompilationReport
 from legged.contact import Box, Capsule, FreeBody, Hull, Rigid, Scene, Sphere
 from legged.errors import DefinitionError, ShapeError, UnknownNameError
 from legged.robot.configuration import integrate
-from legged.robot.construction.group import RobotGroup
 from legged.simulation import TimeStepping
 from legged.simulation.controller import adapt
 from legged.simulation.loop.rigid_loop import RigidLoop
@@ -101,28 +100,6 @@ def test_energies_and_power_of_a_group_are_the_sums_of_those_of_its_robots():
     tau_of = random_states(group, 2)[1]
     tau = np.concatenate([m.forces(x, tau_of[m.name]) for m, x, _ in own])
     assert tau @ v == pytest.approx(sum(tau_of[m.name] @ w for m, _, w in own), rel=1e-12)
-
-
-def test_members_of_a_changed_group_have_its_numbers():
-    """Controllers see the member; its dynamics are those of the group, with other axes for a base that floats."""
-    group = mixed_group()
-    values = {"a/trunk.mass": 3.0, "a/hip.at": (0.12, 0.0, 0.03), "a/tip.position": (0.2, 0.0, 0.0)}
-    values |= {"a/hip.damping": 0.4, "belt.at": (0.3, 0.2, 1.0), "belt/l1.mass": 2.5, "gravity": (1.0, 2.0, -5.0)}
-    changed = group.with_parameters(values)
-    assert isinstance(changed, RobotGroup)
-    q_of, v_of = random_states(changed, 1)
-    q, v = changed.join_states(q_of, v_of)
-    tau_of = random_states(changed, 2)[1]
-    tau = np.concatenate([m.forces(q_of[m.name], tau_of[m.name]) for m in changed.members])
-    vdot = legged.forward_dynamics(changed, q, v, tau)
-    for member in changed.members:
-        own = legged.forward_dynamics(member.robot, q_of[member.name], v_of[member.name], tau_of[member.name])
-        joints = slice(member.robot.base.nv, None)
-        assert np.allclose(own[joints], vdot[member.v][joints], rtol=0.0, atol=1e-11 * np.abs(vdot).max())
-    belt, place = changed.member("belt"), values["belt.at"]
-    assert np.allclose(belt.base_pose(q)[1], place)
-    assert np.allclose(belt.robot.gravity, belt.place.rotation.T @ values["gravity"])
-    assert changed.member("a").robot.contacts[0].position == pytest.approx(values["a/tip.position"])
 
 
 def test_robots_far_apart_move_as_each_of_them_alone():

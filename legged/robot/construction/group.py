@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -147,7 +147,7 @@ class RobotGroup(Robot):
         by_name = {member.name: member for member in self.members}
         return by_name[known_name("robot of the group", name, by_name)]
 
-    def with_parameters(self, values: Mapping[str, Any]) -> RobotGroup:
+    def with_parameters(self, values: Mapping[str, Any]) -> Self:
         """Return the group with some numbers of its robots replaced; see `legged.Robot.with_parameters`.
 
         The members, which controllers see, have the same numbers. What the joint of a base link gets in addition, such

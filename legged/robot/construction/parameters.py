@@ -12,7 +12,7 @@ import copy
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from legged.robot.physics import NUMBERS, JointPhysics
 from legged.robot.placement import Placement, snap
 from legged.robot.robot import Robot
 from legged.spatial import Array, Translation, is_zero, mirror
+
+R = TypeVar("R", bound=Robot)
 
 _INERTIAL = ("mass", "center", "tensor")
 _ROTOR = {"rotor_inertia": "inertia", "gear": "gear"}  # parameter -> field of `Rotor`
@@ -143,7 +145,7 @@ class ParameterVector:
         return self.robot.with_parameters(self.values(numbers))
 
 
-def with_parameters(robot: Robot, values: Mapping[str, Any]) -> Robot:
+def with_parameters(robot: R, values: Mapping[str, Any]) -> R:
     """Return the robot with some of its numbers replaced.
 
         heavy = robot.with_parameters({"trunk.mass": 12.0, "leg1_knee.damping": 0.2})

@@ -265,3 +265,25 @@ def test_algorithms_take_traced_rotors_and_gravity():
         found = legged.compile(function, robot, parameters=list(values))(*arguments, numbers)
         for one, two in zip(np.atleast_1d(found), np.atleast_1d(function(expected, *arguments)), strict=True):
             assert_close(one, two, tolerance)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_robots_of_a_changed_group_have_its_numbers(seed):
+    """Controllers see these robots: alone they move as in the group, whose base velocities have other axes."""
+    fixed = robots.chain(3, base=legged.FixedBase())
+    parts = {"fixed": fixed, "planar": robots.planar_hopper(), "floating": robots.spatial_quadruped()}
+    group = legged.combine(parts, rotation={"fixed": legged.rpy(0.5, 0.3, 0.2)})
+    rng = np.random.default_rng(seed)
+    values = {name: x for name, x in random_values(group, rng).items() if not name.startswith("world")}
+    values = {k: x for k, x in values.items() if k.endswith(".at") or k.rpartition(".")[0] not in parts}
+    changed = group.with_parameters(values)
+    states = {m.name: case_of(m.robot, seed) for m in changed.members}
+    q, v = changed.join_states({k: x.q for k, x in states.items()}, {k: x.v for k, x in states.items()})
+    tau = np.concatenate([m.forces(states[m.name].q, states[m.name].tau) for m in changed.members])
+    vdot = legged.forward_dynamics(changed, q, v, tau)
+    for member in changed.members:
+        state, joints = states[member.name], slice(member.robot.base.nv, None)
+        own = legged.forward_dynamics(member.robot, state.q, state.v, state.tau)
+        assert_close(own[joints], vdot[member.v][joints], CONDITION * np.abs(vdot).max())
+        numbers = {name: x for name, x in member.robot.parameters().items() if name != "gravity"}
+        assert all(np.array_equal(x, changed.parameters()[f"{member.name}/{name}"]) for name, x in numbers.items())
