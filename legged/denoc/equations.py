@@ -11,6 +11,7 @@ from legged.checked import checked
 from legged.denoc.joints import joint_forces, reflected_inertia, rotor_momentum, rotor_momentum_rate
 from legged.denoc.kinematics import Kinematics, kinematics, rates, read_state
 from legged.denoc.modules import block_diagonal, complement_and_rate, complement_at
+from legged.errors import SingularError
 from legged.robot.robot import Robot
 from legged.spatial import Array, skew
 
@@ -166,7 +167,7 @@ def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wr
 def forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: Wrenches = None) -> Array:
     """Return the acceleration vdot = I^-1 (tau - h), (nv,), eq. (28); arguments as in `legged.forward_dynamics`."""
     (tau,) = read_state(robot, tau=tau)
-    return np.linalg.solve(generalized_inertia_matrix(robot, q), tau - bias_forces(robot, q, v, wrenches))
+    return _solved(robot, generalized_inertia_matrix(robot, q), tau - bias_forces(robot, q, v, wrenches))
 
 
 @checked
@@ -182,8 +183,18 @@ def floating_inverse_dynamics(
     n0 = robot.base.nv
     inertia, h = generalized_inertia_matrix(robot, q), bias_forces(robot, q, v, wrenches)
     theta = array("joint_accelerations", joint_accelerations, (robot.nj,), "one entry per joint coordinate")
-    base = -np.linalg.solve(inertia[:n0, :n0], inertia[:n0, n0:] @ theta + h[:n0])
+    base = -_solved(robot, inertia[:n0, :n0], inertia[:n0, n0:] @ theta + h[:n0])
     return base, inertia[n0:, :n0] @ base + inertia[n0:, n0:] @ theta + h[n0:]
+
+
+def _solved(robot: Robot, inertia: Array, b: Array) -> Array:
+    try:
+        return np.linalg.solve(inertia, b)
+    except np.linalg.LinAlgError as error:
+        raise SingularError(
+            f"the inertia matrix of robot {robot.name!r} is singular at this configuration; "
+            f"legged.conditioning(robot, q) identifies the module"
+        ) from error
 
 
 def _weights(robot: Robot, at: Kinematics) -> Array:

@@ -37,11 +37,7 @@ def inverse_dynamics(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wr
     Source: Shah, Saha, Dutt 2012, eqs. (17) and (23); Figure A.1 without the separate treatment of the base.
     """
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
-    X = transforms(robot, q)
-    with stage(STEP_1):
-        w, f = outward_forces(robot, q, v, vdot, wrenches)
-    with stage(STEP_2):
-        return _project(robot, q, X, w, f)
+    return _generalized_forces(robot, q, v, vdot, wrenches)
 
 
 @checked
@@ -53,9 +49,13 @@ def bias_forces(robot: Robot, q: Array, v: Array, wrenches: Wrenches = None) -> 
     Source: Shah, Saha, Dutt 2012, eq. (28).
     """
     q, v = read(robot, q=q, v=v)
+    return _generalized_forces(robot, q, v, None, wrenches)
+
+
+def _generalized_forces(robot: Robot, q: Array, v: Array, vdot: Array | None, wrenches: Wrenches) -> Array:
     X = transforms(robot, q)
     with stage(STEP_1):
-        w, f = outward_forces(robot, q, v, None, wrenches)
+        w, f = outward_forces(robot, q, v, vdot, wrenches)
     with stage(STEP_2):
         return _project(robot, q, X, w, f)
 

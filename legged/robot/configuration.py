@@ -42,16 +42,11 @@ def _read_one(robot: Robot, name: str, value: Any) -> Array:
     elif name.startswith("joint_"):
         size, meaning = robot.nj, "one entry per joint degree of freedom, base not counted"
     found = array(name, value, (size,), meaning)
-    if found.dtype == object:
-        if name == "q":
-            for quaternion, entries in _quaternions(robot):
-                require_unit_norm(quaternion, found[entries].tolist())
-        return found
-    if name == "q":
-        for quaternion, entries in _quaternions(robot):
-            error = unit_norm_error(quaternion, found[entries].tolist())
-            if error is not None:
-                raise error
+    for quaternion, entries in _quaternions(robot) if name == "q" else ():
+        if found.dtype == object:
+            require_unit_norm(quaternion, found[entries].tolist())
+        elif (error := unit_norm_error(quaternion, found[entries].tolist())) is not None:
+            raise error
     return found
 
 

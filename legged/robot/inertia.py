@@ -143,10 +143,15 @@ def cylinder_inertia(mass: float, radius: float, start: Vector, end: Vector) -> 
     Args:
         mass: [kg]. radius: [m].
         start, end: End points of the cylinder's axis, (3,), [m], link axes.
+
+    Raises:
+        InertiaError: For equal end points, which leave the direction of the axis open.
     """
     number("radius", radius, "m", least=0)
     thin = rod_inertia(mass, start, end)
     along = np.asarray(end, float) - np.asarray(start, float)
+    if not along.any():
+        raise InertiaError(f"the axis of a cylinder has no direction: it starts and ends at {end}")
     axis = along / np.linalg.norm(along)
     across = mass * radius**2 / 4 * (np.eye(3) + np.outer(axis, axis))
     return Inertia(mass, thin.center, np.asarray(thin.tensor) + across)

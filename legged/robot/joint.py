@@ -94,7 +94,7 @@ class Joint:
 
     @property
     def stage_entries(self) -> tuple[slice, ...]:
-        """The entries of the joint's q that each stage moves with; a stage that repeats another has that one's."""
+        """The entries of the joint's q that each stage depends on; a stage that repeats another has its entries."""
         found: list[slice] = []
         own = 0
         for stage in self.stages:

@@ -73,7 +73,7 @@ def check_modules(given: Sequence[Sequence[str]], root: str, children: dict[str,
         modules.insert(0, [root])
     if modules[0] != [root]:
         raise ModuleError(f"the first module is the base alone, [{root!r}], got {modules[0]}")
-    parent = {child: name for name, kids in children.items() for child in kids}
+    parent = {child: name for name, names in children.items() for child in names}
     owner: dict[str, int] = {}
     for number, module in enumerate(modules):
         if not module:
@@ -86,7 +86,7 @@ def check_modules(given: Sequence[Sequence[str]], root: str, children: dict[str,
             owner[name] = number
     missing = [name for name in children if name not in owner]
     if missing:
-        raise ModuleError(f"no module holds link {missing[0]!r}; every link belongs to one")
+        raise ModuleError(f"no module contains link {missing[0]!r}; every link belongs to one")
     for number, module in enumerate(modules[1:], start=1):
         _check_serial(number, module, parent)
         _check_parent(number, parent[module[0]], owner, modules)

@@ -96,14 +96,14 @@ class JointPhysics:
             _check(name, value)
         shapes = {np.shape(getattr(self, name)) for name in NUMBERS} - {()}
         if len(shapes) > 1 or any(len(shape) > 1 for shape in shapes):
-            words = ", ".join(
+            given = ", ".join(
                 f"{name} {np.shape(getattr(self, name))}" for name in NUMBERS if np.ndim(getattr(self, name))
             )
-            raise DefinitionError(f"give one number, or one per degree of freedom of the joint, got shapes {words}")
+            raise DefinitionError(f"give one number, or one per degree of freedom of the joint, got shapes {given}")
         if np.any(np.asarray(self.lower) > np.asarray(self.upper)):
             raise DefinitionError(f"the lower limit {self.lower} lies above the upper limit {self.upper}; swap them")
         if np.any(np.asarray(self.speed) == 0.0):
-            raise DefinitionError("a motor's speed must be positive: at zero speed it would never give any force")
+            raise DefinitionError("a motor's speed must be positive: with a no-load speed of zero it gives no force")
 
 
 def _check(name: str, value: Array) -> None:

@@ -165,13 +165,13 @@ def joint_transforms(
     if kind == "ball":
         fixed = [] if np.array_equal(start.rotation, np.eye(3)) else [Rotation(snap(start.rotation))]
         return (*_translations(start.position), *fixed), (1.0, 0.0), 0.0
-    rotations = _rotations_to(axis)
+    to_axis = _rotations_to(axis)
     remaining = start.rotation
-    for step in rotations:
+    for step in to_axis:
         remaining = np.array(step.child_pose(np.eye(3), np.zeros(3))[0], float).T @ remaining
     offset = _exact(remaining[0, 0], remaining[1, 0])
     before, after = _split(start.position, snap(axis)) if kind == "revolute" else (start.position, 0.0)
-    return (*_translations(before), *rotations), offset, after
+    return (*_translations(before), *to_axis), offset, after
 
 
 def _translations(r: Array) -> list[Translation]:

@@ -59,6 +59,8 @@ _EXACT = 1e-6
 """Distance of points outside of a reduced hull, relative to its size, below which no vertices are added."""
 _FLAT = 1e-9
 """Smallest thickness of a hull relative to its diameter."""
+_DIAGONALS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
+"""Directions from the center of a cube to its corners, (8, 3)."""
 
 
 def _length(what: str, value: Any) -> float:
@@ -154,8 +156,7 @@ class Box(_Placed):
     @property
     def corners(self) -> Array:
         """Positions of the corners, (8, 3), [m], link axes."""
-        signs = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
-        return np.asarray(self.center) + (signs * self.half) @ self.rotation.T
+        return np.asarray(self.center) + (_DIAGONALS * self.half) @ self.rotation.T
 
 
 class _Axial(_Placed):
@@ -353,7 +354,7 @@ def hull_of(points: Array | Sequence[Any], most: int = MOST_VERTICES) -> tuple[H
     most = int(number("most", most, least=8, most=MOST_VERTICES))
     outer = hull_vertices("a mesh", points)
     middle, size = (outer.min(axis=0) + outer.max(axis=0)) / 2, np.ptp(outer, axis=0)
-    chosen = sorted(set(np.argmax((outer - middle) / size @ _DIRECTIONS.T, axis=0).tolist()))
+    chosen = sorted(set(np.argmax((outer - middle) / size @ _DIAGONALS.T, axis=0).tolist()))
     while True:
         hull = _convex_hull(outer[chosen])
         outside = (outer @ hull.equations[:, :3].T + hull.equations[:, 3]).max(axis=1)
@@ -363,13 +364,9 @@ def hull_of(points: Array | Sequence[Any], most: int = MOST_VERTICES) -> tuple[H
 
 
 def shape_with(shape: Shape, material: Material | None) -> Any:
-    """Return a shape with a material, which replaces none that the shape already has.
+    """Return a shape with the given material, unless it has a material of its own.
 
     Args:
-        shape: The shape. material: Of the link that carries it, or None.
+        shape: The shape. material: Material of the link that carries it, or None.
     """
     return shape if material is None or shape.material is not None else replace(shape, material=material)
-
-
-_DIRECTIONS = np.array([(x, y, z) for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], float)
-"""Directions in which the first vertices of a reduced hull lie farthest out, (8, 3)."""

@@ -8,7 +8,7 @@ from oracles.differences import derivative, rate
 import legged
 import robots
 from legged import denoc
-from legged.errors import ArgumentError, NotFiniteError, ShapeError, UnknownNameError
+from legged.errors import ArgumentError, NotFiniteError, ShapeError, SingularError, UnknownNameError
 
 SEEDS = range(8)
 ROUNDING = 1e-11
@@ -310,3 +310,15 @@ def test_link_motion_propagation_is_the_joint_axis_in_world_axes():
     assert denoc.link_motion_propagation(robot, q, 2)[:, 0] == pytest.approx([0, 0, 0, *R[1][:, 1]], abs=1e-15)
     turned = derivative(lambda t: legged.link_poses(robot, [0.7 + t, 0.1])[0][1])
     assert turned @ R[1].T @ axis == pytest.approx(np.zeros(3), abs=1e-9)
+
+
+def test_dense_dynamics_at_gimbal_lock_name_the_robot():
+    builder = legged.RobotBuilder(
+        "top", legged.Link("top", legged.sphere_inertia(1.0, 0.1)), base=legged.EulerBase("zxz")
+    )
+    robot = builder.build()
+    q, v = robot.neutral(), np.zeros(6)
+    with pytest.raises(SingularError, match="matrix of robot 'top' is singular"):
+        denoc.forward_dynamics(robot, q, v, np.ones(6))
+    with pytest.raises(SingularError, match="matrix of robot 'top' is singular"):
+        denoc.floating_inverse_dynamics(robot, q, v, np.zeros(0))

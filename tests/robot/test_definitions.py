@@ -268,6 +268,11 @@ def test_points_rods_plates_and_solids_are_valid_inertias(inertia):
     assert np.linalg.eigvalsh(turned.tensor) == pytest.approx(np.linalg.eigvalsh(inertia.tensor), abs=1e-15)
 
 
+def test_a_cylinder_without_direction_is_refused():
+    with pytest.raises(legged.errors.InertiaError, match="no direction: it starts and ends at"):
+        legged.cylinder_inertia(1.0, 0.1, (0.1, 0, 0), (0.1, 0, 0))
+
+
 def test_the_sum_of_the_inertias_of_two_halves_is_that_of_the_whole():
     """Two half boxes moved to their places: the parallel axis theorem in both directions."""
     whole = legged.box_inertia(3.0, (0.2, 0.4, 0.6))

@@ -125,7 +125,7 @@ def test_the_base_may_be_left_out_of_a_given_partition_and_fixed_links_too():
             [["c", "d"], ["a", "b"], ["e"], ["f"]],
             "the parent of module 1 is module 2: a child must have a higher number",
         ),
-        ([["a", "b"], ["c", "d"], ["f"]], "no module holds link 'e'; every link belongs to one"),
+        ([["a", "b"], ["c", "d"], ["f"]], "no module contains link 'e'; every link belongs to one"),
         ([["a", "b"], ["c", "d"], ["d"], ["e"], ["f"]], "link 'd' is in module 2 and in module 3; it must be in one"),
         ([["a", "b"], [], ["c", "d"], ["e"], ["f"]], "module 2 is empty"),
         ([["a", "b", "g"], ["c", "d"], ["e"], ["f"]], "link 'g' is fixed to 'f' and moves with it"),

@@ -87,20 +87,20 @@ def assemble(
     by_name = {link.name: link for link in links}
     groups, head_of = _rigid_groups(by_name, links[0], connections)
     _refuse_massless_ends(groups, {name for c in couplings for name in (c.follower, c.master)})
-    children = {head: [w.head.name for w in groups.values() if w.parent == head] for head in groups}
+    children = {head: [group.head.name for group in groups.values() if group.parent == head] for head in groups}
     root = links[0].name
     if partition is None:
-        named = find_modules(root, children)
+        module_heads = find_modules(root, children)
     else:
-        named = check_modules(_heads_only(partition, head_of), root, children)
-    parts = _expand(groups, named)
-    moving = [groups[head].definition for module in named[1:] for head in module]
+        module_heads = check_modules(_heads_only(partition, head_of), root, children)
+    parts = _expand(groups, module_heads)
+    moving = [groups[head].definition for module in module_heads[1:] for head in module]
     follows = resolve_couplings(couplings, {c.joint.name: c.joint for c in connections})
     bodies, frames = _bodies(parts, base, first_entries(base, moving, order, follows), follows)
     last = {part.head: index for index, part in enumerate(parts)}
-    joints, followers = _placed_joints(groups, named, parts, bodies)
-    placed = _placed_links(groups, named, last, frames)
-    modules = _modules(named, groups, parts, bodies, placed)
+    joints, followers = _placed_joints(groups, module_heads, parts, bodies)
+    placed = _placed_links(groups, module_heads, last, frames)
+    modules = _modules(module_heads, groups, parts, bodies, placed)
     contacts = tuple(
         _contact_point(point, link.index, at) for link in placed for point, at in by_name[link.name].contacts.items()
     )
@@ -167,12 +167,12 @@ def _has_armature(joint: Joint) -> bool:
     return spins or bool((armature > 0.0).all())
 
 
-def _expand(groups: dict[str, _RigidGroup], named: list[list[str]]) -> list[_Part]:
+def _expand(groups: dict[str, _RigidGroup], module_heads: list[list[str]]) -> list[_Part]:
     """Return the parts module by module; a joint of several DoF gives one-DoF joints with massless bodies between."""
-    root = named[0][0]
+    root = module_heads[0][0]
     parts = [_Part(root, root, "", -1, None, IDENTITY, groups[root].inertia)]
     last = {root: 0}
-    for head in (name for module in named[1:] for name in module):
+    for head in (name for module in module_heads[1:] for name in module):
         group = groups[head]
         assert group.parent is not None
         parent, start = last[group.parent], group.start
@@ -255,10 +255,12 @@ def _motion(stage: Stage) -> Array:
     return P
 
 
-def _placed_joints(groups, named, parts: list[_Part], bodies) -> tuple[tuple[PlacedJoint, ...], tuple[Follower, ...]]:
+def _placed_joints(
+    groups, module_heads, parts: list[_Part], bodies
+) -> tuple[tuple[PlacedJoint, ...], tuple[Follower, ...]]:
     """Return (the joints in the order of v, the coupled joints)."""
     joints, followers = [], []
-    for head in (name for module in named[1:] for name in module):
+    for head in (name for module in module_heads[1:] for name in module):
         own = [body for part, body in zip(parts, bodies, strict=True) if part.head == head]
         group = groups[head]
         q0, v0, definition = own[0].q.start, own[0].v.start, group.definition
@@ -272,9 +274,9 @@ def _placed_joints(groups, named, parts: list[_Part], bodies) -> tuple[tuple[Pla
     return tuple(sorted(joints, key=lambda joint: joint.v.start)), tuple(followers)
 
 
-def _placed_links(groups, named, last: dict[str, int], frames: list[Placement]) -> tuple[PlacedLink, ...]:
+def _placed_links(groups, module_heads, last: dict[str, int], frames: list[Placement]) -> tuple[PlacedLink, ...]:
     placed: list[PlacedLink] = []
-    for head in (name for module in named for name in module):
+    for head in (name for module in module_heads for name in module):
         for link, start in groups[head].members:
             pose = frames[last[head]] @ start
             in_body = last[head], pose.rotation, pose.position
@@ -283,10 +285,10 @@ def _placed_links(groups, named, last: dict[str, int], frames: list[Placement]) 
     return tuple(placed)
 
 
-def _modules(named, groups, parts: list[_Part], bodies, placed) -> tuple[Module, ...]:
-    owner = {head: number for number, module in enumerate(named) for head in module}
+def _modules(module_heads, groups, parts: list[_Part], bodies, placed) -> tuple[Module, ...]:
+    owner = {head: number for number, module in enumerate(module_heads) for head in module}
     modules = []
-    for number, module in enumerate(named):
+    for number, module in enumerate(module_heads):
         own = [body for part, body in zip(parts, bodies, strict=True) if owner[part.head] == number]
         indices = tuple(body.index for body in own)
         links = tuple(link.name for link in placed if link.body in indices)

@@ -169,12 +169,15 @@ class RobotBuilder:
             UnknownNameError: For a joint to an unknown link, or an unknown joint in `order`.
             ModuleError: For a partition that violates the rules of modules.
         """
-        ordered = self._ordered(self._check_tree())
-        connections = [deepcopy(replace(c, start=_corrected(c))) for c in ordered]
+        self._check_tree()
+        connections = []
+        for c in self._ordered():  # a product of rotation matrices may lack full precision
+            start = placement(f"joint {c.joint.name!r}", c.start.position, c.start.rotation)
+            connections.append(deepcopy(replace(c, start=start)))
         links = [deepcopy(link) for link in self._links]  # so that equal robots have equal keys in the cache of graphs
         return assemble(self.name, self.base, self.gravity, links, connections, self._couplings, modules, order)
 
-    def _check_tree(self) -> dict[str, Connection]:
+    def _check_tree(self) -> None:
         names = [link.name for link in self._links]
         refuse_duplicates("link", names)
         refuse_duplicates("joint", [c.joint.name for c in self._connections])
@@ -195,10 +198,6 @@ class RobotBuilder:
                     f"{c.joint.name!r}: that closes a cycle; robots are trees, so remove one"
                 )
             parent_of[c.child] = c
-        self._check_connected(names, parent_of)
-        return parent_of
-
-    def _check_connected(self, names: list[str], parent_of: dict[str, Connection]) -> None:
         for name in names:
             seen, at = {name}, name
             while at in parent_of:
@@ -212,7 +211,7 @@ class RobotBuilder:
                     + (f" (disconnected with it: {name!r})" if name != at else "")
                 )
 
-    def _ordered(self, parent_of: dict[str, Connection]) -> list[Connection]:
+    def _ordered(self) -> list[Connection]:
         """Return the connections parent before child, children in the order of their definition."""
         children: dict[str, list[Connection]] = {link.name: [] for link in self._links}
         for c in self._connections:
@@ -224,11 +223,6 @@ class RobotBuilder:
                 ordered.append(c)
                 waiting.append(c.child)
         return ordered
-
-
-def _corrected(c: Connection) -> Placement:
-    """Return the pose of a joint with a rotation matrix of full precision, which a product of several may lack."""
-    return placement(f"joint {c.joint.name!r}", c.start.position, c.start.rotation)
 
 
 def refuse_duplicates(what: str, names: Sequence[str]) -> None:

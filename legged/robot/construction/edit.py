@@ -241,7 +241,7 @@ class RobotEditor(RobotBuilder):
         for name in links:
             self._link_index(name)
             if name == self._root:
-                raise DefinitionError(f"{name!r} is the base of robot {self.name!r}: without it nothing is left")
+                raise DefinitionError(f"{name!r} is the base of robot {self.name!r} and cannot be removed")
             removed.add(name)
         while outward := {c.child for c in self._connections if c.parent in removed} - removed:
             removed |= outward
@@ -261,7 +261,7 @@ class RobotEditor(RobotBuilder):
         for c in couplings:
             if c.master not in moving:
                 raise DefinitionError(
-                    f"joint {c.follower!r} follows {c.master!r}, which is gone: drop the link "
+                    f"joint {c.follower!r} follows {c.master!r}, which is removed: remove link "
                     f"{moving[c.follower].child!r} as well"
                 )
         self._links, self._connections, self._couplings = list(links), list(connections), couplings

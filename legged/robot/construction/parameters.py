@@ -172,7 +172,7 @@ def with_parameters(robot: R, values: Mapping[str, Any]) -> R:
     links, moved = _links(robot, given)
     bodies = tuple(_physics(robot, given))
     if moved or any(name.rpartition(".")[2] in (*_INERTIAL, "at") for name in given):
-        bodies = _bodies(robot, bodies, links, moved, given)
+        bodies = _bodies(robot, bodies, links, moved)
     joints = [replace(joint, definition=connections[joint.name].joint) for joint in robot.joints]
     followers = [replace(joint, definition=connections[joint.name].joint) for joint in robot.followers]
     contacts = [
@@ -209,11 +209,11 @@ def _physics_of(joint: Joint, given: Mapping[str, Array]) -> dict[str, Any]:
 
 
 def _links(robot: Robot, given: Mapping[str, Array]) -> tuple[tuple[PlacedLink, ...], dict[str, tuple[Array, Array]]]:
-    """Return the links, and how fixed joints and moving joints move in the body of their parent link.
+    """Return the links with other inertias and places, and the displaced joints by the name of their child link.
 
     Returns:
-        The links with other inertias and places. Name of a link -> (old, new) position of its joint along the positions
-        that vary, (3,) each, [m], axes of the parent link's body; only where one varies.
+        The links. Name of a link -> (old, new), (3,) each, [m], axes of the parent link's body: the sums of those joint
+        positions between this body and the link that are replaced, before and after. Other links are omitted.
     """
     moved: dict[str, tuple[Array, Array]] = {}
     places: dict[str, Array] = {}
@@ -238,7 +238,7 @@ def _links(robot: Robot, given: Mapping[str, Array]) -> tuple[tuple[PlacedLink, 
 
 
 def _shifted(position: Array, shift: tuple[Array, Array]) -> Array:
-    """Return a position, (3,), [m], with the part of it that varies replaced: (old, new) parts, (3,) each."""
+    """Return position - old + new, (3,), [m], for shift = (old, new), (3,) each; rounding errors become zeros."""
     old, new = shift
     return snap(position - old, max(float(np.abs(position).max()), float(np.abs(old).max()), 1e-3)) + new
 
@@ -284,7 +284,6 @@ def _bodies(
     bodies: Sequence[Body],
     links: Sequence[PlacedLink],
     moved: Mapping[str, tuple[Array, Array]],
-    given: Mapping[str, Array],
 ) -> tuple[Body, ...]:
     """Return the bodies with other moments of mass and places of their joints."""
     found = list(bodies)

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from legged.arguments import MOST_LINKS, known_name, whole
+from legged.arguments import MOST_LINKS, known_name, number, whole
 from legged.checked import checked
+from legged.errors import ArgumentError
 from legged.robot.base import Base, EulerBase, FixedBase, FloatingBase, PlanarBase
 from legged.robot.construction.builder import GRAVITY, RobotBuilder
 from legged.robot.inertia import Inertia
@@ -68,6 +69,10 @@ def random_tree(
         physics: Whether joints have friction, springs, armature and rotors, some of them gyroscopic.
         coupled: Whether some joints of one degree of freedom are coupled to others.
         shuffled: Whether q and v have the joints in a random order.
+
+    Raises:
+        UnknownNameError: For an unknown joint type, base type or value of `axes`.
+        ArgumentError: For a number out of its range, and for no joint types or no base types.
     """
     rng = np.random.default_rng(whole("seed", seed, least=0))
     extra = np.random.default_rng([seed, 1])  # a separate generator, so that options do not change the tree
@@ -76,20 +81,23 @@ def random_tree(
         known_name("joint type", kind, ALL_JOINTS)
     for kind in bases:
         known_name("base type", kind, BASES)
-    spread = float(rng.uniform()) if branching is None else branching
+    known_name("choice of axes", axes, ("any", "parallel", "perpendicular"))
+    if not (len(joints) and len(bases)):
+        raise ArgumentError("joints and bases must each name at least one type to draw from")
+    spread = number("branching", float(rng.uniform()) if branching is None else branching, least=0.0, most=1.0)
     base = _base(str(rng.choice(list(bases))), rng)
     builder = RobotBuilder(f"random tree {seed}", Link("base", _inertia(rng)), base=base, gravity=gravity)
     directions, names, moving = {"base": 2}, ["base"], []
     for index in range(count):
         parent = str(rng.choice(names)) if rng.uniform() < spread else names[-1]
         name = f"link{index}"
-        direction = _next_direction(axes, directions[parent], rng)
+        direction = 1 if axes == "parallel" else (directions[parent] + int(rng.integers(1, 3))) % 3
         joint = _joint(str(rng.choice(list(joints))), f"joint{index}", axes, direction, rng)
         if physics:
             joint = replace(joint, physics=_physics(joint, extra))
         moving += [joint] if joint.nv else []
         at = rng.uniform(-0.5, 0.5, 3) * (np.array([1, 0, 1]) if axes == "parallel" else 1)
-        rotation = _rotation(rng) if axes == "any" and rng.uniform() < 0.7 else None
+        rotation = quaternion_matrix(_unit(rng, 4)) if axes == "any" and rng.uniform() < 0.7 else None
         builder.add(joint, Link(name, _inertia(rng), _contact(name, rng)), to=parent, at=at, rotation=rotation)
         directions[name] = direction
         names.append(name)
@@ -145,10 +153,6 @@ def _joint(kind: str, name: str, axes: str, direction: int, rng: np.random.Gener
     return made[kind]
 
 
-def _next_direction(axes: str, before: int, rng: np.random.Generator) -> int:
-    return 1 if axes == "parallel" else (before + int(rng.integers(1, 3))) % 3
-
-
 def _inertia(rng: np.random.Generator) -> Inertia:
     """Return the inertia of a random set of point masses, which is physically possible by construction."""
     points = rng.normal(size=(6, 3)) * rng.uniform(0.02, 0.2, 3)
@@ -162,16 +166,11 @@ def _contact(name: str, rng: np.random.Generator) -> dict[str, Array]:
     return {f"{name}_tip": rng.uniform(-0.3, 0.3, 3)} if rng.uniform() < 0.3 else {}
 
 
-def _unit(rng: np.random.Generator) -> Array:
-    x = rng.normal(size=3)
+def _unit(rng: np.random.Generator, size: int = 3) -> Array:
+    x = rng.normal(size=size)
     return x / np.linalg.norm(x)
 
 
 def _perpendicular(axis: Array, rng: np.random.Generator) -> Array:
     x = np.cross(axis, _unit(rng))
     return x / np.linalg.norm(x)
-
-
-def _rotation(rng: np.random.Generator) -> Array:
-    p = rng.normal(size=4)
-    return quaternion_matrix(p / np.linalg.norm(p))

@@ -38,7 +38,7 @@ def locked(robot: Robot, values: Mapping[str, Any]) -> Robot:
     instance("values", values, Mapping, "a mapping of joint names to values")
     for follower in robot.followers:
         if follower.name in values:
-            raise DefinitionError(f"joint {follower.name!r} follows {follower.master!r}: hold that one")
+            raise DefinitionError(f"joint {follower.name!r} follows {follower.master!r}: lock that joint instead")
     q, _ = robot.state(joints=values)
     locked_at = {name: q[robot.joint(name).q] for name in values}
     locked_at |= {f.name: f.ratio * locked_at[f.master] + f.offset for f in robot.followers if f.master in locked_at}

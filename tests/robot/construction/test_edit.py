@@ -223,7 +223,7 @@ WRONG_EDITS = (
     (lambda e: e.rename(links={"trun": "x"}), UnknownNameError, "did you mean 'trunk'"),
     (lambda e: e.rename(links={"trunk": "box"}), DefinitionError, "two links are named 'box'"),
     (lambda e: e.rename(joints={"a_knee": ""}), DefinitionError, "joint 'a_knee' needs a name"),
-    (lambda e: e.remove("trunk"), DefinitionError, "is the base .* nothing is left"),
+    (lambda e: e.remove("trunk"), DefinitionError, "is the base .* cannot be removed"),
     (lambda e: e.change_robot(gravity=(0, 0)), ShapeError, "gravity must be"),
     (lambda e: e.change_robot(base="fixed"), ArgumentError, "base must be a Base"),
     (lambda e: e.change_link("a_foot", inertia=legged.Inertia()).build(), DefinitionError, "'a_foot' is the last"),

@@ -109,3 +109,17 @@ def test_links_of_a_tapered_tree_shrink_with_their_distance_from_the_base():
         assert R[parent].T @ R[own] == pytest.approx(legged.rpy(0.0, 0.0, 0.4), abs=1e-12)
     assert first.mass == 1.0 and first.tensor[2, 2] == pytest.approx(0.5 * 0.05**2)
     assert first.tensor[0, 0] == pytest.approx(1 / 12 + 0.25 * 0.05**2)  # about the center of mass
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"axes": "parralel"}, "no choice of axes named 'parralel'; did you mean 'parallel'"),
+        ({"branching": 1.5}, "branching must be at most 1"),
+        ({"joints": ()}, "at least one type"),
+        ({"bases": ()}, "at least one type"),
+    ],
+)
+def test_options_out_of_range_are_refused(options, message):
+    with pytest.raises(legged.errors.LeggedError, match=message):
+        legged.random_tree(0, 3, **options)

@@ -132,9 +132,9 @@ def test_coupled_joints_are_locked_with_their_masters():
     assert [(f.name, f.master, f.ratio, f.offset) for f in other.followers] == [
         (f.name, f.master, f.ratio, f.offset) for f in robot.followers
     ]
-    with pytest.raises(DefinitionError, match="joint 'b' follows 'a': hold that one"):
+    with pytest.raises(DefinitionError, match="joint 'b' follows 'a': lock that joint instead"):
         robot.locked({"b": 0.1})
-    with pytest.raises(DefinitionError, match="joint 'b' follows 'a', which is gone: drop the link 'bfinger' as well"):
+    with pytest.raises(DefinitionError, match="joint 'b' follows 'a', which is removed: remove link 'bfinger' as well"):
         robot.without("afinger")
     assert [joint.name for joint in robot.without("afinger", "bfinger", "cfinger").joints] == ["wrist"]
 
@@ -181,7 +181,7 @@ def test_misfits_raise_errors_by_name():
         (lambda: robot.locked({"leg1_kne": 0.0}), UnknownNameError, "did you mean 'leg1_knee'"),
         (lambda: robot.locked({"leg1_hip": 0.0}), ShapeError, r"the value of joint 'leg1_hip' must be \(2,\)"),
         (lambda: robot.without("leg1_thig"), UnknownNameError, "did you mean 'leg1_thigh'"),
-        (lambda: robot.without(robot.links[0].name), DefinitionError, "is the base .* nothing is left"),
+        (lambda: robot.without(robot.links[0].name), DefinitionError, "is the base .* cannot be removed"),
     ):
         with pytest.raises(error, match=words):
             call()
