@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from legged.arguments import text
+from legged.arguments import known_name
 from legged.files.description import Tree
 from legged.files.feet import FootEntry
 from legged.files.inertias import entry_inertia, group_inertia, gyration_radius, inertia_fault, is_point_mass
@@ -79,18 +79,18 @@ def by_severity(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 
 def _massless_findings(tree: Tree) -> Iterator[Finding]:
-    nothing = [name for name in tree.order if not tree.link[name].mass and not tree.link[name].tensor.any()]
+    massless = [name for name in tree.order if not tree.link[name].mass and not tree.link[name].tensor.any()]
     heads = {head for head in tree.groups if _is_massless(tree, head)}
-    combined = [name for name in nothing if tree.head[name] not in heads]
+    combined = [name for name in massless if tree.head[name] not in heads]
     if combined:
         yield Finding("harmless", "massless", _links(combined), "no mass; fixed to links with mass")
-    dead = joints_without_inertia(tree)
-    if dead:
+    without_inertia = joints_without_inertia(tree)
+    if without_inertia:
         words = (
             "they move no mass, so the inertia matrix is singular; give the links mass, fix the joints, or load with "
             "repair='weld', which fixes them"
         )
-        yield Finding("singular", "massless", _joints([tree.joint[head].name for head in dead]), words)
+        yield Finding("singular", "massless", _joints([tree.joint[head].name for head in without_inertia]), words)
     ends = massless_subtrees(tree)
     inner = [head for head in tree.groups if head in heads and head in tree.joint and head not in ends]
     if inner:
@@ -118,8 +118,8 @@ def _inertia_findings(tree: Tree) -> Iterator[Finding]:
             words = f"{fault.message}; physically consistent as one body with {_abbreviated(others)}"
             yield Finding("harmless", "inertia", f"link {name!r}", words, fault.excess)
         else:
-            others_too = f", also as one body with {_abbreviated(others)}" if others else ""
-            words = f"{fault.message}; physically inconsistent{others_too}"
+            as_group = f", also as one body with {_abbreviated(others)}" if others else ""
+            words = f"{fault.message}; physically inconsistent{as_group}"
             hint = "; correct it, or load with repair='inertia'" if (entry.mass or 0) > 0 else "; correct it"
             yield Finding("suspicious", "inertia", f"link {name!r}", words + hint, fault.excess)
     points = [name for name in tree.order if is_point_mass(entry_inertia(tree.link[name]))]
@@ -174,8 +174,8 @@ def _axis_findings(tree: Tree) -> Iterator[Finding]:
 def _up_findings(tree: Tree, floating: bool) -> Iterator[Finding]:
     """Yield a finding if z does not point up: by the gravity of the file, or by the limbs of a floating robot.
 
-    Robots are alike on both sides of a plane, so that the mean position of the ends of their limbs lies below the base.
-    In files of programs whose y points up, it lies along -y.
+    The left and right limbs of a robot mirror each other, so that the mean position of the ends of its limbs lies below
+    the base. In files of programs whose y axis points up, this position lies along -y.
     """
     root, gravity = tree.description.root, tree.description.gravity
     advice = "z points up in robot files and in legged; rotate the robot about x by 90 degrees"
@@ -253,8 +253,8 @@ class Audit:
         return self.of("singular")
 
     def of(self, severity: str) -> tuple[Finding, ...]:
-        """Return the findings of one severity."""
-        text("severity", severity)
+        """Return the findings of one severity; raise UnknownNameError if it is none of `SEVERITIES`."""
+        known_name("severity", severity, SEVERITIES)
         return tuple(finding for finding in self.findings if finding.severity == severity)
 
     def __str__(self) -> str:

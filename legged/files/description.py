@@ -6,7 +6,7 @@ URDF and MJCF readers produce a `Description`; the audit, the repairs, the robot
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -27,7 +27,7 @@ class Shape:
             the distance of its spheres. Ellipsoid: half axes x, y, z. Mesh: empty. [m].
         position: Link origin to the center of the shape, (3,), [m], link axes.
         rotation: Shape axes to link axes, (3, 3).
-        vertices: Vertices of a mesh, (n, 3), [m], shape axes; None for other shapes and for meshes in files of theirs.
+        vertices: Vertices of a mesh, (n, 3), [m], shape axes; None for other shapes and for a mesh in its own file.
         mesh: The file of a mesh as stated in the robot file; "" for other shapes.
         scale: Factors of the coordinates in that file, (3,).
         material: Friction of the surface; None if the file does not state it.
@@ -42,10 +42,15 @@ class Shape:
     scale: tuple[float, ...] = (1.0, 1.0, 1.0)
     material: Material | None = None
 
+    def moved(self, place: Placement) -> Shape:
+        """Return the shape in the frame that `place` locates the frame of its link in."""
+        at = place @ Placement(self.rotation, self.position)
+        return replace(self, position=at.position, rotation=at.rotation)
+
 
 @dataclass(frozen=True, eq=False)
 class LinkEntry:
-    """A link as stated in its file; its inertia has not been checked.
+    """A link as stated in its file, with an unchecked inertia.
 
     Attributes:
         name: Name in the file.
@@ -76,11 +81,11 @@ class JointEntry:
     """A joint as stated in its file. The joint frame is the child link's frame at joint position zero.
 
     Attributes:
-        name: The file's.
+        name: Name in the file.
         kind: "revolute", "prismatic", "fixed", "planar", "free" or "ball".
         parent, child: Names of links.
-        position: Parent link's origin to the joint, (3,), [m], parent axes.
-        rotation: (3, 3), joint axes to parent axes.
+        position: Origin of the parent link to the origin of the joint frame, (3,), [m], parent axes.
+        rotation: Joint axes to parent axes, (3, 3).
         axis: Unit vector (3,), joint axes; the normal of a planar joint.
         physics: Friction, springs, rotors and limits.
         mimic: Coupling to another joint; None for an independent joint.
@@ -130,7 +135,8 @@ IDENTITY = Placement(np.eye(3), np.zeros(3))
 class Tree:
     """A description whose joints are known to form a tree.
 
-    A *group* is a set of links connected by fixed joints. Its *head* is the link with a moving joint, or the root.
+    A *group* is a set of links connected by fixed joints. Its *head* is the link that a moving
+    joint connects to the rest of the robot, or the root.
 
     Attributes:
         description: The description.

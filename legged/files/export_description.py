@@ -52,11 +52,12 @@ def losses(robot: Robot) -> list[str]:
 def warn_of_losses(file_format: str, found: Sequence[str]) -> None:
     """Warn with `FileWarning` of the properties that a file of a format cannot store."""
     if found:
-        words = f"{file_format} cannot contain {'; '.join(found)}"
-        warnings.warn(words, FileWarning, stacklevel=4)
+        warnings.warn(f"{file_format} cannot represent: {'; '.join(found)}", FileWarning, stacklevel=4)
 
 
 class _Writer:
+    """Collects the links and joints of the description of a robot."""
+
     def __init__(self, robot: Robot) -> None:
         self.robot = robot
         self.contacts = dict(zip(contact_names(robot), robot.contacts, strict=True))
@@ -74,12 +75,11 @@ class _Writer:
         for c in robot.connections:
             self._connection(c, mimics.get(c.joint.name))
         for link, contact in self.contacts.items():
-            ball = (_shape(Sphere(contact.radius, np.zeros(3), contact.material)),) if contact.radius else ()
-            self.links.append(LinkEntry(link, shapes=ball))
+            shapes = (_shape(Sphere(contact.radius, np.zeros(3), contact.material)),) if contact.radius else ()
+            self.links.append(LinkEntry(link, shapes=shapes))
             place = Placement(np.eye(3), contact.position)
             self._weld(f"{link}_contact", robot.links[contact.link].name, link, place)
-        floating = {"floating": True}.get(robot.base.kind, False)
-        links, joints = tuple(self.links), tuple(self.joints)
+        links, joints, floating = tuple(self.links), tuple(self.joints), robot.base.kind == "floating"
         return Description(robot.name, "a robot built in code", root, links, joints, floating, (), robot.gravity)
 
     def _base(self, first: str) -> str:
@@ -105,22 +105,24 @@ class _Writer:
             self._chain(stage_names(joint), joint.stages, physics, c.parent, c.child, c.start, mimic)
 
     def _screw(self, c: Connection, joint: Screw, mimic: Mimic | None) -> None:
+        """Add the slide and the hinge of a screw; the slide follows the hinge, or the joint that the hinge follows."""
         slide = slide_name(joint)
         between = self._new(f"{slide}_link")
-        turns = mimic or Mimic(joint.name)
-        follows = Mimic(turns.joint, turns.multiplier * joint.pitch, turns.offset * joint.pitch)
+        hinge = mimic or Mimic(joint.name)
+        follows = Mimic(hinge.joint, hinge.multiplier * joint.pitch, hinge.offset * joint.pitch)
         self.links.append(LinkEntry(between))
         axis = joint.stages[0].axis
         self._append(slide, "prismatic", JointPhysics(), c.parent, between, c.start, follows, axis)
         self._append(joint.name, "revolute", joint.physics, between, c.child, IDENTITY, mimic, axis)
 
     def _chain(self, names, stages, physics, parent: str, child: str, start: Placement, mimic: Mimic | None) -> None:
+        """Add one-DoF joints between two links, with massless links between them; `physics` has an entry per stage."""
         for name, stage, own in zip(names, stages, physics, strict=True):
-            shared = mimic if stage.repeats is None else Mimic(names[stage.repeats], 1.0, 0.0)
+            coupling = mimic if stage.repeats is None else Mimic(names[stage.repeats], 1.0, 0.0)
             end = child if stage is stages[-1] else self._new(f"{name}_link")
             if end != child:
                 self.links.append(LinkEntry(end))
-            self._append(name, stage.kind, own, parent, end, start, shared, stage.axis)
+            self._append(name, stage.kind, own, parent, end, start, coupling, stage.axis)
             parent, start = end, IDENTITY
 
     def _append(self, name, kind, physics, parent, child, start: Placement, mimic, axis=_AXES["z"]) -> None:
@@ -131,6 +133,7 @@ class _Writer:
         self._append(name, "fixed", JointPhysics(), parent, child, place, None)
 
     def _new(self, name: str) -> str:
+        """Return a name that no link has, with trailing underscores if necessary."""
         while name in self.taken:
             name += "_"
         self.taken.add(name)
@@ -141,8 +144,8 @@ def _base_stages(robot: Robot) -> list[Stage]:
     """Return the one-DoF joints of a planar or Euler-angle base, in the order of its v."""
     base = robot.base
     if isinstance(base, EulerBase):
-        turns = [Stage("revolute", _AXES[letter]) for letter in base.sequence]
-        return turns + [Stage("prismatic", axis) for axis in _AXES.values()]
+        rotations = [Stage("revolute", _AXES[letter]) for letter in base.sequence]
+        return rotations + [Stage("prismatic", axis) for axis in _AXES.values()]
     return [Stage("revolute", _AXES["y"]), Stage("prismatic", _AXES["x"]), Stage("prismatic", _AXES["z"])]
 
 
@@ -218,4 +221,9 @@ def uniform_value(value: Any) -> float | None:
 def format_numbers(numbers: Any) -> str:
     """Return numbers as text that reads back exactly; equal numbers as one."""
     one = uniform_value(numbers)
-    return " ".join(repr(float(x) + 0.0) for x in ([one] if one is not None else np.asarray(numbers)))
+    return format_vector([one] if one is not None else np.asarray(numbers))
+
+
+def format_vector(vector: Any) -> str:
+    """Return all entries of a vector as text that reads back exactly; -0.0 becomes 0.0."""
+    return " ".join(repr(float(x) + 0.0) for x in vector)

@@ -109,10 +109,11 @@ def gyration_radius(inertia: Inertia) -> float:
 
 
 CONFIGURATIONS = 20
+"""Number of random configurations at which `check_positive_definite` evaluates the inertia matrix."""
 
 
 def check_positive_definite(robot: Robot, tree: Tree) -> None:
-    """Raise FileError if the inertia matrix is not positive definite at one of 20 random configurations.
+    """Raise FileError if the inertia matrix is not positive definite at one of `CONFIGURATIONS` random configurations.
 
     Only a negative mass or principal inertia can cause this, so robots without one are not tested. A robot that has one
     and passes may still fail at other configurations; the audit reports it as suspicious.

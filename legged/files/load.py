@@ -15,21 +15,20 @@ from legged.errors import FileError, LeggedError, UnknownNameError
 from legged.files import embedded, reading
 from legged.files.audit import Audit, Finding, by_severity, find_all, ill_conditioned_modules
 from legged.files.collision import collision_shapes
-from legged.files.description import Description, JointEntry, LinkEntry, Tree, tree_of
+from legged.files.description import Description, JointEntry, Tree, tree_of
 from legged.files.export_description import describe_robot
 from legged.files.feet import Feet, FootEntry, find_feet
-from legged.files.inertias import check_positive_definite, total_inertia
+from legged.files.inertias import check_positive_definite, entry_inertia, total_inertia
 from legged.files.mjcf.reader import read as read_mjcf
 from legged.files.resolve import apply_repairs, remove_fixed_joints, resolve
 from legged.files.urdf.reader import parse_urdf
 from legged.robot.base import Base, FixedBase, FloatingBase
 from legged.robot.construction.builder import GRAVITY, RobotBuilder
-from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed, Free, Joint, Planar, Prismatic, Revolute, Spherical
 from legged.robot.link import Link
 from legged.robot.placement import Vector, vector3
 from legged.robot.robot import Robot
-from legged.robot.shapes import Material, Shape, Sphere
+from legged.robot.shapes import Shape, Sphere
 from legged.spatial import Array
 
 
@@ -122,7 +121,13 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
 
 @dataclass(frozen=True, eq=False)
 class _Reading:
-    """A file after reading, resolving, repairing and auditing, before the robot is built."""
+    """The content of a robot file with its ambiguities resolved, repaired and audited; the robot is built from it.
+
+    Attributes:
+        groups: Head of a group of links fixed to each other -> the other links of the group.
+        original: The robot, if the file contains it as a whole (`legged.files.embedded`); None otherwise.
+        shapes: Link -> its collision shapes, empty unless `load` is asked for them.
+    """
 
     source: str
     base: str
@@ -168,7 +173,7 @@ def _read(
     materials: bool,
     is_default: bool,
 ) -> _Reading:
-    """Return a file after reading; `is_default` tells whether order and gravity are those of the file."""
+    """Return the content of a robot file; `is_default` states whether order and gravity are those of the file."""
     if base is not None and base not in BASES:
         raise UnknownNameError("base", base, BASES)
     content = reading.read_bytes(path)
@@ -268,12 +273,17 @@ def build(
     for foot in feet:
         contacts[foot.link].update(foot.points)
     materials = {foot.link: foot.material for foot in feet}
-    entries = {link.name: link for link in description.links}
     if gravity is None:
         gravity = GRAVITY if description.gravity is None else description.gravity
     try:
         links = {
-            name: _link(entries[name], contacts.get(name, {}), shapes.get(name, ()), materials.get(name))
+            name: Link(
+                name,
+                entry_inertia(tree.link[name]),
+                contacts.get(name, {}),
+                shapes.get(name, ()),
+                materials.get(name),
+            )
             for name in tree.order
         }
         builder = RobotBuilder(description.name, links[description.root], base=BASES[base](), gravity=gravity)
@@ -288,15 +298,6 @@ def build(
         return builder.build(order=order)
     except LeggedError as error:
         raise FileError(description.source, str(error)) from error
-
-
-def _link(
-    entry: LinkEntry, contacts: Mapping[str, Array | Sphere], shapes: tuple[Shape, ...], material: Material | None
-) -> Link:
-    inertia = Inertia()
-    if entry.mass is not None:
-        inertia = Inertia(entry.mass, entry.center, entry.tensor, checked=False)
-    return Link(entry.name, inertia, contacts, shapes, material)
 
 
 def _joint(entry: JointEntry) -> Joint:

@@ -21,7 +21,7 @@ _CHUNK = 2**16
 def check_regular(path: str | Path, most: int = MAX_BYTES, what: str = "robot files") -> str:
     """Return the path of a regular file as text.
 
-    Opening a pipe or a device may block or never end, so they are rejected before.
+    Pipes and devices are rejected without opening them, which might block.
 
     Args:
         path: The path.
@@ -67,7 +67,7 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def parse(content: bytes, source: str, lenient: bool = False) -> Any:
-    """Return the root element (lxml) of a document without comments.
+    """Return the root element (lxml) of a document, without its comments and processing instructions.
 
     The document is parsed piece by piece, so that one of too many elements is rejected before it fills the memory.
     The version in the XML declaration is ignored, as all readers of robot files do. libxml2 rejects nesting of more

@@ -12,7 +12,7 @@ import numpy as np
 
 from legged.arguments import known_name
 from legged.errors import FileError, UnknownNameError
-from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Shape, Tree, tree_of
+from legged.files.description import Description, JointEntry, LinkEntry, Mimic, Tree, tree_of
 from legged.files.feet import FootEntry
 from legged.files.inertias import entry_inertia, group_inertia, inertia_fault, nearest_consistent
 from legged.robot.link import moved_contact
@@ -43,17 +43,14 @@ def resolve(description: Description, base: str, mimic: str, joint_physics: bool
     description = _resolve_base(description, base, notes)
     description = _resolve_mimics(description, mimic, notes)
     if not joint_physics:
-        description = _map_joints(description, lambda joint: replace(joint, physics=_frictionless(joint.physics)))
+        none: dict[str, float] = dict.fromkeys(("damping", "friction", "stiffness", "rest"), 0.0)
+        description = _map_joints(description, lambda joint: replace(joint, physics=replace(joint.physics, **none)))
         notes.append("damping, dry friction and springs of joints are left out (joint_physics=False)")
     return description, notes
 
 
 def _map_joints(description: Description, change: Callable[[JointEntry], JointEntry]) -> Description:
     return replace(description, joints=tuple(change(joint) for joint in description.joints))
-
-
-def _frictionless(physics: JointPhysics) -> JointPhysics:
-    return replace(physics, damping=0.0, friction=0.0, stiffness=0.0, rest=0.0)
 
 
 def _resolve_base(description: Description, base: str, notes: list[str]) -> Description:
@@ -75,7 +72,7 @@ def _resolve_mimics(description: Description, how: str, notes: list[str]) -> Des
     joints = {joint.name: joint for joint in description.joints}
     followers = [joint for joint in description.joints if joint.mimic and joint.kind != "fixed"]
     for joint in followers if how != "free" else ():
-        _check(joint, joints, description.source)
+        _check_mimic(joint, joints, description.source)
     if followers:
         words = {"coupled": "are coupled to others", "free": "are mimic joints in the file and free here"}
         words["fixed"] = "are mimic joints in the file and locked here"
@@ -95,7 +92,8 @@ def _resolve_mimics(description: Description, how: str, notes: list[str]) -> Des
     return _map_joints(description, change)
 
 
-def _check(joint: JointEntry, joints: dict[str, JointEntry], source: str) -> None:
+def _check_mimic(joint: JointEntry, joints: dict[str, JointEntry], source: str) -> None:
+    """Raise FileError if a joint cannot follow another, or if its chain of mimic joints does not end."""
     if joint.kind not in ("revolute", "prismatic"):
         raise FileError(source, f"joint {joint.name!r} is {joint.kind} and cannot follow another; remove its <mimic>")
     seen, at = [joint.name], joint
@@ -162,8 +160,11 @@ def massless_subtrees(tree: Tree) -> list[str]:
 
 
 def joints_without_inertia(tree: Tree) -> list[str]:
-    """Return the heads whose joint moves no inertia: no mass in the subtree, no rotor, and no coupled joint that moves
-    inertia."""
+    """Return the heads whose joint moves no inertia.
+
+    The subtree of such a head has no mass, the joint has neither armature nor rotor, and the joints coupled to it move
+    no inertia either.
+    """
     ends = [head for head in massless_subtrees(tree) if not _has_armature(tree.joint[head])]
     alive = {_leader(joint) for child, joint in tree.joint.items() if joint.kind != "fixed" and child not in ends}
     return [head for head in ends if _leader(tree.joint[head]) not in alive]
@@ -178,7 +179,7 @@ def _has_armature(joint: JointEntry) -> bool:
     return bool(np.all(np.asarray(joint.physics.armature) > 0) or (rotor and rotor.gear * rotor.inertia != 0.0))
 
 
-def _weld(tree: Tree) -> tuple[Description, list[str]]:
+def _fix_joints_without_inertia(tree: Tree) -> tuple[Description, list[str]]:
     ends = {tree.joint[head].name for head in joints_without_inertia(tree)}
     joints = tuple(locked_joint(joint, 0.0) if joint.name in ends else joint for joint in tree.description.joints)
     named = [joint.name for joint in tree.description.joints if joint.name in ends]
@@ -186,49 +187,43 @@ def _weld(tree: Tree) -> tuple[Description, list[str]]:
     return replace(tree.description, joints=joints), did
 
 
-def _possible(tree: Tree) -> tuple[Description, list[str]]:
+def _replace_inconsistent_inertias(tree: Tree) -> tuple[Description, list[str]]:
     links, did = [], []
     for link in tree.description.links:
         inertia = entry_inertia(link)
         fault = inertia_fault(inertia)
         if fault and inertia.mass > 0:
-            link, words = _nearest(link), fault.message
-            did.append(
-                f"the inertia of link {link.name!r} is replaced by the nearest physically consistent one: {words}"
-            )
+            link = replace(link, tensor=np.asarray(nearest_consistent(inertia).tensor))
+            words = "is replaced by the nearest physically consistent one"
+            did.append(f"the inertia of link {link.name!r} {words}: {fault.message}")
         links.append(link)
     return replace(tree.description, links=tuple(links)), did
 
 
-def _nearest(link: LinkEntry) -> LinkEntry:
-    return replace(link, tensor=np.asarray(nearest_consistent(entry_inertia(link)).tensor))
-
-
-REPAIRS: dict[str, Callable[[Tree], tuple[Description, list[str]]]] = {"weld": _weld, "inertia": _possible}
+REPAIRS: dict[str, Callable[[Tree], tuple[Description, list[str]]]] = {
+    "weld": _fix_joints_without_inertia,
+    "inertia": _replace_inconsistent_inertias,
+}
 """Repairs by name: "weld" fixes joints that move no mass; "inertia" replaces physically inconsistent inertias by
 the nearest consistent ones."""
 
 
 def remove_fixed_joints(tree: Tree, feet: tuple[FootEntry, ...]) -> tuple[Tree, tuple[FootEntry, ...]]:
     """Return the tree without fixed joints, and the feet on the remaining links."""
-    links = tuple(_carrier(tree, link.name) for link in tree.description.links if link.name in tree.groups)
+    links = tuple(_fused_link(tree, link.name) for link in tree.description.links if link.name in tree.groups)
     joints = tuple(_moved(tree, joint) for joint in tree.description.joints if joint.kind != "fixed")
     description = replace(tree.description, links=links, joints=joints)
     return tree_of(description), tuple(_moved_foot(tree, foot) for foot in feet)
 
 
-def _carrier(tree: Tree, head: str) -> LinkEntry:
+def _fused_link(tree: Tree, head: str) -> LinkEntry:
+    """Return a link with the inertias and shapes of its group, in the frame of its head."""
     inertia = group_inertia(tree, head)
     has_mass = any(tree.link[name].mass is not None for name in tree.groups[head])
-    shapes = tuple(_shape(tree.place[name], shape) for name in tree.groups[head] for shape in tree.link[name].shapes)
+    shapes = tuple(shape.moved(tree.place[name]) for name in tree.groups[head] for shape in tree.link[name].shapes)
     return LinkEntry(
         head, inertia.mass if has_mass else None, np.asarray(inertia.center), np.asarray(inertia.tensor), shapes
     )
-
-
-def _shape(place: Placement, shape: Shape) -> Shape:
-    moved = place @ Placement(shape.rotation, shape.position)
-    return replace(shape, position=moved.position, rotation=moved.rotation)
 
 
 def _moved(tree: Tree, joint: JointEntry) -> JointEntry:

@@ -19,7 +19,6 @@ from legged.files.description import Shape, tree_of
 from legged.files.load import describe
 from legged.files.mjcf.reader import SHAPES, body_names, compiled, geom_vertices, shape_size
 from legged.robot.construction.builder import rpy
-from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_matrix
 from legged.spatial import Array
@@ -35,7 +34,7 @@ class Visual:
         shape: The shape. A mesh in a file has the path of this file as `mesh`, "" if the file is missing.
         color: Red, green and blue from 0 to 1; None if the robot file gives no color.
         faces: Triangles of a mesh with `shape.vertices`, (m, 3), as indices of vertices; None for other shapes.
-        named: The mesh as the robot file names it, for messages.
+        named: Name of the mesh in the robot file, for messages.
     """
 
     shape: Shape
@@ -47,7 +46,7 @@ class Visual:
 def visuals_of(robot: Robot, path: str | Path) -> dict[str, list[Visual]]:
     """Return the visual shapes of the links of a robot, in the axes of these links.
 
-    Shapes of links of the file that the robot lacks belong to the link of the robot to which these are fixed.
+    If a link of the file is not a link of the robot, its shapes are assigned to the link that it is fixed to.
 
     Args:
         robot: A robot of the file; links that the file lacks have no shapes.
@@ -66,14 +65,10 @@ def visuals_of(robot: Robot, path: str | Path) -> dict[str, list[Visual]]:
     for name, visuals in found.items():
         carrier = name if name in names else tree.head.get(name, name)
         if carrier in names:
-            place = None if carrier == name else tree.place[name]
-            placed.setdefault(carrier, []).extend(visuals if place is None else (_moved(v, place) for v in visuals))
+            if carrier != name:
+                visuals = [replace(visual, shape=visual.shape.moved(tree.place[name])) for visual in visuals]
+            placed.setdefault(carrier, []).extend(visuals)
     return placed
-
-
-def _moved(visual: Visual, place: Placement) -> Visual:
-    moved = place @ Placement(visual.shape.rotation, visual.shape.position)
-    return replace(visual, shape=replace(visual.shape, position=moved.position, rotation=moved.rotation))
 
 
 # URDF
@@ -107,20 +102,26 @@ def _urdf_visual(element: Any, materials: dict[str, Color], source: str) -> Visu
         except FileError:
             file = ""
         return Visual(Shape("mesh", (), *place, mesh=file, scale=tuple(scale.tolist())), color, named=named)
-    sizes = {"sphere": ("radius",), "box": ("size",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
+    if geometry.tag == "box":
+        return Visual(Shape("box", tuple(_numbers(geometry, "size", "0 0 0", source).tolist()), *place), color)
+    sizes = {"sphere": ("radius",), "cylinder": ("radius", "length"), "capsule": ("radius", "length")}
     if geometry.tag not in sizes:
         return None
-    size = [x for name in sizes[geometry.tag] for x in _numbers(geometry, name, "0", source).tolist()]
+    size = [float(_numbers(geometry, name, "0", source)[0]) for name in sizes[geometry.tag]]
     return Visual(Shape(geometry.tag, tuple(size), *place), color)
 
 
 def _numbers(element: Any, name: str, default: str, source: str) -> Array:
-    text = default if element is None else element.get(name) or default
+    """Return the numbers in an attribute of an element, as many as `default` has."""
+    text, count = default if element is None else element.get(name) or default, len(default.split())
     try:
-        return np.array([float(word) for word in text.split()])
+        numbers = np.array([float(word) for word in text.split()])
     except ValueError:
-        where = f"{name!r} on line {element.sourceline}"
-        raise FileError(source, f"{where} must be finite numbers, got {text!r}") from None
+        numbers = np.zeros(0)
+    if len(numbers) != count or not np.isfinite(numbers).all():
+        wanted = "one finite number" if count == 1 else f"{count} finite numbers"
+        raise FileError(source, f"{name!r} on line {element.sourceline} must be {wanted}, got {text!r}")
+    return numbers
 
 
 def _color(material: Any) -> Color | None:
@@ -168,8 +169,8 @@ def opened_mesh(path: str) -> list[tuple[Array, Array, Color | None]]:
     """Return the parts of a mesh in a file: vertices (n, 3), faces (m, 3) as indices of vertices, and their color.
 
     Reading a file takes long, so the result is stored in the cache folder. Vertices in the same place are merged. The
-    color is the mean one of a part; None if the file gives none. Lengths are in the unit of the file, except in Collada
-    (.dae), which states its unit: [m].
+    color of a part is the mean color of its vertices, or None if the file gives no colors. Lengths are in the unit of
+    the file; files in the format Collada (.dae) state their unit and are converted to [m].
 
     Args:
         path: The file.

@@ -6,7 +6,7 @@ from typer.testing import CliRunner
 
 import legged
 from legged.app.cli import app
-from legged.errors import FileError
+from legged.errors import FileError, UnknownNameError
 from legged.files.inertias import inertia_fault, nearest_consistent
 from legged.robot.inertia import Inertia
 
@@ -105,6 +105,11 @@ def test_impossible_inertias_are_kept_unless_repair_is_asked_for(write):
     assert "link 'left_foot' is replaced by the nearest physically consistent one" in repaired.audit.repaired[0]
     assert not kept.audit.repaired
     assert not of_kind(repaired.audit, "inertia")
+
+
+def test_findings_of_an_unknown_severity_are_an_error(write):
+    with pytest.raises(UnknownNameError, match="did you mean 'harmless'"):
+        legged.audit(write()).of("harmles")
 
 
 def test_joints_without_inertia_are_rejected_and_fixed_on_request(write):

@@ -142,7 +142,7 @@ def test_plain_data_and_files_keep_all_shapes(tmp_path):
     robot = solids()
     assert legged.Robot.from_description(robot.describe()).describe() == robot.describe()
     paths = [legged.save_mjcf(robot, tmp_path / "robot.xml")]
-    with pytest.warns(FileWarning, match="URDF cannot contain the 3 ellipsoids and hulls of the robot"):
+    with pytest.warns(FileWarning, match="URDF cannot represent: the 3 ellipsoids and hulls of the robot"):
         paths.append(legged.save_urdf(robot, tmp_path / "robot.urdf"))
     for path in paths:
         assert legged.load(path).describe() == robot.describe()

@@ -131,12 +131,22 @@ MODELS = {
 
 
 @pytest.mark.parametrize("words", MODELS)
-def test_models_that_ask_for_gigabytes_are_refused_before_they_are_compiled(words, tmp_path, monkeypatch):
+def test_models_that_request_gigabytes_are_refused_before_they_are_compiled(words, tmp_path, monkeypatch):
     mujoco = pytest.importorskip("mujoco")
     monkeypatch.setattr(mujoco.MjModel, "from_xml_path", lambda path: pytest.fail("it was compiled"))
     path = tmp_path / "model.xml"
     path.write_text(MODELS[words])
-    with pytest.raises(FileError, match=f"asks for .* {words}"):
+    with pytest.raises(FileError, match=f"requests .* {words}"):
+        legged.load(path)
+
+
+def test_amounts_that_are_not_a_number_exceed_the_limits(tmp_path, monkeypatch):
+    mujoco = pytest.importorskip("mujoco")
+    monkeypatch.setattr(mujoco.MjModel, "from_xml_path", lambda path: pytest.fail("it was compiled"))
+    path = tmp_path / "model.xml"
+    nested = "<replicate count='1e30'>" * 11 + "<replicate count='0'>"  # infinity times zero
+    path.write_text(COPIES.format(nested, "</replicate>" * 12))
+    with pytest.raises(FileError, match="requests nan XML elements"):
         legged.load(path)
 
 
@@ -145,11 +155,11 @@ def test_limits_hold_for_included_files_and_images(tmp_path):
     path = tmp_path / "model.xml"
     path.write_text("<mujoco><include file='more.xml'/>" + BODY)
     (tmp_path / "more.xml").write_text(MODELS["pixels of textures"].replace(BODY, "</mujoco>"))
-    with pytest.raises(FileError, match=r"asks for 9e\+08 pixels"):
+    with pytest.raises(FileError, match=r"requests 9e\+08 pixels"):
         legged.load(path)
     (tmp_path / "more.xml").write_text("<mujoco><asset><texture name='t' type='2d' file='t.png'/></asset></mujoco>")
     (tmp_path / "t.png").write_bytes(limits._PNG + struct.pack(">I4sII", 13, b"IHDR", 40000, 40000))
-    with pytest.raises(FileError, match=r"asks for 1\.6e\+09 pixels"):
+    with pytest.raises(FileError, match=r"requests 1\.6e\+09 pixels"):
         legged.load(path)
     (tmp_path / "t.png").unlink()
     if hasattr(os, "mkfifo"):

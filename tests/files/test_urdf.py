@@ -170,6 +170,16 @@ def test_fusing_keeps_the_contact_points_where_they_are(load):
     assert "left_foot" not in [link.name for link in fused.links]
 
 
+def test_a_gyroscopic_rotor_is_true_or_false(load):
+    before = '<joint name="left_hip" type="revolute">'
+    after = before + '<physics rotor_inertia="1e-4" gear="9" gyroscopic="{}"/>'
+    for words, is_gyroscopic in (("true", True), ("false", False)):
+        joint = load(BIPED.replace(before, after.format(words))).joint("left_hip")
+        assert joint.definition.physics.rotor.gyroscopic == is_gyroscopic
+    with pytest.raises(FileError, match=r"'gyroscopic' of .* must be true or false, got 'True'"):
+        load(BIPED.replace(before, after.format("True")))
+
+
 def test_joint_physics_can_be_left_out(load):
     bare = load(BIPED, joint_physics=False).joint("left_hip").definition.physics
     assert (bare.damping, bare.friction) == (0.0, 0.0)

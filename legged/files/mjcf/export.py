@@ -12,7 +12,14 @@ from legged.checked import checked
 from legged.errors import DefinitionError
 from legged.files import embedded
 from legged.files.description import IDENTITY, JointEntry, Shape
-from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
+from legged.files.export_description import (
+    describe_robot,
+    format_numbers,
+    format_vector,
+    losses,
+    uniform_value,
+    warn_of_losses,
+)
 from legged.files.inertias import entry_inertia
 from legged.robot.inertia import Inertia
 from legged.robot.joint import Fixed
@@ -20,7 +27,6 @@ from legged.robot.physics import JointPhysics
 from legged.robot.placement import Placement
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_of
-from legged.spatial import Array
 
 SMALLEST = 2e-14
 """Principal inertia, [kg m^2], added to thin rods, plates and point masses, which MuJoCo rejects."""
@@ -49,7 +55,7 @@ def save_mjcf(robot: Robot, path: str | Path) -> Path:
     """
     writer = _Writer(robot, is_exact=False)
     root = writer.root
-    found = [f"that {words}" for words in writer.approximations]
+    found = writer.approximations
     if not embedded.add_to_mjcf(root, robot):
         found += _losses(robot)
     warn_of_losses("MJCF", found)
@@ -106,17 +112,17 @@ class _Writer:
             self.joints_of[joint.parent].append(joint)
         self.root = ET.Element("mujoco", model=description.name)
         ET.SubElement(self.root, "compiler", angle="radian", autolimits="true")
-        ET.SubElement(self.root, "option", gravity=_vector(robot.gravity))
+        ET.SubElement(self.root, "option", gravity=format_vector(robot.gravity))
         body, first = ET.SubElement(self.root, "worldbody"), description.root
         if description.floating or self._group_inertia(first).mass:
             body = ET.SubElement(body, "body", name=_allowed(first))
         if description.floating:
             ET.SubElement(body, "freejoint", name="base")
-        self._fill(body, first, weighs=True)
+        self._fill(body, first, has_body=True)
         equality = ET.SubElement(self.root, "equality")
         for joint in description.joints:
             if joint.mimic is not None:
-                curve = _vector(np.array([joint.mimic.offset, joint.mimic.multiplier, 0.0, 0.0, 0.0]))
+                curve = format_vector(np.array([joint.mimic.offset, joint.mimic.multiplier, 0.0, 0.0, 0.0]))
                 ET.SubElement(equality, "joint", joint1=joint.name, joint2=joint.mimic.joint, polycoef=curve)
 
     def _group_inertia(self, name: str) -> Inertia:
@@ -131,10 +137,10 @@ class _Writer:
         """Return whether the subtree of a link has a moving joint."""
         return any(joint.kind != "fixed" or self._has_moving_joint(joint.child) for joint in self.joints_of[name])
 
-    def _fill(self, body: ET.Element, name: str, weighs: bool) -> None:
+    def _fill(self, body: ET.Element, name: str, has_body: bool) -> None:
         """Write the inertia of a link, if it has its own body, and all joints, bodies and sites in its subtree."""
         total = self._group_inertia(name)
-        if weighs and total.mass:
+        if has_body and total.mass:
             _inertial(body, total)
         self._shapes(body, name, IDENTITY)
         for joint in self.joints_of[name]:
@@ -152,14 +158,14 @@ class _Writer:
             self._sites(body, each, place)
 
     def _shapes(self, body: ET.Element, link: str, place: Placement) -> None:
-        """Write the collision shapes of a link at a place in a body."""
+        """Write the collision shapes of a link whose frame is at a place in a body."""
         for shape in () if self.is_exact else self.links[link].shapes:
             at = _pose(place @ Placement(shape.rotation, shape.position))
             collides = {"contype": "1", "conaffinity": "0", "mass": "0"}
-            rubs = {}
+            surface = {}
             if shape.material is not None:
-                rubs = {"friction": f"{shape.material.friction!r}", "priority": str(shape.material.priority)}
-            ET.SubElement(body, "geom", {"type": shape.kind, **self._size(shape), **at, **collides, **rubs})
+                surface = {"friction": f"{shape.material.friction!r}", "priority": str(shape.material.priority)}
+            ET.SubElement(body, "geom", {"type": shape.kind, **self._size(shape), **at, **collides, **surface})
 
     def _size(self, shape: Shape) -> dict[str, str]:
         """Return the attribute for the size of a geom; the mesh of a hull is added to the assets."""
@@ -167,14 +173,14 @@ class _Writer:
             assets = self.root.find("asset")
             assets = ET.SubElement(self.root, "asset") if assets is None else assets
             name = f"hull {len(assets) + 1}"
-            ET.SubElement(assets, "mesh", name=name, vertex=_vector(shape.vertices.ravel()))
+            ET.SubElement(assets, "mesh", name=name, vertex=format_vector(shape.vertices.ravel()))
             return {"mesh": name}
         size = np.array(shape.size)
         if shape.kind == "box":
             size = size / 2.0
         elif shape.kind in ("capsule", "cylinder"):
             size = size / (1.0, 2.0)
-        return {"size": _vector(size)}
+        return {"size": format_vector(size)}
 
     def _add_joints(self, parent: ET.Element, joint: JointEntry) -> None:
         """Write the body of a joint; massless links before it become further joints of the body."""
@@ -196,7 +202,7 @@ class _Writer:
             if words:
                 self.approximations.append(f"joint {each.joint.name!r} {words}")
             _joint(body, each.joint, each.place.inverse())
-        self._fill(body, joint.child, weighs=bool(moved))
+        self._fill(body, joint.child, has_body=bool(moved))
 
 
 def _allowed(name: str) -> str:
@@ -205,20 +211,20 @@ def _allowed(name: str) -> str:
 
 def _joint(body: ET.Element, joint: JointEntry, place: Placement) -> None:
     """Write a joint; `place` is its frame relative to the body frame. A free joint becomes three slides and a ball."""
-    pos = {"pos": _vector(place.position)} if place.position.any() else {}
+    pos = {"pos": format_vector(place.position)} if place.position.any() else {}
     if joint.kind == "free":
         for letter, axis in zip("xyz", place.rotation.T, strict=True):
-            ET.SubElement(body, "joint", name=f"{joint.name}_{letter}", type="slide", axis=_vector(axis))
+            ET.SubElement(body, "joint", name=f"{joint.name}_{letter}", type="slide", axis=format_vector(axis))
         ET.SubElement(body, "joint", {"name": joint.name, "type": "ball", **pos})
         return
-    axis = {} if joint.kind == "ball" else {"axis": _vector(place.rotation @ joint.axis)}
+    axis = {} if joint.kind == "ball" else {"axis": format_vector(place.rotation @ joint.axis)}
     ET.SubElement(
         body, "joint", {"name": joint.name, "type": KINDS[joint.kind], **axis, **pos, **_physics(joint.physics)}
     )
 
 
 def _difference(joint: JointEntry) -> str:
-    """Return in words how a joint moves differently in MuJoCo; empty if it moves alike."""
+    """Return how the motion of a joint differs in MuJoCo, in words; "" if it does not differ."""
     physics = joint.physics
     differs = [field for field in ("damping", "friction") if uniform_value(getattr(physics, field)) is None]
     if joint.kind not in KINDS:
@@ -245,9 +251,9 @@ def _physics(physics: JointPhysics) -> dict[str, str]:
     found = {name: format_numbers(value) for name, value in numbers.items() if value}
     lower, upper, effort = (uniform_value(x) for x in (physics.lower, physics.upper, physics.effort))
     if lower is not None and upper is not None and np.isfinite([lower, upper]).any():
-        found["range"] = _vector(np.clip([lower, upper], -1e9, 1e9))
+        found["range"] = format_vector(np.clip([lower, upper], -1e9, 1e9))
     if effort and np.isfinite(effort):
-        found["actuatorfrcrange"] = _vector(np.array([-effort, effort]))
+        found["actuatorfrcrange"] = format_vector(np.array([-effort, effort]))
     return found
 
 
@@ -256,14 +262,10 @@ def _inertial(body: ET.Element, inertia: Inertia) -> None:
     a, b, c = np.linalg.eigvalsh(t)
     if a < SMALLEST or a + b - c < SMALLEST:
         t = t + SMALLEST * np.eye(3)
-    six = _vector(np.array([t[0, 0], t[1, 1], t[2, 2], t[0, 1], t[0, 2], t[1, 2]]))
-    center, mass = _vector(np.asarray(inertia.center)), format_numbers(inertia.mass)
+    six = format_vector(np.array([t[0, 0], t[1, 1], t[2, 2], t[0, 1], t[0, 2], t[1, 2]]))
+    center, mass = format_vector(np.asarray(inertia.center)), format_numbers(inertia.mass)
     ET.SubElement(body, "inertial", pos=center, mass=mass, fullinertia=six)
 
 
 def _pose(place: Placement) -> dict[str, str]:
-    return {"pos": _vector(place.position), "quat": _vector(quaternion_of(place.rotation))}
-
-
-def _vector(vector: Array) -> str:
-    return " ".join(repr(float(x) + 0.0) for x in vector)
+    return {"pos": format_vector(place.position), "quat": format_vector(quaternion_of(place.rotation))}

@@ -1,11 +1,12 @@
 """Limits on the size of MJCF models, checked before MuJoCo's compiler allocates memory for them.
 
-A few characters can ask for gigabytes: textures and height fields of a given size, nested `<replicate>`, arrays of a
-given length. Files of a model that are pipes or devices would block the compiler.
+A short file can request gigabytes of memory: with textures and height fields of a given size, nested `<replicate>` and
+arrays of a given length. Pipes and devices in place of the files of a model would block the compiler.
 """
 
 from __future__ import annotations
 
+import math
 import stat
 import struct
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ _SIZES = ("nkey", "nuserdata", "nuser_body", "nuser_jnt", "nuser_geom", "nuser_s
           "nuser_actuator", "nuser_sensor")  # fmt: skip
 _COPIES = ("replicate", "composite", "flexcomp")
 _FACES = {"cube": 6, "skybox": 6}
-"""Number of square faces of a texture that its width is given for."""
+"""Number of square faces, by type of texture; the width of such a texture is that of one face."""
 _HUGE = 1e30
 _PNG = b"\x89PNG\r\n\x1a\n"
 
@@ -41,7 +42,7 @@ def check_limits(content: bytes, source: str) -> None:
 
     Args:
         content: Content of the main file.
-        source: Its path; the folder is where included files, meshes and textures are found.
+        source: Path of the main file; included files, meshes and textures are searched for in its folder.
     """
     amounts: dict[str, float] = dict.fromkeys(LIMITS, 0.0)
     for root in _documents(content, source):
@@ -49,9 +50,9 @@ def check_limits(content: bytes, source: str) -> None:
         _count(root, amounts, source)
         for element in root.iter("texture", "hfield", "mesh", "skin", "flexcomp"):
             _check_assets(element, folders, amounts, source)
-        too_large = next((what for what, most in LIMITS.items() if amounts[what] > most), None)
+        too_large = next((what for what, most in LIMITS.items() if not amounts[what] <= most), None)  # also for NaN
         if too_large:
-            words = f"asks for {amounts[too_large]:.3g} {too_large}; the limit is {LIMITS[too_large]}"
+            words = f"requests {amounts[too_large]:.3g} {too_large}; the limit is {LIMITS[too_large]}"
             raise FileError(source, f"{words}: reduce the model")
 
 
@@ -87,13 +88,13 @@ def _count(root: Any, amounts: dict[str, float], source: str) -> None:
         element, copies = waiting.pop()
         amounts[_ELEMENTS] += copies
         if element.tag in _COPIES:
-            copies *= _product(_numbers(element, "count"))
+            copies *= math.prod(_numbers(element, "count"))
             amounts[_ELEMENTS] += copies
         amounts[_BODIES] += copies * (element.tag in ("body", "composite", "flexcomp"))
         if element.tag == "size":
-            amounts[_ENTRIES] += sum(_product(_numbers(element, name)) for name in _SIZES if element.get(name))
+            amounts[_ENTRIES] += sum(math.prod(_numbers(element, name)) for name in _SIZES if element.get(name))
         if element.tag == "numeric" and element.get("size"):
-            amounts[_ENTRIES] += _product(_numbers(element, "size"))
+            amounts[_ENTRIES] += math.prod(_numbers(element, "size"))
         waiting += [(child, copies) for child in element]
 
 
@@ -109,7 +110,7 @@ def _check_assets(element: Any, folders: list[Path], amounts: dict[str, float], 
         size = [*_numbers(element, "nrow"), *_numbers(element, "ncol")]
     elif tag == "mesh" and element.get("builtin", "none") != "none":
         size = [max(_numbers(element, "params"), default=0.0)] * 2
-    amounts[what] += _product(size)
+    amounts[what] += math.prod(size)
     files = [text for name, text in element.attrib.items() if name.startswith("file")]
     for path in {folder / name for name in files for folder in folders}:
         try:
@@ -119,7 +120,7 @@ def _check_assets(element: Any, folders: list[Path], amounts: dict[str, float], 
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise FileError(source, f"its file {path} is a pipe or a device; give the path of a regular file")
         if path.suffix.lower() == ".png" and tag in ("texture", "hfield"):
-            amounts[what] += _product(_png_size(path))
+            amounts[what] += math.prod(_png_size(path))
 
 
 def _png_size(path: Path) -> list[float]:
@@ -130,7 +131,7 @@ def _png_size(path: Path) -> list[float]:
 
 
 def _numbers(element: Any, name: str) -> list[float]:
-    """Return the numbers in an attribute; those that MuJoCo cannot read either are left out."""
+    """Return the magnitudes of the numbers in an attribute, up to the first word that is no number."""
     found = []
     for word in (element.get(name) or "").split():
         try:
@@ -139,10 +140,3 @@ def _numbers(element: Any, name: str) -> list[float]:
             break
         found.append(size if size < _HUGE else _HUGE)  # also for NaN
     return found
-
-
-def _product(numbers: list[float]) -> float:
-    result = 1.0
-    for number in numbers:
-        result *= max(number, 0.0)
-    return result

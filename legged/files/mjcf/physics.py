@@ -23,10 +23,11 @@ class Actuator:
 
     Attributes:
         joint: Index of the joint.
-        gear: Joint force per actuator force.
-        armature, damping: On the actuator side of the gear.
+        gear: Joint force or torque per actuator force or torque.
+        armature: Inertia on the actuator side of the gear, [kg m^2] or [kg].
+        damping: Damping on the actuator side of the gear, [N m s/rad] or [N s/m].
         is_motor: Whether the force is proportional to the control input, without dynamics.
-        strongest: Largest force on the actuator side.
+        strongest: Largest force on the actuator side, [N m] or [N]; infinite without a limit.
     """
 
     joint: int
@@ -151,9 +152,9 @@ def unconverted_elements(model: Any, physics: PhysicsReader, root: int, joint_na
     for field, words in _COUNTED.items():
         if getattr(model, field, 0):
             yield f"{words} ({getattr(model, field)})"
-    floats = np.flatnonzero(model.body_gravcomp)
-    if floats.size:
-        yield f"gravity compensation of bodies ({floats.size})"
+    compensated = np.count_nonzero(model.body_gravcomp)
+    if compensated:
+        yield f"gravity compensation of bodies ({compensated})"
     if model.opt.density or model.opt.viscosity:
         yield f"the surrounding fluid: density {model.opt.density:g} kg/m^3, viscosity {model.opt.viscosity:g} Pa s"
     for kind, word in _NO_SHAPE.items():
@@ -171,9 +172,9 @@ def _scenery(model: Any, root: int) -> Iterator[str]:
 
 
 def _equalities(model: Any, physics: PhysicsReader, joint_names: list[str]) -> Iterator[str]:
-    carried = set(physics.couplings())
+    converted = set(physics.couplings())
     for i in range(model.neq):
-        if i in carried or not model.eq_active0[i]:
+        if i in converted or not model.eq_active0[i]:
             continue
         kind, name = int(model.eq_type[i]), model.equality(i).name or f"number {i}"
         if _EQUALITIES.get(kind) != "joint":
@@ -194,9 +195,9 @@ def _actuators(model: Any, physics: PhysicsReader) -> Iterator[str]:
         yield f"gains and dynamics of actuators other than motors ({servos})"
     ranges = [model.actuator_forcerange[i] for i in np.flatnonzero(model.actuator_forcelimited)]
     ranges += [model.jnt_actfrcrange[i] for i in np.flatnonzero(model.jnt_actfrclimited)]
-    lopsided = sum(abs(low + high) > 1e-9 * abs(high) for low, high in ranges)
-    if lopsided:
-        yield f"asymmetric force limits, of which the larger is used ({lopsided})"
+    asymmetric = sum(abs(low + high) > 1e-9 * abs(high) for low, high in ranges)
+    if asymmetric:
+        yield f"asymmetric force limits, of which the larger is used ({asymmetric})"
 
 
 def _of_joint(model: Any, joint: int, name: str) -> Iterator[str]:

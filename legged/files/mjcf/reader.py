@@ -7,10 +7,11 @@ so that q equals qpos. Sites become massless fixed links.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ from legged.spatial import Array
 
 @contextmanager
 def captured_warnings(mujoco: Any) -> Iterator[list[str]]:
-    """Collect the warnings of the module `mujoco` in a list, which otherwise go to a file in the current folder."""
+    """Collect the warnings of the module `mujoco` in a list instead of a file in the current folder."""
     words: list[str] = []
     before = mujoco.get_mju_user_warning()
     mujoco.set_mju_user_warning(words.append)
@@ -125,7 +126,7 @@ def _check_numbers(model: Any, source: str) -> None:
 
 
 class _Reader:
-    """Links and joints, body by body: MuJoCo numbers parents before children."""
+    """Collects the links and joints of a model, body by body; MuJoCo numbers parents before children."""
 
     def __init__(self, model: Any, source: str) -> None:
         self.model, self.source = model, source
@@ -150,30 +151,28 @@ class _Reader:
         lost = (*notes, *unconverted_elements(model, self.physics, root, self.moving))
         gravity = model.opt.gravity.copy() if self.physics.has_gravity else np.zeros(3)
         name = model.names[: model.names.index(b"\0")].decode() or Path(self.source).stem
-        return Description(
-            name, self.source, self.bodies[root], tuple(self.links), joints, root != 0, lost, gravity
-        )  # fmt: skip
+        return Description(name, self.source, self.bodies[root], tuple(self.links), joints, root != 0, lost, gravity)
 
     def _root_body(self) -> int:
         """Return the only body with a free joint, or 0 for the world."""
         model = self.model
-        movers = {int(model.body_rootid[body]) for body in model.jnt_bodyid}
-        first = min(movers, default=0)
-        free = first and model.jnt_type[model.body_jntadr[first]] == 0
-        return first if free and len(movers) == 1 else 0
+        moving = {int(model.body_rootid[body]) for body in model.jnt_bodyid}
+        first = min(moving, default=0)
+        is_free = first and model.body_jntnum[first] and model.jnt_type[model.body_jntadr[first]] == 0
+        return first if is_free and len(moving) == 1 else 0
 
     def _add_joints(self, body: int) -> None:
         """Add the joints of a body, one after the other, with massless links between."""
         model, name = self.model, self.bodies[body]
         parent = self.bodies[model.body_parentid[body]]
         place = Placement(_matrix(model.body_quat[body]), model.body_pos[body].copy())
-        first, count = int(model.body_jntadr[body]), int(model.body_jntnum[body])
-        for joint in range(first, first + count):
+        first, end = int(model.body_jntadr[body]), int(model.body_jntadr[body] + model.body_jntnum[body])
+        for joint in range(first, end):
             if KINDS[model.jnt_type[joint]] == "free":
                 self.joints.append(self._joint(joint, parent, name, IDENTITY))
                 return
             anchor = Placement(np.eye(3), model.jnt_pos[joint].copy())
-            is_last = joint == first + count - 1 and not anchor.position.any()
+            is_last = joint == end - 1 and not anchor.position.any()
             child = name if is_last else self.new_link(f"{name} ({self.moving[joint]})")
             self.joints.append(self._joint(joint, parent, child, place @ anchor))
             if is_last:
@@ -238,7 +237,8 @@ def geom_material(model: Any, geom: int) -> Material:
     """Return the sliding friction and the priority of a geom as a material named after its friction.
 
     Args:
-        model: MuJoCo's model. geom: Number of the geom; one with `condim` 1 has no friction.
+        model: Compiled model (`mujoco.MjModel`).
+        geom: Index of the geom; one with `condim` 1 has no friction.
     """
     friction = float(model.geom_friction[geom, 0]) if model.geom_condim[geom] > 1 else 0.0
     return Material(f"friction {friction:g}", friction, priority=int(model.geom_priority[geom]))
@@ -249,19 +249,12 @@ def _names(given: list[str], what: str) -> tuple[list[str], Any]:
     taken = set(given)
 
     def new(name: str) -> str:
-        fresh = next(each for each in _numbered(name) if each not in taken)
-        taken.add(fresh)
-        return fresh
+        numbered = (f"{name} {number}" for number in count(2))
+        unique = next(each for each in chain([name], numbered) if each not in taken)
+        taken.add(unique)
+        return unique
 
     return [name or new(f"{what} {number}") for number, name in enumerate(given)], new
-
-
-def _numbered(name: str) -> Iterable[str]:
-    yield name
-    number = 2
-    while True:
-        yield f"{name} {number}"
-        number += 1
 
 
 def _matrix(quaternion: Array) -> Array:

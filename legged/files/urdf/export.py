@@ -9,8 +9,15 @@ import numpy as np
 
 from legged.checked import checked
 from legged.files import embedded
-from legged.files.description import Description, JointEntry, LinkEntry, Shape
-from legged.files.export_description import describe_robot, format_numbers, losses, uniform_value, warn_of_losses
+from legged.files.description import JointEntry, LinkEntry, Shape
+from legged.files.export_description import (
+    describe_robot,
+    format_numbers,
+    format_vector,
+    losses,
+    uniform_value,
+    warn_of_losses,
+)
 from legged.files.urdf.reader import FIELDS, IN_URDF
 from legged.files.urdf.schema import LARGEST
 from legged.robot.physics import JointPhysics
@@ -37,14 +44,14 @@ def save_urdf(robot: Robot, path: str | Path) -> Path:
     - A planar or Euler-angle base becomes a chain from a new root link "world": `base_x`, `base_phi`, ...
     - A quaternion ball joint has the type "spherical", which MuJoCo and Bullet support and ROS and Pinocchio do not.
       For these define it with Euler angles.
-    - Contact points become massless fixed links: `legged.load(path, feet=[...their names])` converts them back. If a
-      link has the name of a contact point, the new link gets a trailing underscore.
+    - Contact points become massless fixed links, which `legged.load(path, feet=[...])` with their names converts back.
+      If a link has the name of a contact point, the new link gets a trailing underscore.
     - Armature, springs and rotors are written to <physics>, which other programs ignore: see
       `legged.files.urdf.reader`.
     - An effort or speed limit of 0 means no limit; a missing stop is written as 1e9.
     - Collision shapes and round feet become <collision> elements, capsules a cylinder and two spheres. URDF has no
       ellipsoids, and hulls would need files of their own: these are in the element <legged> only, and a
-      `legged.errors.FileWarning` tells how many there are.
+      `legged.errors.FileWarning` states their number.
 
     Without description, that is for a joint or base of a user's own class, a `legged.errors.FileWarning` lists what the
     elements lack: the planar or Euler-angle base, the order of the joints and the partition into modules, where they
@@ -72,20 +79,16 @@ def _to_element(robot: Robot) -> ET.Element:
     root = ET.Element("robot", name=description.name)
     gravity = " ".join(f"{x:g}" for x in robot.gravity)
     root.append(ET.Comment(f" base: {robot.base.kind}; gravity: {gravity} m/s^2; forward +x, up +z "))
-    _write(root, description)
+    for link in description.links:
+        _link(ET.SubElement(root, "link", name=link.name), link)
+    for joint in description.joints:
+        _joint(root, joint)
     return root
 
 
 def _to_bytes(root: ET.Element) -> bytes:
     ET.indent(root)
     return ET.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
-
-
-def _write(root: ET.Element, description: Description) -> None:
-    for link in description.links:
-        _link(ET.SubElement(root, "link", name=link.name), link)
-    for joint in description.joints:
-        _joint(root, joint)
 
 
 def _link(element: ET.Element, link: LinkEntry) -> None:
@@ -99,28 +102,27 @@ def _link(element: ET.Element, link: LinkEntry) -> None:
             radius, length = shape.size
             ET.SubElement(geometry, "cylinder", radius=repr(radius), length=repr(length))
         else:
-            ET.SubElement(geometry, "box", size=_vector(np.array(shape.size)))
+            ET.SubElement(geometry, "box", size=format_vector(np.array(shape.size)))
     if link.mass is None:
         return
     inertial, t = ET.SubElement(element, "inertial"), link.tensor
-    ET.SubElement(inertial, "origin", xyz=_vector(link.center), rpy="0 0 0")
+    ET.SubElement(inertial, "origin", xyz=format_vector(link.center), rpy="0 0 0")
     ET.SubElement(inertial, "mass", value=format_numbers(link.mass))
     places = {"ixx": (0, 0), "ixy": (0, 1), "ixz": (0, 2), "iyy": (1, 1), "iyz": (1, 2), "izz": (2, 2)}
     ET.SubElement(inertial, "inertia", {name: format_numbers(t[place]) for name, place in places.items()})
 
 
 def _in_urdf(shape: Shape) -> list[Shape]:
-    """Return the shapes of URDF that are a shape together: a cylinder and two spheres for a capsule."""
+    """Return shapes of URDF whose union is a shape: a cylinder and two spheres for a capsule.
+
+    The list is empty for an ellipsoid, which URDF lacks, and a mesh, which would need a file of its own.
+    """
     if shape.kind != "capsule":
-        return [] if shape.kind in _NOT_IN_URDF else [shape]
+        return [] if shape.kind in ("ellipsoid", "mesh") else [shape]
     radius, length = shape.size
     along = shape.rotation @ np.array([0.0, 0.0, length / 2])
     ends = [Shape("sphere", (radius,), shape.position + end, np.eye(3)) for end in (-along, along)]
     return [Shape("cylinder", shape.size, shape.position, shape.rotation), *ends]
-
-
-_NOT_IN_URDF = ("ellipsoid", "mesh")
-"""Shapes without an element of URDF, or with one that needs a further file."""
 
 
 def _joint(root: ET.Element, joint: JointEntry) -> None:
@@ -131,7 +133,7 @@ def _joint(root: ET.Element, joint: JointEntry) -> None:
     if joint.kind == "fixed":
         return
     if joint.kind in ("revolute", "prismatic"):
-        ET.SubElement(element, "axis", xyz=_vector(joint.axis))
+        ET.SubElement(element, "axis", xyz=format_vector(joint.axis))
     _limit(element, joint)
     dynamics = {name: uniform_value(getattr(joint.physics, name)) for name in ("damping", "friction")}
     if any(dynamics.values()):
@@ -149,7 +151,7 @@ def _joint(root: ET.Element, joint: JointEntry) -> None:
 
 def _origin(position: Array, rotation: Array) -> dict[str, str]:
     roll_pitch_yaw = euler_angles("zyx", rotation)[::-1]
-    return {"xyz": _vector(position), "rpy": _vector(roll_pitch_yaw)}
+    return {"xyz": format_vector(position), "rpy": format_vector(roll_pitch_yaw)}
 
 
 def _type(joint: JointEntry) -> str:
@@ -177,12 +179,8 @@ def _limit(element: ET.Element, joint: JointEntry) -> None:
 
 
 def _motor(limit: float | None) -> str:
-    """Return a limit of effort or speed as text: 0 for no limit, `ZERO_EFFORT` for 0."""
+    """Return a limit of effort or speed as text: "0" without a limit, `ZERO_EFFORT` for a limit of 0."""
     return "0" if limit is None or np.isinf(limit) else format_numbers(max(limit, ZERO_EFFORT))
-
-
-def _vector(vector: Array) -> str:
-    return " ".join(repr(float(x) + 0.0) for x in vector)
 
 
 def physics_attributes(physics: JointPhysics) -> dict[str, str]:

@@ -61,7 +61,7 @@ def parse_urdf(content: bytes, source: str) -> Description:
     return Description(
         model.name,
         source,
-        _root_findings(links, joints, source),
+        _root_name(links, joints, source),
         links,
         joints,
         floating,
@@ -89,7 +89,8 @@ def _model(root: Any, source: str) -> Any:
     return yourdfpy.URDF.load(io.BytesIO(reading.serialize(root)), build_scene_graph=False, load_meshes=False).robot
 
 
-def _root_findings(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:
+def _root_name(links: tuple[LinkEntry, ...], joints: tuple[JointEntry, ...], source: str) -> str:
+    """Return the name of the link without a parent; raise FileError if there is none or more than one."""
     if not links:
         raise FileError(source, "has no links; a robot needs at least one")
     held = Counter(joint.child for joint in joints)
@@ -191,7 +192,9 @@ def _limit(joint: Any, what: str, source: str, notes: Counter[str]) -> float:
 
 
 FIELDS = ("damping", "friction", "armature", "stiffness", "rest", "effort", "speed")
+"""Fields of `JointPhysics` that are attributes of <physics>."""
 IN_URDF = ("damping", "friction", "effort", "speed")
+"""Fields that <dynamics> and <limit> represent if they are the same for all degrees of freedom of a joint."""
 ROTOR = ("rotor_inertia", "gear")
 _NUMBERS = (*FIELDS, *ROTOR)
 
@@ -212,9 +215,11 @@ def read_physics_elements(root: Any, source: str) -> dict[str, dict[str, Any]]:
         given = {name: _numbers(name, text, where, source) for name, text in element.attrib.items() if name in _NUMBERS}
         try:
             fields: dict[str, Any] = {name: value for name, value in given.items() if name in FIELDS}
+            gyroscopic = element.get("gyroscopic", "false")
+            if gyroscopic not in ("true", "false"):
+                raise FileError(source, f"'gyroscopic' of {where} must be true or false, got {gyroscopic!r}")
             if "rotor_inertia" in given:
-                is_gyroscopic = element.get("gyroscopic") == "true"
-                fields["rotor"] = Rotor(given["rotor_inertia"], given.get("gear", 1.0), is_gyroscopic)
+                fields["rotor"] = Rotor(given["rotor_inertia"], given.get("gear", 1.0), gyroscopic == "true")
             JointPhysics(**fields)
         except DefinitionError as error:
             raise FileError(source, f"{where}: {error}") from error
@@ -230,9 +235,8 @@ def _numbers(name: str, text: str, where: str, source: str) -> Any:
         values = np.zeros(0)
     too_large = name not in ("effort", "speed") and np.abs(values).max(initial=0.0) > LARGEST
     if not values.size or too_large or (name in ROTOR and values.size > 1):
-        raise FileError(
-            source, f"{name!r} of {where} must be a number (or numbers) of at most {LARGEST:g}, got {text!r}"
-        )
+        wanted = f"one number{'' if name in ROTOR else ' or several'}, of at most {LARGEST:g}"
+        raise FileError(source, f"{name!r} of {where} must be {wanted}, got {text!r}")
     return float(values[0]) if values.size == 1 else values
 
 
@@ -241,14 +245,15 @@ INERTIAS = ("rotor_inertia", "rotorInertia", "motorInertia", "motor_inertia")
 
 
 def read_frictions(root: Any, source: str) -> dict[str, Material]:
-    """Return the friction that a URDF states for Gazebo, by name of link, as materials named after it.
+    """Return the friction that a URDF states for Gazebo, by name of link, as materials named after their friction.
 
         <gazebo reference="left_foot"> <mu1>0.8</mu1> <mu2>0.8</mu2> </gazebo>
 
-    The friction is mu1, also if mu2 in the perpendicular direction differs.
+    The friction is mu1; mu2, the friction in the perpendicular direction, is ignored.
 
     Args:
-        root: Root element (lxml). source: Path, for messages.
+        root: Root element (lxml).
+        source: Path, for messages.
     """
     found: dict[str, Material] = {}
     for element in root.findall("gazebo"):
@@ -287,8 +292,13 @@ def read_rotors(root: Any, source: str) -> tuple[dict[str, Rotor], Counter[str]]
     return found, lost
 
 
-def _number(transmission: Any, names: tuple[str, ...], source: str) -> float | None:
-    for element in transmission.iter():
+def _number(parent: Any, names: tuple[str, ...], source: str) -> float | None:
+    """Return the number in the first descendant of an element with one of these names; None without such a descendant.
+
+    Raises:
+        FileError: It is not a finite number.
+    """
+    for element in parent.iter():
         if isinstance(element.tag, str) and element.tag.rpartition("}")[2] in names:
             text = element.get("value") or element.text or ""
             try:
