@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from legged.errors import ArgumentError
 from legged.simulation.results.records import BaseRecord
 from legged.simulation.results.run import Run
 from legged.simulation.results.summary import run_table
@@ -14,9 +15,10 @@ from legged.table import Table
 
 Array = np.ndarray
 MOST_POINTS = 4000
-"""Points of a curve above which smallest and largest values of intervals stand for all."""
+"""Number of points above which a curve is reduced to the smallest and largest values of intervals."""
 _MOST_CURVES = 8
 _MOST_JOINT_PLOTS = 6
+_FORCES = {"rad": "torque [N m]", "m": "force [N]"}
 _MOST_ANGLES = 20_000  # samples at which angles are computed, one after the other
 
 
@@ -46,9 +48,11 @@ def plots_of_run(run: Run) -> list[Plot]:
         run: The run.
     """
     times, angles = _angles(run)
+    position = run.base.position
+    velocity = np.gradient(position, run.times, axis=0) if len(run) > 1 else np.zeros_like(position)
     found = [
-        _plot(run.times, "position of the base [m]", ("x", "y", "z"), run.base.position),
-        _plot(run.times, "velocity of the base [m/s]", ("x", "y", "z"), _rate(run.times, run.base.position)),
+        _plot(run.times, "position of the base [m]", ("x", "y", "z"), position),
+        _plot(run.times, "velocity of the base [m/s]", ("x", "y", "z"), velocity),
         _plot(times, "angles of the base [degree]", ("x", "y", "z"), angles),
     ]
     if run.contacts.names:
@@ -66,7 +70,9 @@ def plots_of_run(run: Run) -> list[Plot]:
 
 
 def plots_of_runs(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
-    """Return the curves of several runs on common axes: those of the first, and the others' where titles are equal.
+    """Return the curves of several runs on common axes.
+
+    The plots are those of the first run, with the curves of the plots of other runs that have the same title.
 
     Args:
         runs: The runs. names: A name for each, which precedes the labels.
@@ -83,6 +89,22 @@ def plots_of_runs(runs: Sequence[Run], names: Sequence[str]) -> list[Plot]:
     return found
 
 
+def names_of_runs(runs: Sequence[Run], names: Sequence[str] | None) -> Sequence[str]:
+    """Return a name for each run; by default the name of its robot, and a number if there are several runs.
+
+    Args:
+        runs: The runs. names: The names, or None.
+
+    Raises:
+        ArgumentError: The number of names is not that of the runs.
+    """
+    if names is None:
+        return [run.robot if len(runs) == 1 else f"{run.robot} {k + 1}" for k, run in enumerate(runs)]
+    if len(names) != len(runs):
+        raise ArgumentError(f"names must have one entry per run, {len(runs)}, got {len(names)}")
+    return names
+
+
 def tables_of_run(run: Run) -> list[Table]:
     """Return the tables of the figures of a run.
 
@@ -93,7 +115,7 @@ def tables_of_run(run: Run) -> list[Table]:
 
 
 def _joint_plots(run: Run) -> list[Plot]:
-    """Return plots of joint positions and torques; joints whose names end alike share axes."""
+    """Return plots of joint positions and of torques; joints whose names end in the same word share axes."""
     groups: dict[str, list[str]] = {}
     for name in run.joints.names:
         groups.setdefault(name.removesuffix("_joint").rsplit("_", 1)[-1], []).append(name)
@@ -108,12 +130,11 @@ def _joint_plots(run: Run) -> list[Plot]:
         columns += [
             ("reference ", h.reference, n) for n, h in zip(names, histories, strict=True) if h.reference is not None
         ]
-        positions.append(_joint_plot(run, f"{group} [rad]", columns))
-        torques.append(
-            _joint_plot(
-                run, f"{group}, torque [N m]", [("", h.torque, n) for n, h in zip(names, histories, strict=True)]
-            )
-        )
+        units = {"rad"} if run.model is None else {run.model.joint_unit(name) for name in names}
+        unit = units.pop() if len(units) == 1 else "mixed units"
+        positions.append(_joint_plot(run, f"{group} [{unit}]", columns))
+        title = f"{group}, {_FORCES.get(unit, 'generalized force [N m or N]')}"
+        torques.append(_joint_plot(run, title, [("", h.torque, n) for n, h in zip(names, histories, strict=True)]))
     return positions + torques
 
 
@@ -138,7 +159,8 @@ def decimated(times: Array, values: Array, most: int = MOST_POINTS) -> tuple[Arr
     """Return a curve with at most `most` points: the smallest and largest values of intervals of equal length.
 
     Args:
-        times: (n,), [s]. values: (n, curves), [any unit]. most: Largest number of points.
+        times: (n,), [s]. values: (n, curves), [any unit].
+        most: Largest number of points; samples after the last complete interval are dropped.
     """
     if len(times) <= most:
         return times, values
@@ -155,10 +177,6 @@ def _angles(run: Run) -> tuple[Array, Array]:
     rows = np.unique(np.linspace(0, len(run) - 1, min(len(run), _MOST_ANGLES)).round().astype(int))
     base = BaseRecord(run.base.position[rows], run.base.rotation[rows])
     return run.times[rows], np.degrees(np.unwrap(base.angles(), axis=0))
-
-
-def _rate(times: Array, values: Array) -> Array:
-    return np.gradient(values, times, axis=0) if len(times) > 1 else np.zeros_like(values)
 
 
 def _robust_limits(values: Array) -> tuple[float, float]:

@@ -1,4 +1,4 @@
-"""A simulation in the viewer that goes on while it is watched: commands, gains, pushes, pause, steps and reset."""
+"""A running simulation in the viewer, with controls for commands, gains, pushes, pause, single steps and reset."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from legged.viewer.server import RATE, Actor, Viewer
 
 Array = np.ndarray
 MOST_ROBOTS = 9
-"""Robots of a batch that are shown."""
+"""Largest number of robots of a batch that are shown."""
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1")
 _PUSH = {"+x": (1.0, 0.0, 0.0), "-x": (-1.0, 0.0, 0.0), "+y": (0.0, 1.0, 0.0), "-y": (0.0, -1.0, 0.0)}
 _PUSH |= {"+z": (0.0, 0.0, 1.0)}
 MOST_GAINS = 12
-"""Numbers of a controller that have sliders without being named."""
+"""Largest number of sliders for numbers of a controller if no parameters are named."""
 _REACH = 12.0  # extent of the ground that is drawn, in sizes of the robot
 
 
@@ -36,12 +36,13 @@ class Live:
     """A simulation that a viewer advances in real time or slower.
 
     Attributes:
-        simulation: The simulation, which a thread of the viewer advances; others pause it before they use it.
+        simulation: The simulation, which a thread of the viewer advances; set `pause` before other code uses it.
         command: Command of the next step, (nu,), in the units of the controller; None without one.
-        pause: Check box that stops the motion. speed: Choice of the speed relative to real time.
+        pause: Check box that stops the motion.
+        speed: Choice of the speed relative to real time.
         sliders: Slider of each entry of the command, by name.
         gains: Slider of each number of the controller, or of the parameters that were named, by name.
-        status: Text with the time, the speed reached, and why a robot has ended.
+        status: Text with the time, the speed reached, and the reasons for which robots have ended.
     """
 
     def __init__(
@@ -115,7 +116,7 @@ class Live:
             self.simulation.change_controller(controller)
 
     def step(self) -> None:
-        """Pause, and advance by one time step."""
+        """Pause, and advance all robots by one time step."""
         self.pause.value = True
         with self._lock:
             self.simulation.step(self.command)
@@ -152,7 +153,7 @@ class Live:
         button.on_click(lambda _: self.push(link.value, size.value * np.array(_PUSH[direction.value])))
 
     def _add_gains(self, ranges: Mapping[str, tuple[float, float]] | None) -> dict[str, Any]:
-        """Add a slider for each named parameter; by default for the controller's numbers, up to twice their values."""
+        """Add sliders for named parameters, by default for numbers of the controller from 0 to twice their values."""
         gui, present, sliders = self._viewer.server.gui, self.simulation.parameters, dict[str, Any]()
         if ranges is None:
             own = [n for n, x in present.items() if n.startswith(("controller.", "gait.")) and not np.ndim(x)]
@@ -174,7 +175,7 @@ class Live:
         self.command[entry] = value
 
     def _update(self, passed: float) -> bool:
-        """Advance by the time since the last call, and show the robots."""
+        """Advance by the time since the last call, [s], show the robots, and return whether they have moved."""
         if self.pause.value or np.all(self.simulation.ended):
             self._lag = 0.0
             return False
@@ -212,8 +213,8 @@ class Live:
         state, contacts = simulation.state, simulation.contacts
         q, v, rest = (np.atleast_2d(x)[:MOST_ROBOTS] for x in (state.q, state.v, state.rest))
         found = states(robot)(q, v)
-        several = (x if simulation.num is not None else x[None] for x in (contacts.positions, contacts.forces))
-        points, forces = (x[:MOST_ROBOTS] for x in several)
+        batch = (x if simulation.num is not None else x[None] for x in (contacts.positions, contacts.forces))
+        points, forces = (x[:MOST_ROBOTS] for x in batch)
         rotations, positions = quaternions(found.rotations[:, scene.links]), found.origins[:, scene.links]
         if isinstance(simulation.loop, RigidLoop) and simulation.loop.bodies:
             rows = zip(q, np.concatenate([v, rest], axis=1), strict=True)
@@ -230,4 +231,5 @@ class Live:
 
 
 def _memory(memory: Array) -> Array:
+    """Return the memory of the controller, as `Simulation.observe` passes it."""
     return memory

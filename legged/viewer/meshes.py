@@ -12,7 +12,7 @@ from legged.robot.shapes import Box, Capsule, Ellipsoid, Hull, Shape, Sphere
 
 Array = np.ndarray
 Color = tuple[float, float, float]
-_MERIDIANS, _PARALLELS = 20, 10  # of round shapes
+_MERIDIANS, _PARALLELS = 20, 10  # numbers of lines on the meshes of round shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +54,10 @@ def mesh_of(shape: Shape, color: Color) -> Mesh:
     if isinstance(shape, Box):
         return Mesh(np.asarray(shape.corners), _BOX_FACES, color)
     if isinstance(shape, Hull):
-        return Mesh(shape.vertices, _outward(shape.vertices, _triangles(shape.vertices)), color)
+        from scipy.spatial import ConvexHull  # imported here: the import takes long
+
+        faces = np.asarray(ConvexHull(shape.vertices).simplices)
+        return Mesh(shape.vertices, _outward(shape.vertices, faces), color)
     if isinstance(shape, Sphere):
         profile, scale, rotation = _arc(0.0, np.pi) * shape.radius, np.ones(3), np.eye(3)
     elif isinstance(shape, Ellipsoid):
@@ -85,7 +88,7 @@ def rotation_to(direction: Array) -> Array:
     """Return a rotation matrix, (3, 3), whose third column points along a direction.
 
     Args:
-        direction: (3,), of any length and unit, [any unit]; +z for zero.
+        direction: Vector of any length, (3,), [any unit]; the zero vector stands for +z.
     """
     length = float(np.linalg.norm(direction))
     z = direction / length if length > 0.0 else np.array([0.0, 0.0, 1.0])
@@ -107,7 +110,7 @@ def grid_faces(rows: int, columns: int) -> Array:
 
 
 def revolved(profile: Sequence[Any] | Array) -> tuple[Array, Array]:
-    """Return vertices (n, 3) and faces (m, 3) of the surface that a profile makes when it turns about z.
+    """Return vertices (n, 3) and faces (m, 3) of the surface of revolution of a profile about z.
 
     Args:
         profile: Points (radius, z) in axes of the surface, (k, 2), [m], from top to bottom.
@@ -130,12 +133,6 @@ def _arc(first: float, last: float) -> Array:
     """Return points (sin, cos) of the unit circle between two angles from +z, (k, 2)."""
     angles = np.linspace(first, last, round(_PARALLELS * (last - first) / np.pi) + 1)
     return np.stack([np.sin(angles), np.cos(angles)], axis=1)
-
-
-def _triangles(vertices: Array) -> Array:
-    from scipy.spatial import ConvexHull  # imported here: the import takes long
-
-    return np.asarray(ConvexHull(vertices).simplices)
 
 
 def _outward(vertices: Array, faces: Array) -> Array:

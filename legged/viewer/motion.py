@@ -105,7 +105,7 @@ def motion_of_states(scene: Scene, robot: Robot, times: Array, q: Array, v: Arra
     """Return the motion of a robot alone, without contacts.
 
     Args:
-        scene: Its geometry. robot: The robot. times: (T,), [s].
+        scene: Geometry of the robot. robot: The robot. times: (T,), [s].
         q: Configurations, (T, nq). v: Velocities, (T, nv); zero by default.
     """
     state = states(robot)(q, np.zeros((len(q), robot.nv)) if v is None else v)

@@ -1,4 +1,4 @@
-"""Arrays in one compressed block of bytes, as pages contain them: quantized to 16 bits where that is exact enough.
+"""Store arrays in one compressed block of bytes for a page, quantized to 16 bits where the tolerance allows.
 
 A quantized column is a list of whole numbers from 0 to 65534, low + step k, stored as differences modulo 2^16, which
 compress well; 65535 stands for NaN. `web/src/data.js` reads the block.
@@ -33,9 +33,9 @@ class Packer:
         """Add an array and return its number.
 
         Args:
-            values: The array, (n, ...), [any unit]: whole numbers, or real numbers of which NaN may be some.
-            tolerance: Largest error of a real number, in its unit. Numbers are stored in 32 bits if columns of 16 bits
-                have a larger error.
+            values: The array, (n, ...), [any unit]: whole numbers, or real numbers and NaN.
+            tolerance: Largest error of a real number, in its unit. Numbers are stored in 32 bits if the error of 16
+                bits is larger. Whole numbers are stored in 16 bits if the tolerance is not zero.
         """
         values = np.asarray(values)
         if values.dtype.kind in "iu":

@@ -13,7 +13,7 @@ import numpy as np
 
 from legged.errors import ArgumentError, FileError, MissingError
 from legged.simulation.results.run import Run
-from legged.viewer.curves import Plot, plots_of_runs, tables_of_run
+from legged.viewer.curves import Plot, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.meshes import Mesh
 from legged.viewer.motion import Motion, motion_of_run, quaternions
 from legged.viewer.packing import Packer
@@ -21,7 +21,7 @@ from legged.viewer.scene import Scene, scene_of_run
 
 Array = np.ndarray
 MOST_SAMPLES = 20_000
-"""Samples of a run above which a page shows only as many, evenly spaced."""
+"""Largest number of samples of a run on a page; a longer run is sampled at even spacing."""
 _LENGTH, _ANGLE, _FORCE = 5e-5, 5e-5, 2e-4
 """Largest errors: of positions [m], of entries of quaternions, and of forces relative to the largest."""
 _GHOST = 0.35  # opacity
@@ -35,18 +35,18 @@ def page_of(
     """Return the page of one or several runs.
 
     Args:
-        runs: The runs; those after the first are drawn as ghosts, or beside it.
-        names: A name for each run, for the curves and tables; by default the names of the robots and numbers.
+        runs: The runs; those after the first are drawn as ghosts in its place, or beside it.
+        names: As in `names_of_runs`; used in the curves and tables.
         beside: Distance along y at which each run is drawn beside the one before, [m]; 0 for ghosts in one place.
-        most: Samples of a run above which the page shows only as many, evenly spaced.
+        most: Largest number of samples of a run; a longer run is sampled at even spacing.
 
     Raises:
-        ArgumentError: There is no run with samples. MissingError: The program of the page has not been bundled.
+        ArgumentError: There is no run, one without samples, or a wrong number of names.
+        MissingError: The program of the page has not been bundled.
     """
     if not runs or not all(isinstance(run, Run) and len(run) for run in runs):
         raise ArgumentError("a page shows runs with samples; give a Run, or a list of them")
-    if names is None:
-        names = [run.robot if len(runs) == 1 else f"{run.robot} {k + 1}" for k, run in enumerate(runs)]
+    names = names_of_runs(runs, names)
     packer, meshes = Packer(), dict[int, dict[str, Any]]()
     scenes = [scene_of_run(run) for run in runs]
     shown = [
@@ -147,7 +147,7 @@ def _run(
             if key not in numbers:
                 numbers[key] = len(own)
                 own.append(meshes[key])
-            rotation = _quaternion(placed.rotation)
+            rotation = [round(float(x), 7) for x in quaternions(placed.rotation)]
             place = {"rotation": rotation, "position": [round(float(x), 6) for x in placed.position]}
             geometry.append({"mesh": numbers[key], **place})
         parts.append({"name": part.name, "geometry": geometry})
@@ -201,17 +201,13 @@ def _plot(packer: Packer, plot: Plot) -> dict[str, Any]:
 
 def _continuous(rotations: Array) -> Array:
     """Return unit quaternions with the signs that make them continuous over time, (T, p, 4)."""
-    turns = (rotations[1:] * rotations[:-1]).sum(axis=-1) < 0.0
-    signs = np.where(np.cumsum(turns, axis=0) % 2, -1.0, 1.0)
+    flips = (rotations[1:] * rotations[:-1]).sum(axis=-1) < 0.0
+    signs = np.where(np.cumsum(flips, axis=0) % 2, -1.0, 1.0)
     return rotations * np.concatenate([np.ones((1, rotations.shape[1])), signs])[..., None]
 
 
-def _quaternion(rotation: Array) -> list[float]:
-    return [round(float(x), 7) for x in quaternions(rotation)]
-
-
 def _thinned(lines: Array) -> Array:
-    """Return polylines without the points at which none of them bends, (n, k, 3), [m]."""
+    """Return polylines, (n, k, 3), [m], without the points at which all of them are straight."""
     if lines.shape[1] < 3:
         return lines
     bends = np.abs(np.diff(lines, 2, axis=1)).max(axis=(0, 2), initial=0.0) > 1e-5

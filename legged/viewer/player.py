@@ -10,7 +10,7 @@ import numpy as np
 
 from legged.simulation.results.run import Run
 from legged.simulation.rollouts.rollout import Rollouts
-from legged.viewer.curves import Plot, decimated, plots_of_runs, tables_of_run
+from legged.viewer.curves import Plot, decimated, names_of_runs, plots_of_runs, tables_of_run
 from legged.viewer.motion import Motion, motion_of_run, motion_of_states
 from legged.viewer.scene import scene_of_run
 from legged.viewer.server import PATH, Actor, Viewer, color_bytes
@@ -18,7 +18,7 @@ from legged.viewer.server import PATH, Actor, Viewer, color_bytes
 Array = np.ndarray
 SPEEDS = ("0.05", "0.1", "0.25", "0.5", "1", "2", "4")
 MOST_GHOSTS = 12
-"""Members of a batch that are drawn as robots; of the others the path of the base is drawn."""
+"""Largest number of members of a batch that are drawn as robots; for the others, only the path of the base is drawn."""
 _GHOST = 0.35  # opacity
 _PLOT_POINTS = 500
 _PLOT_PERIOD = 0.2  # [s] between updates of the cursor in the curves
@@ -49,11 +49,11 @@ class Timeline:
         viewer.repeat(self._update)
 
     def seek(self, time: float) -> None:
-        """Show a time, [s]."""
+        """Show a time, [s]; times beyond the samples are clipped to the first or last one."""
         self.time, self._changed = float(np.clip(time, self.times[0], self.times[-1])), True
 
     def step(self, count: int) -> None:
-        """Pause, and show the sample that many samples on."""
+        """Pause, and move by a number of samples, which may be negative."""
         self.playing.value = False
         k = int(np.searchsorted(self.times, self.time + 1e-9)) - 1
         self.seek(float(self.times[min(max(k + count, 0), len(self.times) - 1)]))
@@ -131,8 +131,7 @@ def view_runs(viewer: Viewer, runs: Sequence[Run], names: Sequence[str] | None, 
         viewer: The viewer. runs: The runs. names: A name for each, or None.
         beside: Distance along -y from each run to the next, [m]; 0 draws them in one place.
     """
-    if names is None:
-        names = [run.robot if len(runs) == 1 else f"{run.robot} {k + 1}" for k, run in enumerate(runs)]
+    names = names_of_runs(runs, names)
     actors = []
     for k, run in enumerate(runs):
         offset, opacity = (0.0, -k * beside, 0.0), 1.0 if beside or not k else _GHOST
@@ -184,6 +183,7 @@ def view_rollouts(viewer: Viewer, rollouts: Rollouts) -> Timeline:
 
     def motion(i: int, k: int) -> Motion:
         if robot is None:
+            k = min(k, len(first) - 1)
             return motion_of_run(scene, first, slice(k, k + 1))
         k = min(k, int(np.isfinite(rollouts.q[i]).all(axis=1).sum()) - 1)
         rows = slice(k, k + 1)
@@ -200,7 +200,7 @@ def view_rollouts(viewer: Viewer, rollouts: Rollouts) -> Timeline:
 
 
 def _limits(plot: Plot) -> tuple[float, float]:
-    """Return the range of the vertical axis of a plot."""
+    """Return the range of the vertical axis of a plot, in the unit of the plot."""
     if plot.limits is not None:
         return plot.limits
     finite = plot.values[np.isfinite(plot.values)]
@@ -210,7 +210,7 @@ def _limits(plot: Plot) -> tuple[float, float]:
 
 
 def _aim(viewer: Viewer, target: Array, actors: Sequence[Actor]) -> None:
-    """Put the camera where it sees all actors."""
+    """Place the camera so that it sees all actors."""
     places = np.array([actor.root.position for actor in actors])
     viewer.camera(target + places.mean(axis=0), actors[0].scene.size + float(np.ptp(places, axis=0).max()))
 

@@ -15,7 +15,7 @@ from legged.viewer.scene import scene_of
 from legged.viewer.server import Actor, Viewer
 
 Array = np.ndarray
-_TURN, _SLIDE = np.pi, 1.0  # [rad], [m]: ranges of joints without limits
+_ANGLE, _LENGTH = np.pi, 1.0  # [rad], [m]: largest positions on the sliders of joints without limits
 _ITERATIONS = 20  # of inverse kinematics for each movement of a handle
 
 
@@ -36,7 +36,7 @@ class Poser:
         self._actor = Actor(viewer, "robot", scene)
         self._solvers: dict[str, InverseKinematics] = {}
         self._entries: dict[str, int] = {}
-        self._turning: list[int] = []  # entries of angles without limits
+        self._unlimited: list[int] = []  # entries of q that are angles without limits
         self.sliders: dict[str, Any] = {}
         gui = viewer.server.gui
         for note in scene.notes:
@@ -75,17 +75,17 @@ class Poser:
         self._draw()
 
     def drag(self, name: str, position: Any) -> bool:
-        """Move a foot as near to a position as the limits of the joints allow; return whether it gets there.
+        """Move a foot as near to a position as the limits of the joints allow; return whether it reaches the position.
 
         Args:
-            name: Key of `handles`. position: Its wanted position, (3,), [m], world axes.
+            name: Key of `handles`. position: Desired position, (3,), [m], world axes.
         """
         if name not in self._solvers:
             hold = ("base",) if self.robot.base.nq else ()
             self._solvers[name] = InverseKinematics(self.robot, {name: "position"}, hold=hold)
         wanted = {name: np.asarray(position, float)}
         found = self._solvers[name].solve(self.q, wanted, 1e-4, _ITERATIONS, partial=True)
-        found.q[self._turning] -= 2.0 * np.pi * np.round(found.q[self._turning] / (2.0 * np.pi))
+        found.q[self._unlimited] -= 2.0 * np.pi * np.round(found.q[self._unlimited] / (2.0 * np.pi))
         self.move(found.q)
         return found.converged
 
@@ -93,7 +93,7 @@ class Poser:
         """Add a slider for each coordinate of a joint that is an angle or a length."""
         if joint.nq != joint.nv:
             return  # a quaternion
-        physics, free = joint.definition.physics, _SLIDE if joint.kind == "prismatic" else _TURN
+        physics, free = joint.definition.physics, _LENGTH if joint.kind == "prismatic" else _ANGLE
         lower, upper = (np.broadcast_to(limit, joint.nv) for limit in (physics.lower, physics.upper))
         for k in range(joint.nv):
             name = joint.name if joint.nv == 1 else f"{joint.name}[{k}]"
@@ -101,13 +101,13 @@ class Poser:
             high = float(upper[k]) if np.isfinite(upper[k]) else free
             entry = self._entries[name] = joint.q.start + k
             if joint.kind in ("revolute", "universal") and not np.isfinite([lower[k], upper[k]]).any():
-                self._turning.append(entry)
+                self._unlimited.append(entry)
             value = float(np.clip(self.q[entry], low, high))
             step = (high - low) / 1000.0
             self.sliders[name] = self._viewer.server.gui.add_slider(name, low, high, step, value)
-            self.sliders[name].on_update(lambda event, entry=entry: self._slid(entry, event))
+            self.sliders[name].on_update(lambda event, entry=entry: self._slider_moved(entry, event))
 
-    def _slid(self, entry: int, event: Any) -> None:
+    def _slider_moved(self, entry: int, event: Any) -> None:
         if event.client is not None:  # not a change by `move`
             self.q[entry] = event.target.value
             self._place_handles()

@@ -1,8 +1,8 @@
 """The geometry of a robot and its surroundings, which all viewers draw: rigid parts, contacts and the ground.
 
-A part is what moves as one body: the links of a robot that are fixed to each other, or a free body. Its geometry is
-that of the visual meshes that the robot's file names, else the shapes of its links, else capsules along the lines of
-the stick figure.
+A part moves as one body: it is a group of links fixed to each other, or a free body. Its geometry consists of the
+visual meshes of the robot file, or else of the shapes of its links, or else of capsules along the lines of the stick
+figure.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 
 from legged.dynamics.kinematics import link_poses
-from legged.errors import FileError
+from legged.errors import FileError, LeggedError
 from legged.files.visuals import Visual, opened_mesh, visuals_of
 from legged.robot.link import PlacedLink
 from legged.robot.robot import Robot
@@ -36,7 +36,7 @@ MODULES: tuple[Color, ...] = (
 )
 """Colors of kinematic modules without visual meshes."""
 MOST_FACES = 60_000
-"""Triangles of a scene, above which meshes are simplified."""
+"""Number of triangles of a scene above which meshes are simplified."""
 _ROD = 0.022  # radius of the capsules of a stick figure relative to its size
 
 
@@ -65,7 +65,7 @@ class Scene:
         size: Extent of the robot at its neutral configuration, [m].
         weight: Weight of the robot, [N], which scales the arrows of forces; 0 if it is unknown.
         friction: Coulomb friction coefficient of the ground, 0 if it is unknown.
-        notes: What could not be shown as the robot file describes it, one sentence each.
+        notes: Differences from the robot file, such as missing meshes, one sentence each.
     """
 
     name: str
@@ -82,7 +82,7 @@ def scene_of(model: ModelRecord, faces: int = MOST_FACES) -> Scene:
     """Return the geometry of a robot, free bodies and obstacles.
 
     Args:
-        model: What is drawn.
+        model: The robot, free bodies and obstacles.
         faces: Number of triangles above which the meshes of the robot's file are simplified.
     """
     robot = model.robot
@@ -167,8 +167,8 @@ def _visual_geometry(
         shape = visual.shape
         try:
             meshes = _meshes(visual, budget)
-        except FileError as error:
-            notes.append(str(error))
+        except LeggedError as error:
+            notes.append(f"a visual shape of link {link.name!r} is not shown: {error}")
             continue
         for mesh in meshes:
             placed = _placed(mesh, link, head)
@@ -182,6 +182,7 @@ def _meshes(visual: Visual, budget: float) -> list[Mesh]:
 
     Raises:
         FileError: The file of a mesh is missing or damaged, or trimesh is not installed.
+        DefinitionError: A size is not positive.
     """
     shape, color = visual.shape, visual.color
     if shape.vertices is not None:
@@ -213,7 +214,7 @@ def _opened(path: str) -> list[tuple[Array, Array, Color | None]]:
 
 
 def _budget(visuals: dict[str, list[Visual]], most: int) -> float:
-    """Return the largest number of triangles of a mesh, so that all different meshes together have `most`."""
+    """Return the number of triangles to which each mesh is limited, so that all meshes together have at most `most`."""
     counts: dict[object, int] = {}
     for visual in (visual for own in visuals.values() for visual in own):
         if visual.faces is not None:
@@ -265,7 +266,7 @@ def _placed(mesh: Mesh, link: PlacedLink, head: PlacedLink) -> Placed:
 
 
 def _ball(link: PlacedLink) -> Mesh:
-    """Return the ball with the mass and the largest moment of inertia of a link, in link axes."""
+    """Return the solid ball with the mass and the largest moment of inertia of a link, in link axes."""
     inertia = link.inertia
     moment = float(np.linalg.eigvalsh(np.asarray(inertia.tensor, float))[-1])
     radius = max(np.sqrt(2.5 * moment / float(inertia.mass)), 0.01)  # [m]

@@ -39,7 +39,7 @@ class Viewer:
         address: Address of the page.
         server: The `viser.ViserServer`, for further elements.
         frames: Number of pictures sent so far.
-        content: What the user operates: a `Timeline`, a `Poser` or a `Live` simulation.
+        content: The `Timeline`, `Poser` or `Live` object that the controls of the page belong to.
         overlays: Check box of each overlay, by its name in `OVERLAYS`.
     """
 
@@ -105,31 +105,31 @@ class Viewer:
         self._threads[-1].start()
 
     def camera(self, target: Array, size: float) -> None:
-        """Put the camera of pages that are opened from now on beside a point.
+        """Place the camera beside a point on the pages that are opened from now on.
 
         Args:
-            target: (3,), [m], world axes. size: Extent of what is seen, [m].
+            target: Position of the point, (3,), [m], world axes. size: Extent of the visible scene, [m].
         """
         self._start = np.array(target, float)
         self.server.initial_camera.position = tuple(target + 1.7 * size * np.array([0.7, -1.0, 0.45]))
         self.server.initial_camera.look_at = tuple(target)
 
     def follow(self, target: Array) -> None:
-        """Move the world so that a point stays before the camera, if the user wants that.
+        """Move the world so that a point stays before the camera, if the box "follow the robot" is checked.
 
         Args:
-            target: (3,), [m], world axes; its height is left out.
+            target: Position of the point, (3,), [m], world axes; its height is ignored.
         """
         if self._follow is not None:
             moved = (target - self._start) * (self._follow.value, self._follow.value, 0.0)
             self._world.position = tuple(-moved)
 
     def ground(self, surface: Array, lines: Array, offset: Sequence[float] = (0.0, 0.0, 0.0)) -> None:
-        """Draw a ground, which stays beside those drawn before.
+        """Draw a ground in addition to those drawn before.
 
         Args:
             surface: Grid of points, (a, b, 3), [m], world axes. lines: Polylines, (n, k, 3), [m], world axes.
-            offset: Where it is drawn, (3,), [m], world axes.
+            offset: Displacement of the ground, (3,), [m], world axes.
         """
         scene, self._grounds = self.server.scene, self._grounds + 1
         name = f"/world/ground {self._grounds}"
@@ -156,7 +156,7 @@ class Viewer:
         """Add a check box for each overlay.
 
         Args:
-            actors: What has the overlays.
+            actors: The scenes that have the overlays.
         """
         with self.server.gui.add_folder("Show", order=1.0):
             self._follow = self.server.gui.add_checkbox("follow the robot", True)
@@ -174,7 +174,7 @@ class Actor:
 
     Args:
         viewer: The viewer. name: Unique name. scene: The geometry.
-        offset: Where it is drawn, (3,), [m], world axes. opacity: Below 1 for a ghost.
+        offset: Displacement of the scene, (3,), [m], world axes. opacity: Below 1 for a ghost.
         normal: Normal of the ground, (3,), the axis of friction cones. obstacles: Whether to draw the obstacles.
     """
 
@@ -258,7 +258,7 @@ class Actor:
         self._set("footsteps", planned if len(planned) else None, self._new_footsteps)
 
     def _set(self, overlay: str, value: Array | None, new: Callable[[str, Array], Any]) -> None:
-        """Give an overlay its place, or hide it; it is made when it is shown for the first time."""
+        """Move an overlay, or hide it; `new` creates it when it is shown for the first time."""
         visible = self._shown[overlay] and value is not None
         handle = self._handles.get(overlay)
         if not visible or value is None:

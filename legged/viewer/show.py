@@ -41,16 +41,17 @@ def view(
     """Show a run, a robot or a simulation in the browser and return the viewer; needs the extra `view`.
 
     A run, several runs or the members of a `Rollouts` are played with a timeline and curves. A robot has sliders for
-    its joints and handles that drag its feet by inverse kinematics. A `Simulation` goes on in real time or slower,
+    its joints and handles that drag its feet by inverse kinematics. A `Simulation` continues in real time or slower,
     with sliders for commands and for numbers of the controller, pushes, pause, single steps and reset.
 
     Args:
         what: A `Run`, a list of runs, `Rollouts`, a `Robot`, a `Simulation`, or the path of a robot file (URDF, MJCF)
             or of a saved run (.npz).
         port: Port of the server; the next free one if it is taken.
-        host: Address at which the server listens; "0.0.0.0" lets other machines in.
-        wait: Whether to return only after Ctrl-C; by default where Python ends after the last statement.
-        names: A name for each of several runs. beside: Distance along -y from each run to the next, [m]; 0 draws those
+        host: Address at which the server listens; "0.0.0.0" accepts connections from other machines.
+        wait: Whether to return only after Ctrl-C; by default unless Python is interactive (a prompt or a notebook).
+        names: A name for each of several runs.
+        beside: Distance along -y from each run to the next, [m]; 0 draws those
             after the first as ghosts in one place.
         q: Configuration of a robot at the start, (nq,), mixed units; by default every joint as near to zero as its
             limits allow.
@@ -58,10 +59,11 @@ def view(
             -> smallest, largest and initial value, in the units of the controller.
         parameters: For a simulation: name of a number as in `Simulation.parameters` -> smallest and largest value of
             its slider, in its unit; by default the first twelve numbers of the controller and its gait.
-        controllers: For a simulation: name -> controller, of which one can be chosen while it goes on.
+        controllers: For a simulation: name -> controller, one of which the user can choose while the simulation runs.
 
     Raises:
-        MissingError: viser is not installed. ArgumentError: `what` is none of these.
+        MissingError: viser is not installed.
+        ArgumentError: `what` is none of these, or the number of names is not that of the runs.
         FileError: A file that cannot be read.
     """
     if isinstance(what, str | Path):
@@ -125,10 +127,11 @@ def save_html(
         path: The file; its suffix becomes .html.
         names: A name for each run, for its curves and figures; by default the name of its robot and a number.
         beside: Distance along -y from each run to the next, [m]; 0 draws them in one place.
-        samples: Largest number of samples of a run; of a longer run as many are shown, evenly spaced in the run.
+        samples: Largest number of samples of a run; a longer run is sampled at even spacing.
 
     Raises:
-        FileError: The path is no name of a file. ArgumentError: there is no run with samples.
+        FileError: The path is no name of a file.
+        ArgumentError: There is no run, one without samples, or a wrong number of names.
     """
     from legged.viewer.page import save_page
 

@@ -13,6 +13,7 @@ import pytest
 import legged
 import robots
 from legged.errors import ArgumentError, FileError
+from legged.simulation.plots import joints_figure
 from legged.table import Table
 from legged.viewer.curves import decimated, plots_of_run
 from legged.viewer.motion import motion_of_run
@@ -142,6 +143,24 @@ def test_curves_have_the_values_of_the_run(trot):
     names = [name for name in trot.joints.names if name.endswith("knee")]
     assert knees.labels == (*names, *(f"reference {name}" for name in names))
     np.testing.assert_array_equal(knees.values[:, 0], trot.joint(names[0]).position)
+
+
+def test_curves_of_sliding_joints_are_in_meters():
+    body = legged.Inertia(1.0, (0.0, 0.0, -0.2), np.eye(3))
+    builder = legged.RobotBuilder("crane", legged.Link("rail"), base=legged.FixedBase())
+    builder.add(legged.Prismatic("slide", "x"), legged.Link("cart", body), to="rail")
+    builder.add(legged.Revolute("hinge", "y"), legged.Link("bob", body), to="cart")
+    run = legged.simulate(builder.build(), lambda t, q, v, wrenches: np.zeros(2), until=0.02)
+    titles = [plot.title for plot in plots_of_run(run)]
+    assert {"slide [m]", "slide, force [N]", "hinge [rad]", "hinge, torque [N m]"} <= set(titles)
+    axes = joints_figure(run).axes
+    assert [ax.get_ylabel() for ax in axes] == ["slide [m]", "hinge [degree]"]
+    np.testing.assert_array_equal(axes[0].lines[0].get_ydata(), run.joint("slide").position)
+
+
+def test_each_run_needs_a_name(trot):
+    with pytest.raises(ArgumentError, match="names must have one entry per run, 1, got 2"):
+        page_of([trot], ["a", "b"])
 
 
 def test_bundle_is_made_of_the_sources():

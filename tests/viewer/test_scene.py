@@ -71,7 +71,8 @@ def test_visual_shapes_of_a_urdf_are_read_with_colors_and_fixed_links(arm):
     assert len(wedge.mesh.vertices) == 4 and len(wedge.mesh.faces) == 2  # corners that triangles share are merged
     placed = wedge.mesh.vertices @ wedge.rotation.T + wedge.position
     assert placed.max(axis=0) == pytest.approx((1.0, 1.0, 3.0), abs=1e-6)  # turned about z, scaled and moved
-    assert scene.notes == ("meshes/lost.stl: the visual mesh was not found; put it there, or set ROS_PACKAGE_PATH",)
+    (note,) = scene.notes
+    assert note.endswith("meshes/lost.stl: the visual mesh was not found; put it there, or set ROS_PACKAGE_PATH")
     (ball,) = tip.geometry  # in place of the missing mesh, with the inertia of the link: 0.4 m r^2 = 1 kg m^2
     assert np.ptp(ball.mesh.vertices, axis=0) == pytest.approx(2.0 * np.full(3, 2.5**0.5))
 
@@ -82,6 +83,22 @@ def test_links_that_a_robot_lacks_belong_to_the_link_that_carries_them(arm):
     found = visuals_of(fused, arm)
     assert set(found) == {"base", "tip"}
     assert found["base"][1].shape.position.tolist() == [1.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    "before, after, words",
+    [
+        ('<box size="1 2 3"/>', '<box size="1 2"/>', "'size' on line 3 must be 3 finite numbers, got '1 2'"),
+        ('rpy="0 0 1.5707963267948966"', 'rpy="0 0"', "'rpy' on line 4 must be 3 finite numbers, got '0 0'"),
+        ('xyz="0 0 1"', 'xyz="0 0 nan"', "'xyz' on line 4 must be 3 finite numbers, got '0 0 nan'"),
+        ('<box size="1 2 3"/>', "<sphere/>", "a visual shape of link 'base' is not shown: a sphere's radius"),
+    ],
+)
+def test_invalid_visual_shapes_are_noted(arm, before, after, words):
+    assert before in URDF
+    arm.write_text(URDF.replace(before, after))
+    scene = scene_of(ModelRecord.of(legged.load(arm, base="fixed")))
+    assert any(words in note for note in scene.notes)
 
 
 def test_visual_shapes_of_an_mjcf_are_read(tmp_path):

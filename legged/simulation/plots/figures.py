@@ -19,10 +19,10 @@ _MOST_ROWS = 8  # of the figure of joints, so that it fits on a page
 
 
 def trunk_figure(run: Run, sequence: str = "xyz") -> Figure:
-    """Return position and angles of the base over time.
+    """Return a figure of position and angles of the base over time.
 
     Args:
-        run: What to draw. sequence: Axes of the intrinsic angles.
+        run: The run. sequence: Axes of the intrinsic angles.
     """
     figure, (places, angles) = _figure(2, f"{run.robot}: base")
     for i, axis in enumerate("xyz"):
@@ -35,13 +35,13 @@ def trunk_figure(run: Run, sequence: str = "xyz") -> Figure:
 
 
 def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | None = None) -> Figure:
-    """Return joint coordinates over time, the reference dashed where the controller has one.
+    """Return a figure of joint coordinates over time, with a dashed reference if the controller has one.
 
     Args:
-        run: What to draw.
-        joints: Names of joints, all by default; joints whose names end alike share an axis. With more than 8 axes,
-            or 8 joints on an axis, neighboring joints share one.
-        title: Instead of the robot's name.
+        run: The run.
+        joints: Names of joints, all by default. Joints whose names end in the same word share axes. If there were more
+            than 8 axes, or 8 joints on one of them, neighboring joints share axes instead.
+        title: Title of the figure; by default the name of the robot.
     """
     names = list(run.joints.names if joints is None else joints)
     groups: dict[str, list[str]] = {}
@@ -52,31 +52,34 @@ def joints_figure(run: Run, joints: Sequence[str] | None = None, title: str | No
         parts = [names[k : k + size] for k in range(0, len(names), size)]
         groups = {f"joints {k * size + 1} to {k * size + len(part)}": part for k, part in enumerate(parts)}
     figure, axes = _figure(len(groups), title or f"{run.robot}: joints")
-    for ax, (kind, members) in zip(axes, groups.items(), strict=True):
-        color = 0
+    for ax, (group, members) in zip(axes, groups.items(), strict=True):
+        color, units = 0, dict[str, None]()
         for name in members:
-            for label, values, wanted in _joint_curves(run, name):
-                ax.plot(run.times, np.degrees(values), color=COLORS[color % len(COLORS)], label=label)
-                if wanted is not None:
-                    ax.plot(run.times, np.degrees(wanted), "--", color="black", linewidth=0.9)
+            unit = "rad" if run.model is None else run.model.joint_unit(name)
+            factor, unit = (180.0 / np.pi, "degree") if unit == "rad" else (1.0, unit)
+            units[unit] = None
+            for label, values, reference in _joint_curves(run, name):
+                ax.plot(run.times, factor * values, color=COLORS[color % len(COLORS)], label=label)
+                if reference is not None:
+                    ax.plot(run.times, factor * reference, "--", color="black", linewidth=0.9)
                 color += 1
-        ax.set_ylabel(f"{kind} [degree]")
+        ax.set_ylabel(f"{group} [{', '.join(units)}]")
     if run.joints.reference.shape[1]:
         axes[0].plot([], [], "--", color="black", linewidth=0.9, label="reference")
     return _finish(figure, axes)
 
 
 def _joint_curves(run: Run, name: str) -> list[tuple[str, np.ndarray, np.ndarray | None]]:
-    """Return (label, values (T,), wanted (T,) or None) for each coordinate of a joint."""
+    """Return (label, values (T,), reference (T,) or None) for each coordinate of a joint."""
     joint = run.joint(name)
     values = joint.position.reshape(len(run), -1).T
-    wanted = () if joint.reference is None else joint.reference.reshape(len(run), -1).T
+    reference = () if joint.reference is None else joint.reference.reshape(len(run), -1).T
     labels = [name] if len(values) == 1 else [f"{name}[{i}]" for i in range(len(values))]
-    return list(zip_longest(labels, values, wanted))
+    return list(zip_longest(labels, values, reference))
 
 
 def contact_figure(run: Run) -> Figure:
-    """Return vertical and horizontal contact forces over time, by contact point and in total."""
+    """Return a figure of vertical and horizontal contact forces over time, by contact point and in total."""
     figure, (vertical, horizontal) = _figure(2, f"{run.robot}: contact forces")
     forces = run.contacts.forces
     for k, name in enumerate(run.contacts.names):
@@ -102,7 +105,7 @@ def _robust_limits(values: np.ndarray) -> tuple[float, float]:
 
 
 def energy_figure(run: Run) -> Figure:
-    """Return energies and works over time, and below them the error of the energy balance."""
+    """Return a figure of energies and work over time, and below them the error of the energy balance."""
     figure, (energies, error) = _figure(2, f"{run.robot}: energy")
     curves = {
         "kinetic": run.energy.kinetic,

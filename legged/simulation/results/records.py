@@ -266,6 +266,17 @@ class ModelRecord:
         shapes = {body.name: tuple(body.shapes) for body in bodies}
         return ModelRecord(robot, getattr(robot.audit, "source", ""), shapes, obstacles, friction)
 
+    def joint_unit(self, name: str) -> str:
+        """Return the unit of all coordinates of a joint: "rad" or "m"; "mixed units" for others, such as quaternions.
+
+        Args:
+            name: Name of the joint.
+        """
+        kinds = {stage.kind for stage in self.robot.joint(name).definition.stages}
+        if kinds == {"prismatic"}:
+            return "m"
+        return "rad" if kinds and kinds <= {"revolute", "screw"} else "mixed units"
+
     def to_json(self) -> str:
         """Return the record as JSON; "" if the robot has joints or a base of a user's own class."""
         try:
