@@ -83,7 +83,7 @@ def _hint_check(hint: Any, infinite: bool) -> tuple[Check, str] | None:
         return _kind_check(type(None), "None")
     if origin in (typing.Union, types.UnionType):
         if sum(_is_container(part) for part in parts) > 1:
-            return None  # the function tells them apart
+            return None  # the function distinguishes them itself
         return _union_check([_hint_check(part, infinite) for part in parts])
     if origin is typing.Literal:
         return _one_of_check(parts)
@@ -284,7 +284,7 @@ def _union_check(members: list[tuple[Check, str] | None]) -> tuple[Check, str] |
         if isinstance(value, kinds):
             return
         errors = []
-        for member in arrays_first if isinstance(value, np.ndarray) else others:  # the text of an error takes long
+        for member in arrays_first if isinstance(value, np.ndarray) else others:  # formatting errors takes long
             try:
                 member(name, value)
             except (ArgumentError, ShapeError, NotFiniteError) as error:

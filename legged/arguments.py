@@ -24,7 +24,7 @@ Number = Annotated[Any, float]
 Numbers = Annotated[Any, np.ndarray]
 """Anything that NumPy turns into an array of real numbers or traced scalars: a number, a list, a tuple, an array."""
 Vector3 = Annotated[Any, (3,)]
-"""Such numbers of shape (3,)."""
+"""Real numbers or traced scalars of shape (3,)."""
 _REAL = "fiu"  # NumPy's kinds of real numbers
 MOST_LINKS = 10_000
 """Largest number of links that functions accept which generate robots."""
@@ -111,7 +111,7 @@ def _array(name: str, value: Any) -> np.ndarray:
     if found.dtype == object:
         found = _objects(name, value, found)
     elif found.dtype.kind not in _REAL and found.size:
-        raise ArgumentError(f"{name} must hold real numbers, got {_kind(found)}: {shown(value)}")
+        raise ArgumentError(f"{name} must hold real numbers, got {_entry_type(found)}: {shown(value)}")
     return found
 
 
@@ -147,7 +147,7 @@ def number(
         value: An int, float, NumPy scalar, array of no dimensions, or traced scalar.
         unit: Its unit, for messages: "m/s".
         least, most: Bounds that belong to the range.
-        above, below: Bounds that do not.
+        above, below: Bounds that do not belong to it.
 
     Raises:
         ArgumentError: If it is no number or outside the bounds.
@@ -279,7 +279,8 @@ def _fits(found: tuple[int, ...], wanted: Sequence[int | None]) -> bool:
     return len(found) == len(wanted) and all(n is None or n == m for m, n in zip(found, wanted, strict=True))
 
 
-def _kind(found: np.ndarray) -> str:
+def _entry_type(found: np.ndarray) -> str:
+    """Return the type of the entries of an array in words, for messages."""
     names = {"b": "truth values", "c": "complex numbers", "M": "dates", "m": "time spans", "U": "text", "S": "bytes"}
     return names.get(found.dtype.kind, f"entries of type {found.dtype}")
 

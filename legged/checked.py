@@ -25,13 +25,18 @@ def checked(target: T) -> T:
 
     Of a class, `__init__` and the public methods defined in it are checked, except for those named in `PER_STEP`.
 
-    An argument annotated with a class must be an instance of it, one annotated with `Array` an array of numbers, with
-    `float`, `int`, `bool` or `str` such a value, with a protocol an object with its attributes; unions, optional
-    arguments, sequences, mappings, tuples and callables are checked likewise. `Annotated[..., kind]` is checked as
-    `kind`, an annotation or the shape of an array. NaN is refused everywhere, infinity where no default is infinite.
-    Arguments annotated with `Any`, type variables or a union of several containers are not checked. Values are passed
-    on as they are. A function's floating-point answer that holds NaN or infinity raises NotFiniteError, which gives the
-    largest number among the arguments.
+    The annotation of an argument determines its check:
+
+    - A class: the argument is an instance of it. `float`, `int`, `bool` or `str`: it is such a value.
+    - `Array`: it is an array of real numbers or traced scalars.
+    - A protocol: it has the public attributes and methods of the protocol.
+    - Unions, optional arguments, sequences, mappings, tuples and callables are checked likewise.
+    - `Annotated[..., kind]` is checked as `kind`, which is an annotation or the shape of an array.
+    - `Any`, a type variable or a union of several containers is not checked.
+
+    NaN is rejected everywhere, and infinity unless the default value is infinite. The function receives the values
+    unchanged. If a floating-point result holds NaN or infinity, the function raises NotFiniteError, whose message gives
+    the largest number among the arguments.
 
     Raises:
         ArgumentError, ShapeError, NotFiniteError: from the decorated function or class, at each call.
@@ -61,7 +66,7 @@ def checked_arguments(target: T) -> T:
 
 
 def reads_arguments(method: T) -> T:
-    """Return a method as it is, which `checked` of its class leaves so: it reads its arguments itself, in less time."""
+    """Return the method, marked so that `checked` does not wrap it: it checks its arguments itself, which is faster."""
     _ORIGINALS[method] = method
     return method
 
@@ -74,8 +79,8 @@ def _checked(function: Any, label: str, owner: type | None = None, finite: bool 
         label: Its name in messages.
         owner: The class of which the function is the initializer.
         finite: Whether an answer that is not finite is an error.
-        of_class: Whether it is a method or initializer; an error of the toolkit that it raises itself for the arguments
-            takes precedence over those of the checks, since it names the object.
+        of_class: Whether it is a method or initializer. If it raises an error of the toolkit for the same arguments,
+            this error takes precedence over that of the check, since it names the object.
     """
     signature = inspect.signature(function)
 

@@ -47,7 +47,7 @@ class UnknownNameError(LeggedError, KeyError):
 
 
 class FileError(LeggedError, ValueError):
-    """A robot file that cannot be read or defines an invalid robot; `source` holds its path."""
+    """A file that cannot be read or written, or that defines an invalid robot; `source` holds its path."""
 
     def __init__(self, source: str, message: str):
         super().__init__(f"{source}: {message}")
@@ -55,7 +55,7 @@ class FileError(LeggedError, ValueError):
 
 
 class FileWarning(UserWarning):
-    """Parts of a robot that a file which was written cannot represent."""
+    """Parts of a robot that the format of a written file cannot represent."""
 
 
 class ShapeError(LeggedError, ValueError):
@@ -71,7 +71,7 @@ class StateError(LeggedError, ValueError):
 
 
 class MismatchError(LeggedError, ValueError):
-    """A robot and a model of it in another program, or a message, that do not match."""
+    """A robot that does not match a message, or its model in another program."""
 
 
 class SingularError(LeggedError, ArithmeticError):

@@ -13,8 +13,8 @@ and does not rotate. Spatial accelerations add up along a chain of bodies; conve
 
 Source: Featherstone, "The acceleration vector of a rigid body", International Journal of Robotics Research 20(11),
 2001; "Plucker basis vectors", International Conference on Robotics and Automation, 2006; "A beginner's guide to 6-D
-vectors", IEEE Robotics and Automation Magazine 17(3) and 17(4), 2010. We know the abstracts alone; the claim about the
-conventional acceleration is that of 2001, and the equations are derived again.
+vectors", IEEE Robotics and Automation Magazine 17(3) and 17(4), 2010. Only the abstracts were available: the statement
+about the conventional acceleration is from that of 2001, and the equations are derived here.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def conventional_acceleration(twist: Array, acceleration: Array) -> Array:
     """Return [omega dot; v dot + omega x v], (6,), [rad/s^2, m/s^2], from a body's spatial acceleration.
 
     Args:
-        twist: Of the body at a frame's origin, (6,), [rad/s, m/s], in the frame's axes.
+        twist: Twist of the body at the origin of a frame, (6,), [rad/s, m/s], in the frame's axes.
         acceleration: Spatial acceleration [omega dot; v dot], (6,), [rad/s^2, m/s^2], in the same coordinates.
     """
     t, a = array("twist", twist, (6,)), array("acceleration", acceleration, (6,))
@@ -43,7 +43,7 @@ def spatial_acceleration(twist: Array, acceleration: Array) -> Array:
     For a frame fixed to the body this is the rate of the twist's components.
 
     Args:
-        twist: Of the body at a frame's origin, (6,), [rad/s, m/s], in the frame's axes.
+        twist: Twist of the body at the origin of a frame, (6,), [rad/s, m/s], in the frame's axes.
         acceleration: Conventional acceleration [omega dot; acceleration a of the body's point at the origin], (6,),
             [rad/s^2, m/s^2], in the same axes.
     """

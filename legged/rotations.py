@@ -1,7 +1,7 @@
 """Rotations: quaternions (w first), rotation vectors and Euler angles.
 
 The functions accept floats and traced scalars unless their docstring restricts them to floats. "Child" axes are the
-rotated axes, "parent" axes those they are rotated from.
+rotated axes; the rotation starts from the "parent" axes.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def euler_matrix(sequence: str, angles: Array) -> Array:
 
 
 def euler_rate_matrix(sequence: str, angles: Array) -> Array:
-    """Return L, (3, 3), with omega = L @ (angle rates) in the rotated (child) axes: L_0 of equation (7) in base axes.
+    """Return L, (3, 3), with omega = L @ (rates of the angles) in the rotated (child) axes: L_0 for a floating base.
 
     Args:
         sequence: The axes in order, such as "zyx". angles: Intrinsic Euler angles, (3,), [rad].

@@ -26,7 +26,7 @@ Scalar = Any  # a float or an Expression
 
 
 def cross(a: Array, b: Array) -> Array:
-    """Return the cross product a x b, (3,), in the product of the units of a, (3,), and b, (3,), written in one frame.
+    """Return the cross product a x b, (3,), in the product of the units of a and b.
 
     Args:
         a: First factor, (3,), [any unit]. b: Second factor, (3,), [any unit], in the same axes.
@@ -69,7 +69,7 @@ def angular_acceleration_tensor(omega: Array, omegad: Array) -> Array:
 
 
 def mass_matrix(mass: Scalar, h: Array, inertia: Array) -> Array:
-    """Return M of equation (19), (6, 6), about the origin O of the body's frame.
+    """Return the mass matrix M of a rigid body, (6, 6), about the origin O of its frame, in its axes.
 
         M = [  I    h~ ]       h = m d
             [ -h~   m1 ]
@@ -102,7 +102,7 @@ class ElementaryTransform:
             t: The parent's twist, (6,), [rad/s, m/s], parent axes.
             td: The parent's [omega dot; acceleration of the origin], (6,), [rad/s^2, m/s^2], parent axes.
         """
-        return self.twist(td)  # of a child with the same origin
+        return self.twist(td)  # if child and parent have the same origin
 
     def wrench(self, w: Array) -> Array:
         """Return a child's wrench about the parent's origin, (6,), [N m, N], parent axes.

@@ -16,9 +16,9 @@ class Table:
     Attributes:
         title: A line above it.
         header: One word per column.
-        rows: As many cells each as the header.
+        rows: Rows with one cell per column.
         notes: Lines below it.
-        left: How many columns are aligned left; the others are aligned right.
+        left: Number of columns that are aligned left; the others are aligned right.
     """
 
     title: str
