@@ -61,7 +61,7 @@ def forward_dynamics(
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     links = links_at(robot, q, coordinates)
     with stage("1 velocities and bias"):
-        p, c = _bias(links, q, v, wrenches)
+        p, c = _bias(links, v, wrenches)
         drive = [tau[body.v] - friction_forces(body, v) - spring_forces(body, q) for body in robot.bodies]
     with stage("2 articulated inertias"):
         articulated = articulated_inertias(links)
@@ -81,7 +81,7 @@ def refuse_followers(robot: Robot, algorithm: str) -> None:
         )
 
 
-def _bias(links: Links, q: Array, v: Array, wrenches: Wrenches) -> tuple[list[Array], list[Array]]:
+def _bias(links: Links, v: Array, wrenches: Wrenches) -> tuple[list[Array], list[Array]]:
     """Return (p_i, hd_i qd_i) of each body, (6,) each; the velocity product of the base is in `base_bias`."""
     t, external = velocities(links, v), links.wrenches(wrenches)
     p, c = [], []

@@ -27,7 +27,6 @@ from legged.dynamics.frames import Frame, frame_jacobian, frame_pose
 from legged.dynamics.kinematics import center_of_mass
 from legged.errors import ArgumentError, ReachError, ShapeError, UnknownNameError
 from legged.robot.configuration import random_configuration
-from legged.robot.joint import Follower
 from legged.robot.placement import rotations
 from legged.robot.robot import Robot
 from legged.rotations import quaternion_log
@@ -364,8 +363,8 @@ def _joint_limits(robot: Robot) -> list[Limit]:
     found = []
     for joint in robot.joints:
         physics, size = joint.definition.physics, joint.v.stop - joint.v.start
-        if joint.q.stop - joint.q.start != size or isinstance(joint, Follower):
-            continue  # a ball joint has no limits on coordinates; a follower has those of its master
+        if joint.q.stop - joint.q.start != size:
+            continue  # a ball joint has no limits on coordinates
         lower, upper = np.broadcast_to(physics.lower, size), np.broadcast_to(physics.upper, size)
         for k in range(size):
             if np.isfinite(lower[k]) or np.isfinite(upper[k]):

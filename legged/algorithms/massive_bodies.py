@@ -111,12 +111,14 @@ def _refuse(robot: Robot, algorithm: str, any_inertia: bool) -> None:
     if any(body.has_gyroscopic_rotor for body in robot.bodies):
         raise DefinitionError(f"{algorithm} does not support gyroscopic rotors")
     for body in robot.bodies:
+        if body.index == 0 and body.nv == 0:
+            continue  # a fixed base belongs to the ground
         children = len(robot.children[body.index])
-        if is_massless(body) and (body.index > 0 or body.nv > 0) and children != 1:
+        if is_massless(body) and children != 1:
             raise DefinitionError(
                 f"{algorithm} needs inertia in {body.name!r}, which has {children} joints outward of it"
             )
-        if not any_inertia and not is_massless(body) and (body.index > 0 or body.nv > 0) and _is_singular(body):
+        if not any_inertia and not is_massless(body) and _is_singular(body):
             raise DefinitionError(
                 f"{algorithm} inverts each body's own inertia, but {body.name!r} has none about some axis, as a thin "
                 f"rod; give it a thickness, or use an algorithm that eliminates joints: legged.forward_dynamics"

@@ -25,11 +25,12 @@ import numpy as np
 
 from legged import arguments
 from legged.algorithms.inverse_kinematics import center_of_mass_jacobian
+from legged.algorithms.linear_algebra import numerical_rank
 from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.dynamics.inertia import inertia_matrix
 from legged.dynamics.kinematics import center_of_mass, point_jacobian, point_positions
-from legged.errors import ArgumentError, ShapeError
+from legged.errors import ArgumentError, ShapeError, SingularError
 from legged.robot.placement import Vector
 from legged.robot.robot import Robot
 from legged.spatial import Array, cross, factor_symmetric, solve_factored
@@ -87,7 +88,8 @@ def velocity_gains(
 
     Raises:
         ArgumentError: For an action of a passive joint. UnknownNameError: for names that the robot lacks.
-        SingularError: if the contacts cannot hold the robot, for example two that lie at the same place.
+        SingularError: if the contacts cannot hold the robot, for example two that lie at the same place, and if the
+            center of mass lies at the center of the support, where `angular` is undefined. Not for traced values.
     """
     (q,) = read(robot, q=q)
     U, active = _action(robot, action, passive)
@@ -105,6 +107,7 @@ def velocity_gains(
 
         dv_free = -by_inertia(M[np.ix_(free, moved)] @ motion)
         if len(J):
+            _refuse_dependent(J[:, free], contacts)
             response = by_inertia(J[:, free].T)
             slip = J[:, free] @ dv_free + J[:, moved] @ motion
             delassus = factor_symmetric(J[:, free] @ response)
@@ -116,8 +119,19 @@ def velocity_gains(
     linear = center_of_mass_jacobian(robot, q) @ dv * (robot.mass / moving)
     relative = linear - (_contact_velocity(points) @ dv if points else 0.0)
     r = center_of_mass(robot, q) - (_center(points) if support is None else np.asarray(support))
+    if r.dtype != object and not r.any():
+        raise SingularError("the center of mass lies at the center of the support: the angular gain is undefined")
     angular = np.stack([cross(r, column) / (r @ r) for column in relative.T], axis=1)
     return VelocityGains(linear, angular, relative, dv, moving * linear)
+
+
+def _refuse_dependent(J: Array, contacts: Sequence[str]) -> None:
+    """Raise SingularError if rows of the constraints on the free velocities depend on each other."""
+    if J.dtype != object and numerical_rank(np.linalg.svd(J, compute_uv=False)) < len(J):
+        raise SingularError(
+            f"the contacts {', '.join(map(repr, contacts))} have dependent constraints, so that their impulses are "
+            f"undetermined; leave out a contact, for example one at the place of another"
+        )
 
 
 class _Point(NamedTuple):

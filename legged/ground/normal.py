@@ -88,6 +88,7 @@ class PaperNormal:
 
     def rest_penetration(self, load: float) -> float:
         """Return load / K, [m]."""
+        _not_negative(self, load=load)
         return load / self.stiffness
 
     def __str__(self) -> str:
@@ -120,6 +121,7 @@ class KelvinVoigt:
 
     def rest_penetration(self, load: float) -> float:
         """Return load / K, [m]."""
+        _not_negative(self, load=load)
         return load / self.stiffness
 
     def __str__(self) -> str:
@@ -156,6 +158,7 @@ class HuntCrossley:
 
     def rest_penetration(self, load: float) -> float:
         """Return (load / K)^(2/3), [m]."""
+        _not_negative(self, load=load)
         return (load / self.stiffness) ** (2.0 / 3.0)
 
     def __str__(self) -> str:
@@ -193,6 +196,7 @@ class AzadFeatherstone:
 
     def rest_penetration(self, load: float) -> float:
         """Return (load / K)^(2/3), [m]."""
+        _not_negative(self, load=load)
         return (load / self.stiffness) ** (2.0 / 3.0)
 
     def __str__(self) -> str:

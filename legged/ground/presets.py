@@ -52,9 +52,9 @@ def paper_ground(
     """
     name = robot if isinstance(robot, str) else robot.name
     kind = next((kind for kind in _PAPER if kind in name), None)
-    if kind is None and isinstance(robot, str):
+    if isinstance(robot, str) and robot not in _PAPER:
         raise DefinitionError(f"the authors have a ground for {', '.join(_PAPER)}, not for {robot!r}; pass a robot")
-    mass = _PAPER[name][2] if isinstance(robot, str) else robot.mass
+    mass = _PAPER[robot][2] if isinstance(robot, str) else robot.mass
     default_k = _PAPER[kind][0] if kind else _STIFFNESS_PER_MASS * mass
     k = default_k if stiffness is None else stiffness
     c_h = viscosity if viscosity is not None else _PAPER[kind][1] if kind else 0.6 * k

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from legged.algorithms.linear_algebra import factor_semidefinite
+from legged.algorithms.linear_algebra import RANK_TOLERANCE, factor_semidefinite
 from legged.arguments import whole
 from legged.checked import checked
 from legged.dynamics.arguments import read
@@ -19,7 +19,6 @@ from legged.robot.configuration import integrate
 from legged.spatial import Array, mirror, solve_factored
 
 _SMALLEST_FRACTION = 1e-3  # of a Newton step, at which the line search gives up
-_RANK_TOLERANCE = 1e-8  # singular values below this, relative to the largest, count as zero
 _LONGEST_STEP = 0.5  # of the Newton iteration, [rad] or [m]
 
 
@@ -139,7 +138,7 @@ def _least_energy(closed: ClosedRobot, q: Array, J: Array, y: Array, leading: in
 
 def _least_norm(J: Array, y: Array) -> Array:
     """Return x with J x = y and the least norm, (nv,)."""
-    return np.linalg.pinv(J, rcond=_RANK_TOLERANCE) @ y
+    return np.linalg.pinv(J, rcond=RANK_TOLERANCE) @ y
 
 
 def _line_search(closed: ClosedRobot, q: Array, step: Array, phi: Array) -> tuple[Array, Array] | None:

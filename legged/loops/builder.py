@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.checked import checked
-from legged.errors import DefinitionError, FileError, UnknownNameError
+from legged.errors import DefinitionError, FileError
 from legged.files.load import load as load_tree
 from legged.files.mjcf.reader import body_names, compiled
 from legged.loops.closed_robot import ClosedRobot
@@ -62,14 +63,12 @@ class LoopBuilder(RobotBuilder):
             DefinitionError: as `RobotBuilder.build`; for a link that is not connected to the base; for a joint that
                 would have to close a loop and cannot. UnknownNameError: for an unknown link or joint.
         """
-        names = [c.joint.name for c in self._connections]
+        joints, links = [c.joint.name for c in self._connections], [link.name for link in self._links]
         for name in cut:
-            if name not in names:
-                raise UnknownNameError("joint", name, names)
+            known_name("joint", name, joints)
         for c in self._connections:
             for name in (c.parent, c.child):
-                if name not in {link.name for link in self._links}:
-                    raise UnknownNameError("link", name, (link.name for link in self._links))
+                known_name("link", name, links)
         in_tree = self._spanning_tree([c for c in self._connections if c.joint.name not in cut])
         tree = copy(self)
         tree._connections = in_tree
@@ -140,11 +139,11 @@ def _close_equality(closed: ClosedRobot, equality: ClosingEquality, source: str)
     robot = closed.robot
     for name in (equality.parent, equality.child):
         if name is not None and name not in {link.name for link in robot.links}:
-            raise FileError(source, f"equality {equality.name!r} holds {name!r}, which is no link of the robot")
+            raise FileError(source, f"equality {equality.name!r} fixes {name!r}, which is no link of the robot")
     if equality.parent is None and robot.base.nv == 0 and robot.links[0].name != "world":
         raise FileError(
             source,
-            f"equality {equality.name!r} holds the robot to the world, but base='fixed' puts the free body "
+            f"equality {equality.name!r} fixes the robot to the world, but base='fixed' puts the free body "
             f"{robot.links[0].name!r} at the origin; omit base",
         )
     return closed.close(

@@ -100,7 +100,8 @@ class ClosedRobot:
 
     def cycle(self, name: str) -> tuple[str, ...]:
         """Return the links around a loop, from its joint's parent, or the base if that is the world, to its child."""
-        parent, child = (None if frame is None else _link_name(self.robot, frame) for frame in self.loop(name).frames)
+        links, ends = self.robot.links, self.loop(name).frames
+        parent, child = (f and links[resolve_frame(self.robot, f).link].name for f in ends)
         parents = {c.child: c.parent for c in self.robot.connections}
         from_parent, from_child = _path_to_root(parents, parent), _path_to_root(parents, child)
         while len(from_parent) > 1 and len(from_child) > 1 and from_parent[-2] == from_child[-2]:
@@ -138,10 +139,8 @@ class ClosedRobot:
         if joint.name in {loop.name for loop in self.loops} | {c.joint.name for c in self.robot.connections}:
             raise DefinitionError(f"two joints are named {joint.name!r}; names must differ")
         loop = Loop(joint, parent, child, _pose(joint.name, at, rotation), _pose(joint.name, child_at, child_rotation))
-        for frame in loop.frames:
-            if frame is not None:
-                resolve_frame(self.robot, frame)
-        if parent is not None and _body(self.robot, parent) == _body(self.robot, child):
+        bodies = [resolve_frame(self.robot, frame).body for frame in loop.frames if frame is not None]
+        if len(bodies) == 2 and bodies[0] == bodies[1]:
             raise DefinitionError(f"joint {joint.name!r} joins {parent!r} and {child!r}, which are one body")
         first = sum(len(other.constraints) for other in self.loops)
         rows = (*self.rows, *range(first, first + len(loop.constraints)))
@@ -223,14 +222,6 @@ def pin_contacts(robot: Robot, q: Array, contacts: Sequence[str]) -> ClosedRobot
 
 def _pose(name: str, at: Vector, rotation: Array | None) -> Pose:
     return Pose(rotation3(f"the rotation of joint {name!r}", rotation), vector3(f"the position of joint {name!r}", at))
-
-
-def _body(robot: Robot, name: str) -> int:
-    return resolve_frame(robot, name).body
-
-
-def _link_name(robot: Robot, frame: Frame) -> str:
-    return robot.links[resolve_frame(robot, frame).link].name
 
 
 def _path_to_root(parents: dict[str, str], name: str | None) -> list[str]:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.algorithms.linear_algebra import factor_semidefinite, independent_rows
-from legged.arguments import known_name
 from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.inverse import bias_forces, inverse_dynamics
@@ -67,7 +66,9 @@ def contact_dynamics(
     Source: Featherstone, Orin 2000, section 3.4, eq. (21).
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
-    rows = independent_rows(_jacobian(robot, q, contacts), -_velocity_products(robot, q, v, contacts))
+    points = _points(robot, contacts)
+    velocity_products = point_accelerations(robot, q, v, np.zeros(robot.nv), points).reshape(-1)
+    rows = independent_rows(_jacobian(robot, q, points), -velocity_products)
     vdot, forces = elimination(robot, q, rows, tau - bias_forces(robot, q, v, wrenches))
     vdot = finite(robot, "the contact dynamics", vdot)
     return ContactDynamics(vdot, (rows.combinations @ forces).reshape(-1, 3))
@@ -96,7 +97,7 @@ def contact_inverse_dynamics(
     """
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     required = inverse_dynamics(robot, q, v, vdot, wrenches)
-    J = _jacobian(robot, q, contacts)
+    J = _jacobian(robot, q, _points(robot, contacts))
     rows = independent_rows(J[:, : robot.base.nv].T, required[: robot.base.nv])
     if not len(rows.L) or not len(J):
         return ContactInverseDynamics(required, np.zeros((len(contacts), 3)))
@@ -109,15 +110,11 @@ def contact_inverse_dynamics(
     return ContactInverseDynamics(required - J.T @ forces, forces.reshape(-1, 3))
 
 
-def _jacobian(robot: Robot, q: Array, contacts: Sequence[str]) -> Array:
-    """Return J, (3 n, nv), from v to the velocities of the contact points, world axes."""
-    known = [contact.name for contact in robot.contacts]
-    points = [robot.contact(known_name("contact point", name, known)) for name in contacts]
-    rows = [point_jacobian(robot, q, point.link, point.position)[3:] for point in points]
-    return np.concatenate([np.zeros((0, robot.nv)), *rows])
+def _points(robot: Robot, contacts: Sequence[str]) -> list[tuple[str | int, Array]]:
+    """Return (index of the link, position (3,), [m], link axes) of contact points."""
+    return [(point.link, point.position) for point in map(robot.contact, contacts)]
 
 
-def _velocity_products(robot: Robot, q: Array, v: Array, contacts: Sequence[str]) -> Array:
-    """Return Jdot v, (3 n,), [m/s^2], world axes."""
-    points = [(point.link, point.position) for point in map(robot.contact, contacts)]
-    return point_accelerations(robot, q, v, np.zeros(robot.nv), points).reshape(-1)
+def _jacobian(robot: Robot, q: Array, points: Sequence[tuple[str | int, Array]]) -> Array:
+    """Return J, (3 n, nv), from v to the velocities of the points, world axes."""
+    return np.concatenate([np.zeros((0, robot.nv)), *(point_jacobian(robot, q, *point)[3:] for point in points)])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from legged.arguments import Numbers, array
+from legged.arguments import Numbers, array, whole
 from legged.checked import checked
 from legged.dynamics.arguments import Wrenches, body_wrenches, read
 from legged.dynamics.frames import Frame, frame_acceleration, frame_pose, frame_twist, resolve_frame
@@ -120,6 +120,7 @@ class Noise:
         sizes = self.density, self.bias, self.walk
         if not (np.isfinite(sizes).all() and min(sizes) >= 0.0):
             raise DefinitionError(f"noise must be finite and not negative, got density, bias and walk {sizes}")
+        whole("seed", self.seed, least=0)
 
     def on(self, times: Any, readings: Any) -> Array:
         """Return readings with the error added, (T, ...), in the unit of the readings.

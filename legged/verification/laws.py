@@ -223,13 +223,8 @@ def flight_drift(robot: Robot, q: Array, v: Array) -> FlightDrift:
     energy = kinetic + [potential_energy(robot, y[:nq]) for y in states]
     fallen = np.outer(times, np.concatenate([np.zeros(3), robot.mass * robot.gravity]))
     each = np.array([momentum(robot, y[:nq], y[nq:]) for y in states]) - fallen
-    each = each[:, _free(robot)]
+    each = each[:, {"fixed": [], "planar": [1, 3, 5]}.get(robot.base.kind, list(range(6)))]
     return FlightDrift(_drift(energy[:, None], kinetic.max()), _drift(each, np.abs(each).max(initial=0.0)))
-
-
-def _free(robot: Robot) -> list[int]:
-    """Return the components of momentum that only gravity changes."""
-    return {"fixed": [], "planar": [1, 3, 5]}.get(robot.base.kind, list(range(6)))
 
 
 def _drift(values: Array, size: float) -> float:

@@ -8,7 +8,7 @@ import controllers
 import legged
 import robots
 from legged.algorithms.velocity_gains import velocity_gains
-from legged.errors import ArgumentError, LeggedError
+from legged.errors import ArgumentError, LeggedError, SingularError
 
 
 def pendulum(*lengths):
@@ -131,3 +131,12 @@ def test_wrong_arguments_are_named():
             call()
     with pytest.raises(ArgumentError, match="passive joint"):
         velocity_gains(robot, q, action={"joint0": 1.0}, passive=["joint0"])
+
+
+def test_undetermined_impulses_and_angles_are_named():
+    robot = robots.spatial_quadruped()
+    foot = robot.contacts[0].name
+    with pytest.raises(SingularError, match=f"contacts '{foot}', '{foot}' have dependent constraints"):
+        velocity_gains(robot, robot.neutral(), [foot, foot])
+    with pytest.raises(SingularError, match="at the center of the support"):
+        velocity_gains(robot, robot.neutral(), [foot], support=legged.center_of_mass(robot, robot.neutral()))

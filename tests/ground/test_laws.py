@@ -126,8 +126,9 @@ def test_paper_ground_of_another_robot_follows_its_mass():
     assert ground.normal.stiffness == pytest.approx(210.0 * robot.mass)
     assert ground.normal.damping == pytest.approx(20.0 * np.sqrt(210.0) * robot.mass)
     assert ground.friction.viscosity == pytest.approx(0.6 * 210.0 * robot.mass)
-    with pytest.raises(DefinitionError, match="pass a robot"):
-        paper_ground("centipede")
+    for name in ("centipede", "small biped"):
+        with pytest.raises(DefinitionError, match="pass a robot"):
+            paper_ground(name)
 
 
 @pytest.mark.parametrize("law", ["azad-featherstone", "hunt-crossley", "kelvin-voigt"])
@@ -265,6 +266,7 @@ def test_a_robot_without_contact_points_feels_no_ground():
         lambda: PaperNormal(1e3, np.nan),
         lambda: AxisFriction(-0.1, 1.0),
         lambda: BristleFriction(0.5, 0.0, 1.0),
+        lambda: HuntCrossley(1e4, 0.1).rest_penetration(-1.0),
     ],
 )
 def test_laws_without_sense_are_refused(make):

@@ -75,5 +75,5 @@ def test_a_free_body_connected_to_the_world_cannot_have_a_fixed_base(tmp_path):
     q = closed.robot.neutral()
     q[6] = 1.0
     assert np.abs(loops.residual(closed, q)).max() < 1e-12
-    with pytest.raises(FileError, match="'chain' holds the robot to the world, but base='fixed'"):
+    with pytest.raises(FileError, match="'chain' fixes the robot to the world, but base='fixed'"):
         loops.load(path, base="fixed")

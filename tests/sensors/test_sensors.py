@@ -7,7 +7,7 @@ import controllers
 import legged
 import robots
 from legged import Frame, sensors
-from legged.errors import DefinitionError, ShapeError, UnknownNameError
+from legged.errors import ArgumentError, DefinitionError, ShapeError, UnknownNameError
 from legged.ground import realistic_ground
 from legged.ground.ground import contact_wrenches
 
@@ -77,6 +77,8 @@ def test_noise_has_the_densities_it_was_given():
     assert not np.array_equal(white, sensors.Noise(density=0.02, seed=1).on(times, np.zeros((8000, 3))))
     with pytest.raises(DefinitionError, match="finite and not negative"):
         sensors.Noise(density=-1.0)
+    with pytest.raises(ArgumentError, match="seed must be at least 0"):
+        sensors.Noise(seed=-1)
     with pytest.raises(ShapeError, match="as many increasing times"):
         sensors.Noise().on(times[:5], np.zeros((6, 3)))
 

@@ -20,8 +20,6 @@ from legged.robot.robot import Robot
 from legged.spatial import Array
 from legged.taylor import derivatives, moving
 
-_RESULT = "the derivative of the forward dynamics"
-
 
 class ForwardDerivatives(NamedTuple):
     """Derivatives of the acceleration, (nv, nv) each, row i for vdot[i].
@@ -63,7 +61,8 @@ def of_forward_dynamics(robot: Robot, q: Array, v: Array, tau: Array, wrenches: 
     if base_terms is not None:
         by_q[:6, :6] -= base_terms[0]
         by_v[:6, :6] -= base_terms[1]
-    return ForwardDerivatives(*(finite(robot, _RESULT, d) for d in (by_q, by_v, factors.inverse())))
+    result = "the derivative of the forward dynamics"
+    return ForwardDerivatives(*(finite(robot, result, d) for d in (by_q, by_v, factors.inverse())))
 
 
 def inverse_inertia(robot: Robot, q: Array) -> Array:
@@ -78,7 +77,7 @@ def inverse_inertia(robot: Robot, q: Array) -> Array:
     Source: Featherstone 2005 and 2010, see `legged.algorithms.sparse.sparsity`.
     """
     (q,) = read(robot, q=q)
-    return finite(robot, _RESULT, InertiaFactors.of(robot, q).inverse())
+    return finite(robot, "the inverse of the inertia matrix", InertiaFactors.of(robot, q).inverse())
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ its slides first.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from legged.dynamics.arguments import read
 from legged.dynamics.frames import Frame, ResolvedFrame, resolve_frame
 from legged.dynamics.sweeps import outward
 from legged.moving_coordinates import cross_motion
-from legged.robot.body import Body
 from legged.robot.robot import Robot
 from legged.spatial import Array, Rotation, Transform, Translation, cross, join
 
@@ -80,7 +79,7 @@ def axis_motion(links: Links, q: Array, v: Array, vdot: Array, gravity: bool = T
         else:
             t, a = links.X[k] @ motion.t[body.parent], links.X[k] @ motion.a[body.parent]
         axes = []
-        for entries in _axis_entries(robot, body):
+        for entries in _BASE_AXES[robot.base.kind] if body.parent < 0 else (body.v,):
             S = links.h[k][:, entries.start - body.v.start : entries.stop - body.v.start]
             rate = S @ v[entries]
             psid = map_columns(cross_motion, t, S)
@@ -92,10 +91,6 @@ def axis_motion(links: Links, q: Array, v: Array, vdot: Array, gravity: bool = T
         motion.t.append(t)
         motion.a.append(a)
     return motion
-
-
-def _axis_entries(robot: Robot, body: Body) -> Sequence[slice]:
-    return _BASE_AXES[robot.base.kind] if body.parent < 0 else (body.v,)
 
 
 def map_columns(operation: Callable[[Array, Array], Array], t: Array, S: Array) -> Array:

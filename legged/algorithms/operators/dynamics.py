@@ -9,7 +9,7 @@ from legged.algorithms.links import base_bias, links_at
 from legged.algorithms.operators.operator import Operator
 from legged.algorithms.operators.spatial_operators import Points, SpatialOperators
 from legged.dynamics.arguments import Wrenches, body_wrenches, finite, read
-from legged.dynamics.kinematics import point_twist_rates
+from legged.dynamics.kinematics import on_bodies, point_twist_rates
 from legged.dynamics.passive import friction_forces, spring_forces
 from legged.dynamics.sweeps import outward
 from legged.moving_coordinates import cross_force, cross_motion
@@ -90,7 +90,7 @@ def tip_mobility(operators: SpatialOperators, points: Points) -> Array:
     """
     S = operators
     B = S.B(points).matrix()
-    bodies = [_body(S.robot, link) for link, _ in points]
+    bodies = [k for k, _ in on_bodies(S.robot, points)]
     at = {k: B[6 * k : 6 * k + 6] for k in bodies}
     A, Omega = _mobilities(S, bodies)
     blocks = [
@@ -101,10 +101,6 @@ def tip_mobility(operators: SpatialOperators, points: Points) -> Array:
         for m, i in enumerate(bodies)
     ]
     return mirror(np.block(blocks)) if blocks else np.zeros((0, 0))
-
-
-def _body(robot: Robot, link: str | int) -> int:
-    return (robot.link(link) if isinstance(link, str) else robot.links[link]).body
 
 
 def _mobilities(S: SpatialOperators, ends: list[int]) -> tuple[dict[int, Array], dict[int, Array]]:

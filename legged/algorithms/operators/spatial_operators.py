@@ -19,7 +19,7 @@ from legged.algorithms.articulated import refuse_followers
 from legged.algorithms.linear_algebra import solve_rows
 from legged.algorithms.operators.operator import Operator, identity
 from legged.dynamics.arguments import read
-from legged.dynamics.kinematics import motion
+from legged.dynamics.kinematics import motion, on_bodies
 from legged.dynamics.sweeps import inward, outward, transforms
 from legged.errors import DefinitionError
 from legged.robot.body import Body
@@ -59,7 +59,9 @@ class SpatialOperators:
             return scatter_add(self.robot, [self.axes(body).T @ self._block(f, body) for body in self.robot.bodies])
 
         def spread(rates: Array) -> Array:
-            return np.concatenate([self._relative_twist(body, rates) for body in self.robot.bodies])
+            return np.concatenate(
+                [self.axes(body) @ rates[body.v] if body.nv else np.zeros(6) for body in self.robot.bodies]
+            )
 
         return Operator(self.robot.nv, self._size, project, spread, "H")
 
@@ -138,7 +140,7 @@ class SpatialOperators:
             points: (link, position (3,) [m] in link axes). Each has six entries, [n; f] or [omega; velocity of the
                 point], in world axes.
         """
-        located = [self._locate(link, np.asarray(point)) for link, point in points]
+        located = [(k, self._motion.rotation[k], r) for k, r in on_bodies(self.robot, points)]
 
         def gather(f: Array) -> Array:
             parts = [np.zeros(6) for _ in self.robot.bodies]
@@ -251,9 +253,6 @@ class SpatialOperators:
     def _block(self, x: Array, body: Body) -> Array:
         return x[6 * body.index : 6 * body.index + 6]
 
-    def _relative_twist(self, body: Body, rates: Array) -> Array:
-        return self.axes(body) @ rates[body.v] if body.nv else np.zeros(6)
-
     def _block_diagonal(self, name: str, blocks: list[Array]) -> Operator:
         """Return a symmetric memoryless operator."""
 
@@ -302,9 +301,3 @@ class SpatialOperators:
     @cached_property
     def _motion(self):
         return motion(self.robot, self.q)
-
-    def _locate(self, link: str | int, point: Array) -> tuple[int, Array, Array]:
-        """Return (body, its rotation to the world, the point in body axes) of a point in link axes."""
-        placed_link = self.robot.link(link) if isinstance(link, str) else self.robot.links[link]
-        k = placed_link.body
-        return k, self._motion.rotation[k], placed_link.position + placed_link.rotation @ point
