@@ -16,7 +16,7 @@ from legged.contact.rigid import Rigid
 from legged.dynamics.frames import frame_pose
 from legged.dynamics.inverse import inverse_dynamics
 from legged.dynamics.kinematics import point_jacobian
-from legged.errors import DefinitionError, ShapeError, UnknownNameError
+from legged.errors import DefinitionError, ShapeError
 from legged.ground.ground import Ground
 from legged.robot.robot import Robot
 from legged.rotations import euler_matrix, rotation_error
@@ -146,17 +146,14 @@ class OperationalSpaceControl(GaitLaw):
             DefinitionError: There are no tasks, the feet cannot hold a floating base, or feet stand on a fixed base.
         """
         law, memory = super().start(robot, ground, q, v)
-        known = {contact.name: contact for contact in robot.contacts}
-        for name in self.standing:
-            if name not in known:
-                raise UnknownNameError("contact point", name, known)
+        standing = [robot.contact(name) for name in self.standing]
         if not self.tasks:
             raise DefinitionError("operational-space control needs a task: a PointTask or a PoseTask")
         for task in self.tasks:
             robot.link(task.link)
             if np.shape(task.path(0.0)) != (3,):
                 raise ShapeError(f"the path of {task.link!r} must give (3,), [m], got {np.shape(task.path(0.0))}")
-        law = replace(law, _feet=tuple((known[name].link, known[name].position) for name in self.standing))
+        law = replace(law, _feet=tuple((contact.link, contact.position) for contact in standing))
         n0 = robot.base.nv
         if n0 == 0 and law._feet:
             raise DefinitionError(f"robot {robot.name!r} has a fixed base; `standing` must be empty")

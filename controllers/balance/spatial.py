@@ -1,7 +1,7 @@
 """Balance of a spatial robot on a point whose only motors bend a constant-velocity joint: model and controller.
 
 The joint is bent by theta; the bending plane contains both shafts, and its direction in the leg is phi. At each instant
-the motion of the joint is the sum of bending in this plane and of swivelling out of it, with the angular velocities
+the motion of the joint is the sum of bending in this plane and of swiveling out of it, with the angular velocities
 
     theta'  about n, the normal of the bending plane,       omega_s = 2 sin(theta / 2) phi'  about s, in it,
 
@@ -13,7 +13,7 @@ it,
 where H and X are the blocks of the inertia matrix and of the Jacobian of c for the three rotations about the support
 and the joint's rates, and T gives these rates from [theta'; omega_s]. If the links are symmetric about their shafts,
 the posture is its own mirror image in the bending plane. The horizontal components along n and s then separate:
-bending is the planar balance of Featherstone, and swivelling has a plant of the same form,
+bending is the planar balance of Featherstone, and swiveling has a plant of the same form,
 
     theta' = Y1 L_n + Y2 L_n'',      omega_s = Y1 L_s + Y2 L_s'' + Y3,
 
@@ -57,10 +57,10 @@ class BendSwivelState(NamedTuple):
 
     Attributes:
         bend: State of the bending motion: q2 is theta, [rad], positive in the direction `axes[0]`.
-        swivel: State of the swivelling motion: q2 is phi, [rad], and q2_rate is 2 sin(theta / 2) phi', [rad/s].
+        swivel: State of the swiveling motion: q2 is phi, [rad], and q2_rate is 2 sin(theta / 2) phi', [rad/s].
         momentum: Angular momentum about the support, (3,), [kg m^2/s], world axes.
         axes: Horizontal unit vectors along n and s, about which bend and swivel balance, (2, 3), world axes.
-        coupling: Velocity gains of bending on the balance of swivelling and vice versa, (2,), [m]; zero if the posture
+        coupling: Velocity gains of bending on the balance of swiveling and vice versa, (2,), [m]; zero if the posture
             is symmetric about the bending plane.
         across: Twice the sine of half the bend out of the direction phi; zero unless the joint is nearly straight,
             where phi is the direction of the command.
@@ -118,7 +118,7 @@ class BendSwivelBalance:
 
     The robot has a fixed base, a quaternion ball joint and a constant-velocity joint outward of it. The ball joint is
     the support, a point without friction: it has no motor and transmits no moment, also about the vertical. The links
-    may have any mass and shape; if each is symmetric about its shaft, bending and swivelling decouple.
+    may have any mass and shape; if each is symmetric about its shaft, bending and swiveling decouple.
 
     Attributes:
         robot: The robot.
@@ -144,11 +144,6 @@ class BendSwivelBalance:
         definition = self.robot.joints[1].definition
         assert isinstance(definition, ConstantVelocity)
         return definition
-
-    @property
-    def _start(self) -> Array:
-        """Axes of the joint's frame in the axes of the leg, (3, 3)."""
-        return next(c.start.rotation for c in self.robot.connections if c.joint is self._joint)
 
     @property
     def weight(self) -> float:
@@ -259,7 +254,8 @@ class BendSwivelBalance:
         (q,) = read(self.robot, q=q)
         definition, (a, b) = self._joint, q[4:]
         first, second = (stage.axis for stage in definition.stages[:2])
-        joint = at.R @ self._start @ np.stack([first, second, np.cross(first, second)], axis=1)
+        start = next(c.start.rotation for c in self.robot.connections if c.joint is definition)
+        joint = at.R @ start @ np.stack([first, second, np.cross(first, second)], axis=1)
         ca, cb, sa, sb = np.cos(a), np.cos(b), np.sin(a), np.sin(b)
         w = np.stack([sa * cb, sb])  # along n, sin(theta / 2) long
         share = _STRAIGHT**3 / (_STRAIGHT**2 + w @ w)  # of the command, which gives n where the joint is straight
@@ -287,7 +283,7 @@ def inverse(A: Array) -> Array:
 @checked
 @dataclass(frozen=True, eq=False)
 class BendSwivelControl:
-    """Balance by bending and swivelling, each by the four-term law of planar balance in its own horizontal direction.
+    """Balance by bending and swiveling, each by the four-term law of planar balance in its own horizontal direction.
 
         L_n''' = -k_dd L_n'' - k_d L_n' - k_L (L_n - L_0) - k_q (theta - theta_u)
         L_s''' = -k_dd L_s'' - k_d L_s' - k_L (L_s - L_0) - k_q e

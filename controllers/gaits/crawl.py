@@ -14,7 +14,7 @@ from controllers.gaits.leg import Leg, paper_quadruped
 from legged import taylor
 from legged.checked import checked
 from legged.dynamics.kinematics import center_of_mass
-from legged.errors import DefinitionError
+from legged.errors import DefinitionError, ShapeError
 from legged.robot.robot import Robot
 
 Array = np.ndarray
@@ -158,6 +158,8 @@ class Crawl(Gait):
         """Position of the base's origin during the swing of each phase of the cycle, (phases, 2), [m]."""
         n = len(self.order)
         offsets = np.array(self.mass_offset or ((0.0, 0.0),) * n)
+        if offsets.shape != (n, 2):
+            raise ShapeError(f"mass_offset must be ({n}, 2), one (x, y) for each leg, got shape {offsets.shape}")
         stances = np.array([leg.stance for leg in self.geometry])
         rows = []
         for cycle_phase, swinging in enumerate(self.order):

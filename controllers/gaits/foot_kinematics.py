@@ -98,7 +98,7 @@ class FootKinematics:
             ReachError: The targets are out of reach, or no solution is near the start; `residual` is the remaining
                 distance, [m].
         """
-        targets = self._table(targets)
+        targets = self._table("targets", targets)
         angles = np.array(start, dtype=float)
         if angles.shape != (self.robot.nj,):
             raise ShapeError(f"start must be ({self.robot.nj},), one entry per joint coordinate, got {angles.shape}")
@@ -143,7 +143,7 @@ class FootKinematics:
             DefinitionError: The points do not determine the joint rates: a leg is redundant or stretched.
             ReachError: No joint rates give these velocities, or no joint accelerations these accelerations.
         """
-        velocities, accelerations = self._table(velocities), self._table(accelerations)
+        velocities, accelerations = self._table("velocities", velocities), self._table("accelerations", accelerations)
         J, q = self.jacobian(angles), self._state(angles)
         scale = max(1.0, float(np.abs(J).max(initial=0.0)))
         missing = len(self.active) - np.linalg.matrix_rank(J, tol=_RANK_TOLERANCE * scale)
@@ -159,14 +159,14 @@ class FootKinematics:
         second[self.active] = _solve_exactly(J, accelerations - bias)
         return rates, second
 
-    def _table(self, values: Mapping[str, Any] | Array) -> Array:
+    def _table(self, what: str, values: Mapping[str, Any] | Array) -> Array:
         if isinstance(values, Mapping):
             rows: Any = [values[arguments.known_name("point", name, values)] for name in self.names]
         else:
             rows = values
-        table = arguments.array("values of points", rows)
+        table = arguments.array(what, rows)
         if table.shape != (len(self.names), 3):
-            raise ShapeError(f"targets must be ({len(self.names)}, 3), one row per point, got shape {table.shape}")
+            raise ShapeError(f"{what} must be ({len(self.names)}, 3), one row per point, got shape {table.shape}")
         return table
 
 

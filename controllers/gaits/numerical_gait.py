@@ -71,7 +71,7 @@ class NumericalGait:
         self.home = home_of(robot, gait.hip_height).angles if home is None else np.array(home, dtype=float)
         if self.home.shape != (robot.nj,):
             raise ShapeError(f"home must be ({robot.nj},), one entry per joint coordinate, got {self.home.shape}")
-        self._row = owners
+        self._owners = owners
         self._places = self._kinematics.positions(self.home)
         soles = [self._places[[owner == row for owner in owners]] for row in range(len(legs))]
         lowest = [float(points[:, 2].min()) for points in soles]
@@ -158,7 +158,7 @@ class NumericalGait:
         """Return the planned positions of the contact points, (points, 3), [m], base axes, at time t of a phase."""
         base, feet = self.gait.plan(taylor.time(t), phase)
         moved, _, _ = taylor.derivatives([[foot[i] - base[i] for i in range(3)] for foot in feet])
-        return self._places + moved[self._row]
+        return self._places + moved[self._owners]
 
     def _fit(self, phase: int, a: float, b: float, tolerance: float) -> Array:
         """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a step."""

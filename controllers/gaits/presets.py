@@ -17,8 +17,6 @@ from legged.dynamics.kinematics import center_of_mass
 from legged.errors import DefinitionError
 from legged.robot.robot import Robot
 
-Array = np.ndarray
-
 
 @checked
 def paper_walk(printed: bool = False) -> Walk:
@@ -122,10 +120,6 @@ def suited(kind: type[Gait], robot: Robot, *, home: Home | None = None, **given:
     scaled = {"period": period * np.sqrt(h / gravity), "stride": stride * h, "clearance": clearance * h}
     scaled |= {"hip_height": h, "gravity": gravity}
     if "pendulum_height" in {field.name for field in fields(kind)}:
-        scaled["pendulum_height"] = home.base_height + _mass_height(robot, home.angles)
+        mass = center_of_mass(robot, np.concatenate([robot.base.neutral(), home.angles]))
+        scaled["pendulum_height"] = home.base_height + float(mass[2])
     return NumericalGait(kind(**{**scaled, **chosen}), robot, home.angles)
-
-
-def _mass_height(robot: Robot, angles: Array) -> float:
-    """Return the height of the center of mass over the origin of a level base, [m], at joint positions (nj,)."""
-    return float(center_of_mass(robot, np.concatenate([robot.base.neutral(), angles]))[2])

@@ -13,7 +13,7 @@ from controllers.gaits.foot_kinematics import FootKinematics
 from controllers.gaits.gait import Gait, check_joints, level_state
 from controllers.gaits.leg import Leg, paper_biped
 from controllers.gaits.leg_detection import LegChain, joint_axes, leg_chains
-from legged.arguments import Numbers
+from legged.arguments import Numbers, number
 from legged.checked import checked, checked_arguments
 from legged.dynamics.kinematics import center_of_mass, link_poses
 from legged.errors import NotFiniteError, ReachError, ShapeError
@@ -134,9 +134,11 @@ def home_of(robot: Robot, hip_height: float | None = None) -> Home:
         The posture. It is computed once for each robot and hip height; its array is read-only.
 
     Raises:
-        DefinitionError: The robot has no legs, or has ball joints.
+        DefinitionError: The robot has no legs, or has ball joints. ArgumentError: The hip height is not positive.
         ReachError: No posture within the joint limits has this hip height.
     """
+    if hip_height is not None:
+        number("hip_height", hip_height, "m", above=0.0)
     known = _HOMES.setdefault(robot, {})
     if hip_height not in known:
         known[hip_height] = _searched_home(robot, hip_height)
@@ -205,10 +207,6 @@ class _Search:
     def _rows(self, leg: LegChain) -> list[int]:
         return [self.feet.names.index(name) for name in leg.contacts]
 
-    def _free(self, leg: LegChain) -> Array:
-        columns = np.array(leg.columns)
-        return columns[self.upper[columns] > self.lower[columns]]
-
     def _starts(self, leg: LegChain, angles: Array) -> list[Array]:
         starts = []
         for hip, knee in product((_BEND, -_BEND), (2 * _BEND, -2 * _BEND)):
@@ -219,7 +217,8 @@ class _Search:
 
     def _from(self, leg: LegChain, start: Array, shift: float) -> tuple[Array, float, float]:
         """Return (joint positions, distance of the sole from its target [m], sum of the joints' absolute positions)."""
-        rows, free = self._rows(leg), self._free(leg)
+        rows, columns = self._rows(leg), np.array(leg.columns)
+        free = columns[self.upper[columns] > self.lower[columns]]
         target_x = leg.hip[0] + shift
         weights = np.where(np.isin(free, leg.pitch_columns), _PITCH_WEIGHT, _WEIGHT)
 

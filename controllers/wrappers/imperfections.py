@@ -25,7 +25,7 @@ _MODULUS, _MULTIPLIER = 2147483647.0, 48271.0  # of the random numbers; products
 @checked
 @dataclass(frozen=True, eq=False)
 class SensorNoise(SampledWrapper):
-    """A law that sees the robot's state with constant errors (biases) and random errors (noise).
+    """A law that receives the robot's state with constant errors (biases) and random errors (noise).
 
     The errors are normally distributed, independent of each other, and constant between the sample times k / frequency.
     Each of the four fields is one number for every joint, (nj,) for the joints, or (nv,) for base and joints in the
@@ -90,12 +90,12 @@ class SensorNoise(SampledWrapper):
 
     def _fitted(self, robot: Robot) -> tuple[Self, Array]:
         names = ("position", "velocity", "position_bias", "velocity_bias")
-        fitted = replace(self, **{k: _generalized(k, getattr(self, k), robot, k.endswith("bias")) for k in names})
+        fitted = replace(self, **{k: _per_rate(k, getattr(self, k), robot, k.endswith("bias")) for k in names})
         states = np.random.SeedSequence(int(self.seed)).generate_state(2 * robot.nv, np.uint32)
         return fitted, np.concatenate([1.0 + states % (int(_MODULUS) - 1), np.zeros(2 * robot.nv)])
 
 
-def _generalized(name: str, value: Gain, robot: Robot, signed: bool) -> Array:
+def _per_rate(name: str, value: Gain, robot: Robot, signed: bool) -> Array:
     """Return a value for each entry of v, (nv,), from one number or (nj,) for the joints, or (nv,).
 
     Args:

@@ -25,7 +25,7 @@ _MARGIN = 1e-6  # [s], by which switch times are asked beyond the time at which 
 
 
 Selection = Callable[[Any, Any, Array, Array, Array], Any]
-"""A function (current, t, q, v, wrenches) -> index of the law to use, a NumPy formula."""
+"""A function (current, t, q, v, wrenches) -> number of the law to use, from 0, a NumPy formula."""
 
 
 @checked
@@ -42,11 +42,11 @@ class SwitchedLaw:
     Attributes:
         laws: The laws.
         when: Increasing times, [s], one fewer than laws, at which the next law takes over; or a function
-            (current, t, q, v, wrenches) -> number of the law, evaluated at the start of each fixed time step.
+            (current, t, q, v, wrenches) -> number of the law, from 0, evaluated at the start of each fixed time step.
 
     Raises:
         DefinitionError: The times do not fit the laws; or laws are chosen by the state, and their references jump at
-            different times.
+            different times, or the function returns a number without a law (of numbers only).
     """
 
     laws: Sequence[ControllerLike | CommandedFunction]
@@ -103,6 +103,10 @@ class SwitchedLaw:
         """
         if callable(self.when):
             now = np.stack([1.0 * self.when(memory[0], t, q, v, wrenches)])
+            if not isinstance(now[0], Expression) and not -0.5 < now[0] < len(self.laws) - 0.5:
+                raise DefinitionError(
+                    f"`when` must return the number of a law, 0 to {len(self.laws) - 1}, got {now[0]}"
+                )
             memory = np.concatenate([now, memory[1:]])
 
         def value(law: Any, phase: Any, memory: Array) -> Array:

@@ -227,6 +227,12 @@ def test_laws_that_the_state_chooses_keep_their_memories_as_laws_chosen_by_time_
     assert np.all(np.abs(by_time[[10, 25]]) > 1e-3)  # [N m]
 
 
+def test_a_choice_without_a_law_is_refused():
+    laws = [lambda t, q, v, wrenches: np.zeros(2)] * 2
+    with pytest.raises(DefinitionError, match="the number of a law, 0 to 1, got 2"):
+        legged.simulate(hopper(), SwitchedLaw(laws, lambda now, t, q, v, wrenches: 2.0), until=0.01, integrator=EULER)
+
+
 def test_the_state_chooses_only_between_laws_that_jump_together():
     gaits = controllers.Walk(period=0.5), controllers.Walk(period=0.4)
     law = SwitchedLaw([controllers.ComputedTorque(gait) for gait in gaits], lambda now, t, q, v, wrenches: now)

@@ -89,6 +89,8 @@ class PlanarController:
             arguments.number("limit", self.limit, "N m", above=0.0)
         for name in self.others:
             arguments.known_name("joint", name, [joint.name for joint in self.model.robot.joints])
+            if self.model.contact is None and name == self.model.robot.joints[0].name:
+                raise ArgumentError(f"joint {name!r} is the pivot, which has no motor; others must name other joints")
 
     @property
     def _known(self) -> PlanarBalance:

@@ -120,7 +120,7 @@ class HoppingControl:
             robot: The robot. ground: The ground. q: Initial configuration, (nq,). v: Initial velocity, (nv,).
 
         Raises:
-            DefinitionError: The robot has more than one joint.
+            DefinitionError: The robot has more than one joint, or balances on a pivot instead of a contact point.
         """
         if len(self.model.direction) != 1 or self.model.contact is None:
             raise DefinitionError("a hop needs a robot on a planar base with one joint and a contact point")
@@ -134,7 +134,7 @@ class HoppingControl:
             wrenches: Not used, (n_links, 6). memory: The memory, (5,).
         """
         now = memory[0]
-        balance = self._balance(t, q, v, memory)
+        balance = PlanarBalanceControl(self.model, lambda time: self._command(time, memory), preview=False)(t, q, v)[3]
         tracking = self._tracking(t, q, v, memory)
         return np.concatenate([np.zeros(3), np.stack([where(now < LAUNCH - 0.5, balance, tracking)])])
 
@@ -183,11 +183,6 @@ class HoppingControl:
         plan = self.plan
         down = quintic(t - memory[1], plan.crouch_time, plan.stance, 0.0, plan.crouch, 0.0)[0]
         return where(memory[0] > CROUCH - 0.5, down, plan.stance + 0.0 * t)
-
-    def _balance(self, t: Any, q: Array, v: Array, memory: Array) -> Any:
-        """Return the torque of the balance controller, [N m]."""
-        control = PlanarBalanceControl(self.model, lambda time: self._command(time, memory), preview=False)
-        return control(t, q, v)[3]
 
     def _tracking(self, t: Any, q: Array, v: Array, memory: Array) -> Any:
         """Return the torque that tracks the trajectory of launch and flight, [N m]."""

@@ -144,11 +144,6 @@ class PlanarBalance:
         return self.robot.mass - (self.robot.bodies[0].moments.mass if self.contact is None else 0.0)
 
     @property
-    def _fixed_moment(self) -> Array:
-        """First moment of the fixed base's mass, (3,), [kg m], world axes."""
-        return self.robot.bodies[0].moments.h if self.contact is None else np.zeros(3)
-
-    @property
     def joint_columns(self) -> slice:
         """The entries of v that belong to joints with motors."""
         return slice(self.robot.base.nv if self.contact is not None else 1, self.robot.nv)
@@ -260,8 +255,10 @@ class PlanarBalance:
         Args:
             q: Configuration, (nq,).
         """
-        support = np.zeros(3) if self.contact is None else frame_pose(self.robot, q, self.contact).position
-        return (self.robot.mass * center_of_mass(self.robot, q) - self._fixed_moment) / self.mass - support
+        robot, fixed, support = self.robot, self.robot.bodies[0].moments.h, np.zeros(3)
+        if self.contact is not None:
+            fixed, support = np.zeros(3), frame_pose(robot, q, self.contact).position
+        return (robot.mass * center_of_mass(robot, q) - fixed) / self.mass - support
 
     def balanced(self, positions: Array) -> Array:
         """Return the configuration, (nq,), with the center of mass above the support, for given joint positions.

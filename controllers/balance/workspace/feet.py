@@ -8,7 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from legged.errors import DefinitionError, UnknownNameError
+from legged.arguments import known_name
+from legged.errors import DefinitionError
 from legged.robot.base import PlanarBase
 from legged.robot.inertia import Inertia
 from legged.robot.robot import Robot
@@ -83,8 +84,7 @@ def feet_of(robot: Robot, names: Sequence[str] | None = None) -> tuple[StanceFoo
     else:
         known = [*(robot.links[foot.link].name for foot in feet), *(foot.name for foot in feet)]
         for name in names:
-            if name not in known:
-                raise UnknownNameError("foot", name, dict.fromkeys(known))
+            known_name("foot", name, dict.fromkeys(known))
         chosen = tuple(foot for foot in feet if foot.name in names or robot.links[foot.link].name in names)
     if not chosen:
         raise DefinitionError(f"robot {robot.name!r} has no feet to stand on; add contact points to links or name some")

@@ -21,9 +21,10 @@ from controllers.balance.workspace.set_point import (
     standing_configuration,
 )
 from controllers.law import check_foot_support
+from legged.arguments import known_name
 from legged.checked import checked
 from legged.contact.rigid import Rigid
-from legged.errors import DefinitionError, UnknownNameError
+from legged.errors import DefinitionError
 from legged.ground.ground import Ground
 from legged.robot.configuration import read
 from legged.robot.placement import vector3
@@ -66,6 +67,7 @@ class WorkspaceBalance:
         big_base: Mass that represents the ground at each foot, in units of the trunk's inertia.
         exact: Whether feet are exactly fixed, in place of `big_base`; see `constrain_feet`.
         limits: Limits of foot forces and torques. The law then runs in Python and cannot be compiled.
+        touch: Contact force above which a foot stands if the stance is "measured", in units of the robot's weight.
 
     Source:
         Wendlandt 1997; default values are the paper's, section 4.
@@ -153,8 +155,7 @@ class WorkspaceBalance:
     def _weights(self, feet: Sequence[StanceFoot]) -> Array:
         given = dict(self.weights or {})
         for name in given:
-            if name not in {foot.name for foot in feet}:
-                raise UnknownNameError("standing foot", name, [foot.name for foot in feet])
+            known_name("standing foot", name, [foot.name for foot in feet])
         return np.concatenate([_foot_weights(foot, given.get(foot.name, 1.0)) for foot in feet])
 
     def _control_point(self, robot: Robot) -> Array:

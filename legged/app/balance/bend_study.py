@@ -1,4 +1,4 @@
-"""A spatial robot on a point that straightens, crouches and reorients by bending and swivelling: table and figures."""
+"""A spatial robot on a point that straightens, crouches and reorients by bending and swiveling: table and figures."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class History(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class BendSwivelStudy:
-    """Runs of scenarios with the controller of bending and swivelling.
+    """Runs of scenarios with the controller of bending and swiveling.
 
     Attributes:
         scenarios: The scenarios. step: Time step, [s]. sample: Time between samples, [s].
@@ -214,7 +214,7 @@ class BendSwivelStudy:
             "Plane and leg turned: about the vertical, in the world. Off closed form: of the plane, by the ratio of "
             "the inertias.",
         )
-        return Table("Bending and swivelling", (*header, *others), tuple(rows), notes, left=1)
+        return Table("Bending and swiveling", (*header, *others), tuple(rows), notes, left=1)
 
     def figure(self, scenario: Scenario) -> Figure:
         """Return the history of a run: bend, swivel, center of mass, momentum, azimuths, torques.

@@ -1,4 +1,4 @@
-"""Bending and swivelling: what the study's runs, its comparison with a universal joint and its figures show."""
+"""Bending and swiveling: what the study's runs, its comparison with a universal joint and its figures show."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Bending and swivelling of a spatial robot on a point: plants, decoupling, laws of momentum, commands followed."""
+"""Bending and swiveling of a spatial robot on a point: plants, decoupling, laws of momentum, commands followed."""
 
 from functools import cache
 
@@ -87,19 +87,19 @@ def test_momentum_its_derivatives_and_both_plants_along_a_driven_motion(robot, s
 
 
 @pytest.mark.parametrize("direction", [0.3, 0.9])
-def test_bending_and_swivelling_do_not_disturb_each_other_if_the_links_are_symmetric(direction):
+def test_bending_and_swiveling_do_not_disturb_each_other_if_the_links_are_symmetric(direction):
     state = MODEL.state(MODEL.balanced(1.2, direction), np.zeros(5), direction)
     assert np.abs(state.coupling).max() < 1e-15
     assert min(abs(state.bend.gain), abs(state.swivel.gain)) > 0.01
 
 
-def test_a_load_on_one_side_couples_bending_and_swivelling():
+def test_a_load_on_one_side_couples_bending_and_swiveling():
     model = BendSwivelBalance(asymmetric_robot())
     assert np.abs(model.state(model.balanced(1.2, 0.3), np.zeros(5), 0.3).coupling).max() > 1e-3
 
 
 @pytest.mark.parametrize("bend", [0.6, 1.5, 2.2])
-def test_steady_swivelling_turns_the_bending_plane_by_the_ratio_of_the_inertias(bend):
+def test_steady_swiveling_turns_the_bending_plane_by_the_ratio_of_the_inertias(bend):
     """L about the vertical is zero: I_zz psi' = -(J_leg e_leg,z + J_trunk e_trunk,z) spin, with equal spins of both."""
     q, spin = MODEL.balanced(bend, 0.4), 1.3
     R, _ = legged.link_poses(ROBOT, q)

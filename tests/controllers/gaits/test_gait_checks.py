@@ -13,7 +13,7 @@ from controllers import Balanced, ComputedTorque, Crawl, NumericalGait, Stand, T
 from controllers.gaits.gait import KNEE_MARGIN
 from controllers.suited_law import servo_gains
 from legged.app import selection
-from legged.errors import DefinitionError, ReachError
+from legged.errors import ArgumentError, DefinitionError, ReachError, ShapeError
 from legged.ground import realistic_ground
 
 
@@ -193,3 +193,20 @@ def test_a_standing_posture_has_all_points_of_a_sole_at_its_depth():
     with pytest.raises(ReachError, match=r"cannot stand 0.7 m under its hip .* residual 0.2 m") as caught:
         controllers.home_of(telescope(), 0.7)
     assert caught.value.residual == pytest.approx(0.2)
+
+
+@pytest.mark.parametrize("hip_height", [0.0, -0.3])
+def test_a_hip_height_must_be_positive(hip_height):
+    with pytest.raises(ArgumentError, match="hip_height must be positive"):
+        controllers.home_of(robots.spatial_quadruped(), hip_height)
+
+
+def test_a_crawl_needs_a_mass_offset_for_each_leg():
+    with pytest.raises(ShapeError, match=r"mass_offset must be \(4, 2\)"):
+        Crawl(mass_offset=((0.0, 0.0),)).check()
+
+
+def test_messages_of_foot_kinematics_name_the_argument():
+    kinematics = controllers.FootKinematics(robots.spatial_quadruped(), ["leg1_foot"])
+    with pytest.raises(ShapeError, match=r"velocities must be \(1, 3\)"):
+        kinematics.rates(np.full(12, 0.3), {"leg1_foot": (0.0, 0.0)}, {"leg1_foot": (0.0, 0.0, 0.0)})
