@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from controllers.gaits.leg_detection import joint_axes
 from controllers.gaits.standing import Home, home_of
 from controllers.locomotion.gait.footsteps import FootstepLaw, plane_of
 from controllers.locomotion.gait.schedule import ContactSchedule, contact_schedule, foot_rows
@@ -29,6 +30,8 @@ from legged.spatial import Array
 
 _BIPED_HIPS = 0.85
 """Height of the hips of standing robots with two legs, relative to the length of a leg."""
+_BEND = 0.2
+"""Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
 
 
 @checked
@@ -110,7 +113,7 @@ class Locomotion:
         steps = FootstepLaw(stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)))
         inertia = _inertia(robot, q)
         legs = _leg_inertias(robot, q, feet)
-        planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, gravity, JointLimits.of(robot))
+        planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, gravity, _limits(robot, home, q))
         schedules = self._schedules(robot, stances, planner.time_unit)
         return StartedLocomotion(
             robot, home, planner, steps, schedules, self.command, self.rate, self.friction, self.clearance, self.terrain
@@ -149,6 +152,33 @@ def _feet(robot: Robot, home: Home, q: Array) -> tuple[tuple[Foot, ...], Array]:
         feet.append(Foot(chain.link, sole, contacts, (points - sole) @ rotation.T, rotation, chain.columns))
         places.append(origins[chain.link] + rotation @ sole)
     return tuple(feet), np.array(places)
+
+
+def _limits(robot: Robot, home: Home, q: Array) -> JointLimits:
+    """Return the limits of the joints, with knees that stay on the side to which they bend at q.
+
+    The knee is the second pitch joint of a leg. At a straight leg its motion does not change the distance from the hip
+    to the end of the shank, and beyond it, in a range that some knees have, a leg that is to become shorter bends to
+    the wrong side and stays at the end of this range.
+    """
+    limits = JointLimits.of(robot)
+    lower, upper = limits.lower.copy(), limits.upper.copy()
+    rotations, origins = link_poses(robot, q)
+    for leg, foot in zip(home.legs, _feet(robot, home, q)[1], strict=True):
+        if len(leg.pitch_columns) < 2:
+            continue
+        axes = {axis.column: axis for axis in joint_axes(robot, leg.link, rotations, origins)}
+        hip, knee, *ankles = (axes[column] for column in leg.pitch_columns)
+        thigh, shank = knee.origin - hip.origin, (ankles[0].origin if ankles else foot) - knee.origin
+        along = np.eye(3) - np.outer(knee.direction, knee.direction)
+        bend = float(np.arctan2(knee.direction @ np.cross(thigh, shank), thigh @ along @ shank))
+        straight = q[robot.base.nq + knee.column] - bend
+        least = min(_BEND, 0.5 * abs(bend))
+        if bend > 0.0:
+            lower[knee.column] = max(lower[knee.column], straight + least)
+        else:
+            upper[knee.column] = min(upper[knee.column], straight - least)
+    return replace(limits, lower=lower, upper=upper)
 
 
 def _inertia(robot: Robot, q: Array) -> Array:

@@ -10,13 +10,15 @@ import numpy as np
 
 from legged import arguments
 from legged.checked import checked
+from legged.compiler.ir import where
 from legged.errors import ShapeError
 from legged.spatial import Array
 
 ACCELERATION = 0.15
 """Largest change of the commanded velocity, [g]."""
 ACCELERATION_ON_TWO = 0.05
-"""The same for two feet, [g]. A robot that stands on two accelerates as far as its center of pressure moves back."""
+"""The same for two feet, away from zero, [g]. A robot that stands on two accelerates as far as its center of pressure
+moves back; one that walks decelerates by the places of its feet."""
 _YAW_ACCELERATION = 0.2  # [g / h]
 _CLIMB, _PITCH = 0.2, 0.3  # [sqrt(g h)], [sqrt(g / h)], largest rates of the commanded height and pitch
 
@@ -96,10 +98,12 @@ def limited_command(
         height: Height h of the center of mass of the standing robot, [m].
         gravity: Magnitude g, [m/s^2].
         dt: Time step, [s].
-        acceleration: Largest change of the velocity, [g].
+        acceleration: Largest change of the velocity away from zero, [g]; towards zero it is `ACCELERATION`.
     """
     g, h = gravity, height
-    rates = [acceleration * g, acceleration * g, _YAW_ACCELERATION * g / h]
-    rates += [_CLIMB * np.sqrt(g * h), _PITCH * np.sqrt(g / h)]
+    rates = [
+        where((a - b) * b < 0.0, ACCELERATION, acceleration) * g for a, b in zip(wanted[:2], last[:2], strict=True)
+    ]
+    rates += [_YAW_ACCELERATION * g / h, _CLIMB * np.sqrt(g * h), _PITCH * np.sqrt(g / h)]
     pairs = zip(wanted, last, rates, strict=True)
     return np.stack([b + np.minimum(np.maximum(a - b, -r * dt), r * dt) for a, b, r in pairs])

@@ -11,16 +11,23 @@ from oracles.urdfs import all_urdfs
 
 import legged
 import robots
+from benchmarks.locomotion.endurance import endurance_table
+from benchmarks.locomotion.walkers import walkers
 from controllers import Command, ContactSchedule, Locomotion
+from controllers.gaits.leg_detection import joint_axes
 from controllers.locomotion.gait.footsteps import Sway, plane_of
 from controllers.locomotion.gait.schedule import GaitState
 from controllers.locomotion.motion import BodyReference
 from controllers.locomotion.torques.tasks import WholeBodyModel
+from controllers.locomotion.velocity_command import limited_command
+from legged.dynamics.kinematics import link_poses
 from legged.errors import DefinitionError
 from legged.ground import Slope, Stairs
 
 FILES = all_urdfs()
 STEP = legged.TimeStepping(2e-3)
+KNEES_BEYOND = ("g1_29dof_rev_1_0.urdf", "solo12.urdf")
+"""Files with knees that bend beyond a straight leg."""
 needs_files = pytest.mark.skipif(not FILES, reason="example-robot-data is not installed")
 
 
@@ -222,6 +229,51 @@ def test_the_momentum_of_a_body_over_its_feet_is_that_of_its_rotation_and_of_its
     moving = -planner.leg_inertias.sum(axis=0) @ body  # of a body that moves over feet at rest
     about = moving - np.cross([0.0, 0.0, planner.pivot], robot.mass * body)
     assert np.abs(about[:2]).max() < 0.1 * np.abs(moving[:2]).max()
+
+
+def test_knees_bend_by_a_fifth_of_a_radian_at_least():
+    """The length of a leg is even in the angle of its knee from the straight leg, and decreases to both sides."""
+    for name in ("spatial_biped", "spatial_quadruped", *(name for name in FILES if name.endswith(KNEES_BEYOND))):
+        robot = legged.load(FILES[name]) if "/" in name else getattr(robots, name)()
+        law = Locomotion("stand")
+        started, _ = law.start(robot, None, *law.initial_state(robot))
+        limits, home = started.planner.limits, started.home
+        for leg, foot in zip(home.legs, started.planner.feet, strict=True):
+            knee = leg.pitch_columns[1]
+            sign = np.sign(home.angles[knee])
+            end = limits.lower[knee] if sign > 0.0 else limits.upper[knee]
+
+            def length(angle, knee=knee, leg=leg, foot=foot, home=home, robot=robot):
+                q = np.concatenate([robot.neutral()[: robot.base.nq], home.angles])
+                q[robot.base.nq + knee] = angle
+                rotations, origins = link_poses(robot, q)
+                axes = {axis.column: axis.origin for axis in joint_axes(robot, leg.link, rotations, origins)}
+                ends = [*(axes[k] for k in leg.pitch_columns), origins[leg.link] + rotations[leg.link] @ foot.sole]
+                return np.linalg.norm(ends[2] - ends[0])
+
+            assert length(end) == pytest.approx(length(end - 0.4 * sign), abs=1e-6)  # [m]
+            assert length(end) < length(end - 0.2 * sign) - 1e-4
+
+
+def test_a_command_decreases_faster_than_it_increases():
+    fast, slow = 0.15 * 9.81 * 0.01, 0.05 * 9.81 * 0.01  # [m/s]
+    for wanted, last, change in (
+        (1.0, 0.0, slow),
+        (0.0, 1.0, -fast),
+        (-1.0, 0.5, -fast),
+        (0.0, -1.0, fast),
+        (-1.0, 0.0, -slow),
+    ):
+        command = limited_command(np.full(5, wanted), np.full(5, last), 0.7, 9.81, 0.01, 0.05)
+        np.testing.assert_allclose(command[:2], last + change)
+
+
+@pytest.mark.slow
+@needs_files
+def test_g1_walks_for_a_minute_with_a_push_every_three_seconds():
+    walks, pushes = endurance_table(walkers(["G1"])).rows[0][3:]
+    assert int(walks.split("/")[0]) >= 7
+    assert int(pushes.split("/")[0]) > 0.98 * int(pushes.split("/")[1])
 
 
 @pytest.mark.slow
