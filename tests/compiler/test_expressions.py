@@ -9,6 +9,7 @@ import pytest
 
 from legged.compiler import Expression, count, record
 from legged.compiler.ir import ExpressionArray, where
+from legged.compiler.ir.operations import evaluate
 from legged.compiler.ir.tracer import Tracer
 from legged.errors import TraceError
 
@@ -117,6 +118,24 @@ def test_functions_of_one_number_agree_with_numpy(name):
         scalar, entries = record(lambda x: (function(x), function(np.stack([x, 0.5]))), {"x": ()}).evaluate(x)
         assert scalar == pytest.approx(function(x), rel=1e-15)
         assert entries == pytest.approx(function(np.array([x, 0.5])), rel=1e-15)
+
+
+OUTSIDE = (
+    *(("sinh", (-1e3,)), ("sinh", (1e3,)), ("exp", (1e3,)), ("sin", (np.inf,)), ("log", (0.0,)), ("log", (-1.0,))),
+    *(("floor", (-np.inf,)), ("floor", (np.nan,))),
+    *(("power", (-10.0, 309.0)), ("power", (0.0, -1.0)), ("power", (-1.0, 0.5))),
+)
+
+
+@pytest.mark.parametrize("name, values", OUTSIDE)
+def test_values_outside_of_the_domain_of_a_function_are_those_of_numpy(name, values):
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(evaluate(name, *values), getattr(np, name)(*values))
+
+
+def test_infinite_powers_can_be_traced():
+    graph = record(lambda x: (x**np.inf, x**-np.inf), {"x": ()})
+    assert graph.evaluate(0.5) == (0.0, np.inf) and graph.evaluate(2.0) == (np.inf, 0.0)
 
 
 @pytest.mark.parametrize("name", BINARY)

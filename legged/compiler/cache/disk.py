@@ -36,7 +36,7 @@ CODE, GRAPH, MESH, DRAFT = ".o", ".graph", ".mesh", ".draft"
 """Suffixes of machine code, of graphs, of meshes for pictures, and of files that are being written."""
 _MAGIC = b"legged cache 3\n"
 _DRAFT_AGE = 24 * 3600.0
-"""Age of a draft from which on the process that wrote it is taken to have ended, [s]."""
+"""Age above which a draft is deleted, [s]: the process that wrote it is assumed to have ended."""
 
 
 def folder() -> Path:
@@ -70,7 +70,7 @@ def _generation() -> str:
 
 @compiler_pass("cache folder")
 def file_name(suffix: str, *key: str) -> str | None:
-    """Return the name of the file for a key, None if there cannot be one since the running code is not known."""
+    """Return the name of the file for a key, None if the sources of the running code are not known."""
     environment = _environment()
     if environment is None:
         return None

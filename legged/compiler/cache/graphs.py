@@ -70,7 +70,7 @@ def cached_graph(
     graph = _read(file)
     if graph is None:
         graph = trace()
-        if file and file == _file_name(function, robot, shapes):  # tracing has changed neither
+        if file and file == _file_name(function, robot, shapes):  # tracing has changed neither function nor robot
             _write(file, graph)
     return graph
 

@@ -200,14 +200,10 @@ class _Serializer:
             raise UnknownContentError(f"{x!r} does not belong to this project")
         self._out.append(f"named {key}")
 
-    def _graph(self, x: Any) -> None:
-        """Write a graph of networkx."""
-        self._sequence("graph", (x.graph, list(x.nodes.items()), list(x.edges.items())))
-
     def _instance(self, x: Any) -> None:
         kind = type(x)
         if f"{kind.__module__}.{kind.__qualname__}" == "networkx.classes.digraph.DiGraph":
-            self._graph(x)
+            self._sequence("graph", (x.graph, list(x.nodes.items()), list(x.edges.items())))
             return
         name = _class_name(kind)
         if name is None:
@@ -218,7 +214,7 @@ class _Serializer:
             return
         if isinstance(x, tuple):
             self._sequence("items", tuple.__iter__(x))
-        slots, properties = _layout(kind)
+        slots, properties = _slots_and_cached_properties(kind)
         attributes = getattr(x, "__dict__", {})
         if slots:
             attributes = {**attributes, **{name: getattr(x, name) for name in slots if hasattr(x, name)}}
@@ -267,7 +263,7 @@ def _class_name(kind: type) -> str | None:
 
 
 @cache
-def _layout(kind: type) -> tuple[tuple[str, ...], dict[str, Callable[[Any], Any]]]:
+def _slots_and_cached_properties(kind: type) -> tuple[tuple[str, ...], dict[str, Callable[[Any], Any]]]:
     """Return the names of a class's slots, and the functions that compute its cached properties."""
     members = {name: member for base in reversed(kind.__mro__) for name, member in vars(base).items()}
     slots = tuple(name for name, member in members.items() if isinstance(member, types.MemberDescriptorType))

@@ -1,5 +1,5 @@
-"""Export of a graph as C99: one function without loops or variables that outlive a call, which needs no library but
-<math.h>. Tables that it reads are constant arrays.
+"""Export of a graph as C99: one function without loops or static variables, which needs only the library <math.h>.
+Lookup tables are constant arrays.
 
 The function takes a pointer for each argument and each result; arrays are contiguous and row-major:
 
@@ -88,6 +88,8 @@ def identifier(name: str) -> str:
 
 
 class _Exporter:
+    """Writes the header and the source of a graph."""
+
     def __init__(self, graph: Graph, name: str, real: str, meanings: Mapping[str, str]):
         self.name, self.real, self.meanings, self.element = name, real, meanings, _PRECISIONS[real]
         self.graph = add_quaternion_checks(graph, self.element.epsilon)

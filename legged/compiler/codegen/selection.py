@@ -20,12 +20,12 @@ from legged.compiler.passes.quaternion_checks import add_quaternion_checks
 from legged.compiler.passes.simplify import simplify
 
 OUTLINE_NODES, OUTLINE_ALWAYS_NODES = 10_000, 15_000
-"""For one state, a graph with more nodes than the first is outlined where that leaves less than three quarters of its
-operations to compile: it then runs faster than straight-line code and compiles several times faster. A graph with more
-nodes than the second is always outlined, because straight-line code takes seconds to compile."""
+"""For one state, a graph with more nodes than the first number is outlined if its templates have less than three
+quarters of its operations: it then runs faster than straight-line code and compiles several times faster. A graph with
+more nodes than the second number is always outlined, because straight-line code takes seconds to compile."""
 OUTLINE_BATCH_NODES = 20_000
-"""For a batch, a graph with more nodes is outlined. Both kernels are equally fast here; below, the outlined kernel is
-slower by up to a tenth, and far above it is faster."""
+"""For a batch, a graph with more nodes is outlined. At this size both kernels are equally fast; for smaller graphs the
+outlined kernel is slower by up to a tenth, and for much larger ones it is faster."""
 
 SINGLE_STATE = "legged_single_state"
 """`int64 legged_single_state(real *const *arrays)` runs the kernel for one state, see `scalar`."""
@@ -100,8 +100,8 @@ def _module(writer: scalar.KernelWriter, width: int, lines: Iterable[str]) -> st
 def body_writer(loop: Loop, width: int) -> scalar.KernelWriter:
     """Return the writer of the body of a loop.
 
-    Factoring can make alike segments of a large graph differ, for example in signs. The graph is then not simplified if
-    that leaves less than three quarters of the operations to compile.
+    Factoring can make alike segments of a large graph differ, for example in signs. The graph is therefore not
+    simplified if its templates have less than three quarters of the operations of those of the simplified graph.
     """
     name = loops.body_symbol(loop)
     writer = kernel_writer(simplify(loop.body), width, name)

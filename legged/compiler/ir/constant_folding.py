@@ -207,7 +207,7 @@ def power(x: Number, n: Number) -> Number:
         return 1.0
     if n == 0.5:
         return sqrt(x)
-    if n == int(n) and n <= 64.0:
+    if n <= 64.0 and n == int(n):
         half = power(x, float(n // 2)) if n > 1.0 else 1.0
         return multiply(multiply(half, half), x) if n % 2.0 else multiply(half, half)
     return operation("power", x, n)

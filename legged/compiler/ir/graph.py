@@ -44,7 +44,7 @@ class UnitQuaternion(NamedTuple):
 
 @dataclass(frozen=True)
 class Graph:
-    """A function of arrays without branches: inputs, operations in topological order, outputs.
+    """A traced function of arrays: inputs, operations in topological order without branches, and outputs.
 
     For i < `input_size`, value i is entry i of the inputs, flattened and concatenated; above that it is the result of
     `nodes[i - input_size]`. Every node contributes to a result, and no two nodes are equal.
@@ -54,7 +54,7 @@ class Graph:
         nodes: The operations, arguments before uses.
         outputs: Shape of each output array.
         results: The entries of the outputs, flattened and concatenated.
-        rebuild: Puts output arrays into the structure that the function returns.
+        rebuild: Converts output arrays to the structure that the function returns; see `pytree`.
         unit_quaternions: Quaternions among the inputs whose norm kernels check.
     """
 
@@ -151,7 +151,7 @@ class Graph:
         return checked
 
     def depth(self) -> int:
-        """Return the length of the critical path, the longest chain of operations that need each other's results.
+        """Return the length of the critical path, the longest chain of operations each of which uses the one before.
 
         A loop counts as one iteration.
         """
@@ -200,8 +200,8 @@ def _traced(function: Callable[..., Any], arguments: Sequence[Any]) -> Any:
         if "ufunc" not in str(error):
             raise
         raise TraceError(
-            f"NumPy cannot do this with traced values: {error}. Arrays that mix traced values and plain numbers want "
-            "np.stack or np.concatenate rather than np.array; of np.linalg only norm can be traced"
+            f"NumPy cannot do this with traced values: {error}. Build arrays that mix traced values and plain numbers "
+            "with np.stack or np.concatenate instead of np.array; of np.linalg only norm can be traced"
         ) from error
 
 

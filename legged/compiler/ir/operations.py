@@ -213,10 +213,9 @@ VECTOR_FUNCTION_OF = {"sin": "sincos", "cos": "sincos", "exp": "exp", "arctan": 
 
 
 def evaluate(name: str, *values: float) -> float:
-    """Return the value of an operation on plain numbers; NaN or infinity outside of its domain, as in hardware."""
+    """Return the value of an operation on plain numbers; NaN or infinity outside of its domain, as NumPy does."""
     try:
         return OPERATIONS[name].function(*values)
-    except ValueError:
-        return -math.inf if name == "log" and values[0] == 0.0 else math.nan
-    except OverflowError:
-        return math.inf
+    except (ValueError, OverflowError):  # raised by the functions of `math`, which have the same names in NumPy
+        with np.errstate(all="ignore"):
+            return float(getattr(np, name)(*values))

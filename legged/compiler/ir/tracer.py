@@ -14,13 +14,15 @@ from legged.compiler.ir.operations import CONDITIONS
 from legged.errors import TraceError
 
 _new = object.__new__
-"""Makes an expression; `_append` and `binary` set the attributes, in a third of the time that an `__init__` takes."""
+"""Creates an expression; `_append` and `binary` set its attributes, in a third of the time of an `__init__`."""
 
 
 @contextmanager
 def gc_paused() -> Iterator[None]:
-    """Disable the cyclic garbage collector; tracing makes many objects and drops few, and collections take a third
-    of its time."""
+    """Disable the cyclic garbage collector.
+
+    Tracing creates many objects and releases few; collections would take a third of its time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -33,8 +35,8 @@ def gc_paused() -> Iterator[None]:
 class Tracer:
     """Expressions in the order of construction, and a table that finds equal ones (hash-consing).
 
-    While `with tracer:` is open in a thread, the contexts of `annotations` label this tracer's operations. The garbage
-    collector is paused meanwhile. The tracer releases its expressions at the end.
+    Inside `with tracer:` the contexts of `annotations` of this thread label the operations of this tracer, and the
+    garbage collector is paused. The tracer releases its expressions at the end.
     """
 
     __slots__ = ("_gc_paused", "_outer", "label", "nodes", "table", "unit_quaternions")
@@ -67,7 +69,7 @@ class Tracer:
         return self._append("loop state", ())
 
     def node(self, operation: str, *arguments: Expression | float) -> Expression:
-        """Return the expression of an operation, the existing one if there is one."""
+        """Return the expression of an operation: the existing one, or a new one."""
         key = (operation, *[a.index if isinstance(a, Expression) else (a,) for a in arguments])  # 1.0 == 1
         found = self.table.get(key)
         if found is None:
@@ -75,7 +77,7 @@ class Tracer:
         return found
 
     def binary(self, operation: str, a: Expression, b: Expression) -> Expression:
-        """Return the same as `node` for an arithmetic operation on two expressions; a special case for speed."""
+        """Return the expression of an arithmetic operation on two expressions, as `node` does, in less time."""
         if b.tracer is not self:
             raise TraceError(MIXED_TRACES)
         table, key = self.table, (operation, a.index, b.index)
@@ -96,7 +98,7 @@ class Tracer:
         return made
 
     def multiple(self, c: float, x: Expression) -> Expression:
-        """Return c*x, as the negation of -c*x if that exists."""
+        """Return c*x; it is the negation of (-c)*x if that exists."""
         key = (c, x.index)
         found = self.table.get(key)
         if found is None:

@@ -40,7 +40,7 @@ def _square(x: Scalar) -> Scalar:
     return multiply(x, x)
 
 
-def _step(condition: Scalar) -> tuple[Scalar, Scalar]:
+def _select_partials(condition: Scalar) -> tuple[Scalar, Scalar]:
     """Return the derivatives of a choice between two operands: 1 and 0 where the condition holds, else 0 and 1."""
     return select(condition, 1.0, 0.0), select(condition, 0.0, 1.0)
 
@@ -78,8 +78,8 @@ PARTIALS: dict[str, Callable[..., tuple[Scalar, ...]]] = {
     "absolute": lambda y, a: (
         select(CONSTRUCTORS["less"](a, 0.0), -1.0, select(CONSTRUCTORS["less"](0.0, a), 1.0, 0.0)),
     ),
-    "maximum": lambda y, a, b: _step(CONSTRUCTORS["less"](b, a)),
-    "minimum": lambda y, a, b: _step(CONSTRUCTORS["less"](a, b)),
+    "maximum": lambda y, a, b: _select_partials(CONSTRUCTORS["less"](b, a)),
+    "minimum": lambda y, a, b: _select_partials(CONSTRUCTORS["less"](a, b)),
 }
 """The partial derivatives of each operation y = f(a, b) with respect to its operands, from y and the operands."""
 
@@ -115,9 +115,10 @@ def jacobian(function: Callable[..., Any], argument: str | int = 0, mode: str = 
         argument.shape, entry [i, j] being d result[i] / d argument[j], in the structure that `function` returns.
 
     Raises:
-        UnknownNameError: If `function` has no such argument. ArgumentError: for another mode, or if the argument is
-        no array when the function is called. TraceError: if `function` cannot be traced. SingularError: if the
-        Jacobian of plain numbers is not finite.
+        UnknownNameError: `function` has no such argument.
+        ArgumentError: Another mode; or, when the Jacobian is called, an argument that is no array.
+        TraceError: `function` cannot be traced.
+        SingularError: The Jacobian of plain numbers is not finite.
     """
     if not isinstance(mode, str) or mode not in MODES:
         raise ArgumentError(f"mode must be one of {', '.join(map(repr, MODES))}, got {mode!r}")
@@ -194,12 +195,13 @@ def _scalar(x: Any) -> Scalar:
 
 
 def _chosen(argument: str | int, arrays: dict[str, np.ndarray], given: dict[str, Any]) -> str:
+    """Return the name of the array argument of the derivative; raise ArgumentError if there is none."""
     if isinstance(argument, str):
         if argument not in arrays:
             raise ArgumentError(f"{argument} must be a number or an array, got {given.get(argument)!r}")
         return argument
     if not 0 <= argument < len(arrays):
-        raise ArgumentError(f"argument {argument} was asked for; the arguments that are arrays are {', '.join(arrays)}")
+        raise ArgumentError(f"there is no array argument {argument}; the array arguments are {', '.join(arrays)}")
     return list(arrays)[argument]
 
 
@@ -212,7 +214,7 @@ def _evaluated(node: Node, values: list[Scalar]) -> tuple[Scalar, list[Scalar]]:
 def _partials(node: Node, value: Scalar, operands: list[Scalar]) -> tuple[Scalar, ...]:
     """Return the partial derivative of a node with respect to each operand; 0.0 for the condition of a choice."""
     if node.operation == "select":
-        return 0.0, *_step(operands[0])
+        return 0.0, *_select_partials(operands[0])
     if node.operation == "power" and isinstance(node.arguments[1], float):  # no logarithm: the base may be negative
         base, exponent = operands
         return multiply(exponent, power(base, subtract(exponent, 1.0))), 0.0
@@ -225,7 +227,7 @@ def _partials(node: Node, value: Scalar, operands: list[Scalar]) -> tuple[Scalar
 
 @compiler_pass("differentiation")
 def _forward(graph: Graph, values: list[Scalar], wanted: range) -> list[list[Scalar]]:
-    """Return the rows of the Jacobian by forward mode: each value carries its derivatives by number of the input."""
+    """Return the rows of the Jacobian by forward mode: each value has its nonzero derivatives, by input."""
     slopes: list[dict[int, Scalar]] = [{i - wanted.start: 1.0} if i in wanted else {} for i in range(graph.input_size)]
     for node in graph.nodes:
         value, operands = _evaluated(node, values)
@@ -233,10 +235,9 @@ def _forward(graph: Graph, values: list[Scalar], wanted: range) -> list[list[Sca
         slope: dict[int, Scalar] = {}
         depends = [isinstance(a, int) and bool(slopes[a]) for a in node.arguments]
         if any(depends) and node.operation not in CONDITIONS:
-            if node.operation == "select":  # chosen as a whole, so that the side left out may be infinite
-                slope = _select_slopes(
-                    operands[0], *(slopes[a] if isinstance(a, int) else {} for a in node.arguments[1:])
-                )
+            if node.operation == "select":  # no product with 0 or 1, so that the side not selected may be infinite
+                a, b = (slopes[a] if isinstance(a, int) else {} for a in node.arguments[1:])
+                slope = {j: select(operands[0], a.get(j, 0.0), b.get(j, 0.0)) for j in a.keys() | b.keys()}
             else:
                 for a, use, partial in zip(node.arguments, depends, _partials(node, value, operands), strict=True):
                     if use and not _is_zero(partial):
@@ -246,10 +247,6 @@ def _forward(graph: Graph, values: list[Scalar], wanted: range) -> list[list[Sca
     none: dict[int, Scalar] = {}
     rows = [slopes[r] if isinstance(r, int) else none for r in graph.results]
     return [[row.get(j, 0.0) for j in range(len(wanted))] for row in rows]
-
-
-def _select_slopes(condition: Scalar, a: dict[int, Scalar], b: dict[int, Scalar]) -> dict[int, Scalar]:
-    return {j: select(condition, a.get(j, 0.0), b.get(j, 0.0)) for j in a.keys() | b.keys()}
 
 
 @compiler_pass("differentiation")

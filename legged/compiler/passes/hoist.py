@@ -6,7 +6,7 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 
-from legged.compiler.ir.graph import Graph, Node, Operand
+from legged.compiler.ir.graph import Graph, Node
 from legged.compiler.ir.operations import CONDITIONS
 from legged.compiler.ir.pass_times import compiler_pass
 from legged.compiler.ir.tracer import gc_paused
@@ -58,19 +58,18 @@ def _invariant_values(graph: Graph, invariant: Collection[str]) -> set[int]:
 
 
 def _variant_values(graph: Graph, invariant: set[int]) -> set[int]:
-    """Return the values to compute in the loop, among them the invariant conditions, as arrays hold no truth values."""
+    """Return the values to compute in the loop.
+
+    Invariant conditions are among them, since the array of invariant values holds no truth values.
+    """
     first, end = graph.input_size, graph.input_size + len(graph.nodes)
     variant = {i for i in range(end) if i not in invariant}
     for i in reversed(range(first, end)):
         if i in variant:
             for a in graph.nodes[i - first].arguments:
-                if type(a) is int and a in invariant and _is_condition(graph, a):
+                if type(a) is int and a >= first and a in invariant and graph.nodes[a - first].operation in CONDITIONS:
                     variant.add(a)
     return variant
-
-
-def _is_condition(graph: Graph, value: int) -> bool:
-    return value >= graph.input_size and graph.nodes[value - graph.input_size].operation in CONDITIONS
 
 
 def _preheader(graph: Graph, invariant: Collection[str], live_out: list[int]) -> Graph:
@@ -109,7 +108,7 @@ def _body(graph: Graph, variant: list[int], invariant: Collection[str], live_out
             inputs.append((name, (len(live_out),)))
             end, has_live_out = end + len(live_out), True
     nodes = _renumbered(graph, [i for i in variant if i >= graph.input_size], numbers, end)
-    results = tuple(_operand(r, numbers) for r in graph.results)
+    results = tuple([numbers[r] if isinstance(r, int) else r for r in graph.results])
     return replace(graph, inputs=tuple(inputs), nodes=nodes, results=results, unit_quaternions=())
 
 
@@ -121,7 +120,3 @@ def _renumbered(graph: Graph, values: list[int], numbers: dict[int, int], end: i
         nodes.append(Node(operation, tuple([numbers[a] if type(a) is int else a for a in arguments]), label))
         numbers[i] = k
     return tuple(nodes)
-
-
-def _operand(operand: Operand, numbers: dict[int, int]) -> Operand:
-    return numbers[operand] if isinstance(operand, int) else operand

@@ -67,14 +67,14 @@ def _fusible_products(graph: Graph) -> dict[int, list[int]]:
 
 
 _WINDOW, _WIDE_WINDOW = 16, 100
-"""Operations from which the next one is chosen; the wide window counts if all of the first have long to wait. A larger
-window spills more values."""
+"""Numbers of operations from which the next one is chosen; the wide window is used if all operations in the narrow one
+have to wait for their arguments longer than `_LATENCY`. A larger window spills more values."""
 _LATENCY = 4.0
 """Cycles from the issue of an operation to its result, in the processor model."""
 _DIVIDE_LATENCY = 24.0
-"""The same of a division, [cycles]."""
+"""Cycles from the issue of a division to its result, in the processor model."""
 _ISSUE_INTERVAL = 0.5
-"""Cycles between two operations, in the processor model."""
+"""Cycles between the issues of two operations, in the processor model."""
 
 
 @compiler_pass("scheduling")

@@ -24,13 +24,13 @@ from legged.compiler.ir.pass_times import compiler_pass
 _LEAF = -1
 """Key of a constant or of a value from outside of the module."""
 _ALIKE = (0.8, 0.6)
-"""Fractions of formulas that modules must have in common to share vectors: at first, and for those then left alone."""
+"""Fractions of common formulas above which modules share vectors: of all modules, then of those without a group."""
 _PACKABLE = frozenset({"add", "subtract", "multiply", "divide"})
 _MAX_NODES = 10_000
 """Size of the largest graph to vectorize; the memory for the dependences grows with the square of the size."""
 
 _new = tuple.__new__
-"""Makes a named tuple in half the time of its own constructor."""
+"""Creates a named tuple in half the time of its own constructor."""
 
 
 class Lane(NamedTuple):
@@ -87,7 +87,7 @@ def vectorize(graph: Graph, scheduled: Iterable[int], max_lanes: int) -> Vectori
 
     Args:
         graph: The graph.
-        scheduled: Nodes that are computed before: calls of elementary functions and their arguments.
+        scheduled: Nodes that are computed before the packs: calls of elementary functions and their arguments.
         max_lanes: The largest number of lanes of a vector.
     """
     if len(graph.nodes) > _MAX_NODES:

@@ -1,4 +1,4 @@
-"""The loop over the states of a batch, one block of as many states as a vector has lanes after the other.
+"""The loop over the states of a batch, block by block; a block has as many states as a vector has lanes.
 
     int64 legged_batch_loop(int64 first, int64 end, const Array *arrays, real *work)
 

@@ -21,6 +21,7 @@ from legged.compiler.passes.call_batching import Call, calls_by_function, functi
 from legged.compiler.passes.outline.templates import Bundle, BundleType, Section, Template
 
 _FOREVER = 1 << 60
+"""Time of the last use of a result."""
 _ALIGNMENT = 8
 """The arrays of calls begin at multiples of this many numbers."""
 
@@ -184,7 +185,7 @@ class Address(NamedTuple):
 
     Attributes:
         entry: Number of the entry in the row of a bundle; entry -1 is zero in all rows.
-        displacement: [bytes].
+        displacement: Distance from the offset in that entry to the operand, [bytes].
         layout: "contiguous" if the lanes lie side by side, "broadcast" if all lanes share one number, "gathered" if
             each lane has an entry of its own.
     """
@@ -206,7 +207,7 @@ class BundleTable:
     """
 
     def __init__(self, bundle_type: BundleType, bundles: Sequence[Bundle], plan: MemoryPlan, width: int):
-        """Make the table of all bundles of a type, `width` states being computed together."""
+        """Build the table of all bundles of a type for `width` states that are computed together."""
         lanes, word = bundle_type.lanes, plan.word
         self._lanes, self._word = lanes, word
         self._columns: list[np.ndarray] = []

@@ -1,8 +1,8 @@
 """Outline a large graph: write it as segments, each an instance of a template that alike segments share.
 
-The bodies of a robot perform the same operations on different numbers. A region of the graph (`regions`) is written
-with numbers of its own: its operands from outside, and its constants, both in order of first use. Regions that are
-equal when written so are segments of one template. Machine code is generated for templates, and a segment is a row in a
+The bodies of a robot perform the same operations on different numbers. The values of a region of the graph (`regions`)
+are renumbered: its operands from outside and its constants are counted in order of first use. Regions that are equal
+with these numbers are segments of one template. Machine code is generated for templates, and a segment is a row in a
 table of addresses and constants. The number of templates depends on how many kinds of bodies and neighborhoods a robot
 has, not on the number of bodies. The bodies at the ends of a chain have templates of their own, since zeros were folded
 there. Segments with a template of their own are joined to their neighbors, as nothing is gained by outlining them.
@@ -130,7 +130,7 @@ def _outlined(graph: Graph) -> list[tuple[list[Segment], list[int]]]:
 
 
 def _segments(graph: Graph, nodes: Sequence[int], templates: dict[Any, Template]) -> list[Segment]:
-    """Return the segments of some nodes, and add their templates to those of the other nodes."""
+    """Return the segments of some nodes, and add new templates to `templates`, which other nodes share."""
     segments = [_segment(graph, region, templates) for region in split_into_regions(graph, nodes)]
     instances = Counter(id(segment.template) for segment in segments)
     joined: list[Segment] = []
