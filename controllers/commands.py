@@ -121,7 +121,7 @@ class LiveCommand:
 
 
 class _LiveReadings:
-    """A live command as read by one run: past times keep the values that were read at them, also in the record."""
+    """A live command of one run: at past times it returns the values that were read then, also for the record."""
 
     def __init__(self, command: LiveCommand):
         self.command = command
@@ -162,7 +162,7 @@ class CommandedLaw:
         return self.law(t, q, v, wrenches, self.command(t))
 
     def switches(self, until: float) -> Any:
-        """Return the times before `until` at which the command jumps, if its source knows them, [s]."""
+        """Return the times before `until` at which the command jumps, [s]; none for a source without `switches`."""
         return _switches(self.command, until)
 
 
@@ -190,7 +190,7 @@ class CommandedPosture:
         return taylor.derivatives(list(self.command(taylor.time(t))))
 
     def switches(self, until: float) -> Any:
-        """Return the times before `until` at which the command jumps, if its source knows them, [s]."""
+        """Return the times before `until` at which the command jumps, [s]; none for a source without `switches`."""
         return _switches(self.command, until)
 
     def on(self, robot: Robot) -> Self:

@@ -45,6 +45,7 @@ class PointTask:
     gains: Pair = (400.0, 40.0)
 
     rows = (3, 4, 5)
+    orientation = None
 
     def acceleration(self, robot: Robot, t: Any, q: Array, twist: Array) -> Array:
         """Return the desired acceleration of the point, (3,), [m/s^2], world axes.
@@ -142,7 +143,7 @@ class OperationalSpaceControl(GaitLaw):
 
         Raises:
             UnknownNameError: The robot has no link or contact point of a name.
-            ShapeError: A path does not return three numbers.
+            ShapeError: A path or an orientation does not return three numbers.
             DefinitionError: There are no tasks, the feet cannot hold a floating base, or feet stand on a fixed base.
         """
         law, memory = super().start(robot, ground, q, v)
@@ -151,8 +152,11 @@ class OperationalSpaceControl(GaitLaw):
             raise DefinitionError("operational-space control needs a task: a PointTask or a PoseTask")
         for task in self.tasks:
             robot.link(task.link)
-            if np.shape(task.path(0.0)) != (3,):
-                raise ShapeError(f"the path of {task.link!r} must give (3,), [m], got {np.shape(task.path(0.0))}")
+            for what, path, unit in (("path", task.path, "m"), ("orientation", task.orientation, "rad")):
+                if path is not None and np.shape(path(0.0)) != (3,):
+                    raise ShapeError(
+                        f"the {what} of {task.link!r} must return (3,), [{unit}], got {np.shape(path(0.0))}"
+                    )
         law = replace(law, _feet=tuple((contact.link, contact.position) for contact in standing))
         n0 = robot.base.nv
         if n0 == 0 and law._feet:

@@ -136,7 +136,7 @@ class BendSwivelBalance:
             )
         if not self.robot.gravity.any():
             raise DefinitionError(
-                f"robot {self.robot.name!r} has no gravity, without which there is nothing to balance"
+                f"robot {self.robot.name!r} has no gravity; give it gravity, against which it can balance"
             )
 
     @property

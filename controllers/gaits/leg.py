@@ -61,6 +61,8 @@ class Leg:
         for what, given in (("signs", self.signs), ("columns", self.columns)):
             if given and len(given) != self.n_joints:
                 raise DefinitionError(f"leg {self.name!r} has {self.n_joints} joints, but {len(given)} {what}")
+        if set(self.signs) - {1, -1}:
+            raise DefinitionError(f"the signs of leg {self.name!r} must be 1 or -1, got {self.signs}")
         if self.offset and not self.abducts:
             raise DefinitionError(f"leg {self.name!r} has an offset but no abduction; put the offset into `hip`")
 

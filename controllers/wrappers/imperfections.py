@@ -181,7 +181,7 @@ class ActuatorLag(Wrapper):
     """Actuators that follow the commanded joint torques u with a first-order lag, tau' = (u - tau) / T, from tau = 0.
 
     The memory is tau, (nj,). Explicit integrators need time steps below T. In a `ZeroOrderHold` the lag would advance
-    by its whole period at once, so that it belongs around the hold.
+    by its whole period at once: put the lag around the hold.
 
     Attributes:
         law: Any controller.

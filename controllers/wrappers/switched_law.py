@@ -21,7 +21,7 @@ from legged.simulation.controller import CommandedFunction, Controller, Controll
 
 Array = np.ndarray
 _SAME_TIME = 1e-9  # [s]: times nearer than this are equal
-_MARGIN = 1e-6  # [s], by which switch times are asked beyond the time at which a law takes over
+_MARGIN = 1e-6  # [s], added to the time at which a law takes over when its earlier switch times are counted
 
 
 Selection = Callable[[Any, Any, Array, Array, Array], Any]

@@ -124,7 +124,8 @@ class Wrapper:
     @property
     def _plant(self) -> Robot:
         if self._robot is None:
-            raise DefinitionError(f"this {type(self).__name__} has no robot; use what start(robot, ...) returns")
+            kind = type(self).__name__
+            raise DefinitionError(f"this {kind} has no robot; use the wrapper that start(robot, ...) returns")
         return self._robot
 
 

@@ -1,6 +1,6 @@
 """The joint-space inertia matrix by the three methods of Walker and Orin 1982.
 
-Methods 1 and 2 find each column from the forces that a unit acceleration of one coordinate takes. Method 3 is the
+Methods 1 and 2 compute each column as the forces that a unit acceleration of one coordinate requires. Method 3 is the
 composite-rigid-body algorithm, equations (9) and (10) of Featherstone and Orin.
 """
 

@@ -105,7 +105,7 @@ class InverseKinematics:
             frames: Frames by names of the user's own, see `legged.Frame`.
 
         Raises:
-            ArgumentError: For kinds or weights that cannot be. UnknownNameError: for a name that the robot lacks.
+            ArgumentError: For invalid kinds or weights. UnknownNameError: For a name that the robot lacks.
         """
         self.robot = arguments.instance("robot", robot, Robot, "a legged.Robot")
         self.targets = dict(targets)
@@ -161,7 +161,7 @@ class InverseKinematics:
 
         Raises:
             ReachError: If no attempt meets the tolerance; `residual` holds the smallest error.
-            ShapeError, NotFiniteError: for a start or targets that are no numbers of the right shape.
+            ShapeError, NotFiniteError: For a start or targets that are no numbers of the right shape.
         """
         (q,) = read(self.robot, q=start)
         wanted = np.concatenate([part for _, part in self._wanted(values, batch=False)], axis=1)
@@ -202,7 +202,7 @@ class InverseKinematics:
             attempts, seed: As in `solve`, for the members that have not converged.
 
         Raises:
-            ShapeError, NotFiniteError: for starts or targets that are no numbers of the right shape, or whose numbers
+            ShapeError, NotFiniteError: For starts or targets that are no numbers of the right shape, or whose numbers
                 of members differ.
         """
         rows = np.atleast_2d(arguments.array("start", start))

@@ -58,7 +58,7 @@ def links_at(robot: Robot, q: Array, coordinates: str = "link") -> Links:
         coordinates: "link" or "absolute".
 
     Raises:
-        UnknownNameError: for other coordinates.
+        UnknownNameError: For other coordinates.
     """
     if coordinates not in COORDINATES:
         raise UnknownNameError("kind of coordinates", coordinates, COORDINATES)

@@ -78,7 +78,7 @@ def massive_bodies(
         any_inertia: Accept bodies with mass whose rotational inertia is singular.
 
     Raises:
-        DefinitionError: for joints that follow others, gyroscopic rotors, massless bodies that do not have exactly one
+        DefinitionError: For joints that follow others, gyroscopic rotors, massless bodies that do not have exactly one
             child, and singular rotational inertias unless `any_inertia`.
     """
     _refuse(robot, algorithm, any_inertia)

@@ -87,8 +87,8 @@ def velocity_gains(
         normal: Normal of the ground, a unit vector, (3,), world axes: where round feet touch.
 
     Raises:
-        ArgumentError: For an action of a passive joint. UnknownNameError: for names that the robot lacks.
-        SingularError: if the contacts cannot hold the robot, for example two that lie at the same place, and if the
+        ArgumentError: For an action of a passive joint. UnknownNameError: For names that the robot lacks.
+        SingularError: If the contacts cannot hold the robot, for example two that lie at the same place, and if the
             center of mass lies at the center of the support, where `angular` is undefined. Not for traced values.
     """
     (q,) = read(robot, q=q)

@@ -216,8 +216,8 @@ def match_joints(
         w_first: Whether the quaternion of a ball joint has its real part first in the other program.
 
     Raises:
-        UnknownNameError: a joint of the robot is missing in the program.
-        MismatchError: a joint of the program is missing in the robot or of a different type, or a floating base without
+        UnknownNameError: A joint of the robot is missing in the program.
+        MismatchError: A joint of the program is missing in the robot or of a different type, or a floating base without
             exactly one free joint.
     """
     return _Matcher(robot, program, tuple(joints), w_first).conversion(nq, nv)

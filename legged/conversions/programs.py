@@ -218,7 +218,7 @@ class RosConversion:
             odometry: `Odometry`, or (position, orientation x, y, z, w, linear, angular) with the axes of `Odometry`.
 
         Raises:
-            MismatchError: missing or unknown joints, or no odometry for a floating base.
+            MismatchError: Missing or unknown joints, or no odometry for a floating base.
         """
         order = self._order(joints.name)
         position, velocity = (_entries(joints, field, order) for field in ("position", "velocity"))
@@ -265,7 +265,7 @@ def ros(robot: Robot, names: Sequence[str] | None = None) -> RosConversion:
             of freedom has the names of its stages, as in an exported URDF.
 
     Raises:
-        UnknownNameError, MismatchError: names that are not exactly the joints of the robot, or a quaternion or free
+        UnknownNameError, MismatchError: Names that are not exactly the joints of the robot, or a quaternion or free
             joint, which a joint state cannot represent.
     """
     own = [*base_names(robot.base)] if robot.base.kind != "floating" else []

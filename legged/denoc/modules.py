@@ -21,7 +21,7 @@ Propagation = Callable[[int, int], Array]  # (k, j) -> A_(k,j) or its rate, (6, 
 @checked
 def gamma(robot: Robot, i: int) -> tuple[int, ...]:
     """Return gamma^i, the numbers of M_i and of all modules outward of it. Source: Shah, Saha, Dutt 2012, Figure 4."""
-    found = [i]
+    found = [_module_index(robot, "i", i)]
     for module in robot.modules[i + 1 :]:  # a child's number is above its parent's
         if module.parent in found:
             found.append(module.index)
@@ -31,6 +31,7 @@ def gamma(robot: Robot, i: int) -> tuple[int, ...]:
 @checked
 def xi(robot: Robot, i: int) -> tuple[int, ...]:
     """Return xi^i, the numbers of the children of M_i. Source: Shah, Saha, Dutt 2012, eq. (A.3)."""
+    i = _module_index(robot, "i", i)
     return tuple(module.index for module in robot.modules if module.parent == i)
 
 

@@ -83,7 +83,7 @@ def finite(robot: Robot, what: str, result: Array) -> Array:
     if result.dtype != object and not np.isfinite(result.astype(float)).all():
         raise SingularError(
             f"{what} of robot {robot.name!r} has no finite answer at this configuration: the inertia of some motion is "
-            f"zero (a gimbal-locked Euler base or joint, or aligned axes with massless links); "
-            f"legged.conditioning(robot, q) identifies the module"
+            f"zero (a gimbal-locked Euler base or joint, or aligned axes with massless links), for which "
+            f"legged.conditioning(robot, q) identifies the module, or constraints depend on each other"
         )
     return result

@@ -20,8 +20,8 @@ class JointWrenches(NamedTuple):
     """The wrench on each link from its parent through its joint, and its two parts; transmitted = active + constraint.
 
     Each is (n_links, 6), [n; f], [N m, N], about the link's origin in link axes, in the order of `robot.links`. The row
-    of the base is the wrench on it from outside the robot that is not in the argument `wrenches`: of the mount of a
-    fixed base, and of whatever drives another one.
+    of the base is the wrench on it from outside the robot that is not in the argument `wrenches`: that of the mount of
+    a fixed base, or that of the generalized forces on any other base.
 
     Attributes:
         transmitted: The whole wrench.
@@ -42,9 +42,9 @@ def joint_wrenches(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wren
         f_i  = I_i a_i + v_i x I_i v_i                       (5), with external wrenches f_i^x
         f_i^J = f_i - f_i^x + sum of f_j^J                   (6), (7), over the children j of link i
 
-    Fixed joints are joints here: their rows are the wrenches of welds and force sensors. The wrench does not include
-    what acts on both sides of the joint in its motion alone: `inverse_dynamics` is h^T f^J, (8), plus the forces of
-    friction, springs, armature and rotors. A gyroscopic rotor is carried by the parent link and loads it.
+    Fixed joints are joints here: their rows are the wrenches of welds and force sensors. `inverse_dynamics` is
+    h^T f^J, (8), plus the forces of friction, springs, armature and rotors, which act between the two links along the
+    motion of the joint and are not part of f^J. A gyroscopic rotor is carried by the parent link and loads it.
 
     Args:
         robot: The robot.

@@ -14,7 +14,7 @@ import numpy as np
 
 from legged.checked import checked
 from legged.compiler.ir import where
-from legged.ground.normal import _not_negative, _positive
+from legged.ground.normal import require_not_negative, require_positive
 
 Array = np.ndarray
 _TINY = 1e-280  # [m^2/s^2] or [N^2], makes the norm positive and differentiable at zero
@@ -86,8 +86,8 @@ class AxisFriction:
     memory = 0
 
     def __post_init__(self) -> None:
-        _not_negative(self, coefficient=self.coefficient)
-        _positive(self, viscosity=self.viscosity)
+        require_not_negative(self, coefficient=self.coefficient)
+        require_positive(self, viscosity=self.viscosity)
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
         """Return (-P atan(C_h v_i / P), (..., 2), [N], no rate); arguments as in `FrictionLaw.force`, tangent axes."""
@@ -117,8 +117,8 @@ class VectorFriction:
     memory = 0
 
     def __post_init__(self) -> None:
-        _not_negative(self, coefficient=self.coefficient)
-        _positive(self, viscosity=self.viscosity)
+        require_not_negative(self, coefficient=self.coefficient)
+        require_positive(self, viscosity=self.viscosity)
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
         """Return (force (..., 2), [N], no rate); see the class. Arguments as in `FrictionLaw.force`, tangent axes."""
@@ -160,8 +160,8 @@ class BristleFriction:
     memory = 2
 
     def __post_init__(self) -> None:
-        _not_negative(self, coefficient=self.coefficient)
-        _positive(self, stiffness=self.stiffness, damping=self.damping)
+        require_not_negative(self, coefficient=self.coefficient)
+        require_positive(self, stiffness=self.stiffness, damping=self.damping)
 
     def force(self, normal_force: Any, velocity: Array, memory: Array) -> tuple[Array, Array]:
         """Return (-f, zd), (..., 2) each, [N] and [m/s], tangent axes; see the class.

@@ -31,13 +31,15 @@ class NormalLaw(Protocol):
         ...
 
 
-def _positive(law: object, **values: float) -> None:
+def require_positive(law: object, **values: float) -> None:
+    """Raise DefinitionError with the name of a law and of a parameter that is not positive and finite."""
     for name, value in values.items():
         if not (np.isfinite(value) and value > 0.0):
             raise DefinitionError(f"{type(law).__name__}: {name} must be positive, got {value}")
 
 
-def _not_negative(law: object, **values: float) -> None:
+def require_not_negative(law: object, **values: float) -> None:
+    """Raise DefinitionError with the name of a law and of a parameter that is negative or not finite."""
     for name, value in values.items():
         if not (np.isfinite(value) and value >= 0.0):
             raise DefinitionError(f"{type(law).__name__}: {name} must not be negative, got {value}")
@@ -70,8 +72,8 @@ class PaperNormal:
     dead_band: float = 1e-5
 
     def __post_init__(self) -> None:
-        _positive(self, stiffness=self.stiffness, damping=self.damping, top_speed=self.top_speed)
-        _not_negative(self, dead_band=self.dead_band)
+        require_positive(self, stiffness=self.stiffness, damping=self.damping, top_speed=self.top_speed)
+        require_not_negative(self, dead_band=self.dead_band)
 
     @property
     def rebound_depth(self) -> float:
@@ -88,7 +90,7 @@ class PaperNormal:
 
     def rest_penetration(self, load: float) -> float:
         """Return load / K, [m]."""
-        _not_negative(self, load=load)
+        require_not_negative(self, load=load)
         return load / self.stiffness
 
     def __str__(self) -> str:
@@ -111,8 +113,8 @@ class KelvinVoigt:
     damping: float
 
     def __post_init__(self) -> None:
-        _positive(self, stiffness=self.stiffness)
-        _not_negative(self, damping=self.damping)
+        require_positive(self, stiffness=self.stiffness)
+        require_not_negative(self, damping=self.damping)
 
     def force(self, penetration: Any, rate: Any) -> Any:
         """Return max(0, K p + D pdot) for p > 0, else 0, [N]."""
@@ -121,7 +123,7 @@ class KelvinVoigt:
 
     def rest_penetration(self, load: float) -> float:
         """Return load / K, [m]."""
-        _not_negative(self, load=load)
+        require_not_negative(self, load=load)
         return load / self.stiffness
 
     def __str__(self) -> str:
@@ -147,8 +149,8 @@ class HuntCrossley:
     dissipation: float
 
     def __post_init__(self) -> None:
-        _positive(self, stiffness=self.stiffness)
-        _not_negative(self, dissipation=self.dissipation)
+        require_positive(self, stiffness=self.stiffness)
+        require_not_negative(self, dissipation=self.dissipation)
 
     def force(self, penetration: Any, rate: Any) -> Any:
         """Return max(0, K p^(3/2) (1 + (3/2) a pdot)), [N]."""
@@ -158,7 +160,7 @@ class HuntCrossley:
 
     def rest_penetration(self, load: float) -> float:
         """Return (load / K)^(2/3), [m]."""
-        _not_negative(self, load=load)
+        require_not_negative(self, load=load)
         return (load / self.stiffness) ** (2.0 / 3.0)
 
     def __str__(self) -> str:
@@ -185,8 +187,8 @@ class AzadFeatherstone:
     damping: float
 
     def __post_init__(self) -> None:
-        _positive(self, stiffness=self.stiffness)
-        _not_negative(self, damping=self.damping)
+        require_positive(self, stiffness=self.stiffness)
+        require_not_negative(self, damping=self.damping)
 
     def force(self, penetration: Any, rate: Any) -> Any:
         """Return max(0, sqrt(p) (K p + D pdot)), [N]."""
@@ -196,7 +198,7 @@ class AzadFeatherstone:
 
     def rest_penetration(self, load: float) -> float:
         """Return (load / K)^(2/3), [m]."""
-        _not_negative(self, load=load)
+        require_not_negative(self, load=load)
         return (load / self.stiffness) ** (2.0 / 3.0)
 
     def __str__(self) -> str:
@@ -225,7 +227,7 @@ def coefficient_of_restitution(law: NormalLaw, mass: float, speed: float) -> flo
         speed: u, speed of the impact, [m/s].
 
     Raises:
-        DefinitionError: for a mass or a speed that is not positive.
+        DefinitionError: For a mass or a speed that is not positive.
 
     Source: Azad and Featherstone 2014 report agreement with measurements of spheres and plates; we know the abstract
     alone, and the exponent and factor are derived here. The constant 1.15344 is that of Ramirez, Poeschel, Brilliantov,

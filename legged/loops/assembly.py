@@ -42,7 +42,7 @@ def assemble(
         tolerance: Largest residual accepted, [m] or 1. iterations: Largest number of steps.
 
     Raises:
-        LoopError: if none is found, or one in which an axis is reversed; `error.residual` is the residual.
+        LoopError: If none is found, or one in which an axis is reversed; `error.residual` is the residual.
     """
     (q,) = read(closed.robot, q=q)
     free = _free_entries(closed, hold, hold_base)
@@ -86,7 +86,7 @@ def consistent_velocity(
         tolerance: Largest constraint rate accepted, relative to the largest entry of v and to 1.
 
     Raises:
-        LoopError: if the velocities of the joints in `hold` are incompatible; `error.residual` is the constraint rate.
+        LoopError: If the velocities of the joints in `hold` are incompatible; `error.residual` is the constraint rate.
     """
     q, v = read(closed.robot, q=q, v=v)
     free, J = _free_entries(closed, hold, hold_base), jacobian(closed, q)

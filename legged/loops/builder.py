@@ -60,8 +60,8 @@ class LoopBuilder(RobotBuilder):
             cut: Names of joints that must close loops.
 
         Raises:
-            DefinitionError: as `RobotBuilder.build`; for a link that is not connected to the base; for a joint that
-                would have to close a loop and cannot. UnknownNameError: for an unknown link or joint.
+            DefinitionError: As `RobotBuilder.build`; for a link that is not connected to the base; for a joint that
+                would have to close a loop and cannot. UnknownNameError: For an unknown link or joint.
         """
         joints, links = [c.joint.name for c in self._connections], [link.name for link in self._links]
         for name in cut:
@@ -120,13 +120,13 @@ def load(path: str | Path, base: str | None = None, **options: Any) -> ClosedRob
     """Return the robot of a file with its loops: MJCF's `connect` as ball joints, its `weld` as fixed joints.
 
     The constraints are rigid here and soft in MuJoCo. A file without them, such as a URDF, gives a robot without loops.
-    `closed.robot.audit` lists what the tree lacks of the file, these equalities included.
+    `closed.robot.audit` lists the elements of the file that the tree omits, these equalities included.
 
     Args:
         path, base, options: As for `legged.load`, of the spanning tree, which is the tree of the file's bodies.
 
     Raises:
-        FileError: as `legged.load`, and for an equality with a body that is no link of the robot.
+        FileError: As `legged.load`, and for an equality with a body that is no link of the robot.
     """
     closed = ClosedRobot(load_tree(path, base, **options), (), ())
     for equality in closing_equalities(path):
@@ -183,7 +183,7 @@ def closing_equalities(path: str | Path) -> Iterator[ClosingEquality]:
     """Yield the active equalities of bodies or sites in an MJCF file; none for a URDF.
 
     Raises:
-        FileError: as `legged.files.mjcf.reader.read`.
+        FileError: As `legged.files.mjcf.reader.read`.
     """
     if Path(path).suffix.lower() == ".urdf":
         return

@@ -183,8 +183,8 @@ def close(
         child_rotation: Joint axes to child axes, a rotation (3, 3), with the joint at zero.
 
     Raises:
-        DefinitionError: for a joint that cannot close a loop, or that connects a body with itself.
-        UnknownNameError: for an unknown link or contact point.
+        DefinitionError: For a joint that cannot close a loop, or that connects a body with itself.
+        UnknownNameError: For an unknown link or contact point.
     """
     return ClosedRobot(robot, (), ()).close(
         joint,
@@ -210,7 +210,7 @@ def pin_contacts(robot: Robot, q: Array, contacts: Sequence[str]) -> ClosedRobot
         robot: The robot. q: Configuration, (nq,). contacts: Names of the contact points on the ground.
 
     Raises:
-        UnknownNameError: for an unknown contact point.
+        UnknownNameError: For an unknown contact point.
     """
     closed = ClosedRobot(robot, (), ())
     for name in contacts:

@@ -242,7 +242,7 @@ def scalar_constraints(joint: ClosingJoint) -> tuple[ScalarConstraint, ...]:
     """Return the scalar constraints of a joint, six less its degrees of freedom.
 
     Raises:
-        DefinitionError: for a free joint, a screw, a joint of an unknown kind, or one with springs, friction or rotors.
+        DefinitionError: For a free joint, a screw, a joint of an unknown kind, or one with springs, friction or rotors.
     """
     if isinstance(joint, Rod):
         return (DistanceConstraint(joint.length),)
@@ -286,7 +286,7 @@ def motor_rate(joint: ClosingJoint) -> HingeRate | TranslationConstraint:
     """Return the rate whose Jacobian maps the force of a motor in a hinge or slide to the frames.
 
     Raises:
-        DefinitionError: for other joints.
+        DefinitionError: For other joints.
     """
     if isinstance(joint, Revolute):
         return HingeRate(joint.stages[0].axis)

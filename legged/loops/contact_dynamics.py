@@ -33,7 +33,7 @@ class ContactInverseDynamics(NamedTuple):
     """The result of `contact_inverse_dynamics`.
 
     Attributes:
-        tau: Generalized forces, (nv,), [N m] or [N], base rows first; the base rows are what the contacts cannot apply.
+        tau: Generalized forces, (nv,), [N m] or [N], base rows first; those are the part that contacts cannot apply.
         forces: Force of the ground on each contact point, (n, 3), [N], world axes.
     """
 
@@ -49,7 +49,7 @@ def contact_dynamics(
 
         I vdot = tau - h + J^T f,      J vdot + Jdot v = 0
 
-    The points are held in both directions: a force may pull, and friction is not limited. For ground that lets go, see
+    The points are held in both directions: a force may pull, and friction is not limited. For unilateral contact, see
     `legged.contact` and `legged.ground`. Several points of one foot have redundant constraints: their forces are those
     of least norm for numbers, and those of the first independent points for traced values.
 

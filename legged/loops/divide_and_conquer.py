@@ -64,7 +64,7 @@ def acceleration_constraints(closed: ClosedRobot, q: Array, motion: Motion) -> l
         motion: Poses and velocities of its bodies.
 
     Raises:
-        DefinitionError: for a loop at a massless body.
+        DefinitionError: For a loop at a massless body.
     """
     frames = [[_frame_motion(closed, loop, frame, motion) for frame in loop.frames] for loop in closed.loops]
     # Traced rows have no rank test here; the pivots of the assemblies test them.

@@ -140,7 +140,7 @@ def solve(
         loop_forces: Forces of motors in closing joints, see `active_forces`.
 
     Raises:
-        UnknownNameError: for another method. SingularError: for a singular inertia matrix. Others as in
+        UnknownNameError: For another method. SingularError: For a singular inertia matrix. Others as in
             `legged.forward_dynamics`.
 
     Source: Featherstone, Orin 2000, section 3.4.

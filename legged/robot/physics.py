@@ -114,7 +114,7 @@ def _check(name: str, value: Array) -> None:
 
 
 def by_stage(name: str, physics: JointPhysics, stages: Sequence[Stage]) -> list[JointPhysics]:
-    """Return the physics of each stage of a joint, one entry per degree of freedom; none for one that repeats another.
+    """Return the physics of each stage of a joint; a stage that repeats another has the default values.
 
     Args:
         name: Name of the joint, for messages. physics: Physics of the whole joint. stages: The joint's stages.

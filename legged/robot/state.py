@@ -73,7 +73,7 @@ def state(
 
 
 def named_state(robot: Robot, q: Array, v: Array) -> dict[str, Any]:
-    """Return the arguments of `state` that give (q, v): orientations as quaternions, nothing for a fixed base.
+    """Return the arguments of `state` that give (q, v): orientations as quaternions, no base for a fixed one.
 
     Args:
         robot: The robot. q: Configuration, (nq,). v: Velocity, (nv,).
@@ -96,8 +96,8 @@ def _joint(robot: Robot, name: str) -> PlacedJoint:
     for follower in robot.followers:
         if follower.name == name:
             raise StateError(
-                f"joint {name!r} follows {follower.master!r} and has no value of its own: it is "
-                f"{follower.ratio:g} times that one's plus {follower.offset:g}"
+                f"joint {name!r} follows {follower.master!r} and has no value of its own: its position is "
+                f"{follower.ratio:g} times that of {follower.master!r} plus {follower.offset:g}"
             )
     return robot.joint(name)
 

@@ -120,9 +120,9 @@ def verify(
         show: Whether to print the table as well.
 
     Raises:
-        VerificationError: a violated law; `error.verification` holds the errors, and the message shows the table.
-        UnknownNameError: an unknown program. MissingError: a program that is not installed.
-        DefinitionError: a robot without degrees of freedom.
+        VerificationError: A violated law; `error.verification` holds the errors, and the message shows the table.
+        UnknownNameError: An unknown program. MissingError: A program that is not installed.
+        DefinitionError: A robot without degrees of freedom.
     """
     states, seed = whole("states", states, least=1), whole("seed", seed, least=0)
     if robot.nv == 0:

@@ -5,8 +5,9 @@ import pytest
 from oracles.looped import two_arms
 
 import legged
+import robots
 from legged.algorithms import operators as soa
-from legged.errors import ShapeError, UnknownNameError
+from legged.errors import ArgumentError, ShapeError, UnknownNameError
 from legged.rotations import quaternion_exp, quaternion_matrix
 
 LOOSE = ("line", "soft finger", "point", "sliding")
@@ -142,6 +143,18 @@ def test_wrong_contacts_are_refused():
         soa.GraspContact("glue")
     with pytest.raises(ShapeError, match="contacts must be one per tip, 2, got 1"):
         soa.grasp(robot, q, v, 0 * v, TIPS, held, contacts[:1])
+    with pytest.raises(ArgumentError, match="length must be positive"):
+        soa.internal_forces(np.zeros((2, 3)), held, contacts, np.zeros((2, 6)), length=0.0)
+
+
+def test_steps_of_the_recursive_inverse_kinematics_have_damping_and_positions():
+    robot = robots.spatial_quadruped()
+    q = robot.neutral()
+    assert not soa.damped_step(robot, q, [], 0.1).any()
+    with pytest.raises(ArgumentError, match="damping must be positive"):
+        soa.damped_step(robot, q, [soa.Target("leg1_foot", np.zeros(3))], 0.0)
+    with pytest.raises(ShapeError, match="position of target 'leg1_foot'"):
+        soa.inverse_kinematics(robot, q, [soa.Target("leg1_foot", np.zeros(2))])
 
 
 @pytest.mark.parametrize("base", ["fixed", "planar", "floating", "euler"])

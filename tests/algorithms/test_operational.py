@@ -11,7 +11,7 @@ from benchmarks.studies.sparsity import asimo_like, task_costs
 from legged.algorithms import divide_and_conquer, operational
 from legged.algorithms.operational import OperationalSpace
 from legged.compiler import depth
-from legged.errors import DefinitionError, ShapeError, SingularError, UnknownNameError
+from legged.errors import ArgumentError, DefinitionError, ShapeError, SingularError, UnknownNameError
 
 SEEDS = range(300)
 
@@ -226,6 +226,8 @@ def test_operational_space_compiles_and_refuses_invalid_arguments():
     assert np.abs(kernel(q) - plain).max() < 1e-12 * np.abs(plain).max()
     with pytest.raises(ShapeError, match="different numbers from 0 to 5"):
         OperationalSpace(robot, q, feet[:1], rows=(3, 6))
+    with pytest.raises(ArgumentError, match="a row must be a whole number"):
+        OperationalSpace(robot, q, feet[:1], rows=(0.5,))
     with pytest.raises(SingularError):
         OperationalSpace(loaded(None), np.zeros(7), [("l6", np.zeros(3))]).inertia  # noqa: B018
     with pytest.raises(UnknownNameError):

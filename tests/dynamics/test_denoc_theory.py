@@ -322,3 +322,10 @@ def test_dense_dynamics_at_gimbal_lock_name_the_robot():
         denoc.forward_dynamics(robot, q, v, np.ones(6))
     with pytest.raises(SingularError, match="matrix of robot 'top' is singular"):
         denoc.floating_inverse_dynamics(robot, q, v, np.zeros(0))
+
+
+@pytest.mark.parametrize("function", [denoc.gamma, denoc.xi])
+@pytest.mark.parametrize("i", [-1, 5])
+def test_numbers_of_modules_must_exist(function, i):
+    with pytest.raises(ArgumentError, match="i must be at"):
+        function(robots.spatial_quadruped(), i)

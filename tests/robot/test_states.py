@@ -132,7 +132,9 @@ def test_a_value_for_a_coupled_joint_raises_an_error():
     q, _ = robot.state(joints={"a": 0.03})
     assert legged.frame_pose(robot, q, "b_finger").position[0] == pytest.approx(-0.05)
     for part in ("joints", "joint_velocities"):
-        with pytest.raises(StateError, match="joint 'b' follows 'a' and has no value of its own: it is -2 times"):
+        with pytest.raises(
+            StateError, match="joint 'b' follows 'a' and has no value of its own: its position is -2 times"
+        ):
             robot.state(**{part: {"b": 0.1}})
 
 

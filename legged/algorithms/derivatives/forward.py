@@ -72,7 +72,7 @@ def inverse_inertia(robot: Robot, q: Array) -> Array:
         robot: The robot. q: Configuration, (nq,).
 
     Raises:
-        SingularError: if the inertia matrix is singular.
+        SingularError: If the inertia matrix is singular.
 
     Source: Featherstone 2005 and 2010, see `legged.algorithms.sparse.sparsity`.
     """

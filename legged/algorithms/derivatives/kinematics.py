@@ -129,7 +129,7 @@ def of_frame_motion(robot: Robot, q: Array, v: Array, vdot: Array, frame: str | 
         frame: Name of a link or of a contact point, or a `legged.Frame`.
 
     Raises:
-        UnknownNameError: for another name.
+        UnknownNameError: For another name.
 
     Source: Carpentier, Mansard 2018; the terms are those of `MotionAxes`.
     """
@@ -155,7 +155,7 @@ def jacobian_rate(robot: Robot, q: Array, v: Array, frame: str | Frame) -> Array
         frame: Name of a link or of a contact point, or a `legged.Frame`.
 
     Raises:
-        UnknownNameError: for another name.
+        UnknownNameError: For another name.
     """
     q, v = read(robot, q=q, v=v)
     at, motion, X, _ = _frame_motion(robot, q, v, 0.0 * v, frame)

@@ -81,7 +81,7 @@ def version_module(version: str) -> ModuleType:
     """Return the module of a version by its name.
 
     Raises:
-        UnknownNameError: for another version.
+        UnknownNameError: For another version.
     """
     if version not in VERSIONS:
         raise UnknownNameError("version", version, VERSIONS)
@@ -104,7 +104,7 @@ def inverse_inertia_matrix(robot: Robot, q: Array, *, version: str = "pivoted") 
         robot: The robot. q: Configuration, (nq,). version: As in `forward_dynamics`.
 
     Raises:
-        DefinitionError, UnknownNameError: as `forward_dynamics`.
+        DefinitionError, UnknownNameError: As `forward_dynamics`.
     """
     form = version_module(version)
     (q,) = read(robot, q=q)
@@ -135,7 +135,7 @@ def inverse_inertia_of_handles(
         version: As in `forward_dynamics`.
 
     Raises:
-        DefinitionError, UnknownNameError: as `forward_dynamics`.
+        DefinitionError, UnknownNameError: As `forward_dynamics`.
     """
     form = version_module(version)
     bodies = _resting_bodies(robot, q, form.ACCEPTS_SINGULAR_INERTIA)

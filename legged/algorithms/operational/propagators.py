@@ -58,7 +58,7 @@ def by_propagators(robot: Robot, q: Array, points: Points) -> Array:
         points: (link, position (3,) [m] in link axes); blocks are [angular; linear], world axes.
 
     Raises:
-        DefinitionError: for joints that follow others.
+        DefinitionError: For joints that follow others.
 
     Source: Wensing, Featherstone, Orin, "A reduced-order recursive algorithm for the computation of the
     operational-space inertia matrix", International Conference on Robotics and Automation, 2012.
@@ -176,7 +176,7 @@ def by_constraint_forces(robot: Robot, q: Array, points: Points) -> Array:
         robot, q, points: As in `by_propagators`.
 
     Raises:
-        DefinitionError: as `constraint_force.forward_dynamics`; also for points on massless bodies.
+        DefinitionError: As `constraint_force.forward_dynamics`; also for points on massless bodies.
 
     Source: `constraint_force`.
     """
@@ -202,7 +202,7 @@ def by_division(robot: Robot, q: Array, points: Points, *, version: str = "pivot
         version: As in `divide_and_conquer.forward_dynamics`.
 
     Raises:
-        DefinitionError, UnknownNameError: as `divide_and_conquer.forward_dynamics`; also for points on massless bodies.
+        DefinitionError, UnknownNameError: As `divide_and_conquer.forward_dynamics`; also for points on massless bodies.
 
     Source: Featherstone and others, Journal of Computational and Nonlinear Dynamics 9(2), paper 021012, 2014, treat
     serial manipulators so, combined with fast sequential algorithms; we know the abstract alone. Trees, several points

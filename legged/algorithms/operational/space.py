@@ -17,6 +17,7 @@ from legged.algorithms.newton_euler import inverse_dynamics
 from legged.algorithms.operational.propagators import Points
 from legged.algorithms.operators import SpatialOperators, tip_mobility
 from legged.algorithms.sparse.sparsity import DofTree, factor_ltl, solve_lower, solve_transposed
+from legged.arguments import whole
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, read
 from legged.dynamics.kinematics import point_jacobian, point_twist_rates
@@ -34,7 +35,7 @@ def by_factors(robot: Robot, q: Array, points: Points) -> Array:
         robot, q, points: As in `by_propagators`.
 
     Raises:
-        DefinitionError: for joints that follow others.
+        DefinitionError: For joints that follow others.
 
     Source: Featherstone, "Exploiting sparsity in operational-space dynamics", International Journal of Robotics
     Research 29(10), 2010.
@@ -131,7 +132,7 @@ class TaskSpace:
         """Operational-space inertia Lambda, (rows, rows).
 
         Raises:
-            SingularError: if the rows of J are linearly dependent.
+            SingularError: If the rows of J are linearly dependent.
         """
         inverse = solve_rows(self._factors, np.eye(len(self.mobility)))
         return finite(self.robot, "the operational-space inertia", mirror(inverse))
@@ -217,7 +218,7 @@ class OperationalSpace(TaskSpace):
     def __post_init__(self) -> None:
         super().__post_init__()
         size = 6 * len(self.points)
-        rows = tuple(self.rows) or tuple(range(size))
+        rows = tuple(whole("a row", row) for row in self.rows) or tuple(range(size))
         if any(not 0 <= row < size for row in rows) or len(set(rows)) < len(rows):
             raise ShapeError(f"rows must be different numbers from 0 to {size - 1}, got {rows}")
         object.__setattr__(self, "rows", rows)

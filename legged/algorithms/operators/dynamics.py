@@ -176,7 +176,7 @@ def fixed_point_feet(robot: Robot, q: Array, v: Array, tau: Array, feet: Points)
         robot, q, v, tau: As in `legged.forward_dynamics`. feet: (link, position (3,) [m] in link axes).
 
     Raises:
-        SingularError: if the forces at the feet are not determined, as with stretched legs.
+        SingularError: If the forces at the feet are not determined, as with stretched legs.
     """
     S, vdot_free, alpha, Omega = _free_motion(robot, q, v, tau, feet)
     linear = [6 * k + i for k in range(len(feet)) for i in (3, 4, 5)]

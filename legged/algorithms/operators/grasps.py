@@ -119,7 +119,7 @@ def grasp(
         vdot; wrenches on the tips, [n; f] about each, world axes; [omega dot; acceleration] of the body's frame.
 
     Raises:
-        ShapeError: if there is not one contact for each tip. SingularError: if the constrained directions of the tips
+        ShapeError: If there is not one contact for each tip. SingularError: If the constrained directions of the tips
             are dependent, as at singular configurations of an arm.
 
     Source: Rodriguez, Jain, Kreutz-Delgado 1991, sections 5.3 and 6; Rodriguez 1989.
@@ -155,7 +155,7 @@ def internal_forces(
         length: Length that makes moments comparable with forces, [m].
 
     Raises:
-        ShapeError: if the numbers of tips, contacts and forces differ.
+        ShapeError: If the numbers of tips, contacts and forces differ.
     """
     tips = array("tips", tips, (None, 3))
     forces = array("forces", forces, (len(tips), 6), "one wrench per tip")
@@ -205,7 +205,6 @@ def grasp_control(
     """
     posture = np.zeros(robot.nv) if posture is None else posture
     q, v, posture = read(robot, q=q, v=v, posture=posture)
-    length = number("length", length, "m", above=0.0)
     S = SpatialOperators(robot, q)
     g = _constraints(robot, q, v, tips, held, contacts)
     places = point_positions(robot, q, list(tips))
@@ -258,7 +257,8 @@ def _directions(contacts: Sequence[GraspContact], tips: int) -> Array:
 
 
 def _scales(contacts: Sequence[GraspContact], length: float) -> Array:
-    """Return 1 / length for each constrained moment and 1 for each force, (r,), [1/m] or 1."""
+    """Return 1 / length for each constrained moment and 1 for each force, (r,), [1/m] or 1; check the length."""
+    length = number("length", length, "m", above=0.0)
     return np.array([1.0 / length if i < 3 else 1.0 for contact in contacts for i in CONTACTS[contact.kind]])
 
 

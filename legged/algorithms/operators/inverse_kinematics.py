@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.algorithms.operators.spatial_operators import SpatialOperators
-from legged.arguments import number, whole
+from legged.arguments import array, number, whole
 from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.dynamics.frames import Pose, frame_pose, resolve_frame
@@ -51,12 +51,15 @@ def damped_step(robot: Robot, q: Array, targets: Sequence[Target], damping: floa
         damping: Weight of dq against the errors e, [m] and [rad] alike.
 
     Raises:
-        DefinitionError: for joints that follow others.
+        DefinitionError: For joints that follow others. ArgumentError: For a damping that is not positive.
 
     Source: Rodriguez, Jain, Kreutz-Delgado 1991, end of section 5, which refers to Rodriguez and Scheid 1987 for an
         operator form of (J*J)^-1; the damped form is ours.
     """
+    number("damping", damping, above=0.0)
     (q,) = read(robot, q=q)
+    if not targets:
+        return np.zeros(robot.nv)
     none, points, errors, moments = Moments(0.0, np.zeros(3), np.zeros((3, 3))), [], [], {}
     for target in targets:
         at, pose = resolve_frame(robot, target.frame), frame_pose(robot, q, target.frame)  # type: ignore[arg-type]
@@ -96,7 +99,7 @@ def inverse_kinematics(
         iterations: Largest number of steps.
 
     Raises:
-        DefinitionError: for joints that follow others. UnknownNameError: for unknown frames.
+        DefinitionError: For joints that follow others. UnknownNameError: For unknown frames.
     """
     number("damping", damping, above=0.0)
     whole("iterations", iterations, least=1)
@@ -122,6 +125,7 @@ def _size(robot: Robot, q: Array, targets: Sequence[Target]) -> float:
 
 def _error(target: Target, pose: Pose) -> Array:
     """Return e, (6,), [rad, m], world axes: the rotation vector and the translation to the target."""
+    translation = array(f"the position of target {target.frame!r}", target.position, (3,)) - pose.position
     if target.rotation is None:
-        return join(np.zeros(3), target.position - pose.position)
-    return join(quaternion_log(quaternion_of(target.rotation @ pose.rotation.T)), target.position - pose.position)
+        return join(np.zeros(3), translation)
+    return join(quaternion_log(quaternion_of(target.rotation @ pose.rotation.T)), translation)

@@ -88,7 +88,7 @@ def inverse_inertia_matrix(robot: Robot, q: Array) -> Array:
         robot: The robot. q: Configuration, (nq,).
 
     Raises:
-        DefinitionError: as `forward_dynamics`.
+        DefinitionError: As `forward_dynamics`.
     """
     (q,) = read(robot, q=q)
     with stage("1 bodies and constraints"):
@@ -112,7 +112,7 @@ def resting_joints(robot: Robot, q: Array) -> list[JointConstraint]:
         robot: The robot. q: Configuration, (nq,).
 
     Raises:
-        DefinitionError: as `forward_dynamics`.
+        DefinitionError: As `forward_dynamics`.
     """
     still = np.zeros(robot.nv)
     return joint_constraints(robot, q, still, still, None, ALGORITHM)[0]

@@ -57,7 +57,7 @@ class DofTree:
         """Return the tree of a robot; each degree of freedom of a joint is a node.
 
         Raises:
-            DefinitionError: for joints that follow others.
+            DefinitionError: For joints that follow others.
         """
         refuse_followers(robot, "a factorization along the branches")
         order: list[int] = []

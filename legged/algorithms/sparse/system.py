@@ -64,7 +64,7 @@ def joint_constraints(
         in_parallel: Compute velocities by recursive doubling instead of a sweep.
 
     Raises:
-        DefinitionError: as `massive_bodies`; also for armature and rotors, whose forces depend on joint accelerations,
+        DefinitionError: As `massive_bodies`; also for armature and rotors, whose forces depend on joint accelerations,
             which are not unknowns of the system.
     """
     twists = parallel_prefix_motion(links_at(robot, q), q, v).twist if in_parallel else None

@@ -63,8 +63,8 @@ def eliminate(body: Body, M_hat: Array, rotor_inertia: Array) -> tuple[JointFact
 def with_joint_rows(body: Body, x: Array, rows: Array) -> Array:
     """Return x with its entries or rows and columns along the joint's motion replaced.
 
-    For rows that have a shorter expression in exact arithmetic than the general product. The motion of a screw is not
-    along an axis of the body: x is returned as it is.
+    The rows P^T x often have a shorter expression in exact arithmetic than the general product, which then replaces
+    the entries of x. The motion of a screw is not along an axis of the body, so that x is returned unchanged.
 
     Args:
         body: The body behind the joint.

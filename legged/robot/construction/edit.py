@@ -251,7 +251,7 @@ class RobotEditor(RobotBuilder):
         )
 
     def set_tree(self, links: Sequence[Link], connections: Sequence[Connection]) -> RobotEditor:
-        """Replace all links and joints, base first, and return the editor; couplings of lost joints are dropped.
+        """Replace all links and joints, base first, and return the editor; couplings of removed joints are removed.
 
         Raises:
             DefinitionError: If a remaining joint is coupled to one that does not move any more.

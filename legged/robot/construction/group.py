@@ -38,9 +38,9 @@ SEPARATOR = "/"
 class Member:
     """A robot of a group.
 
-    The state of the robot alone, as its controllers know it, has the pose and twist of the base as its `Base` defines
-    them. In the group they are the coordinates of the joint that carries its base link, a `Free` or `Planar` joint with
-    the name of the robot.
+    The state of the robot alone, which its controllers receive, has the pose and twist of the base as its `Base`
+    defines them. In the group they are the coordinates of the joint that carries its base link, a `Free` or `Planar`
+    joint with the name of the robot.
 
     Attributes:
         name: Its name in the group.
@@ -150,8 +150,8 @@ class RobotGroup(Robot):
     def with_parameters(self, values: Mapping[str, Any]) -> Self:
         """Return the group with some numbers of its robots replaced; see `legged.Robot.with_parameters`.
 
-        The members, which controllers see, have the same numbers. What the joint of a base link gets in addition, such
-        as damping, acts in the group alone, because the base of a robot has no joint.
+        The members, whose numbers controllers read, change in the same way. Parameters of the joint that carries a base
+        link, such as its damping, act in the group alone, because the base of a robot has no joint.
 
         Args:
             values: Name of a parameter of the group, such as "left/trunk.mass" -> value.
@@ -161,7 +161,7 @@ class RobotGroup(Robot):
 
     @cached_property
     def member_of_link(self) -> dict[int, int]:
-        """Number of the robot of each link by the link's index; the world link belongs to none."""
+        """Index of a link -> number of the robot that contains it, without the world link."""
         return {link: k for k, member in enumerate(self.members) for link in member.links}
 
     @checked

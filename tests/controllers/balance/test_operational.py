@@ -159,7 +159,9 @@ def test_what_cannot_be_held_is_refused():
         law(pose, standing=(*FEET, "leg5_foot"))
     with pytest.raises(UnknownNameError, match="no link named 'hull'"):
         law(PoseTask("hull", lambda t: trunk))
-    with pytest.raises(ShapeError, match="path of 'trunk' must give"):
+    with pytest.raises(ShapeError, match="path of 'trunk' must return"):
         law(PoseTask("trunk", lambda t: trunk[2]))
+    with pytest.raises(ShapeError, match="orientation of 'trunk' must return"):
+        law(PoseTask("trunk", lambda t: trunk, lambda t: np.zeros(2)))
     with pytest.raises(DefinitionError, match="`standing` must be empty"):
         law(pose, on=robots.spatial_quadruped(legged.FixedBase()))

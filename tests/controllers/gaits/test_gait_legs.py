@@ -108,6 +108,7 @@ def test_one_instant_of_many_out_of_reach_is_found():
         ({"thigh": 0.0}, "links of positive length"),
         ({"knee": "sideways"}, "knee must be 'forward' or 'backward', got 'sideways'"),
         ({"signs": (1, 1, 1)}, "has 2 joints, but 3 signs"),
+        ({"signs": (2, 1)}, r"must be 1 or -1, got \(2, 1\)"),
         ({"offset": 0.1}, "has an offset but no abduction"),
     ],
 )
