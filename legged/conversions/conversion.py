@@ -226,25 +226,25 @@ def match_joints(
 class _Matcher:
     def __init__(self, robot: Robot, program: str, joints: tuple[OtherJoint, ...], w_first: bool):
         self.robot, self.program, self.w_first = robot, program, w_first
-        self.all = {joint.name: joint for joint in joints}
-        self.left = dict(self.all)
+        self.by_name = {joint.name: joint for joint in joints}
+        self.remaining = dict(self.by_name)
 
     def conversion(self, nq: int, nv: int) -> Conversion:
         robot = self.robot
         parts = [part for joint in robot.joints for part in self._joint(joint)]
         for joint in robot.followers:
-            if joint.name in self.left:
+            if joint.name in self.remaining:
                 part = self._single(joint.name, joint.q.start, joint.v.start)
                 parts.append(replace(part, ratio=joint.ratio, offset=joint.offset, follows=True))
         for joint in (*robot.joints, *robot.followers):
             screw = joint.definition
-            if isinstance(screw, Screw) and slide_name(screw) in self.left:
+            if isinstance(screw, Screw) and slide_name(screw) in self.remaining:
                 ratio, offset = (joint.ratio, joint.offset) if isinstance(joint, Follower) else (1.0, 0.0)
                 part = self._single(slide_name(screw), joint.q.start, joint.v.start)
                 parts.append(replace(part, ratio=ratio * screw.pitch, offset=offset * screw.pitch, follows=True))
         parts += self._base()
-        if self.left:
-            names = ", ".join(map(repr, self.left))
+        if self.remaining:
+            names = ", ".join(map(repr, self.remaining))
             raise MismatchError(
                 f"{self.program} has joints that robot {robot.name!r} does not have: {names}; load the same file "
                 f"with the same joints locked or fixed"
@@ -256,7 +256,7 @@ class _Matcher:
         if base.kind != "floating":
             names = base_names(base)
             return [self._single(name, i, i) for i, name in enumerate(names)]
-        free = [joint for joint in self.left.values() if joint.order is not None and joint.on_world]
+        free = [joint for joint in self.remaining.values() if joint.order is not None and joint.on_world]
         if len(free) != 1:
             found = ", ".join(repr(joint.name) for joint in free) or "none"
             raise MismatchError(
@@ -269,7 +269,7 @@ class _Matcher:
 
     def _joint(self, joint: PlacedJoint) -> list[JointConversion]:
         names = own_stage_names(joint.definition)
-        if joint.name not in self.left and len(names) > 1 and all(name in self.left for name in names):
+        if joint.name not in self.remaining and len(names) > 1 and all(name in self.remaining for name in names):
             return self._stages(joint)
         theirs = self._take(joint.name)
         return [JointConversion(self._chart(joint.definition, theirs), joint.q, joint.v, theirs.q, theirs.v)]
@@ -282,7 +282,7 @@ class _Matcher:
         parts, definition = [], joint.definition
         names, stages, entries = stage_names(definition), definition.stages, definition.stage_entries
         for name, stage, at in zip(names, stages, entries, strict=True):
-            if stage.repeats is None or name in self.left:
+            if stage.repeats is None or name in self.remaining:
                 part = self._single(name, joint.q.start + at.start, joint.v.start + at.start)
                 parts.append(replace(part, follows=stage.repeats is not None))
         return parts
@@ -315,6 +315,6 @@ class _Matcher:
         )
 
     def _take(self, name: str) -> OtherJoint:
-        if name not in self.left:
-            raise UnknownNameError(f"joint in {self.program}", name, self.all)
-        return self.left.pop(name)
+        if name not in self.remaining:
+            raise UnknownNameError(f"joint in {self.program}", name, self.by_name)
+        return self.remaining.pop(name)

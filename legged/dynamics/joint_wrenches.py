@@ -59,11 +59,11 @@ def joint_wrenches(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wren
     q, v, vdot = read(robot, q=q, v=v, vdot=vdot)
     X = transforms(robot, q)
     t, td = twists_and_rates(robot, q, v, vdot)
-    carried = _carried(robot)
+    pairs = _link_pairs(robot)
     w = [_own_wrench(link, t[link.body], td[link.body]) for link in robot.links]
     for link, external in link_wrenches(robot, wrenches):
         w[link.index] = w[link.index] - external
-    for parent, child in reversed(carried):
+    for parent, child in reversed(pairs):
         path = _path(robot, parent, child)
         inward = w[child.index]
         for k in path:
@@ -76,14 +76,14 @@ def joint_wrenches(robot: Robot, q: Array, v: Array, vdot: Array, wrenches: Wren
     active = [np.zeros(6)] * len(robot.links)
     base = robot.links[0]
     active[0] = _along_motions(_at_link(base, robot.base.motion_matrix(q)), transmitted[0])
-    for parent, child in carried:
+    for parent, child in pairs:
         motions = _motions(robot, X, _path(robot, parent, child))
         active[child.index] = _along_motions(_at_link(child, motions), transmitted[child.index])
     constraint = [whole - part for whole, part in zip(transmitted, active, strict=True)]
     return JointWrenches(np.array(transmitted), np.array(active), np.array(constraint))
 
 
-def _carried(robot: Robot) -> list[tuple[PlacedLink, PlacedLink]]:
+def _link_pairs(robot: Robot) -> list[tuple[PlacedLink, PlacedLink]]:
     """Return (parent link, child link) of every joint, fixed ones included, parents before children."""
     links = {link.name: link for link in robot.links}
     children: dict[str, list[str]] = {name: [] for name in links}

@@ -85,7 +85,7 @@ def realistic_ground(
     the stiffness k = dF/dp and the damping d = 2 zeta sqrt(k m / support). Friction has the same k and d.
 
     Args:
-        robot: The robot; its mass, gravity and number of contact points are used.
+        robot: The robot; its mass, gravity (9.81 m/s^2 if it has none) and number of contact points are used.
         penetration: Penetration of the supporting points of a standing robot, [m].
         friction: Coefficient of friction, mu.
         law: Law of the normal force: "azad-featherstone", "hunt-crossley" or "kelvin-voigt".

@@ -158,7 +158,7 @@ def closed_chain(
     Source: Rodriguez, Jain, Kreutz-Delgado 1991, section 5.3.
     """
     tips = [first, second]
-    S, vdot_free, alpha, Omega = _free_motion(robot, q, v, tau, tips)
+    S, vdot_free, alpha, Omega = free_motion(robot, q, v, tau, tips)
     gap = np.array([np.eye(6), -np.eye(6)]).reshape(12, 6)
     f = _solve(gap.T @ Omega @ gap, -(gap.T @ alpha))
     vdot = vdot_free - tip_correction(S, tips, gap @ f)
@@ -178,7 +178,7 @@ def fixed_point_feet(robot: Robot, q: Array, v: Array, tau: Array, feet: Points)
     Raises:
         SingularError: If the forces at the feet are not determined, as with stretched legs.
     """
-    S, vdot_free, alpha, Omega = _free_motion(robot, q, v, tau, feet)
+    S, vdot_free, alpha, Omega = free_motion(robot, q, v, tau, feet)
     linear = [6 * k + i for k in range(len(feet)) for i in (3, 4, 5)]
     f = _solve(Omega[np.ix_(linear, linear)], -alpha[linear])
     wrenches = np.concatenate([join(np.zeros(3), part) for part in f.reshape(-1, 3)])
@@ -186,10 +186,15 @@ def fixed_point_feet(robot: Robot, q: Array, v: Array, tau: Array, feet: Points)
     return vdot, f.reshape(-1, 3)
 
 
-def _free_motion(
+def free_motion(
     robot: Robot, q: Array, v: Array, tau: Array, tips: Points
 ) -> tuple[SpatialOperators, Array, Array, Array]:
-    """Return (operators, vdot without tip forces (nv,), tip accelerations (6 tips,), Omega (6 tips, 6 tips))."""
+    """Return (operators, vdot without tip forces (nv,), tip accelerations (6 tips,), Omega (6 tips, 6 tips)).
+
+    Args:
+        robot, q, v, tau: As in `legged.forward_dynamics`. tips: (link, position (3,) [m] in link axes); twists and
+            accelerations of tips are in world axes.
+    """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     S = SpatialOperators(robot, q)
     vdot_free = S.mass_inverse @ (tau - bias_forces(S, v))

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from legged.algorithms.linear_algebra import solve_columns
-from legged.algorithms.operators.dynamics import bias_forces, tip_correction, tip_mobility
+from legged.algorithms.operators.dynamics import free_motion, tip_correction, tip_mobility
 from legged.algorithms.operators.spatial_operators import Points, SpatialOperators
 from legged.arguments import array, known_name, number
 from legged.dynamics.arguments import finite, read
@@ -125,11 +125,9 @@ def grasp(
     Source: Rodriguez, Jain, Kreutz-Delgado 1991, sections 5.3 and 6; Rodriguez 1989.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
-    S = SpatialOperators(robot, q)
-    vdot_free = S.mass_inverse @ (tau - bias_forces(S, v))
-    alpha = point_twist_rates(robot, q, v, vdot_free, list(tips)).reshape(-1)
+    S, vdot_free, alpha, Omega = free_motion(robot, q, v, tau, tips)
     g = _constraints(robot, q, v, tips, held, contacts)
-    W = factor_symmetric(mirror(g.H @ tip_mobility(S, tips) @ g.H.T))
+    W = factor_symmetric(mirror(g.H @ Omega @ g.H.T))
     W_inverse_A = solve_columns(W, g.HA)
     effective = factor_symmetric(mirror(g.M_o + g.HA.T @ W_inverse_A))
     alpha_o = solve_factored(effective, W_inverse_A.T @ (g.H @ alpha - g.gamma) - g.b_o)

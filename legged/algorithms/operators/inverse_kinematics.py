@@ -63,8 +63,8 @@ def damped_step(robot: Robot, q: Array, targets: Sequence[Target], damping: floa
     none, points, errors, moments = Moments(0.0, np.zeros(3), np.zeros((3, 3))), [], [], {}
     for target in targets:
         at, pose = resolve_frame(robot, target.frame), frame_pose(robot, q, target.frame)  # type: ignore[arg-type]
-        r, turns = at.in_body.position, target.rotation is not None
-        spread = np.outer(r, r) + (0.5 * np.eye(3) if turns else 0.0)
+        r, has_rotation = at.in_body.position, target.rotation is not None
+        spread = np.outer(r, r) + (0.5 * np.eye(3) if has_rotation else 0.0)
         moments[at.body] = moments.get(at.body, none) + Moments(1.0, r, spread)
         points.append((at.link, at.position))
         errors.append(_error(target, pose))
@@ -104,20 +104,20 @@ def inverse_kinematics(
     number("damping", damping, above=0.0)
     whole("iterations", iterations, least=1)
     (q,) = read(robot, q=q)
-    size = _size(robot, q, targets)
+    norm = _error_norm(robot, q, targets)
     for _ in range(iterations):
-        if size <= tolerance:
+        if norm <= tolerance:
             break
         moved = integrate(robot, q, damped_step(robot, q, targets, damping))
-        found = _size(robot, moved, targets)
-        if found < size:
-            q, size, damping = moved, found, max(damping / 3.0, _LEAST_DAMPING)
+        found = _error_norm(robot, moved, targets)
+        if found < norm:
+            q, norm, damping = moved, found, max(damping / 3.0, _LEAST_DAMPING)
         else:
             damping *= 5.0
     return q
 
 
-def _size(robot: Robot, q: Array, targets: Sequence[Target]) -> float:
+def _error_norm(robot: Robot, q: Array, targets: Sequence[Target]) -> float:
     """Return the norm of the errors of all targets, [m] and [rad] alike."""
     poses = [frame_pose(robot, q, target.frame) for target in targets]  # type: ignore[arg-type]
     return float(np.linalg.norm([_error(*pair) for pair in zip(targets, poses, strict=True)]))

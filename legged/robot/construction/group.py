@@ -230,20 +230,20 @@ def combine(
     builder = RobotBuilder(name, Link(WORLD_LINK, Inertia()), base=FixedBase(), gravity=tuple(gravity))
     order: list[str] = []
     members: list[tuple[str, Robot, Placement]] = []
-    for own, robot in robots.items():
-        placed = own in at or own in rotation
-        _check_member(own, robot, gravity, placed)
-        place = placement(f"robot {own!r}", at.get(own, (0.0, 0.0, 0.0)), rotation.get(own))
-        carrier = _carrier(own, robot)
-        order += _add(builder, own, robot, carrier, place)
-        alone = replace(robot, gravity=place.rotation.T @ gravity) if own in rotation else robot
-        members.append((own, alone, place))
+    for key, robot in robots.items():
+        placed = key in at or key in rotation
+        _check_member(key, robot, gravity, placed)
+        place = placement(f"robot {key!r}", at.get(key, (0.0, 0.0, 0.0)), rotation.get(key))
+        carrier = _carrier(key, robot)
+        order += _add(builder, key, robot, carrier, place)
+        alone = replace(robot, gravity=place.rotation.T @ gravity) if key in rotation else robot
+        members.append((key, alone, place))
     built = builder.build(order=order)
     index_of = {link.name: link.index for link in built.links}
     found, nq, nv = [], 0, 0
-    for own, robot, place in members:
-        links = tuple(index_of[own + SEPARATOR + link.name] for link in robot.links)
-        found.append(Member(own, robot, place, slice(nq, nq + robot.nq), slice(nv, nv + robot.nv), links))
+    for key, robot, place in members:
+        links = tuple(index_of[key + SEPARATOR + link.name] for link in robot.links)
+        found.append(Member(key, robot, place, slice(nq, nq + robot.nq), slice(nv, nv + robot.nv), links))
         nq, nv = nq + robot.nq, nv + robot.nv
     return RobotGroup(**{f.name: getattr(built, f.name) for f in fields(Robot)}, members=tuple(found))
 

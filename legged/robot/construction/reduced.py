@@ -42,8 +42,8 @@ def locked(robot: Robot, values: Mapping[str, Any]) -> Robot:
     q, _ = robot.state(joints=values)
     locked_at = {name: q[robot.joint(name).q] for name in values}
     locked_at |= {f.name: f.ratio * locked_at[f.master] + f.offset for f in robot.followers if f.master in locked_at}
-    edges = [_locked(c, locked_at[c.joint.name]) if c.joint.name in locked_at else c for c in robot.connections]
-    return RobotEditor(robot).set_tree(links_of(robot), edges).build()
+    connections = [_locked(c, locked_at[c.joint.name]) if c.joint.name in locked_at else c for c in robot.connections]
+    return RobotEditor(robot).set_tree(links_of(robot), connections).build()
 
 
 def without(robot: Robot, links: Iterable[str]) -> Robot:
