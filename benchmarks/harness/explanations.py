@@ -60,7 +60,8 @@ NEW_RESULTS = Explanation(
 )
 THREADS = Explanation(
     "Threads",
-    "Some 200 us pass until a helper thread has its first chunk: it waits for its task and for the interpreter lock.",
+    "A rollout of 0.2 ms has 35 us in Python around its time loop, and eight or nine blocks of members that two "
+    "threads share; other programs take the second processor.",
 )
 COLD_START = Explanation(
     "Time of compilation",

@@ -18,7 +18,6 @@ import robots
 from controllers import WorkspaceBalance
 from legged.app import cli
 from legged.app.balance import disturbance_map as maps
-from legged.compiler.runtime import threads
 from legged.compiler.runtime.time_loop import Members, Schedule, TimeLoop
 from legged.contact.rigid import Rigid
 from legged.errors import SimulationInterrupt
@@ -182,24 +181,6 @@ def test_map_is_kept(monkeypatch):
     found = error.value.run
     assert (found.outcomes[0] == maps.INTERRUPTED).all() and (found.outcomes[1] == maps.FELL).all()
     assert "8 interrupted" in found.table().text()
-
-
-def test_threads_are_idle_after_an_interrupt():
-    """The other threads take no more chunks once the caller has been interrupted."""
-    running, ran = [], []
-
-    def run(first, end):
-        running.append(first)
-        time.sleep(0.02)
-        running.remove(first)
-        ran.append(first)
-        if threading.current_thread() is threading.main_thread():
-            raise KeyboardInterrupt
-        return -1
-
-    with pytest.raises(KeyboardInterrupt):
-        threads.run_chunks([(k, k + 1) for k in range(100)], 3, run)
-    assert not running and len(ran) < 10
 
 
 def test_divided_intervals_give_the_same_steps(monkeypatch):

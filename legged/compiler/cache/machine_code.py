@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from weakref import WeakValueDictionary
 
 from legged.compiler.cache import disk
@@ -34,19 +34,30 @@ def load(graph: Graph, program: Callable[[Graph], str], target: llvm.Target) -> 
     with _lock:
         code = _loaded.get(key)
         if code is None:
-            file = disk.file_name(disk.CODE, *key)
-            content = disk.read(file)
-            if content is None:
-                with llvm.target_context(target):
-                    content = llvm.machine_code(program(graph))
-                disk.write(file, content)
-            code = _loaded[key] = llvm.LoadedCode(content)
+            code = _loaded[key] = load_module(key, lambda: program(graph), target)
             tables.bind(code, graph, target.element)
         _recent[key] = code
         _recent.move_to_end(key)
         if len(_recent) > _MAX_UNUSED:
             _recent.popitem(last=False)
     return code
+
+
+def load_module(key: Sequence[str], program: Callable[[], str], target: llvm.Target) -> llvm.LoadedCode:
+    """Return the machine code of a module: from the cache folder, else compiled and stored there.
+
+    Args:
+        key: Everything that the code depends on besides the version of this package.
+        program: Writes the LLVM IR.
+        target: The processor and the type of the numbers.
+    """
+    file = disk.file_name(disk.CODE, *key)
+    content = disk.read(file)
+    if content is None:
+        with llvm.target_context(target):
+            content = llvm.machine_code(program())
+        disk.write(file, content)
+    return llvm.LoadedCode(content)
 
 
 def unload() -> None:

@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 import numpy as np
 
 from legged.arguments import shown
+from legged.compiler.codegen import thread_pool
 from legged.compiler.codegen.element_type import ELEMENT_TYPES, FLOAT64, ElementType
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
@@ -69,7 +70,7 @@ class Target(NamedTuple):
         return self._replace(width=width, element=replace(element, has_fma=self._has_fma()))
 
     def _has_fma(self) -> bool:
-        if self.name == NATIVE and _family() == "x86":
+        if self.name == NATIVE and processor_family() == "x86":
             return "+fma" in self.features.split(",")
         return self.name != "sse2"
 
@@ -99,7 +100,7 @@ def target_named(name: str) -> Target:
     if name not in TARGETS:
         raise TargetError(f"target must be one of {', '.join((NATIVE, *TARGETS))}, got {shown(name)}")
     target, family, needed = TARGETS[name]
-    if family != _family():
+    if family != processor_family():
         raise TargetError(f"target {name!r} needs {_FAMILIES[family]}; this is {llvm.get_process_triple()}")
     features = llvm.get_host_cpu_features()
     missing = [feature for feature in needed if not features.get(feature)]
@@ -131,7 +132,8 @@ def _native() -> Target:
 _FAMILIES = {"x86": "an x86-64 processor", "aarch64": "a 64-bit ARM processor"}
 
 
-def _family() -> str:
+def processor_family() -> str:
+    """Return the family of this processor: "x86", "aarch64", or LLVM's name of another one."""
     machine = llvm.get_process_triple().partition("-")[0]
     return {"x86_64": "x86", "amd64": "x86", "aarch64": "aarch64", "arm64": "aarch64"}.get(machine, machine)
 
@@ -193,6 +195,8 @@ def _add_symbols() -> None:
         llvm.add_symbol(f"fma{suffix}", _address(getattr(library, f"fma{suffix}")))  # for processors without it
     llvm.add_symbol("legged_malloc", _address(library.malloc))
     llvm.add_symbol("legged_free", _address(library.free))
+    for name in thread_pool.SYMBOLS:
+        llvm.add_symbol(name, _address(getattr(ctypes.pythonapi, name)))
     if windows:  # called by functions with large stack frames
         llvm.add_symbol("__chkstk", _address(ctypes.CDLL("ntdll").__chkstk))
 

@@ -26,12 +26,12 @@ from legged.compiler.cache import machine_code
 from legged.compiler.codegen import llvm, selection
 from legged.compiler.codegen.batches import batch_loop
 from legged.compiler.ir.graph import Graph, Shape
-from legged.compiler.runtime.threads import chunks_of, default_threads, run_chunks
+from legged.compiler.runtime.threads import chunk_size, default_threads, run_chunks
 
 _THREADED_OPERATIONS = 4_000_000
 """Operations of a batch from which several threads compute it, about 100 us of work; waking one takes 30 us."""
-_CHUNK_OPERATIONS = 2_000_000
-"""Operations in a chunk at least, about 50 us of work."""
+_CHUNK_OPERATIONS = 200_000
+"""Operations in a chunk at least, about 5 us of work."""
 _SMALL_BATCH = 2
 """Largest batch that is computed state by state while no code for batches is loaded."""
 
@@ -46,7 +46,7 @@ class _Memory(threading.local):
         """Return the address of memory of a size, [bytes], aligned to a cache line for fast access to vectors."""
         if size > self._size:
             self._array = np.empty(size + 64, dtype=np.uint8)
-            self._size, self._address = size, -(-_address(self._array) // 64) * 64
+            self._size, self._address = size, -(-address_of(self._array) // 64) * 64
         return self._address
 
 
@@ -109,7 +109,7 @@ class BatchCode:
         if count <= _SMALL_BATCH and "code" not in self.__dict__:
             return next((k for k in range(count) if self.run_single([array.row_address(k) for array in rows])), -1)
         table = np.array([array.descriptor() for array in rows], dtype=np.int64)
-        return self.run_described(count, _address(table))
+        return self.run_described(count, address_of(table))
 
     def run_even(
         self, arrays: Sequence[np.ndarray], leads: Sequence[Shape], results: Sequence[np.ndarray], lead: Shape
@@ -121,10 +121,12 @@ class BatchCode:
             leads: Leading axes of each, `lead` or none.
             results: As in `run`. lead: Lengths of the leading axes.
         """
-        rows = [(_address(a), step if own else 0, 0) for a, own, step in zip(arrays, leads, self._steps, strict=False)]
-        rows += [(_address(a), step, 0) for a, step in zip(results, self._steps[len(leads) :], strict=True)]
+        rows = [
+            (address_of(a), step if own else 0, 0) for a, own, step in zip(arrays, leads, self._steps, strict=False)
+        ]
+        rows += [(address_of(a), step, 0) for a, step in zip(results, self._steps[len(leads) :], strict=True)]
         table = np.array(rows, dtype=np.int64)
-        return self.run_described(math.prod(lead), _address(table))
+        return self.run_described(math.prod(lead), address_of(table))
 
     @cached_property
     def _steps(self) -> list[int]:
@@ -136,10 +138,12 @@ class BatchCode:
         threads = default_threads() if count * self._operations >= _THREADED_OPERATIONS else 1
         if threads == 1:
             return self._run_chunk(0, count, descriptors) if count else -1
-        chunks = chunks_of(count, threads, _CHUNK_OPERATIONS // self._operations, self.target.width)
-        return run_chunks(
-            chunks, min(len(chunks), threads), lambda first, end: self._run_chunk(first, end, descriptors)
-        )
+        size = chunk_size(count, threads, _CHUNK_OPERATIONS // self._operations, self.target.width)
+        return run_chunks(self._entry_point, descriptors, count, size, threads, self._work_size)
+
+    @cached_property
+    def _entry_point(self) -> int:
+        return self.code.address(batch_loop.ENTRY_POINT)
 
     @cached_property
     def _operations(self) -> int:
@@ -154,7 +158,7 @@ class _Rows:
     of offsets."""
 
     def __init__(self, array: np.ndarray, lead: Shape, own: int):
-        self.array, self.address = array, _address(array)  # keeps the array alive
+        self.array, self.address = array, address_of(array)  # keeps the array alive
         self.table: np.ndarray | None = None
         before = array.ndim - own
         if before and array.shape[:before] == lead and array.flags.c_contiguous:
@@ -170,7 +174,7 @@ class _Rows:
 
     def descriptor(self) -> tuple[int, int, int]:
         """Return the numbers that the machine code reads, see `codegen.batches.batch_loop`."""
-        return self.address, self.stride, 0 if self.table is None else _address(self.table)
+        return self.address, self.stride, 0 if self.table is None else address_of(self.table)
 
     def row_address(self, k: int) -> int:
         """Return the address of the row of state k."""
@@ -185,7 +189,8 @@ def _offsets(axes: Sequence[tuple[int, int]]) -> np.ndarray:
     return np.ascontiguousarray(total).ravel()
 
 
-def _address(array: np.ndarray) -> int:
+def address_of(array: np.ndarray) -> int:
+    """Return the address of the first number of an array (...)."""
     buffer: Any = array
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(buffer))  # a quarter of the time of the other way

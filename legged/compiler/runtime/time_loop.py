@@ -28,7 +28,8 @@ from legged.compiler.codegen.batches import time_loop
 from legged.compiler.codegen.element_type import FLOAT64, ElementType
 from legged.compiler.ir.graph import Graph, record
 from legged.compiler.passes.simplify import simplify
-from legged.compiler.runtime.threads import check_threads, chunks_of, default_threads, run_chunks
+from legged.compiler.runtime.batches import address_of
+from legged.compiler.runtime.threads import check_threads, chunk_size, default_threads, run_chunks
 from legged.errors import TraceError
 
 Array = np.ndarray
@@ -162,15 +163,18 @@ class TimeLoop:
         return cls(simplify(record(step, shapes)), element)
 
     @cached_property
-    def _run_single(self) -> Callable[..., int]:
+    def _run_single(self) -> Any:
         return self._function(selection.time_loop_module)
 
     @cached_property
-    def _run_batch(self) -> Callable[..., int]:
+    def _run_batch(self) -> Any:
         return self._function(selection.batch_time_loop_module)
 
-    def _function(self, module: Callable[[Graph], str]) -> Callable[..., int]:
-        return machine_code.load(self.graph, module, self._target).function(time_loop.ENTRY_POINT, ctypes.c_void_p)
+    def _function(self, module: Callable[[Graph], str]) -> Any:
+        code = machine_code.load(self.graph, module, self._target)
+        function = code.function(time_loop.ENTRY_POINT, ctypes.c_void_p)
+        function.part = code.address(time_loop.PART)
+        return function
 
     @cached_property
     def _work_sizes(self) -> dict[int, int]:
@@ -251,7 +255,8 @@ class PreparedLoop:
     """A call of the machine code with fixed arrays; a call takes a microsecond besides the steps.
 
     Args:
-        function: The machine code. width: Number of members that it advances at a time.
+        function: The machine code; its attribute `part` is the address of the function for a part of the members.
+        width: Number of members that it advances at a time.
         work_size: Size of its working memory, [bytes].
         arrays: Intervals, parameters, states, outcomes, stored states and commands, each with a row per member or a
             single row.
@@ -264,7 +269,7 @@ class PreparedLoop:
 
     def __init__(
         self,
-        function: Callable[..., int],
+        function: Any,
         width: int,
         work_size: int,
         arrays: Sequence[Array],
@@ -273,13 +278,18 @@ class PreparedLoop:
     ):
         self._function, self.width, self._work_size = function, width, work_size
         self._arrays, self._count = arrays, len(arrays[2])  # keeps the memory alive
-        self._layouts = np.array([[a.ctypes.data, a.strides[0] if len(a) > 1 else 0] for a in arrays], dtype=np.int64)
-        header = np.array([len(samples), comparison.first, comparison.count, 0, arrays[5].shape[1]])
-        header[3:4].view(float)[:] = comparison.bound
-        self._samples = np.concatenate([header, samples]).astype(np.int64)
+        rows = [[address_of(a) if a.size else 0, a.strides[0] if len(a) > 1 else 0] for a in arrays]
+        self._layouts = np.array(rows, dtype=np.int64)
+        self._samples = np.empty(time_loop.SAMPLES_HEADER + len(samples), dtype=np.int64)
+        header = len(samples), comparison.first, comparison.count, 0, arrays[5].shape[1]
+        self._samples[: time_loop.SAMPLES_HEADER], self._samples[time_loop.SAMPLES_HEADER :] = header, samples
+        self._samples[3:4].view(float)[0] = comparison.bound
         self._work = np.empty(work_size, dtype=np.uint8)
-        self._whole = self._call(0, self._count, self._work)
-        self.alone = partial(function, ctypes.c_void_p(self._whole.ctypes.data))  # converted once, which saves time
+        work = -(-address_of(self._work) // 64) * 64  # begins at a cache line
+        numbers = 0, self._count, address_of(self._layouts), address_of(self._samples), work
+        self._call = np.array(numbers, dtype=np.int64)
+        self._address = address_of(self._call)
+        self.alone = partial(function, ctypes.c_void_p(self._address))  # converted once, which saves time
 
     def __call__(self, threads: int, most: int | None = None) -> int:
         """Advance the members in place; return `ENDED` if any of them has ended, else `EXCEEDED` if a state variable
@@ -291,21 +301,5 @@ class PreparedLoop:
         """
         if threads == 1 and (most is None or most >= self._count):
             return self.alone()
-        whole = chunks_of(self._count, threads, multiple=self.width)
-        chunks = [(k, min(k + (most or end), end)) for first, end in whole for k in range(first, end, most or end)]
-        return run_chunks(chunks, min(threads, len(chunks)), self._run_chunk)
-
-    def _run_chunk(self, first: int, end: int) -> int:
-        work = np.empty(self._work_size, dtype=np.uint8)
-        call = self._call(first, end, work)
-        return self._function(call.ctypes.data)
-
-    def _call(self, first: int, end: int, work: Array) -> Array:
-        """Return the argument of the machine code."""
-        addresses = self._layouts.ctypes.data, self._samples.ctypes.data, _aligned(work)
-        return np.array([first, end, *addresses], dtype=np.int64)
-
-
-def _aligned(work: Array) -> int:
-    """Return the first address in an array that is a multiple of a cache line."""
-    return -(-work.ctypes.data // 64) * 64
+        size = min(chunk_size(self._count, threads, multiple=self.width), most or self._count)
+        return run_chunks(self._function.part, self._address, self._count, size, threads, self._work_size, most)

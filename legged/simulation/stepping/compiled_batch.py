@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -218,15 +218,13 @@ def aligned_schedule(plans: Sequence[Sequence[StepSequence]], plan_of: Array) ->
         plans: The different lists of step sequences. plan_of: Index of the list of each member, (B,), dimensionless.
     """
     intervals = [_split_at_samples(plan) for plan in plans]
-    most = np.max([[len(part) for part in parts] for parts in intervals], axis=0)
-    ends = np.cumsum(most)
-    pieces = np.zeros((len(plans), int(ends[-1]), 4))
+    ends = list(accumulate(max(map(len, parts)) for parts in zip(*intervals, strict=True)))
+    pieces = np.zeros((len(plans), ends[-1], 4))
     for k, parts in enumerate(intervals):
-        for part, end in zip(parts, ends.tolist(), strict=True):
-            rows = [(p.start, p.h, p.count, p.phase) for p in part]
-            pieces[k, end - len(rows) : end] = rows
-    rows = np.full(int(ends[-1]), -1)
-    rows[ends - 1] = np.arange(len(ends))
+        for part, end in zip(parts, ends, strict=True):
+            pieces[k, end - len(part) : end] = [(p.start, p.h, p.count, p.phase) for p in part]
+    rows = np.full(ends[-1], -1)
+    rows[[end - 1 for end in ends]] = range(len(ends))
     return Schedule(pieces if len(plans) == 1 else pieces[plan_of], rows)
 
 

@@ -1,6 +1,9 @@
 """The time loop of a fixed-step simulation: blocks of members, intervals of the schedule, steps.
 
     int64 legged_time_loop(const Call *call)
+    int64 legged_time_loop_part(int64 first, int64 end, const Call *call, void *work)
+
+The second function replaces three numbers of the call, for a thread that takes a part of the members.
 
 A call consists of five numbers of 8 bytes, which ctypes passes in less time as one argument: `first`, `end`, and the
 addresses `arrays`, `samples`, `work`. The function takes members first, ..., end - 1 of a batch through a schedule
@@ -8,10 +11,9 @@ addresses `arrays`, `samples`, `work`. The function takes members first, ..., en
 the first member's row and the stride from one row to the next, [bytes]: schedule, parameters, state, outcome, stored
 states, command. `samples` holds the number of intervals; the first state variable that is compared with a bound at the
 end, the number of these variables, and the bits of the bound, a double; the length of the command, which follows the
-parameters of a member as the last arguments of the step; and for each interval the index at which the state after it is
-stored, -1 or `CODES_ONLY`. `work` is the working memory.
-The last block repeats the last member in unused lanes. Masks are integers with a bit for each lane. The result is
-`ENDED`, `EXCEEDED` or -1.
+parameters of a member as the last arguments of the step; and for each interval the index at which the state after it
+is stored, -1 or `CODES_ONLY`. `work` is the working memory. The last block repeats the last member in unused lanes.
+Masks are integers with a bit for each lane. The result is `ENDED`, `EXCEEDED` or -1.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from legged.compiler.codegen.kernels import scalar
 from legged.compiler.ir.graph import Graph
 from legged.compiler.passes.call_batching import round_up
 
-ENTRY_POINT = "legged_time_loop"
+ENTRY_POINT, PART = "legged_time_loop", "legged_time_loop_part"
 CODES_ONLY = -2
 """Index of a stored state for an interval after which termination codes end members, but no state is stored."""
 ENDED, EXCEEDED = 0, 1
@@ -79,6 +81,20 @@ def assembly(graph: Graph, width: int, element: ElementType) -> Iterator[str]:
     yield f"define i64 @{ENTRY_POINT}(ptr %call) {ATTRIBUTES} {{"
     yield from _LoopWriter(graph, IRWriter(width, element)).lines()
     yield "}"
+    yield f"define i64 @{PART}(i64 %first, i64 %end, ptr %call, ptr %work) {ATTRIBUTES} {{"
+    yield from _part(IRWriter(width, element)).lines
+    yield "}"
+
+
+def _part(w: IRWriter) -> IRWriter:
+    """Write the body of the function for a part of the members."""
+    call = w.assign(f"alloca [{len(_CALL)} x i64], align 8")
+    for i, (name, kind) in enumerate(_CALL.items()):
+        if name in ("arrays", "samples"):
+            w.assign(f"load {kind}, ptr {w.gep('%call', i, 'i64')}, align 8", f"%{name}")
+        w.emit(f"store {kind} %{name}, ptr {w.gep(call, i, 'i64')}, align 8")
+    w.emit(f"ret i64 {w.assign(f'call i64 @{ENTRY_POINT}(ptr {call})')}")
+    return w
 
 
 class _LoopWriter:
