@@ -142,7 +142,7 @@ class Backend:
         loop: The closed loop.
         whole: Whether it runs as one compiled kernel.
         name: Description of what runs, as `Run.backend` reports it.
-        failure: Why the last evaluation had no result.
+        failure: The error of the last evaluation without a result, in words.
     """
 
     def __init__(self, loop: ClosedLoop, whole: bool, name: str):
@@ -309,10 +309,9 @@ def has_parts(loop: ClosedLoop) -> bool:
     """
     if type(loop) is not RigidLoop or len(loop.scene.candidates) <= MANY_CONTACTS:
         return False
-    fixed = all(pair.second is None for pair in loop.scene.pairs)
-    return (
-        not fixed or bool(loop.bodies) or isinstance(loop.robot, RobotGroup)
-    )  # not a robot among terrain and obstacles
+    if loop.bodies or isinstance(loop.robot, RobotGroup):
+        return True
+    return any(pair.second is not None for pair in loop.scene.pairs)  # more than a robot among terrain and obstacles
 
 
 def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> _CompiledParts | None:
@@ -320,7 +319,7 @@ def _in_parts(loop: ClosedLoop, q: Array, s: Array) -> _CompiledParts | None:
     if not has_parts(loop):
         return None
     parts = _CompiledParts(**{f.name: getattr(loop, f.name) for f in fields(loop)})
-    _ = parts.tables  # whose errors are not those of a terrain
+    _ = parts.tables  # built outside of `try`, since its errors are not caused by the terrain
     try:
         parts.external_forces(0.0, q, s)
     except Exception:  # a user's terrain that cannot be traced may raise anything

@@ -29,7 +29,8 @@ class Controller(Protocol):
     `reference(t, phase) -> (joint positions, velocities, accelerations)`, (nj,) each, which runs record; and
     `planned_footsteps(memory) -> places`, (n, 3), [m], world axes, NaN for feet that stand, which runs record.
     A controller that follows the command of `Simulation.step` has one more argument, `command`, in `torque`, and in
-    `rate` and `update` if they need it; one that passes it on says so by a property `takes_command`.
+    `rate` and `update` if they need it; a controller that passes the command to another one has the property
+    `takes_command`.
     """
 
     def start(self, robot: Robot, ground: Ground | Rigid | None, q: Array, v: Array) -> Any:
@@ -200,7 +201,7 @@ class _FunctionController(_ControllerAdapter):
 
 
 class _ZeroTorque(_ControllerAdapter):
-    """The controller that gives the forces of its command, or none without a command."""
+    """The controller whose forces are its command, or zero without a command."""
 
     def torque(self, t: Any, phase: Any, q: Array, v: Array, wrenches: Array, memory: Array, *command: Array) -> Array:
         return command[0] if command else np.zeros(len(v))
@@ -286,8 +287,8 @@ def adapt(controller: Any) -> Controller:
 def independent_copy(controller: Any) -> Any:
     """Return a copy of a controller whose own state, such as a filter's attributes, is separate from the original's.
 
-    Robots, grounds, terrains and compiled kernels are shared. A function is not copied, nor is what it has
-    captured. A controller that cannot be copied is returned itself.
+    Robots, grounds, terrains and compiled kernels are shared. Functions and the variables that they have captured are
+    not copied. A controller that cannot be copied is returned itself.
 
     Args:
         controller: Any controller.
@@ -301,6 +302,7 @@ def independent_copy(controller: Any) -> Any:
 
 
 def _is_terrain(part: Any) -> bool:
+    """Return whether an object has the interface of `legged.ground.Terrain`."""
     return not isinstance(part, type) and all(callable(getattr(part, name, None)) for name in ("height", "normal"))
 
 
@@ -383,6 +385,6 @@ class LawDefinition(Protocol):
 
 
 ControllerLike = TorqueLaw | LawDefinition | Callable[[Any, Array, Array, Array], Array] | Mapping[str, Any] | None
-"""What `simulate` and `rollout` take as a controller; `adapt` turns it into a `Controller`."""
+"""Controllers that `simulate` and `rollout` accept; `adapt` converts them to a `Controller`."""
 CommandedFunction = Callable[[Any, Array, Array, Array, Any], Array]
 """A function (t, q, v, wrenches, command) -> torques, which `Simulation` takes as a controller."""

@@ -55,11 +55,12 @@ def linearize(
         robot: The robot.
         q: Configuration, (nq,). v: Velocity, (nv,). tau: Generalized forces, (nv,), base rows first.
         wrenches: External wrenches as in `legged.forward_dynamics`; constant in each link's axes.
-        ground: A compliant ground whose forces follow from positions and velocities; the memory of a bristle friction
-            is held at zero, so it acts as a spring and damper from where the foot is.
+        ground: A compliant ground whose forces follow from positions and velocities. The memory of a bristle friction
+            law is held at zero, so that friction acts as a spring and damper attached at the present foot position.
 
     Raises:
-        ArgumentError: If the ground is not a `legged.ground.Ground`. SingularError: if the dynamics have no solution.
+        ArgumentError: The ground is not a `legged.ground.Ground`.
+        SingularError: The dynamics have no solution.
     """
     q, v, tau = read(robot, q=q, v=v, tau=tau)
     nv = robot.nv

@@ -106,8 +106,8 @@ def simulate(
         integrator: `BDF(...)`, `SemiImplicitEuler(step=...)` or `RungeKutta4(step=...)`; on a `Rigid` ground
             `TimeStepping(step=...)`. By default `TimeStepping()` on rigid ground, `RungeKutta4(step=1e-3)` with closed
             loops, `SemiImplicitEuler` with a stable step for a controller with a discrete update, and else `BDF()`;
-            `Run.integrator` tells which and why. A fixed step too long for the ground, or at which a joint chatters,
-            gives a `SimulationWarning`; see `Run.warnings`.
+            `Run.integrator` states which one and why. A fixed step that is too long for the ground, or at which a joint
+            chatters, gives a `SimulationWarning`; see `Run.warnings`.
         sample: Time between stored states, [s].
         fall: Condition that ends the run: a `Fall`, a callable (t, q, v) that returns a message, or False for none. By
             default `Fall()` for a robot with a free base on a ground.

@@ -14,6 +14,7 @@ import legged
 import robots
 from legged.errors import ArgumentError, FileError
 from legged.simulation.plots import joints_figure
+from legged.simulation.results.summary import run_table
 from legged.table import Table
 from legged.viewer.curves import decimated, plots_of_run
 from legged.viewer.motion import motion_of_run
@@ -145,16 +146,27 @@ def test_curves_have_the_values_of_the_run(trot):
     np.testing.assert_array_equal(knees.values[:, 0], trot.joint(names[0]).position)
 
 
+class Reference:
+    """A controller without forces whose reference is 0.1 m and 0.2 rad."""
+
+    def torque(self, t, phase, q, v, wrenches, memory):
+        return 0.0 * q
+
+    def reference(self, t, phase):
+        return np.array([0.1, 0.2]), np.zeros(2), np.zeros(2)
+
+
 def test_curves_of_sliding_joints_are_in_meters():
     body = legged.Inertia(1.0, (0.0, 0.0, -0.2), np.eye(3))
     builder = legged.RobotBuilder("crane", legged.Link("rail"), base=legged.FixedBase())
     builder.add(legged.Prismatic("slide", "x"), legged.Link("cart", body), to="rail")
     builder.add(legged.Revolute("hinge", "y"), legged.Link("bob", body), to="cart")
-    run = legged.simulate(builder.build(), lambda t, q, v, wrenches: np.zeros(2), until=0.02)
+    run = legged.simulate(builder.build(), Reference(), until=0.02)
     titles = [plot.title for plot in plots_of_run(run)]
     assert {"slide [m]", "slide, force [N]", "hinge [rad]", "hinge, torque [N m]"} <= set(titles)
     axes = joints_figure(run).axes
     assert [ax.get_ylabel() for ax in axes] == ["slide [m]", "hinge [degree]"]
+    assert dict(run_table(run).rows)["largest joint error"] == "0.1 m, 11 degrees"
     np.testing.assert_array_equal(axes[0].lines[0].get_ydata(), run.joint("slide").position)
 
 

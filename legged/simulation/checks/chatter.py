@@ -27,10 +27,10 @@ Advance = Callable[[Members, Schedule], None]
 STEPS = 12
 """Time steps of a probe."""
 AMPLITUDE = 0.5
-"""[rad/s] or [m/s], smallest change of velocity in a step that is reported."""
+"""Smallest change of velocity in a step that is reported, [rad/s] or [m/s]."""
 _MOST_PROBES = 100  # of a run
 _MEMBER_PROBES = 8  # of a batch
-_STEPS_PER_PROBE = 200  # time steps of a batch for each probe of it, which thus costs at most 6 %
+_STEPS_PER_PROBE = 200  # time steps of a batch between two probes, which then take at most 6 % of its time
 
 
 def amplitudes(robot: Robot, velocities: Array) -> Array:

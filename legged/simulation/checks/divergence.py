@@ -187,7 +187,7 @@ class DivergenceMonitor:
     def __init__(self, check: DivergenceCheck, energies: Callable[[Array, Array], Array], count: int):
         self._check, self._energies, self._nq = check, energies, check.loop.robot.nq
         self.gained = np.zeros(count)
-        self._known = np.zeros(count, dtype=int)  # number of successive stored states in which each robot is fast
+        self._fast_states = np.zeros(count, dtype=int)  # number of successive stored states in which each robot is fast
         self._samples: list[tuple[Array, Array]] = []
         self._speeds = np.zeros((count, check.loop.robot.nv))  # working memory
 
@@ -197,7 +197,7 @@ class DivergenceMonitor:
         Args:
             robots: Their indices, or a slice.
         """
-        self._known[robots] = 0
+        self._fast_states[robots] = 0
 
     def all_are_slow(self, states: Array) -> bool:
         """Return whether all robots are so slow that `codes` is zero and needs no call; much faster than `codes`.
@@ -212,7 +212,7 @@ class DivergenceMonitor:
         np.absolute(speeds, out=speeds)
         if not np.maximum.reduce(speeds.ravel(), initial=0.0) <= SLOW:
             return False
-        self._known.fill(0)
+        self._fast_states.fill(0)
         return True
 
     def codes(self, t: Array, states: Array, running: Array) -> Array:
@@ -226,12 +226,12 @@ class DivergenceMonitor:
         if self.all_are_slow(states):
             return codes
         self._store(t, states)
-        self._known += 1
+        self._fast_states += 1
         fast = running & ~check.too_slow_to_judge(states[:, nq:])
         codes[fast & check.too_fast(states[:, nq:])] = TOO_FAST
         fast &= codes == 0.0
-        self._known[~fast] = 0
-        robots = np.flatnonzero(self._known > 2)
+        self._fast_states[~fast] = 0
+        robots = np.flatnonzero(self._fast_states > 2)
         if len(robots):
             robots = robots[check.is_energetic(self._energies(states[robots, :nq], states[robots, nq:]))]
         if len(robots):

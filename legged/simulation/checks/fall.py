@@ -25,7 +25,7 @@ Termination = Callable[[float, Array, Array], Any]
 @checked
 @dataclass(frozen=True)
 class Fall:
-    """A robot has fallen when its base is too low or tilts too far; of a group, when a robot with a moving base has.
+    """A robot has fallen when its base is too low or tilts too far; a group, when one of its robots has fallen.
 
     Attributes:
         height: Lowest height of the base origin over the ground below it, as a fraction of the initial height.
@@ -60,9 +60,9 @@ class Fall:
             robot: The robot. ground: The ground. q: Initial configuration, (nq,).
         """
         (q,) = read(robot, q=q)
-        return FallLimits(tuple(self._of(ground, *pose(q)) for _, pose in _moving_bases(robot)))
+        return FallLimits(tuple(self._base_limits(ground, *pose(q)) for _, pose in _moving_bases(robot)))
 
-    def _of(self, ground: Ground | Rigid | None, R: Array, origin: Array) -> BaseLimits:
+    def _base_limits(self, ground: Ground | Rigid | None, R: Array, origin: Array) -> BaseLimits:
         return BaseLimits(self.height * float(_clearance(ground, origin)), R[2].copy(), self.tilt)
 
 

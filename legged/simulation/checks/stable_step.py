@@ -96,7 +96,7 @@ def stable_step_of_loop(loop: ClosedLoop, q: Array, s: Array, integrator: FixedS
     if integrator.step <= alone or not isinstance(ground, Ground):
         return alone
     controlled = replace(loop, controller=independent_copy(loop.controller))
-    h = 0.0 if integrator.rule == "runge_kutta" else integrator.step  # which takes no gains implicitly
+    h = 0.0 if integrator.rule == "runge_kutta" else integrator.step  # Runge-Kutta steps take no gains implicitly
 
     def acceleration(forces: Array) -> Array:
         wrenches = contact_wrenches(robot, q, forces.reshape(-1, 3))

@@ -1,6 +1,6 @@
 """Simulation of robots with closed kinematic loops: constrained accelerations, and projection after each fixed step.
 
-`legged.simulate` takes a `legged.loops.ClosedRobot` in place of a robot and uses the control loop of this module.
+`legged.simulate` takes a `legged.loops.ClosedRobot` in place of a robot and uses the closed loops of this module.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PROJECTION_STEPS = 2
 
 @dataclass(frozen=True, eq=False)
 class ClosedChainLoop(ClosedLoop):
-    """The control loop of a robot with closed kinematic loops; joint friction is integrated explicitly.
+    """The closed loop of a robot with closed kinematic loops; joint friction is integrated explicitly.
 
     Attributes:
         closed: The robot with its loops, its rows ordered at the initial configuration by `independent_first`.
@@ -47,16 +47,11 @@ class ClosedChainLoop(ClosedLoop):
 
     def semi_implicit(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `ClosedLoop.semi_implicit`."""
-        return self._project(*super().semi_implicit(t, h, phase, q, s))
+        return _projected(self.closed, *super().semi_implicit(t, h, phase, q, s))
 
     def runge_kutta(self, t: Any, h: Any, phase: Any, q: Array, s: Array) -> tuple[Array, Array]:
         """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `ClosedLoop.runge_kutta`."""
-        return self._project(*super().runge_kutta(t, h, phase, q, s))
-
-    def _project(self, q: Array, s: Array) -> tuple[Array, Array]:
-        n = self.robot.nv
-        q, v = project_state(self.closed, q, s[:n], PROJECTION_STEPS)
-        return q, np.concatenate([v, s[n:]])
+        return _projected(self.closed, *super().runge_kutta(t, h, phase, q, s))
 
     def acceleration(self, q: Array, v: Array, tau: Array, wrenches: Array, extra: Array) -> Array:
         """Return vdot, (nv,), which satisfies the loop constraints; see `ClosedLoop.acceleration`."""
@@ -70,7 +65,7 @@ class ClosedChainLoop(ClosedLoop):
 
 @dataclass(frozen=True, eq=False)
 class ClosedRigidLoop(RigidLoop):
-    """The control loop of a robot with closed kinematic loops on a `Rigid` ground, among free bodies.
+    """The closed loop of a robot with closed kinematic loops on a `Rigid` ground, among free bodies.
 
     The impulses of a time step include those of the closing joints: no velocity change opens the loops. After the step
     the state is projected onto them.
@@ -95,10 +90,14 @@ class ClosedRigidLoop(RigidLoop):
         self, t: Any, h: Any, q: Array, s: Array, tau: Array, damping: Array, memory_rate: Array
     ) -> tuple[Array, Array]:
         """Return (q (nq,), s (size,)) after a step, projected onto the loops; see `RigidLoop.impact_step`."""
-        q, s = super().impact_step(t, h, q, s, tau, damping, memory_rate)
-        n = self.robot.nv
-        q, v = project_state(self.closed, q, s[:n], PROJECTION_STEPS)
-        return q, np.concatenate([v, s[n:]])
+        return _projected(self.closed, *super().impact_step(t, h, q, s, tau, damping, memory_rate))
+
+
+def _projected(closed: ClosedRobot, q: Array, s: Array) -> tuple[Array, Array]:
+    """Return (q (nq,), s (size,)) with configuration and velocity projected onto the loop constraints."""
+    n = closed.robot.nv
+    q, v = project_state(closed, q, s[:n], PROJECTION_STEPS)
+    return q, np.concatenate([v, s[n:]])
 
 
 def check_closed(closed: ClosedRobot, q: Array, v: Array) -> None:

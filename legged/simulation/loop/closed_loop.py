@@ -386,11 +386,12 @@ class ClosedLoop:
         return stops_of(self.robot)
 
     @cached_property
-    def _dissipative(self) -> bool:
+    def _is_dissipative(self) -> bool:
         return bool(self._stops) or any(body.has_friction for body in self.robot.bodies)
 
     def _dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        return self.dissipation(h, q, v, v_next) if self._dissipative else 0.0
+        """Return `dissipation`, or 0.0 for a robot without joint friction and stops."""
+        return self.dissipation(h, q, v, v_next) if self._is_dissipative else 0.0
 
     def _memory_and_work_rates(
         self, s: Array, tau: Array, memory_rate: Array, external: ExternalForces, dissipation: Any

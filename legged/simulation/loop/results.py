@@ -11,7 +11,7 @@ BreakTimes = tuple[tuple[float, ...], tuple[float, ...]]
 
 
 class StateParts(NamedTuple):
-    """Parts of s.
+    """Parts of s, the state of a `ClosedLoop` without q.
 
     Attributes:
         v: Velocity, (nv,).
@@ -46,7 +46,14 @@ class ExternalForces(NamedTuple):
 
 
 class Outputs(NamedTuple):
-    """Energies [J], pose of the base in the world, and positions of the nodes, (n, 3), [m], world."""
+    """Energies and positions of a robot, in world axes.
+
+    Attributes:
+        kinetic, potential: Kinetic and potential energy, [J]; with those of free bodies on rigid ground.
+        base_rotation: Rotation matrix from base axes to world axes, (3, 3).
+        base_position: Position of the base origin, (3,), [m].
+        skeleton: Positions of the nodes, (n, 3), [m]; see `ClosedLoop.nodes`.
+    """
 
     kinetic: Any
     potential: Any

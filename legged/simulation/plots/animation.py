@@ -15,7 +15,8 @@ from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from PIL import Image
 
-from legged.errors import LeggedError, MissingError
+from legged.arguments import number
+from legged.errors import ArgumentError, LeggedError, MissingError
 from legged.simulation.results.records import FREE
 from legged.simulation.results.run import Run
 
@@ -24,7 +25,7 @@ _MODULES = ("#2f6db5", "#3f9a86", "#7a62b8", "#b08a1e", "#5b7f3a", "#a3567e")
 _BODY, _FORCE, _GROUND, _EARTH, _PATH = "#1f3d66", "#c8502d", "#b9b9b9", "#e9e6df", "#8fb3d9"
 _FREE = "#8a6f4d"
 _OTHERS = (_BODY, _FREE, _FORCE, _GROUND, _EARTH, _PATH, "black")
-_FLAT = 1e-6  # [m], sideways motion below this is none
+_FLAT = 1e-6  # [m]: a run with less extent along y is shown from the side
 
 
 def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0) -> Path:
@@ -37,9 +38,14 @@ def animate(run: Run, path: str | Path, *, fps: float = 20.0, speed: float = 1.0
         fps: Frames per second. speed: Playback speed relative to real time.
 
     Raises:
-        LeggedError: The suffix is none of these. MissingError: ffmpeg is not installed.
+        ArgumentError: The run has no samples, or a rate is not positive.
+        LeggedError: The suffix is none of these.
+        MissingError: ffmpeg is not installed.
     """
     path = Path(path)
+    fps, speed = number("fps", fps, "1/s", above=0), number("speed", speed, above=0)
+    if not len(run):
+        raise ArgumentError("an animation needs a run with samples")
     if path.suffix == ".gif":
         return _gif(run, path, fps, speed)
     if path.suffix == ".mp4":
@@ -89,7 +95,7 @@ class _Scene:
         self.span, self.center = 1.15 * size, self.camera.project(centers)
         self.aspect = width / height
         self.scale = force_scale(run)
-        self._draw_ground(self.camera)
+        self._draw_ground()
         base = self.camera.project(run.base.position)
         self.ax.plot(base[:, 0], base[:, 1], color=_PATH, linewidth=0.8)
         self.links = LineCollection([], colors=_edge_colors(run), linewidths=_edge_widths(run), capstyle="round")
@@ -98,11 +104,12 @@ class _Scene:
         self.ax.add_collection(self.links)
         self.text = self.ax.text(0.02, 0.95, "", transform=self.ax.transAxes, family="monospace", fontsize=10)
 
-    def _draw_ground(self, camera: Camera) -> None:
-        lines = [camera.project(line) for line in _visible_ground(self.run, camera)]
-        if camera.side and lines:
+    def _draw_ground(self) -> None:
+        is_side_view = self.camera.side
+        lines = [self.camera.project(line) for line in _visible_ground(self.run, self.camera)]
+        if is_side_view and lines:
             self.ax.fill_between(lines[0][:, 0], lines[0][:, 1], lines[0][:, 1].min() - 10.0, color=_EARTH)
-        self.ax.add_collection(LineCollection(lines, colors=_GROUND, linewidths=1.2 if camera.side else 0.6))
+        self.ax.add_collection(LineCollection(lines, colors=_GROUND, linewidths=1.2 if is_side_view else 0.6))
 
     def show(self, k: int) -> None:
         """Show sample k."""

@@ -125,13 +125,12 @@ def contact_sides(loop: ClosedLoop) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if not isinstance(loop, RigidLoop):
         on = tuple(robot.links[contact.link].name for contact in robot.contacts)
         return on, (GROUND,) * len(on)
-    sides = [(c.first, c.second) for c in loop.scene.candidates]
-    on, against = (tuple(_side(loop, pair[k]) for pair in sides) for k in range(2))
+    robots, candidates = loop.scene.robots, loop.scene.candidates
+    on, against = (
+        tuple(GROUND if side is None else robots[side.robot].links[side.link].name for side in sides)
+        for sides in ([c.first for c in candidates], [c.second for c in candidates])
+    )
     return on, against
-
-
-def _side(loop: RigidLoop, side: Any) -> str:
-    return GROUND if side is None else loop.scene.robots[side.robot].links[side.link].name
 
 
 def _body_states(loop: Any, states: list[StateSample], part: int, size: int) -> Array:

@@ -190,7 +190,7 @@ class JointHistory(NamedTuple):
         position: Entries of q, [rad] or [m].
         velocity: Entries of v, [rad/s] or [m/s].
         torque: Entries of tau, [N m] or [N].
-        reference: Position that the controller tracks, or None without a reference.
+        reference: Position that the controller tracks, [rad] or [m]; None without a reference.
     """
 
     position: Array

@@ -39,7 +39,7 @@ Array = np.ndarray
 
 
 def _viewer() -> Any:
-    """Return the module that makes pages of runs. It needs this module and is imported when a page is made."""
+    """Return the module that creates pages of runs; it imports this module, so that it is imported at the first use."""
     return import_module("legged.viewer.show")
 
 
@@ -49,7 +49,7 @@ class Run:
 
     Attributes:
         robot: Name of the robot.
-        backend: What evaluated the equations of motion, in words.
+        backend: Description of the code that evaluated the equations of motion.
         integrator: The integrator and its settings.
         ended: Why the run ended early; empty if it reached its end time.
         times: Sample times, (T,), [s].
@@ -59,7 +59,7 @@ class Run:
         tau: Generalized forces of the actuators, (T, nv), base entries first, [N m] or [N].
         memory: State of the controller, (T, m).
         base: Pose of the base.
-        joints: Names, entries and reference of the joints.
+        joints: Names of the joints, their entries of q and v, and the reference of the controller.
         contacts: Contact points and forces.
         energy: Energies and work.
         bodies: Free bodies.
@@ -116,8 +116,9 @@ class Run:
 
     @property
     def mean_velocity(self) -> Array:
-        """Mean velocity of the base origin over the run, (3,), [m/s], world axes."""
-        return (self.base.position[-1] - self.base.position[0]) / self.duration
+        """Mean velocity of the base origin over the run, (3,), [m/s], world axes; zero for a run of one sample."""
+        moved = self.base.position[-1] - self.base.position[0]
+        return moved / self.duration if self.duration else moved
 
     @property
     def joint_positions(self) -> Array:

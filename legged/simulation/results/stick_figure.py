@@ -231,11 +231,14 @@ def ground_surface(ground: Ground | Rigid | None, nodes: Array) -> Array:
 
 
 def _extent(terrain: Terrain, nodes: Array) -> tuple[Array, Array, Array, Array, float]:
-    """Return the horizontal axes of a grid on the ground, (2, 2), positions of ramps along the first, the lower and
-    upper ends of the grid, (2,) each, and its margin around the motion; [m].
+    """Return (axes, ramps, lower, upper, margin) of a grid on the ground around a motion.
 
     Args:
         terrain: The terrain. nodes: Nodes of the stick figure over time, (T, k, 3), [m], world.
+
+    Returns:
+        The horizontal unit vectors of the grid, (2, 2), world axes; positions of the beginnings and ends of ramps along
+        the first, (n,), [m]; the lower and the upper ends of the grid, (2,) each, [m]; and its margin, [m].
     """
     heading, ramps = 0.0, np.zeros(0)
     if isinstance(terrain, Stairs):
@@ -325,6 +328,7 @@ def _wireframe(shape: Shape) -> tuple[Array, _Lines]:
 
 
 def _circle() -> Array:
+    """Return points of the unit circle in the plane of x and y, (`_CIRCLE_POINTS`, 3)."""
     angles = np.arange(_CIRCLE_POINTS) * (2.0 * np.pi / _CIRCLE_POINTS)
     return np.stack([np.cos(angles), np.sin(angles), np.zeros(_CIRCLE_POINTS)], axis=1)
 

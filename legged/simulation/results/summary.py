@@ -14,7 +14,7 @@ def run_table(run: Run, planned: float | None = None) -> Table:
     """Return the main figures of a run: distance, speed, height, lean, joint error, forces and energy.
 
     Args:
-        run: The run. planned: Speed beside which the mean speed is shown, [m/s].
+        run: The run. planned: Planned speed, [m/s], shown beside the mean speed.
     """
     moved = run.base.position - run.base.position[:1]
     rows = [
@@ -28,8 +28,9 @@ def run_table(run: Run, planned: float | None = None) -> Table:
         ("height of the base", f"{run.base.position[:, 2].min():.4f} to {run.base.position[:, 2].max():.4f} m"),
         ("largest lean of the base", f"{np.degrees(lean(run).max()):.2f} degrees"),
     ]
-    if run.joints.reference.size:
-        rows.append(("largest joint error", f"{np.degrees(joint_error(run).max()):.2g} degrees"))
+    errors = _largest_joint_errors(run)
+    if errors:
+        rows.append(("largest joint error", ", ".join(errors)))
     if run.contacts.names and run.duration > 0.0:
         force = mean_over_time(run, run.ground_force[:, 2])
         if run.model is not None:
@@ -39,6 +40,18 @@ def run_table(run: Run, planned: float | None = None) -> Table:
             rows.append(("vertical force, mean", f"{force:.4g} N"))
     rows.append(("energy drift", f"{run.energy_drift:.1e} J"))
     return Table(f"{run.robot}, {run.backend}", ("", ""), tuple(rows), left=2)
+
+
+def _largest_joint_errors(run: Run) -> list[str]:
+    """Return the largest joint error of each unit, in words: angles, lengths and others; none without a reference."""
+    if run.joints.reference.shape != run.joint_positions.shape:
+        return []
+    worst = dict[str, float]()
+    for name in run.joints.names:
+        joint = run.joint(name)
+        unit = "rad" if run.model is None else run.model.joint_unit(name)
+        worst[unit] = max(worst.get(unit, 0.0), float(np.abs(joint.position - joint.reference).max()))
+    return [f"{np.degrees(x):.2g} degrees" if unit == "rad" else f"{x:.2g} {unit}" for unit, x in worst.items()]
 
 
 def lean(run: Run) -> Array:

@@ -61,7 +61,7 @@ class Rollouts:
 
     Attributes:
         robot: Name of the robot.
-        backend: What evaluated the equations of motion, in words.
+        backend: Description of the code that evaluated the equations of motion.
         integrator: The integrator and its settings.
         times: Sample times, (T,), [s].
         q, v: Configurations (B, T, nq) and velocities (B, T, nv), of the type `dtype`.
@@ -163,7 +163,8 @@ def rollout(
         ShapeError: The numbers of members or the shapes of values disagree.
         NotFiniteError: A state, a value or a time is not finite.
         DefinitionError: A value is not valid for its field.
-        PrecisionError: dtype is another type. TraceError: the time steps cannot be compiled as it is required.
+        PrecisionError: dtype is another type.
+        TraceError: The time steps cannot be compiled, although `compiled` or `dtype` requires it.
         SimulationInterrupt: Ctrl-C, a KeyboardInterrupt; `error.run` holds the `Rollouts` up to there, where the reason
             of unfinished members is "interrupted".
     """

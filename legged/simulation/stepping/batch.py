@@ -198,6 +198,7 @@ class RolloutBatch:
 
     @cached_property
     def _shared_starts(self) -> dict[bytes, tuple[ClosedLoop, list[float], Array]]:
+        """Results of `_controller` by the keys of members, for controllers that do not depend on the given states."""
         return {}
 
     @cached_property

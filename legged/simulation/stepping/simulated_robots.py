@@ -40,7 +40,8 @@ class SimulationState:
         q: Configuration, (nq,). v: Velocity, (nv,).
         rest: Rest of the state, (n,): memories of controller and ground, work of actuators, contacts, pushes and joints
             [J], configuration (7,) and velocity (6,) of each free body.
-        outcome: 0.0 for a robot that is simulated, negative if its motion diverged, 1.0 or 2.0 if it fell.
+        outcome: 0.0 for a robot that is simulated, negative if its motion diverged, positive if it fell; see
+            `FallLimits.termination_code`.
     """
 
     t: Array

@@ -286,7 +286,7 @@ class Simulation:
 
         Raises:
             ShapeError: The command has another shape than in the first call, or is missing.
-            NotFiniteError: The command is not finite; robots and the command before stay as they are.
+            NotFiniteError: The command is not finite; the robots and the previous command do not change.
             ArgumentError: The controller takes no command.
             TraceError: If `compiled` is True and the closed loop cannot be traced.
         """
@@ -311,8 +311,8 @@ class Simulation:
     def advance(self, until: float, command: Any = None) -> None:
         """Advance all robots that have not ended to a time, with the command held.
 
-        The steps divide the time that remains, between break times of the controller, evenly; they are at most the
-        integrator's.
+        Between break times of the controller, the steps divide the remaining time evenly; they are at most as long as
+        those of the integrator.
 
         Args:
             until: Time to reach, [s]; robots that have passed it stay.
@@ -352,10 +352,10 @@ class Simulation:
 
             height, forces = sim.observe(lambda q, contacts: (q[6], contacts.forces))
 
-        The names of its arguments say what it is given, for one robot: `t` [s], `phase`, `q` (nq,), `v` (nv,),
-        `contacts` (`Contacts`), `wrenches` of the contacts on the links (n_links, 6), `tau`, the generalized forces of
-        the actuators (nv,), `memory` of the controller and `command` (nu,). It is traced at the first use, so give the
-        same function object at every call.
+        The names of its arguments select the quantities of one robot that it receives: `t` [s], `phase`, `q` (nq,), `v`
+        (nv,), `contacts` (`Contacts`), `wrenches` of the contacts on the links (n_links, 6), `tau`, the generalized
+        forces of the actuators (nv,), `memory` of the controller and `command` (nu,). It is traced at the first use, so
+        give the same function object at every call.
 
         Args:
             function: Plain NumPy code that does not branch on values, except by `legged.where`.

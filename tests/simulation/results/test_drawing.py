@@ -89,6 +89,13 @@ def test_figures_and_animations_are_written(run, tmp_path):
         animate(run, tmp_path / "run.mov")
 
 
+def test_animations_need_positive_rates_and_samples(run, tmp_path):
+    for options in ({"fps": 0.0}, {"speed": 0.0}, {"speed": -1.0}, {"fps": np.nan}):
+        with pytest.raises(LeggedError, match=next(iter(options))):
+            animate(run, tmp_path / "run.html", **options)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("name", ["planar_biped", "hexapod", "spatial_quadruped", "planar_hopper", "chain"])
 def test_stick_figure_is_in_one_piece_and_shows_every_link(name):
     robot = robots.chain(4) if name == "chain" else getattr(robots, name)()

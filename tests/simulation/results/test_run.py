@@ -1,6 +1,7 @@
 """Runs: inputs, engines, early ends."""
 
 import importlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from legged.ground import (
     realistic_ground,
 )
 from legged.simulation import Fall, Push, Run, RungeKutta4, SemiImplicitEuler, simulate
+from legged.simulation.results.records import BaseRecord
 from tests.simulation.servo import Servo, standing
 
 
@@ -203,3 +205,9 @@ def test_progress_shows_on_stderr_when_asked(robot, capsys, monkeypatch):
     assert "spatial quadruped" in capsys.readouterr().err
     simulate(robot, until=0.05)
     assert capsys.readouterr().err == ""
+
+
+def test_mean_velocity_of_a_run_of_one_sample_is_zero(robot):
+    run = simulate(robot, until=0.02, q=standing(robot))
+    first = replace(run, times=run.times[:1], base=BaseRecord(run.base.position[:1], run.base.rotation[:1]))
+    np.testing.assert_array_equal(first.mean_velocity, np.zeros(3))

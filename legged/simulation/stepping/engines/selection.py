@@ -39,9 +39,10 @@ def new_engine(
     compiled: bool | None,
     command: int | None = None,
 ) -> StepEngine:
-    """Return the fastest possible engine, but that of parts for a few scenes with many contacts.
+    """Return the fastest possible engine.
 
-    Their time step as one kernel takes minutes to compile.
+    Up to `FEW_ROBOTS` scenes with many contacts run in parts, since one kernel for their time step takes minutes to
+    compile.
 
     Args:
         template: The robots as functions of their numbers. starts: The robots at the start.
@@ -51,12 +52,12 @@ def new_engine(
     Raises:
         TraceError: If compiled is True, or the numbers are not doubles, and the time step cannot be compiled.
     """
-    reason, element = "as asked", template.batch.element
+    reason, element, loops = "as asked", template.batch.element, set(starts.loops)
     if not isinstance(integrator, FixedStep):
         reason = "variable steps"
         if compiled:
             raise TraceError(f"{integrator} runs in Python; use fixed steps, or leave out compiled=True")
-    elif compiled is None and element == FLOAT64 and _has_parts(starts):
+    elif compiled is None and element == FLOAT64 and len(starts.loops) <= FEW_ROBOTS and all(map(has_parts, loops)):
         reason = "parts of a scene with many contacts"
     elif compiled is not False:
         try:
@@ -72,8 +73,3 @@ def new_engine(
     if element != FLOAT64:
         raise TraceError(f"{element} needs compiled time steps: {reason}; use dtype='float64'")
     return PythonEngine(template.batch, starts, members, integrator, command, reason)
-
-
-def _has_parts(starts: InitialStates) -> bool:
-    """Return whether the robots are few and all of them run in parts."""
-    return len(starts.loops) <= FEW_ROBOTS and all(map(has_parts, set(starts.loops)))

@@ -28,7 +28,8 @@ class SolverEngine:
 
     Args:
         systems: The equations of motion of each robot. limits: Limits beyond which each has fallen, or None.
-        members: States and outcomes, which `run` changes in place. integrator: The integrator. name: What runs.
+        members: States and outcomes, which `run` changes in place. integrator: The integrator.
+        name: Description of the code that runs. command: Length of the command; None without one.
     """
 
     def __init__(
@@ -42,10 +43,8 @@ class SolverEngine:
     ):
         self._systems, self._limits, self._members, self._integrator = list(systems), list(limits), members, integrator
         self.name, self.command = name, command
-        self.intervals, self.commands = (
-            np.zeros((len(members.state), 1, 4)),
-            np.zeros((len(members.state), command or 0)),
-        )
+        self.intervals = np.zeros((len(members.state), 1, 4))
+        self.commands = np.zeros((len(members.state), command or 0))
         self._failures: dict[int, SimulationError] = {}
 
     def restart(self, starts: InitialStates, robots: Iterable[int]) -> None:
