@@ -70,7 +70,8 @@ def _mesh(shape: Shape, source: str) -> tuple[Array, str]:
     """Return the vertices of a mesh, (n, 3), [m], shape axes, and in words how it differs from its convex hull."""
     if shape.vertices is not None:
         return shape.vertices, ""
-    vertices, words = _opened(located(shape.mesh, source), source)
+    path = located(shape.mesh, source)
+    vertices, words = _opened(path, source, os.stat(path).st_mtime_ns)
     return vertices * shape.scale, words
 
 
@@ -104,8 +105,11 @@ def located(name: str, source: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def _opened(path: str, source: str) -> tuple[Array, str]:
-    """Return the vertices of a mesh in a file, (n, 3), and in words how it differs from its convex hull."""
+def _opened(path: str, source: str, changed: int) -> tuple[Array, str]:
+    """Return the vertices of a mesh in a file, (n, 3), and in words how it differs from its convex hull.
+
+    Results are cached by path and by the time of the last change of the file, [ns].
+    """
     try:
         import trimesh
     except ImportError as error:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from legged.arguments import known_name
 from legged.checked import checked
 from legged.denoc import conditioning
 from legged.errors import FileError, LeggedError, UnknownNameError
@@ -102,11 +103,14 @@ def audit(path: str | Path, base: str | None = None, **options: Any) -> Audit:
         path, base, options: Arguments of `load`.
 
     Raises:
-        FileError: a file that cannot be read, or whose links and joints do not form a tree. Others as `load`.
+        FileError: a file that cannot be read, or whose links and joints do not form a tree.
+        UnknownNameError: an option that is no argument of `load`. Others as `load`.
     """
     order, gravity = options.pop("order", None), options.pop("gravity", None)
     defaults = {"feet": None, "fuse": False, "mimic": "coupled", "joint_physics": True, "repair": None}
     defaults |= {"shapes": False, "materials": False}
+    for name in options:
+        known_name("argument of load", name, (*defaults, "order", "gravity"))
     case = _read(path, base, **(defaults | options), is_default=order is None and gravity is None)
     if case.original is None and any(finding.severity == "singular" for finding in case.findings):
         return _audit(case)

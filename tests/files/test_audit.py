@@ -107,6 +107,12 @@ def test_impossible_inertias_are_kept_unless_repair_is_asked_for(write):
     assert not of_kind(repaired.audit, "inertia")
 
 
+def test_options_are_those_of_load(write):
+    assert legged.audit(write(), order="file", repair="inertia").joints
+    with pytest.raises(UnknownNameError, match="no argument of load named 'repairs'; did you mean 'repair'"):
+        legged.audit(write(), repairs="inertia")
+
+
 def test_findings_of_an_unknown_severity_are_an_error(write):
     with pytest.raises(UnknownNameError, match="did you mean 'harmless'"):
         legged.audit(write()).of("harmles")

@@ -44,6 +44,14 @@ def same_shapes(one, two, tolerance=1e-14):
             assert apart.min(axis=0).max() < 1e-6 and apart.min(axis=1).max() < 1e-6  # [m], MuJoCo stores float32
 
 
+def test_a_mesh_that_has_changed_is_opened_again(tmp_path):
+    for k, size in enumerate((0.1, 0.2)):
+        element = write(tmp_path, trimesh.creation.box((size, size, size)))
+        os.utime(tmp_path / "part.stl", ns=(0, 10**18 + k))
+        (hull,) = hulls(load(tmp_path, element))
+        assert np.ptp(hull.vertices @ POSE[1], axis=0) == pytest.approx((size, size, size))
+
+
 ELEMENTS = {
     '<sphere radius="0.1"/>': legged.Sphere(0.1, POSE[0]),
     '<box size="0.1 0.2 0.3"/>': legged.Box((0.1, 0.2, 0.3), *POSE),
