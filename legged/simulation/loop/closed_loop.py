@@ -390,7 +390,6 @@ class ClosedLoop:
         return bool(self._stops) or any(body.has_friction for body in self.robot.bodies)
 
     def _dissipation(self, h: Any, q: Array, v: Array, v_next: Array) -> Any:
-        """Return `dissipation`, or 0.0 for a robot without joint friction and stops."""
         return self.dissipation(h, q, v, v_next) if self._is_dissipative else 0.0
 
     def _memory_and_work_rates(
