@@ -23,6 +23,7 @@ from legged.app.options import (
     WalkerName,
     output_folder,
     positive,
+    print_written,
     stop,
 )
 from legged.app.viewing import demo_command, view_command
@@ -105,7 +106,6 @@ def info(
     import numpy as np
 
     from legged.app import robot_tables
-    from legged.app import robot_tables as report
     from legged.app.selection import select_any_robot
     from legged.robot.configuration import random_configuration
     from legged.robot.robot import Robot
@@ -116,10 +116,11 @@ def info(
     where = "all joints at zero" if seed is None else f"random configuration {seed}"
     if not isinstance(chosen, Robot):
         q, where = robot_tables.closed_configuration(chosen, seed)
-    tables = [report.module_table(tree), report.link_table(tree), report.conditioning_table(tree, q, where)]
+    tables = [robot_tables.module_table(tree), robot_tables.link_table(tree)]
+    tables.append(robot_tables.conditioning_table(tree, q, where))
     if not isinstance(chosen, Robot):
         tables.append(robot_tables.loop_table(chosen, q))
-    _show(report.headline(tree), *(table.text() for table in tables))
+    _show(robot_tables.headline(tree), *(table.text() for table in tables))
 
 
 @command(ROBOTS, "legged audit go2.urdf --repair inertia")
@@ -131,14 +132,14 @@ def audit(
 ) -> None:
     """Show the audit of a robot file; exit status 1 if `legged.load` rejects the file."""
     import legged
-    from legged.app import robot_tables as report
+    from legged.app import robot_tables
 
     found = legged.audit(file, base, mimic=mimic, repair=repair)
-    _show(report.audit_headline(found), *(table.text() for table in report.audit_tables(found)))
+    _show(robot_tables.audit_headline(found), *(table.text() for table in robot_tables.audit_tables(found)))
     if found.singular:
         raise typer.Exit(1)
     robot = legged.load(file, base, mimic=mimic, repair=repair)
-    _show(*(table.text() for table in report.robot_tables(robot)))
+    _show(*(table.text() for table in robot_tables.robot_tables(robot)))
 
 
 @command(ROBOTS, "legged verify planar_biped --against pinocchio --against mujoco")
@@ -148,7 +149,7 @@ def verify(
     against: Annotated[
         list[str] | None, typer.Option(help="pinocchio or mujoco, if installed; may be given twice.")
     ] = None,
-    states: Annotated[int, typer.Option(min=1, help="How many random states.")] = 3,
+    states: Annotated[int, typer.Option(min=1, help="Number of random states.")] = 3,
 ) -> None:
     """Check the dynamics of a robot against the laws of mechanics and against other programs.
 
@@ -222,9 +223,7 @@ def _compare(algorithms: str, robots: str, base: str | None, times: bool, output
     if names is None:
         tables += [crossover_table(), cubic_table(found), published_table(12)]
     _show(*(table.text() for table in tables))
-    if output is not None:
-        for path in write(output, found, whole=names is None):
-            print(path)
+    print_written(output, lambda folder: write(folder, found, whole=names is None))
 
 
 def _gait_command(name: str, gait: str, usual: str, words: str) -> None:
@@ -333,9 +332,7 @@ def _finish(simulated: Callable[[], Any], plan: Any, output: Path | None, view: 
             raise
         run = error.run
     _show(scenario.summary(run, plan).text())
-    if output is not None:
-        for path in scenario.write(run, output):
-            print(path)
+    print_written(output, lambda folder: scenario.write(run, folder))
     if view:
         from legged.viewer import view as show
 
@@ -347,15 +344,15 @@ def _finish(simulated: Callable[[], Any], plan: Any, output: Path | None, view: 
 @command(REPORTS, "legged cache --clear")
 def cache(
     clear: Annotated[
-        bool, typer.Option("--clear", help="Delete the compiled code; it is made again on demand.")
+        bool, typer.Option("--clear", help="Delete the compiled code; it is compiled again when needed.")
     ] = False,
 ) -> None:
     """Show the location and size of the cache of compiled code, or clear it."""
-    from legged.compiler.cache import disk as kept
+    from legged.compiler.cache import disk
 
-    print(kept.describe())
+    print(disk.describe())
     if clear:
-        print(f"deleted: {kept.clear()}")
+        print(f"deleted: {disk.clear()}")
 
 
 @command(REPORTS, "legged report --output results --duration 4")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import tempfile
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -19,6 +20,13 @@ def stop(reason: str) -> NoReturn:
         raise SimulationError(reason)
     print(f"{reason}; the results up to there are shown above", file=sys.stderr)
     raise typer.Exit(130)
+
+
+def print_written(output: Path | None, write: Callable[[Path], Iterable[Path]]) -> None:
+    """Write results into the folder of `--output`, if it is given, and print the paths of the files."""
+    if output is not None:
+        for path in write(output):
+            print(path)
 
 
 def robot_names(incomplete: str) -> list[str]:
@@ -67,7 +75,7 @@ def three_numbers(text: str) -> str:
 ROBOT = (
     "A robot of `robots`, such as planar_biped or 'chain(12)'; file.py:NAME, a function or robot; a URDF or MJCF file."
 )
-"""What may stand for a robot on the command line."""
+"""Forms of a robot on the command line, for help texts."""
 RobotName = Annotated[str, typer.Argument(help=ROBOT, autocompletion=robot_names)]
 WalkerName = Annotated[str, typer.Argument(help="A robot as in `legged info`.", autocompletion=robot_names)]
 BaseName = Annotated[

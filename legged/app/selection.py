@@ -1,7 +1,7 @@
 """Select robots, gaits, controllers, grounds and terrains by the texts of command-line arguments.
 
-The text of a robot is a robot of `robots` (`planar_biped`, `chain(12)`), a function or a variable in a file
-(`my_robot.py:biped(legs=2)`, `my_robot.py:robot`), or a URDF or MJCF file (`go2.urdf`, `scene.xml`).
+The text of a robot is a function of `robots` (`planar_biped`, `chain(12)`), a function or a variable of a file
+(`my_robot.py:biped(legs=2)`, `my_robot.py:robot`), or the path of a URDF or MJCF file (`go2.urdf`, `scene.xml`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 
 import robots
 from legged.app.operations import algorithms as field
-from legged.app.operations.algorithm_report import condition_numbers, detail_table, published_table, task_table
+from legged.app.operations.algorithm_report import condition_numbers, detail_table, published_table, task_table, write
 from legged.errors import UnknownNameError
 
 SIZES = (2, 4, 8, 12, 16)
@@ -22,6 +22,13 @@ def test_every_algorithm_is_counted_and_the_modular_one_is_the_cheapest_of_its_t
     for task in field.ALGORITHMS:
         group = {cost.algorithm: cost.M + cost.A for cost in found if cost.task == task}
         assert "modular" not in group or min(group.values()) == group["modular"]
+
+
+def test_times_without_forward_dynamics_are_reported_without_their_figure(tmp_path):
+    found = field.costs(robots.chain(2), ["Newton-Euler"], timed=True)
+    paths = write(tmp_path, found, whole=False)
+    assert [path.name for path in paths] == ["algorithms.md", "algorithms.csv"]
+    assert "time [us]" in paths[0].read_text()
 
 
 def test_constraint_forces_have_less_depth_and_more_operations_on_a_chain():

@@ -274,7 +274,7 @@ class BendSwivelStudy:
         return made
 
     def plant_figure(self) -> Figure:
-        """Return gains, time constants, turning of the plane, and decoupling over the bend."""
+        """Return velocity gains, time constants, and motion of the center of mass across the plane, over the bend."""
         bends = np.linspace(0.05, 2.6, 52)
         states = [self.model.state(self.model.balanced(bend, 0.6), np.zeros(5), 0.6) for bend in bends]
         made = figures.figure(1, 3, width=9.5, height=3.0)
@@ -343,6 +343,7 @@ def _value(command: Any, t: Array) -> Array:
 
 
 def _start(command: float | StepCommand) -> float:
+    """Return the initial value of a command, [rad]."""
     return command.start if isinstance(command, StepCommand) else command
 
 

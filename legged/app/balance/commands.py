@@ -17,6 +17,7 @@ from legged.app.options import (
     Size,
     Velocity,
     positive,
+    print_written,
     robot_names,
     stop,
 )
@@ -61,9 +62,7 @@ def balance(
     account = BalanceReport(experiment)
     tables = account.event_table(), account.result_table(), account.cost_table()
     print("\n\n".join(table.text() for table in tables), end="\n\n")
-    if output is not None:
-        for path in account.write(output):
-            print(path)
+    print_written(output, account.write)
     if account.run.ended:
         stop(account.run.ended)
 
@@ -110,9 +109,7 @@ def disturbances(
         found, interrupt = error.run, error
     print(found.table().text())
     print(f"{found.outcomes.size} runs took {time.perf_counter() - begun:.1f} s, tracing and compiling included\n")
-    if output is not None:
-        for path in write(case, found, output):
-            print(path)
+    print_written(output, lambda folder: write(case, found, folder))
     if interrupt is not None:
         stop(str(interrupt))
 
@@ -123,9 +120,7 @@ def planar_balance(output: Output = None) -> None:
 
     study = PlanarStudy()
     print(study.table().text(), end="\n\n")
-    if output is not None:
-        for path in write(study, output):
-            print(path)
+    print_written(output, lambda folder: write(study, folder))
 
 
 def hop(
@@ -137,9 +132,7 @@ def hop(
 
     study = HopStudy(hops=hops, duration=7.5 * hops + 0.5)
     print(study.table().text(), end="\n\n")
-    if output is not None:
-        for path in write(study, output):
-            print(path)
+    print_written(output, lambda folder: write(study, folder))
 
 
 def bend_swivel(output: Output = None) -> None:
@@ -148,9 +141,7 @@ def bend_swivel(output: Output = None) -> None:
 
     study = BendSwivelStudy()
     print(study.table().text(), end="\n\n")
-    if output is not None:
-        for path in write(study, output):
-            print(path)
+    print_written(output, lambda folder: write(study, folder))
 
 
 def hybrid(
@@ -162,9 +153,7 @@ def hybrid(
 
     study = HybridStudy(duration)
     print("\n\n".join(table.text() for table in study.tables()), end="\n\n")
-    if output is not None:
-        for path in write(study, output):
-            print(path)
+    print_written(output, lambda folder: write(study, folder))
 
 
 def gains(
@@ -185,6 +174,4 @@ def gains(
     designs = [study.design_study(posture, number) for posture in (study.UPRIGHT, study.CROUCHED)]
     tables = [study.design_table(designs), *(study.DiagonalStance(robot).table() for robot in chosen)]
     print("\n\n".join(table.text() for table in tables), end="\n\n")
-    if output is not None:
-        for path in study.write(designs, study.pose_map(), chosen, output):
-            print(path)
+    print_written(output, lambda folder: study.write(designs, study.pose_map(), chosen, folder))

@@ -206,7 +206,7 @@ class DisturbanceMap:
     def table(self, compass: int = 8) -> Table:
         """Return a table of the boundary in equally spaced directions, or the nearest computed ones."""
         wanted = 2 * np.pi * np.arange(compass) / compass
-        nearest = sorted({int(np.abs(_wrapped(self.angles - angle)).argmin()) for angle in wanted})
+        nearest = sorted({int(np.cos(self.angles - angle).argmax()) for angle in wanted})
         unit, sizes = self.disturbance.unit, self.disturbance.sizes
         rows = [(f"{np.degrees(self.angles[k]):.0f}", f"{self.boundary[k]:.3g}") for k in nearest]
         rows += [("weakest", f"{self.boundary.min():.3g}"), ("median", f"{np.median(self.boundary):.3g}")]
@@ -300,7 +300,3 @@ def _calm(robot: Robot, runs: Rollouts, settled: SettlingCriterion) -> Array:
     cosine = 0.5 * (np.einsum("btij,tij->bt", R, R[-1]) - 1.0)
     turned = np.arccos(np.clip(cosine, -1.0, 1.0))
     return (~(away > settled.position) & ~(turned > settled.turn)).all(axis=1)
-
-
-def _wrapped(angle: Array) -> Array:
-    return (angle + np.pi) % (2 * np.pi) - np.pi

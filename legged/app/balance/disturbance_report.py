@@ -46,11 +46,12 @@ def map_figure(robot: Robot, found: DisturbanceMap) -> Figure:
     ax: Any = made.add_subplot(projection="polar")
     sizes, angles = found.disturbance.sizes, found.angles
     half = np.pi / len(angles)
-    edges = np.concatenate([[max(0.0, 1.5 * sizes[0] - 0.5 * sizes[1])], _between(sizes)])
+    first, last = max(0.0, 1.5 * sizes[0] - 0.5 * sizes[1]), 1.5 * sizes[-1] - 0.5 * sizes[-2]
+    edges = np.array([first, *(0.5 * (sizes[1:] + sizes[:-1])), last])  # radii of the boundaries of the cells
     norm = BoundaryNorm([-0.5, 0.5, 1.5, 2.5, 3.5], 4)
     cells = np.append(angles, 2 * np.pi) - half
     ax.pcolormesh(cells, edges, found.outcomes, cmap=ListedColormap(COLORS), norm=norm, edgecolor="white", lw=0.15)
-    outer = np.concatenate([[edges[0]], edges[1:]])[np.searchsorted(sizes, found.boundary, side="right")]
+    outer = edges[np.searchsorted(sizes, found.boundary, side="right")]
     around = np.repeat(np.append(angles, angles[0] + 2 * np.pi), 2) + np.tile([-half, half], len(angles) + 1)
     ax.plot(around, np.repeat(np.append(outer, outer[0]), 2), color="black", linewidth=1.6)
     _axes(ax, found, edges[-1])
@@ -63,11 +64,6 @@ def map_figure(robot: Robot, found: DisturbanceMap) -> Figure:
     line = ax.plot([], [], color="black", linewidth=1.6, label="all below survived")[0]
     made.legend(handles=[*patches, line], fontsize=9, frameon=False, loc="outside lower center", ncols=4)
     return made
-
-
-def _between(sizes: np.ndarray) -> np.ndarray:
-    """Return the outer radii of the cells, (n,)."""
-    return np.append(0.5 * (sizes[1:] + sizes[:-1]), 1.5 * sizes[-1] - 0.5 * sizes[-2])
 
 
 def _axes(ax: Any, found: DisturbanceMap, most: float) -> None:

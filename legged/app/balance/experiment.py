@@ -48,7 +48,6 @@ class ThrownBlock:
         velocity: Initial velocity of the center, (3,), [m/s], world axes.
         spin: Initial angular velocity, (3,), [rad/s], world axes.
 
-
     Mass, position and velocity are the paper's, mirrored in x; the paper gives neither shape nor size. A cube of 0.1 m
     is as dense as brick, 1800 kg/m^3, and reaches the back of the biped's chest when the paper's block does.
     """
@@ -175,10 +174,10 @@ def standing_experiment(robot: Robot, **given: Any) -> BalanceExperiment:
     return BalanceExperiment(robot, State(q, v), **given)
 
 
-RISEN = 1e-3  # [m], height over the ground at which a point of a foot has risen
+RISEN = 1e-3  # [m], height over the ground above which a point of a foot has risen
 NEAR, UPRIGHT = 0.01, float(np.radians(1.0))  # [m], [rad]: errors of a robot that has settled
-STOOD = 0.05  # [s], by when the feet have landed that start slightly above the ground
-LATE = 1.0  # [s], how long before the end the drift of the feet is measured, if the run is as long
+STOOD = 0.05  # [s], time at which feet that start slightly above the ground have landed
+LATE = 1.0  # [s], length of the last part of a run over which the drift of the feet is measured, or the whole run
 
 
 class BlockImpact(NamedTuple):

@@ -48,10 +48,11 @@ START = (0.0, -0.4, 1.5, 0.0, 0.47, 0.0)
 
 
 def six_axis_arm(plates: tuple[float, float] | None = None) -> Robot:
-    """Return an arm with six joints and a tool of two vertices, at the ends of whose axes its rods are drawn.
+    """Return an arm with six joints and a tool with two vertices.
 
     Args:
-        plates: Forces, [N], that hold two plates at rest, which are two more links on springs; None for no plates.
+        plates: Contact forces, [N], under which two plates are at rest; the plates are further links, on springs. None
+            for no plates.
     """
     builder = RobotBuilder("arm", Link("ground", box_inertia(10.0, (0.3, 0.3, 0.1))), base=FixedBase())
     parts = (
@@ -85,7 +86,7 @@ def arm_on_faces(robot: Robot) -> ClosedRobot:
     """Return the arm with both vertices on their faces: plates if the robot has them, or else fixed planes.
 
     Args:
-        robot: Of `six_axis_arm`.
+        robot: The arm, as `six_axis_arm` returns it.
     """
     closed = ClosedRobot(robot, (), ())
     on_plates = any(link.name == "floor" for link in robot.links)
@@ -140,7 +141,7 @@ def tool_control(measured: bool = False) -> HybridControl:
     """Return the control of the tool: its orientation and position along y, and the forces of both faces.
 
     Args:
-        measured: As of `HybridControl`.
+        measured: As in `HybridControl`.
     """
     return HybridControl(
         Posture(START),
@@ -162,11 +163,11 @@ def first_configuration() -> Array:
 
 @dataclass(frozen=True, eq=False)
 class ControlBesidePlates:
-    """The control of a robot whose law does not know of the plates; motors shake these.
+    """The control of a robot beside plates that motors shake; the law of the robot does not model the plates.
 
     Attributes:
         law: The law of the robot.
-        shaking: Function of time [s] to the forces of the plates' motors, (plates,), [N].
+        shaking: Function of the time, [s], that returns the forces of the plates' motors, (plates,), [N].
         robot: The robot without plates.
     """
 
@@ -231,7 +232,7 @@ def gantry_run(measured: bool = False, step: float = 1e-3, shaking: float = 8.0)
     """Return the gantry on its plate and a run of 0.5 s in which it follows its path and presses on the plate.
 
     Args:
-        measured: As of `HybridControl`.
+        measured: As in `HybridControl`.
         step: Time step, [s].
         shaking: Amplitude of the motor that shakes the plate at 60 rad/s, [N].
     """
@@ -305,13 +306,14 @@ def pressing_force(t: Any) -> Any:
 
 
 def _grown(t: Any) -> Any:
+    """Return a factor that grows from 0 to 1 and starts at rest, for a time t, [s]."""
     return 1.0 - np.exp(-4.0 * t * t)
 
 
 def quadruped_run(duration: float = 3.0, step: float = 4e-4) -> Run:
     """Return the run of the quadruped at the wall.
 
-    The law has some ten thousand operations and is compiled by itself: a kernel of the whole loop takes long to make.
+    The law has some ten thousand operations and is compiled alone, since a kernel of the whole loop compiles slowly.
 
     Args:
         duration: [s]. step: Time step, [s].

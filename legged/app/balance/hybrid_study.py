@@ -30,7 +30,7 @@ class HybridStudy:
     """Runs of the arm on two faces, of the gantry on a vibrating plate, and of the quadruped at a wall.
 
     Attributes:
-        duration: Of the runs of the arm and of the quadruped, [s].
+        duration: Duration of the runs of the arm and of the quadruped, [s].
     """
 
     duration: float = 3.0
@@ -210,7 +210,7 @@ def gantry_motion(run: Run) -> Array:
     """Return the coordinates T^T M q of the gantry's motion, (T, 2), [kg m], joint axes, with orthonormal T.
 
     Args:
-        run: Of `hybrid_scenes.gantry_run`.
+        run: A run of `hybrid_scenes.gantry_run`.
     """
     robot, zero = scenes.gantry(), np.zeros(3)
     T = np.linalg.svd(point_jacobian(robot, zero, "tip")[5:])[2][1:].T
@@ -218,10 +218,13 @@ def gantry_motion(run: Run) -> Array:
 
 
 def decoupling(q: Array) -> tuple[float, float]:
-    """Return the acceleration that a force command of 20 N causes, and the contact force that one of motion causes.
+    """Return the largest acceleration due to commands of force, and the largest contact force due to those of motion.
 
     Args:
         q: Configuration of the arm on two faces at rest, (6,), [rad].
+
+    Returns:
+        The acceleration under forces of 20 N, [rad/s^2], and the force under 1 rad/s^2 of all joints, [N].
     """
     robot, v = scenes.six_axis_arm(), np.zeros(6)
     faces = ((scenes.FLOOR_TIP, (0.0, 0.0, 1.0)), (scenes.WALL_TIP, (-1.0, 0.0, 0.0)))

@@ -45,7 +45,7 @@ MOTION, OTHER = "hip", "neck"  # joints of the balancing motion and of the other
 NO_PREVIEW, PREVIEW, MOMENTUM, REGULATOR = "four-term", "preview", "angular momentum", "LQR"
 CONTROLLERS = (NO_PREVIEW, PREVIEW, MOMENTUM, REGULATOR)
 SETTLED = 0.02  # [rad], error of a controller that has settled
-PUSHED = 5.0  # [s]
+PUSHED = 5.0  # [s], time of the push
 FALLEN = 1.3  # [rad], lean of the lowest rod of a robot that has fallen
 
 
@@ -97,7 +97,11 @@ class SensorNoise:
 
 @dataclass(frozen=True, eq=False)
 class NoisyControl:
-    """A controller that reads noisy sensors."""
+    """A controller that reads noisy sensors.
+
+    Attributes:
+        control: The controller. noise: Noise of the sensors.
+    """
 
     control: Any
     noise: SensorNoise
@@ -133,7 +137,7 @@ class Scenario:
     """A test case of the comparison: command, disturbances and errors, the same for all controllers.
 
     Attributes:
-        words: What it is. command: Steps of the hip.
+        words: Description. command: Steps of the hip.
         limit: Largest torque, [N m]. noise: Sensor noise, or none.
         excess: Relative error of the masses of trunk and head in the controller's model.
         swinging: Whether the neck swings.

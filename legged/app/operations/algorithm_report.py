@@ -35,7 +35,7 @@ from robots import chain, tree
 
 CUBIC, LINEAR = "inertia matrix, L^T D L", "articulated bodies"
 TWIST = 0.7
-"""Between the joints' axes of the chain beside published counts, [rad]: nothing vanishes."""
+"""Angle between joint axes of the chain in `published_table`, [rad], for which no term of the formulas vanishes."""
 PUBLISHED: tuple[tuple[str, str, Formula], ...] = (
     ("inverse dynamics", "modular", published.PROPOSED_INVERSE_FIXED),
     ("inverse dynamics", "Newton-Euler", published.FEATHERSTONE_INVERSE),
@@ -45,7 +45,7 @@ PUBLISHED: tuple[tuple[str, str, Formula], ...] = (
     ("forward dynamics", CUBIC, published.CUBIC_FIXED),
     ("inertia matrix", "composite bodies", published.CRBA),
 )
-"""Task, algorithm here, and the published count of it for a chain of n links on a fixed base."""
+"""Task, name in `ALGORITHMS`, and published count of the algorithm for a chain of n links on a fixed base."""
 
 
 def task_table(found: Sequence[AlgorithmCost], task: str) -> Table:
@@ -316,7 +316,7 @@ def write(folder: Path, found: Sequence[AlgorithmCost], whole: bool = True) -> l
     page.heading("Operations, depth and time on robots")
     for table in compared(found):
         page.table(table)
-    if any(c.time is not None for c in found):
+    if any(c.time is not None and c.task == "forward dynamics" for c in found):
         page.figure(time_figure(found), "times", "Time of forward dynamics for one state, compiled, by robot")
     if whole:
         _general(page, found)

@@ -87,10 +87,6 @@ def _number(c: Fraction) -> str:
     return f"{float(c):g}" if c.denominator == 2 else f"({whole} {rest}/{c.denominator})"
 
 
-def _third(numerator: int) -> Fraction:
-    return Fraction(numerator, 3)
-
-
 SIXTH = Fraction(1, 6)
 
 PROPOSED_INVERSE_FLOATING = Formula("Shah, Saha, Dutt 2012", "inverse", True, (60, 164), (66, 156), "paper")
@@ -102,7 +98,7 @@ MCMILLAN_ORIN_CUBIC = Formula(
     "McMillan, Orin 1998, O(n^3)",
     "forward",
     True,
-    (137, _third(526), Fraction(35, 2), SIXTH),
+    (137, Fraction(526, 3), Fraction(35, 2), SIXTH),
     (91, Fraction(965, 6), 13, SIXTH),
     "paper",
     "for a chain; branching lowers it",

@@ -47,7 +47,7 @@ BIPED = {  # t: x, z [m], pitch, nose down [degree]
 Say = Callable[[str], None]
 LAWS = ("computed-torque", "feed-forward", "none")
 COMPARED_UNTIL = 4.0  # [s], how long feed-forward and computed torque are compared: what the paper's figures show
-LEFT = 2.0  # [degree], a joint error with which a robot has left its gait
+LEFT = 2.0  # [degree], joint error above which a robot has left its gait
 
 
 @dataclass(frozen=True)
@@ -202,9 +202,9 @@ def _agreement(shown: Demonstration) -> str:
 def _after(page: Page, *shown: Demonstration) -> None:
     page.heading("Beyond 4 s")
     page.text(
-        "Computed torque holds the joints to the solver's tolerance for as long as it runs. Feed-forward feeds back "
-        "joints only, and its reference trunk does not know the robot's: small errors grow from step to step, so that "
-        "what happens late depends on tolerances. The paper ran 12 s and shows 4."
+        "Computed torque keeps the joints at their references to the solver's tolerance. Feed-forward control has "
+        "feedback of the joints only, and its reference of the trunk is independent of the simulated trunk: small "
+        "errors grow from step to step, so that the late motion depends on tolerances. The paper ran 12 s and shows 4."
     )
     errors = {one.robot.name: one.runs for one in shown}
     page.figure(plots.figure_errors(errors), "joint-errors", "Largest joint error over the whole of the runs")

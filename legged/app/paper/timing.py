@@ -90,7 +90,7 @@ def compiled_cubic(robot: Robot) -> Callable[[Array, Array, Array], Array]:
 
 @dataclass(frozen=True)
 class AccelerationTimes:
-    """Times of several ways to one result on one robot, [s] for one state.
+    """Times of forward dynamics of one robot by the O(n) and the O(n^3) route, [s] for one state.
 
     Attributes:
         robot: Name of the robot.
@@ -190,7 +190,7 @@ def simulation_times(
 
 
 def _second(kind: type[ClosedLoop], robot: Robot, law: GaitLaw, ground: Ground, integrator: Integrator):
-    """Return a function that simulates one second, compiled and called once."""
+    """Return a function that simulates one second of a kind of closed loop, which is compiled."""
     q, v = law.initial_state(robot)
     adapted, memory = adapt(law).start(robot, ground, q, v)
     loop = kind(robot, adapted, ground, len(memory))
