@@ -140,12 +140,6 @@ class BendSwivelBalance:
             )
 
     @property
-    def _joint(self) -> ConstantVelocity:
-        definition = self.robot.joints[1].definition
-        assert isinstance(definition, ConstantVelocity)
-        return definition
-
-    @property
     def weight(self) -> float:
         """m g, [N], without the mass of the fixed base."""
         return self.mass * float(np.linalg.norm(self.robot.gravity))
@@ -252,7 +246,7 @@ class BendSwivelBalance:
         """
         direction = arguments.number("direction", direction, "rad")
         (q,) = read(self.robot, q=q)
-        definition, (a, b) = self._joint, q[4:]
+        definition, (a, b) = self.robot.joints[1].definition, q[4:]
         first, second = (stage.axis for stage in definition.stages[:2])
         start = next(c.start.rotation for c in self.robot.connections if c.joint is definition)
         joint = at.R @ start @ np.stack([first, second, np.cross(first, second)], axis=1)

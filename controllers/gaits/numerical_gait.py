@@ -79,10 +79,9 @@ class NumericalGait:
         self._places[:, 2] -= [lowest[row] for row in owners]  # heights over the ground, every foot on it
         self.gait = self._fitted(gait, legs, [points.mean(axis=0) for points in soles])
         self.period = gait.period
-        shares = (0.0, *self.gait.breaks, 1.0)
-        self._pieces = list(pairwise(shares))
+        self._pieces = list(pairwise((0.0, *self.gait.breaks, 1.0)))
         self.deviation = 0.0
-        fits = [[self._fit(k, a, b, tolerance) for a, b in self._pieces] for k in range(self.gait.cycle)]
+        fits = [[self._fit(k, a, b) for a, b in self._pieces] for k in range(self.gait.cycle)]
         size = max(fit.shape[1] for row in fits for fit in row)
         self._fits = [[np.pad(fit, ((0, 0), (0, size - fit.shape[1]))) for fit in row] for row in fits]
 
@@ -160,9 +159,9 @@ class NumericalGait:
         moved, _, _ = taylor.derivatives([[foot[i] - base[i] for i in range(3)] for foot in feet])
         return self._places + moved[self._owners]
 
-    def _fit(self, phase: int, a: float, b: float, tolerance: float) -> Array:
-        """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a step."""
-        deviation, curvature = np.inf, np.inf
+    def _fit(self, phase: int, a: float, b: float) -> Array:
+        """Return Chebyshev coefficients, (joints, degree + 1), of the joints over a piece of a phase."""
+        deviation, curvature, tolerance = np.inf, np.inf, self._tolerance
         for degree in (0, 12, 24, 36, 48, 64, 96):  # degree 0 for a stand, so that it is also valid beyond its period
             nodes, angles, solutions = np.sort(chebyshev.chebpts1(degree + 1)), self.home, []
             for u in nodes:

@@ -120,7 +120,8 @@ class LevenbergMarquardt:
         unmet = _largest(np.abs(e)) > tolerance
         moves = unmet & (slope > _GRADIENT_TOLERANCE * scale)
 
-        other = integrate(self._robot, q, scatter(self._robot.nv, _entries(self._free, dq)))
+        entries = ((slice(k, k + 1), dq[i : i + 1]) for i, k in enumerate(self._free.tolist()))
+        other = integrate(self._robot, q, scatter(self._robot.nv, entries))
         e_other, _ = self._errors(other, values)
         accepted = moves & (_square(self._weights * e_other) < _square(self._weights * e))
         q, e = where(accepted, other, q), where(accepted, e_other, e)
@@ -160,10 +161,6 @@ def _solve(S: Array, b: Array, free: Array, given: Array) -> Array:
     n = len(free)
     kept = np.stack([np.stack([free[i] * free[j] * S[i, j] for j in range(n)]) for i in range(n)])
     return solve_symmetric(kept + np.diag(1.0 - free), free * (b - S @ known) + known)
-
-
-def _entries(at: Array, values: Array) -> list[tuple[slice, Array]]:
-    return [(slice(k, k + 1), values[i : i + 1]) for i, k in enumerate(at.tolist())]
 
 
 def _largest(x: Array, least: float = 0.0) -> Any:

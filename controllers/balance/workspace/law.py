@@ -121,7 +121,9 @@ class WorkspaceBalance:
         G = np.hstack(grasp_matrices(outward_pass(robot, q, np.zeros(robot.nv)), feet))
         P_0 = robot.base.motion_matrix(q[: robot.base.nq])
         check_foot_support(robot, [foot.name for foot in feet], P_0.T @ G)
-        center = self._control_point(robot)
+        center, threshold = self._control_point(robot), None
+        if self.stance == "measured":
+            threshold = _positive("touch", self.touch) * robot.mass * float(np.linalg.norm(robot.gravity))
         controller = WorkspaceController(
             robot,
             feet,
@@ -132,7 +134,7 @@ class WorkspaceBalance:
             FeedbackGains(*(gain_matrix(name, getattr(self, name)) for name in _GAINS)),
             PostureServo(robot, feet, self.posture, self.others, q),
             None if self.exact else _positive("big_base", self.big_base),
-            self._threshold(robot),
+            threshold,
             None if self.limits is None else FootForceQP(self.limits, robot),
         )
         return controller, np.zeros(0)
@@ -145,12 +147,6 @@ class WorkspaceBalance:
         """
         q = standing_configuration(robot, self.position, self.orientation, self._control_point(robot))
         return q, np.zeros(robot.nv)
-
-    def _threshold(self, robot: Robot) -> float | None:
-        """Return the contact force above which a foot stands, [N], or None if all feet always stand."""
-        if self.stance != "measured":
-            return None
-        return _positive("touch", self.touch) * robot.mass * float(np.linalg.norm(robot.gravity))
 
     def _weights(self, feet: Sequence[StanceFoot]) -> Array:
         given = dict(self.weights or {})

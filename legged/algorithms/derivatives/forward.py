@@ -154,9 +154,11 @@ def check(robot: Robot, q: Array, v: Array, vdot: Array, tau: Array, wrenches: W
         (inverse_dynamics, of_inverse_dynamics, vdot),
         (forward_dynamics, of_forward_dynamics, tau),
     ):
-        ours = analytical(robot, q, v, x, wrenches)
+        found = analytical(robot, q, v, x, wrenches)
         exact = exact_derivatives(lambda *at, f=function: f(robot, *at, wrenches), robot, q, v, x)
-        errors += [_relative_error(*pair) for pair in zip(ours, exact, strict=True)]
+        for ours, right in zip(found, exact, strict=True):
+            scale = max(np.abs(right).max(initial=0.0), 1e-300)
+            errors.append(float(np.abs(ours - right).max(initial=0.0) / scale))
     return DerivativeErrors(*errors)
 
 
@@ -177,13 +179,8 @@ def exact_derivatives(function: Callable[..., Array], robot: Robot, q: Array, v:
         [(0.0 * q, d, 0.0 * x) for d in unit_vectors],
         [(0.0 * q, 0.0 * v, d) for d in unit_vectors],
     )
-    at = (q, v, x)
-    return tuple(np.stack([_directional(function, at, d) for d in group], axis=-1) for group in directions)
 
+    def along(direction: tuple[Array, ...]) -> Array:
+        return derivatives(function(*(moving(a, d, 0.0 * a) for a, d in zip((q, v, x), direction, strict=True))))[1]
 
-def _directional(function: Callable[..., Array], at: tuple[Array, ...], direction: tuple[Array, ...]) -> Array:
-    return derivatives(function(*(moving(a, d, 0.0 * a) for a, d in zip(at, direction, strict=True))))[1]
-
-
-def _relative_error(ours: Array, exact: Array) -> float:
-    return float(np.abs(ours - exact).max(initial=0.0) / max(np.abs(exact).max(initial=0.0), 1e-300))
+    return tuple(np.stack([along(direction) for direction in group], axis=-1) for group in directions)

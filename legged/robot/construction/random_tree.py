@@ -98,7 +98,9 @@ def random_tree(
         moving += [joint] if joint.nv else []
         at = rng.uniform(-0.5, 0.5, 3) * (np.array([1, 0, 1]) if axes == "parallel" else 1)
         rotation = quaternion_matrix(_unit(rng, 4)) if axes == "any" and rng.uniform() < 0.7 else None
-        builder.add(joint, Link(name, _inertia(rng), _contact(name, rng)), to=parent, at=at, rotation=rotation)
+        inertia = _inertia(rng)
+        contacts = {f"{name}_tip": rng.uniform(-0.3, 0.3, 3)} if rng.uniform() < 0.3 else {}
+        builder.add(joint, Link(name, inertia, contacts), to=parent, at=at, rotation=rotation)
         directions[name] = direction
         names.append(name)
     followers = _couple(builder, moving, extra) if coupled else set()
@@ -160,10 +162,6 @@ def _inertia(rng: np.random.Generator) -> Inertia:
     points = points - points.mean(axis=0)
     second = mass * points.T @ points / len(points)
     return Inertia(mass, rng.uniform(-0.2, 0.2, 3), np.trace(second) * np.eye(3) - second)
-
-
-def _contact(name: str, rng: np.random.Generator) -> dict[str, Array]:
-    return {f"{name}_tip": rng.uniform(-0.3, 0.3, 3)} if rng.uniform() < 0.3 else {}
 
 
 def _unit(rng: np.random.Generator, size: int = 3) -> Array:
