@@ -109,7 +109,7 @@ def capture_point(robot: Robot, q: Array, v: Array, origin: Vector3 = ORIGIN, no
 
 
 def capture_point_of_mass(robot: Robot, c: Array, velocity: Array, origin: Any, normal: Any) -> Array:
-    """Return the capture point of a center of mass, (3,) or (3, T), [m], world axes.
+    """Return the capture point of a center of mass, (3,) or (3, T), [m], world axes; NaN for one below the plane.
 
     Args:
         robot: The robot, for its gravity.

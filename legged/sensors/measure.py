@@ -40,7 +40,8 @@ class Readings:
     """Readings of sensors at the samples of a run; world axes except for the inertial measurement unit.
 
     Points on the ground lie in the plane through the center of pressure with the mean normal of the ground; in flight
-    the plane stays at its last position. Missing values are NaN: pressure points in flight, margins without feet.
+    the plane stays at its last position. Missing values are NaN: pressure points in flight, margins without feet,
+    capture points without gravity and of a center of mass below the plane.
 
     Attributes:
         times: Sample times, (T,), [s].
@@ -101,12 +102,14 @@ def measure(robot: Robot, run: Run, imu: str | Frame | None = None, threshold: f
         threshold: Normal force that closes a contact switch, [N]; it opens at half of it. Default 2 % of the weight.
 
     Raises:
-        DefinitionError: The run is that of another robot.
+        DefinitionError: The run is that of another robot, or the robot has contact points, no weight and no threshold.
         UnknownNameError: The frame of the inertial measurement unit does not exist.
     """
     if run.robot != robot.name or run.q.shape[1:] != (robot.nq,) or run.v.shape[1:] != (robot.nv,):
         raise DefinitionError(f"the run is one of {run.robot!r}, not of {robot.name!r}; pass the robot that ran")
     weight = robot.mass * float(np.linalg.norm(robot.gravity))
+    if threshold is None and not weight and run.contacts.names:
+        raise DefinitionError(f"robot {robot.name!r} has no weight; give the threshold of its contact switches, [N]")
     normal, pressure = run.ground.normal, run.center_of_pressure
     state = _evaluate(robot, run, robot.links[0].name if imu is None else imu)
     origin = _plane_points(pressure, run.contacts.points)

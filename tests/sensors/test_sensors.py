@@ -176,3 +176,21 @@ def test_flight_has_no_pressure_and_no_margin():
     assert not seen.touching.any()
     with pytest.raises(DefinitionError, match="one of 'spatial quadruped', not of 'ball'"):
         sensors.measure(ball(), run)
+
+
+def test_a_center_of_mass_below_the_ground_has_no_capture_point():
+    robot = robots.spatial_quadruped()
+    q, _ = robot.state(base_position=(0.0, 0.0, 1.0))
+    seen = sensors.measure(robot, legged.simulate(robot, until=1.0, q=q, sample=0.5))
+    assert np.isfinite(seen.capture_point[0]).all()
+    assert np.isnan(seen.capture_point[-1]).all()
+
+
+def test_switches_of_a_robot_without_weight_need_a_threshold():
+    robot = robots.spatial_quadruped().edit().change_robot(gravity=(0.0, 0.0, 0.0)).build()
+    run = legged.simulate(robot, until=0.01)
+    with pytest.raises(DefinitionError, match="has no weight; give the threshold"):
+        sensors.measure(robot, run)
+    seen = sensors.measure(robot, run, threshold=1.0)
+    assert not seen.touching.any()
+    assert np.isnan(seen.capture_point).all()
