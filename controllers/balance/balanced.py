@@ -79,12 +79,14 @@ class Balanced(GaitLaw):
     _divergent: DivergentComponent | None = field(default=None, repr=False, kw_only=True)
 
     def _fitted(self, robot: Robot, q: Array, v: Array) -> Self:
-        """Return the law for a robot; it refuses gaits without two alternating groups of legs, and fixed bases."""
+        """Return the law for a robot; refuse gaits without two alternating groups of legs, fixed bases and no gravity."""
         gait = _motion_of(self.gait)
         if not isinstance(gait, (Alternating, Stand)):
             raise DefinitionError(f"Balanced needs a walk, a trot, a tripod or a stand, got {type(gait).__name__}")
         if robot.base.nv == 0:
             raise DefinitionError(f"robot {robot.name!r} has a fixed base, which cannot be balanced")
+        if not robot.gravity.any():
+            raise DefinitionError(f"robot {robot.name!r} has no gravity; give it gravity, against which it can balance")
         law = super()._fitted(robot, q, v)
         gait = law._motion
         points, _ = contact_motion(robot, q, np.zeros(robot.nv))

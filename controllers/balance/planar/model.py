@@ -129,6 +129,8 @@ class PlanarBalance:
                 f"a planar robot that balances on {'a contact point' if self.contact else 'a pivot joint'} has a "
                 f"{expected} base; robot {robot.name!r} has a {robot.base.kind} base"
             )
+        if robot.gravity.dtype != object and not robot.gravity.any():
+            raise DefinitionError(f"robot {robot.name!r} has no gravity; give it gravity, against which it can balance")
         if self.contact is not None:
             arguments.known_name("contact point", self.contact, [contact.name for contact in robot.contacts])
         if not self.motion or not any(self.motion.values()):

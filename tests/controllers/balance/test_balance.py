@@ -10,7 +10,7 @@ import legged
 import robots
 from controllers.balance.divergent_component import DivergentComponent, Support
 from controllers.balance.whole_body import distribute_forces
-from legged.errors import ArgumentError, SimulationError
+from legged.errors import ArgumentError, DefinitionError, SimulationError
 from legged.ground import realistic_ground
 from legged.simulation import Push, Stiff, simulate
 
@@ -193,3 +193,6 @@ def test_the_bare_trot_rocks_ten_times_as_much():
 def test_balance_is_refused_where_it_has_no_meaning():
     with pytest.raises(ArgumentError, match=r"gait must be a controllers\.Alternating or a controllers\.Stand"):
         controllers.Balanced(controllers.Crawl())  # pyright: ignore[reportArgumentType]
+    weightless = robots.spatial_quadruped().edit().change_robot(gravity=(0.0, 0.0, 0.0)).build()
+    with pytest.raises(DefinitionError, match="has no gravity"):
+        controllers.Balanced(controllers.Trot(hip_height=0.5)).initial_state(weightless)

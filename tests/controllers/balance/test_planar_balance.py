@@ -216,12 +216,14 @@ def test_the_regulator_holds_a_command():
 def test_wrong_arguments_are_named():
     robot, sideways = pendulum(0.5, 0.7), pendulum(0.5, 0.7, axis="x")
     model = PlanarBalance(robot, {"joint1": 1.0})
+    weightless = robot.edit().change_robot(gravity=(0.0, 0.0, 0.0)).build()
     for error, words, call in (
         (ArgumentError, "robot", lambda: PlanarBalance(None, {"joint1": 1.0})),
         (UnknownNameError, "jiont1", lambda: PlanarBalance(robot, {"jiont1": 1.0})),
         (ArgumentError, "is the pivot", lambda: PlanarBalance(robot, {"pivot": 1.0})),
         (ArgumentError, "is the pivot", lambda: PlanarBalanceControl(model, others={"pivot": lambda t: (t, 1, 0)})),
         (ArgumentError, "at least one", lambda: PlanarBalance(robot, {"joint1": 0.0})),
+        (DefinitionError, "has no gravity", lambda: PlanarBalance(weightless, {"joint1": 1.0})),
         (DefinitionError, "planar base", lambda: PlanarBalance(robot, {"joint1": 1.0}, contact="tip")),
         (DefinitionError, "y axis", lambda: PlanarBalance(sideways, {"joint1": 1.0}).state(np.zeros(2), np.zeros(2))),
         (ArgumentError, "pole must be positive", lambda: PlanarBalanceControl(model, pole=0.0)),
