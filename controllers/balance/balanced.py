@@ -79,7 +79,7 @@ class Balanced(GaitLaw):
     _divergent: DivergentComponent | None = field(default=None, repr=False, kw_only=True)
 
     def _fitted(self, robot: Robot, q: Array, v: Array) -> Self:
-        """Return the law for a robot; refuse gaits without two alternating groups of legs, fixed bases and no gravity."""
+        """Return the law for a robot; refuse other gaits, fixed bases and no gravity."""
         gait = _motion_of(self.gait)
         if not isinstance(gait, (Alternating, Stand)):
             raise DefinitionError(f"Balanced needs a walk, a trot, a tripod or a stand, got {type(gait).__name__}")

@@ -115,7 +115,7 @@ class LevenbergMarquardt:
         e, J = self._errors(q, values)
         J = self._weights[:, None] * J[:, self._free]
         gradient, normal = J.T @ (self._weights * e), mirror(J.T @ J)
-        scale = _largest(normal.diagonal(), 1e-12)
+        scale = _largest([normal[i, i] for i in range(len(self._free))], 1e-12)
         slope, dq = self._direction(q, gradient, normal, damping * scale)
         unmet = _largest(np.abs(e)) > tolerance
         moves = unmet & (slope > _GRADIENT_TOLERANCE * scale)
@@ -163,7 +163,7 @@ def _solve(S: Array, b: Array, free: Array, given: Array) -> Array:
     return solve_symmetric(kept + np.diag(1.0 - free), free * (b - S @ known) + known)
 
 
-def _largest(x: Array, least: float = 0.0) -> Any:
+def _largest(x: Array | list[Any], least: float = 0.0) -> Any:
     return reduce(np.maximum, list(x), least)
 
 

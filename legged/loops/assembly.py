@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from legged.algorithms.linear_algebra import RANK_TOLERANCE, factor_semidefinite
-from legged.arguments import whole
+from legged.arguments import number, whole
 from legged.checked import checked
 from legged.dynamics.arguments import read
 from legged.errors import LoopError, UnknownNameError
@@ -44,6 +44,8 @@ def assemble(
     Raises:
         LoopError: If none is found, or one in which an axis is reversed; `error.residual` is the residual.
     """
+    number("tolerance", tolerance, least=0.0)
+    whole("iterations", iterations, least=0)
     (q,) = read(closed.robot, q=q)
     free = _free_entries(closed, hold, hold_base)
     rows = list(closed.holonomic)
@@ -88,6 +90,7 @@ def consistent_velocity(
     Raises:
         LoopError: If the velocities of the joints in `hold` are incompatible; `error.residual` is the constraint rate.
     """
+    number("tolerance", tolerance, least=0.0)
     q, v = read(closed.robot, q=q, v=v)
     free, J = _free_entries(closed, hold, hold_base), jacobian(closed, q)
     v = v.copy()

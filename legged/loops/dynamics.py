@@ -11,7 +11,7 @@ import numpy as np
 
 from legged.algorithms.linear_algebra import IndependentRows, factor_semidefinite, independent_rows, null_space
 from legged.algorithms.operators import SpatialOperators
-from legged.arguments import array
+from legged.arguments import array, number
 from legged.checked import checked
 from legged.compiler.ir.annotations import stage
 from legged.dynamics.arguments import Wrenches, finite, link_wrenches, read
@@ -88,6 +88,7 @@ def active_forces(closed: ClosedRobot, q: Array, forces: Mapping[str, Any]) -> A
     tau = np.zeros(closed.robot.nv)
     for name, force in forces.items():
         loop = closed.loop(name)
+        number(f"the force of joint {name!r}", force)
         row = motor_rate(loop.joint).jacobian(*frame_poses(closed, q, loop))
         tau = tau + (row @ frames_jacobian(closed, q, loop)) * force
     return tau

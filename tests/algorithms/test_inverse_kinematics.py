@@ -102,6 +102,14 @@ def test_a_target_out_of_reach_is_an_error_that_holds_the_residual_and_names_the
     assert not best.converged and np.isfinite(best.q).all()
 
 
+def test_a_robot_whose_joints_are_all_held_stays():
+    robot = robots.spatial_quadruped()
+    ik = InverseKinematics(robot, {LEGS[0]: "position"}, hold=["base", *(joint.name for joint in robot.joints)])
+    best = ik.solve(robot.neutral(), {LEGS[0]: (0.0, 0.0, 0.0)}, partial=True)
+    assert np.array_equal(best.q, robot.neutral())
+    assert not best.converged
+
+
 def test_held_joints_stay():
     robot, rng = robots.spatial_quadruped(), np.random.default_rng(2)
     ik = InverseKinematics(robot, dict.fromkeys(LEGS[:1], "position"), hold=["base", "leg1_hip"])

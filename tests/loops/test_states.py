@@ -7,7 +7,7 @@ from oracles.looped import looped
 import legged
 import robots
 from legged import loops
-from legged.errors import DefinitionError, LoopError, UnknownNameError
+from legged.errors import ArgumentError, DefinitionError, LoopError, UnknownNameError
 
 
 def test_cycles_are_found_and_cut():
@@ -38,6 +38,12 @@ def test_inconsistent_states_raise_errors():
     assert told.value.residual > 0.05
     closed = robots.four_bar()
     q = loops.assemble(closed, [1.0, -0.5, 1.6])
+    with pytest.raises(ArgumentError, match="iterations must be at least 0"):
+        loops.assemble(closed, q, iterations=-1)
+    with pytest.raises(ArgumentError, match="tolerance must be at least 0"):
+        loops.consistent_velocity(closed, q, np.zeros(3), tolerance=-1.0)
+    with pytest.raises(ArgumentError, match="force of joint 'closing pin' must be a number"):
+        loops.active_forces(closed, q, {"closing pin": [1.0, 2.0]})
     with pytest.raises(LoopError, match="hold fewer joints") as told:
         loops.consistent_velocity(closed, q, [1.0, 0, 0], hold=["crank joint", "pin"])
     assert told.value.residual > 0.01
