@@ -190,7 +190,11 @@ def _offsets(axes: Sequence[tuple[int, int]]) -> np.ndarray:
 
 
 def address_of(array: np.ndarray) -> int:
-    """Return the address of the first number of an array (...)."""
+    """Return the address of the first number of an array.
+
+    Args:
+        array: The array, (...), any unit and frame.
+    """
     buffer: Any = array
     try:
         return ctypes.addressof(ctypes.c_char.from_buffer(buffer))  # a quarter of the time of the other way
