@@ -187,7 +187,10 @@ class CommandedPosture:
         if isinstance(self.command, (LiveCommand, _LiveReadings)):
             position = self.command(t)
             return position, np.zeros(position.shape), np.zeros(position.shape)
-        return taylor.derivatives(list(self.command(taylor.time(t))))
+        position = self.command(taylor.time(t))
+        if isinstance(position, (int, float)):
+            raise ShapeError(f"the command must return an array, one entry per joint coordinate, got {position}")
+        return taylor.derivatives(list(position))
 
     def switches(self, until: float) -> Any:
         """Return the times before `until` at which the command jumps, [s]; none for a source without `switches`."""

@@ -92,7 +92,7 @@ def swing_foot(
     s = list_as_array(t) / period
     try:
         advance, lift = path_named(path)(s)
-    except TypeError:
+    except (TypeError, ValueError):
         raise ArgumentError(
             f"a foot path must return (advance, lift) of a fraction of the swing, got {shown(path)}"
         ) from None

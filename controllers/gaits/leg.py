@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from legged.checked import checked
-from legged.errors import DefinitionError, ReachError
+from legged.errors import DefinitionError, ReachError, ShapeError
 from legged.spatial import is_zero
 from legged.taylor import Taylor
 
@@ -93,8 +93,10 @@ class Leg:
                 without abduction ignores y.
 
         Raises:
-            ReachError: `foot` is out of the leg's reach (numbers only).
+            ReachError: `foot` is out of the leg's reach (numbers only). ShapeError: It is not (3,).
         """
+        if len(foot) != 3:
+            raise ShapeError(f"the foot of leg {self.name!r} must be at (3,), [m], got {len(foot)} numbers")
         return self.hip_angles(foot[0] - self.hip[0], foot[1] - self.hip[1], self.hip[2] - foot[2])
 
     def hip_angles(self, forward: Any, left: Any, down: Any) -> list[Any]:
@@ -115,6 +117,8 @@ class Leg:
 
         An abducted leg with an ankle tilts its foot sideways; the sole is still taken vertically below the ankle.
         """
+        if len(angles) != self.n_joints:
+            raise ShapeError(f"leg {self.name!r} has {self.n_joints} joints, got {len(angles)} angles")
         angles = [angle * sign for angle, sign in zip(angles, self.signs or (1,) * self.n_joints, strict=True)]
         abduction = angles.pop(0) if self.abducts else 0.0
         hip, knee = angles[:2]

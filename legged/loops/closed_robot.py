@@ -136,6 +136,8 @@ class ClosedRobot:
         child_rotation: Array | None = None,
     ) -> ClosedRobot:
         """Return the robot with one more loop; arguments as in `legged.loops.close`."""
+        if not joint.name:
+            raise DefinitionError("a joint that closes a loop needs a name")
         if joint.name in {loop.name for loop in self.loops} | {c.joint.name for c in self.robot.connections}:
             raise DefinitionError(f"two joints are named {joint.name!r}; names must differ")
         loop = Loop(joint, parent, child, _pose(joint.name, at, rotation), _pose(joint.name, child_at, child_rotation))

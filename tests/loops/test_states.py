@@ -57,6 +57,8 @@ def test_invalid_closing_joints_are_refused():
     robot = robots.planar_biped()
     with pytest.raises(DefinitionError, match="of kind free cannot close a loop"):
         loops.close(robot, legged.Free("free"), parent="trunk", child="a_foot")
+    with pytest.raises(DefinitionError, match="needs a name"):
+        loops.close(robot, loops.Rod("", 1.0), parent="trunk", child="a_foot")
     with pytest.raises(DefinitionError, match="which are one body"):
         loops.close(robot, legged.Spherical("ball"), parent="a_heel", child="a_toe")
     with pytest.raises(UnknownNameError, match="'a_foot'"):

@@ -210,3 +210,10 @@ def test_messages_of_foot_kinematics_name_the_argument():
     kinematics = controllers.FootKinematics(robots.spatial_quadruped(), ["leg1_foot"])
     with pytest.raises(ShapeError, match=r"velocities must be \(1, 3\)"):
         kinematics.rates(np.full(12, 0.3), {"leg1_foot": (0.0, 0.0)}, {"leg1_foot": (0.0, 0.0, 0.0)})
+
+
+def test_paths_and_commands_of_another_shape_are_refused():
+    with pytest.raises(ArgumentError, match=r"must return \(advance, lift\)"):
+        controllers.swing_foot(0.1, 1.0, 0.3, 0.1, lambda s: (s, s, s))
+    with pytest.raises(ShapeError, match="must return an array"):
+        controllers.CommandedPosture(lambda t: 3.0).initial_state(robots.spatial_quadruped())

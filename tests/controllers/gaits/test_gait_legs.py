@@ -10,7 +10,7 @@ import robots
 from controllers import Stand, Trot, legs_of
 from controllers.gaits.leg import Leg, paper_biped, paper_hexapod, paper_quadruped, two_link_angles
 from legged import FloatingBase, Limb, Link, Prismatic, Revolute, RobotBuilder, Universal, rod_inertia, taylor
-from legged.errors import DefinitionError, ReachError
+from legged.errors import DefinitionError, ReachError, ShapeError
 
 LEGS = {
     "equal links": Leg("leg", (0.1, 0.2, -0.3), 0.5, 0.5),
@@ -217,3 +217,11 @@ def test_legs_that_do_not_fit_are_refused_with_what_to_do(robot, words):
 def test_a_robot_without_feet_has_no_legs():
     with pytest.raises(DefinitionError, match="no link beyond the base has contact points"):
         Stand().on(robots.chain(3))
+
+
+def test_positions_and_angles_of_a_leg_have_their_shapes():
+    leg = Leg("a", (0.0, 0.0, 0.0), 0.3, 0.3)
+    with pytest.raises(ShapeError, match="got 1 numbers"):
+        leg.angles([0.1])
+    with pytest.raises(ShapeError, match="leg 'a' has 2 joints, got 1 angles"):
+        leg.foot([0.1])
