@@ -32,12 +32,13 @@ BATCH = Explanation(
 )
 FLOAT32 = Explanation(
     "Time of a batch",
-    "With AVX-512 a block of 16 floats takes 1.2 times the cycles of one of 8 doubles, since transposing 16 rows takes "
-    "more shuffles for each number, and the code exceeds the instruction cache for both.",
+    "Transposing 16 rows takes more shuffles for each number than 8 rows, and the code of G1 exceeds the instruction "
+    "cache for both types.",
 )
 OTHER_TARGETS = Explanation(
     "Time of a batch",
-    "With 16 registers half of the instructions access the stack; SSE2 lacks fused multiply-adds.",
+    "With 16 registers half of the instructions access the stack, and the code of G1 exceeds the instruction cache; "
+    "SSE2 lacks fused multiply-adds.",
 )
 PEAK = Explanation(
     "Time of a batch",

@@ -10,7 +10,7 @@ import pytest
 from legged.compiler import record
 from legged.compiler.ir.graph import Graph
 from legged.compiler.ir.operations import evaluate
-from legged.compiler.passes.scheduling import FUSED, depth_first_order, fuse_multiply_adds, list_schedule
+from legged.compiler.passes.scheduling import FUSED, SMALL_WINDOW, depth_first_order, fuse_multiply_adds, list_schedule
 
 
 def sums_of_products(seed: int):
@@ -89,7 +89,7 @@ def test_schedules_are_topological_orders_of_the_needed_nodes(seed):
         if i in needed:
             needed.update(a for a in graph.nodes[i - graph.input_size].arguments if isinstance(a, int))
     depth_first = depth_first_order(graph)
-    for order in (depth_first, list_schedule(graph, depth_first)):
+    for order in (depth_first, list_schedule(graph, depth_first), list_schedule(graph, depth_first, SMALL_WINDOW)):
         assert sorted(order) == [i for i in sorted(needed) if i >= graph.input_size]
         place = {i: k for k, i in enumerate(order)}
         for i in order:

@@ -69,6 +69,12 @@ class Target(NamedTuple):
         width = self.width * self.element.size // element.size
         return self._replace(width=width, element=replace(element, has_fma=self._has_fma()))
 
+    @property
+    def vector_registers(self) -> int:
+        """Number of vector registers."""
+        is_arm = self.name == "neon" or processor_family() == "aarch64"
+        return 32 if is_arm or self.width * self.element.size == 64 else 16
+
     def _has_fma(self) -> bool:
         if self.name == NATIVE and processor_family() == "x86":
             return "+fma" in self.features.split(",")

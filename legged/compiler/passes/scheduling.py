@@ -66,9 +66,10 @@ def _fusible_products(graph: Graph) -> dict[int, list[int]]:
     return fusible
 
 
-_WINDOW, _WIDE_WINDOW = 16, 100
-"""Numbers of operations from which the next one is chosen; the wide window is used if all operations in the narrow one
-have to wait for their arguments longer than `_LATENCY`. A larger window spills more values."""
+WINDOW, SMALL_WINDOW, _WIDE_WINDOW = 16, 4, 100
+"""Numbers of operations from which the next one is chosen; the wide window is used if all operations in the other one
+have to wait for their arguments longer than `_LATENCY`. A larger window spills more values. The small one is for
+batches of float32 numbers and for processors with 16 vector registers."""
 _LATENCY = 4.0
 """Cycles from the issue of an operation to its result, in the processor model."""
 _DIVIDE_LATENCY = 24.0
@@ -106,11 +107,14 @@ def depth_first_order(graph: Graph) -> list[int]:
 
 
 @compiler_pass("scheduling")
-def list_schedule(graph: Graph, order: Sequence[int]) -> list[int]:
+def list_schedule(graph: Graph, order: Sequence[int], size: int = WINDOW) -> list[int]:
     """Return the given nodes reordered so that few of them wait for their arguments, by list scheduling.
 
     The next operation is the first in a window on the given order whose arguments are available, or else the one whose
     arguments become available first.
+
+    Args:
+        graph: The graph. order: Numbers of its nodes to schedule. size: Number of nodes in the window.
     """
     available = dict.fromkeys(order, math.inf)
     nodes = {i: graph.nodes[i - graph.input_size] for i in order}
@@ -122,7 +126,7 @@ def list_schedule(graph: Graph, order: Sequence[int]) -> list[int]:
     while window:
         best, begin = 0, math.inf
         for k, i in enumerate(window):
-            if k >= _WINDOW and begin <= now + _LATENCY:
+            if k >= size and begin <= now + _LATENCY:
                 break
             time = max([available[a] for a in needs[i]], default=0.0)
             if time < begin:

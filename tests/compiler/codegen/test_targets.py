@@ -12,7 +12,7 @@ import pytest
 import legged
 import robots
 from legged.compiler.codegen import llvm, selection
-from legged.compiler.codegen.element_type import element_type
+from legged.compiler.codegen.element_type import ELEMENT_TYPES, element_type
 from legged.compiler.codegen.elementary import library_symbol
 from legged.compiler.codegen.llvm import TargetError
 from legged.compiler.ir.operations import LIBRARY_FUNCTIONS
@@ -200,3 +200,10 @@ def test_neon_kernels_agree_on_an_emulated_processor(tmp_path, seed, dtype, dyna
     kernel = legged.compile(functions, x=3, dtype=dtype)
     for found in run_on_arm(kernel, [x], 9, tmp_path):
         np.testing.assert_allclose(found, kernel(x).ravel(), rtol=accuracy, atol=0.25 * accuracy)
+
+
+@pytest.mark.skipif(llvm.processor_family() != "x86", reason="counts registers of x86-64 processors")
+def test_number_of_vector_registers():
+    for name, count in {"sse2": 16, "avx2": 16, "avx512": 32, "neon": 32}.items():
+        for element in ELEMENT_TYPES.values():
+            assert llvm.TARGETS[name][0].with_element(element).vector_registers == count

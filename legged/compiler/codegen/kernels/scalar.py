@@ -17,7 +17,7 @@ import math
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from legged.compiler.codegen import elementary, tables
+from legged.compiler.codegen import elementary, llvm, tables
 from legged.compiler.codegen.element_type import ElementType
 from legged.compiler.codegen.formulas import FORMULAS
 from legged.compiler.codegen.ir_writer import ATTRIBUTES, IRWriter, Value
@@ -35,6 +35,8 @@ from legged.compiler.passes.call_batching import (
 from legged.compiler.passes.scheduling import (
     FUSED,
     NEGATED_ARGUMENT,
+    SMALL_WINDOW,
+    WINDOW,
     depth_first_order,
     fuse_multiply_adds,
     list_schedule,
@@ -175,7 +177,9 @@ class KernelWriter:
             self._unstored = {out.operand: out.entries for out in outputs if isinstance(out.operand, int)}
         order = depth_first_order(self.graph)
         remaining = [i for i in order if i not in self.computed and not is_call(self.operation(i))]
-        self.compute(list_schedule(self.graph, remaining))
+        is_narrow = self.w.element.bits == 32 or llvm.current_target().vector_registers < 32
+        window = SMALL_WINDOW if self.w.width > 1 and is_narrow else WINDOW
+        self.compute(list_schedule(self.graph, remaining, window))
 
     def operation(self, i: int) -> str:
         """Return the operation of node i."""
