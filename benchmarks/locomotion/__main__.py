@@ -56,6 +56,13 @@ def measure(walker: Walker, groups: list[str], laws: list[str]) -> list[Outcome]
         for kind, command in dict.fromkeys((x.kind, None if law == OURS else x.command) for x in chosen):
             batch = [x for x in chosen if x.kind == kind and command in (None, x.command)]
             start = time.perf_counter()
+            impossible = [x for x in batch if law == OURS and not walker.follows(x.command)]
+            if impossible:
+                print(f"{walker.name}, {law}, {kind}: the legs cannot follow {len(impossible)} commands", flush=True)
+                found += refused(walker, law, impossible)
+                batch = [x for x in batch if x not in impossible]
+            if not batch:
+                continue
             try:
                 own = outcomes(walker, law, _SIMULATE[law](walker, batch))
             except LeggedError as error:

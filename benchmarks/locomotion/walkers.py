@@ -14,6 +14,7 @@ import robots
 from benchmarks.harness.subjects import NotInstalled, robot_file
 from controllers.gaits.standing import Home
 from controllers.locomotion import JointLimits
+from legged.errors import DefinitionError
 from legged.spatial import Array
 
 
@@ -70,6 +71,16 @@ class Walker:
     def law(self, gait: str | controllers.ContactSchedule = "walk") -> controllers.Locomotion:
         """Return the law for a gait, on level ground and with a zero command."""
         return controllers.Locomotion(gait)
+
+    def follows(self, command: tuple[float, float, float]) -> bool:
+        """Return whether the legs can follow a velocity forward and to the left and a yaw rate, in units of speed."""
+        vx, vy, rate = np.array(command) * [self.speed, self.speed, self.turning]
+        law = replace(self.law(self.gait), command=controllers.Command(float(vx), float(vy), float(rate)))
+        try:
+            law.initial_state(self.robot)
+        except DefinitionError:
+            return False
+        return True
 
     def schedule(self, gait: str) -> controllers.ContactSchedule:
         """Return the contact schedule of a named gait."""

@@ -32,6 +32,8 @@ _BIPED_HIPS = 0.85
 """Height of the hips of standing robots with two legs, relative to the length of a leg."""
 _BEND = 0.2
 """Least bend of a knee, [rad], at which the leg has 0.995 of its length."""
+_MOVES = 1e-3
+"""Velocity of a foot per joint velocity, relative to the largest, below which a leg does not move it in a direction."""
 
 
 @checked
@@ -46,7 +48,8 @@ class Locomotion:
         gait: Name of a gait, see `controllers.locomotion.gait.schedule.GAITS`, or a `ContactSchedule`, or several with
             the times at which each begins, {0.0: "walk", 4.0: "trot"}, [s].
         command: A `Command` or another function of time with its five entries. None: the command of
-            `legged.Simulation.step`, and zero without one.
+            `legged.Simulation.step`, and zero without one. Velocities that the legs cannot follow, such as sideways
+            on legs with two joints, are an error in a constant command; others are projected onto possible ones.
         rate: Evaluations per second, [1/s].
         friction: Friction coefficient that the controller counts on.
         clearance: Height of swinging feet over lift-off place, landing place and known terrain between, relative to the
@@ -76,7 +79,7 @@ class Locomotion:
         """Return (law, memory): the law for a robot and its initial memory, (m,); see `Controller.start`.
 
         Raises:
-            DefinitionError: The robot has no legs, no gravity or a fixed base.
+            DefinitionError: The robot has no legs, no gravity or a fixed base, or cannot follow a constant command.
         """
         return self._fitted(robot).started(q)
 
@@ -110,13 +113,25 @@ class Locomotion:
         rows = foot_rows(stances)
         neighbors = tuple(rows.index((row, 1 - side)) if (row, 1 - side) in rows else None for row, side in rows)
         hips, lengths = np.array([leg.hip for leg in home.legs]), np.array([leg.length for leg in home.legs])
+        possible = _possible_velocities(robot, q, feet, places, height)
+        _check_command(robot, self.command, possible, height)
         steps = FootstepLaw(stances, hips, lengths, neighbors, float(np.sqrt(gravity / height)))
         inertia = _inertia(robot, q)
         legs = _leg_inertias(robot, q, feet)
         planner = MotionPlanner(robot, feet, home.angles, inertia, legs, height, gravity, _limits(robot, home, q))
         schedules = self._schedules(robot, stances, planner.time_unit)
         return StartedLocomotion(
-            robot, home, planner, steps, schedules, self.command, self.rate, self.friction, self.clearance, self.terrain
+            robot,
+            home,
+            planner,
+            steps,
+            schedules,
+            self.command,
+            possible,
+            self.rate,
+            self.friction,
+            self.clearance,
+            self.terrain,
         )
 
     def _schedules(self, robot: Robot, stances: Array, unit: float) -> tuple[tuple[float, ContactSchedule], ...]:
@@ -179,6 +194,47 @@ def _limits(robot: Robot, home: Home, q: Array) -> JointLimits:
         else:
             upper[knee.column] = min(upper[knee.column], straight - least)
     return replace(limits, lower=lower, upper=upper)
+
+
+def _possible_velocities(robot: Robot, q: Array, feet: tuple[Foot, ...], places: Array, height: float) -> Array:
+    """Return the projection of commands (vx, vy, yaw rate) onto those that the legs follow, (3, 3), mixed units.
+
+    It is orthogonal in (vx, vy, height * yaw rate). The velocity of each foot relative to the body, which is that of
+    the ground, lies in the range of the Jacobian of its leg at q. With a direction n that is orthogonal to this range,
+    n . (v + yaw rate x place) = 0. Legs with three joints have no such direction; those with a hip and a knee move in a
+    plane.
+
+    Args:
+        robot: The robot.
+        q: Standing posture, (nq,).
+        feet: Its feet.
+        places: Of their soles at q, (n, 3), [m], base axes.
+        height: Of the center of mass, [m].
+    """
+    model, rows = WholeBodyModel(robot, q, np.zeros(robot.nv)), []
+    for foot, (x, y, _) in zip(feet, places, strict=True):
+        J = model.point(foot.link, foot.sole).J[3:, [robot.base.nv + k for k in foot.columns]]
+        directions, sizes, _ = np.linalg.svd(J)
+        rank = int(np.sum(sizes > _MOVES * sizes[0]))
+        rows += [[n[0], n[1], (n[1] * x - n[0] * y) / height] for n in directions.T[rank:]]
+    C, units = np.array(rows).reshape(-1, 3), np.array([1.0, 1.0, height])
+    projection = np.round(np.eye(3) - np.linalg.pinv(C, rcond=_MOVES) @ C, 12) + 0.0
+    return projection * (units / units[:, None])
+
+
+def _check_command(robot: Robot, command: Any, possible: Array, height: float) -> None:
+    """Raise an error if a constant command is not a velocity that the legs follow."""
+    if not (isinstance(command, Command) and command.is_constant):
+        return
+    wanted = command(0.0)[:3]
+    vx, vy, rate = possible @ wanted
+    units = np.array([1.0, 1.0, height])
+    if np.abs(units * ([vx, vy, rate] - wanted)).max() > _MOVES * np.abs(units * wanted).max():
+        raise DefinitionError(
+            f"the legs of robot {robot.name!r} cannot follow the command vx={command.vx:g}, vy={command.vy:g}, "
+            f"yaw_rate={command.yaw_rate:g}, since they do not move their feet in all directions; the nearest possible "
+            f"command is vx={vx:g}, vy={vy:g}, yaw_rate={rate:g}"
+        )
 
 
 def _inertia(robot: Robot, q: Array) -> Array:

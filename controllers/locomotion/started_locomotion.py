@@ -19,7 +19,7 @@ from controllers.locomotion.gait.footsteps import (
     terrain_heights,
 )
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState
-from controllers.locomotion.gait.swing import Swing, moved_target, swing_path, swing_peak
+from controllers.locomotion.gait.swing import POINT, SOLE, Swing, moved_target, swing_path, swing_rise
 from controllers.locomotion.memory import LocomotionMemory
 from controllers.locomotion.motion import BodyState, FeetMotion, advanced_path, body_reference
 from controllers.locomotion.motion_plan import HORIZON, MotionPlanner
@@ -63,6 +63,7 @@ class StartedLocomotion:
         steps: Landing places.
         schedules: (beginning [s], gait) of each gait.
         commands: As the attribute `command` of `Locomotion`.
+        possible: Projection of commands (vx, vy, yaw rate) onto those that the legs follow, (3, 3), mixed units.
         sampling_rate: Evaluations per second, [1/s].
         friction: As in `Locomotion`.
         clearance: As in `Locomotion`.
@@ -75,6 +76,7 @@ class StartedLocomotion:
     steps: FootstepLaw
     schedules: tuple[tuple[float, ContactSchedule], ...]
     commands: Any
+    possible: Array
     sampling_rate: float
     friction: float
     clearance: float
@@ -299,13 +301,15 @@ class StartedLocomotion:
         return plane.normal if self.terrain is None else self.terrain.normal(place[0], place[1])
 
     def _command(self, t: Any, memory: LocomotionMemory, given: tuple[Array, ...]) -> Array:
-        """Return the command of this time, (5,)."""
+        """Return the command of this time, (5,), with a velocity that the legs follow."""
         own = self.commands
         if given:
-            return read_command(given[0])
-        if own is None or (isinstance(own, Command) and own.is_constant):
-            return memory.constant_command
-        return read_command(own(t))
+            command = read_command(given[0])
+        elif own is None or (isinstance(own, Command) and own.is_constant):
+            command = memory.constant_command
+        else:
+            command = read_command(own(t))
+        return join(self.possible @ command[:3], command[3:])
 
     def _walks(self, command: Array, memory: LocomotionMemory) -> Any:
         """Return 1 if the robot is to walk: at a commanded velocity, or to recover its balance by steps."""
@@ -343,8 +347,9 @@ class StartedLocomotion:
         """Return the desired motion of a swinging foot."""
         terrain = self.terrain
         heights = [] if terrain is None else terrain_heights(terrain, start, end)
-        peak = swing_peak(start, end, clearance * self.height, heights)
-        return swing_path(progress, duration, start, end, peak)
+        profile = SOLE if self.planner.plans_average else POINT
+        rise = swing_rise(start, end, clearance * self.height, heights, profile)
+        return swing_path(progress, duration, start, end, rise, profile)
 
 
 def _norm(x: Array) -> Any:

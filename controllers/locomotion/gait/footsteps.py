@@ -338,7 +338,7 @@ def plane_of(places: Sequence[Array], hip_height: float) -> GroundPlane:
     return GroundPlane(center, solve_symmetric(spread, sum_of(arm[:2] * arm[2] for arm in arms)))
 
 
-def terrain_heights(terrain: Terrain, start: Array, end: Array, count: int = 5) -> list[Any]:
+def terrain_heights(terrain: Terrain, start: Array, end: Array, count: int = 9) -> list[Any]:
     """Return heights of a terrain at places between two places, (count,), [m], world z.
 
     Args:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from controllers.locomotion.gait.swing import forward_profile
+from controllers.locomotion.gait.swing import SOLE, forward_profile
 from legged import arguments
 from legged.arguments import known_name
 from legged.checked import checked
@@ -148,7 +148,8 @@ class GaitState(NamedTuple):
     def swings_after(self, time: Any) -> list[tuple[tuple[Any, Any], tuple[Any, Any]]]:
         """Return (distance, its rate) of the present or next swing and of the one after it, for each foot, (n,).
 
-        Distances grow from 0 at lift-off to 1 at touchdown, see `forward_profile`; rates are in 1/s.
+        Distances grow from 0 at lift-off to 1 at touchdown, as those of flat feet, see `forward_profile`; rates are in
+        1/s.
 
         Args:
             time: From now, number or traced, [s], not negative and at most a period.
@@ -163,7 +164,7 @@ class GaitState(NamedTuple):
                 (1.0 + duty, self.walking),
             ):
                 x = np.minimum(np.maximum((s + time / self.period - lift_off) / length, 0.0), 1.0)
-                distance, speed, _ = forward_profile(x, rate)
+                distance, speed, _ = forward_profile(x, rate, SOLE)
                 swings.append((share * distance, share * speed))
             found.append((swings[0], swings[1]))
         return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -10,9 +11,32 @@ import numpy as np
 from legged.compiler.ir import where
 from legged.spatial import Array
 
-_RAMP = 1.0 / 3.0  # of the swing, in which a foot accelerates forward, and in which it decelerates
 _REPLAN = 0.1  # of a swing: time constant with which the landing place of a swinging foot moves
 _DECIDED = 0.3  # of a swing: time after which the landing place stays on its tread of stairs
+
+
+class Profile(NamedTuple):
+    """Shape of a swing.
+
+    Attributes:
+        ramp: Fraction of the swing in which a foot accelerates forward, and in which it decelerates.
+        power: The height over the straight line is (4 x (1 - x))^power at the fraction x of the swing, relative to its
+            largest value. With 2 the path takes less effort; with 3 the foot lands without acceleration.
+    """
+
+    ramp: float
+    power: int
+
+    @property
+    def peak(self) -> float:
+        """Largest forward velocity, relative to the mean."""
+        return 1.0 / (1.0 - self.ramp)
+
+
+POINT = Profile(0.25, 2)
+"""Swings of point feet, which are fast."""
+SOLE = Profile(1.0 / 3.0, 3)
+"""Swings of flat feet."""
 
 
 class Swing(NamedTuple):
@@ -29,33 +53,30 @@ class Swing(NamedTuple):
     acceleration: Array
 
 
-def swing_path(progress: Any, duration: Any, start: Array, end: Array, peak: Any) -> Swing:
-    """Return the motion of a foot that leaves the ground at rest, passes a height, and lands at rest.
+def swing_path(progress: Any, duration: Any, start: Array, end: Array, rise: Any, profile: Profile = POINT) -> Swing:
+    """Return the motion of a foot that leaves the ground at rest, rises over the straight line, and lands at rest.
 
-    The horizontal motion has constant acceleration in the first third of the swing, constant velocity in the second,
-    and constant deceleration in the last, so that its largest velocity is 1.5 times the mean. With the polynomial
-    S(x) = 10 x^3 - 15 x^4 + 6 x^5, whose first and second derivatives are zero at both ends, the height rises by
-    S(2 progress) to the peak and falls by S(2 progress - 1) to the end.
+    The motion along the line from start to end has constant acceleration, constant velocity in the middle of the swing,
+    and constant deceleration. With x the fraction of the swing that has passed, the height over the line is
+    (4 x (1 - x))^power times the rise.
 
     Args:
         progress: Fraction of the swing that has passed, from 0 to 1.
         duration: Duration of the swing, [s].
         start: Place of lift-off, (3,), [m], world axes.
         end: Landing place, (3,), [m], world axes.
-        peak: Largest height, [m], world z.
+        rise: Largest height over the straight line, in the middle of the swing, [m], world z.
+        profile: Shape of the swing, the same as for `swing_rise`.
     """
     rate = 1.0 / duration
-    s, ds, dds = forward_profile(progress, rate)
-    rises = progress < 0.5
-    half, dhalf, ddhalf = _rise(where(rises, 2.0 * progress, 2.0 * progress - 1.0), 2.0 * rate)
-    step, base = end[:2] - start[:2], where(rises, start[2], peak)
-    lift = where(rises, peak - start[2], end[2] - peak)
-    horizontal = start[:2] + step * s
-    return Swing(
-        np.array([horizontal[0], horizontal[1], base + lift * half]),
-        np.array([step[0] * ds, step[1] * ds, lift * dhalf]),
-        np.array([step[0] * dds, step[1] * dds, lift * ddhalf]),
-    )
+    s, ds, dds = forward_profile(progress, rate, profile)
+    power = profile.power
+    y, dy = 4.0 * progress * (1.0 - progress), (4.0 - 8.0 * progress) * rate
+    below = y ** (power - 2)
+    over, dover = below * y * y, power * below * y * dy
+    ddover = power * below * ((power - 1) * dy * dy - 8.0 * rate * rate * y)
+    step, up = end - start, np.array([0.0, 0.0, 1.0])
+    return Swing(start + step * s + rise * over * up, step * ds + rise * dover * up, step * dds + rise * ddover * up)
 
 
 def moved_target(
@@ -93,37 +114,46 @@ def moved_target(
     return last + step * where(changes, where(progress < _DECIDED, 1.0, 0.0), share)
 
 
-def swing_peak(start: Array, end: Array, clearance: Any, heights: Sequence[Any] = ()) -> Any:
-    """Return the largest height of a swing, [m], world z: the clearance over start, end and the terrain between.
+def swing_rise(start: Array, end: Array, clearance: Any, heights: Sequence[Any] = (), profile: Profile = POINT) -> Any:
+    """Return the rise of a swing over the straight line from start to end, [m].
+
+    The path passes each place of the terrain between by the clearance times (4 x (1 - x))^power, see `swing_path`.
 
     Args:
         start: Place of lift-off, (3,), [m], world axes.
         end: Landing place, (3,), [m], world axes.
-        clearance: Height over the highest of these places, [m].
-        heights: Heights of the terrain between the two places, [m], world z; none without a known terrain.
+        clearance: Height over line and terrain in the middle of the swing, [m].
+        heights: Heights of the terrain at equal distances between the two places, [m], world z; none without a known
+            terrain.
+        profile: As in `swing_path`.
     """
-    peak = np.maximum(start[2], end[2])
-    for height in heights:
-        peak = np.maximum(peak, height)
-    return peak + clearance
+    most: Any = 0.0
+    for k, height in enumerate(heights, 1):
+        fraction = k / (len(heights) + 1.0)
+        x = _progress_at(fraction, profile)
+        over = height - start[2] - (end[2] - start[2]) * fraction
+        most = np.maximum(most, over * (4.0 * x * (1.0 - x)) ** -profile.power)
+    return most + clearance
 
 
-def _rise(x: Any, rate: Any) -> tuple[Any, Any, Any]:
-    """Return S(x) and its first two derivatives with respect to time, for x that changes at a rate [1/s]."""
-    y = x * (1.0 - x)
-    return x * x * x * (10.0 - x * (15.0 - 6.0 * x)), 30.0 * y * y * rate, 60.0 * y * (1.0 - 2.0 * x) * rate * rate
+def _progress_at(distance: float, profile: Profile) -> float:
+    """Return the fraction of a swing after which a foot has moved by a fraction of its path; see `forward_profile`."""
+    near, ramp, peak = min(distance, 1.0 - distance), profile.ramp, profile.peak
+    x = math.sqrt(2.0 * ramp * near / peak) if near < 0.5 * peak * ramp else near / peak + 0.5 * ramp
+    return x if distance < 0.5 else 1.0 - x
 
 
-def forward_profile(x: Any, rate: Any) -> tuple[Any, Any, Any]:
-    """Return the distance from 0 to 1, velocity and acceleration of a trapezoidal velocity profile; as in `_rise`.
+def forward_profile(x: Any, rate: Any, profile: Profile = POINT) -> tuple[Any, Any, Any]:
+    """Return the distance from 0 to 1, velocity and acceleration of a trapezoidal velocity profile.
 
     Args:
         x: Fraction of the swing that has passed, from 0 to 1.
         rate: Swings per time, [1/s].
+        profile: Shape of the swing.
     """
-    peak = 1.0 / (1.0 - _RAMP)
+    ramp, peak = profile.ramp, profile.peak
     late, near = x > 0.5, np.minimum(x, 1.0 - x)
-    ramps = near < _RAMP
-    s = where(ramps, 0.5 * peak / _RAMP * near * near, peak * (near - 0.5 * _RAMP))
-    acceleration = where(ramps, where(late, -peak / _RAMP, peak / _RAMP), 0.0)
-    return where(late, 1.0 - s, s), np.minimum(peak, peak / _RAMP * near) * rate, acceleration * rate * rate
+    ramps = near < ramp
+    s = where(ramps, 0.5 * peak / ramp * near * near, peak * (near - 0.5 * ramp))
+    acceleration = where(ramps, where(late, -peak / ramp, peak / ramp), 0.0)
+    return where(late, 1.0 - s, s), np.minimum(peak, peak / ramp * near) * rate, acceleration * rate * rate

@@ -5,7 +5,7 @@ import pytest
 
 from controllers.locomotion.gait.footsteps import FootstepLaw, Sway, away_from_edges, plane_of, terrain_heights
 from controllers.locomotion.gait.schedule import ContactSchedule, GaitState, contact_schedule, foot_rows
-from controllers.locomotion.gait.swing import moved_target, swing_path, swing_peak
+from controllers.locomotion.gait.swing import POINT, SOLE, forward_profile, moved_target, swing_path, swing_rise
 from controllers.locomotion.motion import BodyReference
 from legged.ground import Slope, Stairs
 
@@ -254,24 +254,44 @@ def test_the_sway_follows_the_mean_of_the_standing_feet_in_the_order_of_their_to
     np.testing.assert_allclose(found, expected, atol=0.15 * np.abs(expected).max())  # 20 samples of a cycle
 
 
-def test_a_swing_leaves_and_lands_at_rest_and_clears_a_stair():
+@pytest.mark.parametrize("profile", [POINT, SOLE])
+def test_a_swing_leaves_and_lands_at_rest_and_clears_a_stair(profile):
     stairs = Stairs((0.1,), (0.1,))
     start, end = np.zeros(3), np.array([0.25, 0.02, 0.1])
-    peak = swing_peak(start, end, 0.05, terrain_heights(stairs, start, end))
-    assert peak == pytest.approx(0.15)
+    rise = swing_rise(start, end, 0.05, terrain_heights(stairs, start, end), profile)
     times = np.linspace(0.0, 1.0, 201)
-    motion = [swing_path(t, 0.25, start, end, peak) for t in times]
+    motion = [swing_path(t, 0.25, start, end, rise, profile) for t in times]
     place, velocity, acceleration = (np.array([getattr(m, k) for m in motion]) for k in motion[0]._fields)
     assert place[0] == pytest.approx(start) and place[-1] == pytest.approx(end, abs=1e-12)
     assert velocity[[0, -1]] == pytest.approx(np.zeros((2, 3)), abs=1e-9)
-    assert (place[:, 2] >= [stairs.height(x, y) for x, y, _ in place]).all()
-    assert place[:, 2].max() == pytest.approx(peak)
+    assert (place[:, 2] >= [stairs.height(x, y) - 1e-4 for x, y, _ in place]).all()  # [m]
+    assert place[100, 2] == pytest.approx(0.05 + rise)  # in the middle of the swing
     between = 0.25 * np.diff(times)[:, None]
     assert np.diff(place, axis=0) / between == pytest.approx((velocity[1:] + velocity[:-1]) / 2, abs=5e-3)
-    smooth = np.abs(np.diff(acceleration[:, 0])) < 1.0  # the acceleration jumps at one and two thirds of the swing
+    smooth = np.abs(np.diff(acceleration[:, 0])) < 1.0  # the acceleration jumps at two times of the swing
     assert smooth.sum() == len(times) - 3
     rate, mean = np.diff(velocity, axis=0) / between, (acceleration[1:] + acceleration[:-1]) / 2
     assert rate[smooth] == pytest.approx(mean[smooth], abs=0.2)
+
+
+@pytest.mark.parametrize("slope", [-0.27, 0.27])
+def test_a_swing_passes_a_slope_at_the_clearance_and_does_not_rise_over_its_upper_end(slope):
+    start, end = np.zeros(3), np.array([0.4, 0.0, 0.4 * slope])
+    rise = swing_rise(start, end, 0.05, terrain_heights(Slope(float(np.arctan(slope))), start, end))
+    assert rise == pytest.approx(0.05)
+    middle = swing_path(0.5, 0.3, start, end, rise)
+    assert middle.position[2] == pytest.approx(0.2 * slope + 0.05)
+
+
+def test_a_swing_passes_each_known_place_between_by_a_clearance_that_vanishes_at_the_ends():
+    heights = np.random.default_rng(3).uniform(-0.1, 0.1, 9)  # [m]
+    start, end, clearance = np.zeros(3), np.array([0.5, 0.0, 0.06]), 0.05
+    rise = swing_rise(start, end, clearance, heights)
+    for fraction, height in zip(np.arange(1, 10) / 10, heights, strict=True):
+        times = np.linspace(0.0, 1.0, 2001)
+        at = times[np.argmin([abs(forward_profile(t, 1.0)[0] - fraction) for t in times])]
+        above = 16.0 * (at * (1.0 - at)) ** 2 * clearance
+        assert swing_path(at, 0.3, start, end, rise).position[2] >= height + above - 1e-3
 
 
 def test_the_sway_of_the_center_of_mass_turns_with_the_heading():

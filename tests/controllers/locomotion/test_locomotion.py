@@ -323,3 +323,24 @@ def test_gaits_with_another_number_of_feet_and_robots_without_legs_are_refused()
         law.initial_state(robot)
     with pytest.raises(DefinitionError, match="has no legs"):
         Locomotion().initial_state(robots.chain(3))
+
+
+def test_legs_with_two_joints_walk_forward_alone_and_other_constant_commands_are_refused():
+    robot = robots.hexapod()
+    for command in (Command(vy=0.1), Command(vx=0.3, yaw_rate=0.2)):
+        with pytest.raises(DefinitionError, match="do not move their feet in all directions; the nearest possible"):
+            Locomotion("tripod", command).initial_state(robot)
+    law = Locomotion("tripod", None)
+    started, memory = law.start(robot, None, *law.initial_state(robot))
+    given = np.array([0.3, 0.2, -0.4, 0.01, 0.1])
+    np.testing.assert_allclose(
+        started._command(0.0, started.memory(memory), (given,)), [0.3, 0.0, 0.0, 0.01, 0.1], atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("name", ["spatial_quadruped", "spatial_biped"])
+def test_legs_with_three_joints_follow_each_command_exactly(name):
+    robot = getattr(robots, name)()
+    law = Locomotion("trot" if name == "spatial_quadruped" else "walk", Command(vx=0.2, vy=0.1, yaw_rate=0.3))
+    started, _ = law.start(robot, None, *law.initial_state(robot))
+    assert (started.possible == np.eye(3)).all()
