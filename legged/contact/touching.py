@@ -21,13 +21,14 @@ from legged.contact.impulses.cone_newton import STEPS_ALONG, cone_projection, co
 from legged.contact.impulses.contact_pattern import equal_rows
 from legged.contact.impulses.impact import Impact, target_velocity, with_restitution
 from legged.contact.impulses.newton import CONVERGED, STEPS, mobility, projection, proximal_newton
+from legged.contact.impulses.semismooth import linearization, semismooth_newton
 from legged.contact.impulses.solver import Solution, gauss_seidel, natural_map, spread_group, updated_impulse
 from legged.contact.pair_tables import Detected
 from legged.contact.rigid import Rigid
 from legged.spatial import Array
 
-ATTEMPT = 4
-"""Newton iterations from the impulses of the last step, before convex problems give another start."""
+ATTEMPT = 12
+"""Semismooth Newton iterations from the impulses of the last step, before convex problems give another start."""
 NEAR = 1e-3
 """Residual at which convex problems give a start near the solution, [m/s]."""
 CONVEX = 2
@@ -123,6 +124,18 @@ class TouchingSystem:
             u: Velocities, (..., k, 3), [m/s], contact frames. r: Steps of the projections, (k,), [1/kg].
         """
         return _projection()(p_bar, u, target, r, self.mu)
+
+    def linearized(
+        self, problem: Any, target: Array, p: Array, u: Array, r: Array, reduction: float
+    ) -> tuple[Array, Array]:
+        """Return the `semismooth.linearization` of all contacts: changes of p, (k, 3), and -dp / du, (k, 3, 3).
+
+        Args:
+            problem: This system. target: Normal velocities of closed contacts, (k,), [m/s], contact frames.
+            p: Impulses, (k, 3), [N s], contact frames. u: Velocities, (k, 3), [m/s], contact frames.
+            r: Steps of the projections, (k,), [1/kg]. reduction: Of their derivatives, relative to one.
+        """
+        return _linearization()(p, u, target, r, self.mu, reduction)
 
     def direction(self, M: BlockDiagonal, J: BlockJacobian, slopes: Array, b: Array) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).
@@ -283,7 +296,8 @@ def newton_solution(ground: Rigid, system: TouchingSystem, target: Any, guess: A
     """
     goal = CONVERGED * ground.tolerance
     start = system.solution(system, target, guess)
-    found = proximal_newton(system, target, system, start, min(ATTEMPT, ground.iterations), goal, goal)
+    attempt = min(ATTEMPT, ground.iterations)
+    found = semismooth_newton(system, target, system, start, attempt, goal, goal, ground.tolerance)
     if found.residual > NEAR:
         found = convex_newton(system, target, system, start, CONVEX * ground.iterations, NEAR)
     if found.residual > goal:
@@ -324,6 +338,11 @@ def _impulses(
 @cache
 def _projection() -> BatchKernel:
     return BatchKernel(projection, {"p_bar": (3,), "u": (3,), "target": (), "r": (), "mu": ()})
+
+
+@cache
+def _linearization() -> BatchKernel:
+    return BatchKernel(linearization, {"p": (3,), "u": (3,), "target": (), "r": (), "mu": (), "reduction": ()})
 
 
 @cache

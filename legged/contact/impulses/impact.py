@@ -12,10 +12,13 @@ from legged.compiler.ir import where
 from legged.compiler.ir.annotations import stage
 from legged.contact.impulses.delassus import Contacts
 from legged.contact.impulses.newton import CONVERGED, GeneralizedSystem, proximal_newton
+from legged.contact.impulses.semismooth import semismooth_newton
 from legged.contact.impulses.solver import (
     ContactProblem,
     Solution,
+    converging_sweeps,
     gauss_seidel,
+    once,
     solution_of,
     spread,
 )
@@ -24,6 +27,12 @@ from legged.spatial import Array
 
 RECOVERY_FRACTION = 0.2
 """Fraction of a penetration that a step corrects, up to the speed `Rigid.recovery`."""
+SLIGHT = 1e-9
+"""Gap that counts as touching, [m]."""
+ACCEPTED = 1e-12
+"""Residual of the impulses of the last step, [m/s], up to which they are those of a step."""
+ATTEMPT = 12
+"""Largest number of semismooth Newton iterations."""
 _TINY = 1e-200  # avoids 0 / 0 without restitution
 
 
@@ -144,13 +153,21 @@ def _solved(
     guess: Array,
     needed: Any = True,
 ) -> Solution:
-    """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law."""
-    p = spread(problem, gauss_seidel(problem, target, guess, ground.sweeps, needed=needed))
-    found = solution_of(problem, target, p)
+    """Return the impulses by Gauss-Seidel, and by Newton's method where they violate the law.
+
+    Impulses of the last step that fulfil the law are kept.
+    """
     if system is None:
-        return found
+        return solution_of(problem, target, spread(problem, gauss_seidel(problem, target, guess, ground.sweeps)))
+    start = solution_of(problem, target, guess)
+    needed = needed & (start.residual > ACCEPTED)
+    swept, slow = converging_sweeps(problem, target, guess, ground.sweeps, needed)
+    found = once(where(needed, 1.0, 0.0), partial(system.solution, problem, target), swept, start)
     goal = CONVERGED * ground.tolerance
-    return proximal_newton(problem, target, system, found, ground.iterations, ground.tolerance, goal)
+    arguments, limit = (problem, target, system), where(slow, ACCEPTED, ground.tolerance)
+    attempt = min(ATTEMPT, ground.iterations)
+    found = semismooth_newton(*arguments, found, attempt, limit, ACCEPTED, ground.tolerance)
+    return proximal_newton(*arguments, found, ground.iterations, ground.tolerance, goal)
 
 
 def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rate: Array) -> Any:
@@ -171,5 +188,9 @@ def _restitution_fraction(p: Array, twice_mean: Array, dp: Array, du: Array, rat
 
 
 def target_velocity(ground: Rigid, gap: Any, h: Any) -> Any:
-    """Return the normal velocity that closes a gap within the step or corrects a penetration, [m/s]."""
-    return where(gap > 0.0, -gap / h, np.minimum(-RECOVERY_FRACTION * gap / h, ground.recovery))
+    """Return the normal velocity that closes a gap within the step or corrects a penetration, [m/s].
+
+    Gaps up to `SLIGHT` close like penetrations, so that the corners of a box that touches by rounding have consistent
+    velocities.
+    """
+    return where(gap > SLIGHT, -gap / h, np.minimum(-RECOVERY_FRACTION * gap / h, ground.recovery))

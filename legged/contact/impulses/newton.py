@@ -26,6 +26,7 @@ import numpy as np
 from legged.compiler.ir import repeat_while, where
 from legged.compiler.ir.annotations import item, items
 from legged.contact.impulses.delassus import Contacts
+from legged.contact.impulses.semismooth import linearization
 from legged.contact.impulses.solver import (
     MIN_MOBILITY,
     ContactProblem,
@@ -38,10 +39,10 @@ from legged.contact.impulses.solver import (
 from legged.dynamics.inertia import inertia_matrix
 from legged.spatial import Array, sum_of
 
-FIRST_STEP, LEAST_STEP, LARGEST_STEP = 1e-3, 1e-6, 1e-2
+FIRST_STEP, LEAST_STEP, LARGEST_STEP = 0.1, 1e-6, 1.0
 """First, least and largest r, relative to the mobility of a contact."""
 _REDUCTION, _RAISE, _SHORT = 0.2, 2.0, 0.2  # of r; a step of the line search shorter than this is short
-STEPS = tuple(0.5**k for k in range(8))
+STEPS = tuple(0.5**k for k in range(4))
 """Steps of the line search."""
 BLOCK = 3
 """Number of unknowns that are eliminated together."""
@@ -143,6 +144,22 @@ class GeneralizedSystem(NamedTuple):
         """
         found = [projection(*numbers) for numbers in items(zip(p_bar, u, target, r, problem.mu, strict=True))]
         return np.array([p for p, _ in found]), [slope for _, slope in found]
+
+    def linearized(
+        self, problem: ContactProblem, target: Sequence[Any], p: Array, u: Array, r: Array, reduction: Any
+    ) -> tuple[Array, Array]:
+        """Return the `semismooth.linearization` of all contacts: changes of p, (m, 3), and -dp / du, (m, 3, 3).
+
+        Args:
+            problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+            p: Impulses, (m, 3), [N s], contact frames. u: Velocities, (m, 3), [m/s], contact frames.
+            r: Steps of the projections, (m,), [1/kg]. reduction: Of their derivatives, relative to one.
+        """
+        reductions = [reduction] * len(p)
+        numbers = zip(p, u, target, r, problem.mu, reductions, strict=True)
+        found = [linearization(*own) for own in items(numbers)]
+        moved, slopes = zip(*found, strict=True)
+        return np.array(moved), np.array(slopes)
 
     def direction(self, M: Array, J: ContactJacobian, slopes: Sequence[Array], b: Array) -> Array:
         """Return the solution dv of (M + J^T diag(slopes) J) dv = b, (n,).

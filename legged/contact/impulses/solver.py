@@ -7,7 +7,7 @@ The velocities of contacts in their frames are u = A p + u_free, with impulses p
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from typing import Any, NamedTuple
 
@@ -22,6 +22,8 @@ MAX_EXTRAPOLATION = 2.0
 """Largest extrapolation between sweeps, relative to the last change of the impulses."""
 LEAST_CHANGE = 1e-11
 """Change of a velocity by a sweep, [m/s], below which Gauss-Seidel has converged."""
+REDUCTION = 0.7
+"""Average change by a sweep relative to that by the one before, above which Newton's method takes over."""
 MIN_MOBILITY = 1e-9
 """Mobilities below this, [1/kg], count as zero."""
 STICKING = 1e-6
@@ -30,6 +32,7 @@ FLATNESS = 1e-9
 """Square of the width of contacts in a line, relative to their squared distances from their origin."""
 COINCIDENT, CLOSE = 1e-6, 1e-9
 """Distance of contacts of a group, relative to that from their origin and in [m], below which they are at one point."""
+_UNLIMITED = 1e100  # [m/s]
 _TINY = 1e-300  # avoids 0 / 0 where the impulse is zero anyway
 
 
@@ -107,13 +110,31 @@ def solution_of(problem: ContactProblem, target: Sequence[Any], p: Array) -> Sol
     return Solution(p, u, natural_map_residual(problem, target, p, u))
 
 
+def once(needed: Any, function: Callable[[Array], Solution], p: Array, present: Solution) -> Solution:
+    """Return function(p), which is computed only where it is needed, or the present solution.
+
+    Args:
+        needed: 1.0 or 0.0. function: From impulses to a solution, under the conditions of `repeat_while`.
+        p: Impulses, (m, 3), [N s], contact frames; those of the present solution where the function is not needed.
+        present: The present solution.
+    """
+    m = len(p)
+
+    def step(state: Array) -> Array:
+        found = function(state[: 3 * m].reshape(m, 3))
+        return np.concatenate([found.p.reshape(-1), found.u.reshape(-1), np.stack([found.residual, 0.0 * needed])])
+
+    numbers = np.stack([present.residual, needed])
+    end = repeat_while(step, np.concatenate([p.reshape(-1), present.u.reshape(-1), numbers]), 1)
+    return Solution(end[: 3 * m].reshape(m, 3), end[3 * m : -2].reshape(m, 3), end[-2])
+
+
 def gauss_seidel(
     problem: Any,
     target: Sequence[Any],
     guess: Array,
     sweeps: int,
     change: float = LEAST_CHANGE,
-    needed: Any = True,
 ) -> Array:
     """Return the impulses, (m, 3), [N s], contact frames, after sweeps over all contacts.
 
@@ -126,10 +147,29 @@ def gauss_seidel(
         target: Normal velocities of closed contacts, (m,), [m/s], contact frames.
         guess: Initial impulses, (m, 3), [N s], contact frames.
         sweeps: Largest number of sweeps. change: Smallest change of a velocity, [m/s], after which sweeps continue.
-        needed: Whether to sweep at all; otherwise the guess is returned.
 
     Source: Anderson mixing of depth one, Walker, Ni, "Anderson acceleration for fixed-point iterations", SIAM Journal
         on Numerical Analysis 49(4), 2011.
+    """
+    return converging_sweeps(problem, target, guess, sweeps, change=change, reduction=1.0)[0]
+
+
+def converging_sweeps(
+    problem: Any,
+    target: Sequence[Any],
+    guess: Array,
+    sweeps: int,
+    needed: Any = True,
+    change: float = LEAST_CHANGE,
+    reduction: float = REDUCTION,
+) -> tuple[Array, Any]:
+    """Return the impulses of `gauss_seidel`, (m, 3), [N s], and whether it converges too slowly to continue.
+
+    Args:
+        problem, target, guess, sweeps, change: As in `gauss_seidel`, contact frames.
+        needed: Whether to sweep at all; otherwise the guess is returned.
+        reduction: Largest change by a sweep relative to that by the one before, on average since the second sweep,
+            after which sweeps continue; 1 for no limit.
     """
     m = len(guess)
     mobilities = [_mobility(A) for A in problem.diagonal]
@@ -137,17 +177,21 @@ def gauss_seidel(
     weights = np.array([[n, t, t] for n, t in mobilities]).reshape(-1, 3)
 
     def sweep(state: Array) -> Array:
-        start, before, change_before = state[:-1].reshape(3, m, 3)
+        start, before, change_before = state[:-2].reshape(3, m, 3)
         p = problem.swept(target, start, scales)
         moved, difference = weights * (p - start), weights * (p - start - change_before)
         t = (difference * moved).sum() / ((difference * difference).sum() + _TINY)
         mixed = p - np.minimum(np.maximum(t, -MAX_EXTRAPOLATION), 0.0) * (p - before)
-        active = where(maximum_of(np.abs(moved)) > change, 1.0, 0.0)
-        return np.concatenate([*(x.reshape(-1) for x in (mixed, p, p - start)), np.stack([active])])
+        size, limit = maximum_of(np.abs(moved)), state[-2]
+        slow = size >= limit
+        next_limit = reduction * where(limit < _UNLIMITED, limit, size / reduction**2) if reduction < 1.0 else limit
+        numbers = [where(slow, -1.0, next_limit), where((size > change) & ~slow, 1.0, 0.0)]
+        return np.concatenate([*(x.reshape(-1) for x in (mixed, p, p - start)), np.stack(numbers)])
 
     flat = guess.reshape(-1)
-    begin = np.concatenate([flat, flat, 0.0 * flat, np.stack([where(needed, 1.0, 0.0)])])
-    return repeat_while(sweep, begin, sweeps)[3 * m : 6 * m].reshape(m, 3)
+    numbers = np.stack([_UNLIMITED + 0.0 * flat[0], where(needed, 1.0, 0.0)])
+    found = repeat_while(sweep, np.concatenate([flat, flat, 0.0 * flat, numbers]), sweeps)
+    return found[3 * m : 6 * m].reshape(m, 3), found[-2] < 0.0
 
 
 def _swept(problem: ContactProblem, target: Sequence[Any], start: Array, scales: Sequence[tuple[Any, Any]]) -> Array:

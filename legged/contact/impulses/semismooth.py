@@ -1,0 +1,121 @@
+"""Contact impulses by a semismooth Newton method on the projections of the contact law, over any element.
+
+Impulses p and velocities u = A p + u_free fulfil the law where, for any r > 0,
+
+    p = project(p - (u - target) / r),
+
+with the projection of `newton.projection`. Newton's method takes one of its generalized derivatives D in each contact,
+
+    dp = (1 - D)^-1 (project(p - (u - target) / r) - p) - (1 - D)^-1 D du / r,
+
+and solves for the velocities of the bodies. With r equal to the mobility of a contact, the state of most contacts,
+open, sliding or sticking, is right after one iteration from the impulses of the last step, and the next one ends at the
+solution. D is reduced by a small fraction, so that the impulses of redundant contacts change as little as possible, and
+more far from the solution. There is no line search: the iterations may not converge there, and `newton` continues.
+
+Source: Alart, Curnier, "A mixed formulation for frictional contact problems prone to Newton like solution methods",
+Computer Methods in Applied Mechanics and Engineering 92(3), 1991; compared with other methods by Acary, Bremond, Huber,
+"On solving contact problems with Coulomb friction: formulations and numerical comparisons", 2018.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from legged.compiler.ir import repeat_while, where
+from legged.contact.impulses.solver import Solution, maximum_of, once
+from legged.spatial import Array
+
+LEAST_REDUCTION, REDUCTION_RATE, LARGEST_REDUCTION = 1e-6, 0.1, 1e-3
+"""Reduction of the derivatives of projections, relative to one: least, per residual in m/s, and largest one."""
+_TINY = 1e-300  # avoids 0 / 0 without tangential impulse
+
+
+def semismooth_newton(
+    problem: Any,
+    target: Sequence[Any],
+    system: Any,
+    start: Solution,
+    iterations: int,
+    tolerance: Any,
+    goal: float,
+    enough: float,
+) -> Solution:
+    """Return the solution with the smallest residual of at most `iterations` iterations, or the start.
+
+    Args:
+        problem: The contacts. target: Normal velocities of closed contacts, (m,), [m/s].
+        system: The bodies, with the methods of `newton.GeneralizedSystem`.
+        start: A first solution. iterations: Largest number of iterations.
+        tolerance, goal: Residuals from which to iterate and at which to end, [m/s].
+        enough: Residual below which the first iteration that does not reduce it is the last one, [m/s].
+    """
+    v_free = np.concatenate(system.v_free)
+    n, m = len(v_free), len(start.p)
+    bounds = np.cumsum([n, 3 * m, 3 * m, 3 * m])
+
+    def begin(state: Array) -> Array:
+        return np.concatenate([system.after(start.p), 0.0 * state[-1:]])
+
+    def step(state: Array) -> Array:
+        v, p, u, best, (residual, least, _) = np.split(state, bounds)
+        M, J = system.matrices()
+        p, u, r = p.reshape(m, 3), u.reshape(m, 3), system.mobilities(problem)
+        reduction = np.minimum(LEAST_REDUCTION + REDUCTION_RATE * residual, LARGEST_REDUCTION)
+        moved, slopes = system.linearized(problem, target, p, u, r, reduction)
+        dv = system.direction(M, J, slopes, J.momentum(p + moved) - M @ (v - v_free))
+        du = J.velocities(dv)
+        p = p + moved - (slopes * du[:, None, :]).sum(axis=2)
+        v, u = v + dv, u + du
+        projected, _ = system.projected(problem, target, p, u, r)
+        residual = maximum_of(np.abs(projected - p) * r[:, None])
+        better = residual < least
+        best, least = where(better, projected.reshape(-1), best), where(better, residual, least)
+        continues = (residual > goal) & (better | (least > enough))
+        numbers = np.stack([residual, least, where(continues, 1.0, 0.0)])
+        return np.concatenate([v, p.reshape(-1), u.reshape(-1), best, numbers])
+
+    active = np.stack([where(start.residual > tolerance, 1.0, 0.0)])
+    v = repeat_while(begin, np.concatenate([v_free, active]), 1)[:-1]
+    p, residuals = start.p.reshape(-1), np.stack([start.residual, start.residual])
+    state = np.concatenate([v, p, start.u.reshape(-1), p, residuals, active])
+    best = np.split(repeat_while(step, state, iterations), bounds)[3].reshape(m, 3)
+
+    def end(p: Array) -> Solution:
+        found = system.solution(problem, target, p)
+        better = found.residual < start.residual
+        return Solution(*(where(better, a, b) for a, b in zip(found, start, strict=True)))
+
+    return once(active[0], end, best, start)
+
+
+def linearization(p: Array, u: Array, target: Any, r: Any, mu: Any, reduction: Any) -> tuple[Array, Array]:
+    """Return the change of the impulse of a contact at the same velocity, (3,), [N s], and -dp / du, (3, 3).
+
+    Args:
+        p: Impulse, (3,), [N s], contact frame. u: Velocity, (3,), [m/s], contact frame.
+        target: Normal velocity of a closed contact, [m/s]. r: Step of the projection, [1/kg]; zero for no impulse.
+        mu: Coefficient of friction. reduction: Of the derivative of the projection, relative to one.
+    """
+    moves, keep, most = r > 0.0, 1.0 - reduction, 1.0 / reduction
+    inverse = where(moves, 1.0 / where(moves, r, 1.0), 0.0)
+    y_n, y_1, y_2 = p[0] - inverse * (u[0] - target), p[1] - inverse * u[1], p[2] - inverse * u[2]
+    closed = moves & (y_n > 0.0)
+    p_n = where(closed, y_n, 0.0)
+    size, radius = np.sqrt(y_1 * y_1 + y_2 * y_2 + _TINY), mu * p_n
+    sticks = closed & (size <= radius)
+    t_1, t_2, factor = y_1 / size, y_2 / size, np.minimum(1.0, radius / size)
+    # The inverse of 1 - D: along the normal, along and across the direction of sliding, and of sliding per normal.
+    normal, along = where(closed, most, 1.0), where(sticks, most, 1.0)
+    across, pull = 1.0 / (1.0 - keep * factor), where(sticks, 0.0, where(closed, mu * (keep * most), 0.0))
+    x, y, z = p_n - p[0], factor * y_1 - p[1], factor * y_2 - p[2]
+    change = (along - across) * (t_1 * y + t_2 * z) + pull * x
+    moved = np.array([normal * x, across * y + change * t_1, across * z + change * t_2])
+    stiff, turn, slide = inverse * (normal - 1.0), inverse * (across - 1.0), inverse * pull
+    radial = inverse * (along - across)
+    row_1 = [slide * t_1, turn + radial * t_1 * t_1, radial * t_1 * t_2]
+    row_2 = [slide * t_2, radial * t_1 * t_2, turn + radial * t_2 * t_2]
+    return moved, np.array([[stiff, 0.0, 0.0], row_1, row_2])
