@@ -10,8 +10,10 @@ at Chebyshev points.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import NamedTuple
 
 from legged.compiler.codegen.element_type import FLOAT32, FLOAT64, ElementType
@@ -93,6 +95,8 @@ CONSTANTS: dict[ElementType, Constants] = {
 }
 
 _TAN_PI_8 = 0.41421356237309503
+_SHORT = 36
+"""Bits of a number whose product with an integer of 17 bits is exact in doubles."""
 
 
 def _rounding(element: ElementType) -> float:
@@ -110,15 +114,12 @@ def sine_and_cosine(w: IRWriter, x: Value) -> tuple[tuple[Value, Value], Value]:
     pi/2 keeps the relative error of sines small near multiples of pi.
     """
     constants, rounding = CONSTANTS[w.element], w.float_constant(_rounding(w.element))
-    shifted = w.fma(x, w.float_constant(2.0 / 3.141592653589793), rounding)
+    shifted = w.fmuladd(x, w.float_constant(2.0 / 3.141592653589793), rounding)
     k = w.bitcast_to_int(shifted)
-    minus_k = w.float_op("fsub", rounding, shifted)
-    r = x
-    for part in constants.pi_2:
-        r = w.fma(minus_k, w.float_constant(part), r)
+    r = _reduced(w, x, w.float_op("fsub", rounding, shifted), constants.pi_2)
     z = w.float_op("fmul", r, r)
-    sine = w.fma(w.float_op("fmul", r, z), w.horner(z, constants.sin), r)
-    cosine = w.fma(z, w.fma(z, w.horner(z, constants.cos), w.float_constant(-0.5)), w.float_constant(1.0))
+    sine = w.fmuladd(w.float_op("fmul", r, z), w.horner(z, constants.sin), r)
+    cosine = w.fmuladd(z, w.fmuladd(z, w.horner(z, constants.cos), w.float_constant(-0.5)), w.float_constant(1.0))
     is_odd = w.assign(f"icmp ne {w.int_type} {w.int_op('and', k, w.int_constant(1))}, {w.int_constant(0)}")
     s, c = w.select(is_odd, cosine, sine), w.select(is_odd, sine, cosine)
     below_sign = w.element.bits - 2
@@ -126,6 +127,58 @@ def sine_and_cosine(w: IRWriter, x: Value) -> tuple[tuple[Value, Value], Value]:
     s, c = _flip(w, s, half_turns), _flip(w, c, w.int_op("add", half_turns, w.int_constant(1 << below_sign)))
     is_valid = w.fcmp("ole", w.intrinsic("fabs", x), w.float_constant(constants.max_angle))
     return (s, c), is_valid
+
+
+def _reduced(w: IRWriter, x: Value, minus_k: Value, parts: Sequence[float]) -> Value:
+    """Return x - k c for an integer k and a constant c, the sum of `parts`, where the difference is small.
+
+    With fused multiply-adds the differences are exact up to the last. Without them, c is the sum of numbers that are
+    short enough for exact products with k; the rounding error of the second difference is computed. Floats are reduced
+    in doubles.
+    """
+    if w.element.has_fma:
+        for part in parts:
+            x = w.intrinsic("fma", minus_k, w.float_constant(part), x)
+        return x
+    if w.element != FLOAT64:
+        d = w.with_doubles()
+        x, minus_k = (w.convert("fpext", value, d) for value in (x, minus_k))
+        return d.convert("fptrunc", _reduced(d, x, minus_k, parts), w)
+    rest, products = sum(map(Fraction, parts)), []
+    for bits in (_SHORT, _SHORT, FLOAT64.mantissa_bits):
+        significand, exponent = math.frexp(rest)
+        part = math.ldexp(round(math.ldexp(significand, bits)), exponent - bits)
+        products.append(w.float_op("fmul", minus_k, w.float_constant(part)))
+        rest -= Fraction(part)
+    first = w.float_op("fadd", x, products[0])
+    second = w.float_op("fadd", first, products[1])
+    error = w.float_op("fadd", w.float_op("fsub", first, second), products[1])
+    return w.float_op("fadd", second, w.float_op("fadd", error, products[2]))
+
+
+def _remainder(w: IRWriter, minus_a: Value, b: Value, c: Value) -> Value:
+    """Return c - a b for the rounded quotient a of c and b, which is exact.
+
+    Without fused multiply-adds, floats are multiplied in doubles, and doubles by Dekker's algorithm, which splits each
+    factor into two numbers of 26 bits.
+    """
+    if w.element.has_fma:
+        return w.intrinsic("fma", minus_a, b, c)
+    if w.element != FLOAT64:
+        d = w.with_doubles()
+        minus_a, b, c = (w.convert("fpext", value, d) for value in (minus_a, b, c))
+        return d.convert("fptrunc", d.float_op("fadd", c, d.float_op("fmul", minus_a, b)), w)
+    halves = []
+    for x in (minus_a, b):
+        scaled = w.float_op("fmul", x, w.float_constant(2.0**27 + 1.0))
+        high = w.float_op("fsub", scaled, w.float_op("fsub", scaled, x))
+        halves.append((high, w.float_op("fsub", x, high)))
+    product = w.float_op("fmul", minus_a, b)
+    (a_high, a_low), (b_high, b_low) = halves
+    error = w.float_op("fsub", w.float_op("fmul", a_high, b_high), product)
+    for pair in ((a_high, b_low), (a_low, b_high), (a_low, b_low)):
+        error = w.float_op("fadd", error, w.float_op("fmul", *pair))
+    return w.float_op("fadd", w.float_op("fadd", c, product), error)
 
 
 def _flip(w: IRWriter, x: Value, sign: Value) -> Value:
@@ -143,11 +196,11 @@ def exponential(w: IRWriter, x: Value) -> tuple[tuple[Value], None]:
     lowest, highest = (w.float_constant(bound) for bound in constants.exp_range)
     x = w.select(w.fcmp("olt", x, lowest), lowest, x)
     x = w.select(w.fcmp("ogt", x, highest), highest, x)
-    shifted = w.fma(x, w.float_constant(1.0 / constants.ln_2[0]), rounding)
-    minus_k = w.float_op("fsub", rounding, shifted)
-    ln_2, ln_2_low = (w.float_constant(part) for part in constants.ln_2)
-    r = w.fma(minus_k, ln_2_low, w.fma(minus_k, ln_2, x))
-    value = w.float_op("fadd", w.float_constant(1.0), w.fma(w.float_op("fmul", r, r), w.estrin(r, constants.exp), r))
+    shifted = w.fmuladd(x, w.float_constant(1.0 / constants.ln_2[0]), rounding)
+    r = _reduced(w, x, w.float_op("fsub", rounding, shifted), constants.ln_2)
+    value = w.float_op(
+        "fadd", w.float_constant(1.0), w.fmuladd(w.float_op("fmul", r, r), w.estrin(r, constants.exp), r)
+    )
     rounding_bits = int.from_bytes(w.element.rounded([_rounding(w.element)]).tobytes(), sys.byteorder)
     k = w.int_op("sub", w.bitcast_to_int(shifted), w.int_constant(rounding_bits))
     low = w.int_op("ashr", k, w.int_constant(1))
@@ -178,10 +231,10 @@ def arctangent_2(w: IRWriter, y: Value, x: Value) -> tuple[tuple[Value], Value]:
     denominator_error = w.float_op("fsub", below, w.float_op("fsub", denominator, large))
     t = w.float_op("fdiv", numerator, denominator)
     minus_t = w.assign(f"fneg {w.float_type} {t}")
-    residual = w.float_op("fadd", w.fma(minus_t, denominator, numerator), numerator_error)
-    error = w.float_op("fdiv", w.fma(minus_t, denominator_error, residual), denominator)
+    residual = w.float_op("fadd", _remainder(w, minus_t, denominator, numerator), numerator_error)
+    error = w.float_op("fdiv", w.fmuladd(minus_t, denominator_error, residual), denominator)
     z = w.float_op("fmul", t, t)
-    error = w.fma(w.float_op("fmul", t, z), w.estrin(z, constants.atan), error)
+    error = w.fmuladd(w.float_op("fmul", t, z), w.estrin(z, constants.atan), error)
     pi_2 = constants.pi_2[:2]
     # angle = offset + t + error; then pi/2 - angle if |y| > |x|, pi - angle if x is negative; offset = high + low
     high, low = (w.select(is_reduced, w.float_constant(part), zero) for part in constants.pi_4)
@@ -246,7 +299,7 @@ def hyperbolic_sine(w: IRWriter, x: Value) -> tuple[tuple[Value], Value]:
     """Return (sinh x, the lanes in which it is valid)."""
     halves, size, is_valid = _half_exponentials(w, x)
     z = w.float_op("fmul", x, x)
-    small = w.fma(w.float_op("fmul", x, z), w.horner(z, _SINH), x)
+    small = w.fmuladd(w.float_op("fmul", x, z), w.horner(z, _SINH), x)
     large = w.intrinsic("copysign", w.float_op("fsub", *halves), x)
     return (w.select(w.fcmp("olt", size, w.float_constant(1.0)), small, large),), is_valid
 
@@ -272,7 +325,7 @@ def hyperbolic_tangent(w: IRWriter, x: Value) -> tuple[tuple[Value], None]:
     rest = w.float_op("fdiv", w.float_constant(2.0), w.float_op("fadd", power, one))
     large = w.intrinsic("copysign", w.float_op("fsub", one, rest), x)
     z = w.float_op("fmul", x, x)
-    small = w.fma(w.float_op("fmul", x, z), w.horner(z, _TANH), x)
+    small = w.fmuladd(w.float_op("fmul", x, z), w.horner(z, _TANH), x)
     return (w.select(w.fcmp("olt", size, w.float_constant(_TANH_END)), small, large),), None
 
 
@@ -285,9 +338,9 @@ def logarithm(w: IRWriter, x: Value) -> tuple[tuple[Value], Value]:
     f = w.float_op("fsub", w.bitcast_to_float(w.int_op("sub", bits, w.int_op("shl", k, shift))), one)
     exponent = w.assign(f"sitofp {w.int_type} {k} to {w.float_type}")
     ln_2, ln_2_low = (w.float_constant(part) for part in CONSTANTS[w.element].ln_2)
-    curve = w.fma(f, w.estrin(f, _LOG), w.float_constant(-0.5))
-    rest = w.fma(w.float_op("fmul", f, f), curve, w.float_op("fmul", exponent, ln_2_low))
-    value = w.fma(exponent, ln_2, w.float_op("fadd", f, rest))
+    curve = w.fmuladd(f, w.estrin(f, _LOG), w.float_constant(-0.5))
+    rest = w.fmuladd(w.float_op("fmul", f, f), curve, w.float_op("fmul", exponent, ln_2_low))
+    value = w.fmuladd(exponent, ln_2, w.float_op("fadd", f, rest))
     # zero, subnormal and negative numbers go to the C library; infinity and NaN, too
     smallest, largest = w.float_constant(w.element.in_range(1e-300)), w.float_constant(w.element.in_range(1e300))
     in_range = w.fcmp("oge", x, smallest), w.fcmp("ole", x, largest)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable
+from dataclasses import replace
 from functools import cache
 
 from legged.compiler.codegen.element_type import FLOAT64, ElementType
@@ -51,7 +52,13 @@ class IRWriter:
 
     def with_width(self, width: int) -> IRWriter:
         """Return a writer of another width that appends to the same function."""
-        other = IRWriter(width, self.element)
+        return self._joined(IRWriter(width, self.element))
+
+    def with_doubles(self) -> IRWriter:
+        """Return a writer of doubles that appends to the same function."""
+        return self._joined(IRWriter(self.width, replace(FLOAT64, has_fma=self.element.has_fma)))
+
+    def _joined(self, other: IRWriter) -> IRWriter:
         other.lines, other._numbers = self.lines, self._numbers
         return other
 
@@ -95,23 +102,14 @@ class IRWriter:
         """Return a binary operation on integers of the size of a number."""
         return self.assign(f"{name} {self.int_type} {a}, {b}")
 
+    def convert(self, operation: str, a: Value, other: IRWriter) -> Value:
+        """Return numbers of this writer in the type of another one, by fpext or fptrunc."""
+        return self.assign(f"{operation} {self.float_type} {a} to {other.float_type}")
+
     def intrinsic(self, name: str, *values: Value) -> Value:
         """Return the result of an intrinsic function of LLVM, such as fabs, on floating-point values."""
         arguments = ", ".join(f"{self.float_type} {v}" for v in values)
         return self.assign(f"call {self.float_type} @llvm.{name}.{self.suffix}({arguments})")
-
-    def fma(self, a: Value, b: Value, c: Value) -> Value:
-        """Return a*b + c with a single rounding.
-
-        Where the processor has no instruction for it, LLVM calls a function of the C library for each lane. Floats are
-        then multiplied and added in doubles, in which their product is exact.
-        """
-        if self.element.has_fma or self.element == FLOAT64:
-            return self.intrinsic("fma", a, b, c)
-        double = vector_type("double", self.width)
-        a, b, c = (self.assign(f"fpext {self.float_type} {x} to {double}") for x in (a, b, c))
-        total = self.assign(f"fadd {double} {self.assign(f'fmul {double} {a}, {b}')}, {c}")
-        return self.assign(f"fptrunc {double} {total} to {self.float_type}")
 
     def fmuladd(self, a: Value, b: Value, c: Value) -> Value:
         """Return a*b + c, fused where the processor has the instruction."""
@@ -149,7 +147,7 @@ class IRWriter:
         """Return c[0] + c[1] x + c[2] x^2 + ... by Horner's scheme: the fewest instructions, in one chain."""
         *rest, value = [self.float_constant(c) for c in coefficients]
         for c in reversed(rest):
-            value = self.fma(value, x, c)
+            value = self.fmuladd(value, x, c)
         return value
 
     def estrin(self, x: Value, coefficients: Iterable[float]) -> Value:
@@ -157,7 +155,7 @@ class IRWriter:
         terms = [self.float_constant(c) for c in coefficients]
         while len(terms) > 1:
             last = [terms[-1]] if len(terms) % 2 else []
-            terms = [self.fma(b, x, a) for a, b in zip(terms[::2], terms[1::2], strict=False)] + last
+            terms = [self.fmuladd(b, x, a) for a, b in zip(terms[::2], terms[1::2], strict=False)] + last
             x = self.float_op("fmul", x, x) if len(terms) > 1 else x
         return terms[0]
 

@@ -198,7 +198,6 @@ def _add_symbols() -> None:
     for suffix in [element.library_suffix for element in ELEMENT_TYPES.values()]:
         for name in LIBRARY_FUNCTIONS.values():
             llvm.add_symbol(library_symbol(name + suffix), _address(getattr(library, name + suffix)))
-        llvm.add_symbol(f"fma{suffix}", _address(getattr(library, f"fma{suffix}")))  # for processors without it
     llvm.add_symbol("legged_malloc", _address(library.malloc))
     llvm.add_symbol("legged_free", _address(library.free))
     for name in thread_pool.SYMBOLS:
